@@ -1,0 +1,203 @@
+// Package embedded runs masters inside this process, over miniredis, for the demo and for tests that need no redis-server
+// on the machine. They speak the protocol on real sockets of 127.0.0.1, and they can be stopped, paused and restarted.
+//
+// What is like Redis: time moves by itself (keys expire, TIME advances), it stands still while a script runs, it goes on
+// while a master is stopped, and a restart brings a new run_id and an empty script cache. What is not: there is no
+// replication and no eviction, expiry costs time in proportion to the number of keys (fine for thousands), and commands
+// are those that miniredis knows. Timing under load says nothing about Redis; use real servers for that.
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/seed-624411e5/redlock/internal/localport"
+)
+
+// ErrClosed is returned by methods of a master after Close.
+var ErrClosed = errors.New("embedded: master is closed")
+
+// Master is one in-process Redis. All methods may be called concurrently.
+type Master struct {
+	port *localport.Port
+	gate gate // shut while paused
+
+	mu       sync.Mutex
+	closed   bool
+	engine   *engine
+	listener net.Listener // nil while stopped
+	accept   sync.WaitGroup
+}
+
+// New starts a master on a free port of 127.0.0.1. Close ends it.
+func New() (*Master, error) {
+	port, err := localport.Reserve()
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	m := &Master{port: port}
+	if err := m.Restart(); err != nil {
+		return nil, errors.Join(err, port.Release())
+	}
+	return m, nil
+}
+
+// Addr is host:port, the same for the master's whole life.
+func (m *Master) Addr() string { return m.port.Addr() }
+
+// URL is what clients dial.
+func (m *Master) URL() string { return "redis://" + m.Addr() }
+
+// Running says whether connections are accepted: true also while paused.
+func (m *Master) Running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listener != nil
+}
+
+// Stop cuts every connection and refuses new ones until Restart. The data is kept, and its time goes on: what expires
+// meanwhile is gone when the master is back. It does nothing to a stopped master.
+func (m *Master) Stop() error { return m.stop(false) }
+
+// StopLosingData is Stop for a master that loses its memory: Restart brings it back empty.
+func (m *Master) StopLosingData() error { return m.stop(true) }
+
+func (m *Master) stop(losing bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return ErrClosed
+	}
+	err := m.shut()
+	if losing && m.engine != nil {
+		m.engine.close()
+		m.engine = nil
+	}
+	return err
+}
+
+// shut ends listening and all connections, and waits until their goroutines are gone. The caller holds mu.
+func (m *Master) shut() error {
+	if m.listener == nil {
+		return nil
+	}
+	err := m.listener.Close()
+	m.accept.Wait() // after this nobody adds a connection behind disconnect's back
+	m.engine.disconnect()
+	m.listener = nil
+	return err
+}
+
+// Restart stops the master if it runs and brings it back at the same address: with its data, unless StopLosingData took
+// it. A paused master comes back unpaused. On failure (the port was taken by a stranger) it stays stopped.
+func (m *Master) Restart() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return ErrClosed
+	}
+	if err := m.shut(); err != nil {
+		return err
+	}
+	if m.engine == nil {
+		fresh, err := newEngine()
+		if err != nil {
+			return err
+		}
+		m.engine = fresh
+	}
+	listener, err := net.Listen("tcp", m.Addr())
+	if err != nil {
+		return fmt.Errorf("embedded: restart: %w", err)
+	}
+	m.gate.open()
+	m.engine.reborn(m.port.Number())
+	m.listener = listener
+	engine := m.engine
+	m.accept.Go(func() { m.serve(listener, engine) })
+	return nil
+}
+
+func (m *Master) serve(listener net.Listener, engine *engine) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		engine.serve(newTimedConn(conn, &m.gate, engine))
+	}
+}
+
+// Pause stands still as a stopped process would (SIGSTOP): connections stay open and are accepted, what is asked from now
+// on is answered after Resume. It does nothing to a paused master.
+func (m *Master) Pause() { m.gate.shut() }
+
+// Resume lets a paused master go on. It does nothing to one that is not paused.
+func (m *Master) Resume() { m.gate.open() }
+
+// Close ends the master for good: its connections are cut, its goroutines end, its port is given back. Calling it again
+// does nothing.
+func (m *Master) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	err := m.shut()
+	if m.engine != nil {
+		m.engine.close()
+	}
+	m.closed = true
+	return errors.Join(err, m.port.Release())
+}
+
+// Cluster is several independent masters; they know nothing of each other.
+type Cluster struct {
+	// Masters are in the order of their creation. The slice is not changed by this package.
+	Masters []*Master
+}
+
+// Start starts n masters. When one fails the others are closed.
+func Start(n int) (*Cluster, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("embedded: %d masters asked for, want at least 1", n)
+	}
+	c := &Cluster{}
+	for range n {
+		m, err := New()
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.Masters = append(c.Masters, m)
+	}
+	return c, nil
+}
+
+// Addrs are the masters' addresses, host:port.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.Masters))
+	for i, m := range c.Masters {
+		addrs[i] = m.Addr()
+	}
+	return addrs
+}
+
+// URLs are the masters' URLs.
+func (c *Cluster) URLs() []string {
+	urls := make([]string, len(c.Masters))
+	for i, m := range c.Masters {
+		urls[i] = m.URL()
+	}
+	return urls
+}
+
+// Close closes every master. Calling it again does nothing.
+func (c *Cluster) Close() error {
+	var err error
+	for _, m := range c.Masters {
+		err = errors.Join(err, m.Close())
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// granularity is the smallest step of a master's time. Redis itself counts ttls in milliseconds.
+const granularity = time.Millisecond
+
+// engine is a miniredis whose time moves, and which gets its connections from outside.
+//
+// miniredis can follow the clock (ClockTTL), but then a key may expire between two commands of one script, which Redis
+// excludes. So it follows a time that we set, and we set it whenever bytes arrive from a client: no goroutine ticks, an
+// idle master costs nothing, and no command sees an older time than that of its arrival.
+//
+// It does not listen itself either: its listener accepts before its commands are known, so that a client which
+// reconnects quickly is told "unknown command".
+type engine struct {
+	db *miniredis.Miniredis
+
+	mu   sync.Mutex
+	last time.Time // the time that db was told
+
+	identity identity
+}
+
+func newEngine() (*engine, error) {
+	e := &engine{db: miniredis.NewMiniRedis()}
+	e.advance()
+	e.db.ClockTTL(true)
+	conn, err := e.db.Dial() // starts it without a listener
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	if err := conn.Close(); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	e.db.Server().SetPreHook(e.identity.answer)
+	return e, nil
+}
+
+// advance tells miniredis the time. Readings are taken under the lock, so its time never goes back.
+func (e *engine) advance() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := time.Now(); now.Sub(e.last) >= granularity {
+		e.db.SetTime(now.UTC())
+		e.last = now
+	}
+}
+
+// serve takes over a connection until either side closes it.
+func (e *engine) serve(conn net.Conn) { e.db.Server().ServeConn(conn) }
+
+// reborn makes what follows another run of the server, as run_id tells clients.
+func (e *engine) reborn(port int) { e.identity.renew(port) }
+
+// disconnect closes every connection, waits until none is served, and forgets the scripts, as a server that ends does.
+// The caller sees to it that no connection is added meanwhile.
+func (e *engine) disconnect() {
+	// Blocked commands (BLPOP and the like) look at Ctx only when they are woken, and a command is what wakes them.
+	e.db.CtxCancel()
+	e.db.Server().Dispatch(server.NewPeer(bufio.NewWriter(io.Discard)), []string{"SCRIPT", "FLUSH"})
+	e.db.Server().Close()
+	e.db.Ctx, e.db.CtxCancel = context.WithCancel(context.Background())
+}
+
+// close drops the data.
+func (e *engine) close() { e.db.Close() }
+
+// timedConn is a client's connection that holds back what arrives while the master is paused, and tells the master the
+// time before it sees any of it.
+type timedConn struct {
+	net.Conn
+	gate   *gate
+	engine *engine
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newTimedConn(conn net.Conn, gate *gate, engine *engine) *timedConn {
+	return &timedConn{Conn: conn, gate: gate, engine: engine, closed: make(chan struct{})}
+}
+
+func (c *timedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.gate.wait(c.closed) {
+		return 0, net.ErrClosed
+	}
+	c.engine.advance()
+	return n, err
+}
+
+func (c *timedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// gate lets through while it is open. The zero value is open.
+type gate struct {
+	mu      sync.Mutex
+	opening chan struct{} // closed when the gate opens; nil while it is open
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opening == nil {
+		g.opening = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opening != nil {
+		close(g.opening)
+		g.opening = nil
+	}
+}
+
+// wait returns true once the gate is open, or false if it is shut when closed is.
+func (g *gate) wait(closed <-chan struct{}) bool {
+	for {
+		g.mu.Lock()
+		opening := g.opening
+		g.mu.Unlock()
+		if opening == nil {
+			return true
+		}
+		select {
+		case <-opening:
+		case <-closed:
+			return false
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// Package localport hands out TCP ports of 127.0.0.1 to servers that come and go, as test masters do.
+//
+// Asking the kernel for port 0 is not enough for them. The kernel answers from its ephemeral range, and whenever such a
+// server is down any client on the machine may be given the very same number for its own end of a connection; then the
+// server can't come back, or a client that dials it meets itself. So these ports lie below the ephemeral range, and a
+// UDP socket on the same number keeps every other user of this package, in any process, from choosing it: UDP and TCP
+// numbers are independent, and the kernel drops the socket when the process ends, however it ends.
+package localport
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The range ports are drawn from: above most well-known services, below the ephemeral range of Linux (from 32768).
+const (
+	lowest  = 12000
+	highest = 32000
+)
+
+// attempts bounds the search of Reserve; with 20,000 numbers to draw from, using it up means that something is wrong.
+const attempts = 200
+
+// ErrTaken is matched by the error of Reserve and ReserveNumber when the port is in use or kept by somebody else.
+var ErrTaken = errors.New("localport: port is taken")
+
+// Port is one port number, kept until Release.
+type Port struct {
+	number int
+	guard  net.PacketConn
+}
+
+// Reserve keeps a port on which nothing listened a moment ago. A program that does not use this package can still take
+// it before the caller listens, so a caller whose server then finds the port in use should reserve another one.
+func Reserve() (*Port, error) {
+	for range attempts {
+		port, err := ReserveNumber(lowest + rand.IntN(highest-lowest))
+		if errors.Is(err, ErrTaken) {
+			continue
+		}
+		return port, err
+	}
+	return nil, fmt.Errorf("%w: no free one found in %d attempts between %d and %d", ErrTaken, attempts, lowest, highest)
+}
+
+// ReserveNumber keeps exactly this port. The error matches ErrTaken when the number is in use.
+func ReserveNumber(number int) (*Port, error) {
+	if number < 1 || number > 65535 {
+		return nil, fmt.Errorf("localport: %d is not a port number", number)
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
+	guard, err := net.ListenPacket("udp4", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %d is kept by another process or test: %w", ErrTaken, number, err)
+	}
+	probe, err := net.Listen("tcp4", address)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: something listens on %s: %w", ErrTaken, address, err), guard.Close())
+	}
+	if err := probe.Close(); err != nil {
+		return nil, errors.Join(err, guard.Close())
+	}
+	return &Port{number: number, guard: guard}, nil
+}
+
+// Number is the port number.
+func (p *Port) Number() int { return p.number }
+
+// Addr is host:port.
+func (p *Port) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number)) }
+
+// Release gives the number back. Calling it again does nothing but return an error.
+func (p *Port) Release() error { return p.guard.Close() }

@@ -1,0 +1,87 @@
+package localport_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/localport"
+)
+
+func TestReservedPortsAreDistinctFreeAndBelowTheEphemeralRange(t *testing.T) {
+	seen := map[int]bool{}
+	for range 100 {
+		port, err := localport.Reserve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := port.Release(); err != nil {
+				t.Error(err)
+			}
+		})
+		if seen[port.Number()] {
+			t.Fatalf("port %d was handed out twice", port.Number())
+		}
+		seen[port.Number()] = true
+		if port.Number() >= 32768 {
+			t.Fatalf("port %d lies in the ephemeral range", port.Number())
+		}
+		listener, err := net.Listen("tcp", port.Addr())
+		if err != nil {
+			t.Fatalf("a reserved port can't be listened on: %v", err)
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAKeptPortIsRefusedUntilItIsReleased(t *testing.T) {
+	port, err := localport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := localport.ReserveNumber(port.Number()); !errors.Is(err, localport.ErrTaken) {
+		t.Fatalf("reserving a kept port: got %v, want ErrTaken", err)
+	}
+	if err := port.Release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := localport.ReserveNumber(port.Number())
+	if err != nil {
+		t.Fatalf("reserving a released port: %v", err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPortSomebodyListensOnIsRefusedAndNotKept(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := listener.Addr().(*net.TCPAddr).Port
+	if _, err := localport.ReserveNumber(number); !errors.Is(err, localport.ErrTaken) {
+		t.Fatalf("reserving a port in use: got %v, want ErrTaken", err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	port, err := localport.ReserveNumber(number)
+	if err != nil {
+		t.Fatalf("the refused attempt kept the port: %v", err)
+	}
+	if err := port.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNumbersThatAreNoPortsAreRefused(t *testing.T) {
+	for _, number := range []int{-1, 0, 65536} {
+		if _, err := localport.ReserveNumber(number); err == nil {
+			t.Errorf("%d was accepted as a port", number)
+		}
+	}
+}

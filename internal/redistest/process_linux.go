@@ -1,0 +1,46 @@
+package redistest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	sigStop = syscall.SIGSTOP
+	sigCont = syscall.SIGCONT
+)
+
+// childAttributes: killed with its parent (see launch), and in a process group of its own, so that Ctrl-C at the
+// terminal reaches the program that runs the server and not the server itself.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}
+
+// isStopped reads the states of the process's threads. With all it asks whether every one is stopped, else whether any is.
+func isStopped(pid int, all bool) (bool, error) {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return false, err
+	}
+	if len(stats) == 0 {
+		return false, fmt.Errorf("process %d: no threads in /proc", pid)
+	}
+	for _, path := range stats {
+		line, err := os.ReadFile(path)
+		if err != nil {
+			continue // this thread has just ended
+		}
+		// "pid (name) state ...", where name may hold blanks and parentheses of its own.
+		end := bytes.LastIndexByte(line, ')')
+		if end < 0 || end+2 >= len(line) {
+			return false, fmt.Errorf("process %d: can't read %s", pid, path)
+		}
+		if stopped := line[end+2] == 'T'; stopped != all {
+			return stopped, nil
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,29 @@
+//go:build !unix
+
+package redistest
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// unsupported is a signal that no system delivers: Pause and Resume fail, everything else works.
+type unsupported string
+
+func (s unsupported) String() string { return string(s) }
+func (unsupported) Signal()          {}
+
+const (
+	sigStop = unsupported("stop")
+	sigCont = unsupported("continue")
+)
+
+var (
+	_ os.Signal = sigStop
+	_ os.Signal = sigCont
+)
+
+func childAttributes() *syscall.SysProcAttr { return nil }
+
+func isStopped(int, bool) (bool, error) { return false, errors.ErrUnsupported }

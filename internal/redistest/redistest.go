@@ -1,0 +1,72 @@
+// Package redistest runs real redis-server processes for tests, benchmarks and chaos: each with a port, a directory and a
+// process of its own, which can be paused, killed and restarted with or without its data.
+//
+//	server := redistest.Start(t)                       // ended by the test's Cleanup
+//	masters := redistest.StartN(t, 5, redistest.WithAOF())
+//	server, err := redistest.Run(ctx, redistest.Config{}) // without a test; the caller calls Stop
+//
+// No process outlives its user: the test's Cleanup ends it, paused or not, and on Linux the kernel kills it when the
+// program that started it dies in any other way (its temporary directory then stays). Servers find nothing of each other:
+// ports are never shared between processes that use this package, not even while a server is down.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"time"
+)
+
+// TB is the part of testing.TB that this package uses. It is spelled out so that commands which only use Run do not
+// link the testing package, and so that property tests can pass their own T.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+// Start starts one server and has it stopped when the test ends. Without a redis-server on PATH it skips the test,
+// except where CI is set to true: there it fails it, so that no pipeline is green because it tested nothing.
+func Start(tb TB, opts ...Option) *Server {
+	tb.Helper()
+	return StartN(tb, 1, opts...)[0]
+}
+
+// StartN is Start for n servers, started side by side.
+func StartN(tb TB, n int, opts ...Option) []*Server {
+	tb.Helper()
+	var cfg Config
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	servers, err := RunN(context.Background(), n, cfg)
+	switch inCI, _ := strconv.ParseBool(os.Getenv("CI")); {
+	case err == nil:
+	case errors.Is(err, ErrNoServer) && !inCI:
+		tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
+	default:
+		tb.Fatalf("start %d servers: %v", n, err)
+	}
+	for _, s := range servers {
+		s.reportTo(func(err error) { tb.Errorf("%v", err) })
+		tb.Cleanup(func() {
+			_ = s.Stop()    // tells the test itself
+			s.reportTo(nil) // a goroutine that outlives the test must not speak to it
+		})
+	}
+	return servers
+}
+
+// Eventually looks at cond every 2 ms until it holds, and fails the test naming what was waited for when it still does
+// not after timeout. It must be called from the test's own goroutine. Inside a synctest bubble it takes virtual time.
+func Eventually(tb TB, timeout time.Duration, cond func() bool, what string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if !poll(ctx, cond) {
+		tb.Fatalf("after %v still waiting for: %s", timeout, what)
+	}
+}

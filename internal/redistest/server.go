@@ -1,0 +1,197 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/seed-624411e5/redlock/internal/localport"
+)
+
+// Errors of the methods of Server, for errors.Is.
+var (
+	// ErrStopped: Stop was called, the server is gone for good.
+	ErrStopped = errors.New("server was stopped for good")
+	// ErrDown: the process does not run, so it can be neither paused nor resumed.
+	ErrDown = errors.New("server does not run")
+)
+
+// Server is one redis-server process with a port and a directory of its own, which it keeps from one run of the process
+// to the next. All methods may be called concurrently; those that change the process take turns.
+//
+// The methods of a Server made by Start or StartN fail their test when they fail, besides returning the error.
+type Server struct {
+	cfg       Config
+	binary    string
+	base      string // directory: the log, data/ and usually the socket
+	socketDir string
+	port      *localport.Port
+	client    *redis.Client
+
+	mu      sync.Mutex
+	proc    *process    // the latest run of the process, possibly ended
+	stopped bool        // Stop was called
+	report  func(error) // set when a test wants to hear of errors
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.port.Addr() }
+
+// Port is the TCP port. It stays the same for the server's whole life.
+func (s *Server) Port() int { return s.port.Number() }
+
+// Dir holds the log (redis.log) and the data directory (data); Stop removes it.
+func (s *Server) Dir() string { return s.base }
+
+// URL is what clients dial: redis:// or rediss://, with the password if there is one.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "redis", Host: s.Addr()}
+	if s.cfg.TLS != nil {
+		u.Scheme = "rediss"
+	}
+	if s.cfg.Password != "" {
+		u.User = url.UserPassword("", s.cfg.Password)
+	}
+	return u.String()
+}
+
+// Pid is the process's id, or 0 when it does not run.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.proc.alive() {
+		return 0
+	}
+	return s.proc.pid()
+}
+
+// Client is for looking into the server from outside the test's own traffic: it goes through a unix socket, so that it
+// works whatever is done to the TCP side, honours each context's deadline and never retries. Stop closes it.
+func (s *Server) Client() *redis.Client { return s.client }
+
+func (s *Server) newClient() *redis.Client {
+	var username string
+	if len(s.cfg.user()) > 0 {
+		username = inspector // without a password, so any will do
+	}
+	return redis.NewClient(&redis.Options{
+		Network:                  "unix",
+		Addr:                     s.socket(),
+		Username:                 username,
+		Password:                 firstNonEmpty(s.cfg.Password, username),
+		MaxRetries:               -1,
+		ContextTimeoutEnabled:    true,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+func firstNonEmpty(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (s *Server) socket() string  { return filepath.Join(s.socketDir, "redis.sock") }
+func (s *Server) dataDir() string { return filepath.Join(s.base, "data") }
+func (s *Server) logFile() string { return filepath.Join(s.base, "redis.log") }
+
+// Pause stops the process where it stands (SIGSTOP): connections stay open and are even accepted, nothing is answered.
+// When Pause returns, every thread of the process stands still. ErrDown if it does not run.
+func (s *Server) Pause() error {
+	return s.change("pause", func() error {
+		if !s.proc.alive() {
+			return ErrDown
+		}
+		return s.proc.pause()
+	})
+}
+
+// Resume lets a paused process go on (SIGCONT). It does nothing to one that is not paused. ErrDown if it does not run.
+func (s *Server) Resume() error {
+	return s.change("resume", func() error {
+		if !s.proc.alive() {
+			return ErrDown
+		}
+		return s.proc.resume()
+	})
+}
+
+// Kill ends the process as a crash would (SIGKILL), paused or not, and waits until it is gone: then connections are
+// refused. It does nothing when the process does not run.
+func (s *Server) Kill() error {
+	return s.change("kill", func() error { return s.proc.kill() })
+}
+
+// Restart kills the process if it runs and starts it anew on the same port and directory. With Config.AOF everything
+// that was answered is back when Restart returns; without it the data is gone, as after RestartEmpty.
+func (s *Server) Restart() error {
+	return s.change("restart", func() error {
+		if err := s.proc.kill(); err != nil {
+			return err
+		}
+		return s.start(context.Background())
+	})
+}
+
+// RestartEmpty kills the process if it runs, removes its data and starts it anew on the same port.
+func (s *Server) RestartEmpty() error {
+	return s.change("restart empty", func() error {
+		if err := s.proc.kill(); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(s.dataDir()); err != nil {
+			return err
+		}
+		return s.start(context.Background())
+	})
+}
+
+// Stop ends the server for good: the process is killed and waited for, paused or not, the client closed, the directory
+// removed, the port given back. Calling it again does nothing.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
+	err := errors.Join(s.client.Close(), s.proc.kill(), s.removeDirs(), s.port.Release())
+	return s.tell("stop", err)
+}
+
+// change runs one change of the process at a time.
+func (s *Server) change(what string, f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return s.tell(what, ErrStopped)
+	}
+	return s.tell(what, f())
+}
+
+func (s *Server) tell(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("redistest: %s %s: %w", what, s.Addr(), err)
+	if s.report != nil {
+		s.report(err)
+	}
+	return err
+}
+
+// reportTo makes errors of later calls known to f as well; nil ends that.
+func (s *Server) reportTo(f func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report = f
+}

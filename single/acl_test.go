@@ -1,0 +1,195 @@
+package single_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// leastRights are the rules that docs/security.md gives users.
+func leastRights(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/security.md")
+	must(t, err)
+	_, block, found := strings.Cut(string(page), "```acl\n")
+	block, _, ended := strings.Cut(block, "```")
+	if !found || !ended {
+		t.Fatal("docs/security.md has no block of rules")
+	}
+	return strings.Fields(block)
+}
+
+// TestEverythingWorksWithTheRightsThatTheDocumentationGives runs every other test of this package once more, on servers
+// whose TCP clients have these rights only. Tests choose their own keys, so those are free, except that of the keys that
+// begin as the library's own only the documented ones are. Some tests need more for themselves: other databases, a
+// Cluster, the restart guard, and one of them BLPOP, to keep a connection busy.
+func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
+	rules := slices.DeleteFunc(leastRights(t), func(rule string) bool { return rule == "~orders:*" })
+	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "+info", "+config|get", "+blpop")
+	for name, c := range map[string]struct {
+		rules []string
+		run   string
+		fails bool
+	}{
+		"all tests":             {rules, ".", false},
+		"without one of them":   {append(slices.Clone(rules), "-evalsha"), "TestARepeatedAcquireRecognisesItsOwnOwner", true},
+		"without the queues":    {slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~redlock:queue:*" }), "Queue|Waiter", true},
+		"without the namespace": {slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~[^r]*" }), "TestAcquireSets", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+c.run, "-test.timeout=5m", "-test.short",
+				"-test.skip=^TestEverythingWorksWithTheRights|^Fuzz|^Benchmark")
+			cmd.Env = append(os.Environ(), "REDISTEST_USER="+strings.Join(c.rules, " "))
+			out, err := cmd.CombinedOutput()
+			if failed := err != nil; failed != c.fails {
+				t.Errorf("failed: %t, want %t: %v\n%s", failed, c.fails, err, out[:min(len(out), 4000)])
+			}
+			if c.fails && !bytes.Contains(out, []byte("NOPERM")) {
+				t.Errorf("it failed for another reason:\n%s", out[:min(len(out), 4000)])
+			}
+		})
+	}
+}
+
+// everyOperation does all that the library ever asks of a master for one key.
+func everyOperation(t *testing.T, m *single.Master, key string) {
+	t.Helper()
+	ctx := t.Context()
+	send := func(r single.Request) {
+		r.Keys = []string{key}
+		_, _ = m.Ask(ctx, r) // what is not permitted is in the server's log
+	}
+	plain := single.Request{Owner: "me", TTL: time.Minute}
+	shared := single.Request{Owner: "me", TTL: time.Minute, Kind: single.Shared, Hold: "1"}
+	writer := single.Request{Owner: "other", TTL: time.Minute, Kind: single.Exclusive, Hold: "2", Waiter: "w"}
+	with := func(r single.Request, op single.Op, change func(*single.Request)) single.Request {
+		r.Op = op
+		if change != nil {
+			change(&r)
+		}
+		return r
+	}
+	send(with(plain, single.Acquire, nil))
+	send(with(plain, single.Acquire, func(r *single.Request) { r.Owner, r.Waiter = "other", "w" }))
+	send(with(plain, single.Acquire, func(r *single.Request) { r.Owner, r.Waiter, r.Polite = "third", "x", true }))
+	send(with(plain, single.Extend, func(r *single.Request) { r.Repair = true }))
+	send(with(plain, single.Inspect, nil))
+	send(with(plain, single.Release, func(r *single.Request) { r.Reserve, r.Waiter = time.Millisecond, "y" }))
+	send(with(plain, single.Acquire, func(r *single.Request) { r.Fence, r.Token, r.Polite, r.Waiter = true, 7, true, "z" }))
+	send(with(plain, single.Raise, func(r *single.Request) { r.Token = 9 }))
+	send(with(plain, single.Extend, func(r *single.Request) { r.Token = 9 }))
+	send(with(plain, single.Release, nil))
+	send(with(shared, single.Acquire, nil))
+	send(with(shared, single.Acquire, func(r *single.Request) { r.Hold = "3" }))
+	send(with(writer, single.Acquire, nil))
+	send(with(shared, single.Extend, func(r *single.Request) { r.Repair = true }))
+	send(with(shared, single.Inspect, nil))
+	send(with(shared, single.Release, func(r *single.Request) { r.Hold = "3" }))
+	send(with(shared, single.Release, nil))
+	listenOnce(t, m)
+}
+
+// listenOnce subscribes as a waiter does, pings, and gives up if that is not permitted.
+func listenOnce(t *testing.T, m *single.Master) {
+	t.Helper()
+	sub := m.Client().Subscribe(t.Context(), single.ChannelPrefix+"w")
+	defer sub.Close()
+	if _, err := sub.Receive(t.Context()); err == nil {
+		_ = sub.Ping(t.Context())
+		_, _ = sub.ReceiveTimeout(t.Context(), patience)
+	}
+	_ = m.Client().Ping(t.Context()).Err()
+}
+
+// refusals is what the server did not permit, as its ACL LOG names it.
+func refusals(t *testing.T, s *redistest.Server) []string {
+	t.Helper()
+	entries, err := s.Client().ACLLog(t.Context(), 128).Result()
+	must(t, err)
+	var objects []string
+	for _, e := range entries {
+		objects = append(objects, e.Reason+" "+e.Object)
+	}
+	return objects
+}
+
+func TestEveryRightThatTheDocumentationGivesIsNeeded(t *testing.T) {
+	rules := leastRights(t)
+	for i := -1; i < len(rules); i++ {
+		fewer, name := slices.Clone(rules), "all of them"
+		if i >= 0 {
+			if name = rules[i]; strings.HasPrefix(name, "reset") || strings.HasPrefix(name, "-") {
+				continue
+			}
+			fewer = slices.Delete(fewer, i, i+1)
+		}
+		server := redistest.Start(t, redistest.WithUser(fewer...))
+		everyOperation(t, dial(t, server.URL()), "orders:42")
+		refused := refusals(t, server)
+		if name == "all of them" && len(refused) > 0 {
+			t.Errorf("with %s refused: %q", name, refused)
+		}
+		if i >= 0 && len(refused) == 0 {
+			t.Errorf("nothing misses %s", name)
+		}
+	}
+}
+
+func TestARestrictedUserReachesNobodyElsesKeys(t *testing.T) {
+	narrow := slices.Clone(leastRights(t))
+	for i, rule := range narrow {
+		if prefix, found := strings.CutSuffix(rule, ":*"); found && strings.HasPrefix(rule, "~redlock:") {
+			narrow[i] = prefix + ":{orders:*"
+		}
+	}
+	for name, rules := range map[string][]string{"documented": leastRights(t), "narrow": narrow} {
+		server := redistest.Start(t, redistest.WithUser(rules...))
+		m := dial(t, server.URL())
+		everyOperation(t, m, "orders:42")
+		if refused := refusals(t, server); len(refused) > 0 {
+			t.Errorf("%s: its own key: %q", name, refused)
+		}
+		for _, r := range []single.Request{acquire("payments:1", "me", time.Minute), release("payments:1", "me"), inspect("payments:1")} {
+			if _, err := m.Ask(t.Context(), r); !redis.HasErrorPrefix(err, "NOPERM") {
+				t.Errorf("%s: operation %d on another's key: %v, want NOPERM", name, r.Op, err)
+			}
+		}
+		for _, command := range []string{"flushall", "keys *", "config set maxmemory 1", "script flush", "shutdown nosave", "acl list"} {
+			var args []any
+			for word := range strings.FieldsSeq(command) {
+				args = append(args, word)
+			}
+			if err := m.Client().Do(t.Context(), args...).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
+				t.Errorf("%s: %s: %v, want NOPERM", name, command, err)
+			}
+		}
+		if name == "narrow" {
+			if err := m.Client().ZAdd(t.Context(), "redlock:queue:{payments:1}", redis.Z{Member: "me"}).Err(); err == nil {
+				t.Error("narrow patterns reach another's queue")
+			}
+		}
+	}
+}
+
+// TestTheDocumentedCommandsAreThoseOfTheScripts finds a command that a new script needs and the documentation has not.
+func TestTheDocumentedCommandsAreThoseOfTheScripts(t *testing.T) {
+	rules := leastRights(t)
+	for name, program := range single.Programs() {
+		for _, call := range strings.Split(program[0], "call('")[1:] {
+			command, _, _ := strings.Cut(call, "'")
+			if rule := fmt.Sprintf("+%s", strings.ToLower(command)); !slices.Contains(rules, rule) {
+				t.Errorf("%s.lua needs %s", name, rule)
+			}
+		}
+	}
+}

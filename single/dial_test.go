@@ -1,0 +1,148 @@
+package single_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// isReset reports that a connection ended by RST.
+func isReset(err error) bool { return !errors.Is(err, io.EOF) && errors.Is(err, syscall.ECONNRESET) }
+
+func TestHazard34AnAuthenticationThatFailsShowsNoPassword(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("right"))
+	m := dial(t, "redis://:hunter2@"+server.Addr())
+	_, err := m.Ask(t.Context(), inspect("key"))
+	if err == nil {
+		t.Fatal("the wrong password was accepted")
+	}
+	if strings.Contains(err.Error(), "hunter2") || strings.Contains(m.Name(), "hunter2") {
+		t.Errorf("master %q: %v", m.Name(), err)
+	}
+}
+
+func TestDialReadsUserPasswordAndDatabaseFromTheURL(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	m := dial(t, server.URL()+"/3")
+	ask(t, m, acquire("key", "me", time.Minute))
+	if got := m.Name(); got != server.Addr() {
+		t.Errorf("its name is %q, want the address %q", got, server.Addr())
+	}
+	if value(t, server, "key") != "" {
+		t.Error("the key is in database 0")
+	}
+	other := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "secret", DB: 3})
+	defer other.Close()
+	if got, err := other.Get(t.Context(), "key").Result(); err != nil || got != "me" {
+		t.Errorf("database 3 has %q, %v", got, err)
+	}
+}
+
+func TestOpenOverrulesWhatALockCanNotUseAndLeavesTheOptionsAlone(t *testing.T) {
+	opt := &redis.Options{Addr: "127.0.0.1:1", MaxRetries: 5}
+	m, err := single.Open(opt, single.Options{Name: "first"})
+	must(t, err)
+	defer func() { must(t, m.Close()) }()
+	if opt.ContextTimeoutEnabled || opt.MaxRetries != 5 || opt.Dialer != nil {
+		t.Errorf("the caller's options were changed: %+v", opt)
+	}
+	client, ok := m.Client().(*redis.Client)
+	if !ok {
+		t.Fatalf("the client is a %T", m.Client())
+	}
+	if used := client.Options(); !used.ContextTimeoutEnabled || used.MaxRetries != 0 {
+		t.Errorf("ContextTimeoutEnabled %t, MaxRetries %d", used.ContextTimeoutEnabled, used.MaxRetries)
+	}
+	if m.Name() != "first" {
+		t.Errorf("its name is %q", m.Name())
+	}
+}
+
+func TestMastersWithoutAClientOrANameAreRefused(t *testing.T) {
+	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	defer failover.Close()
+	for name, client := range map[string]redis.UniversalClient{
+		"nil":            nil,
+		"nil client":     (*redis.Client)(nil),
+		"nil cluster":    (*redis.ClusterClient)(nil),
+		"nil ring":       (*redis.Ring)(nil),
+		"without a name": struct{ redis.UniversalClient }{},
+	} {
+		if m, err := single.New(client, single.Options{}); err == nil {
+			t.Errorf("%s: made a master named %q", name, m.Name())
+		}
+	}
+	if _, err := single.Open(nil, single.Options{}); err == nil {
+		t.Error("Open(nil): no error")
+	}
+	m, err := single.New(failover, single.Options{Name: "m"})
+	if err != nil || m.Name() != "m" {
+		t.Errorf("a failover client with a name: %v", err)
+	}
+}
+
+func TestCloseLeavesAClientOfTheCallersOpen(t *testing.T) {
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	m, err := single.New(client, single.Options{})
+	must(t, err)
+	must(t, m.Close())
+	must(t, client.Ping(t.Context()).Err())
+
+	own, err := single.Dial(server.URL(), single.Options{})
+	must(t, err)
+	ask(t, own, inspect("key"))
+	must(t, own.Close())
+	r := inspect("key")
+	c := single.Call{Request: &r}
+	own.Do(context.Background(), []*single.Call{&c})
+	if c.Err == nil || c.Sent {
+		t.Errorf("after Close: error %v, sent %t; want an error, not sent", c.Err, c.Sent)
+	}
+}
+
+func TestHazard34NoErrorShowsAPassword(t *testing.T) {
+	const password = "hunter2"
+	for _, url := range []string{
+		"http://user:hunter2@host:6379",          // not a scheme of Redis
+		"redis://user:hunter2@host:port",         // not a port
+		"redis://user:hunter2@host:6379/hunter2", // not a database
+		"redis://user:hunter2@host:6379/1/hunter2",
+		"redis://user:hunter2@host:6379/?hunter2=1",
+		"redis://user:hunter2@host:6379/?db=hunter2",
+		"redis://user:hunter2@host:6379/?dial_timeout=hunter2",
+		"redis://:1/hunter2@host:6379", // a password with a slash that nobody escaped
+		"redis://:hunter2/x@host:6379",
+		"redis://:hunter2#x@host:6379",
+		"redis://:hunter2?x@host:6379",
+		"redis://:hunter2%zz@host:6379",
+		"user:hunter2@host:6379",
+		"hunter2",
+		":hunter2@host",
+		"redis:user:hunter2@host:6379",
+		"redis://user:hunter2@host:6379\n",
+		"unix://user:hunter2@",
+		" redis://user:hunter2@host:6379",
+	} {
+		_, err := single.Dial(url, single.Options{})
+		if err == nil {
+			continue // a URL that is fine, if odd
+		}
+		if strings.Contains(err.Error(), password) {
+			t.Errorf("%q: the error shows the password: %v", url, err)
+		}
+		if !strings.HasPrefix(err.Error(), "single: ") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: the error is not one line of this package: %q", url, err)
+		}
+	}
+}

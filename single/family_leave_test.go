@@ -1,0 +1,115 @@
+package single_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// leave takes a waiter out of the queue of key.
+func leave(waiter string, kind single.Kind) single.Request {
+	return single.Request{Op: single.Leave, Kind: kind, Keys: []string{"key"}, Waiter: waiter}
+}
+
+func TestAWaiterThatLeavesIsNotCalled(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	ask(t, m, acquire("key", "holder", time.Minute))
+	ask(t, m, by("gone", time.Hour, acquire("key", "g", time.Minute)))
+	ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
+	heard := listen(t, server, "gone", "next")
+	ask(t, m, leave("gone", single.Plain))
+	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"next"}) || value(t, server, "key") != "holder" {
+		t.Errorf("the queue is %q, the key %q's", got, value(t, server, "key"))
+	}
+	ask(t, m, leave("gone", single.Plain)) // again: nothing happens
+	silent(t, server, heard, "gone")
+	ask(t, m, release("key", "holder"))
+	if got := hears(t, heard); got != "next key" {
+		t.Errorf("%q was called", got)
+	}
+}
+
+func TestAWaiterThatLeavesAfterItWasCalledPassesTheCallOn(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	heard := listen(t, server, "gone", "next")
+	ask(t, m, acquire("key", "holder", time.Minute))
+	ask(t, m, by("gone", time.Hour, acquire("key", "g", time.Minute)))
+	ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
+	ask(t, m, reserving(time.Hour, release("key", "holder")))
+	if got := hears(t, heard); got != "gone key" {
+		t.Fatalf("%q was called", got)
+	}
+	ask(t, m, reserving(time.Hour, leave("gone", single.Plain)))
+	if got := hears(t, heard); got != "next key" {
+		t.Errorf("%q was called, want the next: the key is free", got)
+	}
+	if got := ask(t, m, polite(by("next", 0, acquire("key", "n", time.Minute)))); got.Outcome != single.Granted {
+		t.Errorf("the next: %+v", got)
+	}
+}
+
+func TestAWriterThatLeavesTakesItsClaimAway(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	ask(t, m, reader("a", "1", time.Minute))
+	ask(t, m, by("w", 0, writer("w", "1", time.Minute)))
+	if got := ask(t, m, reader("b", "1", time.Minute)); got.Outcome != single.Refused {
+		t.Fatalf("control: a reader gets past the claim: %+v", got)
+	}
+	ask(t, m, leave("w", single.Exclusive))
+	if got := ask(t, m, reader("b", "1", time.Minute)); got.Outcome != single.Granted || got.Token != 2 {
+		t.Errorf("a reader after the writer has left: %+v", got)
+	}
+	if exists(t, server, queueOf("key")) {
+		t.Error("the writer still queues")
+	}
+}
+
+// Who leaves holds nothing, and so removes nothing: whatever is on the key.
+func TestLeavingRemovesNoLock(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for name, set := range map[string]func(){
+		"a plain lock":   func() { plain(t, server) },
+		"something else": func() { foreign(t, server) },
+		"a shared lock":  func() { ask(t, m, reader("a", "1", time.Minute)) },
+		"a writer":       func() { ask(t, m, writer("a", "1", time.Minute)) },
+	} {
+		for _, kind := range []single.Kind{single.Plain, single.Shared, single.Exclusive} {
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			set()
+			was := server.Client().Dump(t.Context(), "key").Val()
+			ask(t, m, leave("w", kind))
+			if server.Client().Dump(t.Context(), "key").Val() != was {
+				t.Errorf("leaving as kind %d changed %s", kind, name)
+			}
+		}
+	}
+}
+
+// A reader gets past a claim only below a hold of its own owner that is still there.
+func TestWhoIsLetPastAClaim(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	ask(t, m, reader("me", "outer", time.Minute))
+	ask(t, m, reader("other", "1", time.Minute))
+	ask(t, m, by("w", 0, writer("w", "1", time.Hour)))
+	under := func(owner, hold string) single.Outcome {
+		r := reader(owner, "inner", time.Minute)
+		r.Within = hold
+		return ask(t, m, r).Outcome
+	}
+	for _, no := range [][2]string{{"me", ""}, {"me", "1"}, {"other", "outer"}, {"new", "outer"}, {"new", ""}} {
+		if under(no[0], no[1]) != single.Refused {
+			t.Errorf("%q under %q got past the claim", no[0], no[1])
+		}
+	}
+	if under("me", "outer") != single.Granted {
+		t.Error("a reader under its own hold is kept out by a writer that waits for it")
+	}
+}

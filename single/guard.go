@@ -1,0 +1,238 @@
+package single
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// This file keeps a master that restarted without its data from voting until every lock that it may have forgotten has
+// expired: for one guard time, the longest ttl in use, after its start. It errs on the side of not voting.
+//
+// A restart breaks every connection, so the check belongs where connections begin. No connection is used before the
+// server behind it was asked who it is (run_id) and is known to be old enough; a connection that was set up stays good
+// for its whole life, because the server behind it can only grow older. The interleavings:
+//
+//   - The server restarts between two commands on a pooled connection. The connection breaks; what was in flight is an
+//     unknown vote; the next command needs a new connection, which is checked.
+//   - It restarts between the check and the first command. The same: it is the same connection.
+//   - It restarts while two connections are being checked. Each check speaks of the server at the end of its own
+//     connection. If they disagree about the run and overlap in time, it isn't known which run is the later one: the
+//     connection is refused without taking note of it, and the next one asks again.
+//   - A proxy keeps the client's connection open while the server behind it restarts. The guard can't see that. A proxy
+//     that closes one side with the other (a TCP proxy does) is fine; one that speaks the protocol and pools is not.
+//   - The server was started for the first time ever. That looks like a restart, so it does not vote for one guard time.
+//   - It lost its data without a restart (FLUSHALL) or its disk with one. No guard helps; Check can't see it either.
+//
+// How old the server is: what this process observed comes first. A run_id that is known since t is at least now − t old,
+// whatever any clock says. Only a run_id seen for the first time needs the server's own word, uptime_in_seconds, which is
+// the difference of two readings of its wall clock: setting that clock forward makes the server look older than it
+// is. So it is believed only as far as observation allows. If an earlier run of the same server has answered us, this one
+// took over after that: if it claims to be older than the time since, then its clock is wrong, or it is another server
+// that stood by at the same address, and it counts as just born. And by how much the server's clock has run ahead of
+// ours since it was last compared, which is what a step shows as, is taken off its uptime. What remains: a process whose
+// first contact ever is with a server whose clock was set forward after a restart (there is nothing to compare with);
+// and, for a process that did not ask for as long as the guard lasts, a clock that was set back before a restart and
+// forward again after it, or a server that stood by.
+//
+// A server that answers nothing before it is on disk (appendonly, appendfsync always, and no exception while the file is
+// rewritten) has forgotten nothing and votes at once. If its earlier run was seen to be less careful, it is guarded.
+// A user who may not ask CONFIG leaves the guard on.
+
+// errGuardNeedsOpen: the connections of a client that somebody else made can't be checked as they are set up.
+var errGuardNeedsOpen = errors.New("single: RestartGuard needs connections of the library's own: use Open or Dial")
+
+const (
+	// uptimeGrain is how much uptime_in_seconds can be ahead of the truth: both its ends are whole seconds.
+	uptimeGrain = time.Second
+	// guardDrift is by how much the clocks of a server and of this process may differ in rate.
+	guardDrift = 0.01
+)
+
+// GuardError says that a master may have restarted without its data, so its connections are not used until every lock
+// that it may have forgotten has expired. Nothing was sent; the vote is unknown. Match it with errors.As.
+type GuardError struct {
+	// Master is its name.
+	Master string
+	// Guard is the Options.RestartGuard.
+	Guard time.Duration
+	// Remaining is for how long the master does not vote, from the moment of the check; Guard or less.
+	Remaining time.Duration
+	// Unclear is why the master's age is not known, in which case Remaining is the whole Guard, again and again; empty
+	// when it is known.
+	Unclear string
+}
+
+// Error says for how long.
+func (e *GuardError) Error() string {
+	if e.Unclear != "" {
+		return fmt.Sprintf("single: master %s does not vote, because it is not known for how long it has run: %s", e.Master, e.Unclear)
+	}
+	return fmt.Sprintf("single: master %s restarted less than %v ago and may have forgotten locks: it does not vote for another %v",
+		e.Master, e.Guard, e.Remaining.Round(time.Millisecond))
+}
+
+// RestartGuard returns for how long the master does not vote after a restart; 0 when it is not guarded.
+func (m *Master) RestartGuard() time.Duration {
+	if m.guard == nil {
+		return 0
+	}
+	return m.guard.guard
+}
+
+// guard remembers of one master which run of it was seen, and decides by that whether a connection may be used.
+type guard struct {
+	name  string
+	guard time.Duration
+	now   func() time.Duration
+
+	mu   sync.Mutex
+	last sighting      // the latest one taken note of; runID is empty before the first
+	born time.Duration // the run began at this time or before, by our clock
+	kept bool          // the run began with all that the one before it had answered
+	// heard is our clock before the latest request that a connection in use has answered; the run that did was alive.
+	heard time.Duration
+}
+
+// sighting is what one connection learnt about the server behind it.
+type sighting struct {
+	runID    string
+	uptime   time.Duration // as the server says
+	wall     time.Time     // the server's wall clock
+	durable  bool          // the server has answered nothing that is not on its disk
+	asked    time.Duration // our clock before the question
+	answered time.Duration // our clock after the answer
+}
+
+// newGuard returns nil when opts ask for none.
+func newGuard(name string, opts Options) (*guard, error) {
+	switch {
+	case opts.RestartGuard == 0:
+		return nil, nil //nolint:nilnil // no guard is a guard that is not there
+	case opts.RestartGuard < 0:
+		return nil, fmt.Errorf("single: RestartGuard is negative: %v", opts.RestartGuard)
+	}
+	g := &guard{name: name, guard: opts.RestartGuard, now: opts.Clock}
+	if g.now == nil {
+		started := time.Now()
+		g.now = func() time.Duration { return time.Since(started) }
+	}
+	return g, nil
+}
+
+// onConnect returns what a client has to do with each new connection: what the user wants first, then the check.
+func (g *guard) onConnect(users func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
+	return func(ctx context.Context, conn *redis.Conn) error {
+		if users != nil {
+			if err := users(ctx, conn); err != nil {
+				return err
+			}
+		}
+		s, err := g.look(ctx, conn)
+		if err != nil {
+			return err
+		}
+		// go-redis hands on what an error from here wraps, not the error itself: a GuardError wraps nothing.
+		if left := g.judge(s); left > 0 {
+			return &GuardError{Master: g.name, Guard: g.guard, Remaining: left}
+		}
+		return nil
+	}
+}
+
+// look asks the server who it is, in one round trip. A master that does not say can't be told from one that restarted,
+// so a refusal of INFO or TIME is an error; one of CONFIG only means that the master counts as forgetful.
+func (g *guard) look(ctx context.Context, conn *redis.Conn) (sighting, error) {
+	s := sighting{asked: g.now()}
+	pipe := conn.Pipeline()
+	server, persistence, wall := pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence"), pipe.Time(ctx)
+	fsync, rewrite := pipe.ConfigGet(ctx, "appendfsync"), pipe.ConfigGet(ctx, "no-appendfsync-on-rewrite")
+	_, _ = pipe.Exec(ctx) // each command carries its error
+	s.answered = g.now()
+	for _, cmd := range []redis.Cmder{server, persistence, wall} {
+		var reply redis.Error
+		switch err := cmd.Err(); {
+		case errors.As(err, &reply):
+			return s, g.unclear(fmt.Sprintf("%s: %v", cmd.Name(), reply))
+		case err != nil:
+			return s, err // the network's
+		}
+	}
+	s.runID = infoField(server.Val(), "run_id")
+	seconds, err := strconv.ParseInt(infoField(server.Val(), "uptime_in_seconds"), 10, 64)
+	if err != nil || s.runID == "" {
+		return s, g.unclear("its INFO has no run_id or no uptime_in_seconds")
+	}
+	s.uptime, s.wall = time.Duration(seconds)*time.Second, wall.Val()
+	s.durable = infoField(persistence.Val(), "aof_enabled") == "1" && fsync.Val()["appendfsync"] == "always" &&
+		rewrite.Val()["no-appendfsync-on-rewrite"] != "yes"
+	return s, nil
+}
+
+func (g *guard) unclear(why string) error {
+	return &GuardError{Master: g.name, Guard: g.guard, Remaining: g.guard, Unclear: why}
+}
+
+// judge takes note of a sighting and returns for how long its connection must not be used; 0 when it may be.
+func (g *guard) judge(s sighting) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch known := g.last.runID; {
+	case known == "":
+		g.born, g.kept = s.answered-max(0, s.uptime-uptimeGrain), s.durable
+	case known != s.runID && s.asked < g.last.answered:
+		return g.guard // which of the two runs is the later one is not known
+	case known != s.runID:
+		// How this run writes says nothing about what the one before had written.
+		g.born, g.kept = s.answered-credible(g.last, max(g.last.asked, g.heard), s), s.durable && g.last.durable
+	}
+	if g.last.runID != s.runID || s.asked >= g.last.asked {
+		g.last = s
+	}
+	if g.kept {
+		return 0
+	}
+	return max(0, g.guard-(s.answered-g.born))
+}
+
+// credible is how old the run seen in s is at least, when an earlier run of the same server was seen as in before, and
+// was last known to be alive at the time alive.
+func credible(before sighting, alive time.Duration, s sighting) time.Duration {
+	drift := time.Duration(guardDrift * float64(s.answered-before.asked))
+	ahead := s.wall.Sub(before.wall) - (s.asked - before.answered) // of our clock; what the way took included
+	age := s.uptime - uptimeGrain - max(0, ahead) - drift
+	if age > s.answered-alive {
+		return 0 // it claims to have run before its predecessor ended: nothing that it says of time counts
+	}
+	return max(0, age)
+}
+
+// answered takes note of a request that began at the given time, if the server has answered it: a connection in use is
+// one to a run that was judged.
+func (g *guard) answered(began time.Duration, todo []exchange) {
+	for i := range todo {
+		var reply redis.Error
+		if err := todo[i].cmd.Err(); err == nil || errors.As(err, &reply) {
+			g.mu.Lock()
+			g.heard = max(g.heard, began)
+			g.mu.Unlock()
+			return
+		}
+	}
+}
+
+// infoField reads one field of an INFO reply; "" when it isn't there.
+func infoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, found := strings.CutPrefix(line, name+":"); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,35 @@
+package single
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Sighting is what a connection learns about the server behind it.
+type Sighting struct {
+	RunID           string
+	Uptime          time.Duration
+	Wall            time.Time
+	Durable         bool
+	Asked, Answered time.Duration
+}
+
+// Judge is the guard without a server.
+type Judge struct{ guard guard }
+
+// NewJudge makes one that wants servers to be of this age.
+func NewJudge(age time.Duration) *Judge { return &Judge{guard{guard: age}} }
+
+// Judge returns for how long the sighting's connection must not be used.
+func (j *Judge) Judge(s Sighting) time.Duration {
+	return j.guard.judge(sighting{
+		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, asked: s.Asked, answered: s.Answered,
+	})
+}
+
+// Heard says that a request which began at this time was answered.
+func (j *Judge) Heard(began time.Duration) {
+	j.guard.answered(began, []exchange{{cmd: redis.NewStatusCmd(context.Background())}})
+}

@@ -1,0 +1,295 @@
+package single
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Master is one Redis server behind a go-redis client: it speaks the scripts and types their replies.
+// It is safe for concurrent use.
+type Master struct {
+	name   string
+	client redis.UniversalClient
+	// exact says that this client sends a request at most once, so that a failed dial means: not sent.
+	exact    bool
+	owned    bool
+	cluster  bool         // keys have slots
+	heldBack atomic.Int32 // batches past their deadline that the client goes on with
+	guard    *guard       // nil without Options.RestartGuard
+}
+
+// Options configure a Master. The zero value is usable.
+type Options struct {
+	// Name identifies the master in errors and reports. Default: the client's address, never a credential. A client
+	// whose address says nothing (a Sentinel failover client) needs a name.
+	Name string
+	// RestartGuard keeps a master that restarted from voting until it has run for this long; give the longest ttl that
+	// anybody uses on it. It needs connections of the library's own, so [Open] and [Dial] take it and [New] refuses it.
+	// The user needs INFO and TIME, and CONFIG GET for a master that fsyncs every command before it answers to be
+	// excused. See [GuardError]. Default: off, which is safe only for masters that keep their data.
+	RestartGuard time.Duration
+	// Clock returns the time since some fixed moment and never goes back. The guard measures with it for how long a
+	// master has been known. Default: Go's monotonic clock; where that stands still while the machine is suspended, the
+	// guard merely lasts longer.
+	Clock func() time.Duration
+}
+
+// New speaks to a master through client: standalone, TLS, ACL, Sentinel failover, Cluster or Ring. The client stays
+// the caller's: Close does not close it.
+//
+// A *redis.Client is used through a derived one that shares its pool but not its hooks, keeps the deadline of every request and never
+// retries, whatever the client's own options say. Cluster and Ring clients are used as they are; give them
+// ContextTimeoutEnabled and MaxRetries -1. A request that one of them holds back past its deadline ends all the same, as
+// unknown, but until the client gives it up nothing else is sent to this master.
+func New(client redis.UniversalClient, opts Options) (*Master, error) {
+	if opts.RestartGuard != 0 {
+		return nil, errGuardNeedsOpen
+	}
+	m := &Master{name: opts.Name, client: client}
+	switch c := client.(type) {
+	case nil:
+		return nil, errors.New("single: nil client")
+	case *redis.Client:
+		if c == nil {
+			return nil, errors.New("single: nil client")
+		}
+		m.name = firstNonEmpty(m.name, c.Options().Addr)
+		m.client, m.exact = keepDeadlines(c), true
+	case *redis.ClusterClient:
+		if c == nil {
+			return nil, errors.New("single: nil client")
+		}
+		m.name, m.cluster = firstNonEmpty(m.name, strings.Join(c.Options().Addrs, ",")), true
+	case *redis.Ring:
+		if c == nil {
+			return nil, errors.New("single: nil client")
+		}
+		addrs := make([]string, 0, len(c.Options().Addrs))
+		for _, addr := range c.Options().Addrs {
+			addrs = append(addrs, addr)
+		}
+		slices.Sort(addrs)
+		m.name = firstNonEmpty(m.name, strings.Join(addrs, ","))
+	}
+	if m.name == "" {
+		return nil, fmt.Errorf("single: a %T has no address to go by: set Options.Name", client)
+	}
+	return m, nil
+}
+
+func firstNonEmpty(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// keepDeadlines derives a client on the same connections that obeys the context's deadline and sends once.
+// go-redis by default ignores the deadline of a request in flight, and sends a request up to four times.
+func keepDeadlines(c *redis.Client) *redis.Client {
+	derived := c.WithTimeout(c.Options().ReadTimeout)
+	opt := derived.Options() // the derived client's own copy
+	opt.ContextTimeoutEnabled = true
+	opt.MaxRetries = 0
+	return derived
+}
+
+// Name returns the master's name: its address, or what Options named it.
+func (m *Master) Name() string { return m.name }
+
+// Client returns the client that requests go through.
+func (m *Master) Client() redis.UniversalClient { return m.client }
+
+// Close closes the client if the Master made it itself ([Open], [Dial]); otherwise it does nothing.
+func (m *Master) Close() error {
+	if !m.owned {
+		return nil
+	}
+	return m.client.Close()
+}
+
+// Ask performs one request and returns its reply. It is the way to use a single master without the rest of the
+// library. When err is not nil the request may have taken effect all the same, or may still do so: a caller that
+// acquires releases afterwards, in any case.
+func (m *Master) Ask(ctx context.Context, r Request) (Reply, error) {
+	if err := r.validate(); err != nil {
+		return Reply{}, err
+	}
+	c := &Call{Request: &r}
+	m.Do(ctx, []*Call{c})
+	return c.Reply, c.Err
+}
+
+// Do performs a batch of independent calls in one pipeline, and in a second or third one what the first could not
+// decide: a script the master did not know, or who holds a key that SET NX found taken. It fills in every call's
+// Reply, Err and Sent. ctx's deadline bounds it.
+func (m *Master) Do(ctx context.Context, batch []*Call) {
+	deadline, ok := ctx.Deadline()
+	if m.owned || !ok {
+		m.do(ctx, batch)
+		return
+	}
+	// Somebody else may have used up the client's pool, and waiting for a connection ends by Done alone.
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	if m.exact {
+		m.do(ctx, batch)
+	} else {
+		m.within(ctx, batch)
+	}
+}
+
+// errHeldBack is what calls meet while the client still has an earlier one that it did not give up at its deadline.
+var errHeldBack = errors.New("single: the client holds back an earlier request past its deadline")
+
+// within performs a batch through a client that may not keep deadlines. At the deadline the batch has ended here; as
+// long as the client goes on with it, perhaps sending it again, nothing else is sent, so that nothing overtakes it.
+func (m *Master) within(ctx context.Context, batch []*Call) {
+	if m.heldBack.Load() > 0 {
+		for _, c := range batch {
+			c.Reply, c.Err, c.Sent = Reply{}, errHeldBack, false
+		}
+		return
+	}
+	private := make([]*Call, len(batch)) // what the client writes to after we have gone
+	for i, c := range batch {
+		private[i] = &Call{Request: c.Request}
+	}
+	ended := make(chan struct{})
+	var gone atomic.Bool
+	go func() {
+		m.do(ctx, private)
+		close(ended)
+		if !gone.CompareAndSwap(false, true) {
+			m.heldBack.Add(-1)
+		}
+	}()
+	select {
+	case <-ended:
+		for i, c := range batch {
+			c.Reply, c.Err, c.Sent = private[i].Reply, private[i].Err, private[i].Sent
+		}
+	case <-ctx.Done():
+		m.heldBack.Add(1)
+		if !gone.CompareAndSwap(false, true) {
+			m.heldBack.Add(-1) // it ended at this very moment
+		}
+		for _, c := range batch {
+			c.Reply, c.Err, c.Sent = Reply{}, ctx.Err(), true
+		}
+	}
+}
+
+// do performs a batch.
+func (m *Master) do(ctx context.Context, batch []*Call) {
+	var space [8]exchange
+	todo := space[:0]
+	for _, c := range batch {
+		c.Reply, c.Err, c.Sent = Reply{}, nil, true
+		if m.cluster && unslottable(c.Request.Keys) {
+			c.Err, c.Sent = errNoSlot, false
+			continue
+		}
+		todo = append(todo, exchange{call: c, cmd: c.Request.command(ctx, stageFirst, false)})
+	}
+	for len(todo) > 0 {
+		m.send(ctx, todo)
+		todo = m.settle(ctx, todo)
+	}
+}
+
+// exchange is one command of a call and its reply.
+type exchange struct {
+	call   *Call
+	cmd    redis.Cmder
+	stage  stage
+	source bool // a script went out in full
+	stale  int  // on how many connections it could not be sent, because the master had closed them
+}
+
+// maxStale bounds these: so many connections a master can have closed while they were idle.
+const maxStale = maxInFlight + 2
+
+// stage says how far a call has come.
+type stage uint8
+
+const (
+	stageFirst  stage = iota // the form for a free key, where there is one
+	stageScript              // the script, because the key was not free
+)
+
+// next is the exchange that follows e.
+func (e exchange) next(ctx context.Context, at stage, source bool, stale int) exchange {
+	return exchange{e.call, e.call.Request.command(ctx, at, source), at, source, stale}
+}
+
+// send writes the commands in one pipeline and reads their replies.
+func (m *Master) send(ctx context.Context, todo []exchange) {
+	if m.guard != nil {
+		defer m.guard.answered(m.guard.now(), todo)
+	}
+	if len(todo) == 1 {
+		_ = m.client.Process(ctx, todo[0].cmd) // the command carries its error
+		return
+	}
+	pipe := m.client.Pipeline()
+	for i := range todo {
+		_ = pipe.Process(ctx, todo[i].cmd)
+	}
+	_, _ = pipe.Exec(ctx)
+}
+
+// settle reads the replies into their calls and returns what needs one more command. It reuses todo.
+func (m *Master) settle(ctx context.Context, todo []exchange) []exchange {
+	more := todo[:0]
+	var sourced [numPrograms]bool
+	for _, e := range todo {
+		c, err := e.call, e.cmd.Err()
+		switch {
+		case c.Request.quick(e.stage) && taken(e.cmd):
+			more = append(more, e.next(ctx, stageScript, false, e.stale))
+		case err != nil && !e.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
+			// The source goes out once a pipeline; behind it the SHA is known again.
+			p := c.Request.program(e.stage)
+			more = append(more, e.next(ctx, e.stage, !sourced[p], e.stale))
+			sourced[p] = true
+		case errors.Is(err, errStale) && e.stale < maxStale:
+			more = append(more, e.next(ctx, e.stage, e.source, e.stale+1))
+		case err != nil:
+			c.Err = err
+			c.Sent = !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
+		default:
+			c.Reply, c.Err = decode(c.Request, e.cmd)
+		}
+	}
+	return more
+}
+
+// taken reports that the form for a free key found the key taken.
+func taken(cmd redis.Cmder) bool {
+	if fenced, ok := cmd.(*redis.IntCmd); ok {
+		return fenced.Err() == nil && fenced.Val() == 0
+	}
+	return errors.Is(cmd.Err(), redis.Nil)
+}
+
+// neverSent reports that err came before a byte was written.
+func (m *Master) neverSent(err error) bool {
+	if !m.exact {
+		return false
+	}
+	if _, guarded := errors.AsType[*GuardError](err); guarded {
+		return true
+	}
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" ||
+		errors.Is(err, errStale) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+}

@@ -1,0 +1,94 @@
+package single
+
+import (
+	"crypto/sha1"
+	_ "embed" // the scripts below
+	"encoding/hex"
+)
+
+var (
+	//go:embed lua/acquire.lua
+	acquireSource string
+	//go:embed lua/fence.lua
+	fenceSource string
+	//go:embed lua/extend.lua
+	extendSource string
+	//go:embed lua/release.lua
+	releaseSource string
+	//go:embed lua/raise.lua
+	raiseSource string
+	//go:embed lua/inspect.lua
+	inspectSource string
+	//go:embed lua/share.lua
+	shareSource string
+	//go:embed lua/share_extend.lua
+	shareExtendSource string
+	//go:embed lua/share_release.lua
+	shareReleaseSource string
+)
+
+// program numbers the scripts.
+type program int
+
+const (
+	acquireProgram program = iota
+	fenceProgram
+	extendProgram
+	releaseProgram
+	raiseProgram
+	inspectProgram
+	shareProgram
+	shareExtendProgram
+	shareReleaseProgram
+	numPrograms
+)
+
+// script is one Lua program and the SHA-1 under which a master remembers it.
+type script struct {
+	name   string
+	source string
+	sha    string
+}
+
+// scripts holds the programs. Their SHAs are compared with what a real redis-server computes in the tests.
+var scripts = [numPrograms]script{
+	acquireProgram:      newScript("acquire", acquireSource),
+	fenceProgram:        newScript("fence", fenceSource),
+	extendProgram:       newScript("extend", extendSource),
+	releaseProgram:      newScript("release", releaseSource),
+	raiseProgram:        newScript("raise", raiseSource),
+	inspectProgram:      newScript("inspect", inspectSource),
+	shareProgram:        newScript("share", shareSource),
+	shareExtendProgram:  newScript("share_extend", shareExtendSource),
+	shareReleaseProgram: newScript("share_release", shareReleaseSource),
+}
+
+func newScript(name, source string) script {
+	sum := sha1.Sum([]byte(source))
+	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// program names the script that performs the request at a stage.
+func (r *Request) program(at stage) program {
+	shared := r.Kind != Plain
+	switch {
+	case r.quick(at) && r.Fence:
+		return fenceProgram
+	case r.Op == Acquire && shared:
+		return shareProgram
+	case r.Op == Acquire:
+		return acquireProgram
+	case r.Op == Extend && shared:
+		return shareExtendProgram
+	case r.Op == Extend:
+		return extendProgram
+	case (r.Op == Release || r.Op == Leave) && shared:
+		return shareReleaseProgram
+	case r.Op == Release || r.Op == Leave:
+		return releaseProgram
+	case r.Op == Raise:
+		return raiseProgram
+	default:
+		return inspectProgram
+	}
+}

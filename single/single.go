@@ -1,0 +1,121 @@
+// Package single is what ONE Redis master does for a lock, atomically: take a key, keep it, give it back.
+//
+// It is the lowest layer of redlock and is usable alone. It knows nothing of majorities, validity or waiting: the root
+// package puts those on top. What it promises is that each [Request] takes effect on its master at once or not at all,
+// that only the owner of a key changes it, and that a repeated request is harmless: an acquire that finds its own
+// owner reports success, a release that finds nothing reports [Refused].
+//
+// The pieces, from the bottom up:
+//   - scripts: the Lua programs, one file each, embedded, run by EVALSHA with a fallback to EVAL
+//   - [Master]: a batch of calls as one pipeline over any go-redis client
+//   - [Lane]: the queue in front of a master that turns many callers into few batches
+package single
+
+import (
+	"time"
+)
+
+// Op says what a Request does.
+type Op uint8
+
+// The operations. Each is atomic on its master.
+const (
+	// Acquire takes the keys if they are free, or finds that the same owner has them already.
+	Acquire Op = iota
+	// Extend lets keys that the owner still holds live for at least TTL from now. It never shortens: a request that
+	// arrives late, or asks for less, must not take away what the holder counts on.
+	Extend
+	// Release removes what the owner holds, and nothing else.
+	Release
+	// Raise lifts the fencing counter of a key that the owner still holds to Token; it is refused if the counter is above.
+	Raise
+	// Inspect reads who holds a key and for how long; it changes nothing.
+	Inspect
+	// Leave takes a Waiter out of the keys' arrival queues. If a key is free and reserved for it, the next is called.
+	Leave
+)
+
+// Kind says how a key is held.
+type Kind uint8
+
+// The kinds of lock. Keys of different kinds exclude each other.
+const (
+	// Plain is a string whose value is the owner: SET key owner NX PX ttl, the form every Redlock implementation uses.
+	Plain Kind = iota
+	// Shared is a reader's hold: it excludes writers and is shared with other readers.
+	Shared
+	// Exclusive is a writer's hold on a key that readers share. The same owner may take it again, with another hold id:
+	// it is also the reentrant lock.
+	Exclusive
+)
+
+// MaxToken is the greatest fencing token: Lua counts exactly up to here. As microseconds it is the year 2255.
+const MaxToken = 1<<53 - 1
+
+// Outcome is what a master answered.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Refused: Acquire found another holder, Extend and Release found that the keys are not the owner's (any more),
+	// Inspect found the key free. It is the zero value: a reply nobody filled in grants nothing.
+	Refused Outcome = iota
+	// Granted: the operation was done; for Inspect, somebody holds the key.
+	Granted
+	// Repaired: Extend found the key gone and free, and set it again because Request.Repair was set. The key is the
+	// owner's from now on, but it was not in between.
+	Repaired
+)
+
+// Request is one operation for one master. It is never changed once it has been sent, so that one Request can be
+// sent to many masters at the same time.
+type Request struct {
+	Op   Op
+	Kind Kind
+	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates.
+	Keys []string
+	// Owner proves who holds the keys. Compared in full, never by prefix.
+	Owner string
+	// Hold tells the holds of one owner apart (Shared, Exclusive). Adding the same hold twice is adding it once. It must
+	// not contain a colon.
+	Hold string
+	// Within is a hold of the same owner that a Shared acquisition is made under: a writer that waits for that one must
+	// not keep this one out.
+	Within string
+	// TTL is how long the master keeps the keys after this request, in whole milliseconds, at least one.
+	TTL time.Duration
+	// Repair lets Extend set keys again that are gone and free.
+	Repair bool
+	// Fence asks Acquire of one Plain key to raise the key's fencing counter to at least Token, and above what it was,
+	// and to return it. For Raise and Extend, Token is what the counter is raised to at least; at most MaxToken.
+	Fence bool
+	Token uint64
+	// Waiter, when set, enters the key's arrival queue under this name if Acquire is refused. Waited is for how long it
+	// has been waiting, which decides its place. A Release by a Waiter takes it out of the queue before it calls
+	// somebody else.
+	Waiter string
+	Waited time.Duration
+	// Polite makes Acquire by a Waiter respect a key that is free but reserved for another waiter.
+	Polite bool
+	// Reserve is for how long Release keeps the key for the waiter that it calls.
+	Reserve time.Duration
+
+	wire wire
+}
+
+// Reply is a master's answer.
+type Reply struct {
+	Outcome Outcome
+	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
+	// nothing is known; negative when it never expires.
+	TTL time.Duration
+	// Holder is the owner of what is in the way or held, where the master told.
+	Holder string
+	// Key is the key in the way, for requests with several keys.
+	Key string
+	// Token is the fencing counter after the request; for Shared and Exclusive keys, and for Inspect, it is the number
+	// of holds.
+	Token uint64
+	// Called says that Release called a waiter of a Plain key.
+	Called bool
+}
