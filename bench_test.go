@@ -1,0 +1,62 @@
+package redlock_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// BenchmarkCycle measures acquire and release over five real masters.
+func BenchmarkCycle(b *testing.B) {
+	locker := dial(b, redistest.StartN(b, 5), redlock.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		cycle(b, locker)
+	}
+}
+
+// BenchmarkCycleOneMasterStopped measures cycles with all masters well and with one of them stopped in turns, so that
+// whatever else the machine does meets both, and reports the medians and their ratio.
+func BenchmarkCycleOneMasterStopped(b *testing.B) {
+	servers := redistest.StartN(b, 5)
+	locker := dial(b, servers, redlock.Options{})
+	const turn = 200
+	var healthy, stopped []time.Duration
+	for b.Loop() {
+		healthy = append(healthy, cycles(b, locker, turn)...)
+		must(b, servers[4].Pause())
+		stopped = append(stopped, cycles(b, locker, turn)...)
+		must(b, servers[4].Resume())
+		redistest.Eventually(b, promptly, func() bool { return locker.Debts() == 0 }, "the resumed master to be cleaned up")
+	}
+	b.ReportMetric(0, "ns/op") // of both kinds together it would mean nothing
+	b.ReportMetric(float64(median(healthy).Nanoseconds()), "p50-healthy-ns")
+	b.ReportMetric(float64(median(stopped).Nanoseconds()), "p50-stopped-ns")
+	b.ReportMetric(float64(median(stopped))/float64(median(healthy)), "stopped/healthy")
+}
+
+func cycles(b *testing.B, locker *redlock.Locker, n int) []time.Duration {
+	b.Helper()
+	took := make([]time.Duration, n)
+	for i := range took {
+		began := time.Now()
+		cycle(b, locker)
+		took[i] = time.Since(began)
+	}
+	return took
+}
+
+func cycle(b *testing.B, locker *redlock.Locker) {
+	b.Helper()
+	lock, err := locker.Acquire(b.Context(), key, 10*time.Second)
+	must(b, err)
+	must(b, lock.Release(b.Context()))
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}

@@ -1,0 +1,71 @@
+package redlock
+
+import (
+	"math"
+	"time"
+)
+
+// Clock tells a Locker the time and wakes it up. The default one counts the time during which the machine is
+// suspended and does not jump with the wall clock. Another one is for tests with virtual time.
+//
+// Only readings decide: whatever depends on time asks Now again. A timer that fires late makes nothing unsafe.
+type Clock interface {
+	// Now returns the time since some fixed moment. It never goes back, also counts while the machine is
+	// suspended, and is independent of the wall clock.
+	Now() time.Duration
+	// Wall returns the time of day. It is only used as a floor for fencing tokens after the masters lost their
+	// counters.
+	Wall() time.Time
+	// AfterFunc calls f in a goroutine of its own once d has passed, unless the Timer is stopped before.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// Timer is a call that is going to happen. *time.Timer is one.
+type Timer interface {
+	// Stop prevents the call; it reports false when the call has begun already, or was stopped before.
+	Stop() bool
+	// Reset makes the call happen d from now.
+	Reset(d time.Duration) bool
+}
+
+// systemClock is the machine's own clock; how it reads the time depends on the operating system.
+type systemClock struct{}
+
+func (systemClock) Now() time.Duration { return sinceBoot() }
+
+func (systemClock) Wall() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+
+const (
+	// defaultDriftFactor is how much faster or slower than ours a master's clock may run: one percent.
+	defaultDriftFactor = 0.01
+	// expiryGranularity is added to every drift allowance: Redis expires keys on milliseconds, and rounds a ttl to
+	// them at both ends.
+	expiryGranularity = 2 * time.Millisecond
+)
+
+// driftAllowance is what a ttl loses to clocks of different rates and to the granularity of expiry.
+func driftAllowance(ttl time.Duration, factor float64) time.Duration {
+	return time.Duration(float64(ttl)*factor) + expiryGranularity
+}
+
+// validUntil is the moment up to which a key is sure to be kept by a master that set it after start: the one formula
+// of the algorithm. start is read before the first byte was sent, so whenever the master got the request, it keeps the
+// key for longer than we believe.
+func validUntil(start, ttl time.Duration, factor float64) time.Duration {
+	return later(start, ttl-driftAllowance(ttl, factor))
+}
+
+// lapsed is the moment from which a key that a master set by now, with this ttl, is sure to be gone.
+func lapsed(now, ttl time.Duration, factor float64) time.Duration {
+	return later(later(now, ttl), driftAllowance(ttl, factor))
+}
+
+// later is t+d, or the end of time where that lies beyond it.
+func later(t, d time.Duration) time.Duration {
+	if d > 0 && t > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return t + d
+}

@@ -1,0 +1,92 @@
+package redlock_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+const longest = time.Duration(math.MaxInt64) // 292 years
+
+func TestValidity(t *testing.T) {
+	for _, test := range []struct {
+		start, ttl time.Duration
+		factor     float64
+		want       time.Duration // from start
+	}{
+		{0, 10 * time.Second, 0.01, 9898 * time.Millisecond},
+		{42 * time.Hour, 10 * time.Second, 0.01, 9898 * time.Millisecond},
+		{0, 10 * time.Second, 0, 9998 * time.Millisecond},
+		{0, 10 * time.Second, 0.5, 4998 * time.Millisecond},
+		{0, 100 * time.Millisecond, 0.01, 97 * time.Millisecond},
+		{0, 3 * time.Millisecond, 0.01, 970 * time.Microsecond},
+		{0, 2 * time.Millisecond, 0.01, -20 * time.Microsecond}, // less than nothing: such a ttl is refused
+		{0, time.Millisecond, 0, -time.Millisecond},
+		{0, 0, 0.01, -2 * time.Millisecond},
+		{0, longest, 0, longest - 2*time.Millisecond},
+	} {
+		got := redlock.ValidUntil(test.start, test.ttl, test.factor) - test.start
+		if got != test.want {
+			t.Errorf("start %v, ttl %v, drift factor %v: valid for %v, want %v", test.start, test.ttl, test.factor, got, test.want)
+		}
+	}
+}
+
+func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
+	for _, factor := range []float64{0, 1e-9, 0.01, 0.3, 0.99} {
+		last := time.Duration(math.MinInt64)
+		for ttl := time.Microsecond; ttl < longest/3; ttl = ttl*3/2 + 1 {
+			got := redlock.ValidUntil(0, ttl, factor)
+			if got > ttl-2*time.Millisecond || got < last {
+				t.Errorf("ttl %v, drift factor %v: valid for %v, after %v for the shorter one", ttl, factor, got, last)
+			}
+			last = got
+		}
+	}
+}
+
+// The drift is padded by two milliseconds, the granularity of expiry, and not by two nanoseconds.
+func TestHazard16DriftIsPaddedInMilliseconds(t *testing.T) {
+	if got := redlock.DriftAllowance(0, 0.01); got != 2*time.Millisecond {
+		t.Errorf("the allowance of no ttl at all is %v, want 2ms", got)
+	}
+	if got := redlock.DriftAllowance(30*time.Second, 0.01); got != 302*time.Millisecond {
+		t.Errorf("the allowance of 30s is %v, want 302ms", got)
+	}
+}
+
+func TestRequestTimeouts(t *testing.T) {
+	for _, test := range []struct {
+		option, ttl, want time.Duration
+	}{
+		{0, 10 * time.Second, 500 * time.Millisecond}, // a twentieth
+		{0, 100 * time.Millisecond, 10 * time.Millisecond},
+		{0, 10 * time.Millisecond, 10 * time.Millisecond},
+		{0, time.Hour, time.Second},
+		{0, longest, time.Second},
+		{3 * time.Second, time.Hour, 3 * time.Second},
+		{time.Millisecond, time.Hour, time.Millisecond},
+	} {
+		if got := (redlock.Options{RequestTimeout: test.option}).ForTTL(test.ttl); got != test.want {
+			t.Errorf("option %v, ttl %v: %v, want %v", test.option, test.ttl, got, test.want)
+		}
+	}
+}
+
+func TestTheSystemClockAdvancesAndItsTimersFire(t *testing.T) {
+	c := redlock.SystemClock()
+	began := c.Now()
+	fired := make(chan time.Duration, 1)
+	c.AfterFunc(5*time.Millisecond, func() { fired <- c.Now() })
+	if at := <-fired; at < began+5*time.Millisecond {
+		t.Errorf("a timer of 5ms fired after %v", at-began)
+	}
+	if stopped := c.AfterFunc(time.Hour, func() { t.Error("a stopped timer fired") }).Stop(); !stopped {
+		t.Error("Stop of a timer that had an hour left reported false")
+	}
+	if wall := c.Wall(); time.Since(wall).Abs() > promptly {
+		t.Errorf("the time of day is %v", wall)
+	}
+}

@@ -1,0 +1,120 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Election elects one leader at a time among any number of candidates, in any number of processes: whoever holds the
+// lock on the election's key leads. Each candidate has an Election of its own with the same key, on the same masters. It
+// keeps no state, so it need not be closed, and is safe for concurrent use.
+//
+// What is promised of locks is promised of leaderships: no two at a time within their validity, under the package's
+// assumptions, and terms have fencing tokens that order them in any case. A leader that dies is followed by another
+// after at most ttl and one round of the candidates; one that resigns, at once.
+type Election struct {
+	locker *Locker
+	key    string
+	ttl    time.Duration
+	opts   []Option
+}
+
+// NewElection makes an election on key. A leadership is renewed for as long as its process lives, every third of ttl;
+// ttl is how long the others wait after it died. Terms are [Fenced] and renewed in any case; [MaxHold] limits a term,
+// also one whose leader hangs, and [MaxAttempts] what a Campaign tries. Nothing is sent yet. The error matches
+// [ErrInvalid].
+func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) (*Election, error) {
+	if locker == nil {
+		return nil, invalid("nil Locker")
+	}
+	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced()}, opts...)}
+	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Leadership is one term of one leader. It is safe for concurrent use.
+type Leadership struct{ lock *Lock }
+
+// Campaign waits until this candidate leads, or ctx is done; candidates of one Locker take their turns. The errors are
+// those of [Locker.Acquire]. The caller has to Resign, also when the leadership has ended by itself.
+func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	lock, err := e.locker.Acquire(ctx, e.key, e.ttl, e.opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Leadership{lock: lock}, nil
+}
+
+// Run is a candidate for as long as ctx lasts: it campaigns, calls lead when elected, and campaigns again when lead has
+// returned. lead's context is cancelled, with a cause, when the leadership ends; lead should return soon after, since
+// somebody else may lead from then on. Run waits for it, so one candidate never leads twice at the same time.
+//
+// A lead that returns nil resigns. One whose leadership is over may return an error that matches [context.Canceled] or
+// [ErrNotHeld], and has its candidate campaign again. Any other error resigns and ends Run, which returns it. Otherwise
+// Run returns ctx's cause when ctx is done, or the error of a campaign that can't be won ([ErrClosed], [MaxAttempts]).
+// When Run returns, also by a panic of lead, this candidate does not lead any more.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
+	if lead == nil {
+		return invalid("nil function")
+	}
+	for {
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		if err := term.serve(ctx, lead); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("redlock: election %q: %w", e.key, context.Cause(ctx))
+		}
+	}
+}
+
+// serve calls lead for one term, and returns its error unless the end of the term explains it.
+func (t *Leadership) serve(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
+	defer func() { _ = t.Resign(ctx) }() // what is left on masters is the janitor's; that the term was over, lead knows
+	err := lead(t.Context(ctx), t)
+	over := t.Err() != nil || ctx.Err() != nil
+	if over && (errors.Is(err, context.Canceled) || errors.Is(err, ErrNotHeld) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
+}
+
+// Leader asks the masters who leads. Holder.Owner is what [Leadership.ID] returns to the leader itself. Any Locker on
+// the same masters can ask, candidate or not. The answer may be outdated when it arrives: it is good for finding the
+// leader, not for acting in its place. The error matches [ErrNoQuorum] when too few masters answered.
+func (e *Election) Leader(ctx context.Context) (Holder, error) { return e.locker.Holder(ctx, e.key) }
+
+// ID tells this term from all others; observers see it in Holder.Owner. Whoever knows it could end the term, so it is
+// not for the public.
+func (t *Leadership) ID() string { return t.lock.Owner() }
+
+// Token returns the term's fencing token, which is greater than that of every earlier term. Resources that check it
+// (see package fence) are safe from a leader that has not noticed the end of its term.
+func (t *Leadership) Token() uint64 { return t.lock.Token() }
+
+// Context returns a context that is cancelled when the term ends, with the reason as its cause, or when parent is.
+func (t *Leadership) Context(parent context.Context) context.Context { return t.lock.Context(parent) }
+
+// Done returns a channel that is closed when the term ends, and that is before the masters would elect another: a leader
+// that could not renew stops at the end of its validity, which is earlier than the masters' by the drift allowance.
+// See [Lock.Done] for the one exception, a machine that was suspended.
+func (t *Leadership) Done() <-chan struct{} { return t.lock.Done() }
+
+// Err returns nil during the term, and afterwards why it ended; the error matches [ErrNotHeld]. It reads the clock: ask
+// it before what can't be undone.
+func (t *Leadership) Err() error { return t.lock.Err() }
+
+// Until returns to when the term is sure to last if it can't be renewed any more.
+func (t *Leadership) Until() time.Time { return t.lock.Until() }
+
+// Resign ends the term, and lets the next candidate lead at once. The errors are those of [Lock.Release]: nil when it
+// was led to the end, [ErrNotHeld] when it had ended before. ctx's cancellation is ignored. Resigning again returns the
+// same result.
+func (t *Leadership) Resign(ctx context.Context) error { return t.lock.Release(ctx) }

@@ -1,0 +1,362 @@
+package redlock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// elect makes a candidate with a Locker of its own.
+func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Duration, opts ...redlock.Option) *redlock.Election {
+	t.Helper()
+	election, err := redlock.NewElection(dial(t, servers, redlock.Options{}), key, ttl, opts...)
+	if err != nil {
+		t.Fatalf("NewElection: %v", err)
+	}
+	return election
+}
+
+// campaign waits for a leadership that must come.
+func campaign(t *testing.T, election *redlock.Election) *redlock.Leadership {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	term, err := election.Campaign(ctx)
+	if err != nil {
+		t.Fatalf("Campaign: %v", err)
+	}
+	t.Cleanup(func() { _ = term.Resign(context.Background()) })
+	return term
+}
+
+// terms judges a history of leaderships: whenever one begins, all earlier ones must know that they are over.
+type terms struct {
+	mu       sync.Mutex
+	all      []*redlock.Leadership
+	overlaps []string
+	disorder []string
+}
+
+// began is called by a leader as soon as it has been elected.
+func (h *terms) began(term *redlock.Leadership) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, earlier := range h.all {
+		if earlier.Err() == nil && term.Err() == nil {
+			h.overlaps = append(h.overlaps, fmt.Sprintf("%d and %d", earlier.Token(), term.Token()))
+		}
+		if earlier.Token() >= term.Token() {
+			h.disorder = append(h.disorder, fmt.Sprintf("%d before %d", earlier.Token(), term.Token()))
+		}
+	}
+	h.all = append(h.all, term)
+}
+
+func TestTwoCandidatesNeverLeadAtOnce(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var history terms
+	var wg sync.WaitGroup
+	const enough = 60
+	for candidate := range 4 {
+		// Two of them resign, two hang on until MaxHold ends their terms.
+		election := elect(t, servers, "leader", time.Second, redlock.MaxHold(30*time.Millisecond))
+		wg.Go(func() {
+			err := election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+				history.began(term)
+				history.mu.Lock()
+				if len(history.all) >= enough {
+					stop()
+				}
+				history.mu.Unlock()
+				if candidate%2 == 1 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("candidate %d ended with %v, want its context's error", candidate, err)
+			}
+		})
+	}
+	time.AfterFunc(30*time.Second, stop)
+	wg.Wait()
+	if len(history.all) < enough {
+		t.Errorf("%d terms in 30s, want %d", len(history.all), enough)
+	}
+	if len(history.overlaps)+len(history.disorder) > 0 {
+		t.Errorf("overlapping terms: %v; tokens out of order: %v", history.overlaps, history.disorder)
+	}
+}
+
+// The control: leaders of two elections do overlap, and the judge sees it.
+func TestTheJudgeOfElectionsSeesOverlaps(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	var history terms
+	history.began(campaign(t, elect(t, servers, "one", time.Minute)))
+	history.began(campaign(t, elect(t, servers, "other", time.Minute)))
+	if len(history.overlaps) != 1 {
+		t.Errorf("found overlaps %v, want one", history.overlaps)
+	}
+}
+
+func TestResigningHandsOverAtOnce(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	first, second := elect(t, servers, "leader", time.Minute), elect(t, servers, "leader", time.Minute)
+	term := campaign(t, first)
+	elected := make(chan *redlock.Leadership, 1)
+	go func() {
+		next, err := second.Campaign(t.Context())
+		if err != nil {
+			t.Errorf("Campaign: %v", err)
+		}
+		elected <- next
+	}()
+	redistest.Eventually(t, 5*time.Second, func() bool { return waits(t, servers[0]) }, "the second candidate to wait")
+	began := time.Now()
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatalf("Resign: %v", err)
+	}
+	select {
+	case <-term.Done():
+	default:
+		t.Error("Done is open after Resign")
+	}
+	next := <-elected
+	if took := time.Since(began); took > 2*time.Second { // the ttl is a minute
+		t.Errorf("the next leader came %v after the resignation", took)
+	}
+	if next.Token() <= term.Token() {
+		t.Errorf("tokens %d and then %d", term.Token(), next.Token())
+	}
+	if err := next.Resign(t.Context()); err != nil {
+		t.Errorf("Resign: %v", err)
+	}
+}
+
+// waits reports that somebody listens for a release on this server, as those do who have been refused.
+func waits(t *testing.T, server *redistest.Server) bool {
+	t.Helper()
+	channels, err := server.Client().PubSubChannels(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(channels) > 0
+}
+
+func TestADeadLeaderIsFollowedWithinTTL(t *testing.T) {
+	const ttl = 1500 * time.Millisecond
+	servers := redistest.StartN(t, 3)
+	locker := dial(t, servers, redlock.Options{})
+	election, err := redlock.NewElection(locker, "leader", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := campaign(t, election)
+	other := elect(t, servers, "leader", ttl)
+
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := locker.Close(dead); err == nil { // gives nothing back
+		t.Error("Close on an ended context said that nothing was left")
+	}
+	died := time.Now()
+	if err := term.Err(); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("the closed leader's term: %v, want ErrNotHeld", err)
+	}
+	next := campaign(t, other)
+	if took := time.Since(died); took > ttl+ttl/2 {
+		t.Errorf("the next leader came after %v, want about %v at most", took, ttl)
+	}
+	if next.Token() <= term.Token() {
+		t.Errorf("tokens %d and then %d", term.Token(), next.Token())
+	}
+}
+
+// childURLs carries the masters to a copy of this test binary that leads until it is killed.
+const childURLs = "REDLOCK_TEST_ELECTION_URLS"
+
+func TestAKilledLeaderIsFollowedWithinTTL(t *testing.T) {
+	const ttl = 1500 * time.Millisecond
+	if urls := os.Getenv(childURLs); urls != "" {
+		leadUntilKilled(t, strings.Fields(urls), ttl)
+		return
+	}
+	servers := redistest.StartN(t, 3)
+	urls := make([]string, len(servers))
+	for i, s := range servers {
+		urls[i] = s.URL()
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestAKilledLeaderIsFollowedWithinTTL$")
+	child.Env = append(os.Environ(), childURLs+"="+strings.Join(urls, " "))
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "leading as ") {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	id := strings.TrimSpace(strings.TrimPrefix(line, "leading as "))
+	other := elect(t, servers, "leader", ttl)
+	if leader, err := other.Leader(t.Context()); err != nil || leader.Owner != id {
+		t.Fatalf("Leader: %+v, %v, want the child, %s", leader, err, id)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	died := time.Now()
+	campaign(t, other)
+	if took := time.Since(died); took > ttl+ttl/2 {
+		t.Errorf("the next leader came after %v, want about %v at most", took, ttl)
+	}
+}
+
+func leadUntilKilled(t *testing.T, urls []string, ttl time.Duration) {
+	t.Helper()
+	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	election, err := redlock.NewElection(locker, "leader", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = election.Run(t.Context(), func(ctx context.Context, term *redlock.Leadership) error {
+		fmt.Println("leading as " + term.ID())
+		<-ctx.Done() // the parent kills us
+		return nil
+	})
+}
+
+func TestObserversFindTheLeader(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	election, observer := elect(t, servers, "leader", time.Minute), elect(t, servers, "leader", time.Minute)
+	if leader, err := observer.Leader(t.Context()); err != nil || leader.Held {
+		t.Errorf("before the election: %+v, %v, want no leader", leader, err)
+	}
+	term := campaign(t, election)
+	leader, err := observer.Leader(t.Context())
+	if err != nil || !leader.Held || leader.Owner != term.ID() {
+		t.Errorf("Leader: %+v, %v, want %s", leader, err, term.ID())
+	}
+}
+
+func TestMaxHoldEndsATermThatHangs(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	term := campaign(t, elect(t, servers, "leader", time.Minute, redlock.MaxHold(100*time.Millisecond)))
+	<-term.Done()
+	if err := term.Err(); !errors.Is(err, redlock.ErrNotHeld) || !strings.Contains(err.Error(), "MaxHold") {
+		t.Errorf("the term ended with %v, want one that names MaxHold", err)
+	}
+	campaign(t, elect(t, servers, "leader", time.Minute))
+}
+
+func TestRunEndsWithTheLeadersOwnError(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	election := elect(t, servers, "leader", time.Minute)
+	broken := errors.New("disk full")
+	calls := 0
+	err := election.Run(t.Context(), func(context.Context, *redlock.Leadership) error {
+		if calls++; calls < 3 {
+			return nil // resigns, and is elected again
+		}
+		return broken
+	})
+	if !errors.Is(err, broken) || calls != 3 {
+		t.Errorf("Run returned %v after %d terms, want the leader's error after 3", err, calls)
+	}
+	campaign(t, elect(t, servers, "leader", time.Minute)) // it has resigned
+}
+
+func TestRunResignsWhenTheLeaderPanics(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	election := elect(t, servers, "leader", time.Minute)
+	var none []string
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not pass through")
+			}
+		}()
+		_ = election.Run(t.Context(), func(_ context.Context, term *redlock.Leadership) error {
+			return errors.New(none[len(term.ID())])
+		})
+	}()
+	campaign(t, elect(t, servers, "leader", time.Minute))
+}
+
+func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	locker := dial(t, servers, redlock.Options{})
+	for name, refused := range map[string]func() (*redlock.Election, error){
+		"no locker": func() (*redlock.Election, error) { return redlock.NewElection(nil, "leader", time.Minute) },
+		"no key":    func() (*redlock.Election, error) { return redlock.NewElection(locker, "", time.Minute) },
+		"no ttl":    func() (*redlock.Election, error) { return redlock.NewElection(locker, "leader", 0) },
+		"many leaders": func() (*redlock.Election, error) {
+			return redlock.NewElection(locker, "leader", time.Minute, redlock.Shared())
+		},
+	} {
+		if _, err := refused(); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("%s: got %v, want ErrInvalid", name, err)
+		}
+	}
+	election := elect(t, servers, "leader", time.Minute)
+	if err := election.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("Run without a function: got %v, want ErrInvalid", err)
+	}
+}
+
+func ExampleElection_Run() {
+	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = masters.Close() }()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = locker.Close(context.Background()) }()
+	election, err := redlock.NewElection(locker, "scheduler", 10*time.Second, redlock.MaxHold(time.Hour))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+		leader, err := election.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println("leading:", leader.Owner == term.ID(), "- fenced:", term.Token() > 0)
+		stop() // this process is told to shut down
+		<-ctx.Done()
+		return nil
+	})
+	fmt.Println("shut down:", errors.Is(err, context.Canceled))
+	// Output:
+	// leading: true - fenced: true
+	// shut down: true
+}

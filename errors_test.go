@@ -1,0 +1,244 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+var sentinels = []error{
+	redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrExpired, redlock.ErrNotHeld, redlock.ErrClosed, redlock.ErrInvalid,
+	context.Canceled, context.DeadlineExceeded,
+}
+
+// onlyIs fails the test unless err matches want and none of the other sentinels.
+func onlyIs(t *testing.T, err error, want ...error) {
+	t.Helper()
+	for _, sentinel := range sentinels {
+		expected := false
+		for _, w := range want {
+			expected = expected || sentinel == w //nolint:errorlint // which of the sentinels
+		}
+		if errors.Is(err, sentinel) != expected {
+			t.Errorf("%v: matches %q: %t, want %t", err, sentinel, !expected, expected)
+		}
+	}
+}
+
+func TestQuorumErrorIsOneLineThatAnOperatorCanActOn(t *testing.T) {
+	err := &redlock.QuorumError{
+		Op: "acquire", Key: "orders:42", Granted: 1, Quorum: 3, N: 5, Reason: redlock.ErrHeld,
+		Nodes: []redlock.NodeResult{
+			{Master: "a:6379", Vote: redlock.Granted},
+			{Master: "b:6379", Vote: redlock.Refused, TTL: 1500 * time.Millisecond},
+			{Master: "c:6379", Vote: redlock.Refused},
+			{Master: "d:6379", Vote: redlock.Unknown, Err: errors.New("i/o timeout")},
+			{Master: "e:6379", Vote: redlock.Pending},
+		},
+	}
+	const want = `redlock: held by another: acquire "orders:42": granted 1 of 5, need 3 ` +
+		`(b:6379: refused, free in 1.5s; c:6379: refused; d:6379: i/o timeout; e:6379: pending)`
+	if got := err.Error(); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	err.Key = "line\nfeed"
+	if got := err.Error(); strings.Contains(got, "\n") {
+		t.Errorf("a key with a line feed makes two lines: %q", got)
+	}
+	err.Nodes = nil
+	if got, want := err.Error(), `redlock: held by another: acquire "line\nfeed": granted 1 of 5, need 3`; got != want {
+		t.Errorf("without nodes: %s, want %s", got, want)
+	}
+}
+
+func TestQuorumErrorStaysOneLineWhateverAMasterSays(t *testing.T) {
+	masters := newFakes(1)
+	masters.behave(on(single.Acquire, act{err: errors.Join(errors.New("one"), errors.New("two"))}))
+	_, err := masters.locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "two") {
+		t.Errorf("want one line that says all of it: %q", err)
+	}
+}
+
+func TestQuorumErrorTellsWhatEveryMasterSaid(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		masters[1].take("somebody", time.Second)
+		masters[2].take("somebody", 3*time.Second)
+		masters[3].behave(on(single.Acquire, act{lost: true}))
+		masters[4].behave(on(single.Acquire, act{err: errors.New("broken")}))
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+
+		var q *redlock.QuorumError
+		if !errors.As(err, &q) {
+			t.Fatalf("%v is no QuorumError", err)
+		}
+		if q.Op != "acquire" || q.Key != key || q.Granted != 1 || q.Quorum != 3 || q.N != 5 || len(q.Nodes) != 5 {
+			t.Errorf("%+v", q)
+		}
+		votes := []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Refused, redlock.Pending, redlock.Unknown}
+		for i, want := range votes {
+			if node := q.Nodes[i]; node.Vote != want || node.Master != masters[i].name || (node.Err != nil) != (want == redlock.Unknown) {
+				t.Errorf("node %d: %+v, want %v", i, node, want)
+			}
+		}
+		if q.Nodes[1].TTL != time.Second || q.Nodes[2].TTL != 3*time.Second || q.Nodes[1].Holder != "somebody" {
+			t.Errorf("the refusals: %+v, %+v", q.Nodes[1], q.Nodes[2])
+		}
+		if text := err.Error(); strings.Contains(text, "somebody") {
+			t.Errorf("the message tells the owner, who whoever knows it can release: %s", text)
+		}
+	})
+}
+
+// A failure that one master reports says nothing about the whole: not when there is a quorum, and not in the error when
+// there is none.
+func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
+	for _, leaky := range []error{
+		redlock.ErrHeld, redlock.ErrExpired, redlock.ErrNotHeld, context.DeadlineExceeded, context.Canceled, single.ErrDown,
+	} {
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.locker(t, redlock.Options{})
+			failing := func(n int) {
+				for i, m := range masters {
+					m.behave(nil)
+					if i < n {
+						m.behave(func(*single.Request) act { return act{err: fmt.Errorf("one master: %w", leaky)} })
+					}
+				}
+			}
+			failing(2)
+			lock, err := l.TryAcquire(t.Context(), key, longTTL)
+			must(t, err)
+			must(t, lock.Extend(t.Context(), longTTL))
+			must(t, lock.Release(t.Context()))
+
+			failing(3)
+			_, err = l.TryAcquire(t.Context(), key, longTTL)
+			onlyIs(t, err, redlock.ErrNoQuorum)
+			isNot(t, err, single.ErrDown)
+			if !strings.Contains(err.Error(), leaky.Error()) {
+				t.Errorf("%v does not say what the masters said", err)
+			}
+			failing(0)
+		})
+	}
+}
+
+// One refusal in an outage is not "held": it would send an operator to look for a holder.
+func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for i, m := range masters {
+			if i < 3 {
+				m.behave(func(*single.Request) act { return act{err: errors.New("connection refused")} })
+			} else {
+				m.take("somebody", longTTL)
+			}
+		}
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+		onlyIs(t, err, redlock.ErrNoQuorum)
+		masters.behave(nil)
+	})
+}
+
+// What ended the wait, and what the last round said, can both be asked for, and never stand for one another.
+func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, m := range masters {
+			m.take("somebody", time.Hour)
+		}
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+		onlyIs(t, err, redlock.ErrHeld)
+
+		_, err = l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(3))
+		onlyIs(t, err, redlock.ErrHeld)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = l.Acquire(ctx, key, longTTL)
+		onlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
+
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		_, err = l.Acquire(ctx, key, longTTL)
+		onlyIs(t, err, redlock.ErrHeld, context.Canceled)
+
+		masters.behave(func(*single.Request) act { return act{lost: true} })
+		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err = l.TryAcquire(ctx, key, longTTL) // nobody has said anything yet
+		onlyIs(t, err, context.DeadlineExceeded)
+
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = l.Acquire(ctx, key, longTTL)
+		onlyIs(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded)
+		masters.behave(nil)
+	})
+}
+
+func TestAWaitThatEndedMatchesItsContextsErrorAndItsCause(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, m := range masters {
+			m.take("somebody", time.Hour)
+		}
+		why := errors.New("why")
+		for name, a := range acquirers {
+			if name == "TryAcquire" {
+				continue
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(why) })
+			err := a(l, ctx, key, longTTL)
+			is(t, err, why)
+			is(t, err, context.Canceled)
+		}
+	})
+}
+
+func TestAWaiterBehindOthersOfItsProcessGivesUpWithItsContext(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, m := range masters {
+			m.take("somebody", time.Hour)
+		}
+		first, giveUp := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := l.Acquire(first, key, longTTL)
+			ended <- err
+		}()
+		settle(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := l.Acquire(ctx, key, longTTL)
+		is(t, err, context.DeadlineExceeded)
+		isNot(t, err, redlock.ErrNoQuorum, redlock.ErrClosed, context.Canceled)
+		giveUp()
+		is(t, <-ended, context.Canceled)
+	})
+}
+
+// A master that answers the acquire with an error has not performed it, so there is nothing to release there.
+func TestARefusedConnectionLeavesNothingToCleanUp(t *testing.T) {
+	servers := redistest.StartN(t, 3, redistest.WithPassword("right"))
+	wrong := make([]string, len(servers))
+	for i, s := range servers {
+		wrong[i] = "redis://:wrong@" + s.Addr()
+	}
+	l, err := redlock.Dial(t.Context(), wrong, redlock.Options{})
+	must(t, err)
+	_, err = l.TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrNoQuorum)
+	closeLocker(t, l) // long before the ttl is over
+}

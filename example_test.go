@@ -1,0 +1,147 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+)
+
+// masters starts n masters in this process. A program names its own instead: redis://a:6379, redis://b:6379, …
+func masters(n int) (urls []string, stop func()) {
+	cluster, err := embedded.Start(n)
+	if err != nil {
+		fmt.Println(err)
+		return nil, func() {}
+	}
+	return cluster.URLs(), func() { _ = cluster.Close() }
+}
+
+func Example() {
+	ctx := context.Background()
+	urls, stop := masters(5)
+	defer stop()
+
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(ctx)
+
+	lock, err := locker.Acquire(ctx, "orders:42", 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Release(ctx)
+
+	fmt.Println("working on", lock.Key())
+	// Output: working on orders:42
+}
+
+// Do acquires, renews while the function runs, and releases. The function's context ends when the lock is lost.
+func ExampleLocker_Do() {
+	ctx := context.Background()
+	urls, stop := masters(5)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(ctx)
+
+	err = locker.Do(ctx, "report", 10*time.Second, func(ctx context.Context) error {
+		fmt.Println("writing the report")
+		return ctx.Err() // not nil if the lock was lost meanwhile
+	})
+	fmt.Println(err)
+	// Output:
+	// writing the report
+	// <nil>
+}
+
+// A lock that renews itself, but not for ever: a holder that hangs loses it after MaxHold.
+func ExampleAutoRenew() {
+	ctx := context.Background()
+	urls, stop := masters(3)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(ctx)
+
+	lock, err := locker.Acquire(ctx, "import", 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(100*time.Millisecond))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-lock.Done() // this holder hangs
+	fmt.Println(lock.Err())
+	// Output: redlock: not held any more: MaxHold is over
+}
+
+// TryAcquire asks once. Its error says which kind of no it was.
+func ExampleLocker_TryAcquire() {
+	ctx := context.Background()
+	urls, stop := masters(3)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close(ctx)
+
+	lock, err := locker.TryAcquire(ctx, "orders:42", 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lock.Release(ctx)
+
+	_, err = locker.TryAcquire(ctx, "orders:42", 10*time.Second)
+	switch {
+	case errors.Is(err, redlock.ErrHeld):
+		fmt.Println("somebody else is at it")
+	case errors.Is(err, redlock.ErrNoQuorum):
+		fmt.Println("too few masters answer:", err)
+	}
+	if failed, ok := errors.AsType[*redlock.QuorumError](err); ok {
+		fmt.Printf("%d of %d masters granted it, and %d would have been enough\n", failed.Granted, failed.N, failed.Quorum)
+	}
+	// Output:
+	// somebody else is at it
+	// 0 of 3 masters granted it, and 2 would have been enough
+}
+
+// Close waits for locks that are held, and then leaves nothing behind: no key, no goroutine.
+func ExampleLocker_Close() {
+	ctx := context.Background()
+	urls, stop := masters(3)
+	defer stop()
+	locker, err := redlock.Dial(ctx, urls, redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err = locker.Acquire(ctx, "orders:42", 10*time.Second); err != nil { // and never released
+		fmt.Println(err)
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	fmt.Println(locker.Close(ctx))
+	_, err = locker.TryAcquire(context.Background(), "orders:42", 10*time.Second)
+	fmt.Println(err)
+	// Output:
+	// redlock: close: 1 locks not released and 0 keys not confirmed removed lapse by their ttl: context deadline exceeded
+	// redlock: locker closed
+}

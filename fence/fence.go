@@ -1,0 +1,194 @@
+// Package fence is the resource's half of fencing: it rejects holders whose lock is long over.
+//
+// A lock can't stop a holder that was paused, or whose request was delayed, from acting after its lock has passed on to
+// somebody else. The resource can: every acquisition of a fenced lock has a token, and tokens grow. A resource that
+// remembers the greatest token it has seen of a key, and refuses smaller ones, is never changed by a holder after its
+// successor has been there.
+//
+//	var guard fence.Guard
+//	…
+//	err := guard.Do(key, token, func() error { return file.Write(…) })
+//
+// # What it takes
+//
+// The comparison and the effect have to be one step: if a token is checked first and the change is made afterwards, a
+// newer holder may get in between. [Guard.Do] is one step inside this process. It protects what only this process can
+// change, and it forgets with the process: a resource that others change too, or that outlives the process, has to keep
+// the token itself, next to the data. The examples module does that in SQL (UPDATE … WHERE token <= ?) and in Redis (a
+// script).
+//
+// Several changes under one token are fine: a token equal to the greatest seen is accepted.
+package fence
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrNoToken is for a token of zero, which no fenced lock has: the lock was acquired without fencing.
+var ErrNoToken = errors.New("fence: no token: the lock was acquired without fencing")
+
+// StaleError says that a token is older than one that the resource has seen: another holder has been there since, and
+// whoever brought this token must not go on. Nothing was changed. Match it with errors.As.
+type StaleError struct {
+	// Key is what the token was for.
+	Key string
+	// Token is the one that was brought.
+	Token uint64
+	// Seen is the greatest one known.
+	Seen uint64
+}
+
+// Error names key and tokens.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("fence: token %d for %q is stale: %d has been seen", e.Token, e.Key, e.Seen)
+}
+
+// Guard remembers the greatest token of each key, in memory. The zero value remembers every key for ever; [New] makes
+// one whose memory is bounded. It is safe for concurrent use. It must not be copied.
+type Guard struct {
+	limit int // 0: none
+
+	mu    sync.Mutex
+	keys  map[string]*entry
+	idle  idleHeap // entries that nobody uses, least token first
+	floor uint64   // the greatest token that was forgotten
+}
+
+// entry is one key. The guard's mutex guards it, except busy.
+type entry struct {
+	key   string
+	seen  uint64
+	users int        // calls that use it
+	place int        // in the heap of those that nobody uses, counted from 1; 0: not in it
+	busy  sync.Mutex // held while a change is made
+}
+
+// New makes a Guard that remembers at most limit keys, and more only while more are being changed at the same time; 0
+// or less sets no limit.
+//
+// When it has to forget a key, it forgets the one with the least token, and from then on refuses that token's elders
+// for every key it does not know. So forgetting never lets a stale holder in. It may turn away a holder whose key was
+// not known and whose lock is older than one that was forgotten: it gets a [StaleError], and its next acquisition a
+// token that passes, since tokens follow the clock. Choose limit so that locks older than the oldest of limit keys are rare.
+func New(limit int) *Guard { return &Guard{limit: max(0, limit)} }
+
+// Do makes the change if token is not older than the greatest seen of key, and remembers token. Changes of one key are
+// made one at a time, so no newer token can get in between the comparison and the change. Those of different keys do
+// not wait for each other. change must not call the guard for the same key: it would wait for itself.
+//
+// The error is a [*StaleError] or [ErrNoToken], in which case change was not called, or what change returned. The token
+// counts as seen even when the change has failed: it may have had an effect.
+func (g *Guard) Do(key string, token uint64, change func() error) error {
+	if token == 0 {
+		return fmt.Errorf("%w (key %q)", ErrNoToken, key)
+	}
+	e := g.enter(key)
+	defer g.leave(e)
+	e.busy.Lock()
+	defer e.busy.Unlock()
+	if err := g.raise(e, token); err != nil {
+		return err
+	}
+	if change == nil {
+		return nil
+	}
+	return change()
+}
+
+// Check is Do without a change: it compares and remembers. It is enough where the caller itself makes sure that changes
+// of one key are made one at a time, each together with its Check.
+func (g *Guard) Check(key string, token uint64) error { return g.Do(key, token, nil) }
+
+// Seen returns the greatest token that is known of key; the least that may still be accepted if the key is not known,
+// which is 0 unless keys were forgotten.
+func (g *Guard) Seen(key string) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e := g.keys[key]; e != nil {
+		return e.seen
+	}
+	return g.floor
+}
+
+// Len returns how many keys are remembered.
+func (g *Guard) Len() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.keys)
+}
+
+// enter finds or makes the entry of key and keeps it from being forgotten until leave.
+func (g *Guard) enter(key string) *entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.keys[key]
+	if e == nil {
+		if g.keys == nil {
+			g.keys = make(map[string]*entry)
+		}
+		e = &entry{key: key, seen: g.floor}
+		g.keys[key] = e
+	} else if e.place > 0 {
+		heap.Remove(&g.idle, e.place-1)
+	}
+	e.users++
+	return e
+}
+
+// raise compares and remembers. The caller holds e.busy.
+func (g *Guard) raise(e *entry, token uint64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if token < e.seen {
+		return &StaleError{Key: e.key, Token: token, Seen: e.seen}
+	}
+	e.seen = token
+	return nil
+}
+
+// leave gives e up and forgets what is too much.
+func (g *Guard) leave(e *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e.users--
+	if g.limit == 0 || e.users > 0 {
+		return
+	}
+	heap.Push(&g.idle, e)
+	for len(g.keys) > g.limit && len(g.idle) > 0 {
+		forgotten := heap.Pop(&g.idle).(*entry)
+		delete(g.keys, forgotten.key)
+		g.floor = max(g.floor, forgotten.seen)
+	}
+}
+
+// idleHeap orders entries by token.
+type idleHeap []*entry
+
+func (h idleHeap) Len() int           { return len(h) }
+func (h idleHeap) Less(i, j int) bool { return h[i].seen < h[j].seen }
+
+func (h idleHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i+1, j+1
+}
+
+// Push implements heap.Interface.
+func (h *idleHeap) Push(x any) {
+	e := x.(*entry)
+	*h = append(*h, e)
+	e.place = len(*h)
+}
+
+// Pop implements heap.Interface.
+func (h *idleHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	e.place = 0
+	return e
+}

@@ -1,0 +1,330 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// tokens judges fencing tokens: every one is to be above all that had been given out before its acquisition began.
+type tokens struct {
+	mu     sync.Mutex
+	given  map[uint64]bool
+	newest uint64
+	wrong  []string
+}
+
+// before is called when an acquisition begins.
+func (h *tokens) before() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.newest
+}
+
+// after is called when it has got its token.
+func (h *tokens) after(before, token uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.given == nil {
+		h.given = make(map[uint64]bool)
+	}
+	switch {
+	case token == 0:
+		h.wrong = append(h.wrong, "a token is zero")
+	case h.given[token]:
+		h.wrong = append(h.wrong, fmt.Sprintf("%d was given twice", token))
+	case token <= before:
+		h.wrong = append(h.wrong, fmt.Sprintf("%d came after %d", token, before))
+	}
+	h.given[token] = true
+	h.newest = max(h.newest, token)
+}
+
+// steppedClock is a clock whose time of day is set forwards and back all the time.
+type steppedClock struct{ redlock.Clock }
+
+func (c *steppedClock) Wall() time.Time {
+	return time.Now().Add(time.Duration(rand.Int64N(int64(2*time.Hour))) - time.Hour)
+}
+
+// hurt stops and kills servers of the set, a minority at a time, until ctx is done; they keep their data.
+func hurt(t *testing.T, ctx context.Context, servers []*redistest.Server) {
+	t.Helper()
+	rest := func(d time.Duration) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+	for ctx.Err() == nil {
+		i, j := rand.IntN(len(servers)), rand.IntN(len(servers))
+		servers[i].Pause()
+		if i != j {
+			servers[j].Kill()
+		}
+		rest(30 * time.Millisecond)
+		servers[i].Resume()
+		if i != j {
+			servers[j].Restart()
+		}
+		rest(50 * time.Millisecond)
+	}
+}
+
+func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T) {
+	servers := redistest.StartN(t, 5, redistest.WithAOF())
+	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	defer stop()
+	const lockers, keys, enough = 6, 3, 2000
+	var history [keys]tokens
+	var count atomic.Int64
+	var all sync.WaitGroup
+	for i := range lockers {
+		l := dial(t, servers, redlock.Options{Clock: &steppedClock{Clock: redlock.SystemClock()}})
+		all.Go(func() {
+			for n := i; ctx.Err() == nil; n++ {
+				h := &history[n%keys]
+				before := h.before()
+				lock, err := l.Acquire(ctx, fmt.Sprint("key", n%keys), 2*time.Second, redlock.Fenced())
+				if err != nil {
+					continue
+				}
+				h.after(before, lock.Token())
+				if count.Add(1) >= enough {
+					stop()
+				}
+				_ = lock.Release(ctx) // a majority may be away
+			}
+		})
+	}
+	hurt(t, ctx, servers)
+	all.Wait()
+	t.Logf("%d acquisitions", count.Load())
+	if count.Load() < enough {
+		t.Errorf("%d acquisitions in a minute, want %d", count.Load(), enough)
+	}
+	for i := range history {
+		if len(history[i].wrong) > 0 {
+			t.Errorf("key%d: %d faults: %v", i, len(history[i].wrong), history[i].wrong[:min(5, len(history[i].wrong))])
+		}
+	}
+}
+
+// cut is a master that some requests do not reach.
+type cut struct {
+	redlock.Master
+	off func(*single.Request) bool
+}
+
+var errCut = errors.New("cut off")
+
+func (m *cut) Do(ctx context.Context, batch []*single.Call) {
+	batch = slices.DeleteFunc(slices.Clone(batch), func(c *single.Call) bool {
+		if !m.off(c.Request) {
+			return false
+		}
+		c.Reply, c.Err, c.Sent = single.Reply{}, errCut, false
+		return true
+	})
+	if len(batch) > 0 {
+		m.Master.Do(ctx, batch)
+	}
+}
+
+// oldClock is a clock whose time of day is the beginning of the epoch, so that only counters count.
+type oldClock struct{ redlock.Clock }
+
+func (oldClock) Wall() time.Time { return time.Unix(0, 0) }
+
+// reaching makes a Locker that reaches only the servers for which the bit is set, as it stands at each request, and has
+// no idea of the time of day.
+func reaching(t *testing.T, servers []*redistest.Server, bits *atomic.Uint64, broken sabotage.Switches) *redlock.Locker {
+	t.Helper()
+	opts := redlock.Options{Clock: oldClock{redlock.SystemClock()}, Sabotage: broken}
+	return wrapped(t, servers, opts, func(i int, m redlock.Master) redlock.Master {
+		return &cut{m, func(*single.Request) bool { return bits.Load()&(1<<i) == 0 }}
+	})
+}
+
+// shuffled has Lockers take turns, each time with another majority of the masters, and judges the tokens.
+func shuffled(t *testing.T, broken sabotage.Switches) []string {
+	t.Helper()
+	servers := redistest.StartN(t, 5)
+	var bits atomic.Uint64
+	var history tokens
+	for range 5 {
+		a, b := reaching(t, servers, &bits, broken), reaching(t, servers, &bits, broken)
+		for n := range 40 {
+			order := rand.Perm(5)
+			bits.Store(1<<order[0] | 1<<order[1] | 1<<order[2])
+			before := history.before()
+			lock := take(t, []*redlock.Locker{a, b}[n%2], key, longTTL, redlock.Fenced())
+			history.after(before, lock.Token())
+			give(t, lock)
+		}
+		bits.Store(31)
+	}
+	return history.wrong
+}
+
+// Hazard 27: the greatest of the masters' own counters is no fencing token, since majorities see different ones.
+func TestHazard27TokensFollowTheOrderOfMajorities(t *testing.T) {
+	if wrong := shuffled(t, sabotage.Switches{}); len(wrong) > 0 {
+		t.Errorf("%d faults: %v", len(wrong), wrong)
+	}
+	// The control: without the raise the judge finds tokens out of order.
+	if wrong := shuffled(t, sabotage.Switches{MaxToken: true}); len(wrong) == 0 {
+		t.Error("the greatest counter alone was found to be in order: this test shows nothing")
+	} else {
+		t.Logf("without the raise: %d faults, the first: %s", len(wrong), wrong[0])
+	}
+}
+
+// The very case of the hazard: failed attempts have left one master's counter at 9.
+func TestHazard27OneMasterAhead(t *testing.T) {
+	second := func(broken sabotage.Switches) uint64 {
+		servers := redistest.StartN(t, 5)
+		must(t, servers[0].Client().Set(t.Context(), counterKey, 9, time.Hour).Err())
+		var bits atomic.Uint64
+		bits.Store(0b00111) // A, B, C
+		lock := take(t, reaching(t, servers, &bits, broken), key, longTTL, redlock.Fenced())
+		if lock.Token() != 10 {
+			t.Errorf("the first token is %d, want 10", lock.Token())
+		}
+		give(t, lock)
+		bits.Store(0b11100) // C, D, E
+		lock = take(t, reaching(t, servers, &bits, broken), key, longTTL, redlock.Fenced())
+		give(t, lock)
+		bits.Store(31)
+		return lock.Token()
+	}
+	if token := second(sabotage.Switches{}); token <= 10 {
+		t.Errorf("the second token is %d, behind the first", token)
+	}
+	if token := second(sabotage.Switches{MaxToken: true}); token != 2 {
+		t.Errorf("control: without the raise the second token is %d, want 2", token)
+	}
+}
+
+// counterKey is where a master counts the tokens of key.
+const counterKey = "redlock:token:{" + key + "}"
+
+// counter reads a master's counter of key.
+func counter(tb testing.TB, s *redistest.Server) uint64 {
+	tb.Helper()
+	text, err := s.Client().Get(tb.Context(), counterKey).Result()
+	must(tb, err)
+	n, err := strconv.ParseUint(text, 10, 64)
+	must(tb, err)
+	return n
+}
+
+func TestCountersThatAgreeNeedOneRoundTrip(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	give(t, take(t, l, key, longTTL, redlock.Fenced())) // the scripts are known from now on
+	const cycles = 100
+	settled(t, servers)
+	scripts := calls(t, servers, "evalsha")
+	for range cycles {
+		give(t, take(t, l, key, longTTL, redlock.Fenced()))
+	}
+	settled(t, servers)
+	// One script to acquire and one to release; a raise in each cycle would be half as many again.
+	if sent, want := calls(t, servers, "evalsha")-scripts, 2*cycles*len(servers); sent < want/2 || sent > want+want/10 {
+		t.Errorf("%d scripts for %d cycles on %d masters, want about %d", sent, cycles, len(servers), want)
+	}
+}
+
+// ahead sets one master's counter an hour ahead and cuts another one off, so that the two that are left differ.
+func ahead(t *testing.T, servers []*redistest.Server, off func(i int, r *single.Request) bool) (l *redlock.Locker, first uint64) {
+	t.Helper()
+	first = uint64(time.Now().Add(time.Hour).UnixMicro())
+	must(t, servers[0].Client().Set(t.Context(), counterKey, first, time.Hour).Err())
+	return wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
+		return &cut{m, func(r *single.Request) bool { return off(i, r) }}
+	}), first
+}
+
+func TestCountersThatDifferAreRaisedBeforeTheLockIsHeld(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l, first := ahead(t, servers, func(i int, _ *single.Request) bool { return i == 2 })
+	lock := take(t, l, key, longTTL, redlock.Fenced())
+	if got := lock.Token(); got != first+1 {
+		t.Errorf("the token is %d, want one above the greatest counter, %d", got, first)
+	}
+	for _, s := range servers[:2] {
+		if got := counter(t, s); got != lock.Token() {
+			t.Errorf("%s counts %d when the lock is held, want the token, %d", s.Addr(), got, lock.Token())
+		}
+	}
+	give(t, lock)
+}
+
+func TestALockWhoseCountersCanNotBeRaisedIsNotHeld(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l, _ := ahead(t, servers, func(i int, r *single.Request) bool { return i == 2 || i == 1 && r.Op == single.Raise })
+	lock, err := l.TryAcquire(soon(t), key, longTTL, redlock.Fenced())
+	if err == nil {
+		t.Fatalf("the lock is held with token %d, which one of three masters knows", lock.Token())
+	}
+	is(t, err, redlock.ErrNoQuorum)
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "what was taken to be released")
+}
+
+func TestExtendRaisesTheCounterOfAMasterThatLostIt(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	lock := take(t, l, key, longTTL, redlock.Fenced())
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 3 }, "all masters to grant")
+	servers[0].RestartEmpty()
+	redistest.Eventually(t, promptly, func() bool {
+		must(t, lock.Extend(soon(t), longTTL))
+		return servers[0].Client().Exists(t.Context(), key, counterKey).Val() == 2
+	}, "an extension to repair the master that lost everything")
+	if got := counter(t, servers[0]); got != lock.Token() {
+		t.Errorf("it counts %d, want the token, %d", got, lock.Token())
+	}
+	give(t, lock)
+}
+
+// Hazard 28.
+func TestHazard28CountersOutliveLocksAndNotForEver(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := dial(t, servers, redlock.Options{})
+	lock := take(t, l, key, time.Second, redlock.Fenced())
+	give(t, lock)
+	left := servers[0].Client().PTTL(t.Context(), counterKey).Val()
+	if left < 24*time.Hour || left > 366*24*time.Hour {
+		t.Errorf("the counter is kept for %v", left)
+	}
+}
+
+func TestOnlyFencedLocksHaveTokens(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := dial(t, servers, redlock.Options{})
+	for name, opts := range map[string][]redlock.Option{
+		"plain": nil, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()}, "several": {redlock.AndKeys("more")},
+	} {
+		lock := take(t, l, key, longTTL, opts...)
+		if lock.Token() != 0 {
+			t.Errorf("%s: token %d", name, lock.Token())
+		}
+		give(t, lock)
+	}
+	if n := servers[0].Client().Exists(t.Context(), counterKey).Val(); n != 0 {
+		t.Error("a counter was made")
+	}
+}

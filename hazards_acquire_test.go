@@ -1,0 +1,463 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// The hazards are mistakes that other lock libraries have made. Where this project can make the mistake on purpose
+// (Options.Sabotage, or a master that misbehaves), the test also shows that it would notice.
+
+// Cleaning up after an attempt whose context has expired does not use that context.
+func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{RequestTimeout: 200 * time.Millisecond})
+	must(t, acquire(t, l, longTTL).Release(t.Context())) // connections are made
+	for _, s := range servers[:3] {
+		must(t, s.Pause())
+	}
+	began := time.Now()
+	_, err := l.Acquire(within(t, 30*time.Millisecond), key, longTTL)
+	is(t, err, context.DeadlineExceeded)
+	if took := time.Since(began); took > 150*time.Millisecond {
+		t.Errorf("the caller got its error after %v, its context had 30ms", took)
+	}
+	for _, s := range servers[:3] {
+		must(t, s.Resume())
+	}
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 && l.Debts() == 0 },
+		"every key of the failed attempt to be removed, long before its ttl")
+}
+
+// lateGrant has an acquisition be won while one master is stopped, releases it, and lets the stopped master go on. It
+// reports what that master has then, after everything under way has ended.
+func lateGrant(t *testing.T, sab sabotage.Switches) string {
+	t.Helper()
+	servers := redistest.StartN(t, 5)
+	l, err := redlock.Dial(t.Context(), urls(servers), redlock.Options{RequestTimeout: promptly, Sabotage: sab})
+	must(t, err)
+	warm, err := l.Acquire(t.Context(), "warm", longTTL) // connections are made
+	must(t, err)
+	must(t, warm.Release(t.Context()))
+	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 1 }, "every master to have been used")
+	must(t, servers[4].Pause())
+	lock := acquire(t, l, longTTL)
+	must(t, lock.Release(t.Context()))
+	must(t, servers[4].Resume())
+	redistest.Eventually(t, promptly, func() bool { return sets(t, servers[4]) == 2 }, "the late acquire to land")
+	closeLocker(t, l) // waits for all that is in flight, and for the release of all that landed
+	return value(t, servers[4])
+}
+
+// sets is how many SET commands of clients a server has performed.
+func sets(t *testing.T, s *redistest.Server) int {
+	t.Helper()
+	info, err := s.Client().Info(t.Context(), "commandstats").Result()
+	must(t, err)
+	for line := range strings.Lines(info) {
+		var calls int
+		if n, _ := fmt.Sscanf(line, "cmdstat_set:calls=%d,", &calls); n == 1 {
+			return calls
+		}
+	}
+	return 0
+}
+
+// A vote that comes after its round was decided is waited for and released.
+func TestHazard02StragglersAreReleasedWhenTheyLand(t *testing.T) {
+	if left := lateGrant(t, sabotage.Switches{}); left != "" {
+		t.Errorf("the master that was stopped keeps the key for %q", left)
+	}
+	if left := lateGrant(t, sabotage.Switches{DropStragglers: true}); left == "" {
+		t.Error("nor does it when stragglers are dropped: this test shows nothing")
+	}
+}
+
+// far has the masters be so far away that several batches are on the way to each at the same time, and the lanes know.
+func far(t *testing.T, l *redlock.Locker, masters fakes) {
+	t.Helper()
+	masters.behave(away(4 * time.Millisecond))
+	for range 3 {
+		lock, err := l.Acquire(t.Context(), "far", longTTL)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+	}
+	settle(time.Second)
+}
+
+// overtaken has one master perform an acquire later than all others, releases the lock meanwhile, and reports what is
+// left in the end.
+func overtaken(t *testing.T, sab sabotage.Switches) (left int) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second, Sabotage: sab})
+		far(t, l, masters)
+		masters[4].behave(func(r *single.Request) act {
+			if r.Op == single.Acquire {
+				return act{before: 100 * time.Millisecond, after: 2 * time.Millisecond}
+			}
+			return act{before: 2 * time.Millisecond, after: 2 * time.Millisecond}
+		})
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Release(t.Context()))
+		settle(2 * time.Second)
+		left = masters.holders("")
+	})
+	return left
+}
+
+// A release never travels beside its own acquire.
+func TestHazard03AReleaseNeverOvertakesItsAcquire(t *testing.T) {
+	if left := overtaken(t, sabotage.Switches{}); left != 0 {
+		t.Errorf("the key is left on %d masters", left)
+	}
+	if left := overtaken(t, sabotage.Switches{UnorderedRelease: true}); left == 0 {
+		t.Error("nor is it when releases are not ordered: this test shows nothing")
+	}
+}
+
+// One hung master does not slow down anything, with clients of default settings.
+func TestHazard04OneHungMasterBlocksNeitherAcquireNorRelease(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	masters := make([]redlock.Master, len(servers))
+	for i, s := range servers {
+		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		m, err := redlock.NewMaster(client)
+		must(t, err)
+		masters[i] = m
+	}
+	l, err := redlock.New(masters, redlock.Options{})
+	must(t, err)
+	t.Cleanup(func() { closeLocker(t, l) })
+	must(t, servers[2].Pause())
+	for range 20 {
+		began := time.Now()
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Extend(t.Context(), longTTL))
+		must(t, lock.Release(t.Context()))
+		if took := time.Since(began); took > time.Second { // the hung master alone would take that
+			t.Errorf("a cycle took %v", took)
+		}
+	}
+	must(t, servers[2].Resume())
+}
+
+// twice is a master whose client retries: every batch is performed twice and the first answer is lost.
+type twice struct{ redlock.Master }
+
+func (m twice) Do(ctx context.Context, batch []*single.Call) {
+	m.Master.Do(ctx, batch)
+	m.Master.Do(ctx, batch)
+}
+
+// A retried acquire recognises its own owner.
+func TestHazard05ARetriedAcquireIsNotRefusedByItself(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := wrapped(t, servers, redlock.Options{}, func(_ int, m redlock.Master) redlock.Master { return twice{m} })
+	lock, err := l.TryAcquire(t.Context(), key, longTTL)
+	must(t, err)
+	must(t, lock.Extend(t.Context(), longTTL))
+	if n := holders(t, servers, lock.Owner()); n < 2 {
+		t.Errorf("%d masters have the key", n)
+	}
+	_, err = l.TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrHeld) // others are refused all the same
+	// The second of two releases finds nothing, and its answer is the one that is seen.
+	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+}
+
+// slowWin has a quorum grant a lock of 50 ms after 48.5 ms, when its validity is over.
+func slowWin(t *testing.T, sab sabotage.Switches) (left int, err error) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: 49 * time.Millisecond, Sabotage: sab})
+		masters.behave(on(single.Acquire, act{after: 48500 * time.Microsecond}))
+		_, err = l.TryAcquire(t.Context(), key, 50*time.Millisecond)
+		masters.behave(nil)
+		pass(time.Millisecond)
+		left = masters.holders("")
+		settle(time.Second)
+	})
+	return left, err
+}
+
+// A win whose validity is used up is a loss, and is cleaned up.
+func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
+	left, err := slowWin(t, sabotage.Switches{})
+	onlyIs(t, err, redlock.ErrExpired)
+	if left != 0 {
+		t.Errorf("it was left on %d masters", left)
+	}
+	if _, err := slowWin(t, sabotage.Switches{NoDrift: true}); err != nil {
+		t.Errorf("without drift allowance: %v; this test shows nothing", err)
+	}
+}
+
+// An even split between two contenders is a refusal for both, at once.
+func TestHazard07AnEvenSplitIsRefusedAndResolves(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, m := range masters[:2] {
+			m.take("other", time.Second)
+		}
+		began := time.Now()
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+		onlyIs(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the refusal took %v", took)
+		}
+		lock, err := l.Acquire(within(t, 2*time.Second), key, longTTL)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// forgetful is a master that confirms releases without performing them.
+type forgetful struct{ *fake }
+
+func (m forgetful) Do(ctx context.Context, batch []*single.Call) {
+	var rest []*single.Call
+	for _, c := range batch {
+		if c.Request.Op == single.Release {
+			c.Reply.Outcome, c.Sent = single.Granted, true
+			continue
+		}
+		rest = append(rest, c)
+	}
+	m.fake.Do(ctx, rest)
+}
+
+// secondAttempt has a first attempt get two masters of five, and then needs these two for a quorum.
+func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		voters := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			voters[i] = wrap(m)
+		}
+		l, lerr := redlock.New(voters, redlock.Options{Clock: newClock()})
+		must(t, lerr)
+		t.Cleanup(func() { closeLocker(t, l) })
+		masters[2].take("other", 100*time.Millisecond)
+		masters[3].take("other", longTTL)
+		masters[4].take("other", longTTL)
+		var lock *redlock.Lock
+		if lock, err = l.Acquire(within(t, longTTL/2), key, longTTL); err == nil {
+			err = lock.Release(t.Context())
+		}
+		settle(2 * longTTL)
+	})
+	return err
+}
+
+// A failed attempt releases what it got, so that the next one is not refused by it.
+func TestHazard08ARetryIsNotBlockedByItsOwnKey(t *testing.T) {
+	must(t, secondAttempt(t, func(m *fake) redlock.Master { return m }))
+	if err := secondAttempt(t, func(m *fake) redlock.Master { return forgetful{m} }); err == nil {
+		t.Error("nor is it when nothing is released: this test shows nothing")
+	}
+}
+
+// Owners are compared in full.
+func TestHazard09OwnersAreComparedInFull(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	for _, change := range []func(owner string) string{
+		func(o string) string { return o + "0" },
+		func(o string) string { return o[:len(o)-1] },
+		strings.ToUpper,
+	} {
+		lock := acquire(t, l, longTTL)
+		foreign := change(lock.Owner())
+		if foreign == lock.Owner() {
+			continue // no letter in it
+		}
+		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 }, "all masters to have the key")
+		for _, s := range servers {
+			must(t, s.Client().Set(t.Context(), key, foreign, longTTL).Err())
+		}
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		if n := holders(t, servers, foreign); n != 3 {
+			t.Errorf("%q has %d masters left after the release by %q", foreign, n, lock.Owner())
+		}
+		for _, s := range servers {
+			must(t, s.Client().Del(t.Context(), key).Err())
+		}
+	}
+}
+
+// Orphans on a minority of masters do not keep anybody out.
+func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{})
+	setByHand(t, servers[:2], "orphan", longTTL)
+	lock, err := l.TryAcquire(t.Context(), key, longTTL)
+	must(t, err)
+	must(t, lock.Release(t.Context()))
+	if n := holders(t, servers, "orphan"); n != 2 {
+		t.Errorf("somebody else's key is left on %d masters, want 2", n)
+	}
+}
+
+// Goroutines that want the same lock each have a hold of their own, with its own owner and end.
+func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var inside, most atomic.Int32
+	var owners sync.Map
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				lock, err := l.Acquire(t.Context(), key, longTTL)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				most.Store(max(most.Load(), inside.Add(1)))
+				if _, used := owners.LoadOrStore(lock.Owner(), true); used {
+					t.Errorf("owner %s was used before", lock.Owner())
+				}
+				if err := lock.Err(); err != nil {
+					t.Errorf("somebody else's release ended this hold: %v", err)
+				}
+				inside.Add(-1)
+				if err := lock.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d holders at once", most.Load())
+	}
+}
+
+// wrongDate is the machine's clock with another date.
+type wrongDate struct {
+	redlock.Clock
+	date time.Time
+}
+
+func (c wrongDate) Wall() time.Time { return c.date }
+
+// The masters count the ttl: nothing depends on what this machine takes for the date.
+func TestHazard14TheWallClockDoesNotMatter(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
+		l := dial(t, servers, redlock.Options{Clock: wrongDate{redlock.SystemClock(), date}})
+		lock := acquire(t, l, longTTL)
+		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 }, "all masters to have the key")
+		for _, s := range servers {
+			if left := s.Client().PTTL(t.Context(), key).Val(); left > longTTL || left < longTTL-promptly {
+				t.Errorf("in %d the key lives for %v, want %v", date.Year(), left, longTTL)
+			}
+		}
+		must(t, lock.Release(t.Context()))
+		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the keys to be removed")
+	}
+}
+
+// Owners have 128 random bits.
+func TestHazard15OwnersAre128RandomBits(t *testing.T) {
+	masters := newFakes(1)
+	l := masters.locker(t, redlock.Options{})
+	const n = 256
+	var ones [128]int
+	seen := make(map[string]bool)
+	for i := range n {
+		lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), longTTL)
+		must(t, err)
+		owner := lock.Owner()
+		if len(owner) != 32 || seen[owner] {
+			t.Fatalf("owner %q has %d digits, seen before: %t", owner, len(owner), seen[owner])
+		}
+		seen[owner] = true
+		for half := range 2 {
+			word, err := strconv.ParseUint(owner[16*half:16*half+16], 16, 64)
+			must(t, err)
+			for ; word != 0; word &= word - 1 {
+				ones[64*half+bits.TrailingZeros64(word)]++
+			}
+		}
+		must(t, lock.Release(t.Context()))
+	}
+	// A fair bit is set in 128 of 256 owners, give or take 8; ten times that happens to none of them in our lives.
+	for bit, set := range ones {
+		if set < n/2-80 || set > n/2+80 {
+			t.Errorf("bit %d is set in %d of %d owners", bit, set, n)
+		}
+	}
+}
+
+// The drift allowance of a lock is its ttl's hundredth and two milliseconds.
+func TestHazard16TheDriftAllowanceIsTakenOffTheTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second)
+		if got := lock.Remaining(); got != 9898*time.Millisecond {
+			t.Errorf("held for %v, want 9.898s", got)
+		}
+		if got := time.Until(lock.Until()); got != 9898*time.Millisecond {
+			t.Errorf("held until %v from now, want 9.898s", got)
+		}
+		must(t, lock.Release(t.Context()))
+		careful := acquire(t, masters.locker(t, redlock.Options{DriftFactor: 0.1}), 10*time.Second)
+		if got := careful.Remaining(); got != 8998*time.Millisecond {
+			t.Errorf("with a drift factor of 0.1 held for %v, want 8.998s", got)
+		}
+		must(t, careful.Release(t.Context()))
+	})
+}
+
+// Owner values and passwords stay out of every message.
+func TestHazard34ErrorsShowNoSecrets(t *testing.T) {
+	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2"))
+	l := dial(t, servers, redlock.Options{RequestTimeout: 50 * time.Millisecond})
+	lock := acquire(t, l, longTTL)
+	_, held := l.TryAcquire(t.Context(), key, longTTL)
+	is(t, held, redlock.ErrHeld)
+	for _, s := range servers {
+		must(t, s.Kill())
+	}
+	_, down := l.TryAcquire(t.Context(), key, longTTL)
+	is(t, down, redlock.ErrNoQuorum)
+	released := lock.Release(t.Context())
+	is(t, released, redlock.ErrNoQuorum)
+	for _, s := range servers {
+		must(t, s.Restart())
+	}
+	wrong := make([]string, len(servers))
+	for i, s := range servers {
+		wrong[i] = "redis://:hunter23@" + s.Addr()
+	}
+	stranger, err := redlock.Dial(t.Context(), wrong, redlock.Options{})
+	must(t, err)
+	_, denied := stranger.TryAcquire(t.Context(), key, longTTL)
+	is(t, denied, redlock.ErrNoQuorum)
+	_ = stranger.Close(within(t, time.Millisecond))
+	_, bad := redlock.Dial(t.Context(), []string{"redis://:hunter2@host:port"}, redlock.Options{})
+	is(t, bad, redlock.ErrInvalid)
+	for _, err := range []error{held, down, released, denied, bad} {
+		if text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err)); strings.Contains(text, "hunter2") || strings.Contains(text, lock.Owner()) {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// extendedTooLate has A's lock expire unnoticed by any timer, B lock and unlock, and A extend.
+func extendedTooLate(t *testing.T, sab sabotage.Switches) (err error) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		asleep := newClock()
+		a := masters.locker(t, redlock.Options{Clock: asleep, Sabotage: sab})
+		b := masters.locker(t, redlock.Options{})
+		lock := acquire(t, a, 10*time.Second)
+		settle(time.Millisecond)
+		asleep.suspend(11 * time.Second) // A's machine was suspended, and no timer of A's has fired
+		for _, m := range masters {
+			m.forget() // meanwhile the key has expired
+		}
+		must(t, acquire(t, b, longTTL).Release(t.Context()))
+		err = lock.Extend(t.Context(), 10*time.Second)
+		_ = lock.Release(t.Context())
+		settle(longTTL)
+	})
+	return err
+}
+
+// An extension after the end of validity fails, whatever the masters would say: somebody may have held the key since.
+func TestHazard17ExtendAfterExpiryFails(t *testing.T) {
+	is(t, extendedTooLate(t, sabotage.Switches{}), redlock.ErrNotHeld)
+	if err := extendedTooLate(t, sabotage.Switches{LateExtend: true, CountRepairs: true}); err != nil {
+		t.Errorf("with both checks taken out: %v; this test shows nothing", err)
+	}
+}
+
+// The extension is also refused locally: the masters are not even asked.
+func TestHazard17ExtendAfterExpiryAsksNobody(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second)
+		settle(time.Minute)
+		is(t, lock.Extend(t.Context(), 10*time.Second), redlock.ErrNotHeld)
+		settle(time.Second)
+		for _, m := range masters {
+			if n := m.count(single.Extend); n != 0 {
+				t.Errorf("%s was asked %d times to extend", m.name, n)
+			}
+		}
+	})
+}
+
+// extendedWith has this many of five masters fail every extension, and reports how the lock fares.
+func extendedWith(t *testing.T, failing int, a act) (renewals int, state, err error) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
+		settle(time.Millisecond)
+		for _, m := range masters[:failing] {
+			m.behave(on(single.Extend, a))
+		}
+		err = lock.Extend(t.Context(), 10*time.Second)
+		settle(30 * time.Second) // in which it is renewed nine times
+		state = lock.Err()
+		renewals = masters[4].count(single.Extend) - 1
+		_ = lock.Release(t.Context())
+		settle(time.Minute)
+	})
+	return renewals, state, err
+}
+
+// One master's failure to extend is one vote, and releases nothing.
+func TestHazard18AFailedExtensionOnOneMasterReleasesNothing(t *testing.T) {
+	for _, a := range []act{{err: errors.New("broken")}, {lost: true}, {mute: true}} {
+		for _, failing := range []int{1, 2} {
+			renewals, state, err := extendedWith(t, failing, a)
+			if err != nil || state != nil || renewals < 8 {
+				t.Errorf("%d masters with %+v: extend %v, then %v after %d renewals", failing, a, err, state, renewals)
+			}
+		}
+		// The control: a majority that fails is more than one vote.
+		if _, state, err := extendedWith(t, 3, a); !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(state, redlock.ErrNotHeld) {
+			t.Errorf("3 masters with %+v: extend %v, then %v", a, err, state)
+		}
+	}
+}
+
+// boundAfter acquires and extends in rounds that take 40 ms each, and reports how much too late each bound lies.
+func boundAfter(t *testing.T, sab sabotage.Switches) (acquired, extended time.Duration) {
+	t.Helper()
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.behave(away(40 * time.Millisecond))
+		l := masters.locker(t, redlock.Options{Sabotage: sab})
+		began := time.Now()
+		lock := acquire(t, l, 10*time.Second)
+		acquired = lock.Until().Sub(began) - 9898*time.Millisecond
+		settle(time.Second)
+		began = time.Now()
+		must(t, lock.Extend(t.Context(), 10*time.Second))
+		extended = lock.Until().Sub(began) - 9898*time.Millisecond
+		must(t, lock.Release(t.Context()))
+	})
+	return acquired, extended
+}
+
+// The bound counts from before the first byte was sent, not from the answers.
+func TestHazard19TheBoundIsCountedFromTheStartOfTheRound(t *testing.T) {
+	if acquired, extended := boundAfter(t, sabotage.Switches{}); acquired != 0 || extended != 0 {
+		t.Errorf("the bounds lie %v and %v too late", acquired, extended)
+	}
+	if acquired, extended := boundAfter(t, sabotage.Switches{BoundFromNow: true}); acquired == 0 || extended == 0 {
+		t.Errorf("counted from now they lie %v and %v too late: this test shows nothing", acquired, extended)
+	}
+}
+
+// partlyExtended has an extension by an hour succeed on two masters of five, and reports the lock's bound after it and
+// how many masters have the key once the lock has lapsed.
+func partlyExtended(t *testing.T, wrap func(*fake) redlock.Master) (bound time.Duration, left int) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		voters := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			voters[i] = wrap(m)
+		}
+		l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
+		must(t, err)
+		t.Cleanup(func() { closeLocker(t, l) })
+		lock := acquire(t, l, 10*time.Second)
+		settle(time.Millisecond)
+		for _, m := range masters[:3] {
+			m.behave(on(single.Extend, act{err: errors.New("broken")}))
+		}
+		is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrNoQuorum)
+		bound = lock.Remaining()
+		if err := lock.Err(); err != nil {
+			t.Errorf("the failed extension ended the lock: %v", err)
+		}
+		<-lock.Done()
+		settle(time.Second)
+		left = masters.holders("")
+	})
+	return bound, left
+}
+
+// What a failed extension did on a minority is neither believed nor forgotten.
+func TestHazard20PartialExtensionsAreAccountedFor(t *testing.T) {
+	bound, left := partlyExtended(t, func(m *fake) redlock.Master { return m })
+	if bound > 9898*time.Millisecond || bound < 9*time.Second {
+		t.Errorf("after the failed extension the lock is held for %v, want its old bound", bound)
+	}
+	if left != 0 {
+		t.Errorf("when the lock has lapsed %d masters keep the key for the hour it was extended by", left)
+	}
+	if _, left := partlyExtended(t, func(m *fake) redlock.Master { return forgetful{m} }); left == 0 {
+		t.Error("nor do they when nothing is released: this test shows nothing")
+	}
+}
+
+// A lock that is lost while it is renewed says so; the renewal ends with the lock and does not outlive its release.
+func TestHazard21RenewalTellsOfALossAndEndsWithTheLock(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew())
+		ctx := lock.Context(t.Context())
+		settle(25 * time.Second)
+		must(t, lock.Err())
+		for _, m := range masters {
+			m.forget()
+			m.take("other", time.Hour)
+		}
+		<-ctx.Done()
+		is(t, context.Cause(ctx), redlock.ErrNotHeld)
+		is(t, lock.Err(), redlock.ErrNotHeld)
+		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+
+		for _, m := range masters {
+			m.forget()
+		}
+		lock = acquire(t, l, 10*time.Second, redlock.AutoRenew())
+		settle(25 * time.Second)
+		must(t, lock.Release(t.Context()))
+		settle(time.Second)
+		before := masters.asked()
+		settle(time.Hour)
+		if after := masters.asked(); after != before {
+			t.Errorf("%d requests after the release", after-before)
+		}
+	})
+}
+
+// A holder that hangs does not keep its lock for ever where MaxHold or MaxRenewals bounds it.
+func TestHazard21RenewalIsBounded(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		began := time.Now()
+		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(time.Minute))
+		<-lock.Done()
+		if held := time.Since(began); held > time.Minute || held < 59*time.Second {
+			t.Errorf("MaxHold of a minute: held for %v", held)
+		}
+		settle(time.Second)
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("after MaxHold %d masters have the key", n)
+		}
+
+		began = time.Now()
+		lock = acquire(t, l, 9*time.Second, redlock.AutoRenew(), redlock.MaxRenewals(4))
+		before := masters[0].count(single.Extend)
+		<-lock.Done()
+		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want || held < want-100*time.Millisecond {
+			t.Errorf("4 renewals: held for %v, want %v", held, want)
+		}
+		settle(time.Second)
+		if n := masters[0].count(single.Extend) - before; n != 4 {
+			t.Errorf("it was renewed %d times, want 4", n)
+		}
+	})
+}
+
+// extendAndRelease has an extension be under way to one master when the lock is released, and reports what is left.
+func extendAndRelease(t *testing.T, sab sabotage.Switches) (left int) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second, Sabotage: sab})
+		far(t, l, masters)
+		masters[4].behave(func(r *single.Request) act {
+			if r.Op == single.Extend {
+				return act{before: 100 * time.Millisecond, after: 2 * time.Millisecond}
+			}
+			return act{before: 2 * time.Millisecond, after: 2 * time.Millisecond}
+		})
+		lock := acquire(t, l, longTTL)
+		settle(500 * time.Millisecond)
+		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
+		must(t, lock.Release(t.Context()))
+		settle(3 * time.Second)
+		left = masters.holders("")
+	})
+	return left
+}
+
+// An extension, which repairs, never sets a key after its release.
+func TestHazard22ExtendAndReleaseDoNotRace(t *testing.T) {
+	if left := extendAndRelease(t, sabotage.Switches{}); left != 0 {
+		t.Errorf("the key is left on %d masters", left)
+	}
+	if left := extendAndRelease(t, sabotage.Switches{UnorderedRelease: true}); left == 0 {
+		t.Error("nor is it when releases are not ordered: this test shows nothing")
+	}
+}
+
+// restarted has this many of five servers lose their data, and extends.
+func restarted(t *testing.T, n int, sab sabotage.Switches) (have int, err error) {
+	t.Helper()
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{Sabotage: sab})
+	lock := acquire(t, l, longTTL)
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 5 }, "all masters to have the key")
+	for _, s := range servers[:n] {
+		must(t, s.RestartEmpty())
+	}
+	// The first use of a connection that the restart broke may fail; that is an unknown vote and worth another try.
+	redistest.Eventually(t, promptly, func() bool {
+		err = lock.Extend(t.Context(), longTTL)
+		return err == nil && holders(t, servers, lock.Owner()) == 5 || errors.Is(err, redlock.ErrNotHeld)
+	}, "the extension to be decided")
+	have = holders(t, servers, lock.Owner())
+	_ = lock.Release(t.Context())
+	return have, err
+}
+
+// A minority that lost the key gets it back with the next extension; a majority that lost it does not count as one that
+// has it.
+func TestHazard23ARestartedMinorityRegainsTheKey(t *testing.T) {
+	have, err := restarted(t, 2, sabotage.Switches{})
+	if err != nil || have != 5 {
+		t.Errorf("two masters restarted: %v, then %d have the key", err, have)
+	}
+	_, err = restarted(t, 3, sabotage.Switches{})
+	is(t, err, redlock.ErrNotHeld)
+	if _, err = restarted(t, 3, sabotage.Switches{CountRepairs: true}); err != nil {
+		t.Errorf("with repairs counted: %v; this test shows nothing", err)
+	}
+}
+
+// Renewal repairs as well, so that a second failure does not find a lock that hangs by a thread.
+func TestHazard23RenewalRepairsOneMasterAfterTheOther(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second, redlock.AutoRenew())
+		for round := range 10 {
+			settle(4 * time.Second)
+			masters[round%5].forget()
+			masters[(round+1)%5].forget()
+		}
+		settle(4 * time.Second)
+		must(t, lock.Err())
+		if n := masters.holders(lock.Owner()); n != 5 {
+			t.Errorf("%d masters have the key", n)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}

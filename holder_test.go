@@ -1,0 +1,188 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// SOURCES S3: ask whether a given owner holds the lock.
+func TestS3HolderSaysWhoHoldsAKey(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	h, err := b.Holder(t.Context(), key)
+	must(t, err)
+	if h.Held || h.Owner != "" || h.Holds != 0 || h.TTL != 0 || len(h.Nodes) != 3 {
+		t.Errorf("of a free key: %+v", h)
+	}
+	lock := take(t, a, key, longTTL)
+	h, err = b.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Owner != lock.Owner() || h.Holds != 1 || h.TTL <= longTTL-promptly || h.TTL > longTTL {
+		t.Errorf("of a held key: %+v, want %s for a minute", h, lock.Owner())
+	}
+	give(t, lock)
+	h, err = b.Holder(t.Context(), key)
+	must(t, err)
+	if h.Held {
+		t.Errorf("of a key that was released: %+v", h)
+	}
+}
+
+// Keys on a minority are nobody's lock, and are reported master by master.
+func TestOrphansOnAMinorityAreNobodys(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{})
+	setByHand(t, servers[:2], "orphan", longTTL)
+	setByHand(t, servers[2:3], "other", longTTL)
+	h, err := l.Holder(t.Context(), key)
+	must(t, err)
+	if h.Held || h.Owner != "" || h.TTL != 0 {
+		t.Errorf("three orphans of two owners: %+v, want nobody", h)
+	}
+	named := map[string]int{}
+	for _, node := range h.Nodes {
+		if node.Vote == redlock.Granted {
+			named[node.Holder]++
+		}
+	}
+	if named["orphan"] != 2 || named["other"] != 1 {
+		t.Errorf("the masters named %v", named)
+	}
+	setByHand(t, servers[3:4], "orphan", longTTL) // three of five
+	h, err = l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Owner != "orphan" {
+		t.Errorf("a majority: %+v", h)
+	}
+}
+
+// For how long a quorum keeps the key: the least of the quorum that keeps it longest.
+func TestHolderTellsForHowLongAQuorumKeepsTheKey(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	setByHand(t, servers[:1], "me", time.Hour)
+	setByHand(t, servers[1:2], "me", 30*time.Minute)
+	setByHand(t, servers[2:3], "me", time.Minute)
+	h, err := l.Holder(t.Context(), key)
+	must(t, err)
+	// It may be decided before the third has answered, by two of the three.
+	if !h.Held || h.TTL > 30*time.Minute || h.TTL < time.Minute-promptly {
+		t.Errorf("%+v, want up to half an hour", h)
+	}
+	for _, s := range servers {
+		must(t, s.Client().Persist(t.Context(), key).Err())
+	}
+	h, err = l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.TTL >= 0 {
+		t.Errorf("of a key without an expiry: %+v, want a negative TTL", h)
+	}
+}
+
+func TestHolderOfASharedKey(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	first := take(t, l, key, longTTL, redlock.Shared())
+	second := take(t, l, key, 2*longTTL, redlock.Shared())
+	redistest.Eventually(t, promptly, func() bool { return holdsOf(t, l) == 2 }, "both readers to be counted")
+	h, err := l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Owner != second.Owner() && h.Owner != "" || h.TTL > 2*longTTL || h.TTL < longTTL-promptly {
+		t.Errorf("of two readers: %+v, want the one that holds longest", h)
+	}
+	give(t, second)
+	h, err = l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Owner != first.Owner() || h.Holds != 1 {
+		t.Errorf("of one reader: %+v", h)
+	}
+	give(t, first)
+	writer := take(t, l, key, longTTL, redlock.Reentrant("me"))
+	again := take(t, l, key, longTTL, redlock.Reentrant("me"))
+	redistest.Eventually(t, promptly, func() bool { return holdsOf(t, l) == 2 }, "both holds to be counted")
+	h, err = l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Owner != "me" {
+		t.Errorf("of an owner that re-entered: %+v", h)
+	}
+	give(t, writer)
+	give(t, again)
+}
+
+func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
+	lock := take(t, l, key, longTTL)
+	everywhere(t, servers, lock)
+	must(t, servers[0].Pause())
+	began := time.Now()
+	h, err := l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Owner != lock.Owner() {
+		t.Errorf("with one master stopped: %+v", h)
+	}
+	if took := time.Since(began); took > 900*time.Millisecond {
+		t.Errorf("it took %v: two that agree are enough", took)
+	}
+	must(t, lock.Held(t.Context()))
+	must(t, servers[1].Pause())
+	_, err = l.Holder(t.Context(), key)
+	is(t, err, redlock.ErrNoQuorum)
+	isNot(t, err, redlock.ErrHeld, redlock.ErrNotHeld)
+	is(t, lock.Held(t.Context()), redlock.ErrNoQuorum)
+	must(t, lock.Err()) // that they can't be asked does not end it
+	must(t, servers[0].Resume())
+	must(t, servers[1].Resume())
+	redistest.Eventually(t, promptly, func() bool { return lock.Held(t.Context()) == nil }, "the masters to answer again")
+	give(t, lock)
+}
+
+func TestHeldAsksTheMasters(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	for name, opts := range map[string][]redlock.Option{
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {redlock.Reentrant("me")},
+		"several": {redlock.AndKeys("more")},
+	} {
+		lock := take(t, l, key, longTTL, opts...)
+		everywhere(t, servers, lock)
+		left := lock.Remaining()
+		must(t, lock.Held(t.Context()))
+		if lock.Remaining() > left {
+			t.Errorf("%s: asking prolonged the lock", name)
+		}
+		if life := servers[0].Client().PTTL(t.Context(), key).Val(); life > longTTL || life < longTTL-promptly {
+			t.Errorf("%s: asking changed the key's life to %v", name, life)
+		}
+		must(t, servers[0].Client().Del(t.Context(), key).Err())
+		must(t, lock.Held(t.Context())) // a quorum is left
+		must(t, servers[1].Client().Del(t.Context(), key).Err())
+		is(t, lock.Held(t.Context()), redlock.ErrNotHeld)
+		if n := servers[0].Client().Exists(t.Context(), key).Val(); n != 0 {
+			t.Errorf("%s: asking set the key again", name)
+		}
+		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+		is(t, lock.Held(t.Context()), redlock.ErrNotHeld)
+		nowhere(t, servers, key)
+	}
+	var nothing *redlock.Lock
+	is(t, nothing.Held(t.Context()), redlock.ErrNotHeld)
+}
+
+func TestHolderIsNotForNonsense(t *testing.T) {
+	masters := newFakes(3)
+	l := masters.locker(t, redlock.Options{})
+	_, err := l.Holder(t.Context(), "")
+	is(t, err, redlock.ErrInvalid)
+	_, err = l.Holder(nil, key) //nolint:staticcheck // what it refuses
+	is(t, err, redlock.ErrInvalid)
+	if n := masters.asked(); n != 0 {
+		t.Errorf("the masters got %d requests", n)
+	}
+	closeLocker(t, l)
+	_, err = l.Holder(t.Context(), key)
+	is(t, err, redlock.ErrClosed)
+}

@@ -1,0 +1,240 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A master that is stopped at the worst moments and resumed much later than every request timeout has nothing left
+// soon after, although the ttl is long.
+func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	for name, stopAt := range map[string]int{"before the acquire": 0, "between acquire and release": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := redistest.StartN(t, 3)
+			l := dial(t, servers, redlock.Options{RequestTimeout: timeout})
+			must(t, acquire(t, l, time.Hour).Release(t.Context())) // connections are made
+			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the masters to be empty")
+			if stopAt == 0 {
+				must(t, servers[2].Pause())
+			}
+			lock := acquire(t, l, time.Hour)
+			if stopAt == 1 {
+				redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 3 }, "all masters to have the key")
+				must(t, servers[2].Pause())
+			}
+			must(t, lock.Release(t.Context()))
+			redistest.Eventually(t, promptly, func() bool { return l.Debts() == 1 }, "the release to be owed")
+			must(t, servers[2].Resume())
+			resumed := time.Now()
+			redistest.Eventually(t, promptly, func() bool { return value(t, servers[2]) == "" }, "the key to be removed")
+			if took := time.Since(resumed); took > 2*redlock.SweepInterval+timeout {
+				t.Logf("removed after %v", took) // judged below, by the requests and not by a busy machine's clock
+			}
+			redistest.Eventually(t, promptly, func() bool { return l.Debts() == 0 }, "the debt to be settled")
+			if left := value(t, servers[2]); left != "" {
+				t.Errorf("the debt is settled and the key is back: %q", left)
+			}
+		})
+	}
+}
+
+// The same in virtual time, where "soon" can be measured: two intervals, and the request that is under way.
+func TestAnOrphanLivesForTwoIntervalsAtTheMost(t *testing.T) {
+	for _, op := range []single.Op{single.Acquire, single.Release} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			const timeout = 50 * time.Millisecond
+			l := masters.locker(t, redlock.Options{RequestTimeout: timeout})
+			gone := act{mute: true} // an acquire lands, its answer does not
+			if op == single.Release {
+				gone = act{lost: true}
+			}
+			masters[2].behave(func(r *single.Request) act {
+				if r.Op != op && r.Op != single.Release {
+					return act{}
+				}
+				if r.Op == single.Release {
+					return act{lost: true}
+				}
+				return gone
+			})
+			must(t, acquire(t, l, time.Hour).Release(t.Context()))
+			settle(10 * time.Minute)
+			if masters[2].holder() == "" || l.Debts() != 1 {
+				t.Fatalf("no orphan, %d debts: this test shows nothing", l.Debts())
+			}
+			masters[2].behave(nil)
+			settle(2*redlock.SweepInterval + timeout)
+			if held := masters[2].holder(); held != "" {
+				t.Errorf("after two intervals %q still has the key", held)
+			}
+			settle(2 * redlock.SweepInterval)
+			if n := l.Debts(); n != 0 {
+				t.Errorf("%d debts are left", n)
+			}
+		})
+	}
+}
+
+// An acquire that timed out may be read by its master after a release from another connection was. So one confirmed
+// release is not the end of it.
+func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: 50 * time.Millisecond})
+		var running atomic.Bool
+		masters[2].behave(func(r *single.Request) act {
+			switch {
+			case r.Op == single.Acquire:
+				return act{before: 10*time.Second + 100*time.Millisecond} // after the first release that is confirmed
+			case !running.Load():
+				return act{lost: true}
+			}
+			return act{}
+		})
+		must(t, acquire(t, l, time.Hour).Release(t.Context()))
+		settle(10*time.Second - time.Millisecond)
+		running.Store(true)
+		settle(time.Second)
+		if held := masters[2].holder(); held != "" {
+			t.Errorf("%q has the key", held)
+		}
+		if n := l.Debts(); n != 0 {
+			t.Errorf("%d debts are left", n)
+		}
+	})
+}
+
+func TestDebtsLapseWithTheTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, 10*time.Second)
+		settle(time.Millisecond)
+		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		must(t, lock.Release(t.Context()))
+		settle(9 * time.Second)
+		if n := l.Debts(); n != 1 {
+			t.Errorf("%d debts while the ttl lasts, want 1", n)
+		}
+		settle(2 * time.Second)
+		if n := l.Debts(); n != 0 {
+			t.Errorf("%d debts after the ttl", n)
+		}
+		before := masters.asked()
+		settle(time.Hour)
+		if n := masters.asked() - before; n != 0 {
+			t.Errorf("asked %d times for what has lapsed", n)
+		}
+	})
+}
+
+// What is owed by a master that never confirms is bounded; the rest lapses.
+func TestDebtsAreBounded(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		for i := range redlock.MaxDebts + 500 {
+			lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), 100*time.Hour)
+			must(t, err)
+			must(t, lock.Release(t.Context()))
+			pass(time.Microsecond)
+		}
+		settle(time.Millisecond)
+		if n := l.Debts(); n != redlock.MaxDebts {
+			t.Errorf("%d debts, want %d", n, redlock.MaxDebts)
+		}
+		masters[2].behave(nil)
+		settle(2 * redlock.SweepInterval)
+		if n := l.Debts(); n != 0 {
+			t.Errorf("%d debts when the master is back", n)
+		}
+	})
+}
+
+// A master that is down is asked for one of its debts an interval, not for all.
+func TestAMasterThatIsDownIsNotFloodedWithDebts(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		for i := range 100 {
+			lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), 100*time.Hour)
+			must(t, err)
+			must(t, lock.Release(t.Context()))
+			pass(time.Microsecond)
+		}
+		masters[2].behave(func(*single.Request) act { return act{lost: true} })
+		settle(time.Minute)
+		before := masters[2].count(single.Release)
+		settle(time.Minute)
+		if n, most := masters[2].count(single.Release)-before, int(time.Minute/redlock.SweepInterval); n > most || n == 0 {
+			t.Errorf("asked %d times in a minute, want at most %d", n, most)
+		}
+		masters[2].behave(nil)
+		settle(5 * time.Second)
+		if n := l.Debts(); n != 0 {
+			t.Errorf("%d debts when the master is back", n)
+		}
+	})
+}
+
+func TestCloseDrainsTheJanitor(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, time.Hour)
+		settle(time.Millisecond)
+		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		must(t, lock.Release(t.Context()))
+		time.AfterFunc(time.Minute, func() { masters[2].behave(nil) })
+		began := time.Now()
+		must(t, l.Close(t.Context()))
+		if took := time.Since(began); took < time.Minute || took > time.Minute+2*redlock.SweepInterval {
+			t.Errorf("Close took %v, the master was back after a minute", took)
+		}
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("the key is left on %d masters", n)
+		}
+	})
+}
+
+func TestCloseSaysWhatItLeaves(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, time.Hour)
+		settle(time.Millisecond)
+		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		must(t, lock.Release(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := l.Close(ctx)
+		is(t, err, context.DeadlineExceeded)
+		masters[2].behave(nil)
+	})
+}
+
+// The greatest ttl does not overflow into one that has lapsed already.
+func TestDebtsOfTheGreatestTTLDoNotLapse(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, longest)
+		if left := lock.Remaining(); left < longest/2 {
+			t.Errorf("held for %v", left)
+		}
+		settle(time.Millisecond)
+		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
+		must(t, lock.Release(t.Context()))
+		settle(time.Minute)
+		masters[2].behave(nil)
+		settle(time.Minute)
+		if held := masters[2].holder(); held != "" {
+			t.Errorf("%q has the key for 292 years", held)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package redlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file makes one Locker of two groups between which keys move, for the transition of a [Sharded].
+//
+// Its masters are pairs: the i-th of one group and the i-th of the other, as one voter that grants only what both grant.
+// A quorum of pairs therefore contains a quorum of either group, so whoever locks in the one group only, or in the other
+// only, or in both, excludes all the others. Nothing else of the algorithm has to know: a pair does each operation or
+// it does not, as far as anybody can tell by its vote, and what half of it did is removed by the release that follows
+// every lost attempt.
+
+// joinGroups makes the Locker for keys that move between two groups.
+func joinGroups(before, after Group) (*Locker, error) {
+	a, b := before.Locker, after.Locker
+	if len(a.masters) != len(b.masters) {
+		return nil, invalid("keys move between the groups %q and %q, which have %d and %d masters: a transition needs as many in both",
+			before.Name, after.Name, len(a.masters), len(b.masters))
+	}
+	pairs := make([]Master, len(a.masters))
+	for i := range pairs {
+		pairs[i] = &pair{a.masters[i], b.masters[i]}
+	}
+	return New(pairs, stricter(a.opts, b.opts))
+}
+
+// stricter are options that keep what either group's promise.
+func stricter(a, b Options) Options {
+	b.DriftFactor = max(a.DriftFactor, b.DriftFactor)
+	b.RequestTimeout = max(a.RequestTimeout, b.RequestTimeout)
+	if b.RestartGuard == 0 || a.RestartGuard > 0 && a.RestartGuard < b.RestartGuard {
+		b.RestartGuard = a.RestartGuard
+	}
+	return b
+}
+
+// pair is two masters as one voter.
+type pair struct{ before, after Master }
+
+// Name implements Master.
+func (p *pair) Name() string { return p.before.Name() + " with " + p.after.Name() }
+
+// Do implements Master: both get the batch at the same time.
+func (p *pair) Do(ctx context.Context, batch []*single.Call) {
+	if deadline, ok := ctx.Deadline(); ok {
+		// Each master's connections are shared with its own group, and waiting for one ends by Done alone.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	before, after := p.ask(ctx, batch)
+	var uneven []*single.Call
+	for i, c := range batch {
+		join(c, before[i], after[i])
+		if c.Err == nil && c.Request.Fence && c.Reply.Outcome == single.Granted && before[i].Reply.Token != after[i].Reply.Token {
+			uneven = append(uneven, c)
+		}
+	}
+	if len(uneven) > 0 {
+		p.level(ctx, uneven)
+	}
+}
+
+// ask gives a copy of every call to both masters.
+func (p *pair) ask(ctx context.Context, batch []*single.Call) (before, after []*single.Call) {
+	before, after = copies(batch), copies(batch)
+	var both sync.WaitGroup
+	both.Go(func() { p.before.Do(ctx, before) })
+	p.after.Do(ctx, after)
+	both.Wait()
+	return before, after
+}
+
+func copies(batch []*single.Call) []*single.Call {
+	calls := make([]single.Call, len(batch))
+	copied := make([]*single.Call, len(batch))
+	for i, c := range batch {
+		calls[i].Request, calls[i].Deadline, calls[i].Index = c.Request, c.Deadline, c.Index
+		copied[i] = &calls[i]
+	}
+	return copied
+}
+
+// join makes one answer of two: granted is what both granted, and the first refusal is what is in the way.
+func join(c, a, b *single.Call) {
+	c.Reply, c.Err = single.Reply{}, a.Err
+	if a.Err == nil {
+		c.Err = b.Err
+	}
+	if c.Err != nil {
+		// What one of them did counts as sent, also if the other one never got it: then there is something to remove.
+		c.Sent = a.Sent || b.Sent
+		return
+	}
+	c.Sent = true
+	if c.Request.Op == single.Inspect {
+		c.Reply = either(a.Reply, b.Reply)
+		return
+	}
+	switch {
+	case a.Reply.Outcome == single.Refused:
+		c.Reply = a.Reply
+		if b.Reply.Outcome == single.Refused {
+			c.Reply.TTL = longer(a.Reply.TTL, b.Reply.TTL)
+		}
+	case b.Reply.Outcome == single.Refused:
+		c.Reply = b.Reply
+	default:
+		c.Reply.Outcome = max(a.Reply.Outcome, b.Reply.Outcome) // repaired if either is
+	}
+	c.Reply.Token = max(a.Reply.Token, b.Reply.Token)
+	c.Reply.Called = a.Reply.Called || b.Reply.Called
+}
+
+// either is who holds a key in one of two groups: a process that knows only one of them holds it there alone.
+func either(a, b single.Reply) single.Reply {
+	if a.Outcome == single.Refused {
+		return b
+	}
+	return a
+}
+
+// longer returns the later of two ends; negative is never.
+func longer(a, b time.Duration) time.Duration {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return max(a, b)
+}
+
+// level raises the lower fencing counter to the greater one. A pair must not return a token that one of its masters
+// has not reached: a later holder in that group alone would get a smaller one.
+func (p *pair) level(ctx context.Context, calls []*single.Call) {
+	raises := make([]*single.Call, len(calls))
+	requests := make([]single.Request, len(calls))
+	for i, c := range calls {
+		requests[i] = single.Request{Op: single.Raise, Keys: c.Request.Keys, Owner: c.Request.Owner, Token: c.Reply.Token}
+		requests[i].Prepare()
+		raises[i] = &single.Call{Request: &requests[i], Deadline: c.Deadline}
+	}
+	before, after := p.ask(ctx, raises)
+	for i, c := range calls {
+		join(raises[i], before[i], after[i])
+		switch raised := raises[i]; {
+		case raised.Err != nil:
+			c.Err, c.Sent = raised.Err, true
+		case raised.Reply.Outcome != single.Granted || raised.Reply.Token != c.Reply.Token:
+			c.Reply = single.Reply{Outcome: single.Refused, Token: raised.Reply.Token}
+		}
+	}
+}
+
+// Listen implements [Listener]: a call by either master is passed on. A release may come from a process that knows only
+// one of them, so ready is for when both have been subscribed to; if one can't be, waiters depend on their backoff.
+func (p *pair) Listen(channel string, ready func(), heard func(message string)) (stop func()) {
+	before, isBefore := p.before.(Listener)
+	after, isAfter := p.after.(Listener)
+	if !isBefore || !isAfter {
+		return func() {}
+	}
+	made := func(mine, other *atomic.Bool) func() {
+		return func() {
+			mine.Store(true)
+			if other.Load() {
+				ready()
+			}
+		}
+	}
+	var toBefore, toAfter atomic.Bool
+	stops := []func(){
+		before.Listen(channel, made(&toBefore, &toAfter), heard),
+		after.Listen(channel, made(&toAfter, &toBefore), heard),
+	}
+	return func() { stopAll(stops) }
+}

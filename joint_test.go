@@ -1,0 +1,260 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// transition is that of adding group b to group a.
+var transition = redlock.ShardedOptions{Before: []string{"a"}, After: []string{"a", "b"}}
+
+// oldTransitionNew are three processes: one of before b was added, one of the transition, one of after.
+func (f fleet) oldTransitionNew(tb testing.TB, opts redlock.Options) (before, during, after *redlock.Sharded) {
+	tb.Helper()
+	return f.process(tb, opts, redlock.ShardedOptions{}, "a"), f.process(tb, opts, transition, "a", "b"),
+		f.process(tb, opts, redlock.ShardedOptions{}, "a", "b")
+}
+
+// The danger is real: without a transition two processes lock the key that moves.
+func TestWithoutATransitionAKeyThatMovesHasTwoHolders(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	before, _, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "b")
+	first, second := takeIn(t, before, k), takeIn(t, after, k)
+	if first.Err() != nil || second.Err() != nil {
+		t.Errorf("one of the two is over: %v, %v", first.Err(), second.Err())
+	}
+	must(t, first.Release(t.Context()))
+	must(t, second.Release(t.Context()))
+}
+
+func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	before, during, after := f.oldTransitionNew(t, redlock.Options{})
+	other := f.process(t, redlock.Options{}, transition, "a", "b")
+	for _, c := range []struct {
+		name         string
+		holds, wants *redlock.Sharded
+		inA, inB     int64
+	}{
+		{"before, during", before, during, 3, 0},
+		{"during, before", during, before, 3, 3},
+		{"during, during", during, other, 3, 3},
+		{"during, after", during, after, 3, 3},
+		{"after, during", after, during, 0, 3},
+	} {
+		k := keyIn(t, after, "b")
+		lock := takeIn(t, c.holds, k)
+		redistest.Eventually(t, promptly, func() bool {
+			return f.left(t, "a", k) == c.inA && f.left(t, "b", k) == c.inB
+		}, c.name+": the key to be where it belongs")
+		_, err := tryIn(t, c.wants, k)
+		is(t, err, redlock.ErrHeld)
+		if h, err := c.wants.Holder(t.Context(), k); err != nil || !h.Held || h.Owner != lock.Owner() {
+			t.Errorf("%s: Holder says %+v, %v", c.name, h, err)
+		}
+		must(t, lock.Release(t.Context()))
+		gone := func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }
+		redistest.Eventually(t, promptly, gone, c.name+": nothing of the lock and of the refused attempt to be left")
+		lock = takeIn(t, c.wants, k)
+		must(t, lock.Release(t.Context()))
+		redistest.Eventually(t, promptly, gone, c.name+": nothing of the next lock to be left")
+	}
+}
+
+func TestAKeyThatStaysIsOneLockForAll(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	before, during, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "a")
+	all := []*redlock.Sharded{before, during, after}
+	for _, holds := range all {
+		lock := takeIn(t, holds, k)
+		for _, wants := range all {
+			_, err := tryIn(t, wants, k)
+			is(t, err, redlock.ErrHeld)
+		}
+		if n := f.left(t, "b", k); n != 0 {
+			t.Errorf("%d masters of the other group have the key", n)
+		}
+		must(t, lock.Release(t.Context()))
+	}
+}
+
+func TestAGroupIsRemovedTheSameWay(t *testing.T) {
+	f := startFleet(t, 1, "a", "b")
+	leaving := redlock.ShardedOptions{Before: []string{"a", "b"}, After: []string{"a"}}
+	before := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	during := f.process(t, redlock.Options{}, leaving, "a", "b")
+	after := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a")
+	k := keyIn(t, before, "b")
+	for _, pair := range [][2]*redlock.Sharded{{before, during}, {during, before}, {during, after}, {after, during}} {
+		lock := takeIn(t, pair[0], k)
+		_, err := tryIn(t, pair[1], k)
+		is(t, err, redlock.ErrHeld)
+		must(t, lock.Release(t.Context()))
+		redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }, "the key to be gone")
+	}
+}
+
+func TestALockInTwoGroupsIsExtendedInBothAndLostWithEither(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	_, during, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "b")
+	lock, err := during.Acquire(within(t, promptly), k, 5*time.Second)
+	must(t, err)
+	must(t, lock.Extend(within(t, promptly), longTTL))
+	for _, group := range []string{"a", "b"} {
+		redistest.Eventually(t, promptly, func() bool {
+			n := 0
+			for _, s := range f[group] {
+				if left := s.Client().PTTL(t.Context(), k).Val(); left > longTTL/2 {
+					n++
+				}
+			}
+			return n == 3
+		}, "group "+group+" to keep the key for longer")
+	}
+	for _, s := range f["b"][:2] {
+		must(t, s.Client().Del(t.Context(), k).Err())
+	}
+	is(t, lock.Extend(within(t, promptly), longTTL), redlock.ErrNotHeld)
+	is(t, lock.Err(), redlock.ErrNotHeld)
+	redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }, "the rest of the lost lock to be gone")
+}
+
+func TestATransitionNeedsAMajorityOfPairs(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	_, during, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "b")
+	must(t, f["a"][0].Kill())
+	must(t, f["b"][0].Kill()) // of the same pair
+	lock := takeIn(t, during, k)
+	must(t, lock.Release(t.Context()))
+	must(t, f["b"][1].Kill())
+	_, err := tryIn(t, during, k)
+	is(t, err, redlock.ErrNoQuorum)
+	must(t, f["b"][1].Restart())
+	lock = takeIn(t, during, k)
+	must(t, lock.Release(t.Context()))
+}
+
+// wrongWall is a clock whose wall clock is wrong.
+type wrongWall struct {
+	redlock.Clock
+	by time.Duration
+}
+
+func (c wrongWall) Wall() time.Time { return c.Clock.Wall().Add(c.by) }
+
+// tokenOf acquires and releases a fenced lock as a process of its own, which has seen no token before.
+func tokenOf(t *testing.T, s *redlock.Sharded, k string) uint64 {
+	t.Helper()
+	lock := takeIn(t, s, k, redlock.Fenced())
+	must(t, lock.Release(t.Context()))
+	return lock.Token()
+}
+
+func TestTokensStayInOrderWhenAKeyMovesDuringATransition(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	fast := redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}}
+	early, _, _ := f.oldTransitionNew(t, fast)
+	_, during, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "b")
+	first := tokenOf(t, early, k)
+	if stray := tokenOf(t, after, keyIn(t, after, "b")+"{"); stray >= first {
+		t.Fatalf("the clock that is ahead shows in no token: %d and %d", first, stray)
+	}
+	second := tokenOf(t, during, k)
+	third := tokenOf(t, after, k)
+	if first >= second || second >= third {
+		t.Errorf("tokens %d, %d, %d of before, during and after", first, second, third)
+	}
+}
+
+func TestATokenIsNotGivenOutBeforeBothGroupsHaveIt(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	fast := redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}}
+	early, _, _ := f.oldTransitionNew(t, fast)
+	_, during, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "b")
+	tokenOf(t, early, k)
+	lock := takeIn(t, during, k, redlock.Fenced())
+	for _, group := range []string{"a", "b"} {
+		n := 0
+		for _, s := range f[group] {
+			counter, err := s.Client().Get(t.Context(), "redlock:token:{"+k+"}").Uint64()
+			if err == nil && counter >= lock.Token() {
+				n++
+			}
+		}
+		if n < 2 {
+			t.Errorf("%d masters of group %s have reached the token %d", n, group, lock.Token())
+		}
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+func TestAWaiterOfTheTransitionIsCalledByAReleaseOfBefore(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	before, during, after := f.oldTransitionNew(t, redlock.Options{})
+	k := keyIn(t, after, "b")
+	for _, pair := range [][2]*redlock.Sharded{{before, during}, {during, before}, {after, during}, {during, after}} {
+		lock := takeIn(t, pair[0], k)
+		got := make(chan error, 1)
+		go func() {
+			next, err := pair[1].Acquire(within(t, promptly), k, longTTL)
+			if err == nil {
+				err = next.Release(context.WithoutCancel(t.Context()))
+			}
+			got <- err
+		}()
+		queue := "redlock:queue:{" + k + "}"
+		redistest.Eventually(t, promptly, func() bool {
+			return f.left(t, "a", queue)+f.left(t, "b", queue) > 0
+		}, "the waiter to have queued up")
+		must(t, lock.Release(t.Context()))
+		must(t, <-got)
+	}
+}
+
+func TestARolledOutTransitionHasOneHolderAtATime(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	before, during, after := f.oldTransitionNew(t, redlock.Options{})
+	keys := []string{keyIn(t, after, "a"), keyIn(t, after, "b")}
+	var inside [2]atomic.Int32
+	var cycles, overlaps atomic.Int64
+	work := func(ctx context.Context, s *redlock.Sharded) {
+		for i := 0; ctx.Err() == nil; i++ {
+			lock, err := s.Acquire(ctx, keys[i%2], longTTL)
+			if err != nil {
+				continue
+			}
+			if inside[i%2].Add(1) > 1 {
+				overlaps.Add(1)
+			}
+			cycles.Add(1)
+			inside[i%2].Add(-1)
+			_ = lock.Release(context.WithoutCancel(ctx)) // what it did is checked by the next one
+		}
+	}
+	for _, phase := range [][]*redlock.Sharded{{before, during}, {during}, {during, after}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		var workers sync.WaitGroup
+		for _, s := range phase {
+			for range 3 {
+				workers.Go(func() { work(ctx, s) })
+			}
+		}
+		workers.Wait()
+		cancel()
+	}
+	if overlaps.Load() > 0 || cycles.Load() < 30 {
+		t.Errorf("%d overlaps in %d holds", overlaps.Load(), cycles.Load())
+	}
+}

@@ -1,0 +1,321 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Release(t.Context()))
+		settle(time.Second)
+		before := masters.asked()
+		must(t, lock.Release(t.Context()))
+		if n := masters.asked(); n != before {
+			t.Errorf("the second release asked the masters %d times", n-before)
+		}
+
+		lost := acquire(t, l, longTTL)
+		settle(time.Millisecond)
+		for _, m := range masters {
+			m.forget()
+		}
+		first := lost.Release(t.Context())
+		onlyIs(t, first, redlock.ErrNotHeld)
+		if second := lost.Release(t.Context()); second == nil || second.Error() != first.Error() {
+			t.Errorf("the second release says %v, the first said %v", second, first)
+		}
+	})
+}
+
+func TestAReleasedLockIsOver(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL, redlock.AutoRenew())
+		ctx := lock.Context(t.Context())
+		if lock.Err() != nil || over(lock) || ctx.Err() != nil {
+			t.Fatalf("a lock that is held: %v, %v", lock.Err(), ctx.Err())
+		}
+		must(t, lock.Release(t.Context()))
+		is(t, lock.Err(), redlock.ErrNotHeld)
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		is(t, lock.Held(t.Context()), redlock.ErrNotHeld)
+		is(t, ctx.Err(), context.Canceled)
+		is(t, context.Cause(ctx), redlock.ErrNotHeld)
+		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrNotHeld) // also of one that is made now
+		if !over(lock) || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
+			t.Errorf("Done closed: %t, remaining %v, until %v", over(lock), lock.Remaining(), lock.Until())
+		}
+		if lock.Key() != key || len(lock.Keys()) != 1 || lock.Owner() == "" {
+			t.Errorf("it has forgotten what it was: %q, %q, %q", lock.Key(), lock.Keys(), lock.Owner())
+		}
+	})
+}
+
+func TestALockThatNeverWasIsNotHeld(t *testing.T) {
+	var lock *redlock.Lock // what Acquire returns beside an error
+	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+	is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+	is(t, lock.Err(), redlock.ErrNotHeld)
+}
+
+func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
+	masters := newFakes(5)
+	l := masters.locker(t, redlock.Options{})
+	for range 20 {
+		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				if i%4 == 0 {
+					if err := lock.Release(t.Context()); err != nil {
+						t.Errorf("Release: %v", err)
+					}
+				}
+				// An extension that a newer one overtakes while it waits for its turn has not been confirmed.
+				if err := lock.Extend(t.Context(), longTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Errorf("Extend: %v", err)
+				}
+				if lock.Err() == nil && lock.Remaining() == 0 {
+					t.Error("held for no time at all")
+				}
+				_, _, _ = lock.Until(), lock.Context(t.Context()).Err(), over(lock)
+			})
+		}
+		all.Wait()
+		is(t, lock.Err(), redlock.ErrNotHeld)
+	}
+	closeLocker(t, l)
+	if n := masters.holders(""); n != 0 {
+		t.Errorf("the key is left on %d masters", n)
+	}
+}
+
+func TestDoneClosesAndContextsEndByTheBound(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, ttl := range []time.Duration{5 * time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
+			lock := acquire(t, l, ttl)
+			until := lock.Until()
+			ctx := lock.Context(t.Context())
+			child, cancel := context.WithCancel(ctx)
+			<-lock.Done()
+			if early := time.Until(until); early < 0 || early > redlock.DoneLead {
+				t.Errorf("ttl %v: Done closed %v before the bound", ttl, early)
+			}
+			<-ctx.Done()
+			<-child.Done()
+			if time.Now().After(until) {
+				t.Errorf("ttl %v: the contexts ended %v after the bound", ttl, time.Since(until))
+			}
+			is(t, context.Cause(child), redlock.ErrNotHeld)
+			cancel()
+		}
+	})
+}
+
+func TestALocksContextEndsWithItsParent(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		why := errors.New("why")
+		parent, cancel := context.WithCancelCause(t.Context())
+		ctx := lock.Context(parent)
+		cancel(why)
+		<-ctx.Done()
+		is(t, context.Cause(ctx), why)
+		must(t, lock.Err())
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestExtendMovesTheBoundAndNeverBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second)
+		must(t, lock.Extend(t.Context(), longTTL))
+		if got := lock.Remaining(); got != longTTL-longTTL/100-2*time.Millisecond {
+			t.Errorf("after the extension held for %v", got)
+		}
+		until := lock.Until()
+		must(t, lock.Extend(t.Context(), 10*time.Second))
+		if got := lock.Until(); !got.Equal(until) {
+			t.Errorf("a shorter extension moved the bound by %v", got.Sub(until))
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{RequestTimeout: 300 * time.Millisecond}) // a busy machine is not the point
+	const ttl = time.Second
+	began := time.Now()
+	lock := acquire(t, l, ttl, redlock.AutoRenew())
+	must(t, servers[1].Pause())
+	redistest.Eventually(t, promptly, func() bool {
+		return lock.Err() != nil || lock.Until().Sub(began) > 3*ttl
+	}, "the bound to move on by several ttls")
+	must(t, lock.Err())
+	_, err := l.TryAcquire(t.Context(), key, ttl)
+	is(t, err, redlock.ErrHeld)
+	must(t, lock.Release(t.Context()))
+	must(t, servers[1].Resume())
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the stopped master to be cleaned up")
+}
+
+func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, time.Hour)
+		waiter := make(chan error, 1)
+		go func() {
+			_, err := l.Acquire(context.Background(), key, time.Hour)
+			waiter <- err
+		}()
+		settle(time.Second)
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(context.Background()) }()
+		synctest.Wait()
+		is(t, <-waiter, redlock.ErrClosed)
+		_, err := l.TryAcquire(t.Context(), "another", longTTL)
+		onlyIs(t, err, redlock.ErrClosed)
+		select {
+		case err := <-closed:
+			t.Fatalf("Close did not wait for the hold: %v", err)
+		case <-time.After(time.Minute):
+		}
+		must(t, lock.Err())
+		must(t, lock.Extend(t.Context(), time.Hour)) // what is held works as before
+		must(t, lock.Release(t.Context()))
+		must(t, <-closed)
+		must(t, l.Close(t.Context())) // again
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("the key is left on %d masters", n)
+		}
+	})
+}
+
+func TestCloseWaitsUntilHoldsHaveLapsed(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		acquire(t, l, 10*time.Second)
+		began := time.Now()
+		must(t, l.Close(t.Context()))
+		if took := time.Since(began); took > 10*time.Second || took < 9*time.Second {
+			t.Errorf("Close took %v, want the life of the lock", took)
+		}
+	})
+}
+
+func TestCloseGivesUpWithItsContext(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, time.Hour, redlock.AutoRenew())
+		settle(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := l.Close(ctx)
+		is(t, err, context.DeadlineExceeded)
+		is(t, lock.Err(), redlock.ErrNotHeld)
+		is(t, lock.Err(), redlock.ErrClosed)
+		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrClosed)
+		is(t, lock.Extend(t.Context(), time.Hour), redlock.ErrClosed)
+		is(t, lock.Release(t.Context()), redlock.ErrClosed)
+		before := masters.asked()
+		settle(2 * time.Hour)
+		if n := masters.asked(); n != before {
+			t.Errorf("%d requests after Close", n-before)
+		}
+	})
+}
+
+// An acquisition that is won when Close has given up is not handed out as a lock that is over.
+func TestAnAcquisitionThatCloseGaveUpOnFails(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.behave(away(time.Second))
+		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
+		acquired := make(chan error, 1)
+		go func() {
+			lock, err := l.TryAcquire(context.Background(), key, time.Hour)
+			if err == nil {
+				err = errors.Join(errors.New("returned a lock"), lock.Err())
+			}
+			acquired <- err
+		}()
+		settle(100 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		is(t, l.Close(ctx), context.Canceled)
+		err := <-acquired
+		is(t, err, redlock.ErrClosed)
+		isNot(t, err, redlock.ErrNotHeld)
+	})
+}
+
+func TestCloseIsNotHeldUpByAMasterThatNeverReturns(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		stuck := make(chan struct{})
+		voters := []redlock.Master{masters[0], masters[1], deaf{masters[2], stuck}}
+		l, err := redlock.New(voters, redlock.Options{Clock: newClock()})
+		must(t, err)
+		must(t, acquire(t, l, 10*time.Second).Release(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		is(t, l.Close(ctx), context.DeadlineExceeded) // that master's key may be left
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		close(stuck)
+	})
+}
+
+// deaf is a master that does not return, whatever its context says.
+type deaf struct {
+	*fake
+	stuck chan struct{}
+}
+
+func (m deaf) Do(_ context.Context, batch []*single.Call) {
+	<-m.stuck
+	for _, c := range batch {
+		c.Sent, c.Err = true, errSilent
+	}
+}
+
+// A client of another kind may keep its own deadlines; a round does not wait for it.
+func TestHazard04ARoundDoesNotWaitForAClientThatKeepsNoDeadlines(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	masters := make([]redlock.Master, len(servers))
+	for i, s := range servers {
+		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{s.Addr(): s.Addr()}})
+		t.Cleanup(func() { _ = ring.Close() })
+		m, err := redlock.NewMaster(ring)
+		must(t, err)
+		masters[i] = m
+	}
+	l, err := redlock.New(masters, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+	must(t, err)
+	t.Cleanup(func() { closeLocker(t, l) })
+	must(t, servers[0].Pause())
+	began := time.Now()
+	must(t, acquire(t, l, longTTL).Release(t.Context()))
+	must(t, servers[1].Pause())
+	_, err = l.TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrNoQuorum)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	must(t, servers[0].Resume())
+	must(t, servers[1].Resume())
+}

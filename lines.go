@@ -1,0 +1,227 @@
+package redlock
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxRivals bounds the keys remembered as contended; above it, those that are over are swept out.
+const maxRivals = 1024
+
+// lines are the queues of one Locker's waiters, one a key: first come, first served. Who waits for several keys stands
+// in the line of the first, and hears of the others.
+type lines struct {
+	quorum int
+
+	mu   sync.Mutex
+	keys map[string][]*ticket
+	also map[string][]*ticket // by the other keys that they wait for
+	// rivals are keys for which a release has called a waiter of another Locker, and until when to let it go first.
+	rivals map[string]time.Duration
+}
+
+// ticket is a place in a line. The line's mutex guards it.
+type ticket struct {
+	keys  []string // the first is the line's
+	clock Clock
+	since time.Duration
+	turn  chan struct{} // closed when the ticket becomes the first in line; nil if it was from the beginning
+	poke  chan struct{} // of capacity 1, made when first needed: the key may be free
+	early bool          // poked before poke was made
+	calls uint64        // a bit for each master that has called since the last attempt
+	hears bool          // its Locker listens for it; only its own goroutine asks
+}
+
+func newLines(masters int) *lines {
+	return &lines{
+		quorum: quorumOf(masters),
+		keys:   make(map[string][]*ticket),
+		also:   make(map[string][]*ticket),
+		rivals: make(map[string]time.Duration),
+	}
+}
+
+// enter joins the line for the first key of s at its end; one that enters a lock again joins none.
+func (q *lines) enter(s *spec, clock Clock) *ticket {
+	t := &ticket{keys: s.keys, clock: clock, since: clock.Now()}
+	if s.entered {
+		return t
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.keys[t.keys[0]]
+	if len(line) > 0 {
+		t.turn = make(chan struct{})
+	}
+	q.keys[t.keys[0]] = append(line, t)
+	for _, key := range t.keys[1:] {
+		q.also[key] = append(q.also[key], t)
+	}
+	return t
+}
+
+// leave gives up a place, and with the first place the turn.
+func (q *lines) leave(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range t.keys[1:] {
+		remove(q.also, key, t)
+	}
+	if line := remove(q.keys, t.keys[0], t); len(line) > 0 && line[0].turn != nil {
+		select {
+		case <-line[0].turn: // it has been first for long
+		default:
+			close(line[0].turn)
+		}
+	}
+}
+
+// remove takes t out of what m has for key, and returns what is left.
+func remove(m map[string][]*ticket, key string, t *ticket) []*ticket {
+	left := m[key]
+	if at := slices.Index(left, t); at >= 0 {
+		left = slices.Delete(left, at, at+1)
+	}
+	if len(left) == 0 {
+		delete(m, key)
+		return nil
+	}
+	m[key] = left
+	return left
+}
+
+// last reports that nobody else of this Locker waits for the keys of t.
+func (q *lines) last(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	others := func(m map[string][]*ticket, key string) bool {
+		return slices.ContainsFunc(m[key], func(o *ticket) bool { return o != t })
+	}
+	return !slices.ContainsFunc(t.keys, func(key string) bool { return others(q.keys, key) || others(q.also, key) })
+}
+
+// anyone reports that somebody waits for one of keys.
+func (q *lines) anyone(keys []string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(keys, func(key string) bool { return len(q.keys[key])+len(q.also[key]) > 0 })
+}
+
+// each calls f for those who are to hear of key: the first in its line, and who waits for it beside other keys. The
+// caller holds the mutex.
+func (q *lines) each(key string, f func(*ticket)) {
+	if line := q.keys[key]; len(line) > 0 {
+		f(line[0])
+	}
+	for _, t := range q.also[key] {
+		f(t)
+	}
+}
+
+// poked returns the channel on which t hears of local releases, also of one since it entered the line.
+func (q *lines) poked(t *ticket) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.poke == nil {
+		t.poke = make(chan struct{}, 1)
+		if t.early {
+			t.poke <- struct{}{}
+		}
+	}
+	return t.poke
+}
+
+// wake has a waiter try again. The caller holds the mutex.
+func (t *ticket) wake() {
+	if t.poke == nil {
+		t.early = true
+		return
+	}
+	select {
+	case t.poke <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+// wakeAll has the first of every line try again.
+func (q *lines) wakeAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key := range q.keys {
+		q.keys[key][0].wake()
+	}
+}
+
+// called notes that a release on master i named this Locker as the next to have key. When a quorum has, its waiter
+// tries: the key is free on all of these. Arrival queues may differ, so that masters call different waiters; then those
+// called by some try after patience.
+func (q *lines) called(key string, i int, patience time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.each(key, func(t *ticket) {
+		t.calls |= 1 << i
+		switch calls := bits.OnesCount64(t.calls); {
+		case calls >= q.quorum:
+			t.wake()
+		case calls == 1:
+			t.clock.AfterFunc(patience, func() { q.calledBySome(t) })
+		}
+	})
+}
+
+// calledBySome has t try if it has been called by too few masters, and has not tried since.
+func (q *lines) calledBySome(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.calls != 0 && bits.OnesCount64(t.calls) < q.quorum {
+		t.wake()
+	}
+}
+
+// forgetCalls begins a new count before an attempt.
+func (q *lines) forgetCalls(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.calls = 0
+}
+
+// contended reports that t should let a waiter of another Locker go first, if one has been called.
+func (q *lines) contended(t *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return t.clock.Now() < q.rivals[t.keys[0]]
+}
+
+// released hears of every release that was decided. The release of a failed attempt frees nothing that anyone waits
+// for. Of a lock that was held, the next in line is told, unless the masters have called somebody, who may be in
+// another process: then this Locker is polite for a while, and its own waiters are called like everybody's.
+func (q *lines) released(r *round) {
+	k := r.lock
+	k.mu.Lock()
+	held, called := k.until > 0, 0
+	for i := range r.ballots {
+		if b := &r.ballots[i]; b.ended && b.Reply.Called {
+			called++
+		}
+	}
+	k.mu.Unlock()
+	if !held {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := k.locker.clock.Now()
+	for _, key := range r.request.Keys {
+		if called == 0 {
+			q.each(key, (*ticket).wake)
+			continue
+		}
+		if len(q.rivals) >= maxRivals {
+			maps.DeleteFunc(q.rivals, func(_ string, until time.Duration) bool { return until <= now })
+		}
+		q.rivals[key] = now + lingering
+	}
+}

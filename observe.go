@@ -1,0 +1,146 @@
+package redlock
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The events of a Locker.
+const (
+	// EventAcquire: an acquisition round was decided. Err is nil if the lock was granted by a quorum; the caller's
+	// error may still be another, when validity was used up.
+	EventAcquire EventKind = iota
+	// EventExtend: an extension, asked for or by AutoRenew, was decided.
+	EventExtend
+	// EventRelease: a release was decided. Failed attempts are released, too.
+	EventRelease
+	// EventLost: a lock ended that nobody had released. Err says why.
+	EventLost
+	// EventSwept: the janitor had a release confirmed by Master that had not confirmed it in time.
+	EventSwept
+	// EventLapsed: the janitor gave up asking Master, because the key's ttl is over.
+	EventLapsed
+	// EventVote: one master's part in a round has ended: its Vote, after Took, or why there is none. A straggler's comes
+	// after its round was decided, and does not change it.
+	EventVote
+	// EventOwed: Master did not confirm a release, so the janitor is going to ask again; EventSwept or EventLapsed ends
+	// that. If Err is set, too much is owed already: nobody asks, and the key lapses by its ttl.
+	EventOwed
+	// EventReturned: an Acquire or TryAcquire has returned Err to its caller, after Took and that many Rounds.
+	EventReturned
+)
+
+// String returns the kind in lower case.
+func (k EventKind) String() string {
+	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "owed", "returned"}
+	if int(k) >= len(names) {
+		return "unknown"
+	}
+	return names[k]
+}
+
+// Event is something that a Locker did. Which fields are set depends on its Kind.
+type Event struct {
+	Kind EventKind
+	// Op is what the masters were asked: "acquire", "extend", "release", "raise" (a fencing counter), "inspect".
+	Op string
+	// Key is the key, or the keys, separated by commas.
+	Key string
+	// Granted, Refused and Unknown count the votes of a round when it was decided; of N masters, Quorum were needed. A
+	// round is decided by the vote that settles it, so one that was won has just the quorum: how many masters could have
+	// voted is told by EventVote.
+	Granted, Refused, Unknown, Quorum, N int
+	// Took is the time from the beginning of the round to its decision, or to the vote; of EventReturned, of the whole call.
+	Took time.Duration
+	// Rounds is how many rounds an acquisition took.
+	Rounds int
+	// Held, of EventRelease and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
+	// attempt was not.
+	Held    bool
+	HeldFor time.Duration
+	// Master is the one that voted or that the janitor asks, Vote its vote.
+	Master string
+	Vote   Vote
+	// Err is what was wrong: one of the sentinels, or nil.
+	Err error
+}
+
+// observe tells of a decided round. It is called once for each, without any mutex.
+func (r *round) observe() {
+	l := r.lock.locker
+	if l.opts.Observer == nil {
+		return
+	}
+	e := r.event()
+	e.Took = l.clock.Now() - r.start
+	e.Granted, e.Refused, e.Unknown = r.votes.granted, r.votes.refused, r.votes.unknown
+	refusal := ErrNotHeld
+	switch r.request.Op {
+	case single.Acquire:
+		e.Kind, refusal = EventAcquire, ErrHeld
+	case single.Extend:
+		e.Kind = EventExtend
+	case single.Release:
+		e.Kind = EventRelease
+		e.Held, e.HeldFor = r.lock.heldUntil(r.start)
+	default:
+		return
+	}
+	switch r.verdict {
+	case won:
+	case denied:
+		e.Err = refusal
+	default:
+		e.Err = ErrNoQuorum
+	}
+	l.opts.Observer(e)
+}
+
+// event is what all events of a round have in common.
+func (r *round) event() Event {
+	return Event{Op: opNames[r.request.Op], Key: strings.Join(r.request.Keys, ","), Quorum: r.votes.quorum, N: r.votes.n}
+}
+
+// opNames are the operations as an observer gets to know them.
+var opNames = [...]string{
+	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise", single.Inspect: "inspect",
+	single.Leave: "leave",
+}
+
+// observeVote tells of a call that has ended, in time for its round or not. No mutex is held.
+func (r *round) observeVote(c *single.Call, vote Vote) {
+	l := r.lock.locker
+	if l.opts.Observer == nil {
+		return
+	}
+	e := r.event()
+	e.Kind, e.Took, e.Master, e.Vote, e.Err = EventVote, l.clock.Now()-r.start, l.names[c.Index], vote, c.Err
+	l.opts.Observer(e)
+}
+
+// heldUntil reports whether the lock was ever held and, if so, for how long up to now.
+func (k *Lock) heldUntil(now time.Duration) (held bool, d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.until == 0 {
+		return false, 0
+	}
+	return true, now - k.since
+}
+
+// observeReturn tells how an acquisition came back to its caller.
+func (l *Locker) observeReturn(s *spec, start time.Duration, rounds int, err error) {
+	if l.opts.Observer == nil {
+		return
+	}
+	n := len(l.masters)
+	l.opts.Observer(Event{
+		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Quorum: quorumOf(n), N: n,
+		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
+	})
+}

@@ -1,0 +1,250 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// named makes masters with these names.
+func named(names ...string) []redlock.Master {
+	masters := make([]redlock.Master, len(names))
+	for i, name := range names {
+		masters[i] = &fake{name: name}
+	}
+	return masters
+}
+
+func TestNewRefusesWhatCanNotBeASetOfVoters(t *testing.T) {
+	many := make([]string, redlock.MaxMasters+1)
+	for i := range many {
+		many[i] = strings.Repeat("x", i+1)
+	}
+	for name, masters := range map[string][]redlock.Master{
+		"no masters":                 nil,
+		"an empty list":              {},
+		"a nil master":               {&fake{name: "a"}, nil},
+		"a nil pointer":              {(*single.Master)(nil)},
+		"a nil fake":                 {(*fake)(nil)},
+		"too many":                   named(many...),
+		"no name":                    named("a", ""),
+		"the same name twice":        named("a:6379", "b:6379", "a:6379"),
+		"the same name in capitals":  named("a:6379", "A:6379"),
+		"localhost and its address":  named("localhost:6379", "127.0.0.1:6379"),
+		"localhost and its address2": named("127.0.0.1:1", "b:1", "LOCALHOST:1"),
+	} {
+		if l, err := redlock.New(masters, redlock.Options{}); !errors.Is(err, redlock.ErrInvalid) || l != nil {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	for name, masters := range map[string][]redlock.Master{
+		"one master":                     named("a:6379"),
+		"two ports of one machine":       named("a:6379", "a:6380"),
+		"as many as there may be":        named(many[:redlock.MaxMasters]...),
+		"localhost and another loopback": named("localhost:1", "127.0.0.2:1"),
+	} {
+		l, err := redlock.New(masters, redlock.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		closeLocker(t, l)
+	}
+}
+
+func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
+	for name, opts := range map[string]redlock.Options{
+		"negative timeout":    {RequestTimeout: -1},
+		"negative drift":      {DriftFactor: -0.01},
+		"all drift":           {DriftFactor: 1},
+		"drift above one":     {DriftFactor: 2},
+		"drift not a number":  {DriftFactor: math.NaN()},
+		"infinite drift":      {DriftFactor: math.Inf(1)},
+		"negative infinity":   {DriftFactor: math.Inf(-1)},
+		"negative guard time": {RestartGuard: -time.Second},
+	} {
+		if _, err := redlock.New(named("a"), opts); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+		if _, err := redlock.Dial(t.Context(), []string{"redis://127.0.0.1:1"}, opts); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("Dial, %s: %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestDialRefusesURLsThatMakeNoSense(t *testing.T) {
+	for name, urls := range map[string][]string{
+		"none":                         nil,
+		"not a URL":                    {"redis://a:1", "://"},
+		"another scheme":               {"http://a:1"},
+		"the same twice":               {"redis://a:1", "redis://b:1", "redis://a:1"},
+		"two databases of one server":  {"redis://a:1/0", "redis://a:1/1"},
+		"two users of one server":      {"redis://u:p@a:1", "redis://v:q@a:1"},
+		"with and without TLS":         {"redis://a:1", "rediss://a:1"},
+		"the default port and its own": {"redis://a", "redis://a:6379"},
+	} {
+		l, err := redlock.Dial(t.Context(), urls, redlock.Options{})
+		if !errors.Is(err, redlock.ErrInvalid) || l != nil {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	_, err := redlock.NewMaster(nil)
+	is(t, err, redlock.ErrInvalid)
+}
+
+func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	const ttl = 10 * time.Second
+	masters := newFakes(3)
+	l := masters.locker(t, redlock.Options{})
+	slow := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
+	sloppy := masters.locker(t, redlock.Options{DriftFactor: 0.5})
+	ctx := t.Context()
+	var noContext context.Context
+
+	for name, acquire := range map[string]func(a acquirer) error{
+		"nil context":               func(a acquirer) error { return a(l, noContext, key, ttl) },
+		"empty key":                 func(a acquirer) error { return a(l, ctx, "", ttl) },
+		"a key beyond all measure":  func(a acquirer) error { return a(l, ctx, strings.Repeat("x", redlock.MaxKeySize+1), ttl) },
+		"no ttl":                    func(a acquirer) error { return a(l, ctx, key, 0) },
+		"negative ttl":              func(a acquirer) error { return a(l, ctx, key, -ttl) },
+		"the least ttl":             func(a acquirer) error { return a(l, ctx, key, math.MinInt64) },
+		"ttl below 1 ms":            func(a acquirer) error { return a(l, ctx, key, 999*time.Microsecond) },
+		"ttl below the granularity": func(a acquirer) error { return a(l, ctx, key, 2*time.Millisecond) },
+		"ttl that truncates to it":  func(a acquirer) error { return a(l, ctx, key, 2999*time.Microsecond) },
+		"ttl eaten up by drift":     func(a acquirer) error { return a(sloppy, ctx, key, 4*time.Millisecond) },
+		"ttl of a request timeout":  func(a acquirer) error { return a(slow, ctx, key, time.Second) },
+		"nil option":                func(a acquirer) error { return a(l, ctx, key, ttl, nil) },
+		"no MaxHold":                func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(0)) },
+		"negative MaxHold":          func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(-1)) },
+		"no MaxRenewals":            func(a acquirer) error { return a(l, ctx, key, ttl, redlock.AutoRenew(), redlock.MaxRenewals(0)) },
+		"no MaxAttempts":            func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(0)) },
+		"negative MaxAttempts":      func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(-1)) },
+	} {
+		for method, a := range acquirers {
+			if err := acquire(a); !errors.Is(err, redlock.ErrInvalid) {
+				t.Errorf("%s: %s: %v, want ErrInvalid", method, name, err)
+			}
+		}
+	}
+	is(t, acquirers["Acquire"](l, ctx, key, ttl, redlock.MaxRenewals(3)), redlock.ErrInvalid) // of what is not renewed
+	is(t, l.Do(ctx, key, ttl, nil), redlock.ErrInvalid)
+	is(t, l.Close(noContext), redlock.ErrInvalid)
+	if n := masters.asked(); n != 0 {
+		t.Errorf("the masters got %d requests", n)
+	}
+
+	// The control: what is not bad is sent.
+	lock, err := l.TryAcquire(ctx, strings.Repeat("x", redlock.MaxKeySize), 3*time.Second)
+	must(t, err)
+	if masters.asked() == 0 {
+		t.Error("the masters were not asked at all: this test shows nothing")
+	}
+	must(t, lock.Release(ctx))
+}
+
+type acquirer func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error
+
+var acquirers = map[string]acquirer{
+	"Acquire": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error {
+		_, err := l.Acquire(ctx, key, ttl, opts...)
+		return err
+	},
+	"TryAcquire": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error {
+		_, err := l.TryAcquire(ctx, key, ttl, opts...)
+		return err
+	},
+	"Do": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error {
+		return l.Do(ctx, key, ttl, func(context.Context) error { return errors.New("it was run") }, opts...)
+	},
+}
+
+func TestBadArgumentsOfALockAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	masters := newFakes(3)
+	l := masters.locker(t, redlock.Options{})
+	lock := acquire(t, l, longTTL)
+	redlockWaits(t, masters, 3)
+	var noContext context.Context
+	for name, err := range map[string]error{
+		"Extend, nil context":  lock.Extend(noContext, longTTL),
+		"Extend, no ttl":       lock.Extend(t.Context(), 0),
+		"Extend, negative ttl": lock.Extend(t.Context(), -longTTL),
+		"Extend, tiny ttl":     lock.Extend(t.Context(), 2*time.Millisecond),
+		"Release, nil context": lock.Release(noContext),
+	} {
+		if !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", name, err)
+		}
+	}
+	if err := lock.Err(); err != nil {
+		t.Errorf("a refused argument ended the lock: %v", err)
+	}
+	if n := masters.asked(); n != 3 {
+		t.Errorf("the masters got %d requests, want the 3 of the acquisition", n)
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+// redlockWaits waits until the masters have got n requests: an acquisition is decided before all of them have.
+func redlockWaits(t *testing.T, masters fakes, n int) {
+	t.Helper()
+	deadline := time.After(promptly)
+	for masters.asked() < n {
+		select {
+		case <-deadline:
+			t.Fatalf("the masters got %d requests, want %d", masters.asked(), n)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestAContextThatHasEndedSendsNothing(t *testing.T) {
+	masters := newFakes(3)
+	l := masters.locker(t, redlock.Options{})
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for method, a := range acquirers {
+		err := a(l, ctx, key, longTTL)
+		if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want the context's error", method, err)
+		}
+		isNot(t, err, redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrInvalid)
+	}
+	if n := masters.asked(); n != 0 {
+		t.Errorf("the masters got %d requests", n)
+	}
+}
+
+func TestAClosedLockerSendsNothing(t *testing.T) {
+	masters := newFakes(3)
+	l := masters.locker(t, redlock.Options{})
+	closeLocker(t, l)
+	for method, a := range acquirers {
+		if err := a(l, t.Context(), key, longTTL); !errors.Is(err, redlock.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", method, err)
+		}
+	}
+	if n := masters.asked(); n != 0 {
+		t.Errorf("the masters got %d requests", n)
+	}
+}
+
+func TestTTLsAreTruncatedToMilliseconds(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, 10*time.Second+999*time.Microsecond)
+		if got := lock.Remaining(); got != 9898*time.Millisecond {
+			t.Errorf("held for %v, want 9.898s", got)
+		}
+		if got := masters[0].asked[0].TTL; got != 10*time.Second {
+			t.Errorf("the master was asked for %v, want 10s", got)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}

@@ -1,0 +1,185 @@
+package redlock_test
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+const mostMasters = 9 // of the exhaustive tests
+
+func TestAQuorumIsTheLeastMajority(t *testing.T) {
+	for n := 1; n <= mostMasters; n++ {
+		quorum := redlock.QuorumOf(n)
+		if quorum != n/2+1 {
+			t.Errorf("quorum of %d is %d", n, quorum)
+		}
+		disjoint := func(size int) bool { // are there two disjoint sets of this size?
+			for a := range uint(1) << n {
+				for b := range uint(1) << n {
+					if a&b == 0 && bits.OnesCount(a) >= size && bits.OnesCount(b) >= size {
+						return true
+					}
+				}
+			}
+			return false
+		}
+		if disjoint(quorum) {
+			t.Errorf("of %d masters two sets of %d share none", n, quorum)
+		}
+		if !disjoint(quorum - 1) {
+			t.Errorf("of %d masters any two sets of %d share one already", n, quorum-1)
+		}
+	}
+}
+
+// The specification says what a complete set of votes amounts to; everything about incomplete sets follows from it: the
+// verdict is taken as soon as, and not before, every way in which the missing votes may still come leads to the same.
+
+func acquiredSpec(n, granted, refused, _ int) redlock.Verdict {
+	switch quorum := n/2 + 1; {
+	case granted >= quorum:
+		return redlock.Won
+	case granted+refused >= quorum: // enough to ask
+		return redlock.Denied
+	default:
+		return redlock.NoQuorum
+	}
+}
+
+func extendedSpec(n, granted, refused, _ int) redlock.Verdict {
+	switch quorum := n/2 + 1; {
+	case granted >= quorum:
+		return redlock.Won
+	case n-refused < quorum: // those that may still have it are too few
+		return redlock.Denied
+	default:
+		return redlock.NoQuorum
+	}
+}
+
+func releasedSpec(n, granted, refused, _ int) redlock.Verdict {
+	switch quorum := n/2 + 1; {
+	case refused >= quorum: // a majority did not have it
+		return redlock.Denied
+	case granted+refused >= quorum: // on a majority it is gone
+		return redlock.Won
+	default:
+		return redlock.NoQuorum
+	}
+}
+
+type judge func(n, granted, refused, unknown int) redlock.Verdict
+
+// unanimous is the verdict that all completions of a set of votes lead to, or Open when they differ.
+func unanimous(spec judge, n, granted, refused, unknown int) redlock.Verdict {
+	missing := n - granted - refused - unknown
+	verdict := spec(n, granted+missing, refused, unknown)
+	for g := range missing + 1 {
+		for r := range missing - g + 1 {
+			if spec(n, granted+g, refused+r, unknown+missing-g-r) != verdict {
+				return redlock.Open
+			}
+		}
+	}
+	return verdict
+}
+
+func TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) {
+	for name, test := range map[string]struct{ judge, spec judge }{
+		"acquire": {redlock.Acquired, acquiredSpec},
+		"extend":  {redlock.Extended, extendedSpec},
+		"release": {redlock.Released, releasedSpec},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyTally(func(n, granted, refused, unknown int) {
+				got, want := test.judge(n, granted, refused, unknown), unanimous(test.spec, n, granted, refused, unknown)
+				if got != want {
+					t.Errorf("n=%d granted=%d refused=%d unknown=%d: verdict %d, want %d", n, granted, refused, unknown, got, want)
+				}
+			})
+		})
+	}
+}
+
+// everyTally enumerates the possible numbers of votes.
+func everyTally(f func(n, granted, refused, unknown int)) {
+	for n := 1; n <= mostMasters; n++ {
+		for granted := range n + 1 {
+			for refused := range n - granted + 1 {
+				for unknown := range n - granted - refused + 1 {
+					f(n, granted, refused, unknown)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSpecificationTellsWrongJudgesApart(t *testing.T) {
+	for name, wrong := range map[string]judge{
+		"half is enough": func(n, g, r, u int) redlock.Verdict {
+			if g*2 >= n {
+				return redlock.Won
+			}
+			return redlock.Acquired(n, g, r, u)
+		},
+		"never gives up": func(n, g, r, u int) redlock.Verdict {
+			if v := redlock.Acquired(n, g, r, u); v == redlock.Won {
+				return v
+			}
+			return redlock.Open
+		},
+	} {
+		differs := false
+		everyTally(func(n, g, r, u int) {
+			differs = differs || wrong(n, g, r, u) != unanimous(acquiredSpec, n, g, r, u)
+		})
+		if !differs {
+			t.Errorf("%s: not told apart", name)
+		}
+	}
+}
+
+// An even number of masters can split evenly: that is a loss, and not a reason to wait.
+func TestHazard07EvenSplitsAreDecided(t *testing.T) {
+	for n := 2; n <= mostMasters; n += 2 {
+		if got := redlock.Acquired(n, n/2, n/2, 0); got != redlock.Denied {
+			t.Errorf("%d granted, %d refused: verdict %d, want denied", n/2, n/2, got)
+		}
+		if got := redlock.Acquired(n, n/2, 0, n/2); got != redlock.NoQuorum {
+			t.Errorf("%d granted, %d unknown: verdict %d, want no quorum", n/2, n/2, got)
+		}
+	}
+	everyTally(func(n, granted, refused, unknown int) {
+		if granted+refused+unknown < n {
+			return
+		}
+		for name, judge := range map[string]judge{"acquire": redlock.Acquired, "extend": redlock.Extended, "release": redlock.Released} {
+			if judge(n, granted, refused, unknown) == redlock.Open {
+				t.Errorf("%s: all %d votes are in (%d, %d, %d) and nothing is decided", name, n, granted, refused, unknown)
+			}
+		}
+	})
+}
+
+func TestVotesHaveNames(t *testing.T) {
+	got := fmt.Sprint(redlock.Pending, redlock.Granted, redlock.Refused, redlock.Unknown)
+	if want := "pending granted refused unknown"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var zero redlock.Vote
+	if zero == redlock.Granted {
+		t.Error("a vote that nobody gave counts as granted")
+	}
+}
+
+func BenchmarkQuorum(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		for unknown := range 3 {
+			redlock.Acquired(5, 3-unknown, 1, unknown)
+		}
+	}
+}

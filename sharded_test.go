@@ -1,0 +1,286 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// unasked is a master that nobody is going to ask.
+type unasked string
+
+func (m unasked) Name() string                     { return string(m) }
+func (unasked) Do(context.Context, []*single.Call) {}
+
+// onPaper makes a Sharded whose masters are never asked, closed with the test.
+func onPaper(tb testing.TB, names ...string) *redlock.Sharded {
+	tb.Helper()
+	groups := make([]redlock.Group, len(names))
+	for i, name := range names {
+		locker, err := redlock.New([]redlock.Master{unasked(name)}, redlock.Options{})
+		must(tb, err)
+		groups[i] = redlock.Group{Name: name, Locker: locker}
+	}
+	return shard(tb, groups, redlock.ShardedOptions{})
+}
+
+// shard makes a Sharded that is closed with the test.
+func shard(tb testing.TB, groups []redlock.Group, opts redlock.ShardedOptions) *redlock.Sharded {
+	tb.Helper()
+	s, err := redlock.NewSharded(groups, opts)
+	must(tb, err)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), promptly)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// fleet is real masters in groups "a", "b" and so on; each process that uses them makes its own Sharded.
+type fleet map[string][]*redistest.Server
+
+func startFleet(tb testing.TB, masters int, names ...string) fleet {
+	tb.Helper()
+	servers := redistest.StartN(tb, masters*len(names))
+	f := make(fleet)
+	for i, name := range names {
+		f[name] = servers[i*masters : (i+1)*masters]
+	}
+	return f
+}
+
+// process makes the Sharded of one process.
+func (f fleet) process(tb testing.TB, opts redlock.Options, sharding redlock.ShardedOptions, names ...string) *redlock.Sharded {
+	tb.Helper()
+	groups := make([]redlock.Group, len(names))
+	for i, name := range names {
+		locker, err := redlock.Dial(tb.Context(), urls(f[name]), opts)
+		must(tb, err)
+		groups[i] = redlock.Group{Name: name, Locker: locker}
+	}
+	return shard(tb, groups, sharding)
+}
+
+// keyIn finds a key of a group.
+func keyIn(tb testing.TB, s *redlock.Sharded, group string) string {
+	tb.Helper()
+	for i := range 10_000 {
+		if k := fmt.Sprintf("orders:%d", i); s.GroupOf(k) == group {
+			return k
+		}
+	}
+	tb.Fatalf("no key belongs to group %q", group)
+	return ""
+}
+
+func tryIn(tb testing.TB, s *redlock.Sharded, k string, opts ...redlock.Option) (*redlock.Lock, error) {
+	tb.Helper()
+	return s.TryAcquire(within(tb, promptly), k, longTTL, opts...)
+}
+
+func takeIn(tb testing.TB, s *redlock.Sharded, k string, opts ...redlock.Option) *redlock.Lock {
+	tb.Helper()
+	lock, err := s.Acquire(within(tb, promptly), k, longTTL, opts...)
+	must(tb, err)
+	return lock
+}
+
+// left counts the servers of a group that have the key.
+func (f fleet) left(tb testing.TB, group, k string) (n int64) {
+	tb.Helper()
+	for _, s := range f[group] {
+		found, err := s.Client().Exists(tb.Context(), k).Result()
+		must(tb, err)
+		n += found
+	}
+	return n
+}
+
+func TestKeysSpreadEvenlyOverGroups(t *testing.T) {
+	const keys = 40_000
+	s := onPaper(t, "a", "b", "c", "d")
+	for _, pattern := range []string{"%d", "orders:%d", "user:%d:cart", "{%d}:a"} {
+		count := make(map[string]int)
+		for i := range keys {
+			count[s.GroupOf(fmt.Sprintf(pattern, i))]++
+		}
+		for _, group := range []string{"a", "b", "c", "d"} {
+			// Of a fair die the count is normal around the mean; five deviations happen once in two million.
+			mean := keys / 4.0
+			if off := math.Abs(float64(count[group]) - mean); off > 5*math.Sqrt(mean*0.75) {
+				t.Errorf("keys %q: group %s has %d of %d", pattern, group, count[group], keys)
+			}
+		}
+	}
+}
+
+func TestAnAddedGroupTakesItsShareAndNoOtherKeyMoves(t *testing.T) {
+	const keys = 40_000
+	before, after := onPaper(t, "a", "b", "c"), onPaper(t, "d", "c", "b", "a")
+	moved := 0
+	for i := range keys {
+		k := fmt.Sprintf("orders:%d", i)
+		from, to := before.GroupOf(k), after.GroupOf(k)
+		if from != to {
+			moved++
+			if to != "d" {
+				t.Fatalf("%q moves from %s to %s, where it could have stayed", k, from, to)
+			}
+		}
+	}
+	if share := float64(moved) / keys; share < 0.24 || share > 0.26 {
+		t.Errorf("%.3f of the keys move to a fourth group, want a quarter", share)
+	}
+}
+
+// placesForEver is what programs that run now compute. A change would have two of them lock one key.
+var placesForEver = map[string]string{
+	"": "a", "a": "c", "deploy": "c", "ключ": "c", "\x00\xff": "c", "orders:42": "a", "orders:43": "b",
+	"user:7": "b", "user:8": "eu-1", "{cart}1": "eu-1",
+}
+
+func TestWhereAKeyBelongsNeverChanges(t *testing.T) {
+	s := onPaper(t, "a", "b", "c", "eu-1")
+	for k, want := range placesForEver {
+		if got := s.GroupOf(k); got != want {
+			t.Errorf("%q belongs to %q, and belonged to %q in the first release", k, got, want)
+		}
+	}
+}
+
+func TestKeysWithOneHashTagAreOfOneGroup(t *testing.T) {
+	s := onPaper(t, "a", "b", "c", "d")
+	for i := range 1000 {
+		tag := fmt.Sprintf("user:%d", i)
+		home := s.GroupOf(tag)
+		for _, k := range []string{"{" + tag + "}", "{" + tag + "}cart", "x{" + tag + "}{other}"} {
+			if got := s.GroupOf(k); got != home {
+				t.Fatalf("%q is in %s, and %q in %s", k, got, tag, home)
+			}
+		}
+	}
+	empty, open := 0, 0
+	for i := range 1000 { // "{}" is no tag: the whole key counts
+		if s.GroupOf("{}"+fmt.Sprint(i)) != s.GroupOf("{}") {
+			empty++
+		}
+		if s.GroupOf("{"+fmt.Sprint(i)) != s.GroupOf("{") {
+			open++
+		}
+	}
+	if empty == 0 || open == 0 {
+		t.Error("keys without a tag are all in one group")
+	}
+}
+
+func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
+	one, err := redlock.New([]redlock.Master{unasked("1:1")}, redlock.Options{})
+	must(t, err)
+	two, err := redlock.New([]redlock.Master{unasked("2:1"), unasked("2:2")}, redlock.Options{})
+	must(t, err)
+	t.Cleanup(func() { closeLocker(t, one); closeLocker(t, two) })
+	a, b := redlock.Group{Name: "a", Locker: one}, redlock.Group{Name: "b", Locker: two}
+	for name, c := range map[string]struct {
+		groups []redlock.Group
+		opts   redlock.ShardedOptions
+		want   string
+	}{
+		"none":              {nil, redlock.ShardedOptions{}, "no groups"},
+		"no name":           {[]redlock.Group{{Locker: one}}, redlock.ShardedOptions{}, "without a name"},
+		"no locker":         {[]redlock.Group{{Name: "a"}}, redlock.ShardedOptions{}, "has no Locker"},
+		"same name":         {[]redlock.Group{a, {Name: "a", Locker: two}}, redlock.ShardedOptions{}, `two groups are called "a"`},
+		"same master":       {[]redlock.Group{a, {Name: "b", Locker: one}}, redlock.ShardedOptions{}, "master 1:1 is in the groups"},
+		"unknown before":    {[]redlock.Group{a, b}, redlock.ShardedOptions{Before: []string{"z"}}, `Before names "z"`},
+		"nothing after":     {[]redlock.Group{a, b}, redlock.ShardedOptions{After: []string{}}, "After names no group"},
+		"of unlike numbers": {[]redlock.Group{a, b}, transition, "as many in both"},
+	} {
+		_, err := redlock.NewSharded(c.groups, c.opts)
+		is(t, err, redlock.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+		}
+	}
+}
+
+func TestSeveralKeysMustBeOfOneGroup(t *testing.T) {
+	f := startFleet(t, 1, "a", "b")
+	s := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	inA, inB := keyIn(t, s, "a"), keyIn(t, s, "b")
+	_, err := tryIn(t, s, inA, redlock.AndKeys(inB))
+	is(t, err, redlock.ErrInvalid)
+	for _, want := range []string{inA, inB, `"a"`, `"b"`, "hash tag"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not name %s: %v", want, err)
+		}
+	}
+	is(t, s.Do(t.Context(), inA, longTTL, func(context.Context) error { return nil }, redlock.AndKeys(inB)), redlock.ErrInvalid)
+	if n := f.left(t, "a", inA) + f.left(t, "b", inB); n != 0 {
+		t.Errorf("a refused acquisition left %d keys", n)
+	}
+	lock := takeIn(t, s, "{cart}1", redlock.AndKeys("{cart}2"))
+	must(t, lock.Release(t.Context()))
+}
+
+func TestAGroupThatIsDownLeavesTheOthersAlone(t *testing.T) {
+	f := startFleet(t, 3, "a", "b")
+	s := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	must(t, f["a"][0].Kill())
+	must(t, f["a"][1].Kill())
+	_, err := tryIn(t, s, keyIn(t, s, "a"))
+	is(t, err, redlock.ErrNoQuorum)
+	k := keyIn(t, s, "b")
+	lock := takeIn(t, s, k)
+	if h, err := s.Holder(t.Context(), k); err != nil || !h.Held || h.Owner != lock.Owner() {
+		t.Errorf("Holder: %+v, %v", h, err)
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
+	f := startFleet(t, 1, "a", "b")
+	s := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	audit, err := s.Check(t.Context())
+	must(t, err)
+	if len(audit.Masters) != 2 || audit.Masters[0].Name != f["a"][0].Addr() || audit.Masters[1].Name != f["b"][0].Addr() {
+		t.Errorf("the masters: %+v", audit.Masters)
+	}
+	if strings.Contains(audit.String(), "the same server") {
+		t.Errorf("two servers are taken for one:\n%s", audit)
+	}
+	var groups []redlock.Group
+	for _, name := range []string{"one", "two"} {
+		m, err := single.Dial(f["a"][0].URL(), single.Options{Name: name})
+		must(t, err)
+		t.Cleanup(func() { must(t, m.Close()) })
+		locker, err := redlock.New([]redlock.Master{m}, redlock.Options{})
+		must(t, err)
+		groups = append(groups, redlock.Group{Name: name, Locker: locker})
+	}
+	audit, err = shard(t, groups, redlock.ShardedOptions{}).Check(t.Context())
+	must(t, err)
+	if !strings.Contains(audit.String(), "It is the same server as one of group one.") {
+		t.Errorf("a server in two groups was not noticed:\n%s", audit)
+	}
+}
+
+func TestAClosedShardedTakesNoLocks(t *testing.T) {
+	f := startFleet(t, 1, "a", "b")
+	_, during, after := f.oldTransitionNew(t, redlock.Options{})
+	must(t, during.Close(t.Context()))
+	must(t, during.Close(t.Context()))
+	for _, k := range []string{keyIn(t, after, "a"), keyIn(t, after, "b")} {
+		_, err := tryIn(t, during, k)
+		is(t, err, redlock.ErrClosed)
+	}
+	_, err := during.Check(t.Context())
+	is(t, err, redlock.ErrClosed)
+}

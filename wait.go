@@ -1,0 +1,206 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// firstPause and maxPause bound the jittered backoff between two rounds of one waiter.
+	firstPause = 2 * time.Millisecond
+	maxPause   = 64 * time.Millisecond
+	// callablePause takes the place of the backoff while a quorum of masters can call the waiter: its turn then comes by
+	// itself, and a backoff is for calls that got lost.
+	callablePause = 200 * time.Millisecond
+	// minReserve and maxReserve bound for how long a release keeps the key for the waiter it calls: for about as long
+	// as the call takes to arrive and the acquisition to come back.
+	minReserve = 5 * time.Millisecond
+	maxReserve = 500 * time.Millisecond
+)
+
+// wait acquires by as many rounds as it takes, and says how many those were. Among the waiters of this Locker for one
+// key only the first in line sends rounds. What enters a lock again, or may do so, does not stand in line: those before
+// it may be waiting for the very lock that it is under.
+func (l *Locker) wait(ctx context.Context, s *spec) (_ *Lock, rounds int, _ error) {
+	if s.reenters() {
+		k, err := l.attempt(ctx, s, nil)
+		if err == nil || !worthRetrying(err) || s.maxAttempts == 1 {
+			return k, 1, err
+		}
+		rounds = 1
+	}
+	t := l.lines.enter(s, l.clock)
+	defer func() {
+		l.lines.leave(t)
+		if t.hears {
+			l.ear.leave()
+		}
+	}()
+	if err := l.sleep(ctx, t.turn, 0); err != nil {
+		return nil, rounds, &waitError{key: s.keys[0], ended: err, last: errInLine}
+	}
+	k, rounds, err := l.contend(ctx, s, t, rounds)
+	if err != nil && rounds > 0 && l.lines.last(t) {
+		l.goodbye(s)
+	}
+	return k, rounds, err
+}
+
+var errInLine = fmt.Errorf("%w: others of this process are first in line", ErrHeld)
+
+// contend sends rounds until one is won or the wait ends, beginning to count after those already sent.
+func (l *Locker) contend(ctx context.Context, s *spec, t *ticket, rounds int) (_ *Lock, _ int, _ error) {
+	var last error
+	for {
+		rounds++
+		l.lines.forgetCalls(t)
+		began := l.clock.Now()
+		k, err := l.attempt(ctx, s, t)
+		switch {
+		case err == nil:
+			return k, rounds, nil
+		case worthRetrying(err):
+			last = err
+		case last != nil:
+			return nil, rounds, &waitError{key: s.keys[0], ended: err, last: last}
+		default:
+			return nil, rounds, err
+		}
+		if rounds == s.maxAttempts {
+			return nil, rounds, err
+		}
+		if !t.hears {
+			t.hears = true
+			l.ear.open()
+		}
+		if ended := l.sleep(ctx, l.lines.poked(t), l.pause(s, err, rounds, l.clock.Now()-began)); ended != nil {
+			return nil, rounds, &waitError{key: s.keys[0], ended: ended, last: err}
+		}
+	}
+}
+
+// goodbye takes this Locker out of the arrival queues of keys that it no longer waits for. A release that has called it
+// already is passed on to the next waiter.
+func (l *Locker) goodbye(s *spec) {
+	k, err := l.newLock(s)
+	if err != nil {
+		return // being closed: the release that calls us does so once
+	}
+	defer l.forget(k) // it leaves nothing behind
+	k.mu.Lock()
+	k.issue(k.newRound(k.request(single.Request{Op: single.Leave, Waiter: l.id, Reserve: l.reserve()}), nil))
+}
+
+// worthRetrying tells the ends of a round from the ends of the wait.
+func worthRetrying(err error) bool {
+	return errors.Is(err, ErrHeld) || errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrExpired)
+}
+
+// sleep waits until signal is closed or sent to (nil: at once) or, if d is positive, until d has passed. It fails when
+// ctx is done or the Locker is being closed.
+func (l *Locker) sleep(ctx context.Context, signal <-chan struct{}, d time.Duration) error {
+	if signal == nil {
+		return nil
+	}
+	var passed chan struct{}
+	if d > 0 {
+		passed = make(chan struct{})
+		defer l.clock.AfterFunc(d, func() { close(passed) }).Stop()
+	}
+	select {
+	case <-signal:
+	case <-passed:
+	case <-l.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+	return nil
+}
+
+// waitError is a wait that ended without the lock: it matches why it ended, and what the last round said.
+type waitError struct {
+	key   string
+	ended error
+	last  error
+}
+
+func (e *waitError) Error() string {
+	return fmt.Sprintf("redlock: gave up waiting for %q: %v; last attempt: %v", e.key, e.ended, e.last)
+}
+
+func (e *waitError) Unwrap() []error { return []error{e.ended, e.last} }
+
+// pause is how long to wait after the n-th round failed with err: until a quorum can have become free by itself, or a
+// jittered backoff, whichever is shorter; never nothing. took is how long the round took.
+func (l *Locker) pause(s *spec, err error, n int, took time.Duration) time.Duration {
+	if s.every > 0 {
+		return s.every
+	}
+	backoff := min(firstPause<<min(n-1, 10), maxPause)
+	if l.ear.hears() {
+		backoff = callablePause
+	}
+	var q *QuorumError
+	if errors.As(err, &q) && errors.Is(err, ErrHeld) {
+		if split(q) {
+			// Those who got more masters come back sooner, so that of many contenders one soon has the others out of
+			// its way. What sets them apart has to be as long as a round takes on this network, or they meet again.
+			share := time.Duration(q.N-q.Granted) * max(firstPause, took) / time.Duration(q.N)
+			return max(1, l.opts.Jitter(max(1, share)<<min(n-1, 5)))
+		}
+		if free := freeIn(q); free > 0 && free < backoff/2 {
+			return free + l.opts.Jitter(firstPause) // all who wait know this moment
+		}
+	}
+	return backoff/2 + l.opts.Jitter(backoff/2)
+}
+
+// split reports that the votes were shared out among contenders, so that nobody has the lock. When those that refused
+// name one holder on a quorum, somebody has, and the rest of the masters merely have not heard of it.
+func split(q *QuorumError) bool {
+	if q.Granted == 0 {
+		return false
+	}
+	holders := make(map[string]int, len(q.Nodes))
+	for _, node := range q.Nodes {
+		if node.Vote == Refused {
+			holders[node.Holder]++
+			if holders[node.Holder] >= q.Quorum {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// reserve is for how long a release keeps the key for the waiter it calls.
+func (l *Locker) reserve() time.Duration {
+	var slowest time.Duration
+	for _, lane := range l.lanes {
+		slowest = max(slowest, lane.RTT())
+	}
+	return min(minReserve+3*slowest, maxReserve)
+}
+
+// freeIn is when so many of the keys in the way will have expired that a quorum is possible; 0 if that is not known.
+func freeIn(q *QuorumError) time.Duration {
+	ttls := make([]time.Duration, 0, len(q.Nodes))
+	for _, node := range q.Nodes {
+		if node.Vote == Refused && node.TTL > 0 {
+			ttls = append(ttls, node.TTL)
+		}
+	}
+	need := q.Quorum - q.Granted
+	if need < 1 || len(ttls) < need {
+		return 0
+	}
+	slices.SortFunc(ttls, cmp.Compare[time.Duration])
+	return ttls[need-1] + time.Millisecond // keys expire on the millisecond after
+}

@@ -1,0 +1,341 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// rounds counts the rounds of acquisition that a master has seen.
+func rounds(masters fakes) int { return masters[0].count(single.Acquire) }
+
+// SOURCES S1: an interval and a maximum number of attempts.
+func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		opts     []redlock.Option
+		rounds   int
+		min, max time.Duration
+	}{
+		{"one", []redlock.Option{redlock.MaxAttempts(1)}, 1, 0, 0},
+		{"one, with an interval", []redlock.Option{redlock.MaxAttempts(1), redlock.RetryEvery(time.Hour)}, 1, 0, 0},
+		{
+			"three at a fixed interval",
+			[]redlock.Option{redlock.MaxAttempts(3), redlock.RetryEvery(100 * time.Millisecond)},
+			3, 200 * time.Millisecond, 200 * time.Millisecond,
+		},
+		{
+			"options in the other order",
+			[]redlock.Option{redlock.RetryEvery(time.Second), redlock.MaxAttempts(5)},
+			5, 4 * time.Second, 4 * time.Second,
+		},
+		{"twenty with backoff", []redlock.Option{redlock.MaxAttempts(20)}, 20, 400 * time.Millisecond, 19 * 64 * time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				for _, m := range masters {
+					m.take("somebody", time.Hour)
+				}
+				l := masters.locker(t, redlock.Options{})
+				began := time.Now()
+				_, err := l.Acquire(t.Context(), key, longTTL, test.opts...)
+				took := time.Since(began)
+				is(t, err, redlock.ErrHeld)
+				isNot(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded, context.Canceled)
+				if took < test.min || took > test.max {
+					t.Errorf("it took %v, want %v to %v", took, test.min, test.max)
+				}
+				settle(time.Second)
+				if got := rounds(masters); got != test.rounds {
+					t.Errorf("%d rounds, want %d", got, test.rounds)
+				}
+			})
+		})
+	}
+}
+
+func TestTheLastOfTheAttemptsCanSucceed(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.take("somebody", 250*time.Millisecond)
+		}
+		l := masters.locker(t, redlock.Options{})
+		lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(4), redlock.RetryEvery(100*time.Millisecond))
+		must(t, err)
+		if got := rounds(masters); got != 4 {
+			t.Errorf("%d rounds, want 4", got)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestAttemptsWithoutAQuorumCountAndSayWhy(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters[0].behave(on(single.Acquire, act{err: errSilent}))
+		masters[1].behave(on(single.Acquire, act{err: errSilent}))
+		l := masters.locker(t, redlock.Options{})
+		_, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(3), redlock.RetryEvery(10*time.Millisecond))
+		is(t, err, redlock.ErrNoQuorum)
+		isNot(t, err, redlock.ErrHeld)
+		settle(10 * time.Second)
+		if got := masters[2].count(single.Acquire); got != 3 {
+			t.Errorf("%d rounds, want 3", got)
+		}
+	})
+}
+
+func TestAWaitThatItsContextEndsSaysBothWhyAndWhatFor(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.take("somebody", time.Hour)
+		}
+		l := masters.locker(t, redlock.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := l.Acquire(ctx, key, longTTL)
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("the wait took %v, want the three seconds of its context", took)
+		}
+		is(t, err, redlock.ErrHeld)
+		is(t, err, context.DeadlineExceeded)
+		var q *redlock.QuorumError
+		if !errors.As(err, &q) || q.Granted != 0 || q.Quorum != 2 || q.N != 3 {
+			t.Errorf("%v does not carry the last round", err)
+		}
+		if err := l.Do(ctx, key, longTTL, func(context.Context) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Do: %v", err)
+		}
+	})
+}
+
+// A refusal carries the remaining ttl: the waiter comes when the key is free, not when its backoff happens to end.
+func TestAWaiterComesWhenTheKeyHasExpired(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, ttl := range []time.Duration{17 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond} {
+			for _, m := range masters {
+				m.take("dead", ttl)
+			}
+			began := time.Now()
+			lock := acquire(t, l, longTTL)
+			late := time.Since(began) - ttl
+			if late < 0 || late > 64*time.Millisecond {
+				t.Errorf("the key was free after %v, and the lock came %v later", ttl, late)
+			}
+			must(t, lock.Release(t.Context()))
+			settle(time.Second)
+		}
+	})
+}
+
+func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
+	masters := newFakes(3)
+	l := masters.locker(t, redlock.Options{})
+	for name, opts := range map[string][]redlock.Option{
+		"fenced and shared":               {redlock.Fenced(), redlock.Shared()},
+		"shared and fenced":               {redlock.Shared(), redlock.Fenced()},
+		"fenced and exclusive":            {redlock.Fenced(), redlock.Exclusive()},
+		"fenced and reentrant":            {redlock.Fenced(), redlock.Reentrant("me")},
+		"fenced and several keys":         {redlock.Fenced(), redlock.AndKeys("more")},
+		"shared and exclusive":            {redlock.Shared(), redlock.Exclusive()},
+		"shared and reentrant":            {redlock.Shared(), redlock.Reentrant("me")},
+		"exclusive and reentrant":         {redlock.Exclusive(), redlock.Reentrant("me")},
+		"two owners":                      {redlock.Reentrant("me"), redlock.Reentrant("you")},
+		"reentrant without an owner":      {redlock.Reentrant("")},
+		"shared and several keys":         {redlock.Shared(), redlock.AndKeys("more")},
+		"exclusive and several keys":      {redlock.Exclusive(), redlock.AndKeys("more")},
+		"reentrant and several keys":      {redlock.Reentrant("me"), redlock.AndKeys("more")},
+		"no more keys":                    {redlock.AndKeys()},
+		"an empty key among more":         {redlock.AndKeys("more", "")},
+		"more renewals than none":         {redlock.MaxRenewals(3)},
+		"no attempt":                      {redlock.MaxAttempts(0)},
+		"fewer than none":                 {redlock.MaxAttempts(-1)},
+		"an interval of nothing":          {redlock.RetryEvery(0)},
+		"a hold of nothing":               {redlock.MaxHold(0)},
+		"no option":                       {nil},
+		"one good and one bad":            {redlock.Shared(), redlock.RetryEvery(-1)},
+		"several contradictions":          {redlock.Fenced(), redlock.Shared(), redlock.AndKeys("more")},
+		"no renewals, and no limit to it": {redlock.AutoRenew(), redlock.MaxRenewals(0)},
+	} {
+		for method, a := range acquirers {
+			if method == "Do" && name == "more renewals than none" {
+				continue // Do renews
+			}
+			if err := a(l, t.Context(), key, longTTL, opts...); !errors.Is(err, redlock.ErrInvalid) {
+				t.Errorf("%s: %s: %v, want ErrInvalid", method, name, err)
+			}
+		}
+	}
+	for name, opt := range map[string]redlock.Option{
+		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second),
+	} {
+		if _, err := l.TryAcquire(t.Context(), key, longTTL, opt); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("TryAcquire with %s: %v, want ErrInvalid", name, err)
+		}
+	}
+	if n := masters.asked(); n != 0 {
+		t.Errorf("the masters got %d requests", n)
+	}
+	// The control: each of them alone is fine.
+	for name, opt := range map[string]redlock.Option{
+		"one attempt": redlock.MaxAttempts(1), "more keys": redlock.AndKeys("more", key), "renewed": redlock.AutoRenew(),
+	} {
+		lock, err := l.TryAcquire(t.Context(), key, longTTL, opt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		must(t, lock.Release(t.Context()))
+		redlockSettled(t, masters)
+	}
+}
+
+// redlockSettled waits until nobody holds the key on any of the masters.
+func redlockSettled(t *testing.T, masters fakes) {
+	t.Helper()
+	deadline := time.After(promptly)
+	for masters.holders("") > 0 {
+		select {
+		case <-deadline:
+			t.Fatal("the key is still held")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestWaitersOfOneLockerComeInTheirOrder(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		masters.behave(away(time.Millisecond))
+		held := acquire(t, l, longTTL)
+		const waiters = 10
+		var mu sync.Mutex
+		var order []int
+		var all sync.WaitGroup
+		for i := range waiters {
+			all.Go(func() {
+				lock, err := l.Acquire(t.Context(), key, longTTL)
+				if err != nil {
+					t.Errorf("waiter %d: %v", i, err)
+					return
+				}
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				if err := lock.Release(t.Context()); err != nil {
+					t.Errorf("waiter %d: %v", i, err)
+				}
+			})
+			settle(time.Millisecond)
+		}
+		before := rounds(masters)
+		settle(10 * time.Second)
+		alone := rounds(masters) - before
+		if alone > 10*1000/32 { // the mean of the longest backoff is 48 ms
+			t.Errorf("%d waiters sent %d rounds in 10s: more than the first of them contends", waiters, alone)
+		}
+		must(t, held.Release(t.Context()))
+		all.Wait()
+		if !slices.IsSorted(order) || len(order) != waiters {
+			t.Errorf("they came in the order %v", order)
+		}
+	})
+}
+
+func TestAWaiterThatGivesUpLeavesTheLine(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		held := acquire(t, l, longTTL)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL)
+		settle(time.Second)
+		second := wait(t, ctx, l, key, longTTL)
+		third := wait(t, t.Context(), l, key, longTTL)
+		settle(time.Second)
+		cancel()
+		is(t, first.fail(t), context.Canceled)
+		is(t, second.fail(t), context.Canceled)
+		settle(time.Second)
+		must(t, held.Release(t.Context()))
+		must(t, third.get(t).Release(t.Context()))
+	})
+}
+
+func TestAClosingLockerEndsItsWaits(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.take("somebody", time.Hour)
+		}
+		l := masters.locker(t, redlock.Options{})
+		first, second := wait(t, t.Context(), l, key, longTTL), wait(t, t.Context(), l, key, longTTL)
+		settle(time.Second)
+		must(t, l.Close(t.Context()))
+		is(t, first.fail(t), redlock.ErrClosed)
+		is(t, second.fail(t), redlock.ErrClosed)
+		if n := masters.holders("somebody"); n != 3 {
+			t.Errorf("%d masters have the key, want all", n)
+		}
+	})
+}
+
+// contend has n Lockers begin to acquire at one instant and returns how many rounds all of them needed until each had
+// had the lock once, or a second was over.
+func contend(t *testing.T, masters fakes, n int, distance func() time.Duration, opts ...redlock.Option) (rounds int) {
+	masters.behave(func(*single.Request) act {
+		d := distance()
+		return act{before: d, after: d}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for range n {
+		l := masters.locker(t, redlock.Options{})
+		all.Go(func() {
+			<-start
+			if lock, err := l.Acquire(ctx, key, longTTL, opts...); err == nil {
+				_ = lock.Release(ctx)
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	return masters[0].count(single.Acquire)
+}
+
+// Hazard 31: waiters that split the vote come back at different times, so that one of them soon wins.
+func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
+	const trials, contenders = 30, 8
+	worst := func(distance func() time.Duration, opts ...redlock.Option) (rounds int) {
+		for range trials {
+			bubble(t, 5, func(t *testing.T, masters fakes) {
+				rounds = max(rounds, contend(t, masters, contenders, distance, opts...))
+			})
+		}
+		return rounds
+	}
+	sameDistance := func() time.Duration { return time.Millisecond }
+	differs := func() time.Duration { return time.Duration(100+rand.IntN(900)) * time.Microsecond }
+	const enough = 3 * contenders * contenders / 2
+	for name, distance := range map[string]func() time.Duration{"equal": sameDistance, "different": differs} {
+		if got := worst(distance); got > enough {
+			t.Errorf("masters at %s distances: %d rounds until each of %d had the lock once", name, got, contenders)
+		} else {
+			t.Logf("masters at %s distances: at most %d rounds for %d locks", name, got, contenders)
+		}
+	}
+	// The control: those who split the vote and come back in step split it again.
+	if got := worst(sameDistance, redlock.RetryEvery(10*time.Millisecond)); got <= enough {
+		t.Errorf("at a fixed interval it took %d rounds: this test would not notice a livelock", got)
+	} else {
+		t.Logf("at a fixed interval: %d rounds", got)
+	}
+}
