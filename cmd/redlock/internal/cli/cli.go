@@ -1,0 +1,229 @@
+// Package cli is the redlock command: its subcommands, where they get their settings from, and with which status they
+// exit.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Exit statuses. Those above 63 are chosen so that a command run under a lock is unlikely to use them itself.
+const (
+	statusOK       = 0   // done
+	statusNo       = 1   // done, and the answer is no: not held, unsafe, not all of it held
+	statusUsage    = 64  // bad usage; nothing was asked of any master
+	statusNoQuorum = 69  // too few masters answered
+	statusLost     = 73  // the lock was lost while the command ran
+	statusHeld     = 75  // somebody else holds the lock
+	statusCantRun  = 126 // the command could not be started
+	statusNotFound = 127 // the command does not exist
+	statusSignal   = 128 // plus the number of the signal that ended the command
+)
+
+// command is one subcommand.
+type command struct {
+	name    string
+	args    string // what follows the flags, for the usage line
+	summary string // one line
+	help    string // paragraphs
+	// setup defines the flags and returns what runs once they are set.
+	setup func(fs *flag.FlagSet) func(ctx context.Context, io *terminal, args []string) error
+}
+
+// terminal is what a command reads and writes.
+type terminal struct {
+	in     *os.File
+	out    *os.File
+	err    *os.File
+	getenv func(string) string
+}
+
+func commands() []command {
+	return []command{
+		runCommand(),
+		statusCommand(),
+		doctorCommand(),
+		releaseCommand(),
+		demoCommand(),
+		completionCommand(),
+		versionCommand(),
+	}
+}
+
+// statusError is an error with an exit status; a nil error says nothing.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &statusError{statusUsage, fmt.Errorf(format, args...)}
+}
+
+// silently exits with a status that needs no words.
+func silently(status int) error {
+	if status == statusOK {
+		return nil
+	}
+	return &statusError{status: status}
+}
+
+// Main runs the command line args, without the program's name, and returns the exit status.
+func Main(args []string) int {
+	redis.SetLogger(silence{}) // every failed connection is in an error of ours, and only there is it wanted
+	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	err := dispatch(context.Background(), t, args)
+	if err == nil {
+		return statusOK
+	}
+	var s *statusError
+	if !errors.As(err, &s) {
+		s = &statusError{statusOf(err), err}
+	}
+	if s.err != nil {
+		fmt.Fprintf(t.err, "redlock: %s\n", strings.TrimPrefix(s.err.Error(), "redlock: "))
+	}
+	if s.status == statusUsage {
+		fmt.Fprintln(t.err, "redlock -h says how it is used")
+	}
+	return s.status
+}
+
+// silence is go-redis's logger.
+type silence struct{}
+
+// Printf says nothing.
+func (silence) Printf(context.Context, string, ...any) {}
+
+func dispatch(ctx context.Context, t *terminal, args []string) error {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	switch {
+	case name == "":
+		writeHelp(t.err)
+		return usage("no command given")
+	case isHelp(name):
+		return help(t, args[1:])
+	}
+	c, err := find(name)
+	if err != nil {
+		return err
+	}
+	fs := newFlags(c.name)
+	run := c.setup(fs)
+	switch err := fs.Parse(args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		writeCommandHelp(t.out, c)
+		return nil
+	case err != nil:
+		return usage("%s: %w", c.name, err)
+	}
+	if err := fillIn(fs, t.getenv); err != nil {
+		return err
+	}
+	return run(ctx, t, fs.Args())
+}
+
+func isHelp(name string) bool {
+	return slices.Contains([]string{"help", "-h", "-help", "--help"}, name)
+}
+
+// help is `redlock help [command]`.
+func help(t *terminal, args []string) error {
+	if len(args) == 0 {
+		writeHelp(t.out)
+		return nil
+	}
+	c, err := find(args[0])
+	if err != nil {
+		return err
+	}
+	writeCommandHelp(t.out, c)
+	return nil
+}
+
+func find(name string) (command, error) {
+	var names []string
+	for _, c := range commands() {
+		if c.name == name {
+			return c, nil
+		}
+		names = append(names, c.name)
+	}
+	return command{}, usage("no command %q; there are %s", name, strings.Join(names, ", "))
+}
+
+func newFlags(name string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // Main says what is wrong
+	fs.Usage = func() {}
+	return fs
+}
+
+func writeHelp(out io.Writer) {
+	fmt.Fprint(out, "redlock takes locks by majority over independent Redis masters.\n\nusage: redlock COMMAND [flags] ...\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(out, "  %-12s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(out, "\nredlock COMMAND -h tells more.\n")
+}
+
+func writeCommandHelp(out io.Writer, c command) {
+	fs := newFlags(c.name)
+	c.setup(fs)
+	fmt.Fprintf(out, "redlock %s: %s\n\nusage: redlock %s [flags]", c.name, c.summary, c.name)
+	if c.args != "" {
+		fmt.Fprint(out, " ", c.args)
+	}
+	fmt.Fprintf(out, "\n\n%s\n", strings.TrimSpace(c.help))
+	heading := "\nFlags:\n"
+	fs.VisitAll(func(f *flag.Flag) {
+		value, text := flag.UnquoteUsage(f)
+		if value != "" {
+			value = " " + value
+		}
+		fmt.Fprintf(out, "%s  -%s%s\n      %s\n", heading, f.Name, value, text)
+		heading = ""
+	})
+	if fs.Lookup("config") != nil {
+		fmt.Fprint(out, "\n"+settingsHelp)
+	}
+}
+
+func versionCommand() command {
+	return command{
+		name:    "version",
+		summary: "print the version",
+		help:    "Prints the version that the Go toolchain has put into the binary.",
+		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {
+			return func(_ context.Context, t *terminal, _ []string) error {
+				version := "(unknown)"
+				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+					version = info.Main.Version
+				}
+				_, err := fmt.Fprintln(t.out, "redlock", version)
+				return err
+			}
+		},
+	}
+}

@@ -1,0 +1,51 @@
+package cli_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/cli"
+)
+
+// Every flag is documented, and nothing is documented that is no flag.
+func TestTheManualKnowsEveryFlag(t *testing.T) {
+	raw, err := os.ReadFile("../../../../docs/command.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]bool)
+	for _, m := range regexp.MustCompile("[ `]-([a-z][a-z-]+)").FindAllStringSubmatch(string(raw), -1) {
+		documented[m[1]] = true
+	}
+	flags := cli.AllFlags()
+	if len(flags) < 15 {
+		t.Fatalf("only %d flags: %q", len(flags), flags)
+	}
+	known := make(map[string]bool)
+	for _, name := range flags {
+		known[name] = true
+		if !documented[name] {
+			t.Errorf("docs/command.md does not mention -%s", name)
+		}
+	}
+	for name := range documented {
+		if !known[name] {
+			t.Errorf("docs/command.md mentions -%s, and there is no such flag", name)
+		}
+	}
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	for name, text := range cli.AllHelp() {
+		for line := range strings.Lines(text) {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 130 {
+				t.Errorf("%s -h has a line of %d characters: %q", name, n, line)
+			}
+		}
+	}
+}

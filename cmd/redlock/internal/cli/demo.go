@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+)
+
+func demoCommand() command {
+	return command{
+		name:    "demo",
+		summary: "show a lock at work while masters stop and come back",
+		help: `
+Starts five masters inside this process and workers that all want one lock. Two masters are stopped, and the lock goes on
+changing hands; a third one, and nobody gets it any more, for the reason that is printed; they come back, and so does the
+lock. A resource that only one may use at a time watches for two workers inside at once.
+
+With -masters it uses yours. Those it can't stop, so it shows the lock changing hands and a refusal; stop one yourself.
+
+It takes about a quarter of a minute, and ends with a table. Output that is no terminal gets plain lines. Ctrl-C ends it
+early and leaves no key behind. The exit status is 0 only if everything it shows was found to be so, 1 if not, and 130
+after Ctrl-C.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			d := &demonstration{}
+			d.masters.define(fs)
+			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
+			fs.DurationVar(&d.config.Act, "act", 2*time.Second, "`time` that each part takes (default 2s)")
+			fs.BoolVar(&d.json, "json", false, "print nothing but a report as JSON at the end")
+			fs.BoolVar(&d.plain, "plain", false, "print lines, also to a terminal")
+			return d.run
+		},
+	}
+}
+
+type demonstration struct {
+	masters     masterFlags
+	config      demo.Config
+	json, plain bool
+}
+
+func (d *demonstration) run(ctx context.Context, t *terminal, args []string) error {
+	if len(args) > 0 {
+		return usage("demo: unexpected %q", args[0])
+	}
+	if d.masters.ca != "" || d.masters.cert != "" {
+		return usage("demo: the -tls flags are for the other commands")
+	}
+	d.config.URLs = d.masters.urls
+	show, err := demo.New(d.config)
+	if err != nil {
+		return usage("demo: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second Ctrl-C ends it at once
+	}()
+	report, err := d.play(ctx, t, show)
+	switch {
+	case err != nil:
+		return err
+	case report.Interrupted:
+		return silently(statusSignal + int(syscall.SIGINT))
+	case !report.OK:
+		return silently(statusNo)
+	}
+	return nil
+}
+
+// play runs the show before the audience that there is: a program, a terminal, or a file.
+func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) (demo.Report, error) {
+	if d.json {
+		report := show.Run(ctx, nil)
+		out := json.NewEncoder(t.out)
+		out.SetIndent("", "  ")
+		return report, out.Encode(report)
+	}
+	width, height, isTerminal := term.Size(t.out)
+	style := term.StyleOf(t.getenv)
+	style.Colour = style.Colour && isTerminal
+	masters := max(5, len(d.config.URLs))
+	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" || !demo.Fits(width, height, masters, d.config.Workers) {
+		report := show.Run(ctx, demo.NewPlain(t.out, style).Tell)
+		demo.WriteReport(t.out, report, style)
+		return report, nil
+	}
+	size := func() (int, int) {
+		if w, h, ok := term.Size(t.out); ok {
+			width, height = w, h
+		}
+		return width, height
+	}
+	screen := demo.NewScreen(t.out, style, size, show.Snapshot)
+	defer screen.Close() // also when the show panics: a terminal must not stay as it is now
+	report := show.Run(ctx, screen.Tell)
+	screen.Close()
+	for _, line := range screen.Diagram(width) {
+		fmt.Fprintln(t.out, line)
+	}
+	if report.Refusal != "" {
+		fmt.Fprintf(t.out, "\n%s\n", strings.Join(demo.Wrap(report.Refusal, width), "\n"))
+	}
+	demo.WriteReport(t.out, report, style)
+	return report, nil
+}

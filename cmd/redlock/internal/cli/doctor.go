@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+)
+
+func doctorCommand() command {
+	return command{
+		name:    "doctor",
+		summary: "find what is wrong with the masters before it costs a lock",
+		help: `
+Asks every master about what locks depend on: that they are different servers, masters and not replicas, that they
+neither evict nor forget locks, that their clocks run at the right rate, that they answer in time, and that this user may do
+what a lock needs. For the last it takes and releases a lock on a key of its own; nothing else is changed.
+
+Each finding says what it is, why it matters and how to mend it. "unsafe" means that two holders of one lock are possible;
+"risk" that an event which has to be expected would make it so, or leave the lock unavailable; "note" that it is worth
+knowing. Give the same -restart-guard as your programs do.
+
+The exit status is 0, or 1 if anything is unsafe (-strict: or a risk), and 64 for bad usage.`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			d := &doctor{}
+			d.masters.define(fs)
+			fs.BoolVar(&d.json, "json", false, "print JSON")
+			fs.BoolVar(&d.strict, "strict", false, "exit with 1 for risks too")
+			return d.run
+		},
+	}
+}
+
+type doctor struct {
+	masters      masterFlags
+	json, strict bool
+}
+
+func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
+	if len(args) > 0 {
+		return usage("doctor: unexpected %q", args[0])
+	}
+	locker, disconnect, err := d.masters.locker()
+	if err != nil {
+		return err
+	}
+	defer disconnect()
+	defer closeSoon(locker)
+	audit, err := locker.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if d.json {
+		err = writeJSON(t.out, auditJSON(audit))
+	} else {
+		err = writeAudit(t.out, audit)
+	}
+	switch worst := audit.Worst(); {
+	case err != nil:
+		return err
+	case worst >= redlock.Unsafe, d.strict && worst >= redlock.Risk:
+		return silently(statusNo)
+	}
+	return nil
+}
+
+// auditDocument is an Audit as `redlock doctor -json` prints it.
+type auditDocument struct {
+	Worst    string           `json:"worst"`
+	Findings []findingReport  `json:"findings"`
+	Masters  []masterDocument `json:"masters"`
+}
+
+type findingReport struct {
+	Severity string `json:"severity"`
+	Master   string `json:"master,omitempty"`
+	What     string `json:"what"`
+	Why      string `json:"why"`
+	Fix      string `json:"fix"`
+}
+
+type masterDocument struct {
+	Name        string  `json:"name"`
+	Error       string  `json:"error,omitempty"`
+	RunID       string  `json:"run_id,omitempty"`
+	Version     string  `json:"version,omitempty"`
+	Role        string  `json:"role,omitempty"`
+	Uptime      float64 `json:"uptime_seconds"`
+	Persistence string  `json:"persistence,omitempty"`
+	Guard       float64 `json:"restart_guard_seconds"`
+	Latency     float64 `json:"latency_ms"`
+	ClockOffset float64 `json:"clock_offset_ms"`
+	ClockRate   float64 `json:"clock_rate"`
+}
+
+func auditJSON(a *redlock.Audit) auditDocument {
+	doc := auditDocument{Worst: a.Worst().String(), Findings: []findingReport{}}
+	for _, f := range a.Findings {
+		doc.Findings = append(doc.Findings, findingReport{f.Severity.String(), f.Master, f.What, f.Why, f.Fix})
+	}
+	for _, m := range a.Masters {
+		r := masterDocument{
+			Name: m.Name, RunID: m.RunID, Version: m.Version, Role: m.Role, Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
+			Guard: m.Guard.Seconds(), Latency: millis(m.Latency), ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
+		}
+		if m.Err != nil {
+			r.Error = m.Err.Error()
+		}
+		doc.Masters = append(doc.Masters, r)
+	}
+	return doc
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func writeAudit(out io.Writer, a *redlock.Audit) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "MASTER\tROLE\tVERSION\tUP\tKEEPS ITS DATA\tROUND TRIP\tCLOCK AHEAD\tCLOCK RATE")
+	for _, m := range a.Masters {
+		if m.Err != nil {
+			fmt.Fprintf(w, "%s\t(no answer)\n", m.Name)
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\t%v\t%v\t%+.2f%%\n", m.Name, cmp.Or(m.Role, "?"), cmp.Or(m.Version, "?"), m.Uptime,
+			cmp.Or(m.Persistence, "?"), m.Latency.Round(10*time.Microsecond), m.ClockOffset.Round(10*time.Microsecond), 100*m.ClockRate)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range together(a.Findings) {
+		fmt.Fprintf(out, "\n%s: %s\n", strings.ToUpper(f.Severity.String()), cmp.Or(f.Master, "the set of masters"))
+		for _, part := range []string{f.What, f.Why, f.Fix} {
+			for _, line := range demo.Wrap(part, 96) {
+				fmt.Fprintf(out, "    %s\n", line)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", summary(a))
+	return err
+}
+
+// together joins findings that differ in their master only.
+func together(findings []redlock.Finding) []redlock.Finding {
+	var joined []redlock.Finding
+	place := make(map[redlock.Finding]int)
+	for _, f := range findings {
+		same := f
+		same.Master = ""
+		if at, seen := place[same]; seen && f.Master != "" {
+			joined[at].Master += ", " + f.Master
+			continue
+		}
+		place[same] = len(joined)
+		joined = append(joined, f)
+	}
+	return joined
+}
+
+func summary(a *redlock.Audit) string {
+	switch a.Worst() {
+	case redlock.Unsafe:
+		return "UNSAFE: two holders of one lock are possible with these masters as they are."
+	case redlock.Risk:
+		return "Nothing is unsafe as it is; mind the risks."
+	default:
+		return "Nothing is wrong that a server can tell."
+	}
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// askTimeout bounds one request to one master by commands that an operator waits for.
+const askTimeout = 2 * time.Second
+
+func releaseCommand() command {
+	return command{
+		name:    "release",
+		args:    "KEY",
+		summary: "take a lock away from whoever holds it",
+		help: `
+Removes the hold on KEY from every master, whoever holds it. Its holder is not asked and may go on working for a while:
+at the next renewal it finds that the lock is lost. Use it for a holder that is known to be dead or stuck, when its ttl
+is too long to wait for.
+
+It shows who holds KEY on each master and asks before it does anything; -yes answers. Only what was shown is removed: a
+lock that somebody else takes meanwhile stays. A lock that readers share, or that is reentrant, goes with all its holds.
+The fencing counter stays, so tokens go on growing.
+
+The exit status is 0 when a quorum of masters has no hold on KEY any more, 1 when the answer was no, and otherwise
+   64  bad usage                             69  too few masters answered`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			r := &releaser{}
+			r.masters.define(fs)
+			fs.BoolVar(&r.force, "force", false, "say that you know that this takes the lock from its holder; always needed")
+			fs.BoolVar(&r.yes, "yes", false, "do not ask")
+			return r.run
+		},
+	}
+}
+
+type releaser struct {
+	masters    masterFlags
+	force, yes bool
+}
+
+// sight is what one master said.
+type sight struct {
+	reply single.Reply
+	err   error
+}
+
+func (s sight) held() bool { return s.err == nil && s.reply.Outcome == single.Granted }
+
+func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
+	switch {
+	case len(args) != 1 || args[0] == "":
+		return usage("release: want one key after the flags")
+	case !r.force:
+		return usage("release: this takes the lock from its holder; say -force if that is what you want")
+	}
+	key := args[0]
+	masters, err := r.masters.open()
+	if err != nil {
+		return err
+	}
+	defer closeMasters(masters)
+	seen := eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
+		reply, err := masters[i].Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
+		return sight{reply, err}
+	})
+	held := r.show(t, masters, seen)
+	if held == 0 {
+		return r.verdict(t, key, masters, seen)
+	}
+	if err := r.confirm(t, key); err != nil {
+		return err
+	}
+	return r.verdict(t, key, masters, removeAll(ctx, masters, key, seen))
+}
+
+// show writes what every master has and returns how many have something.
+func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (held int) {
+	for i, s := range seen {
+		what := "free"
+		switch {
+		case s.err != nil:
+			what = "no answer: " + s.err.Error()
+		case s.held():
+			held++
+			what = fmt.Sprintf("held by %s, %s", shortOwner(s.reply.Holder), lifetime(s.reply.TTL))
+		}
+		fmt.Fprintf(t.out, "%-24s %s\n", masters[i].Name(), what)
+	}
+	return held
+}
+
+// confirm asks for the key, which nobody types by accident. Without a terminal there is nobody to ask.
+func (r *releaser) confirm(t *terminal, key string) error {
+	if r.yes {
+		return nil
+	}
+	if _, _, ok := term.Size(t.in); !ok {
+		return usage("release: standard input is no terminal to ask at; -yes answers for you")
+	}
+	fmt.Fprintf(t.out, "Type the key to remove these holds: ")
+	answer, err := bufio.NewReader(t.in).ReadString('\n')
+	if strings.TrimRight(answer, "\r\n") != key {
+		return &statusError{statusNo, errors.Join(errors.New("not confirmed, nothing was removed"), err)}
+	}
+	return nil
+}
+
+// removeAll removes what was seen and, where a master can tell, nothing that came after it: a plain lock by its owner, a
+// lock of another kind by its key.
+func removeAll(ctx context.Context, masters []*single.Master, key string, seen []sight) []sight {
+	return eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
+		if !seen[i].held() {
+			return seen[i]
+		}
+		kind, err := masters[i].Client().Type(ctx, key).Result()
+		if err != nil {
+			return sight{err: err}
+		}
+		if kind != "string" {
+			return sight{err: masters[i].Client().Del(ctx, key).Err()}
+		}
+		reply, err := masters[i].Ask(ctx, single.Request{Op: single.Release, Keys: []string{key}, Owner: seen[i].reply.Holder})
+		return sight{reply, err}
+	})
+}
+
+func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, after []sight) error {
+	free := 0
+	for i, s := range after {
+		if s.err != nil {
+			fmt.Fprintf(t.err, "redlock: %s: %v\n", masters[i].Name(), s.err)
+			continue
+		}
+		free++
+	}
+	quorum := len(masters)/2 + 1
+	if free < quorum {
+		return fmt.Errorf("%w: %d of %d have no hold on %q, need %d; run it again when the others answer", redlock.ErrNoQuorum, free, len(masters), key, quorum)
+	}
+	fmt.Fprintf(t.out, "%q is free on %d of %d masters\n", key, free, len(masters))
+	return nil
+}
+
+// eachMaster asks all masters at once.
+func eachMaster(ctx context.Context, masters []*single.Master, ask func(ctx context.Context, i int) sight) []sight {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	sights := make([]sight, len(masters))
+	var wg sync.WaitGroup
+	for i := range masters {
+		wg.Go(func() { sights[i] = ask(ctx, i) })
+	}
+	wg.Wait()
+	return sights
+}
+
+// shortOwner shows enough of an owner to tell it from others, not enough to release its lock.
+func shortOwner(owner string) string {
+	const shown = 8
+	switch {
+	case owner == "":
+		return "several or a lock of another kind"
+	case len(owner) <= shown:
+		return fmt.Sprintf("%.3q...", owner)
+	default:
+		return owner[:shown] + "..."
+	}
+}
+
+func lifetime(ttl time.Duration) string {
+	if ttl < 0 {
+		return "for ever"
+	}
+	return "for another " + ttl.Round(time.Millisecond).String()
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+const (
+	// envPrefix and a flag's name in capitals, with underscores, name the variable that sets it.
+	envPrefix = "REDLOCK_"
+
+	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from the file that
+-config or REDLOCK_CONFIG names: lines of "name = value" with the flags' names, and comments that begin with #.
+Passwords are better kept in the file or the environment: a command line is seen by everybody on the machine.
+`
+)
+
+// explicit are flags that only count when they are typed: nothing should force, skip a confirmation, or change what is
+// printed, because of a variable that somebody once set.
+var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true}
+
+// fillIn sets the flags that were not given, from the environment or the file.
+func fillIn(fs *flag.FlagSet, getenv func(string) string) error {
+	given := make(map[string]bool)
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	config := fs.Lookup("config")
+	if config == nil {
+		return nil
+	}
+	path := config.Value.String()
+	if path == "" {
+		path = getenv(envName("config"))
+	}
+	file, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	var failure error
+	fs.VisitAll(func(f *flag.Flag) {
+		if given[f.Name] || explicit[f.Name] || failure != nil {
+			return
+		}
+		value, source := getenv(envName(f.Name)), envName(f.Name)
+		if value == "" {
+			value, source = file[f.Name], path
+		}
+		if value == "" {
+			return
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			failure = usage("%s: %s: %w", source, f.Name, err)
+		}
+	})
+	return failure
+}
+
+func envName(name string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// readFile reads settings; no path, no settings. A name that no command knows is an error, so that a slip of the pen is
+// not a lock with another ttl. Errors never quote a value, which may hold a password.
+func readFile(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // a nil map reads as one without settings
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usage("configuration: %w", err)
+	}
+	defer f.Close()
+	known := allSettings()
+	settings := make(map[string]string)
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, found := strings.Cut(line, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case !found:
+			return nil, usage("configuration: %s, line %d: want name = value", path, n)
+		case !known[name]:
+			return nil, usage("configuration: %s, line %d: there is no setting %q", path, n, name)
+		case settings[name] != "":
+			return nil, usage("configuration: %s, line %d: %s is set twice", path, n, name)
+		}
+		settings[name] = value
+	}
+	if err := lines.Err(); err != nil {
+		return nil, usage("configuration: %s: %w", path, err)
+	}
+	return settings, nil
+}
+
+// allSettings are the names that a file may set: one file serves all commands.
+func allSettings() map[string]bool {
+	known := make(map[string]bool)
+	for _, c := range commands() {
+		fs := newFlags(c.name)
+		c.setup(fs)
+		if fs.Lookup("config") == nil {
+			continue
+		}
+		fs.VisitAll(func(f *flag.Flag) { known[f.Name] = !explicit[f.Name] })
+	}
+	return known
+}
+
+// list is a flag with several values, separated by commas or blanks.
+type list []string
+
+// String implements flag.Value. It shows nothing: the values may hold passwords.
+func (l *list) String() string { return "" }
+
+// Set implements flag.Value.
+func (l *list) Set(value string) error {
+	*l = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	if len(*l) == 0 {
+		return fmt.Errorf("no value")
+	}
+	return nil
+}

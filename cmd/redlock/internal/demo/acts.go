@@ -1,0 +1,264 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// lookEvery is how often the play looks whether an act has shown what it is to show.
+const lookEvery = 10 * time.Millisecond
+
+// play is the script. Each act is on until it has shown its point and Config.Act has passed; one that can't show it
+// within its limit fails a check, and the play goes on, because what follows still says something.
+func (s *Show) play(ctx context.Context) {
+	n := len(s.fleet.urls)
+	if !s.fleet.ours() {
+		s.playWithoutStopping(ctx)
+		return
+	}
+	s.handoffs(ctx, fmt.Sprintf("all %d masters answer", n))
+	for i := range n / 2 { // as many as may fail: one less than half, rounded up
+		s.stop(2 * i)
+		if i < n/2-1 {
+			s.handoffs(ctx, fmt.Sprintf("%d of %d masters stopped", i+1, n))
+		}
+	}
+	s.handoffs(ctx, fmt.Sprintf("%d of %d stopped: %d suffice", n/2, n, n-n/2))
+	s.outage(ctx)
+	s.resume(ctx)
+}
+
+// playWithoutStopping is for masters that belong to somebody.
+func (s *Show) playWithoutStopping(ctx context.Context) {
+	n := len(s.fleet.urls)
+	s.say("note", "these masters are not this program's to stop: it shows the lock changing hands and a refusal.\n"+
+		"Stop one yourself while it runs, and see.")
+	s.handoffs(ctx, fmt.Sprintf("%d masters of yours", n))
+	s.refusalOfAHeldLock(ctx)
+	s.handoffs(ctx, "and on it goes")
+}
+
+// handoffs shows the lock changing hands.
+func (s *Show) handoffs(ctx context.Context, title string) {
+	if ctx.Err() != nil {
+		return
+	}
+	a := s.begin(title)
+	shown := s.until(ctx, func() bool { return s.changesHands(a) })
+	if ctx.Err() != nil {
+		return
+	}
+	t := s.board.tally(a)
+	detail := fmt.Sprintf("%d times, %d workers", t.acquisitions, t.winners)
+	if q, refused := s.board.refused(); refused && !shown {
+		detail += "; " + q.Error()
+	}
+	s.check(title+": it changes hands", shown, detail)
+}
+
+func (s *Show) changesHands(a *actState) bool {
+	t := s.board.tally(a)
+	return t.winners >= 2 && t.free > 0
+}
+
+// outage stops one master more than the lock can do without, and shows that nobody gets it any more, and why.
+func (s *Show) outage(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	n := len(s.fleet.urls)
+	a := s.begin(fmt.Sprintf("%d of %d stopped: no quorum", n/2+1, n))
+	s.board.outageBegins()
+	s.stop(1)
+	// Votes cast before the master stopped may still be on their way for as long as a request may take, and a lock
+	// that was held stays held: what counts begins after that.
+	sleep(ctx, s.cfg.Options.RequestTimeout)
+	settled := time.Now()
+	told := false
+	shown := s.until(ctx, func() bool {
+		if q, refused := s.board.refused(); refused && !told && errors.Is(q, redlock.ErrNoQuorum) {
+			told = true
+			s.refuse(q)
+		}
+		return told
+	})
+	if ctx.Err() != nil {
+		return
+	}
+	t := s.board.tally(a)
+	s.check("without a quorum nobody gets the lock", shown && !t.lastGrant.After(settled),
+		fmt.Sprintf("%d attempts refused", t.refusals))
+}
+
+// refuse tells what whoever wants the lock now gets to read.
+func (s *Show) refuse(q *redlock.QuorumError) {
+	s.refusal = q.Error()
+	s.say("refusal", s.refusal)
+	if errors.Is(q, redlock.ErrNoQuorum) {
+		s.say("note", tooFew(q))
+	}
+}
+
+func tooFew(q *redlock.QuorumError) string {
+	return fmt.Sprintf("%d of %d would not do: the others could give the same lock to somebody else", q.Quorum-1, q.N)
+}
+
+// explanation spreads a refusal over lines: how it was decided, and what every master said.
+func explanation(q *redlock.QuorumError) []string {
+	lines := []string{fmt.Sprintf("%v: granted %d of %d, need %d", q.Reason, q.Granted, q.N, q.Quorum)}
+	for _, node := range q.Nodes {
+		said := node.Vote.String()
+		switch {
+		case node.Err != nil:
+			said = innermost(node.Err).Error()
+		case node.Vote == redlock.Pending:
+			said = "not waited for, the others had decided it"
+		}
+		lines = append(lines, fmt.Sprintf("  %s: %s", node.Master, said))
+	}
+	return append(lines, tooFew(q))
+}
+
+// reason is what a refusal ends with, without what every master said.
+func reason(err error) string {
+	if q, ok := errors.AsType[*redlock.QuorumError](err); ok {
+		return q.Reason.Error()
+	}
+	return fmt.Sprint(err)
+}
+
+// innermost is the error without what every layer added on its way up.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// resume brings the masters back and shows that the lock works again.
+func (s *Show) resume(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	n := len(s.fleet.urls)
+	a := s.begin("the masters are back")
+	s.board.outageEnds()
+	back := time.Now()
+	if err := s.fleet.restart(); err != nil {
+		s.check("masters come back", false, err.Error())
+		return
+	}
+	s.board.allUp()
+	s.say("master", fmt.Sprintf("all %d masters are back, with their data", n))
+	resumed := time.Duration(0)
+	shown := s.until(ctx, func() bool {
+		if t := s.board.tally(a); resumed == 0 && t.winners > 0 {
+			resumed = t.firstWin.Sub(back)
+			s.say("resumed", fmt.Sprintf("the lock was acquired again %v after that", round(resumed)))
+		}
+		return s.changesHands(a)
+	})
+	if ctx.Err() == nil {
+		s.check("service resumes", shown, fmt.Sprintf("%v after the masters were back", round(resumed)))
+	}
+}
+
+// refusalOfAHeldLock shows what somebody reads who tries a lock that is held.
+func (s *Show) refusalOfAHeldLock(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.begin("a held lock is refused")
+	key := s.cfg.Key + heldSuffix
+	lock, err := s.workers[0].locker.TryAcquire(ctx, key, ttl)
+	if err != nil {
+		s.check("a held lock is refused", false, "taking it first: "+err.Error())
+		return
+	}
+	_, err = s.observer.locker.TryAcquire(ctx, key, ttl)
+	if q, ok := errors.AsType[*redlock.QuorumError](err); ok {
+		s.refuse(q)
+	}
+	s.check("a held lock is refused", errors.Is(err, redlock.ErrHeld), reason(err))
+	if err := lock.Release(ctx); err != nil {
+		s.check("its holder releases it", false, err.Error())
+	}
+}
+
+// until waits until Config.Act has passed and cond has been true; it gives up after the limit.
+func (s *Show) until(ctx context.Context, cond func() bool) bool {
+	began := time.Now()
+	shown := false
+	for ctx.Err() == nil {
+		shown = shown || cond()
+		switch passed := time.Since(began); {
+		case shown && passed >= s.cfg.Act:
+			return true
+		case passed >= s.cfg.Act+actLimit:
+			return false
+		}
+		sleep(ctx, lookEvery)
+	}
+	return false
+}
+
+func (s *Show) begin(title string) *actState {
+	a := s.board.act(title)
+	s.say("act", title)
+	return a
+}
+
+func (s *Show) stop(i int) {
+	if err := s.fleet.stop(i); err != nil {
+		s.check("a master stops", false, err.Error())
+		return
+	}
+	s.board.setUp(i, false)
+	s.say("master", fmt.Sprintf("master %d (%s) stopped", i+1, s.board.addrs[i]))
+}
+
+func (s *Show) say(kind, text string) { s.tell(Event{Kind: kind, Text: text}) }
+
+func (s *Show) check(what string, ok bool, detail string) {
+	s.checks = append(s.checks, Check{What: what, OK: ok, Detail: detail})
+}
+
+// progress tells every second how far things are.
+func (s *Show) progress(ctx context.Context) {
+	for {
+		sleep(ctx, time.Second)
+		if ctx.Err() != nil {
+			return
+		}
+		v := s.Snapshot()
+		s.say("progress", fmt.Sprintf("%d acquisitions, %d handoffs, %d overlaps", v.Acquisitions, v.Handoffs, v.Overlaps))
+	}
+}
+
+// watchMasters looks which of somebody else's masters answer.
+func (s *Show) watchMasters(ctx context.Context) {
+	for ctx.Err() == nil {
+		for i, addr := range s.board.addrs {
+			_, err := s.fleet.holds(ctx, i, s.cfg.Key)
+			if ctx.Err() != nil {
+				return
+			}
+			if !s.board.setUp(i, err == nil) {
+				continue
+			}
+			if err != nil {
+				s.say("master", fmt.Sprintf("master %d (%s) does not answer: %v", i+1, addr, err))
+			} else {
+				s.say("master", fmt.Sprintf("master %d (%s) answers again", i+1, addr))
+			}
+		}
+		sleep(ctx, glanceTimeout)
+	}
+}

@@ -1,0 +1,228 @@
+package demo
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// board is where everything that happens is noted; all its methods may be called concurrently.
+type board struct {
+	resource *resource
+	addrs    []string
+
+	telling sync.Mutex // held while an event is told, so that they are told in order
+
+	mu       sync.Mutex
+	began    time.Time
+	up       []bool
+	workers  []workerState
+	acts     []*actState
+	outage   window
+	refusal  error // the last answer to the observer that was a refusal
+	failures []error
+}
+
+type workerState struct {
+	lock  *redlock.Lock // nil while waiting
+	since time.Time     // when it began to wait or to hold
+	count int
+}
+
+// actState is what happened in one act.
+type actState struct {
+	title     string
+	began     time.Time
+	ended     time.Time
+	winners   map[int]int     // acquisitions by worker
+	waits     []time.Duration // of the workers, except those that lasted through an outage
+	through   []time.Duration // those
+	free      []time.Duration // the observer's acquisitions
+	refusals  int             // the observer's
+	firstWin  time.Time       // the first acquisition by a worker
+	lastGrant time.Time       // the last acquisition by anybody
+}
+
+// window is a stretch of time that has begun when from is set, and ended when to is set.
+type window struct{ from, to time.Time }
+
+func (w window) touches(from, to time.Time) bool {
+	return !w.from.IsZero() && to.After(w.from) && (w.to.IsZero() || from.Before(w.to))
+}
+
+func newBoard(addrs []string, workers int, r *resource) *board {
+	b := &board{resource: r, addrs: addrs, up: make([]bool, len(addrs)), workers: make([]workerState, workers)}
+	for i := range b.up {
+		b.up[i] = true
+	}
+	return b
+}
+
+func (b *board) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.began = time.Now()
+	b.acts = []*actState{newAct("", b.began)} // named by the first call of act
+}
+
+func newAct(title string, now time.Time) *actState {
+	return &actState{title: title, began: now, winners: make(map[int]int)}
+}
+
+// teller makes the function by which events reach the view.
+func (b *board) teller(tell func(Event)) func(Event) {
+	return func(e Event) {
+		b.telling.Lock()
+		defer b.telling.Unlock()
+		e.At = b.elapsed()
+		if tell != nil {
+			tell(e)
+		}
+	}
+}
+
+func (b *board) elapsed() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Since(b.began)
+}
+
+// act begins the next act.
+func (b *board) act(title string) *actState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a := b.current(); a.title == "" {
+		a.title = title
+		return a
+	}
+	now := time.Now()
+	b.current().ended = now
+	a := newAct(title, now)
+	b.acts = append(b.acts, a)
+	return a
+}
+
+// tally is what an act amounts to so far.
+type tally struct {
+	acquisitions, winners, free, refusals int
+	firstWin, lastGrant                   time.Time
+}
+
+func (b *board) tally(a *actState) tally {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := tally{winners: len(a.winners), free: len(a.free), refusals: a.refusals, firstWin: a.firstWin, lastGrant: a.lastGrant}
+	for _, n := range a.winners {
+		t.acquisitions += n
+	}
+	return t
+}
+
+// current is the act that is on. The caller holds the mutex.
+func (b *board) current() *actState { return b.acts[len(b.acts)-1] }
+
+func (b *board) waiting(worker int, since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &b.workers[worker]
+	w.lock, w.since = nil, since
+}
+
+func (b *board) acquired(worker int, lock *redlock.Lock, asked time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	w := &b.workers[worker]
+	w.lock, w.since = lock, now
+	w.count++
+	a := b.current()
+	a.winners[worker]++
+	a.lastGrant = now
+	if a.firstWin.IsZero() {
+		a.firstWin = now
+	}
+	if b.outage.touches(asked, now) {
+		a.through = append(a.through, now.Sub(asked))
+	} else {
+		a.waits = append(a.waits, now.Sub(asked))
+	}
+}
+
+func (b *board) released(worker int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.workers[worker] = workerState{since: time.Now(), count: b.workers[worker].count}
+}
+
+// observed notes one acquisition by the observer that began then and ended now.
+func (b *board) observed(began time.Time, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.current()
+	if err == nil {
+		a.free = append(a.free, time.Since(began))
+		a.lastGrant = time.Now()
+		return
+	}
+	a.refusals++
+	b.refusal = err
+}
+
+// failed notes an error that no part of the show expects.
+func (b *board) failed(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = append(b.failures, err)
+}
+
+func (b *board) setUp(i int, up bool) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed = b.up[i] != up
+	b.up[i] = up
+	return changed
+}
+
+func (b *board) allUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.up {
+		b.up[i] = true
+	}
+}
+
+// outageBegins and outageEnds frame the time in which no quorum can be had.
+func (b *board) outageBegins() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outage.from = time.Now()
+}
+
+func (b *board) outageEnds() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outage.to = time.Now()
+}
+
+// refused returns the observer's last refusal, and false if there was none.
+func (b *board) refused() (*redlock.QuorumError, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var q *redlock.QuorumError
+	found := errors.As(b.refusal, &q)
+	return q, found
+}
+
+// percentile returns the p-th percentile of d by the nearest-rank method, zero of nothing.
+func percentile(d []time.Duration, p int) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	sorted := slices.Clone(d)
+	slices.Sort(sorted)
+	rank := (len(sorted)*p + 99) / 100
+	return sorted[max(rank, 1)-1]
+}

@@ -1,0 +1,218 @@
+package demo_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/internal/sabotage"
+)
+
+// quick is a show in a hurry: every act ends as soon as it has shown its point.
+var quick = demo.Config{Act: 100 * time.Millisecond, Hold: 10 * time.Millisecond}
+
+func newShow(t *testing.T, cfg demo.Config) *demo.Show {
+	t.Helper()
+	show, err := demo.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return show
+}
+
+func masters(t *testing.T, n int) *embedded.Cluster {
+	t.Helper()
+	c, err := embedded.Start(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// failed names the checks that did not hold.
+func failed(r demo.Report) []string {
+	var names []string
+	for _, c := range r.Checks {
+		if !c.OK {
+			names = append(names, c.What+": "+c.Detail)
+		}
+	}
+	return names
+}
+
+func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
+	var kinds []string
+	r := newShow(t, quick).Run(t.Context(), func(e demo.Event) { kinds = append(kinds, e.Kind) })
+	if !r.OK {
+		t.Fatalf("not all of it held: %q", failed(r))
+	}
+	if r.Overlaps != 0 || r.Acquisitions == 0 || r.Handoffs == 0 || r.Seconds > 20 {
+		t.Errorf("%d overlaps, %d acquisitions, %d handoffs in %.1f s", r.Overlaps, r.Acquisitions, r.Handoffs, r.Seconds)
+	}
+	if len(r.Acts) != 5 || r.Acts[3].Acquisitions != 0 || r.Acts[3].Refusals == 0 || r.Acts[4].Acquisitions == 0 {
+		t.Errorf("acts: %+v; want five, nothing acquired in the fourth and something in the fifth", r.Acts)
+	}
+	if !strings.Contains(r.Refusal, redlock.ErrNoQuorum.Error()) || !strings.Contains(r.Refusal, "connection refused") {
+		t.Errorf("the refusal %q does not say why", r.Refusal)
+	}
+	for _, kind := range []string{"act", "master", "refusal", "resumed"} {
+		if !slices.Contains(kinds, kind) {
+			t.Errorf("no event of kind %s was told", kind)
+		}
+	}
+}
+
+// The negative control: with a "quorum" of two out of five two workers can hold the lock at once, and the show must
+// notice and say so.
+func TestTheShowFindsOverlapsOfALockThatDoesNotExclude(t *testing.T) {
+	cfg := quick
+	cfg.Workers = 8
+	cfg.Act = 2 * time.Second
+	cfg.URLs = masters(t, 5).URLs()
+	cfg.Options = redlock.Options{Sabotage: sabotage.Switches{HalfQuorum: true}}
+	r := newShow(t, cfg).Run(t.Context(), nil)
+	if r.Overlaps == 0 || r.OK {
+		t.Fatalf("%d overlaps and OK %t with a broken quorum: this show can't fail", r.Overlaps, r.OK)
+	}
+}
+
+func TestTheResourceSeesWhoIsInsideTogether(t *testing.T) {
+	r := demo.NewResource()
+	r.Enter(1)
+	r.Leave(1)
+	r.Enter(2)
+	if _, handoffs, overlaps := r.Look(); handoffs != 1 || overlaps != 0 {
+		t.Fatalf("one after the other: %d handoffs, %d overlaps; want 1 and 0", handoffs, overlaps)
+	}
+	r.Enter(3)
+	if inside, _, overlaps := r.Look(); overlaps != 1 || !slices.Equal(inside, []int{2, 3}) {
+		t.Fatalf("%v inside, %d overlaps; want 2 and 3, one overlap", inside, overlaps)
+	}
+	r.Leave(2)
+	r.Leave(2) // leaving twice takes nobody else out
+	if inside, _, _ := r.Look(); !slices.Equal(inside, []int{3}) {
+		t.Errorf("%v inside, want 3", inside)
+	}
+}
+
+func TestAnInterruptedShowLeavesNoKey(t *testing.T) {
+	cluster := masters(t, 5)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	cfg := quick
+	cfg.URLs, cfg.Act = cluster.URLs(), time.Minute
+	show := newShow(t, cfg)
+	go func() {
+		for show.Snapshot().Acquisitions < 3 && ctx.Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		interrupt()
+	}()
+	r := show.Run(ctx, nil)
+	if !r.Interrupted || r.OK {
+		t.Errorf("interrupted %t, OK %t; want an interrupted show that is not OK", r.Interrupted, r.OK)
+	}
+	if r.Acquisitions < 3 || len(failed(r)) != 0 {
+		t.Errorf("%d acquisitions, failed %q; want the clean-up to hold after at least 3", r.Acquisitions, failed(r))
+	}
+}
+
+// Somebody else's masters: two of five are down before the show begins, then three.
+func TestMastersOfSomebodyElseAreUsedAsTheyAre(t *testing.T) {
+	cluster := masters(t, 5)
+	cfg := quick
+	cfg.URLs = cluster.URLs()
+	for i := range 2 {
+		if err := cluster.Masters[i].Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newShow(t, cfg).Run(t.Context(), nil)
+	if !r.OK || !strings.Contains(r.Refusal, redlock.ErrHeld.Error()) {
+		t.Errorf("with three of five: failed %q, refusal %q; want all held and a refusal of a held lock", failed(r), r.Refusal)
+	}
+	if cluster.Masters[0].Running() || !cluster.Masters[4].Running() {
+		t.Error("the show started or stopped a master that is not its own")
+	}
+
+	if err := cluster.Masters[2].Stop(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r = newShow(t, cfg).Run(ctx, nil)
+	if r.OK || r.Acquisitions != 0 {
+		t.Errorf("with two of five: OK %t, %d acquisitions; want neither", r.OK, r.Acquisitions)
+	}
+	if all := strings.Join(failed(r), "\n"); !strings.Contains(all, redlock.ErrNoQuorum.Error()) {
+		t.Errorf("failed checks do not say why:\n%s", all)
+	}
+}
+
+func TestAKeyThatIsLeftIsFound(t *testing.T) {
+	cluster := masters(t, 3)
+	cfg := quick
+	cfg.URLs, cfg.Key = cluster.URLs(), "left"
+	stranger, err := redlock.Dial(t.Context(), cfg.URLs, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := stranger.Acquire(t.Context(), "left:held", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := newShow(t, cfg)
+	left, unseen := demo.KeysLeft(show, t.Context())
+	if len(left) != 3 || unseen != 0 {
+		t.Errorf("%q left, %d masters not seen; want 3 and 0", left, unseen)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := show.Run(t.Context(), nil); !r.OK {
+		t.Errorf("not all of it held: %q", failed(r))
+	}
+}
+
+func TestBadConfigurationsAreRefused(t *testing.T) {
+	for name, cfg := range map[string]demo.Config{
+		"one worker":       {Workers: 1},
+		"too many workers": {Workers: 17},
+		"negative act":     {Act: -1},
+		"a bad URL":        {URLs: []string{"redis://127.0.0.1:1", "http://x"}},
+		"the same twice":   {URLs: []string{"redis://127.0.0.1:1", "redis://127.0.0.1:1"}},
+	} {
+		if _, err := demo.New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	ten := make([]time.Duration, 10)
+	for i := range ten {
+		ten[9-i] = time.Duration(i + 1)
+	}
+	for _, c := range []struct {
+		of   []time.Duration
+		p    int
+		want time.Duration
+	}{{nil, 50, 0}, {ten[:1], 99, 10}, {ten, 50, 5}, {ten, 99, 10}, {ten, 100, 10}, {ten, 1, 1}} {
+		if got := demo.Percentile(c.of, c.p); got != c.want {
+			t.Errorf("percentile %d of %d values: %d, want %d", c.p, len(c.of), got, c.want)
+		}
+	}
+}

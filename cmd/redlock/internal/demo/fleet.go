@@ -1,0 +1,107 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/keyspace"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// embeddedMasters is how many masters the demo starts when it is given none.
+	embeddedMasters = 5
+	// glanceTimeout bounds one look at one master.
+	glanceTimeout = 500 * time.Millisecond
+)
+
+// fleet are the masters of a run: the demo's own, which it can stop, or somebody's, which it can only use.
+type fleet struct {
+	urls    []string
+	direct  []*single.Master  // for looking at each master by itself
+	cluster *embedded.Cluster // nil if they are not ours
+}
+
+func newFleet(urls []string) (*fleet, error) {
+	f := &fleet{urls: urls}
+	if len(urls) == 0 {
+		cluster, err := embedded.Start(embeddedMasters)
+		if err != nil {
+			return nil, fmt.Errorf("start masters: %w", err)
+		}
+		f.cluster, f.urls = cluster, cluster.URLs()
+	}
+	for _, url := range f.urls {
+		m, err := single.Dial(url, single.Options{})
+		if err != nil {
+			return nil, errors.Join(err, f.close())
+		}
+		f.direct = append(f.direct, m)
+	}
+	return f, nil
+}
+
+func (f *fleet) names() []string {
+	names := make([]string, len(f.direct))
+	for i, m := range f.direct {
+		names[i] = m.Name()
+	}
+	return names
+}
+
+// ours says whether masters can be stopped.
+func (f *fleet) ours() bool { return f.cluster != nil }
+
+func (f *fleet) stop(i int) error { return f.cluster.Masters[i].Stop() }
+
+// restart brings back every master that is stopped.
+func (f *fleet) restart() error {
+	if !f.ours() {
+		return nil
+	}
+	var err error
+	for _, m := range f.cluster.Masters {
+		if !m.Running() {
+			err = errors.Join(err, m.Restart())
+		}
+	}
+	return err
+}
+
+// holds asks master i whether anybody holds key there.
+func (f *fleet) holds(ctx context.Context, i int, key string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
+	defer cancel()
+	reply, err := f.direct[i].Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
+	return err == nil && reply.Outcome == single.Granted, err
+}
+
+// sweep removes the arrival queues of keys that nobody locks any more. They would lapse by themselves within a minute.
+func (f *fleet) sweep(ctx context.Context, keys []string) {
+	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, m := range f.direct {
+		wg.Go(func() {
+			for _, key := range keys {
+				_ = m.Client().Del(ctx, keyspace.Queue(key)).Err() // keysLeft sees which masters do not answer
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (f *fleet) close() error {
+	var err error
+	for _, m := range f.direct {
+		err = errors.Join(err, m.Close())
+	}
+	if f.cluster != nil {
+		err = errors.Join(err, f.cluster.Close())
+	}
+	return err
+}

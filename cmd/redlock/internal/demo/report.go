@@ -1,0 +1,133 @@
+package demo
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Report is what happened.
+type Report struct {
+	// OK: every check held, and the show was not interrupted.
+	OK          bool    `json:"ok"`
+	Interrupted bool    `json:"interrupted"`
+	Seconds     float64 `json:"seconds"`
+	Masters     int     `json:"masters"`
+	Quorum      int     `json:"quorum"`
+	Workers     int     `json:"workers"`
+	Key         string  `json:"key"`
+
+	Acquisitions int         `json:"acquisitions"`
+	Handoffs     int         `json:"handoffs"`
+	Overlaps     int         `json:"overlaps"`
+	ByWorker     []int       `json:"acquisitions_by_worker"`
+	Free         Latency     `json:"acquire_free"`
+	Wait         Latency     `json:"acquire_contended"`
+	Acts         []ActReport `json:"acts"`
+	Checks       []Check     `json:"checks"`
+	// Refusal is what those read who wanted the lock when it could not be had.
+	Refusal string `json:"refusal,omitempty"`
+}
+
+// ActReport is one act of a Report.
+type ActReport struct {
+	Title        string  `json:"title"`
+	Seconds      float64 `json:"seconds"`
+	Acquisitions int     `json:"acquisitions"`
+	Refusals     int     `json:"refusals"`
+	Free         Latency `json:"acquire_free"`
+	Wait         Latency `json:"acquire_contended"`
+	// Through is how many of the acquisitions had waited through the outage, which Wait leaves out; Longest of them.
+	Through int      `json:"waited_through_outage"`
+	Longest Duration `json:"longest_through_outage_ms"`
+}
+
+// Latency sums up how long acquisitions took.
+type Latency struct {
+	N   int      `json:"n"`
+	P50 Duration `json:"p50_ms"`
+	P99 Duration `json:"p99_ms"`
+}
+
+// Duration is written to JSON as milliseconds.
+type Duration time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(float64(time.Duration(d).Microseconds()) / 1000)
+}
+
+func (d Duration) String() string { return round(time.Duration(d)).String() }
+
+// Check is something that was expected.
+type Check struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func latency(d []time.Duration) Latency {
+	return Latency{N: len(d), P50: Duration(percentile(d, 50)), P99: Duration(percentile(d, 99))}
+}
+
+// report sums up. Everybody has stopped.
+func (s *Show) report(interrupted bool) Report {
+	_, handoffs, overlaps := s.resource.look()
+	s.check("nobody was inside together with another", overlaps == 0, "")
+	if n := len(s.board.failures); n > 0 {
+		s.check("nothing unexpected", false, s.board.failures[0].Error())
+	}
+	r := Report{
+		Interrupted: interrupted,
+		Seconds:     s.board.elapsed().Seconds(),
+		Masters:     len(s.fleet.urls),
+		Quorum:      len(s.fleet.urls)/2 + 1,
+		Workers:     s.cfg.Workers,
+		Key:         s.cfg.Key,
+		Handoffs:    handoffs,
+		Overlaps:    overlaps,
+		Checks:      s.checks,
+		Refusal:     s.refusal,
+	}
+	for _, w := range s.board.workers {
+		r.ByWorker = append(r.ByWorker, w.count)
+		r.Acquisitions += w.count
+	}
+	s.board.acts[len(s.board.acts)-1].ended = time.Now()
+	var free, waits []time.Duration
+	for _, a := range s.board.acts {
+		free, waits = append(free, a.free...), append(waits, a.waits...)
+		r.Acts = append(r.Acts, a.report())
+	}
+	r.Free, r.Wait = latency(free), latency(waits)
+	r.OK = !interrupted
+	for _, c := range r.Checks {
+		r.OK = r.OK && c.OK
+	}
+	return r
+}
+
+func (a *actState) report() ActReport {
+	r := ActReport{
+		Title:    a.title,
+		Seconds:  a.ended.Sub(a.began).Seconds(),
+		Refusals: a.refusals,
+		Free:     latency(a.free),
+		Wait:     latency(a.waits),
+		Through:  len(a.through),
+		Longest:  Duration(percentile(a.through, 100)),
+	}
+	r.Acquisitions = len(a.waits) + len(a.through)
+	return r
+}
+
+// round keeps three digits or so.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	default:
+		return d.Round(10 * time.Microsecond)
+	}
+}

@@ -1,0 +1,47 @@
+package demo
+
+import (
+	"slices"
+	"sync"
+)
+
+// resource is what the lock protects: something that only one worker may use at a time. It does not know of any lock,
+// so what it sees is what really happened.
+type resource struct {
+	mu       sync.Mutex
+	inside   []int // workers, in the order in which they came
+	overlaps int   // how often a worker came in while another one was inside
+	last     int   // the worker that came in last, -1 before the first
+	handoffs int   // how often that was another one than before
+}
+
+func newResource() *resource { return &resource{last: -1} }
+
+// enter lets a worker in, whoever is there, and takes note. The worker calls leave when it has finished.
+func (r *resource) enter(worker int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.inside) > 0 {
+		r.overlaps++
+	}
+	r.inside = append(r.inside, worker)
+	if r.last >= 0 && r.last != worker {
+		r.handoffs++
+	}
+	r.last = worker
+}
+
+func (r *resource) leave(worker int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := slices.Index(r.inside, worker); at >= 0 {
+		r.inside = slices.Delete(r.inside, at, at+1)
+	}
+}
+
+// look returns who is inside, how often the resource changed hands and how often two were inside at once.
+func (r *resource) look() (inside []int, handoffs, overlaps int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.inside), r.handoffs, r.overlaps
+}

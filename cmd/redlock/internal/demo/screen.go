@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+)
+
+const (
+	// frameEvery is how often the screen is drawn, columnEvery how much time one character of the diagram stands for.
+	frameEvery  = 40 * time.Millisecond
+	columnEvery = 80 * time.Millisecond
+	// The least that the picture fits into.
+	minWidth, minHeight = 80, 20
+)
+
+// The sequences in use, understood by every terminal since the VT100 but the alternate screen, which xterm brought.
+const (
+	enter     = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
+	exit      = "\x1b[?25h\x1b[?1049l"
+	home      = "\x1b[H"
+	clearLine = "\x1b[K"
+	clearRest = "\x1b[J"
+)
+
+// Screen draws a show on a terminal until it is closed.
+type Screen struct {
+	out      io.Writer
+	style    term.Style
+	size     func() (width, height int)
+	snapshot func() Snapshot
+	log      []string
+
+	mu      sync.Mutex
+	history history
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// Fits says whether a terminal of this size shows the whole picture for so many masters and workers.
+func Fits(width, height, masters, workers int) bool {
+	return width >= minWidth && height >= max(minHeight, masters+workers+11)
+}
+
+// NewScreen takes over the terminal out, whose size may change, and begins to draw. Close gives it back. Nothing else
+// may write to the terminal in between.
+func NewScreen(out io.Writer, style term.Style, size func() (width, height int), snapshot func() Snapshot) *Screen {
+	s := &Screen{out: out, style: style, size: size, snapshot: snapshot, stop: make(chan struct{}), stopped: make(chan struct{})}
+	_, _ = io.WriteString(out, enter)
+	go s.run()
+	return s
+}
+
+func (s *Screen) run() {
+	defer close(s.stopped)
+	ticker := time.NewTicker(frameEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			s.draw()
+		}
+	}
+}
+
+// draw writes one frame at once, so that a terminal that is slow shows whole frames.
+func (s *Screen) draw() {
+	v := s.snapshot()
+	s.mu.Lock()
+	s.history.add(v)
+	width, height := s.size()
+	lines := picture(v, &s.history, s.log, width, height, s.style)
+	s.mu.Unlock()
+	var b strings.Builder
+	b.WriteString(home)
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString("\r\n") // never after the last line: it would scroll
+		}
+		b.WriteString(line)
+		b.WriteString(clearLine)
+	}
+	b.WriteString(clearRest)
+	_, _ = io.WriteString(s.out, b.String())
+}
+
+// Tell keeps an event for the lines under the picture.
+func (s *Screen) Tell(e Event) {
+	if e.Kind == "progress" || e.Kind == "act" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, strings.Split(e.Text, "\n")...)
+}
+
+// Close stops drawing and gives the terminal back as it was. Calling it again does nothing.
+func (s *Screen) Close() {
+	select {
+	case <-s.stop:
+		return
+	default:
+	}
+	close(s.stop)
+	<-s.stopped
+	_, _ = io.WriteString(s.out, exit)
+}
+
+// Diagram is the whole show on one time axis, to be printed after Close: who was inside, which masters were up.
+func (s *Screen) Diagram(width int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return diagram(s.snapshot(), s.history.squeezed(width-labelWidth-6), width, s.style, false)
+}
+
+// history is what the diagram shows: one moment a column.
+type history struct {
+	columns []column
+}
+
+// column is one moment: bit i of each word is worker or master i. Both are limited to 64 of them.
+type column struct {
+	inside uint64
+	up     uint64
+}
+
+// add appends the columns that time has brought since the last call.
+func (h *history) add(v Snapshot) {
+	if v.Act == 0 {
+		return
+	}
+	c := column{}
+	for _, w := range v.Inside {
+		c.inside |= 1 << w
+	}
+	for i, m := range v.Masters {
+		if m.Up {
+			c.up |= 1 << i
+		}
+	}
+	for time.Duration(len(h.columns))*columnEvery <= v.At {
+		h.columns = append(h.columns, c)
+	}
+}
+
+// last returns the newest n columns.
+func (h *history) last(n int) []column {
+	return h.columns[max(0, len(h.columns)-max(n, 0)):]
+}
+
+// squeezed returns n moments, evenly spread over all there are; a column stays a moment, so that two workers in one
+// column always mean two at once.
+func (h *history) squeezed(n int) []column {
+	total := len(h.columns)
+	if n <= 0 || total <= n {
+		return h.columns
+	}
+	out := make([]column, n)
+	for i := range out {
+		out[i] = h.columns[i*total/n]
+	}
+	return out
+}

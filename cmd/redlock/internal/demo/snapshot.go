@@ -1,0 +1,94 @@
+package demo
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// Event is something worth a line.
+type Event struct {
+	// At is the time since the show began.
+	At time.Duration
+	// Kind is one of: act, master, refusal, resumed, interrupted, note, progress.
+	Kind string
+	// Text is for people: one line, or several for a refusal.
+	Text string
+}
+
+// Snapshot is how things stand at one moment.
+type Snapshot struct {
+	At      time.Duration
+	Title   string // of the act that is on
+	Act     int    // its number, from 1; 0 before the show
+	Masters []MasterView
+	Workers []WorkerView
+	// Inside are the workers that use the resource now. More than one is what the lock has to prevent.
+	Inside       []int
+	Acquisitions int
+	Handoffs     int
+	Overlaps     int
+	// FreeP50 and FreeP99 are what it takes to acquire a free lock, WaitP50 and WaitP99 the contended one, without
+	// the waits through an outage.
+	FreeP50, FreeP99, WaitP50, WaitP99 time.Duration
+	// Refusal is why the lock can't be had at all in this act, line by line; empty if it can.
+	Refusal []string
+}
+
+// MasterView is one master of a Snapshot.
+type MasterView struct {
+	Name string
+	Up   bool
+}
+
+// WorkerView is one worker of a Snapshot.
+type WorkerView struct {
+	// Holds says whether it holds the lock, Left how long at least; otherwise it has been Waiting.
+	Holds         bool
+	Left, Waiting time.Duration
+	Acquisitions  int
+}
+
+func (b *board) snapshot() Snapshot {
+	inside, handoffs, overlaps := b.resource.look()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.acts) == 0 {
+		return Snapshot{}
+	}
+	now := time.Now()
+	s := Snapshot{
+		At:       now.Sub(b.began),
+		Title:    b.current().title,
+		Act:      len(b.acts),
+		Inside:   inside,
+		Handoffs: handoffs,
+		Overlaps: overlaps,
+	}
+	for i, addr := range b.addrs {
+		s.Masters = append(s.Masters, MasterView{Name: addr, Up: b.up[i]})
+	}
+	for _, w := range b.workers {
+		v := WorkerView{Acquisitions: w.count}
+		if w.lock != nil {
+			v.Left = w.lock.Remaining()
+			v.Holds = v.Left > 0
+		} else {
+			v.Waiting = now.Sub(w.since)
+		}
+		s.Workers = append(s.Workers, v)
+		s.Acquisitions += w.count
+	}
+	var free, waits []time.Duration
+	for _, a := range b.acts {
+		free, waits = append(free, a.free...), append(waits, a.waits...)
+	}
+	s.FreeP50, s.FreeP99 = percentile(free, 50), percentile(free, 99)
+	s.WaitP50, s.WaitP99 = percentile(waits, 50), percentile(waits, 99)
+	var q *redlock.QuorumError
+	if b.current().refusals > 0 && errors.Is(b.refusal, redlock.ErrNoQuorum) && errors.As(b.refusal, &q) {
+		s.Refusal = explanation(q)
+	}
+	return s
+}

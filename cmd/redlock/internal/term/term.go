@@ -1,0 +1,45 @@
+// Package term asks the operating system what a file is connected to, without a dependency of its own.
+package term
+
+import (
+	"os"
+	"strings"
+)
+
+// Size returns the width and height in characters of the terminal that f is connected to, and false if it is none.
+func Size(f *os.File) (width, height int, ok bool) {
+	if f == nil {
+		return 0, 0, false
+	}
+	width, height, err := size(f.Fd())
+	if err != nil {
+		return 0, 0, false
+	}
+	if width <= 0 || height <= 0 { // a terminal that does not know, such as a serial line
+		width, height = 80, 24
+	}
+	return width, height, true
+}
+
+// Style is how text may be drawn.
+type Style struct {
+	// Colour allows SGR sequences. See https://no-color.org.
+	Colour bool
+	// Unicode allows characters outside ASCII.
+	Unicode bool
+}
+
+// StyleOf reads from the environment what a terminal can show; getenv is os.Getenv or a test's.
+func StyleOf(getenv func(string) string) Style {
+	locale := ""
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first one set decides, as POSIX says
+		if locale = getenv(name); locale != "" {
+			break
+		}
+	}
+	locale = strings.ToLower(strings.ReplaceAll(locale, "-", ""))
+	return Style{
+		Colour:  getenv("NO_COLOR") == "" && getenv("TERM") != "dumb",
+		Unicode: strings.Contains(locale, "utf8"),
+	}
+}

@@ -1,0 +1,13 @@
+// Command redlock runs commands under a distributed lock, and shows and mends the locks on a set of Redis masters.
+// See docs/command.md, or `redlock -h`.
+package main
+
+import (
+	"os"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args[1:]))
+}

@@ -1,0 +1,74 @@
+// Package slogobserver logs what a Locker does through log/slog.
+package slogobserver
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/observe"
+)
+
+// New returns an observer that writes to logger; nil is slog.Default. Safe for concurrent use. The levels:
+//
+//   - Error: a lock that was held is lost, or a master owes so many releases that keys are left to lapse
+//   - Warn: a round without a quorum, or whose votes came too late; a master that did not answer; a lock that was not the
+//     caller's any more when it was released
+//   - Info: a lock was acquired, given back or could not be had
+//   - Debug: everything else
+//
+// Events have the key, so keys are in the log; owners and passwords are not.
+func New(logger *slog.Logger) func(redlock.Event) {
+	return func(e redlock.Event) {
+		l := logger
+		if l == nil {
+			l = slog.Default()
+		}
+		level := levelOf(e)
+		if ctx := context.Background(); l.Enabled(ctx, level) { // an event has no context of its own
+			l.LogAttrs(ctx, level, "redlock "+e.Kind.String(), attributes(e)...)
+		}
+	}
+}
+
+func levelOf(e redlock.Event) slog.Level {
+	result := observe.Result(e.Err)
+	switch {
+	case e.Kind == redlock.EventLost, e.Kind == redlock.EventOwed && e.Err != nil:
+		return slog.LevelError
+	case result == "no_quorum", result == "expired", e.Kind == redlock.EventVote && e.Vote == redlock.Unknown,
+		e.Kind == redlock.EventRelease && e.Held && e.Err != nil:
+		return slog.LevelWarn
+	case e.Kind == redlock.EventReturned, e.Kind == redlock.EventRelease && e.Held:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}
+
+func attributes(e redlock.Event) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 10)
+	attrs = append(attrs, slog.String("key", e.Key))
+	if e.Op != "" && e.Op != e.Kind.String() {
+		attrs = append(attrs, slog.String("op", e.Op))
+	}
+	if e.Master != "" {
+		attrs = append(attrs, slog.String("master", e.Master))
+	}
+	switch e.Kind {
+	case redlock.EventAcquire, redlock.EventExtend, redlock.EventRelease:
+		attrs = append(attrs, slog.Int("granted", e.Granted), slog.Int("refused", e.Refused), slog.Int("unknown", e.Unknown),
+			slog.Int("quorum", e.Quorum), slog.Int("masters", e.N), slog.Duration("took", e.Took))
+	case redlock.EventVote:
+		attrs = append(attrs, slog.String("vote", e.Vote.String()), slog.Duration("took", e.Took))
+	case redlock.EventReturned:
+		attrs = append(attrs, slog.Int("rounds", e.Rounds), slog.Duration("took", e.Took))
+	}
+	if e.Held {
+		attrs = append(attrs, slog.Duration("held_for", e.HeldFor))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	return attrs
+}
