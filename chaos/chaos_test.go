@@ -1,0 +1,244 @@
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/controls"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Toxiproxy leaves goroutines behind when a connection ends while data is on its way through a toxic.
+func TestMain(m *testing.M) {
+	workload.Main(chaos.Subjects()...)
+	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
+	const lib = "github.com/Shopify/toxiproxy/v2"
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+}
+
+// quick shortens what a run waits for; the bounds that it checks stay.
+var quick = chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond}
+
+// run makes one run, with files in a directory of the test's own, and checks that nothing else is left of it.
+func run(t *testing.T, cfg chaos.Config) *chaos.Report {
+	t.Helper()
+	t.Parallel()                       // a run mostly waits
+	tmp := filepath.Join(os.TempDir(), //nolint:usetesting // a socket's path must be short
+		"rc-"+strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
+	cfg.Options.TempDir = tmp
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	if cfg.Limits == (chaos.Limits{}) {
+		cfg.Limits = quick
+	}
+	cfg.TTL = 10 * time.Second // the machine may be busy with other tests
+	rep, err := chaos.Run(t.Context(), cfg)
+	if errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true" {
+		t.Skip("LOUD: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(tmp); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	return rep
+}
+
+func mustPass(t *testing.T, rep *chaos.Report) {
+	t.Helper()
+	if rep.Failed() {
+		t.Fatalf("%s: %s\nreplay: %s", rep.Verdict, strings.Join(rep.Reasons, "\n"), rep.Replay)
+	}
+}
+
+// faultsOfProcesses are all faults but the one that needs a server with a network of its own; package containers tests it.
+func faultsOfProcesses() []plan.Fault {
+	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool { return f.Name == "disconnect" })
+}
+
+// TestEveryFaultFiresOnRealServers has one step of each fault in one plan, and each must have been observed.
+func TestEveryFaultFiresOnRealServers(t *testing.T) {
+	p := &plan.Plan{Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4, Duration: plan.Duration(9 * time.Second), AOF: true}
+	at := 100 * time.Millisecond
+	for _, f := range faultsOfProcesses() {
+		s := plan.Step{At: plan.Duration(at), For: plan.Duration(150 * time.Millisecond), Fault: f.Name, Masters: []int{len(p.Steps) % 5}}
+		switch f.Name {
+		case "latency":
+			s.Delay = plan.Duration(5 * time.Millisecond)
+		case "clock-step":
+			s.Step = plan.Duration(time.Minute)
+		case "clock-rate":
+			s.Rate = 1.5
+		}
+		p.Steps = append(p.Steps, s)
+		at += 270 * time.Millisecond
+	}
+	rep := run(t, chaos.Config{Backend: "process", Plan: p})
+	mustPass(t, rep)
+	if len(rep.Unavailable) != 0 {
+		t.Errorf("not available: %v", rep.Unavailable)
+	}
+	for _, f := range faultsOfProcesses() {
+		if rep.Faults[f.Name] != 1 || rep.Observed[f.Name] == "" {
+			t.Errorf("%s fired %d times, observed %q", f.Name, rep.Faults[f.Name], rep.Observed[f.Name])
+		}
+	}
+}
+
+func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
+	for _, scenario := range []string{"master-outage", "dying-clients", "shared"} {
+		t.Run(scenario, func(t *testing.T) {
+			rep := run(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Duration: 4 * time.Second})
+			mustPass(t, rep)
+			if rep.Acquisitions < 5 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
+				t.Errorf("%+v", rep)
+			}
+		})
+	}
+}
+
+func TestEmbeddedMastersNeedNothing(t *testing.T) {
+	rep := run(t, chaos.Config{Backend: "embedded", Scenario: "everything", Seed: 4, Duration: 3 * time.Second})
+	mustPass(t, rep)
+	for name, why := range rep.Unavailable {
+		if rep.Faults[name] != 0 || why == "" {
+			t.Errorf("%s is not available (%s) and fired %d times", name, why, rep.Faults[name])
+		}
+	}
+}
+
+// TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all.
+func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
+	for _, c := range chaos.Controls() {
+		if c.Duration > 5*time.Second {
+			continue
+		}
+		t.Run(c.Subject.Name(), func(t *testing.T) {
+			limits := quick
+			limits.Orphan = time.Second
+			rep := run(t, chaos.Config{Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Duration: min(c.Duration, 4*time.Second), Limits: limits})
+			found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == c.Oracle })
+			if rep.Verdict != report.Violation || !found {
+				t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
+			}
+		})
+	}
+}
+
+// TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters that
+// lose theirs.
+func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
+	rep := run(t, chaos.Config{Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, Duration: 5 * time.Second})
+	mustPass(t, rep)
+	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
+		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown", rep.Overlaps, len(rep.Allowed))
+	}
+}
+
+func TestTheFilesSayWhatTheReportSays(t *testing.T) {
+	dir := t.TempDir()
+	rep := run(t, chaos.Config{Scenario: "slow-network", Seed: 9, Duration: 1500 * time.Millisecond, Dir: dir})
+	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{
+		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans", "availability",
+		"recovery_ms_max", "faults", "unexpected_errors",
+	} {
+		if _, ok := got[field]; !ok {
+			t.Errorf("report.json has no %s", field)
+		}
+	}
+	if got["seed"] != 9.0 || got["operations"] != float64(rep.Operations) || !strings.Contains(rep.Replay, "-seed 9") {
+		t.Errorf("seed %v, operations %v, replay %v", got["seed"], got["operations"], got["replay"])
+	}
+	f, err := os.Open(filepath.Join(dir, "history.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	events, err := history.Read(f)
+	if err != nil || len(events) != len(rep.History) {
+		t.Errorf("the history has %d events, the report %d: %v", len(events), len(rep.History), err)
+	}
+}
+
+func TestARunThatIsCutShortIsNoPassAndLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	rep, err := chaos.Run(ctx, chaos.Config{Scenario: "master-outage", Duration: time.Minute, Dir: t.TempDir(), Limits: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Verdict != report.Unknown || !strings.Contains(strings.Join(rep.Reasons, " "), "cut short") {
+		t.Errorf("verdict %s, %v", rep.Verdict, rep.Reasons)
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("it took %v to end", d)
+	}
+}
+
+func TestSetupErrorsSayWhat(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cfg  chaos.Config
+		says string
+	}{
+		"backend":  {chaos.Config{Backend: "nonsense"}, "no backend"},
+		"scenario": {chaos.Config{Scenario: "nonsense"}, "no scenario"},
+		"kind":     {chaos.Config{Scenario: "reentrant", Subject: controls.New(controls.Textbook)}, "no reentrant locks"},
+		"plan":     {chaos.Config{Plan: &plan.Plan{}}, "needs a name"},
+		"external": {chaos.Config{Backend: "external"}, "needs addresses"},
+		"nobody":   {chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}}, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.cfg.Dir = t.TempDir()
+			rep, err := chaos.Run(t.Context(), tt.cfg)
+			if rep != nil || !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("report %v, error %v", rep, err)
+			}
+		})
+	}
+}
+
+// unused is an address where nobody listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,71 @@
+// Package chaostest runs chaos in a Go test and fails it with what there is to know: why, the seed, and where the report is.
+//
+//	func TestOurLockUnderPartitions(t *testing.T) {
+//		chaostest.Run(t, chaos.Config{Backend: "process", Scenario: "partitions", Duration: 10 * time.Second})
+//	}
+//
+// Workloads with clients that are processes start the test binary again: call [workload.Main] first thing in TestMain.
+package chaostest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// TB is the part of testing.TB that is used.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Name() string
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Run makes one run and fails the test at once unless its verdict is pass; it returns the report of a run that passed.
+//
+// The report's files are kept when the test fails and removed when it passes, unless cfg.Dir says where they go. A run that
+// could not be set up fails the test too: a machine without what the backend needs has shown nothing.
+func Run(tb TB, cfg chaos.Config) *chaos.Report {
+	tb.Helper()
+	own := cfg.Dir == ""
+	if own {
+		dir, err := os.MkdirTemp("", "chaos-report-")
+		if err != nil {
+			tb.Fatalf("chaostest: %v", err)
+		}
+		cfg.Dir = dir
+	}
+	rep, err := chaos.Run(tb.Context(), cfg)
+	if rep == nil || err != nil {
+		tb.Fatalf("chaostest: %v", err)
+	}
+	if rep.Failed() {
+		tb.Fatalf("%s", failure(tb.Name(), rep))
+	}
+	for _, note := range rep.Notes {
+		tb.Logf("chaos: %s", note)
+	}
+	if own {
+		if err := os.RemoveAll(cfg.Dir); err != nil {
+			tb.Fatalf("chaostest: %v", err)
+		}
+	}
+	return rep
+}
+
+// failure is the text of a failed test.
+func failure(test string, r *report.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "chaos verdict: %s (%s in scenario %s, seed %d)\n", r.Verdict, r.Subject, r.Scenario, r.Seed)
+	for _, reason := range r.Reasons {
+		fmt.Fprintf(&b, "  %s\n", reason)
+	}
+	fmt.Fprintf(&b, "report:  %s\nhistory: %s\n", r.Files["html"], r.Files["history"])
+	fmt.Fprintf(&b, "replay:  go test -run '^%s$' with chaos.Config{Scenario: %q, Seed: %d}, or\n         %s", test, r.Scenario, r.Seed, r.Replay)
+	return b.String()
+}

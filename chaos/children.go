@@ -1,0 +1,104 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// children are the clients that are processes. The first clients are; the others are goroutines.
+type children struct {
+	recorder *history.Recorder
+	options  func(client, nth int) workload.ChildOptions
+
+	mu   sync.Mutex
+	all  []*workload.Child // by client
+	nth  int
+	rand *rand.Rand
+}
+
+func (c *children) start(n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for client := range n {
+		if err := c.startOne(client); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startOne starts or restarts a client. The caller holds mu.
+func (c *children) startOne(client int) error {
+	child, err := workload.StartChild(c.recorder, c.options(client, c.nth))
+	if err != nil {
+		return err
+	}
+	c.nth++
+	if client == len(c.all) {
+		c.all = append(c.all, child)
+	} else {
+		c.all[client] = child
+	}
+	return nil
+}
+
+func (c *children) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all)
+}
+
+func (c *children) clients() []int {
+	out := make([]int, c.count())
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// kill ends one of the processes; another takes its place when it is healed.
+func (c *children) kill() (effect, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	client := c.rand.IntN(len(c.all))
+	if !c.all[client].Alive() {
+		return effect{}, fmt.Errorf("client %d has ended by itself", client)
+	}
+	c.all[client].Kill()
+	heal := func(context.Context) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.startOne(client)
+	}
+	return effect{observed: fmt.Sprintf("the process of client %d is gone", client), heal: heal}, nil
+}
+
+// pause stops one of the processes.
+func (c *children) pause() (effect, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child := c.all[c.rand.IntN(len(c.all))]
+	if err := child.Pause(); err != nil {
+		return effect{}, err
+	}
+	return effect{observed: "its process is stopped", heal: func(context.Context) error { return child.Resume() }}, nil
+}
+
+// stop ends them all.
+func (c *children) stop(within time.Duration) {
+	c.mu.Lock()
+	all := c.all
+	c.all = nil
+	c.mu.Unlock()
+	var group sync.WaitGroup
+	for _, child := range all {
+		group.Go(func() { child.Stop(within) })
+	}
+	group.Wait()
+}

@@ -1,0 +1,101 @@
+// Command redlock-chaos finds out whether a lock holds while networks, servers, clocks and clients break.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/rs/zerolog"
+	"github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// The exit statuses. Only a pass is 0.
+const (
+	exitPass      = 0
+	exitViolation = 1
+	exitUsage     = 2
+	exitUnknown   = 3
+	exitSetup     = 4
+)
+
+// command is a subcommand: it reads its own flags and returns an exit status.
+type command struct {
+	name, text string
+	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) int
+}
+
+// commands are the subcommands, in the order in which help lists them.
+func commands() []command {
+	return []command{
+		{"run", "run a scenario and judge it", runCommand},
+		{"sim", "run schedules in virtual time, on simulated masters", simCommand},
+		{"list", "list scenarios, workloads, faults, backends and subjects", listCommand},
+		{"controls", "show that every broken lock is caught", controlsCommand},
+	}
+}
+
+func main() {
+	workload.Main(chaos.Subjects()...) // does not return in a worker process
+	zerolog.SetGlobalLevel(zerolog.Disabled)
+	log.SetDefault(log.NewNoopLogger()) // Testcontainers introduces itself at length
+	logging.Disable()                   // the clients meet broken connections by the hundred; reports say what matters
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		for _, c := range commands() {
+			if c.name == args[0] {
+				return c.run(ctx, args[1:], stdout, stderr)
+			}
+		}
+		if args[0] != "-h" && args[0] != "-help" && args[0] != "--help" && args[0] != "help" {
+			fmt.Fprintf(stderr, "redlock-chaos: no command %q\n", args[0])
+		}
+	}
+	fmt.Fprintln(stderr, "usage: redlock-chaos COMMAND [flags]")
+	for _, c := range commands() {
+		fmt.Fprintf(stderr, "  %-9s %s\n", c.name, c.text)
+	}
+	fmt.Fprintln(stderr, "exit status: 0 pass, 1 violation, 2 usage, 3 unknown, 4 the run could not be set up")
+	return exitUsage
+}
+
+// flagSet is a set of flags whose errors do not end the process.
+func flagSet(name string, stderr io.Writer) *flag.FlagSet {
+	f := flag.NewFlagSet("redlock-chaos "+name, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	return f
+}
+
+// parsed parses args and returns the status to exit with if it is not to go on.
+func parsed(f *flag.FlagSet, args []string, stderr io.Writer) (status int, ok bool) {
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return exitUsage, false
+	case err != nil:
+		return exitUsage, false
+	case f.NArg() > 0:
+		fmt.Fprintf(stderr, "%s: unexpected argument %q\n", f.Name(), f.Arg(0))
+		return exitUsage, false
+	}
+	return exitPass, true
+}
+
+func setupFailed(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "redlock-chaos: %v\n", err)
+	return exitSetup
+}

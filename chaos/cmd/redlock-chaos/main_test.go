@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+func TestMain(m *testing.M) {
+	workload.Main(chaos.Subjects()...)
+	zerolog.SetGlobalLevel(zerolog.Disabled)
+	const lib = "github.com/Shopify/toxiproxy/v2"
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+}
+
+// execute runs the command with its files in a directory of the test's own.
+func execute(ctx context.Context, t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = dispatch(ctx, args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestStatusesTellTheVerdicts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "calm.yaml")
+	if err := os.WriteFile(file, []byte("name: ours\ninside: true\nworkload: hot-key\nduration: 2s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	common := []string{"run", "-backend", "embedded", "-quiet", "-ttl", "10s"}
+	for name, tt := range map[string]struct {
+		within time.Duration
+		args   []string
+		status int
+		says   string
+	}{
+		"pass":             {time.Minute, []string{"-file", file}, 0, "PASS"},
+		"violation":        {time.Minute, []string{"-subject", "quorum-of-two", "-scenario", "calm", "-duration", "10s"}, 1, "VIOLATION"},
+		"cut short":        {300 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
+		"no such backend":  {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
+		"no such subject":  {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
+		"no such scenario": {time.Minute, []string{"-scenario", "nonsense"}, 4, "no scenario"},
+		"no such file":     {time.Minute, []string{"-file", "nonsense.yaml"}, 4, "nonsense.yaml"},
+		"no such flag":     {time.Minute, []string{"-nonsense"}, 2, "nonsense"},
+		"an argument":      {time.Minute, []string{"nonsense"}, 2, "nonsense"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.within)
+			defer cancel()
+			status, stdout, stderr := execute(ctx, t, slices.Concat(common, []string{"-dir", t.TempDir()}, tt.args)...)
+			if status != tt.status || !strings.Contains(stdout+stderr, tt.says) {
+				t.Errorf("status %d, want %d\n%s%s", status, tt.status, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
+	t.Parallel()
+	jsonFile := filepath.Join(t.TempDir(), "new", "out.json")
+	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", t.TempDir(), "-scenario", "calm",
+		"-duration", "2s", "-ttl", "10s", "-json", jsonFile)
+	raw, err := os.ReadFile(jsonFile)
+	if err != nil || status != 0 {
+		t.Fatalf("status %d, %v: %s%s", status, err, stdout, stderr)
+	}
+	var got struct{ Verdict, Scenario string }
+	if err := json.Unmarshal(raw, &got); err != nil || got.Verdict != "pass" || got.Scenario != "calm" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestListListsEverything(t *testing.T) {
+	status, text, _ := execute(t.Context(), t, "list")
+	statusJSON, raw, _ := execute(t.Context(), t, "list", "-json")
+	var got map[string][]any
+	if err := json.Unmarshal([]byte(raw), &got); err != nil || status != 0 || statusJSON != 0 {
+		t.Fatalf("status %d and %d, %v", status, statusJSON, err)
+	}
+	for _, what := range []string{"scenarios", "workloads", "faults", "backends", "subjects"} {
+		if len(got[what]) == 0 {
+			t.Errorf("no %s", what)
+		}
+	}
+	for _, want := range []string{"partitions", "hot-key", "clock-step", "embedded", "quorum-of-two"} {
+		if !strings.Contains(text, want) || !strings.Contains(raw, want) {
+			t.Errorf("%s is not listed", want)
+		}
+	}
+}
+
+func TestControlsCatchAndCompare(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	status, out, stderr := execute(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "quorum-of-two", "-json", filepath.Join(dir, "t.json"))
+	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
+		t.Errorf("status %d: %s%s", status, out, stderr)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
+	var got []chaos.ControlResult
+	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if status, _, _ := execute(t.Context(), t, "controls", "-only", "nonsense"); status != 2 {
+		t.Errorf("status %d for a control that there is not", status)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{nil, {"help"}, {"nonsense"}} {
+		status, _, stderr := execute(t.Context(), t, args...)
+		if status != 2 || !strings.Contains(stderr, "usage:") || !strings.Contains(stderr, "controls") {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
+	}
+}

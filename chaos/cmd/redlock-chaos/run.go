@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// where are the flags that run and controls share: what to run on and where to write.
+type where struct {
+	backend, addrs, proxy, dir, binary string
+	masters, clients                   int
+	seed                               uint64
+	destructive, aof, quiet            bool
+	containers                         containerFlags
+}
+
+func (w *where) flags(f *flag.FlagSet, dir string) {
+	f.StringVar(&w.backend, "backend", "process", "where masters come from: embedded, process, containers or external")
+	f.IntVar(&w.masters, "masters", 5, "how many masters")
+	f.IntVar(&w.clients, "clients", 5, "how many clients")
+	f.Uint64Var(&w.seed, "seed", 1, "what everything is drawn from")
+	f.StringVar(&w.addrs, "addrs", "", "masters of the external backend, host:port,host:port,...")
+	f.StringVar(&w.proxy, "proxy", "", "API of a toxiproxy server to use instead of proxies in this process")
+	f.BoolVar(&w.destructive, "destructive", false, "allow external masters to be flushed and reconfigured")
+	f.BoolVar(&w.aof, "aof", false, "keep data over crashes also where the scenario does not ask for it")
+	f.StringVar(&w.binary, "binary", "", "server of the process backend (default redis-server or valkey-server)")
+	f.StringVar(&w.dir, "dir", dir, "directory for report.html, report.json, junit.xml and history.jsonl")
+	f.BoolVar(&w.quiet, "quiet", false, "no progress")
+	w.containers.flags(f)
+}
+
+func (w *where) config() chaos.Config {
+	cfg := chaos.Config{
+		Backend: w.backend, Seed: w.seed, Masters: w.masters, Clients: w.clients, Dir: w.dir,
+		Options: masters.Options{AOF: w.aof, Binary: w.binary, Proxy: w.proxy, Destructive: w.destructive},
+	}
+	if w.addrs != "" {
+		cfg.Options.Addrs = strings.Split(w.addrs, ",")
+	}
+	w.containers.apply(&cfg)
+	return cfg
+}
+
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var w where
+	f := flagSet("run", stderr)
+	w.flags(f, "chaos-report")
+	duration := f.Duration("duration", 30*time.Second, "how long the workload runs")
+	ttl := f.Duration("ttl", 0, "ttl of the locks, instead of the scenario's")
+	scenario := f.String("scenario", "everything", "name of a scenario, see redlock-chaos list")
+	file := f.String("file", "", "a scenario of your own, in YAML, instead")
+	subject := f.String("subject", "redlock", "the lock under test, see redlock-chaos list")
+	jsonFile := f.String("json", "", "write the JSON report here")
+	htmlFile := f.String("html", "", "write the HTML report here")
+	junitFile := f.String("junit", "", "write the JUnit report here")
+	if status, ok := parsed(f, args, stderr); !ok {
+		return status
+	}
+	cfg := w.config()
+	cfg.Scenario, cfg.Duration, cfg.TTL = *scenario, *duration, *ttl
+	cfg.HTML, cfg.JSON, cfg.JUnit = *htmlFile, *jsonFile, *junitFile
+	var err error
+	if cfg.Subject, err = chaos.FindSubject(*subject); err != nil {
+		return setupFailed(stderr, err)
+	}
+	if *file != "" {
+		if cfg.Plan, err = plan.ParseFile(*file); err != nil {
+			return setupFailed(stderr, err)
+		}
+		cfg.Replay = fmt.Sprintf("redlock-chaos run -subject %s -backend %s -seed %d -file %s%s", *subject, cfg.Backend, w.seed, *file,
+			cfg.ReplayFlags)
+	}
+	end := func() {}
+	if !w.quiet {
+		cfg.Progress, end = progress(stderr)
+		cfg.Log = stderr
+	}
+	rep, err := chaos.Run(ctx, cfg)
+	end()
+	if rep == nil {
+		return setupFailed(stderr, err)
+	}
+	summarize(stdout, rep)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	switch rep.Verdict {
+	case report.Pass:
+		return exitPass
+	case report.Violation:
+		return exitViolation
+	default:
+		return exitUnknown
+	}
+}
+
+// progress writes a line that is overwritten, on a terminal, and nothing elsewhere.
+func progress(stderr io.Writer) (show func(chaos.Progress), end func()) {
+	f, ok := stderr.(*os.File)
+	if !ok {
+		return nil, func() {}
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil, func() {}
+	}
+	show = func(p chaos.Progress) {
+		const width = 24
+		done := min(width, int(width*p.Elapsed/max(1, p.Total)))
+		fmt.Fprintf(stderr, "\r\x1b[K[%s%s] %5.1fs  %d operations, %d acquired, %d faults  %s", strings.Repeat("=", done),
+			strings.Repeat(" ", width-done), p.Elapsed.Seconds(), p.Operations, p.Acquired, p.Faults, strings.Join(p.On, " "))
+	}
+	return show, func() { fmt.Fprint(stderr, "\r\x1b[K") }
+}
+
+func summarize(w io.Writer, r *report.Report) {
+	promise := "within the assumptions"
+	if !r.Inside {
+		promise = "outside the assumptions: overlaps are allowed, token order is not"
+	}
+	fmt.Fprintf(w, "%s: %s in %s (%s), %s, %d masters, %d clients, seed %d\n", strings.ToUpper(string(r.Verdict)), r.Subject,
+		r.Scenario, promise, r.Backend, r.Masters, r.Clients, r.Seed)
+	for _, reason := range r.Reasons {
+		fmt.Fprintf(w, "  ! %s\n", reason)
+	}
+	fmt.Fprintf(w, "  %d operations, %d acquisitions, p50 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Operations, r.Acquisitions,
+		r.Latency.P50, r.Latency.P99, r.Latency.Max)
+	fmt.Fprintf(w, "  overlaps %d, token violations %d, orphans %d, lost updates %d, stale writes refused %d\n", r.Overlaps,
+		r.TokenViolations, r.Orphans, r.LostUpdates, r.StaleWrites)
+	fmt.Fprintf(w, "  availability %.4f %%, longest outage %.0f ms, longest recovery %.0f ms, unexpected errors %d\n",
+		100*r.Availability, r.OutageMSMax, r.RecoveryMSMax, r.UnexpectedErrors)
+	names := make([]string, 0, len(r.Faults))
+	for name, n := range r.Faults {
+		names = append(names, fmt.Sprintf("%s %d", name, n))
+	}
+	slices.Sort(names)
+	fmt.Fprintf(w, "  faults: %s\n", strings.Join(names, ", "))
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "  note: %s\n", note)
+	}
+	fmt.Fprintf(w, "  report: %s\n  replay: %s\n", r.Files["html"], r.Replay)
+}

@@ -1,0 +1,181 @@
+// Package chaos finds out whether a lock holds. It runs a workload on real masters, breaks network, servers, clocks and
+// clients by a plan, writes down what everybody saw, and judges that by oracles: overlapping holds, tokens out of order,
+// lost updates of a protected register, orphans, availability, recovery, and whether each planned fault really happened.
+//
+//	report, err := chaos.Run(ctx, chaos.Config{Backend: "process", Scenario: "partitions", Seed: 7})
+//
+// An error means that the run could not be made. What the run found is in the report, whose verdict is pass, violation or
+// unknown. The package says "this lock is broken" about any library: see [workload.Subject]. In tests use package
+// chaostest.
+package chaos
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Report is what a run found.
+type Report = report.Report
+
+// Config says what to run. The zero value runs this library in the scenario "broken-network" on embedded masters.
+type Config struct {
+	// Subject is the library under test. Default: this one, see [Redlock].
+	Subject workload.Subject
+	// Backend names where masters come from. Default: "embedded".
+	Backend string
+	// Backends has them by name. Default: masters.Standard().
+	Backends masters.Registry
+	// Options for the backend; N and AOF are set from the plan.
+	Options masters.Options
+
+	// Plan is what to do. Default: drawn from Scenario, Seed, Duration, Masters and Clients.
+	Plan *plan.Plan
+	// Scenario is a name of plan.Scenarios. Default: "broken-network".
+	Scenario string
+	// Seed is what the plan and the workload are drawn from. Default: 1.
+	Seed uint64
+	// Duration is how long the workload runs before the last check. Default: 20 s.
+	Duration time.Duration
+	// Masters and Clients are how many there are. Default: 5 each.
+	Masters, Clients int
+	// TTL replaces that of the workload. A lock that gives each request a share of the ttl needs a long one on a slow or
+	// busy machine: at a ttl of 2 s this library waits 100 ms for a master. Default: the plan's.
+	TTL time.Duration
+
+	Limits Limits
+	// Dir is where report.html, report.json, junit.xml and history.jsonl are written; it is made when it is missing.
+	// Default: "chaos-report" in the working directory.
+	Dir string
+	// HTML, JSON and JUnit are files of their own for these, besides or instead of those in Dir.
+	HTML, JSON, JUnit string
+	// Replay is the command to print for running this again. Default: one for the redlock-chaos command.
+	Replay string
+	// ReplayFlags are added to that default command: " -compose docker-compose.chaos.yml".
+	ReplayFlags string
+	// Progress gets a line about four times a second while the run lasts. Default: none.
+	Progress func(Progress)
+	// Log gets a line for every fault that comes on. Default: none.
+	Log io.Writer
+}
+
+// Limits are the numbers of the oracles.
+type Limits struct {
+	// Done is how late Done may close after the bound, for the scheduler. Default: 150 ms.
+	Done time.Duration
+	// Orphan is how long a key may outlive its hold once everything is healed. Default: 1.5 s.
+	Orphan time.Duration
+	// Liveness is how long a free key may go unacquired while somebody with a majority asks. Default: the ttl plus 3 s.
+	Liveness time.Duration
+	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
+	Reentry time.Duration
+	// Recovery is how long it may take after a majority came back until every key is acquired. Default: the ttl plus 3 s.
+	Recovery time.Duration
+	// Availability is the share of attempts with a majority in reach that must not fail. Default: 1.
+	Availability float64
+	// Settle is how long after a majority came back attempts begin to count for it. Default: 1 s.
+	Settle time.Duration
+	// Register is the time for checking each register. Default: 10 s.
+	Register time.Duration
+	// Tail is how long the workload goes on after the last fault. Default: 1.5 s.
+	Tail time.Duration
+}
+
+// Progress is the state of a run.
+type Progress struct {
+	Elapsed, Total time.Duration
+	Operations     int
+	Acquired       int
+	Faults         int
+	// On are the names of the faults that are on.
+	On []string
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Subject == nil {
+		c.Subject = Redlock()
+	}
+	if c.Backend == "" {
+		c.Backend = "embedded"
+	}
+	if c.Backends == nil {
+		c.Backends = masters.Standard()
+	}
+	if c.Scenario == "" {
+		c.Scenario = "broken-network"
+	}
+	if c.Seed == 0 {
+		c.Seed = 1
+	}
+	if c.Dir == "" {
+		c.Dir = "chaos-report"
+	}
+	if err := c.drawPlan(); err != nil {
+		return c, err
+	}
+	if c.Replay == "" {
+		c.Replay = c.replay()
+	}
+	c.HTML = orElse(c.HTML, filepath.Join(c.Dir, "report.html"))
+	c.JSON = orElse(c.JSON, filepath.Join(c.Dir, "report.json"))
+	c.JUnit = orElse(c.JUnit, filepath.Join(c.Dir, "junit.xml"))
+	return c, nil
+}
+
+func (c *Config) drawPlan() error {
+	if c.Plan != nil {
+		own := *c.Plan // the caller's stays as it is
+		if own.Seed == 0 {
+			own.Seed = c.Seed
+		}
+		c.Plan, c.Seed = &own, own.Seed
+		c.Plan.TTL = orElse(plan.Duration(c.TTL), own.TTL)
+		return c.Plan.Complete()
+	}
+	scenario, err := plan.FindScenario(c.Scenario)
+	if err != nil {
+		return err
+	}
+	c.Plan, err = scenario.Draw(c.Seed, plan.Size{Masters: c.Masters, Clients: c.Clients, Duration: c.Duration})
+	if err == nil && c.TTL > 0 {
+		c.Plan.TTL = plan.Duration(c.TTL)
+	}
+	return err
+}
+
+func (c *Config) replay() string {
+	p := c.Plan
+	command := fmt.Sprintf("redlock-chaos run -subject %s -backend %s -masters %d -clients %d -duration %s -seed %d -scenario %s",
+		c.Subject.Name(), c.Backend, p.Masters, p.Clients, time.Duration(p.Duration), p.Seed, p.Scenario)
+	if c.TTL > 0 {
+		command += fmt.Sprintf(" -ttl %s", c.TTL)
+	}
+	return command + c.ReplayFlags
+}
+
+func (l Limits) withDefaults(ttl time.Duration) Limits {
+	l.Done = orElse(l.Done, 150*time.Millisecond)
+	l.Orphan = orElse(l.Orphan, 1500*time.Millisecond)
+	l.Liveness = orElse(l.Liveness, ttl+3*time.Second)
+	l.Reentry = orElse(l.Reentry, ttl/2)
+	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)
+	l.Availability = orElse(l.Availability, 1)
+	l.Settle = orElse(l.Settle, time.Second)
+	l.Register = orElse(l.Register, 10*time.Second)
+	l.Tail = orElse(l.Tail, 1500*time.Millisecond)
+	return l
+}
+
+func orElse[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}

@@ -1,0 +1,350 @@
+//go:build containers
+
+// These tests need a Docker engine and take a minute or two; .ci/containers runs them.
+
+package containers_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/containers"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func open(t *testing.T, backend masters.Factory, o masters.Options) *masters.Fleet {
+	t.Helper()
+	fleet, err := backend(within(t, time.Minute), o)
+	if err != nil {
+		if skipUnlessCI(err) {
+			t.Skip("SKIPPED, NOTHING WAS TESTED: ", err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fleet.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fleet
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// left lists what fleets have made and not removed.
+func left(t *testing.T) (names []string) {
+	t.Helper()
+	c, err := testcontainers.NewDockerClientWithOpts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	ctx, labelled := context.WithoutCancel(t.Context()), make(client.Filters).Add("label", containers.FleetLabel)
+	found, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled})
+	networks, err2 := c.NetworkList(ctx, client.NetworkListOptions{Filters: labelled})
+	volumes, err3 := c.VolumeList(ctx, client.VolumeListOptions{Filters: labelled})
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range found.Items {
+		names = append(names, "container "+strings.Join(x.Names, " "))
+	}
+	for _, x := range networks.Items {
+		names = append(names, "network "+x.Name)
+	}
+	for _, x := range volumes.Items {
+		names = append(names, "volume "+x.Name)
+	}
+	return names
+}
+
+func mustBeGone(t *testing.T) {
+	t.Helper()
+	var names []string
+	redistest.Eventually(t, 30*time.Second, func() bool { names = left(t); return len(names) == 0 },
+		"containers, networks and volumes being gone")
+}
+
+// effect says, for each action, whether the master is answered over the control network while it is on, and whether a key
+// set before is there afterwards. What is not in it is not available.
+var effect = map[masters.Action]struct{ answered, kept bool }{
+	masters.Pause: {false, true}, masters.Kill: {false, true}, masters.KillEmpty: {false, false},
+	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
+	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
+	masters.Disconnect: {true, true}, masters.ClockStep: {true, false},
+}
+
+func TestEveryActionHasItsEffect(t *testing.T) {
+	fleet := open(t, containers.Backend(containers.Options{}), masters.Options{N: 1, Clients: 1, AOF: true})
+	m := fleet.Masters[0]
+	if len(left(t)) < 5 { // two containers, two networks, a volume: what the tests of cleaning up look for
+		t.Errorf("an open fleet consists of %v", left(t))
+	}
+	for _, action := range masters.Actions() {
+		t.Run(string(action), func(t *testing.T) {
+			want, has := effect[action]
+			if err := m.Can(action); !has {
+				if !errors.Is(err, masters.ErrUnavailable) {
+					t.Errorf("can: %v", err)
+				}
+				return
+			}
+			set(t, m.Addr())
+			injected, err := m.Inject(within(t, 20*time.Second), action, masters.Params{For: 5 * time.Second, Step: 2 * time.Minute, Rate: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = m.Look(within(t, 300*time.Millisecond), []string{"k"})
+			if (err == nil) != want.answered {
+				t.Errorf("meanwhile: %v (%s)", err, injected.Observed)
+			}
+			for range 2 { // a second heal does nothing
+				if err := injected.Heal(within(t, 30*time.Second)); err != nil {
+					t.Errorf("heal: %v", err)
+				}
+			}
+			keys, err := m.Look(within(t, 5*time.Second), []string{"k"})
+			if err != nil || (len(keys) == 1) != want.kept {
+				t.Errorf("afterwards: %v, %v (%s)", keys, err, injected.Observed)
+			}
+		})
+	}
+}
+
+// set sets a key with a minute to live over a connection of its own.
+func set(t *testing.T, addr string) {
+	t.Helper()
+	if reply := ask(t, dial(t, addr), "SET k owner EX 60\r\n"); reply != "+OK\r\n" {
+		t.Fatalf("set: %q", reply)
+	}
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(within(t, 5*time.Second), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func ask(t *testing.T, conn net.Conn, command string) string {
+	t.Helper()
+	if _, err := io.WriteString(conn, command); err != nil {
+		t.Fatal(err)
+	}
+	return hear(t, conn, 10*time.Second)
+}
+
+func hear(t *testing.T, conn net.Conn, d time.Duration) string {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(d)); err != nil {
+		t.Fatal(err)
+	}
+	reply := make([]byte, 100)
+	n, err := conn.Read(reply)
+	var timeout net.Error
+	if err != nil && (!errors.As(err, &timeout) || !timeout.Timeout()) {
+		t.Fatal(err)
+	}
+	return string(reply[:n])
+}
+
+// TestWhatWasSentIntoAPartitionArrivesWhenItHeals is what makes unplugging different from a proxy that drops data: the kernel
+// sends again, for minutes.
+func TestWhatWasSentIntoAPartitionArrivesWhenItHeals(t *testing.T) {
+	fleet := open(t, containers.Backend(containers.Options{}), masters.Options{N: 1, Clients: 1})
+	place := fleet.Places[0]
+	if _, err := toxiproxy.NewClient(fleet.Proxy).CreateProxy("path", place.Listen, fleet.Upstreams[0]); err != nil {
+		t.Fatal(err)
+	}
+	conn := dial(t, place.Addr)
+	if reply := ask(t, conn, "PING\r\n"); reply != "+PONG\r\n" {
+		t.Fatalf("before: %q", reply)
+	}
+	cut, err := fleet.Masters[0].Inject(within(t, 10*time.Second), masters.Disconnect, masters.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "SET k owner NX EX 60\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if reply := hear(t, conn, 300*time.Millisecond); reply != "" {
+		t.Errorf("in the partition: %q", reply)
+	}
+	if keys, err := fleet.Masters[0].Look(within(t, 5*time.Second), []string{"k"}); err != nil || len(keys) != 0 {
+		t.Errorf("in the partition the master has %v, %v", keys, err)
+	}
+	if err := cut.Heal(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if reply := hear(t, conn, 20*time.Second); reply != "+OK\r\n" {
+		t.Errorf("after it, on the same connection: %q", reply)
+	}
+}
+
+func TestFaultsOfOneMasterDoNotTripOverEachOther(t *testing.T) {
+	fleet := open(t, containers.Backend(containers.Options{}), masters.Options{N: 1, Clients: 1, AOF: true})
+	m := fleet.Masters[0]
+	set(t, m.Addr())
+	var heals []func(context.Context) error
+	for _, action := range []masters.Action{masters.Disconnect, masters.Pause, masters.Kill} {
+		injected, err := m.Inject(within(t, 20*time.Second), action, masters.Params{})
+		if err != nil {
+			t.Fatalf("%s: %v", action, err)
+		}
+		heals = append(heals, injected.Heal)
+	}
+	for _, i := range []int{2, 1, 0} { // the kill's heal starts it while it is unplugged
+		if err := heals[i](within(t, 30*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys, err := m.Look(within(t, 5*time.Second), []string{"k"}); err != nil || len(keys) != 1 {
+		t.Errorf("keys %v, %v", keys, err)
+	}
+	emptied, err := m.Inject(within(t, 20*time.Second), masters.KillEmpty, masters.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := emptied.Heal(within(t, 30*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := m.Look(within(t, 5*time.Second), []string{"k"}); err != nil || len(keys) != 0 {
+		t.Errorf("without its volume it has %v, %v", keys, err)
+	}
+}
+
+func TestThisLibraryPassesOnContainers(t *testing.T) {
+	faults, err := plan.ParseFile("testdata/five-faults.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := run(t, chaos.Config{Plan: faults})
+	if rep.Failed() {
+		t.Fatalf("%s: %s", rep.Verdict, strings.Join(rep.Reasons, "\n"))
+	}
+	if rep.Acquisitions < 20 || len(rep.Unavailable) != 0 {
+		t.Errorf("%d acquisitions; not available: %v", rep.Acquisitions, rep.Unavailable)
+	}
+	for _, name := range faults.FaultNames() {
+		if rep.Faults[name] != 1 || rep.Observed[name] == "" {
+			t.Errorf("%s fired %d times, observed %q", name, rep.Faults[name], rep.Observed[name])
+		}
+	}
+}
+
+// run makes a run on containers and checks that nothing is left of it.
+func run(t *testing.T, cfg chaos.Config) *chaos.Report {
+	t.Helper()
+	cfg.Backend, cfg.Backends, cfg.Dir = "containers", containers.Registry(), t.TempDir()
+	rep, err := chaos.Run(t.Context(), cfg)
+	if skipUnlessCI(err) {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeGone(t)
+	return rep
+}
+
+// TestABrokenLockIsCaughtOnContainers shows that a pass on containers means something, and that a failed run leaves nothing.
+func TestABrokenLockIsCaughtOnContainers(t *testing.T) {
+	broken := chaos.Controls()[0]
+	rep := run(t, chaos.Config{Subject: broken.Subject, Scenario: broken.Scenario, Duration: broken.Duration})
+	if rep.Verdict != report.Violation {
+		t.Errorf("verdict of %s: %s", broken.Subject.Name(), rep.Verdict)
+	}
+}
+
+func TestAFleetThatCannotBeOpenedLeavesNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options containers.Options
+		within  time.Duration
+	}{
+		"its program is missing": {containers.Options{Server: "no-such-server"}, time.Minute},
+		"its image is missing":   {containers.Options{ToxiproxyImage: "localhost:1/no-such-image"}, time.Minute},
+		"the caller gave up":     {containers.Options{}, 1500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fleet, err := containers.Backend(tt.options)(within(t, tt.within), masters.Options{N: 3, Clients: 5})
+			if err == nil {
+				t.Error(fleet.Close())
+				t.Fatal("it was opened")
+			}
+			t.Log(err)
+			mustBeGone(t)
+		})
+	}
+}
+
+// TestNothingIsLeftOfAProcessThatDies looks for what the watchdog is there for: this process can't clean up for another.
+func TestNothingIsLeftOfAProcessThatDies(t *testing.T) {
+	for name, signal := range map[string]os.Signal{"panic": nil, "interrupt": os.Interrupt, "kill": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), self)
+			cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, victimVariable) }), victimVariable+"="+name)
+			out, err := cmd.StdoutPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := bufio.NewReader(out).ReadString('\n')
+			if said != "open\n" {
+				_ = cmd.Wait()
+				if strings.Contains(said, masters.ErrUnavailable.Error()) && os.Getenv("CI") != "true" {
+					t.Skip("SKIPPED, NOTHING WAS TESTED: ", said)
+				}
+				t.Fatalf("it said %q, %v", said, err)
+			}
+			if signal != nil {
+				if names := left(t); len(names) < 5 {
+					t.Errorf("before it died there was only %v", names)
+				}
+				if err := cmd.Process.Signal(signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := cmd.Wait(); err == nil {
+				t.Error("it ended by itself")
+			}
+			mustBeGone(t)
+		})
+	}
+}
+
+// skipUnlessCI says whether an error is about what this machine lacks, and is to be no failure.
+func skipUnlessCI(err error) bool {
+	return errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true"
+}

@@ -1,0 +1,162 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+)
+
+// node is one container and its cable: the network on which clients reach it. Its methods may be called at the same time
+// by faults of different kinds, which must not trip over each other.
+type node struct {
+	api client.APIClient
+	// name is for people.
+	name string
+	// cable is the ID of the network, socket the settings with which it is plugged in.
+	cable  string
+	socket *network.EndpointSettings
+	// remake makes a container in the place of the removed one, plugged in or not, and returns its ID. nil where containers
+	// are not the run's own.
+	remake func(ctx context.Context, plugged bool) (id string, err error)
+
+	mu        sync.Mutex
+	id        string
+	unplugged bool
+}
+
+func (n *node) inspect(ctx context.Context) (container.InspectResponse, error) {
+	result, err := n.api.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})
+	if err == nil && (result.Container.State == nil || result.Container.NetworkSettings == nil) {
+		err = fmt.Errorf("container %s has no state", n.name)
+	}
+	return result.Container, err
+}
+
+func (n *node) pause(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, err := n.api.ContainerPause(ctx, n.id, client.ContainerPauseOptions{}); err != nil {
+		return err
+	}
+	c, err := n.inspect(ctx)
+	if err == nil && !c.State.Paused {
+		err = errors.New("the engine does not say that it is paused")
+	}
+	return err
+}
+
+// unpause lets it go on, if it is still the paused one: a kill may have ended the pause.
+func (n *node) unpause(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.thaw(ctx)
+}
+
+// thaw is unpause; the caller holds mu.
+func (n *node) thaw(ctx context.Context) error {
+	c, err := n.inspect(ctx)
+	if err != nil || !c.State.Paused {
+		return err
+	}
+	_, err = n.api.ContainerUnpause(ctx, n.id, client.ContainerUnpauseOptions{})
+	return err
+}
+
+// kill ends it with SIGKILL and returns how the engine says it ended. An engine does not kill what it has paused, so a
+// paused container runs for a moment before it is gone.
+func (n *node) kill(ctx context.Context) (exit int, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.thaw(ctx); err != nil {
+		return 0, err
+	}
+	if _, err := n.api.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
+		return 0, err
+	}
+	gone := poll(ctx, 10*time.Second, func() bool {
+		var c container.InspectResponse
+		c, err = n.inspect(ctx)
+		if err != nil || c.State.Running {
+			return false
+		}
+		exit = c.State.ExitCode
+		return true
+	})
+	if !gone {
+		return 0, errors.Join(errors.New("it is still running"), err)
+	}
+	return exit, nil
+}
+
+// start starts it again with its volume.
+func (n *node) start(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, err := n.api.ContainerStart(ctx, n.id, client.ContainerStartOptions{})
+	return err
+}
+
+// replace puts a container with an empty volume in its place.
+func (n *node) replace(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	remove := client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}
+	if _, err := n.api.ContainerRemove(ctx, n.id, remove); err != nil {
+		return err
+	}
+	id, err := n.remake(ctx, !n.unplugged)
+	if err != nil {
+		return err
+	}
+	n.id = id
+	return nil
+}
+
+// unplug takes it off the network.
+func (n *node) unplug(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, err := n.api.NetworkDisconnect(ctx, n.cable, client.NetworkDisconnectOptions{Container: n.id})
+	if err == nil {
+		n.unplugged = true
+	}
+	return err
+}
+
+// plug brings it back to the network, under its old address where that was given to it.
+func (n *node) plug(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.unplugged {
+		return nil
+	}
+	_, err := n.api.NetworkConnect(ctx, n.cable, client.NetworkConnectOptions{Container: n.id, EndpointConfig: n.socket.Copy()})
+	if err == nil {
+		n.unplugged = false
+	}
+	return err
+}
+
+// poll asks until cond is true, ctx is done or the time is over.
+func poll(ctx context.Context, within time.Duration, cond func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if cond() {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}

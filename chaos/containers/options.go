@@ -1,0 +1,40 @@
+package containers
+
+import (
+	"os"
+
+	"github.com/seed-624411e5/redlock/chaos/masters"
+)
+
+// Options say which images the containers are made of. They are pulled when they are missing.
+type Options struct {
+	// RedisImage is the masters'. Default: $REDIS_IMAGE, or redis:7.4-alpine.
+	RedisImage string
+	// Server is the program in it. Default: $REDIS_SERVER, or redis-server, which Valkey's images have too.
+	Server string
+	// ToxiproxyImage is the proxies'. Default: $TOXIPROXY_IMAGE, or ghcr.io/shopify/toxiproxy:2.12.0.
+	ToxiproxyImage string
+}
+
+func (o Options) withDefaults() Options {
+	o.RedisImage = firstOf(o.RedisImage, os.Getenv("REDIS_IMAGE"), "redis:7.4-alpine")
+	o.Server = firstOf(o.Server, os.Getenv("REDIS_SERVER"), "redis-server")
+	o.ToxiproxyImage = firstOf(o.ToxiproxyImage, os.Getenv("TOXIPROXY_IMAGE"), "ghcr.io/shopify/toxiproxy:2.12.0")
+	return o
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// Registry returns a new registry with the backends of package masters and "containers", with default options.
+func Registry() masters.Registry {
+	r := masters.Standard()
+	r["containers"] = Backend(Options{})
+	return r
+}

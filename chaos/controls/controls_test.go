@@ -1,0 +1,91 @@
+package controls_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos/controls"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, v controls.Variant) (workload.Locker, *masters.Fleet) {
+	t.Helper()
+	fleet, err := masters.Standard().Open(t.Context(), "embedded", masters.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	locker, err := controls.New(v).Open(t.Context(), fleet.Addrs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(locker.Close(context.Background()), fleet.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return locker, fleet
+}
+
+// TestVariantsAreLocksWhenNothingIsWrong: a control that is broken in more ways than its name says proves less.
+func TestVariantsAreLocksWhenNothingIsWrong(t *testing.T) {
+	for _, v := range append(controls.Broken(), controls.Textbook) {
+		t.Run(string(v), func(t *testing.T) {
+			locker, fleet := open(t, v)
+			r := workload.Request{Key: "k", TTL: 10 * time.Second, Once: true}
+			hold, err := locker.Acquire(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := hold.Remaining(); d > r.TTL || d < r.TTL-r.TTL/50 {
+				t.Errorf("it may act for another %v", d)
+			}
+			if v != controls.PlainDelete { // whose failed attempts free what others hold
+				if _, err := locker.Acquire(t.Context(), r); !errors.Is(err, workload.ErrHeld) {
+					t.Errorf("a second acquisition: %v", err)
+				}
+			}
+			if v != controls.PlainDelete { // whose release does not wait for an extension's stragglers either
+				if err := hold.Extend(t.Context(), r.TTL); err != nil {
+					t.Errorf("extend: %v", err)
+				}
+			}
+			if v == controls.PlainDelete { // its release waits for no straggler
+				redistest.Eventually(t, 5*time.Second, func() bool {
+					return !slices.ContainsFunc(fleet.Masters, func(m masters.Master) bool {
+						keys, err := m.Look(t.Context(), []string{"k"})
+						return err != nil || len(keys) == 0
+					})
+				}, "all masters to have the key")
+			}
+			if err := hold.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+			for i, m := range fleet.Masters {
+				if keys, err := m.Look(t.Context(), []string{"k"}); err != nil || len(keys) != 0 {
+					t.Errorf("master %d has %v, %v", i, keys, err)
+				}
+			}
+		})
+	}
+}
+
+func TestOnlyTheCounterClaimsToFence(t *testing.T) {
+	for _, v := range append(controls.Broken(), controls.Textbook) {
+		if err := controls.New(v).Supports(history.Fenced); (err == nil) != (v == controls.MaxIncr) {
+			t.Errorf("%s: %v", v, err)
+		}
+		if err := controls.New(v).Supports(history.Shared); !errors.Is(err, workload.ErrUnsupported) {
+			t.Errorf("%s: %v", v, err)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+// Package controls has lock libraries that are broken on purpose, each in one way that real ones were, and one that is
+// not. A harness that does not catch every one of the broken has proved nothing about the others.
+//
+// They are one small Redlock, written to be read and not to be used: no waiting but polling, no fencing, no renewal.
+package controls
+
+import (
+	"context"
+	crypto "crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Variant names a way to be broken.
+type Variant string
+
+// The variants.
+const (
+	// Textbook is not broken: the algorithm as it was published, with its clean-up done properly.
+	Textbook Variant = "textbook"
+	// QuorumOfTwo takes two grants for a majority, of any number of masters.
+	QuorumOfTwo Variant = "quorum-of-two"
+	// NoDrift leaves the drift allowance out of the validity.
+	NoDrift Variant = "no-drift-allowance"
+	// PlainDelete releases by DEL, whoever has the key.
+	PlainDelete Variant = "plain-del"
+	// CancelStragglers cancels the requests that are still under way when a round is decided, and forgets them.
+	CancelStragglers Variant = "cancel-stragglers"
+	// Unguarded is Textbook under another name, for masters that forget: it lets a restarted one vote at once.
+	Unguarded Variant = "no-restart-guard"
+	// CountRepairs extends without asking whether it still has the key, and counts masters where it had to set it again.
+	CountRepairs Variant = "extend-counts-repairs"
+	// MaxIncr takes the greatest of the masters' counters for a fencing token.
+	MaxIncr Variant = "max-of-incr"
+	// SingleNX asks one master only, with SET NX, as if it could not fail.
+	SingleNX Variant = "single-set-nx"
+)
+
+// Broken lists the variants that must be caught.
+func Broken() []Variant {
+	return []Variant{
+		QuorumOfTwo, NoDrift, PlainDelete, CancelStragglers, Unguarded, CountRepairs, MaxIncr, SingleNX,
+	}
+}
+
+const (
+	// dialTimeout bounds connecting; a request has a twentieth of the ttl, and the drain of a client a second.
+	dialTimeout = time.Second
+	retryWithin = 12 * time.Millisecond
+)
+
+var (
+	acquireScript = redis.NewScript(`if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0`)
+	// countScript is acquire with a counter that failed attempts of a round raise too.
+	countScript = redis.NewScript(`local n = redis.call('INCR', KEYS[1] .. ':count')
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return n end return 0`)
+	releaseScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	extendScript  = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
+	repairScript  = redis.NewScript(`local held = redis.call('GET', KEYS[1])
+if held == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if not held then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return 0`)
+)
+
+// New returns the variant as a subject. An unknown variant behaves like Textbook.
+func New(v Variant) workload.Subject { return subject{v} }
+
+type subject struct{ variant Variant }
+
+// Name implements workload.Subject.
+func (s subject) Name() string { return string(s.variant) }
+
+// Supports implements workload.Subject.
+func (s subject) Supports(kind history.Kind) error {
+	if kind == history.Plain || kind == history.Fenced && s.variant == MaxIncr {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, s.variant, kind)
+}
+
+// Open implements workload.Subject.
+func (s subject) Open(_ context.Context, addrs []string) (workload.Locker, error) {
+	if s.variant == SingleNX {
+		addrs = addrs[:1]
+	}
+	l := &locker{variant: s.variant, quorum: len(addrs)/2 + 1}
+	if s.variant == QuorumOfTwo {
+		l.quorum = min(2, len(addrs))
+	}
+	for _, addr := range addrs {
+		l.masters = append(l.masters, redis.NewClient(&redis.Options{
+			Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: dialTimeout, DialerRetries: 1,
+			ReadTimeout: dialTimeout, WriteTimeout: dialTimeout, DisableIdentity: true,
+		}))
+	}
+	return l, nil
+}
+
+type locker struct {
+	variant Variant
+	quorum  int
+	masters []*redis.Client
+	cleanup sync.WaitGroup
+}
+
+// Close implements workload.Locker.
+func (l *locker) Close(context.Context) error {
+	l.cleanup.Wait()
+	var err error
+	for _, m := range l.masters {
+		err = errors.Join(err, m.Close())
+	}
+	return err
+}
+
+// Acquire implements workload.Locker.
+func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	for {
+		h, err := l.try(ctx, r)
+		if err == nil || r.Once {
+			return h, err
+		}
+		timer := time.NewTimer(rand.N(retryWithin)) // without jitter, contenders split the votes again and again
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(ctx.Err(), err)
+		case <-timer.C:
+		}
+	}
+}
+
+// vote is what one master said.
+type vote struct {
+	granted bool
+	token   uint64
+	err     error
+}
+
+func (l *locker) try(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h := &hold{
+		locker: l, key: r.Key, owner: newOwner(), timeout: r.TTL / 20, acquired: make([]chan struct{}, len(l.masters)),
+	}
+	begin := time.Now()
+	won, reached := l.ask(ctx, h, r)
+	h.until = begin.Add(l.validity(r.TTL))
+	if won && time.Now().Before(h.until) {
+		return h, nil
+	}
+	l.cleanup.Go(func() { _ = h.Release(context.WithoutCancel(ctx)) })
+	switch {
+	case won:
+		return nil, workload.ErrExpired
+	case reached < l.quorum:
+		return nil, workload.ErrNoQuorum
+	default:
+		return nil, workload.ErrHeld
+	}
+}
+
+func (l *locker) validity(ttl time.Duration) time.Duration {
+	if l.variant == NoDrift {
+		return ttl
+	}
+	return ttl - ttl/100 - 2*time.Millisecond
+}
+
+// ask sends the acquire to all masters and returns when the round is decided.
+func (l *locker) ask(ctx context.Context, h *hold, r workload.Request) (won bool, reached int) {
+	requests := context.WithoutCancel(ctx)
+	cancel := func() {}
+	if l.variant == CancelStragglers {
+		requests, cancel = context.WithCancel(requests)
+	}
+	votes := make(chan vote, len(l.masters))
+	for i, m := range l.masters {
+		h.acquired[i] = make(chan struct{})
+		l.cleanup.Go(func() {
+			defer close(h.acquired[i])
+			votes <- l.acquire(requests, m, h, r)
+		})
+	}
+	granted, refused := 0, 0
+	for range l.masters {
+		v := <-votes
+		switch {
+		case v.err != nil:
+			refused++
+		case v.granted:
+			granted, reached = granted+1, reached+1
+			h.token = max(h.token, v.token)
+		default:
+			refused, reached = refused+1, reached+1
+		}
+		if granted >= l.quorum || len(l.masters)-refused < l.quorum {
+			break
+		}
+	}
+	cancel()
+	return granted >= l.quorum, reached
+}
+
+func (l *locker) acquire(ctx context.Context, m *redis.Client, h *hold, r workload.Request) vote {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	script := acquireScript
+	if l.variant == MaxIncr {
+		script = countScript
+	}
+	n, err := script.Run(ctx, m, []string{h.key}, h.owner, r.TTL.Milliseconds()).Uint64()
+	v := vote{granted: n > 0, err: err}
+	if l.variant == MaxIncr {
+		v.token = n
+	}
+	return v
+}
+
+type hold struct {
+	locker   *locker
+	key      string
+	owner    string
+	token    uint64
+	until    time.Time
+	timeout  time.Duration   // of one request
+	acquired []chan struct{} // closed when the master's acquire has ended
+}
+
+func newOwner() string {
+	var b [16]byte
+	_, _ = crypto.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Owner implements workload.Hold.
+func (h *hold) Owner() string { return h.owner }
+
+// Token implements workload.Hold.
+func (h *hold) Token() uint64 { return h.token }
+
+// Remaining implements workload.Hold.
+func (h *hold) Remaining() time.Duration { return time.Until(h.until) }
+
+// Done implements workload.Hold: there is none.
+func (h *hold) Done() <-chan struct{} { return nil }
+
+// Extend implements workload.Hold.
+func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
+	script := extendScript
+	if h.locker.variant == CountRepairs {
+		script = repairScript
+	} else if time.Now().After(h.until) {
+		return workload.ErrLost
+	}
+	begin := time.Now()
+	kept := h.everywhere(ctx, func(ctx context.Context, i int) (bool, error) {
+		n, err := script.Run(ctx, h.locker.masters[i], []string{h.key}, h.owner, ttl.Milliseconds()).Int()
+		return n == 1, err
+	})
+	until := begin.Add(h.locker.validity(ttl))
+	if kept < h.locker.quorum || time.Now().After(until) {
+		return workload.ErrLost
+	}
+	h.until = until
+	return nil
+}
+
+// Release implements workload.Hold.
+func (h *hold) Release(ctx context.Context) error {
+	removed := h.everywhere(ctx, func(ctx context.Context, i int) (bool, error) {
+		m := h.locker.masters[i]
+		if h.locker.variant == PlainDelete {
+			n, err := m.Del(ctx, h.key).Result()
+			return n == 1, err
+		}
+		if h.locker.variant != CancelStragglers {
+			<-h.acquired[i]
+		}
+		n, err := releaseScript.Run(ctx, m, []string{h.key}, h.owner).Int()
+		if err != nil && h.locker.variant != CancelStragglers {
+			h.locker.cleanup.Go(func() { h.tidy(ctx, i) })
+		}
+		return n == 1, err
+	})
+	if removed < h.locker.quorum {
+		return workload.ErrLost
+	}
+	return nil
+}
+
+// tidy asks a master that did not confirm a release again, until it does or the key is gone by itself.
+func (h *hold) tidy(ctx context.Context, i int) {
+	for time.Now().Before(h.until.Add(time.Second)) {
+		<-time.After(50 * time.Millisecond)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
+		err := releaseScript.Run(bounded, h.locker.masters[i], []string{h.key}, h.owner).Err()
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// everywhere asks all masters and counts those that said yes.
+func (h *hold) everywhere(ctx context.Context, f func(ctx context.Context, i int) (bool, error)) int {
+	yes := make(chan bool, len(h.locker.masters))
+	for i := range h.locker.masters {
+		h.locker.cleanup.Go(func() {
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*h.timeout)
+			defer cancel()
+			ok, err := f(bounded, i)
+			yes <- ok && err == nil
+		})
+	}
+	n := 0
+	for range h.locker.masters {
+		if <-yes {
+			n++
+		}
+	}
+	return n
+}

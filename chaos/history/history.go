@@ -1,0 +1,135 @@
+// Package history records what clients, masters and faults did during a run, on one clock, so that the oracles can
+// judge it afterwards.
+//
+// Two very different runs write the same history: the simulator in virtual time and the chaos harness against real
+// servers. The package therefore does no I/O of its own, starts no goroutine and reads no clock but the one it is given.
+//
+// # Time
+//
+// Every time is in nanoseconds on the reference clock, counted from an origin that the recorder chooses. The reference
+// clock is the observer's: in the simulator it is virtual time, in the harness the machine's monotonic clock. A bound
+// (Until) is the reference time at which the client's own clock will reach its bound, so that a client whose clock runs slow
+// has a bound that lies later than it should, and an oracle can see it.
+//
+// # What to record when
+//
+// So that delays in recording can hide a violation but never invent one, record a return after the call has returned,
+// a call before it is made, and a release call before the first byte of the release leaves.
+package history
+
+import (
+	"slices"
+	"sync"
+)
+
+// Everyone is the Client of an event that concerns all clients, and the Master of one that concerns all masters.
+const Everyone = -1
+
+// Event is one thing that happened. Which fields are filled depends on Type.
+type Event struct {
+	// At is the reference time in nanoseconds.
+	At   int64 `json:"at"`
+	Type Type  `json:"type"`
+	// Client is the number of the client, or Everyone.
+	Client int `json:"client"`
+	// Attempt ties the events of one acquisition attempt, and of the hold that came of it, together. Numbers come from
+	// [Recorder.NextAttempt]; 0 means none.
+	Attempt uint64 `json:"attempt,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Kind    Kind   `json:"kind,omitempty"`
+	// Owner is the value that proves who holds the key.
+	Owner string `json:"owner,omitempty"`
+	// Hold numbers the holds of one owner (reentrant locks), from 1.
+	Hold    int     `json:"hold,omitempty"`
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Until is the bound in reference time.
+	Until int64 `json:"until,omitempty"`
+	// TTL is what was asked of the masters, in nanoseconds.
+	TTL int64 `json:"ttl,omitempty"`
+	// Wait is how long the caller of an acquisition is ready to wait, in nanoseconds; 0 for one attempt only.
+	Wait int64 `json:"wait,omitempty"`
+	// Token is the fencing token; 0 means none.
+	Token uint64 `json:"token,omitempty"`
+	// NoDone marks a hold whose library has no way to tell the holder that the hold is lost.
+	NoDone bool `json:"no_done,omitempty"`
+	// Master is the number of the master, or Everyone.
+	Master int    `json:"master,omitempty"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	// Value is a pttl in nanoseconds (KeyFound) or the register's value.
+	Value int64 `json:"value,omitempty"`
+	// Name is the name of a fault.
+	Name string `json:"name,omitempty"`
+	// Note is for the reader: an error's text, a fault's parameters.
+	Note string `json:"note,omitempty"`
+}
+
+// Recorder is an append-only record of events. It is safe for concurrent use; its zero value has no clock and is
+// usable through Append alone.
+type Recorder struct {
+	clock func() int64
+
+	mu      sync.Mutex
+	events  []Event
+	attempt uint64
+}
+
+// NewRecorder returns an empty recorder that stamps events with clock, which returns nanoseconds on the reference clock
+// and must be safe for concurrent use.
+func NewRecorder(clock func() int64) *Recorder {
+	return &Recorder{clock: clock}
+}
+
+// Now reads the reference clock.
+func (r *Recorder) Now() int64 { return r.clock() }
+
+// NextAttempt returns a number that no other attempt of this recorder has.
+func (r *Recorder) NextAttempt() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempt++
+	return r.attempt
+}
+
+// Record stamps e with the present time, appends it and returns the time.
+//
+// The clock is read under the recorder's lock, so recorded events are in the order of their times.
+func (r *Recorder) Record(e Event) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.At = r.clock()
+	r.events = append(r.events, e)
+	return e.At
+}
+
+// Append adds e with the time it carries, which may be earlier than that of events already there.
+func (r *Recorder) Append(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// Len returns the number of events so far.
+func (r *Recorder) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events)
+}
+
+// Events returns the events so far. The caller must not change them. They stay valid and do not change while more
+// are appended, until Reset.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clip(r.events)
+}
+
+// Reset forgets all events and attempt numbers but keeps their memory for the next run. Slices returned by Events are
+// overwritten by what follows.
+func (r *Recorder) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.events)
+	r.events = r.events[:0]
+	r.attempt = 0
+}

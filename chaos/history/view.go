@@ -1,0 +1,197 @@
+package history
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Never is the time of something that did not happen.
+const Never int64 = math.MaxInt64
+
+// Extension is one extension of a hold, successful or not.
+type Extension struct {
+	Call, Return int64 // Return is Never for one that was not answered
+	OK           bool
+	Until        int64 // the new bound; 0 unless OK
+	TTL          int64
+	Event        int // index of the event that ended it, or of its call
+}
+
+// Attempt is one acquisition attempt and, when it was granted, the whole life of the hold.
+type Attempt struct {
+	ID     uint64
+	Client int
+	Key    string
+	Kind   Kind
+	Owner  string
+	Hold   int
+	TTL    int64
+	Wait   int64
+	// Call and Return bracket the acquisition; Return is Never for an attempt that was not answered.
+	Call, Return int64
+	Outcome      Outcome
+	Until        int64 // the first bound
+	Token        uint64
+	NoDone       bool
+	Extensions   []Extension
+	// Moments in the hold's life; Never when they did not happen.
+	ReleaseCall, ReleaseReturn, Done, Stopped int64
+	Released                                  bool // the release was confirmed
+	Note                                      string
+	// CallEvent and ReturnEvent index the view's Events; ReturnEvent is -1 while pending.
+	CallEvent, ReturnEvent int
+	DoneEvent              int // -1 unless Done closed
+}
+
+// Granted tells whether the attempt became a hold.
+func (a *Attempt) Granted() bool { return a.Outcome == Acquired }
+
+// StopsActing returns the moment from which the holder acts no more, apart from its bound: the earliest of its release
+// call, Done and Stopped, or Never.
+func (a *Attempt) StopsActing() int64 { return min(a.ReleaseCall, a.Done, a.Stopped) }
+
+// LastUntil returns the bound after all successful extensions, whenever they returned.
+func (a *Attempt) LastUntil() int64 {
+	until := a.Until
+	for i := range a.Extensions {
+		if a.Extensions[i].OK {
+			until = max(until, a.Extensions[i].Until)
+		}
+	}
+	return until
+}
+
+// End returns the end of the hold: its last bound or the moment it stopped acting, whichever is earlier.
+func (a *Attempt) End() int64 { return min(a.LastUntil(), a.StopsActing()) }
+
+// View is a history with its events put together into attempts. A View may be loaded again and then reuses its memory;
+// it is not safe for concurrent use while it is being loaded.
+type View struct {
+	// Events is the history, as it was given.
+	Events []Event
+	// Attempts are in the order of their call events.
+	Attempts []Attempt
+	// End is the time of the last event.
+	End int64
+
+	byID map[uint64]int
+}
+
+// NewView puts events together.
+func NewView(events []Event) *View {
+	v := &View{}
+	v.Load(events)
+	return v
+}
+
+// Load replaces what the view holds by events, which must not change while the view is in use. Events of an attempt
+// whose call was not recorded are ignored: a hold nobody asked for has no interval that could be judged.
+func (v *View) Load(events []Event) {
+	v.Events, v.Attempts, v.End = events, v.Attempts[:0], 0
+	if v.byID == nil {
+		v.byID = make(map[uint64]int)
+	}
+	clear(v.byID)
+	for i := range events {
+		e := &events[i]
+		v.End = max(v.End, e.At)
+		if e.Type == AcquireCall {
+			v.begin(e, i)
+		} else if at, ok := v.byID[e.Attempt]; ok && e.Attempt != 0 {
+			v.Attempts[at].add(e, i)
+		}
+	}
+}
+
+// Lookup returns the attempt with that number, or nil. The pointer is valid until the next Load.
+func (v *View) Lookup(id uint64) *Attempt {
+	if i, ok := v.byID[id]; ok {
+		return &v.Attempts[i]
+	}
+	return nil
+}
+
+// ByKey calls visit once for every key, in the order of the keys, with the indexes of its attempts in the order of
+// their calls. The slice is valid during the call only.
+func (v *View) ByKey(visit func(key string, attempts []int)) {
+	order := make([]int, len(v.Attempts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &v.Attempts[i], &v.Attempts[j]
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Call, b.Call), cmp.Compare(i, j))
+	})
+	for len(order) > 0 {
+		key := v.Attempts[order[0]].Key
+		n := 1
+		for n < len(order) && v.Attempts[order[n]].Key == key {
+			n++
+		}
+		visit(key, order[:n])
+		order = order[n:]
+	}
+}
+
+func (v *View) begin(e *Event, i int) {
+	n := len(v.Attempts)
+	var extensions []Extension
+	if n < cap(v.Attempts) {
+		extensions = v.Attempts[:n+1][n].Extensions[:0] // an earlier load's memory
+	}
+	v.Attempts = append(v.Attempts, Attempt{
+		ID: e.Attempt, Client: e.Client, Key: e.Key, Kind: e.Kind, Owner: e.Owner, Hold: e.Hold, TTL: e.TTL,
+		Wait: e.Wait, Call: e.At, Return: Never, Extensions: extensions, NoDone: e.NoDone,
+		ReleaseCall: Never, ReleaseReturn: Never, Done: Never, Stopped: Never,
+		CallEvent: i, ReturnEvent: -1, DoneEvent: -1,
+	})
+	v.byID[e.Attempt] = n
+}
+
+func (a *Attempt) add(e *Event, i int) {
+	switch e.Type {
+	case AcquireReturn:
+		a.Return, a.Outcome, a.Until, a.Token, a.ReturnEvent = e.At, e.Outcome, e.Until, e.Token, i
+		a.NoDone = a.NoDone || e.NoDone
+		a.Note = e.Note
+		if e.Owner != "" {
+			a.Owner = e.Owner
+		}
+		if e.Hold != 0 {
+			a.Hold = e.Hold
+		}
+	case ExtendCall:
+		a.Extensions = append(a.Extensions, Extension{Call: e.At, Return: Never, TTL: e.TTL, Event: i})
+	case ExtendReturn:
+		a.extended(e, i)
+	case ReleaseCall:
+		a.ReleaseCall = min(a.ReleaseCall, e.At)
+	case ReleaseReturn:
+		if e.Outcome == Acquired || !a.Released {
+			a.ReleaseReturn = e.At
+		}
+		a.Released = a.Released || e.Outcome == Acquired
+	case DoneClosed:
+		if e.At < a.Done {
+			a.Done, a.DoneEvent = e.At, i
+		}
+	case Stopped:
+		a.Stopped = min(a.Stopped, e.At)
+	}
+}
+
+// extended ends the extension that is under way. A renewal in the background reports its returns only; such a return
+// makes an extension of its own whose call is unknown and taken to be the return.
+func (a *Attempt) extended(e *Event, i int) {
+	n := len(a.Extensions)
+	if n == 0 || a.Extensions[n-1].Return != Never {
+		a.Extensions = append(a.Extensions, Extension{Call: e.At, TTL: e.TTL})
+		n++
+	}
+	x := &a.Extensions[n-1]
+	x.Return, x.OK, x.Event = e.At, e.Outcome == Acquired, i
+	if x.OK {
+		x.Until = e.Until
+	}
+}

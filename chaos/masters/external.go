@@ -1,0 +1,70 @@
+package masters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// external is a server that somebody else runs.
+type external struct {
+	commands
+	addr        string
+	destructive bool
+}
+
+// OpenExternal uses the servers at o.Addrs, which stay as they are: nothing is started and nothing is ended. o.N is
+// ignored. Faults come through proxies; what commands can do is allowed by o.Destructive.
+func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
+	if len(o.Addrs) == 0 {
+		return nil, errors.New("masters: the external backend needs addresses")
+	}
+	fleet := &Fleet{Backend: "external", Proxy: o.Proxy, Notes: []string{"clock steps are emulated by moving ttls"}}
+	for _, addr := range o.Addrs {
+		dial := func() *redis.Client { return newClient(addr) }
+		m := &external{commands: commands{client: dial(), dial: dial}, addr: addr, destructive: o.Destructive}
+		fleet.Masters = append(fleet.Masters, m)
+		ping, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := m.client.Ping(ping).Err()
+		cancel()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("masters: %s: %w", addr, err), fleet.Close())
+		}
+	}
+	return fleet, nil
+}
+
+// Addr implements Master.
+func (m *external) Addr() string { return m.addr }
+
+// Can implements Master.
+func (m *external) Can(action Action) error {
+	switch action {
+	case Pause, Kill, KillEmpty, Disconnect, ClockRate:
+		return unavailable("%s needs a server that the run itself started; use the process backend", action)
+	case ClientKill, ScriptFlush, Busy:
+		return nil
+	default:
+		if !m.destructive {
+			return unavailable("%s would destroy data or change settings of an external server, which was not allowed", action)
+		}
+		return nil
+	}
+}
+
+// Look implements Master.
+func (m *external) Look(ctx context.Context, keys []string) ([]Key, error) { return m.look(ctx, keys) }
+
+// Inject implements Master.
+func (m *external) Inject(ctx context.Context, action Action, p Params) (Injection, error) {
+	if err := m.Can(action); err != nil {
+		return Injection{}, err
+	}
+	return m.inject(ctx, action, p)
+}
+
+// Close implements Master.
+func (m *external) Close() error { return m.client.Close() }

@@ -1,0 +1,208 @@
+// Package masters provides Redis masters to hurt. A backend says where they come from; each master says what can be done
+// to it, does it, and shows by observation that it happened.
+//
+// Backends in [Standard]: "embedded" (in this process, no dependency), "process" (redis-server or valkey-server from
+// PATH, with ports and directories of their own), "external" (addresses that the caller gives). Another package adds one by
+// putting its [Factory] into the registry.
+package masters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/network"
+)
+
+// Action names something to do to a master.
+type Action string
+
+// The actions. All but the last two are over when Injection.Heal has returned.
+const (
+	// Pause stops the server where it stands: connections are accepted and nothing is answered. Heal lets it go on.
+	Pause Action = "pause"
+	// Kill ends the server as a crash would; Heal starts it again with the data it has on disk, which for a server
+	// without persistence is none.
+	Kill Action = "kill"
+	// KillEmpty ends it and loses its data; Heal starts it again.
+	KillEmpty Action = "kill-empty"
+	// ClientKill closes all client connections.
+	ClientKill Action = "client-kill"
+	// FlushAll deletes all keys.
+	FlushAll Action = "flushall"
+	// ScriptFlush empties the script cache.
+	ScriptFlush Action = "script-flush"
+	// Evict sets an eviction policy and a memory limit that no key fits in. Heal lifts them.
+	Evict Action = "evict"
+	// Busy runs a script meanwhile everybody else is answered BUSY, for Params.For at most (10 s when 0). Heal kills it.
+	Busy Action = "busy"
+	// MaxClients closes all client connections and refuses new ones. Heal allows them.
+	MaxClients Action = "maxclients"
+	// Disconnect takes the server off the network on which clients reach it: packets are lost in both directions, and
+	// connections stay as they are. Heal plugs it in again.
+	Disconnect Action = "disconnect"
+	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be moved.
+	ClockStep Action = "clock-step"
+	// ClockRate lets the server's clock run at Params.Rate. Heal lets it run true again; what it gained stays.
+	ClockRate Action = "clock-rate"
+)
+
+// Actions lists all actions.
+func Actions() []Action {
+	return []Action{
+		Pause, Kill, KillEmpty, ClientKill, FlushAll, ScriptFlush, Evict, Busy, MaxClients, Disconnect, ClockStep,
+		ClockRate,
+	}
+}
+
+// ErrUnavailable is matched when a backend can't be had here, or a master can't do an action. The error says why.
+var ErrUnavailable = errors.New("masters: not available")
+
+func unavailable(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnavailable, fmt.Sprintf(format, args...))
+}
+
+// Params are an action's numbers; those that it does not use are ignored.
+type Params struct {
+	For  time.Duration
+	Step time.Duration
+	Rate float64
+}
+
+// Injection is an action that took effect.
+type Injection struct {
+	// Observed is what was seen that shows the effect, for a report: "pttl of a probe went from 1h0m0s to 59m30s".
+	Observed string
+	// Heal undoes it and returns when the master serves again. It is never nil, and calling it again does nothing.
+	Heal func(context.Context) error
+}
+
+// Key is a key seen on a master.
+type Key struct {
+	Name string
+	// Owners are those who hold it, as the master has them: the value of a string, the fields of a hash, the members of a
+	// sorted set whose score is a time in milliseconds that is yet to come.
+	Owners []string
+	// TTL is how long it will live; negative when for ever.
+	TTL time.Duration
+}
+
+// Master is one server to hurt. Its methods are safe for concurrent use, but two injections of one action at a time
+// are the caller's mistake and may heal each other.
+type Master interface {
+	// Addr is host:port, where clients (or the proxies before it) connect; the same for the master's whole life.
+	Addr() string
+	// Can returns nil if the action is available, or an error that matches ErrUnavailable and says why not.
+	Can(Action) error
+	// Inject does the action and returns when its effect was observed. An error means that it was not, and that what
+	// was done has been undone as far as possible. ctx bounds the call, not the effect.
+	Inject(ctx context.Context, action Action, p Params) (Injection, error)
+	// Look reads who holds the named keys, past all broken networks. Keys that do not exist are left out.
+	Look(ctx context.Context, keys []string) ([]Key, error)
+	// Close ends the master and removes what it left, paused or not.
+	Close() error
+}
+
+// Fleet is the masters of one run.
+type Fleet struct {
+	// Backend is its name.
+	Backend string
+	Masters []Master
+	// Proxy is the address of a toxiproxy server's API through which clients have to reach the masters, or empty
+	// when the run makes proxies of its own.
+	Proxy string
+	// Upstreams are the masters' addresses as that toxiproxy server reaches them. Default: as Addrs.
+	Upstreams []string
+	// Places are where proxies on that server may listen. Default: wherever it likes, as on this machine anybody could.
+	Places []network.Place
+	// Cleanup removes what the backend left, once all masters were closed. It is called once. Default: nothing to do.
+	Cleanup func() error
+	// Notes say what is unusual: an action that is emulated, a missing compiler.
+	Notes []string
+}
+
+// Addrs are the masters' addresses.
+func (f *Fleet) Addrs() []string {
+	addrs := make([]string, len(f.Masters))
+	for i, m := range f.Masters {
+		addrs[i] = m.Addr()
+	}
+	return addrs
+}
+
+// Can returns nil if every master can do the action, or the first reason why not.
+func (f *Fleet) Can(action Action) error {
+	for _, m := range f.Masters {
+		if err := m.Can(action); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes every master and removes what the backend left. Calling it again does nothing.
+func (f *Fleet) Close() error {
+	var err error
+	for _, m := range f.Masters {
+		err = errors.Join(err, m.Close())
+	}
+	f.Masters = nil
+	if f.Cleanup != nil {
+		err = errors.Join(err, f.Cleanup())
+		f.Cleanup = nil
+	}
+	return err
+}
+
+// Options say what fleet is wanted.
+type Options struct {
+	// N is how many masters. Default: 5.
+	N int
+	// Clients is how many clients there will be, each with a proxy for every master. Default: 5.
+	Clients int
+	// AOF makes servers of the run's own keep what they answered over a crash.
+	AOF bool
+	// Binary is the server to run. Default: redis-server or valkey-server from PATH.
+	Binary string
+	// Addrs are the external backend's masters, as the proxies reach them.
+	Addrs []string
+	// Proxy is the external backend's toxiproxy API, for instance http://127.0.0.1:8474. Default: proxies in process.
+	Proxy string
+	// Destructive allows actions on external masters that destroy data or change their configuration.
+	Destructive bool
+	// TempDir is where directories are made. Default: os.TempDir.
+	TempDir string
+}
+
+// Factory makes a fleet. On failure it leaves nothing behind; the error matches ErrUnavailable if this machine lacks
+// what it needs.
+type Factory func(ctx context.Context, o Options) (*Fleet, error)
+
+// Registry has the backends by name.
+type Registry map[string]Factory
+
+// Standard returns a new registry with the backends of this package.
+func Standard() Registry {
+	return Registry{"embedded": OpenEmbedded, "process": OpenProcess, "external": OpenExternal}
+}
+
+// Open makes a fleet of the named backend.
+func (r Registry) Open(ctx context.Context, backend string, o Options) (*Fleet, error) {
+	open, ok := r[backend]
+	if !ok {
+		return nil, fmt.Errorf("masters: no backend %q; there are %v", backend, slices.Sorted(maps.Keys(r)))
+	}
+	if o.N == 0 {
+		o.N = 5
+	}
+	if o.Clients == 0 {
+		o.Clients = 5
+	}
+	if o.N < 1 || o.Clients < 1 {
+		return nil, fmt.Errorf("masters: %d masters and %d clients asked for, want at least 1 of each", o.N, o.Clients)
+	}
+	return open(ctx, o)
+}

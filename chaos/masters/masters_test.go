@@ -1,0 +1,220 @@
+package masters_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/masters"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, backend string, o masters.Options) *masters.Fleet {
+	t.Helper()
+	if o.TempDir == "" {
+		o.TempDir = shortTempDir(t)
+	}
+	fleet, err := masters.Standard().Open(t.Context(), backend, o)
+	if errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true" {
+		t.Skip("LOUD: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fleet.Close(); err != nil {
+			t.Error(err)
+		}
+		if left, _ := os.ReadDir(o.TempDir); len(left) != 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	return fleet
+}
+
+// shortTempDir is t.TempDir with a path short enough for a unix socket.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "chaos-") //nolint:usetesting // that one is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func client(t *testing.T, m masters.Master) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{
+		Addr: m.Addr(), MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1, DialTimeout: time.Second,
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// params are large enough that the effect can't be mistaken for noise.
+var params = masters.Params{For: 5 * time.Second, Step: 30 * time.Second, Rate: 1.5}
+
+// effect says, for each action, what a client must see while it is on: whether it is answered, and whether a key set
+// before is still there afterwards.
+var effect = map[masters.Action]struct{ answered, kept bool }{
+	masters.Pause: {false, true}, masters.Kill: {false, true}, masters.KillEmpty: {false, false},
+	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
+	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
+	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
+}
+
+// TestEveryActionHasItsEffect does each action that the backend has and looks at a client's side of it.
+func TestEveryActionHasItsEffect(t *testing.T) {
+	for backend, want := range map[string]int{"process": 11, "embedded": 6} {
+		t.Run(backend, func(t *testing.T) {
+			m := open(t, backend, masters.Options{N: 1, AOF: true}).Masters[0]
+			available := 0
+			for _, action := range masters.Actions() {
+				if err := m.Can(action); err != nil {
+					if !errors.Is(err, masters.ErrUnavailable) {
+						t.Errorf("%s: %v", action, err)
+					}
+					continue
+				}
+				available++
+				t.Run(string(action), func(t *testing.T) { observe(t, m, action) })
+			}
+			if available != want {
+				t.Errorf("%d actions are available, want %d", available, want)
+			}
+		})
+	}
+}
+
+func observe(t *testing.T, m masters.Master, action masters.Action) {
+	t.Helper()
+	c := client(t, m)
+	if err := c.Set(within(t), "k", "owner", 20*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	injected, err := m.Inject(within(t), action, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := effect[action]
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	fresh := client(t, m) // an old connection may have been closed, which is another error than being refused
+	if err := fresh.Ping(short).Err(); (err == nil) != want.answered {
+		t.Errorf("%s: a ping was answered %v (%s)", action, err, injected.Observed)
+	}
+	if want.answered {
+		if keys, err := m.Look(within(t), []string{"k"}); err != nil || (len(keys) == 1) != want.kept {
+			t.Errorf("%s: keys meanwhile %+v, %v (%s)", action, keys, err, injected.Observed)
+		}
+	}
+	if err := injected.Heal(within(t)); err != nil {
+		t.Errorf("heal: %v", err)
+	}
+	if err := injected.Heal(within(t)); err != nil {
+		t.Errorf("a second heal: %v", err)
+	}
+	keys, err := m.Look(within(t), []string{"k", "nothing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := len(keys) == 1; kept != want.kept {
+		t.Errorf("%s: keys afterwards %+v (%s)", action, keys, injected.Observed)
+	}
+	if len(keys) == 1 && (!slices.Equal(keys[0].Owners, []string{"owner"}) || keys[0].TTL <= 0) {
+		t.Errorf("looked and saw %+v", keys[0])
+	}
+	if injected.Observed == "" {
+		t.Error("nothing was observed")
+	}
+	if err := fresh.Ping(within(t)).Err(); err != nil {
+		if err = fresh.Ping(within(t)).Err(); err != nil { // the first may find a connection that was closed
+			t.Errorf("not healed: %v", err)
+		}
+	}
+}
+
+func TestARestartWithoutPersistenceLosesTheData(t *testing.T) {
+	m := open(t, "process", masters.Options{N: 1}).Masters[0]
+	if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	injected, err := m.Inject(within(t), masters.Kill, masters.Params{})
+	if err == nil {
+		err = injected.Heal(within(t))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := m.Look(within(t), []string{"k"}); err != nil || len(keys) != 0 {
+		t.Fatalf("keys %v, error %v", keys, err)
+	}
+}
+
+func TestCloseEndsPausedMasters(t *testing.T) {
+	fleet := open(t, "process", masters.Options{N: 2})
+	if _, err := fleet.Masters[1].Inject(within(t), masters.Pause, masters.Params{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
+	own := open(t, "embedded", masters.Options{N: 2})
+	for _, destructive := range []bool{false, true} {
+		fleet := open(t, "external", masters.Options{Addrs: own.Addrs(), Destructive: destructive, TempDir: shortTempDir(t)})
+		m := fleet.Masters[0]
+		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.Inject(within(t), masters.FlushAll, masters.Params{})
+		keys, lookErr := m.Look(within(t), []string{"k"})
+		if lookErr != nil {
+			t.Fatal(lookErr)
+		}
+		if destructive != (err == nil) || destructive != (len(keys) == 0) {
+			t.Errorf("destructive %v: error %v, keys %v", destructive, err, keys)
+		}
+		if err := fleet.Can(masters.Pause); !errors.Is(err, masters.ErrUnavailable) {
+			t.Errorf("pausing an external server: %v", err)
+		}
+	}
+}
+
+func TestOpenNamesWhatItHas(t *testing.T) {
+	_, err := masters.Standard().Open(t.Context(), "containers", masters.Options{})
+	if err == nil || !strings.Contains(err.Error(), "embedded external process") {
+		t.Errorf("error %v", err)
+	}
+	_, err = masters.Standard().Open(t.Context(), "external", masters.Options{})
+	if err == nil {
+		t.Error("external without addresses was opened")
+	}
+	_, err = masters.Standard().Open(t.Context(), "process", masters.Options{N: -1})
+	if err == nil {
+		t.Error("a negative number of masters was opened")
+	}
+	_, err = masters.Standard().Open(t.Context(), "process", masters.Options{Binary: "no-such-server", TempDir: shortTempDir(t)})
+	if !errors.Is(err, masters.ErrUnavailable) {
+		t.Errorf("a missing server: %v", err)
+	}
+}

@@ -1,0 +1,228 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	client "github.com/Shopify/toxiproxy/v2/client"
+	"github.com/rs/zerolog"
+)
+
+// proxy stands in one path. Its methods are called one at a time.
+type proxy interface {
+	addr() string
+	add(Toxic) error
+	remove(name string) error
+	enable(bool) error
+	close() error
+}
+
+// patience is how long a proxy may take for a change. Toxiproxy can wait for ever for a connection whose data nobody
+// takes any more (its issue 558); a proxy that does is replaced.
+const patience = 2 * time.Second
+
+var errStuck = errors.New("network: the proxy does not answer")
+
+// remotePatience is patience with a toxiproxy server: its proxies can't be replaced, so waiting longer loses nothing, and a
+// change of all paths at once is many requests.
+const remotePatience = 10 * time.Second
+
+// bounded runs f and gives up waiting for it after patience.
+func bounded(f func() error) error { return boundedBy(patience, f) }
+
+func boundedBy(d time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errStuck
+	}
+}
+
+// local is a toxiproxy in this process.
+type local struct {
+	server   *toxiproxy.ApiServer
+	name     string
+	upstream string
+	listen   string
+
+	mu     sync.Mutex
+	proxy  *toxiproxy.Proxy
+	toxics []Toxic // what the proxy should have, to bring it back after a replacement
+	up     bool
+	stuck  int
+}
+
+// newServer is what the proxies of one network share: nothing but a logger that says nothing.
+func newServer() *toxiproxy.ApiServer {
+	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+}
+
+func newLocal(server *toxiproxy.ApiServer, name, upstream string) (*local, error) {
+	p := &local{server: server, name: name, upstream: upstream, listen: "127.0.0.1:0", up: true}
+	p.proxy = toxiproxy.NewProxy(server, name, p.listen, upstream)
+	if err := p.proxy.Start(); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	p.listen = p.proxy.Listen // keep the port, whatever happens to the proxy
+	return p, nil
+}
+
+func (p *local) addr() string { return p.listen }
+
+func (p *local) add(t Toxic) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.toxics = append(p.toxics, t)
+	proxy := p.proxy
+	err := bounded(func() error { return addTo(proxy, t) })
+	if errors.Is(err, errStuck) {
+		return p.replace()
+	}
+	return err
+}
+
+func addTo(proxy *toxiproxy.Proxy, t Toxic) error {
+	body, err := json.Marshal(t.wire())
+	if err != nil {
+		return err
+	}
+	_, err = proxy.Toxics.AddToxicJson(bytes.NewReader(body))
+	return err
+}
+
+func (p *local) remove(name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.toxics[:0]
+	for _, t := range p.toxics {
+		if t.Name != name {
+			kept = append(kept, t)
+		}
+	}
+	p.toxics = kept
+	proxy := p.proxy
+	err := bounded(func() error { return proxy.Toxics.RemoveToxic(context.Background(), name) })
+	if errors.Is(err, errStuck) {
+		return p.replace()
+	}
+	return err
+}
+
+func (p *local) enable(up bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up = up
+	proxy := p.proxy
+	err := bounded(func() error {
+		if !up {
+			proxy.Stop()
+			return nil
+		}
+		if err := startOn(proxy); err != nil && !errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
+			return err
+		}
+		return nil
+	})
+	if errors.Is(err, errStuck) {
+		return p.replace()
+	}
+	return err
+}
+
+// startOn starts a proxy whose port may still be held for a moment by the one before it.
+func startOn(proxy *toxiproxy.Proxy) error {
+	deadline := time.Now().Add(patience / 2)
+	for {
+		err := proxy.Start()
+		var busy *net.OpError
+		if !errors.As(err, &busy) || time.Now().After(deadline) {
+			return err
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// replace puts a new proxy on the old one's port. The stuck one keeps its goroutines until its connections end; its
+// listener closes first, so the port is free at once. The caller holds mu.
+func (p *local) replace() error {
+	p.stuck++
+	old := p.proxy
+	go old.Stop()
+	p.proxy = toxiproxy.NewProxy(p.server, p.name, p.listen, p.upstream)
+	for _, t := range p.toxics {
+		if err := addTo(p.proxy, t); err != nil {
+			return fmt.Errorf("network: replacing a stuck proxy: %w", err)
+		}
+	}
+	if !p.up {
+		return nil
+	}
+	if err := startOn(p.proxy); err != nil {
+		return fmt.Errorf("network: replacing a stuck proxy: %w", err)
+	}
+	return nil
+}
+
+func (p *local) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	proxy := p.proxy
+	if err := bounded(func() error { proxy.Stop(); return nil }); err != nil {
+		return fmt.Errorf("%w: %s", err, p.name)
+	}
+	return nil
+}
+
+// remote is a proxy on a toxiproxy server that somebody else runs.
+type remote struct {
+	proxy *client.Proxy
+	at    string
+}
+
+func newRemote(api *client.Client, name string, place Place, upstream string) (*remote, error) {
+	p, err := api.CreateProxy(name, place.Listen, upstream)
+	if err != nil {
+		return nil, fmt.Errorf("network: toxiproxy: %w", err)
+	}
+	if place.Addr == "" {
+		place.Addr = p.Listen
+	}
+	return &remote{proxy: p, at: place.Addr}, nil
+}
+
+func (p *remote) addr() string { return p.at }
+
+func (p *remote) add(t Toxic) error {
+	w := t.wire()
+	return boundedBy(remotePatience, func() error {
+		_, err := p.proxy.AddToxic(w.Name, w.Type, w.Stream, w.Toxicity, client.Attributes(w.Attributes))
+		return err
+	})
+}
+
+func (p *remote) remove(name string) error {
+	return boundedBy(remotePatience, func() error { return p.proxy.RemoveToxic(name) })
+}
+
+func (p *remote) enable(up bool) error {
+	return boundedBy(remotePatience, func() error {
+		if up {
+			return p.proxy.Enable()
+		}
+		return p.proxy.Disable()
+	})
+}
+
+func (p *remote) close() error { return boundedBy(remotePatience, p.proxy.Delete) }

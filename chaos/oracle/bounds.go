@@ -1,0 +1,159 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// DoneAfterBound finds holds whose Done closed later than their bound, or did not close at all although the bound
+// passed while the holder was still there.
+//
+// The bound is the latest that the hold had when it passed: an extension that returned after it does not count.
+// tolerance is for the scheduler of a real machine; in virtual time it is zero. A client that was paused over its
+// bound has until it resumes, plus the tolerance. Holds marked NoDone are not judged.
+func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
+	var out []Violation
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if !a.Granted() || a.NoDone {
+			continue
+		}
+		bound := boundInForce(a)
+		left := min(a.ReleaseCall, a.Stopped)
+		latest := resumed(v.Events, a.Client, bound) + int64(tolerance)
+		if left <= bound || min(a.Done, left) <= latest {
+			continue
+		}
+		if a.Done == history.Never && v.End <= latest {
+			continue
+		}
+		out = append(out, late(a, bound))
+	}
+	return out
+}
+
+func late(a *history.Attempt, bound int64) Violation {
+	events := []int{a.ReturnEvent}
+	text := fmt.Sprintf("Done of %s never closed although its bound was %s", holder(a), at(bound))
+	if a.Done != history.Never {
+		events = append(events, a.DoneEvent)
+		text = fmt.Sprintf("Done of %s closed at %s, %s after its bound %s", holder(a), at(a.Done), took(a.Done-bound),
+			at(bound))
+	}
+	return Violation{
+		Oracle: NameDoneAfterBound, Key: a.Key, At: bound, Attempts: []uint64{a.ID}, Events: events, Text: text,
+	}
+}
+
+// boundInForce returns the bound at which the hold ended if nobody ended it earlier: extensions count while they
+// return before the bound that was in force until then.
+func boundInForce(a *history.Attempt) int64 {
+	until := a.Until
+	for i := range a.Extensions {
+		if x := &a.Extensions[i]; x.OK && x.Return <= until {
+			until = max(until, x.Until)
+		}
+	}
+	return until
+}
+
+// resumed returns t, or the end of the pause in which the client was at t.
+func resumed(events []history.Event, client int, t int64) int64 {
+	paused := history.Never
+	for i := range events {
+		e := &events[i]
+		if e.Client != client {
+			continue
+		}
+		switch e.Type {
+		case history.Paused:
+			paused = e.At
+		case history.Resumed:
+			if paused <= t && t < e.At {
+				return e.At
+			}
+			paused = history.Never
+		}
+	}
+	if paused <= t {
+		return history.Never / 2 // still paused when the history ends
+	}
+	return t
+}
+
+// ExtensionContinuity finds holds that were extended although somebody else had held the key since they were granted.
+//
+// Between the grant and the return of the last successful extension nobody else may have held the key in a kind that
+// this one excludes, not even in a gap after the bound: whoever is told "extended" concludes that what it protects was
+// protected throughout.
+func ExtensionContinuity(v *history.View) []Violation {
+	var out []Violation
+	v.ByKey(func(key string, attempts []int) {
+		var spans, kept []span
+		for _, i := range attempts {
+			a := &v.Attempts[i]
+			spans = appendSpans(spans, a, i)
+			if last := lastExtension(a); last >= 0 {
+				kept = append(kept, span{start: a.Return, end: a.Extensions[last].Return, attempt: i})
+			}
+		}
+		if len(kept) == 0 {
+			return
+		}
+		slices.SortFunc(spans, func(a, b span) int { return int(min(1, max(-1, a.start-b.start))) })
+		for _, k := range kept {
+			if s, found := within(v, spans, k); found {
+				out = append(out, discontinuous(v, key, k, s))
+			}
+		}
+	})
+	return out
+}
+
+func lastExtension(a *history.Attempt) int {
+	if !a.Granted() {
+		return -1
+	}
+	for i, e := range slices.Backward(a.Extensions) {
+		if e.OK && e.Return < a.ReleaseCall {
+			return i
+		}
+	}
+	return -1
+}
+
+// within finds a span of another holder that began inside k and is excluded by k's holder. One that began before is
+// reported as an overlap.
+func within(v *history.View, spans []span, k span) (span, bool) {
+	from, _ := slices.BinarySearchFunc(spans, k.start, func(s span, t int64) int {
+		return int(min(1, max(-1, s.start-t)))
+	})
+	for _, s := range spans[from:] {
+		if s.start >= k.end {
+			break
+		}
+		if s.attempt != k.attempt && excludes(v, s, k) {
+			return s, true
+		}
+	}
+	return span{}, false
+}
+
+func excludes(v *history.View, s, t span) bool {
+	a, b := &v.Attempts[s.attempt], &v.Attempts[t.attempt]
+	return !sameHolder(v, s, t) && (a.Kind != history.Shared || b.Kind != history.Shared)
+}
+
+func discontinuous(v *history.View, key string, kept, s span) Violation {
+	a, b := &v.Attempts[kept.attempt], &v.Attempts[s.attempt]
+	x := &a.Extensions[lastExtension(a)]
+	return Violation{
+		Oracle: NameContinuity, Key: key, At: s.start, Attempts: []uint64{a.ID, b.ID},
+		Events: []int{a.ReturnEvent, b.ReturnEvent, x.Event},
+		Text: fmt.Sprintf("%q: %s was told at %s that its hold from %s goes on, but %s held the key from %s", key,
+			holder(a), at(x.Return), at(a.Return), holder(b), at(s.start)),
+	}
+}

@@ -1,0 +1,140 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// ForeignRelease finds releases that removed a hold of somebody else. It needs Removed events.
+func ForeignRelease(v *history.View) []Violation {
+	var out []Violation
+	for i := range v.Events {
+		e := &v.Events[i]
+		if e.Type != history.Removed || e.Before == "" || e.Before == e.Owner || e.After == e.Before {
+			continue
+		}
+		out = append(out, Violation{
+			Oracle: NameForeignRelease, Key: e.Key, At: e.At, Events: []int{i},
+			Text: fmt.Sprintf("on master %d a release by owner %s removed the hold of owner %s on %q at %s", e.Master,
+				short(e.Owner), short(e.Before), e.Key, at(e.At)),
+		})
+	}
+	return out
+}
+
+// Orphans finds keys that were on a master although nobody held them any more and the time to clear them was over. It
+// needs KeyFound events, and a Healed event if there were faults.
+//
+// A key is excused until grace after the latest of: the Healed event, the end of the attempt or hold that left it. If
+// the attempt or the release never returned (its client was killed, say), nobody is left to clear it and it is excused for the ttl it
+// was last asked to live, plus grace. A key that never expires is never excused, nor is one whose owner made no
+// attempt, unless some attempt with unknown owner may have left it.
+func Orphans(v *history.View, grace time.Duration) []Violation {
+	var out []Violation
+	healed := lastHealed(v.Events)
+	known := make(map[string]int, len(v.Attempts))
+	unnamed := int64(0)
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if a.Owner == "" {
+			unnamed = max(unnamed, left(a))
+			continue
+		}
+		if j, ok := known[a.Owner+"\x00"+a.Key]; !ok || left(&v.Attempts[j]) < left(a) {
+			known[a.Owner+"\x00"+a.Key] = i
+		}
+	}
+	for i := range v.Events {
+		e := &v.Events[i]
+		if e.Type != history.KeyFound {
+			continue
+		}
+		deadline, whose := unnamed, (*history.Attempt)(nil)
+		if j, ok := known[e.Owner+"\x00"+e.Key]; ok {
+			whose = &v.Attempts[j]
+			deadline = left(whose)
+		}
+		deadline = max(deadline, healed) + int64(grace)
+		if e.At <= deadline && e.Value >= 0 {
+			continue
+		}
+		out = append(out, orphan(e, i, whose, deadline))
+	}
+	return out
+}
+
+// left returns when the key of an attempt should be gone, if its masters can be reached.
+func left(a *history.Attempt) int64 {
+	if a.Return == history.Never {
+		return a.Call + a.TTL
+	}
+	if !a.Granted() {
+		return a.Return
+	}
+	if a.ReleaseReturn != history.Never {
+		return a.ReleaseReturn
+	}
+	asked, ttl := a.Call, a.TTL
+	for i := range a.Extensions {
+		if x := &a.Extensions[i]; x.Return == history.Never || x.OK {
+			asked, ttl = x.Call, max(ttl, x.TTL)
+		}
+	}
+	if a.ReleaseCall == history.Never && a.Stopped == history.Never && a.Done != history.Never {
+		return max(a.Done, a.LastUntil())
+	}
+	return max(asked+ttl, a.LastUntil())
+}
+
+func lastHealed(events []history.Event) int64 {
+	for _, e := range slices.Backward(events) {
+		if e.Type == history.Healed {
+			return e.At
+		}
+	}
+	return 0
+}
+
+func orphan(e *history.Event, i int, a *history.Attempt, deadline int64) Violation {
+	v := Violation{Oracle: NameOrphan, Key: e.Key, At: e.At, Events: []int{i}}
+	lives := "lives another " + took(e.Value)
+	if e.Value < 0 {
+		lives = "never expires"
+	}
+	whose := "nobody that was recorded"
+	if a != nil {
+		whose = holder(a)
+		v.Attempts = []uint64{a.ID}
+	}
+	v.Text = fmt.Sprintf("master %d still has %q for owner %s of %s at %s, which %s; it should have been gone by %s",
+		e.Master, e.Key, short(e.Owner), whose, at(e.At), lives, at(deadline))
+	return v
+}
+
+// PlannedFaults finds faults of a plan that never came on. A run whose faults did not happen has shown nothing.
+func PlannedFaults(v *history.View, planned []string) []Violation {
+	fired := FaultsFired(v)
+	var out []Violation
+	for _, name := range planned {
+		if fired[name] == 0 {
+			out = append(out, Violation{
+				Oracle: NameFaults, At: v.End, Text: fmt.Sprintf("fault %q was planned and never fired", name),
+			})
+		}
+	}
+	return out
+}
+
+// FaultsFired counts how often each fault came on.
+func FaultsFired(v *history.View) map[string]int {
+	fired := make(map[string]int)
+	for i := range v.Events {
+		if v.Events[i].Type == history.FaultOn {
+			fired[v.Events[i].Name]++
+		}
+	}
+	return fired
+}

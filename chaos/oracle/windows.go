@@ -1,0 +1,145 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// window is a stretch of time, end not included.
+type window struct{ from, to int64 }
+
+// reachable returns the stretches in which client could reach a majority of masters.
+func reachable(v *history.View, client int) []window {
+	var out []window
+	all, own, since := true, true, int64(0)
+	for i := range v.Events {
+		e := &v.Events[i]
+		if e.Type != history.MajorityLost && e.Type != history.MajorityBack {
+			continue
+		}
+		was := all && own
+		switch e.Client {
+		case history.Everyone:
+			all = e.Type == history.MajorityBack
+		case client:
+			own = e.Type == history.MajorityBack
+		}
+		switch is := all && own; {
+		case was && !is:
+			out = append(out, window{since, e.At})
+		case !was && is:
+			since = e.At
+		}
+	}
+	if all && own {
+		out = append(out, window{since, history.Never})
+	}
+	return out
+}
+
+// reach caches reachable for the clients of a view.
+type reach struct {
+	v       *history.View
+	windows map[int][]window
+}
+
+func newReach(v *history.View) *reach { return &reach{v: v, windows: make(map[int][]window)} }
+
+func (r *reach) of(client int) []window {
+	w, ok := r.windows[client]
+	if !ok {
+		w = reachable(r.v, client)
+		r.windows[client] = w
+	}
+	return w
+}
+
+// merge sorts windows and joins those that overlap or are no further apart than gap.
+func merge(ws []window, gap int64) []window {
+	slices.SortFunc(ws, func(a, b window) int { return cmp.Compare(a.from, b.from) })
+	out := ws[:0]
+	for _, w := range ws {
+		if w.from >= w.to {
+			continue
+		}
+		if n := len(out); n > 0 && w.from-out[n-1].to <= gap {
+			out[n-1].to = max(out[n-1].to, w.to)
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// intersect returns what is in both a and b; both are merged.
+func intersect(a, b []window) []window {
+	var out []window
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		if w := (window{max(a[i].from, b[j].from), min(a[i].to, b[j].to)}); w.from < w.to {
+			out = append(out, w)
+		}
+		if a[i].to < b[j].to {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out
+}
+
+// subtract returns what is in a and not in b; both are merged.
+func subtract(a, b []window) []window {
+	var out []window
+	for _, w := range a {
+		for len(b) > 0 && b[0].to <= w.from {
+			b = b[1:]
+		}
+		from := w.from
+		for _, x := range b {
+			if x.from >= w.to {
+				break
+			}
+			if x.from > from {
+				out = append(out, window{from, x.from})
+			}
+			from = x.to
+		}
+		if from < w.to {
+			out = append(out, window{from, w.to})
+		}
+	}
+	return out
+}
+
+// covered returns how much of w lies in ws, which is merged.
+func covered(w window, ws []window) int64 {
+	total := int64(0)
+	from, _ := slices.BinarySearchFunc(ws, w.from, func(x window, t int64) int { return cmp.Compare(x.to, t) })
+	for _, x := range ws[from:] {
+		if x.from >= w.to {
+			break
+		}
+		total += max(0, min(w.to, x.to)-max(w.from, x.from))
+	}
+	return total
+}
+
+// busy returns the stretches in which a key was taken, as a contender sees it: from the grant until the release has
+// returned, or for as long as the masters keep the key.
+func busy(v *history.View, attempts []int) []window {
+	var out []window
+	for _, i := range attempts {
+		a := &v.Attempts[i]
+		if !a.Granted() {
+			continue
+		}
+		end := a.LastUntil()
+		if a.Released {
+			end = a.ReleaseReturn
+		}
+		out = append(out, window{a.Return, end})
+	}
+	return merge(out, 0)
+}

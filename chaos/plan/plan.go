@@ -1,0 +1,202 @@
+// Package plan says what a run does: which workload, which faults on whom, and when. A plan is data. It comes from a
+// named [Scenario] and a seed, the same one each time for the same seed, or from a YAML file, see [Parse].
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Duration is a time.Duration that is written "1.5s".
+type Duration time.Duration
+
+// MarshalText writes it as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// Plan is what a run does.
+type Plan struct {
+	// Scenario is its name.
+	Scenario string `yaml:"name" json:"scenario"`
+	// Text says in a sentence what it is for.
+	Text string `yaml:"text" json:"text"`
+	// Inside tells whether everything in it is within what the lock assumes: then two holders at a time are a failure.
+	// Token order and the continuity of extensions are promised in any case.
+	Inside bool `yaml:"inside" json:"inside"`
+	// Seed is what it was drawn from, and what the workload draws from. 0 in a file means that the caller chooses.
+	Seed uint64 `yaml:"seed" json:"seed"`
+	// Workload names a profile; "hot-key" when empty.
+	Workload string `yaml:"workload" json:"workload"`
+	// TTL and Hold replace those of the profile when they are not 0.
+	TTL  Duration `yaml:"ttl" json:"ttl,omitempty"`
+	Hold Duration `yaml:"hold" json:"hold,omitempty"`
+	// Masters and Clients are how many there are; 5 each when 0.
+	Masters int `yaml:"masters" json:"masters"`
+	Clients int `yaml:"clients" json:"clients"`
+	// AOF asks for servers that keep what they answered over a crash.
+	AOF bool `yaml:"aof" json:"aof"`
+	// Duration is how long the workload runs; the last fault ends before.
+	Duration Duration `yaml:"duration" json:"duration"`
+	// Steps are in the order of their times.
+	Steps []Step `yaml:"steps" json:"steps"`
+}
+
+// Step is one fault.
+type Step struct {
+	// At is when it comes on, For how long it stays, both from the start of the run.
+	At  Duration `yaml:"at" json:"at"`
+	For Duration `yaml:"for" json:"for,omitempty"`
+	// Fault is its name, see [Faults].
+	Fault string `yaml:"fault" json:"fault"`
+	// Masters and Clients say whom it hits, counted from 0; everybody when empty.
+	Masters []int `yaml:"masters,flow" json:"masters,omitempty"`
+	Clients []int `yaml:"clients,flow" json:"clients,omitempty"`
+	// Direction is "both", "requests" or "replies" (network faults).
+	Direction string `yaml:"direction" json:"direction,omitempty"`
+	// Delay and Jitter are a latency's, Delay also a slow close's, a slicer's and a timeout's.
+	Delay  Duration `yaml:"delay" json:"delay,omitempty"`
+	Jitter Duration `yaml:"jitter" json:"jitter,omitempty"`
+	// Rate is kilobytes a second (bandwidth) or the rate of a clock (clock-rate, 1 is right).
+	Rate float64 `yaml:"rate" json:"rate,omitempty"`
+	// Bytes are a slicer's and a data limit's.
+	Bytes int64 `yaml:"bytes" json:"bytes,omitempty"`
+	// Step is by how much a clock jumps (clock-step).
+	Step Duration `yaml:"step" json:"step,omitempty"`
+	// Period is how long a flapping path stays as it is.
+	Period Duration `yaml:"period" json:"period,omitempty"`
+}
+
+// String is the step in a line.
+func (s Step) String() string {
+	text := fmt.Sprintf("%s at %v for %v", s.Fault, time.Duration(s.At), time.Duration(s.For))
+	if len(s.Masters) > 0 {
+		text += fmt.Sprintf(" on masters %v", s.Masters)
+	}
+	if len(s.Clients) > 0 {
+		text += fmt.Sprintf(" on clients %v", s.Clients)
+	}
+	return text
+}
+
+// Profile is the plan's workload.
+func (p *Plan) Profile() (workload.Profile, error) {
+	profile, err := workload.FindProfile(p.Workload)
+	if err != nil {
+		return profile, err
+	}
+	if p.TTL > 0 {
+		profile.TTL = time.Duration(p.TTL)
+	}
+	if p.Hold > 0 {
+		profile.Hold = workload.Span{Min: time.Duration(p.Hold), Max: time.Duration(p.Hold)}
+	}
+	return profile, nil
+}
+
+// FaultNames lists the faults of the plan, each once, in order of first use.
+func (p *Plan) FaultNames() []string {
+	var names []string
+	for _, s := range p.Steps {
+		if !slices.Contains(names, s.Fault) {
+			names = append(names, s.Fault)
+		}
+	}
+	return names
+}
+
+// fieldError is an error in one field, for Parse to say where it is.
+type fieldError struct {
+	path string // as YAML paths are written: $.steps[2].fault
+	err  error
+}
+
+func (e *fieldError) Error() string { return e.path[2:] + ": " + e.err.Error() }
+
+func (e *fieldError) Unwrap() error { return e.err }
+
+func wrong(path, format string, args ...any) error {
+	return &fieldError{path: path, err: fmt.Errorf(format, args...)}
+}
+
+// Complete fills in what was left out and checks the rest. Errors name the field.
+func (p *Plan) Complete() error {
+	if p.Workload == "" {
+		p.Workload = "hot-key"
+	}
+	if p.Masters == 0 {
+		p.Masters = 5
+	}
+	if p.Clients == 0 {
+		p.Clients = 5
+	}
+	if p.Duration == 0 {
+		p.Duration = Duration(20 * time.Second)
+	}
+	if p.Scenario == "" {
+		return wrong("$.name", "a plan needs a name")
+	}
+	if _, err := p.Profile(); err != nil {
+		return wrong("$.workload", "%w", err)
+	}
+	switch {
+	case p.Masters < 1 || p.Masters > 64:
+		return wrong("$.masters", "%d masters, want 1 to 64", p.Masters)
+	case p.Clients < 1 || p.Clients > 64:
+		return wrong("$.clients", "%d clients, want 1 to 64", p.Clients)
+	case p.Duration < Duration(100*time.Millisecond):
+		return wrong("$.duration", "%v is too short, want at least 100ms", time.Duration(p.Duration))
+	}
+	for i := range p.Steps {
+		if err := p.checkStep(i); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(p.Steps, func(a, b Step) int { return int(min(1, max(-1, a.At-b.At))) })
+	return nil
+}
+
+func (p *Plan) checkStep(i int) error {
+	s := &p.Steps[i]
+	at := func(field string) string { return fmt.Sprintf("$.steps[%d].%s", i, field) }
+	f, err := FindFault(s.Fault)
+	switch {
+	case err != nil:
+		return wrong(at("fault"), "%w", err)
+	case s.At < 0 || s.At >= p.Duration:
+		return wrong(at("at"), "%v is not within the run, which lasts %v", time.Duration(s.At), time.Duration(p.Duration))
+	case s.For < 0 || s.At+s.For > p.Duration:
+		return wrong(at("for"), "it ends after %v, and the run after %v", time.Duration(s.At+s.For), time.Duration(p.Duration))
+	case !slices.Contains([]string{"", "both", "requests", "replies"}, s.Direction):
+		return wrong(at("direction"), "%q is none of both, requests, replies", s.Direction)
+	}
+	for n, m := range s.Masters {
+		if m < 0 || m >= p.Masters {
+			return wrong(fmt.Sprintf("%s[%d]", at("masters"), n), "no master %d, there are %d", m, p.Masters)
+		}
+	}
+	for n, c := range s.Clients {
+		if c < 0 || c >= p.Clients {
+			return wrong(fmt.Sprintf("%s[%d]", at("clients"), n), "no client %d, there are %d", c, p.Clients)
+		}
+	}
+	if s.For == 0 && f.Lasts {
+		s.For = min(Duration(time.Second), p.Duration-s.At)
+	}
+	if p.Inside && f.Outside {
+		return wrong(at("fault"), "%s is outside what a lock assumes; the scenario says inside: true", s.Fault)
+	}
+	return f.defaults(s, at)
+}
+
+// ErrUnknownFault is matched when a plan names a fault that there is not.
+var ErrUnknownFault = errors.New("plan: no such fault")

@@ -1,0 +1,320 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Scenario is a family of plans, one for each seed.
+type Scenario struct {
+	Name string `json:"name"`
+	// Text says in a sentence what it is for.
+	Text string `json:"text"`
+	// Inside tells whether it stays within what the lock assumes.
+	Inside   bool   `json:"inside"`
+	AOF      bool   `json:"aof,omitempty"`
+	Workload string `json:"workload"`
+
+	ttl, hold time.Duration
+	menu      []dish
+	// gap is the range of pauses between the end of a fault and the next, length that of how long one stays.
+	gap, length [2]time.Duration
+	// atOnce is how many faults may be on at a time. Default 1.
+	atOnce int
+}
+
+// dish is a fault to draw, with its numbers.
+type dish struct {
+	fault string
+	fill  func(r *rand.Rand, p *Plan, s *Step)
+}
+
+const ms = time.Millisecond
+
+// oneMaster, minority and majority choose whom a fault hits.
+func oneMaster(r *rand.Rand, p *Plan, s *Step) { s.Masters = []int{r.IntN(p.Masters)} }
+
+func minority(r *rand.Rand, p *Plan, s *Step) {
+	s.Masters = some(r, p.Masters, 1+r.IntN(max(1, p.Masters-p.Masters/2-1)))
+}
+
+func majority(r *rand.Rand, p *Plan, s *Step) { s.Masters = some(r, p.Masters, p.Masters/2+1) }
+
+func everyMaster(*rand.Rand, *Plan, *Step) {}
+
+func oneClient(r *rand.Rand, p *Plan, s *Step) { s.Clients = []int{r.IntN(p.Clients)} }
+
+// some draws n of 0..of-1, sorted.
+func some(r *rand.Rand, of, n int) []int {
+	out := r.Perm(of)[:min(n, of)]
+	slices.Sort(out)
+	return out
+}
+
+func delayed(lo, hi, jitter time.Duration) func(*rand.Rand, *Plan, *Step) {
+	return func(r *rand.Rand, _ *Plan, s *Step) {
+		s.Delay, s.Jitter = Duration(between(r, lo, hi)), Duration(jitter)
+	}
+}
+
+func directed(r *rand.Rand, _ *Plan, s *Step) {
+	s.Direction = []string{"both", "requests", "replies"}[r.IntN(3)]
+}
+
+func all(fill ...func(*rand.Rand, *Plan, *Step)) func(*rand.Rand, *Plan, *Step) {
+	return func(r *rand.Rand, p *Plan, s *Step) {
+		for _, f := range fill {
+			f(r, p, s)
+		}
+	}
+}
+
+func rate(values ...float64) func(*rand.Rand, *Plan, *Step) {
+	return func(r *rand.Rand, _ *Plan, s *Step) { s.Rate = values[r.IntN(len(values))] }
+}
+
+func jump(values ...time.Duration) func(*rand.Rand, *Plan, *Step) {
+	return func(r *rand.Rand, _ *Plan, s *Step) { s.Step = Duration(values[r.IntN(len(values))]) }
+}
+
+// between draws a duration in whole milliseconds.
+func between(r *rand.Rand, lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	return (lo + time.Duration(r.Int64N(int64(hi-lo)))).Round(ms)
+}
+
+// Scenarios lists the scenarios by name.
+func Scenarios() []Scenario {
+	normal, long := [2]time.Duration{100 * ms, 800 * ms}, [2]time.Duration{300 * ms, 1500 * ms}
+	return []Scenario{
+		{
+			Name: "calm", Text: "No faults: what the lock does when nothing is wrong, to compare with.",
+			Inside: true, Workload: "hot-key",
+		},
+		{
+			Name: "slow-network", Text: "Latency, jitter, little bandwidth, slicing and slow closing on some paths.",
+			Inside: true, Workload: "hot-key", gap: normal, length: long, atOnce: 2,
+			menu: []dish{
+				{"latency", all(minority, delayed(1*ms, 30*ms, 0), directed)},
+				{"latency", delayed(5*ms, 15*ms, 4*ms)},
+				{"bandwidth", all(oneMaster, rate(20, 50))},
+				{"slicer", minority},
+				{"slow-close", oneMaster},
+			},
+		},
+		{
+			Name: "broken-network", Text: "Silence in one or both directions, resets, cut-off data, refused connections, at a minority.",
+			Inside: true, Workload: "hot-key", gap: normal, length: long,
+			menu: []dish{
+				{"silence", all(minority, directed)},
+				{"timeout", minority},
+				{"reset", all(minority, directed)},
+				{"limit-data", minority},
+				{"down", minority},
+			},
+		},
+		{
+			Name: "partitions", Text: "Clients see different majorities, one client none, all of them too few masters.",
+			Inside: true, Workload: "register", gap: normal, length: long,
+			menu: []dish{
+				{"isolate-client", oneClient},
+				{"isolate-master", oneMaster},
+				{"minority-lost", directed},
+				{"majority-lost", everyMaster},
+				{"different-majorities", directed},
+				{"bridge", everyMaster},
+				{"ring", directed},
+				{"flapping", minority},
+			},
+		},
+		{
+			Name: "master-outage", Text: "A minority of masters stops, is killed and comes back with its data, or refuses service.",
+			Inside: true, AOF: true, Workload: "hot-key", gap: normal, length: long,
+			menu: []dish{
+				{"pause", minority},
+				{"kill", oneMaster},
+				{"client-kill", minority},
+				{"script-flush", everyMaster},
+				{"busy", oneMaster},
+				{"maxclients", oneMaster},
+			},
+		},
+		{
+			Name: "unplugged", Text: "Masters leave the network and come back, a minority at a time; sent data arrives late. For containers.",
+			Inside: true, Workload: "hot-key", gap: normal, length: long,
+			menu: []dish{{"disconnect", minority}, {"disconnect", oneMaster}, {"pause", oneMaster}},
+		},
+		{
+			Name: "majority-outage", Text: "A majority stops or is killed and comes back with its data; nobody may hold what was lost, and all recover.",
+			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: long,
+			menu: []dish{{"pause", majority}, {"kill", majority}, {"down", majority}},
+		},
+		{
+			Name: "drift", Text: "Masters' clocks run up to 0.8 % fast or slow, and holders keep locks to their very bound.",
+			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: normal,
+			length: [2]time.Duration{3 * time.Second, 6 * time.Second},
+			menu:   []dish{{"clock-rate", rate(1.008, 0.992)}},
+		},
+		{
+			Name: "late-replies", Text: "Replies take longer than the drift allowance, and holders keep locks to their very bound.",
+			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: [2]time.Duration{20 * ms, 40 * ms},
+			length: [2]time.Duration{6 * time.Second, 8 * time.Second},
+			menu:   []dish{{"latency", all(delayed(45*ms, 50*ms, 0), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "replies" })}},
+		},
+		{
+			Name: "renewal", Text: "Long holds are renewed while a minority of masters comes and goes.",
+			Inside: true, AOF: true, Workload: "long-holds", gap: normal, length: long,
+			menu: []dish{
+				{"pause", minority},
+				{"silence", all(minority, directed)},
+				{"kill", oneMaster},
+				{"latency", delayed(5*ms, 20*ms, 4*ms)},
+			},
+		},
+		{
+			Name: "paused-clients", Text: "Holders stand still for longer than their locks live; the checked register must refuse what they write then.",
+			Inside: true, Workload: "register", hold: 60 * ms, ttl: 500 * ms, gap: normal, length: [2]time.Duration{600 * ms, 1200 * ms},
+			menu: []dish{{"client-pause", oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
+		},
+		{
+			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask for a lock.",
+			Inside: true, Workload: "children", gap: normal, length: [2]time.Duration{300 * ms, 1500 * ms},
+			menu: []dish{{"child-kill", everyMaster}, {"child-pause", everyMaster}},
+		},
+		{
+			Name: "handoff-storm", Text: "Dozens wait for one key that is given back at once, over a network with jitter.",
+			Inside: true, Workload: "handoff", gap: normal, length: long,
+			menu: []dish{{"latency", delayed(2*ms, 10*ms, 2*ms)}, {"client-kill", oneMaster}},
+		},
+		{
+			Name: "many-keys", Text: "Distinct keys, tried once each, while a minority is slow, silent or gone.",
+			Inside: true, Workload: "many-keys", gap: normal, length: long,
+			menu: []dish{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"latency", all(minority, delayed(1*ms, 30*ms, 0))}},
+		},
+		{
+			Name: "shared", Text: "Readers and writers while a minority comes and goes.",
+			Inside: true, AOF: true, Workload: "shared", gap: normal, length: long,
+			menu: []dish{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
+		},
+		{
+			Name: "reentrant", Text: "Owners that hold a key several times while a minority comes and goes.",
+			Inside: true, AOF: true, Workload: "reentrant", gap: normal, length: long,
+			menu: []dish{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
+		},
+		{
+			Name: "stragglers", Text: "Jitter larger than a round: late grants must not outlive their release. Ends while it is on.",
+			Inside: true, Workload: "short-holds", ttl: 15 * time.Second, gap: [2]time.Duration{50 * ms, 100 * ms},
+			length: [2]time.Duration{2 * time.Second, 3 * time.Second},
+			menu:   []dish{{"latency", all(delayed(22*ms, 28*ms, 20*ms), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "requests" })}},
+		},
+		{
+			Name: "back-again", Text: "One master refuses connections and is back, again and again: nothing that was given up meanwhile may land on it and stay.",
+			Inside: true, Workload: "register", ttl: 15 * time.Second, gap: [2]time.Duration{100 * ms, 300 * ms},
+			length: [2]time.Duration{300 * ms, 700 * ms}, menu: []dish{{"down", oneMaster}},
+		},
+		{
+			Name: "amnesia", Text: "A majority of masters is killed and comes back without its data, within a lock's life: what a restart guard is for.",
+			Workload: "register", ttl: 4 * time.Second, hold: 1500 * ms, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
+			length: [2]time.Duration{20 * ms, 60 * ms}, menu: []dish{{"kill-empty", majority}},
+		},
+		{
+			Name: "data-loss", Text: "Keys vanish from masters that run on: FLUSHALL and eviction.",
+			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{100 * ms, 400 * ms},
+			menu: []dish{{"flushall", majority}, {"evict", majority}, {"flushall", minority}},
+		},
+		{
+			Name: "clock-jumps", Text: "Masters' clocks jump forwards, so that keys expire at once, and back.",
+			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{300 * ms, 900 * ms},
+			menu: []dish{{"clock-step", all(majority, jump(30*time.Second, time.Minute))}, {"clock-step", all(minority, jump(-10*time.Second))}},
+		},
+		{
+			Name: "lapsed-extension", Text: "Holders stand still past their bound and then extend: whoever is told that its hold goes on must have had it all along.",
+			Inside: true, Workload: "contended-extends", gap: [2]time.Duration{50 * ms, 200 * ms},
+			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 2, menu: []dish{{"client-pause", oneClient}},
+		},
+		{
+			Name: "everything", Text: "All faults that a lock has to stand, two at a time.",
+			Inside: true, AOF: true, Workload: "register", gap: normal, length: long, atOnce: 2,
+			menu: []dish{
+				{"silence", all(oneMaster, directed)},
+				{"down", oneMaster},
+				{"reset", oneMaster},
+				{"pause", oneMaster},
+				{"kill", oneMaster},
+				{"client-kill", oneMaster},
+				{"script-flush", everyMaster},
+				{"busy", oneMaster},
+				{"latency", delayed(2*ms, 15*ms, 2*ms)},
+				{"client-pause", oneClient},
+				{"isolate-client", oneClient},
+				{"clock-rate", all(oneMaster, rate(1.005, 0.995))},
+				{"ring", everyMaster},
+			},
+		},
+	}
+}
+
+// FindScenario returns the scenario of that name.
+func FindScenario(name string) (Scenario, error) {
+	var names []string
+	for _, s := range Scenarios() {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return Scenario{}, fmt.Errorf("plan: no scenario %q; there are %v", name, names)
+}
+
+// Size says how large a drawn plan is; zero values are the defaults of Plan.
+type Size struct {
+	Masters, Clients int
+	Duration         time.Duration
+}
+
+// Draw makes the plan of a seed. The same scenario, seed and size give the same plan.
+func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
+	p := &Plan{
+		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, Workload: sc.Workload, Seed: seed,
+		TTL: Duration(sc.ttl), Hold: Duration(sc.hold),
+		Masters: size.Masters, Clients: size.Clients, Duration: Duration(size.Duration),
+	}
+	if err := p.Complete(); err != nil {
+		return nil, err
+	}
+	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	for range max(1, sc.atOnce) {
+		sc.lane(r, p)
+	}
+	if err := p.Complete(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// lane draws faults one after another. Each dish comes once before any comes again, so that a run of some length has
+// them all.
+func (sc Scenario) lane(r *rand.Rand, p *Plan) {
+	var turn []int
+	end := time.Duration(p.Duration)
+	at := between(r, 200*ms, 400*ms)
+	for len(sc.menu) > 0 {
+		if len(turn) == 0 {
+			turn = r.Perm(len(sc.menu))
+		}
+		d := sc.menu[turn[0]]
+		turn = turn[1:]
+		length := between(r, sc.length[0], sc.length[1])
+		if at+length >= end-300*ms {
+			return
+		}
+		s := Step{At: Duration(at), For: Duration(length), Fault: d.fault}
+		d.fill(r, p, &s)
+		p.Steps = append(p.Steps, s)
+		at += length + between(r, sc.gap[0], sc.gap[1])
+	}
+}

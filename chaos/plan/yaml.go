@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Parse reads a plan from YAML. It is strict: an unknown or repeated field, a fault that there is not or a number out
+// of range are errors that say the line, the field and what would do.
+func Parse(src []byte) (*Plan, error) {
+	p := &Plan{}
+	if err := decode(src, p); err != nil {
+		return nil, fmt.Errorf("plan: %w", decodeError(err))
+	}
+	err := p.Complete()
+	if field, ok := errors.AsType[*fieldError](err); ok {
+		return nil, fmt.Errorf("plan: line %d: %w", lineOf(src, field.path), err)
+	}
+	return p, err
+}
+
+// decode reads YAML. The decoder panics on some texts that are none (a tag with nothing behind it, for instance).
+func decode(src []byte, p *Plan) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("not YAML that can be read: %v", r)
+		}
+	}()
+	return yaml.NewDecoder(bytes.NewReader(src), yaml.Strict(), yaml.DisallowUnknownField()).Decode(p)
+}
+
+// ParseFile is Parse for a file; errors begin with its name.
+func ParseFile(name string) (*Plan, error) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	p, err := Parse(src)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+// UnmarshalYAML reads a duration and says where it is if it is none.
+func (d *Duration) UnmarshalYAML(node ast.Node) error {
+	token := node.GetToken()
+	if err := d.UnmarshalText([]byte(token.Value)); err != nil {
+		return fmt.Errorf("line %d: %q is not a duration such as 1.5s or 200ms", token.Position.Line, token.Value)
+	}
+	return nil
+}
+
+// decodeError puts goccy's error, which quotes the source over several lines, into "line 3: what is wrong".
+func decodeError(err error) error {
+	var syntax yaml.Error
+	if !errors.As(err, &syntax) || syntax.GetToken() == nil {
+		return err
+	}
+	token := syntax.GetToken()
+	return fmt.Errorf("line %d: %s (at %q)", token.Position.Line, syntax.GetMessage(), strings.TrimSpace(token.Value))
+}
+
+// lineOf finds the line of a field, or of the closest thing around it that the file has.
+func lineOf(src []byte, path string) int {
+	file, err := parser.ParseBytes(src, 0)
+	if err != nil {
+		return 1
+	}
+	for path != "" {
+		if at, err := yaml.PathString(path); err == nil {
+			if node, err := at.FilterFile(file); err == nil && node != nil {
+				return firstLine(node)
+			}
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut <= 0 {
+			break
+		}
+		path = path[:cut]
+	}
+	return 1
+}
+
+func firstLine(node ast.Node) int {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		if len(n.Values) > 0 {
+			return n.Values[0].Key.GetToken().Position.Line
+		}
+	case *ast.MappingValueNode:
+		return n.Key.GetToken().Position.Line
+	}
+	return node.GetToken().Position.Line
+}
+
+// YAML writes the plan so that Parse reads it back the same.
+func (p *Plan) YAML() ([]byte, error) {
+	out, err := yaml.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	return out, nil
+}

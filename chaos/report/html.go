@@ -1,0 +1,127 @@
+package report
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+//go:embed page.html
+var page string
+
+//go:embed page.js
+var script string
+
+// pageData is what the page's script draws. Times are microseconds.
+type pageData struct {
+	Report *Report  `json:"report"`
+	Keys   []string `json:"keys"`
+	// Watched is the key whose holders the samples show.
+	Watched string `json:"watched"`
+	// Attempts are client, key, kind, call, return, outcome, end, until, token, id, owner.
+	Attempts [][]any `json:"attempts"`
+	// Faults are from, to, name, note.
+	Faults [][]any `json:"faults"`
+	// Lost are client, from, to: without a majority.
+	Lost [][3]int64 `json:"lost"`
+	// Samples are time, master, up, client that holds the watched key (-1 nobody, -2 unknown).
+	Samples [][]any `json:"samples"`
+	End     int64   `json:"end"`
+}
+
+// HTML writes the page. It needs no other file and no network.
+func HTML(w io.Writer, r *Report) error {
+	data, err := json.Marshal(newPageData(r)) // escapes <, > and &, so it can't end the script element
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__", script).WriteString(w, page)
+	return err
+}
+
+const micro = 1000
+
+func newPageData(r *Report) *pageData {
+	v := history.NewView(r.History)
+	d := &pageData{Report: r, Attempts: [][]any{}, Faults: [][]any{}, Lost: [][3]int64{}, Samples: [][]any{}, Keys: []string{}}
+	d.End = max(1, v.End/micro)
+	d.attempts(v)
+	d.bands(v)
+	d.samples(v, r)
+	return d
+}
+
+func (d *pageData) attempts(v *history.View) {
+	keys := make(map[string]int)
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		k, ok := keys[a.Key]
+		if !ok {
+			k = len(d.Keys)
+			keys[a.Key] = k
+			d.Keys = append(d.Keys, a.Key)
+		}
+		row := []any{
+			a.Client, k, int(a.Kind), a.Call / micro, min(a.Return, v.End) / micro, int(a.Outcome), 0, 0, a.Token, a.ID, a.Owner,
+		}
+		if a.Granted() {
+			row[6], row[7] = min(a.End(), v.End)/micro, a.LastUntil()/micro
+		}
+		d.Attempts = append(d.Attempts, row)
+	}
+}
+
+func (d *pageData) bands(v *history.View) {
+	open := make(map[string][]*history.Event)
+	lost := make(map[int]int64)
+	for i := range v.Events {
+		switch e := &v.Events[i]; e.Type {
+		case history.FaultOn:
+			open[e.Name] = append(open[e.Name], e)
+		case history.FaultOff:
+			if on := open[e.Name]; len(on) > 0 {
+				d.Faults = append(d.Faults, []any{on[0].At / micro, e.At / micro, e.Name, on[0].Note})
+				open[e.Name] = on[1:]
+			}
+		case history.MajorityLost:
+			lost[e.Client] = e.At
+		case history.MajorityBack:
+			if from, ok := lost[e.Client]; ok {
+				d.Lost = append(d.Lost, [3]int64{int64(e.Client), from / micro, e.At / micro})
+				delete(lost, e.Client)
+			}
+		}
+	}
+	for _, on := range open {
+		for _, e := range on {
+			d.Faults = append(d.Faults, []any{e.At / micro, d.End, e.Name, e.Note})
+		}
+	}
+	for client, from := range lost {
+		d.Lost = append(d.Lost, [3]int64{int64(client), from / micro, d.End})
+	}
+}
+
+func (d *pageData) samples(v *history.View, r *Report) {
+	owners := make(map[string]int, len(v.Attempts))
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Owner != "" {
+			owners[a.Owner] = a.Client
+		}
+	}
+	for _, s := range r.Samples {
+		client := -1
+		if len(s.Owners) > 0 && s.Owners[0] != "" {
+			client = -2
+			if c, ok := owners[s.Owners[0]]; ok {
+				client = c
+			}
+		}
+		d.Samples = append(d.Samples, []any{s.At / micro, s.Master, s.Up, client})
+	}
+	d.Watched = r.Watched
+}

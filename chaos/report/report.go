@@ -1,0 +1,105 @@
+// Package report writes what a chaos run found: one HTML page that needs nothing else, a JSON file for programs and a
+// JUnit file for build servers.
+package report
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+)
+
+// Verdict is the judgement on a run.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass      Verdict = "pass"
+	Violation Verdict = "violation"
+	// Unknown: nothing was found, and an oracle could not finish, or a planned fault did not happen.
+	Unknown Verdict = "unknown"
+)
+
+// Report is what a run found. Its JSON form is stable.
+type Report struct {
+	Verdict Verdict `json:"verdict"`
+	// Reasons say in sentences why the verdict is not pass.
+	Reasons []string `json:"reasons,omitempty"`
+	Seed    uint64   `json:"seed"`
+	// Replay is the command that runs the same plan again.
+	Replay   string `json:"replay"`
+	Subject  string `json:"subject"`
+	Backend  string `json:"backend"`
+	Scenario string `json:"scenario"`
+	Text     string `json:"text"`
+	Inside   bool   `json:"inside_assumptions"`
+	Workload string `json:"workload"`
+	Masters  int    `json:"masters"`
+	Clients  int    `json:"clients"`
+	// DurationMS is how long the workload ran, in milliseconds.
+	DurationMS int64     `json:"duration_ms"`
+	Started    time.Time `json:"started"`
+
+	// Operations counts acquisitions, extensions and releases that were answered; Acquisitions those that were granted.
+	Operations   int `json:"operations"`
+	Acquisitions int `json:"acquisitions"`
+	// Overlaps, TokenViolations and Orphans count what the oracles found, whether allowed by the scenario or not.
+	Overlaps        int `json:"overlaps"`
+	TokenViolations int `json:"token_violations"`
+	Orphans         int `json:"orphans"`
+	// LostUpdates counts registers that checked no token and lost an update.
+	LostUpdates int `json:"lost_updates"`
+	// StaleWrites counts writes that the checking register refused.
+	StaleWrites int `json:"stale_writes_refused"`
+	// Availability is the share of the attempts with a majority in reach that did not fail.
+	Availability float64        `json:"availability"`
+	Service      oracle.Service `json:"service"`
+	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired again.
+	RecoveryMSMax float64 `json:"recovery_ms_max"`
+	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key that somebody asked for.
+	OutageMSMax float64 `json:"outage_ms_max"`
+	// Latency of granted acquisitions, in milliseconds.
+	Latency Latency `json:"latency_ms"`
+	// Faults counts how often each fault came on; Observed has, for each, what was seen of its effect.
+	Faults   map[string]int    `json:"faults"`
+	Observed map[string]string `json:"observed,omitempty"`
+	// Unavailable says of each planned fault that could not be done here, why.
+	Unavailable map[string]string `json:"unavailable,omitempty"`
+	// UnexpectedErrors counts errors that a lock library should not give; Errors has examples.
+	UnexpectedErrors int      `json:"unexpected_errors"`
+	Errors           []string `json:"errors,omitempty"`
+	// Violations broke what is promised for the scenario. Allowed are those that it does not forbid.
+	Violations []oracle.Violation `json:"violations"`
+	Allowed    []oracle.Violation `json:"allowed,omitempty"`
+	Notes      []string           `json:"notes,omitempty"`
+	Plan       *plan.Plan         `json:"plan"`
+	// Files are where the run wrote its files, by kind: html, json, junit, history.
+	Files map[string]string `json:"files,omitempty"`
+
+	// History and Samples are drawn in the HTML; they are not in the JSON.
+	History []history.Event `json:"-"`
+	Samples []Sample        `json:"-"`
+	// Watched is the key that the first owner of each sample holds.
+	Watched string `json:"-"`
+}
+
+// Latency is a distribution.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Sample is what one master said about the first keys at one time.
+type Sample struct {
+	At     int64 // nanoseconds
+	Master int
+	Up     bool
+	// Owners has, for each of the sampled keys, who holds it; empty when nobody does.
+	Owners []string
+	TTLs   []time.Duration
+}
+
+// Failed tells whether the verdict is anything but pass.
+func (r *Report) Failed() bool { return r.Verdict != Pass }

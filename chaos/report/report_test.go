@@ -1,0 +1,199 @@
+package report_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sample is a report of a run with that many acquisitions, one of which overlaps the one before.
+func sample(acquisitions int) *report.Report {
+	var events []history.Event
+	const step = int64(3 * time.Millisecond)
+	for i := range acquisitions {
+		at := int64(i) * step
+		e := history.Event{
+			At: at, Type: history.AcquireCall, Client: i % 5, Attempt: uint64(i + 1), Key: fmt.Sprintf("key</script>%d", i%4), Owner: fmt.Sprint("o", i),
+		}
+		events = append(events, e)
+		e.Type, e.At, e.Outcome, e.Until = history.AcquireReturn, at+step/3, history.Acquired, at+50*step
+		events = append(events, e,
+			history.Event{At: at + step, Type: history.ReleaseCall, Attempt: e.Attempt},
+			history.Event{At: at + step + 1, Type: history.ReleaseReturn, Attempt: e.Attempt, Outcome: history.Acquired})
+	}
+	middle := int64(acquisitions) / 2 * step
+	events = append(events,
+		history.Event{At: middle, Type: history.FaultOn, Name: "silence", Note: "silence on master 1"},
+		history.Event{At: middle, Type: history.MajorityLost, Client: 2},
+		history.Event{At: middle + 100*step, Type: history.FaultOff, Name: "silence"},
+		history.Event{At: middle + 100*step, Type: history.MajorityBack, Client: 2})
+	violation := oracle.Violation{
+		Oracle: oracle.NameOverlap, Key: "key", At: middle, Attempts: []uint64{3, 4}, Text: "held twice <b>&",
+	}
+	return &report.Report{
+		Verdict: report.Violation, Reasons: []string{"overlap: held twice"}, Seed: 1<<63 + 1, Replay: "redlock-chaos run -seed 7",
+		Subject: "redlock", Backend: "process", Scenario: "partitions", Text: "A text.", Inside: true, Workload: "hot-key",
+		Masters: 5, Clients: 5, DurationMS: 1234, Started: time.Unix(1, 0), Operations: 2 * acquisitions,
+		Acquisitions: acquisitions, Overlaps: 1, Availability: 0.5, Faults: map[string]int{"silence": 1},
+		Observed: map[string]string{"silence": "on 5 paths"}, Unavailable: map[string]string{"clock-rate": "no compiler"},
+		Violations: []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
+		History: events, Watched: "key", Samples: []report.Sample{
+			{At: 0, Master: 0, Up: true, Owners: []string{"o1"}},
+			{At: middle, Master: 1, Owners: []string{""}},
+			{At: middle, Master: 2, Up: true, Owners: []string{"stranger"}},
+		},
+	}
+}
+
+func write(t *testing.T, r *report.Report) string {
+	t.Helper()
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := report.Write(r, in("a/report.html"), in("report.json"), in("b/c/junit.xml"), in("d")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func read(t *testing.T, elements ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestThePageNeedsNothingElse(t *testing.T) {
+	page := read(t, write(t, sample(50)), "a", "report.html")
+	for _, outside := range []string{"src=", "href=", "@import", "url(", "http://", "https://", "fetch("} {
+		if strings.Contains(page, outside) {
+			t.Errorf("the page has %q", outside)
+		}
+	}
+	if n := strings.Count(page, "</script>"); n != 2 {
+		t.Errorf("%d script elements end, want 2: data escapes from its element", n)
+	}
+	if strings.Contains(page, "__DATA__") || strings.Contains(page, "__SCRIPT__") {
+		t.Error("a placeholder is left")
+	}
+}
+
+func TestJSONAndHistoryReadBack(t *testing.T) {
+	r := sample(10)
+	dir := write(t, r)
+	var got report.Report
+	if err := json.Unmarshal([]byte(read(t, dir, "report.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Seed != r.Seed || got.Verdict != r.Verdict || got.Violations[0].Text != r.Violations[0].Text || got.Files["html"] == "" {
+		t.Errorf("read back %+v", got)
+	}
+	events, err := history.Read(strings.NewReader(read(t, dir, "d/history.jsonl")))
+	if err != nil || len(events) != len(r.History) {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+}
+
+func TestJUnitTellsViolationFromUnknownFromPass(t *testing.T) {
+	for verdict, want := range map[report.Verdict][2]int{report.Pass: {0, 0}, report.Violation: {1, 0}, report.Unknown: {0, 1}} {
+		r := sample(5)
+		r.Verdict = verdict
+		var suite struct {
+			Tests    int `xml:"tests,attr"`
+			Failures int `xml:"failures,attr"`
+			Errors   int `xml:"errors,attr"`
+			Cases    []struct {
+				Name    string `xml:"name,attr"`
+				Failure string `xml:"failure"`
+				Error   string `xml:"error"`
+			} `xml:"testcase"`
+		}
+		if err := xml.Unmarshal([]byte(read(t, write(t, r), "b/c/junit.xml")), &suite); err != nil {
+			t.Fatal(err)
+		}
+		text := suite.Cases[0].Failure + suite.Cases[0].Error
+		if suite.Tests != 1 || suite.Failures != want[0] || suite.Errors != want[1] || (text != "") != r.Failed() {
+			t.Errorf("%s: %+v", verdict, suite)
+		}
+		if r.Failed() && !strings.Contains(text, "replay: redlock-chaos run -seed 7") {
+			t.Errorf("%s says %q", verdict, text)
+		}
+	}
+}
+
+func TestWriteSaysWhichFileItCouldNotWrite(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := sample(2)
+	err := report.Write(r, filepath.Join(file, "x.html"), filepath.Join(dir, "r.json"), filepath.Join(dir, "j.xml"), dir)
+	if err == nil || !strings.Contains(err.Error(), "file") {
+		t.Errorf("error %v", err)
+	}
+	read(t, dir, "r.json") // the others are there
+	read(t, dir, "history.jsonl")
+}
+
+// browser finds a headless Chromium, or returns nothing.
+func browser() string {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions and asks what the script made of it:
+// it marks the page when it has come to its end, and the canvas with the number of attempts that it drew.
+func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
+	path := browser()
+	if path == "" {
+		t.Log("LOUD: no Chromium on PATH, so the page's script is not run")
+		return
+	}
+	const acquisitions = 6000
+	page := filepath.Join(write(t, sample(acquisitions)), "a", "report.html")
+	cmd := exec.CommandContext(t.Context(), path, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+		"--user-data-dir="+t.TempDir(), "--window-size=1400,1200", "--virtual-time-budget=3000", "--dump-dom", "file://"+page)
+	var log strings.Builder
+	cmd.Stderr = &log
+	dom, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, log.String())
+	}
+	if strings.Contains(log.String(), "Uncaught") || strings.Contains(log.String(), "CONSOLE") {
+		t.Errorf("the script complained: %s", log.String())
+	}
+	if !strings.Contains(string(dom), fmt.Sprintf(`data-ready="%d"`, acquisitions)) {
+		t.Error("the script did not come to its end")
+	}
+	// The three busiest of four keys are shown at first.
+	drawn := regexp.MustCompile(`data-drawn="(\d+)"`).FindStringSubmatch(string(dom))
+	if len(drawn) != 2 || drawn[1] != "4500" {
+		t.Errorf("the timeline drew %v attempts, want 4500", drawn)
+	}
+	for _, text := range []string{"held twice &lt;b&gt;&amp;", "no compiler", "a note", "redlock-chaos run -seed 7", "50 %"} {
+		if !strings.Contains(string(dom), text) {
+			t.Errorf("the page does not show %q", text)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/network"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// ErrSetup is matched by errors of Run that say that the run could not be made: no servers, a library that can't do
+// what the workload needs, an unknown scenario.
+var ErrSetup = errors.New("chaos: can't set the run up")
+
+// endPatience is how long workers and clients may take to give back what they hold and end.
+const endPatience = 30 * time.Second
+
+// Run makes one run and judges it. It returns when everything that it started has ended, also when ctx is done, which
+// cuts the run short; what was seen until then is judged, and the report says so.
+//
+// The report's files are written in any case once the run has begun. The error matches ErrSetup if it could not begin;
+// any other error is about writing the files.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSetup, err)
+	}
+	r := &run{cfg: cfg, plan: cfg.Plan, started: time.Now()}
+	if r.profile, err = cfg.Plan.Profile(); err == nil {
+		err = r.profile.Check(cfg.Subject)
+	}
+	if err == nil {
+		err = r.open(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close())
+	}
+	r.drive(ctx)
+	r.quiesce(ctx)
+	rep := r.judge()
+	if err := r.close(); err != nil {
+		rep.Notes = append(rep.Notes, "ending the run: "+err.Error())
+	}
+	if ctx.Err() != nil {
+		rep.Reasons = append(rep.Reasons, "the run was cut short: "+context.Cause(ctx).Error())
+		if rep.Verdict == report.Pass {
+			rep.Verdict = report.Unknown
+		}
+	}
+	return rep, report.Write(rep, cfg.HTML, cfg.JSON, cfg.JUnit, cfg.Dir)
+}
+
+// run is one run while it lasts.
+type run struct {
+	cfg     Config
+	plan    *plan.Plan
+	profile workload.Profile
+	started time.Time
+
+	fleet    *masters.Fleet
+	network  *network.Network
+	recorder *history.Recorder
+	lockers  []workload.Locker // by client; nil for children
+	children *children
+	injector *injector
+	watch    *watch
+	gates    []*workload.Gate
+	lasted   time.Duration
+
+	stalls       int
+	longestStall time.Duration
+
+	mu         sync.Mutex
+	unexpected int
+	errors     []string
+	notes      []string
+	stuck      []string
+}
+
+func (r *run) open(ctx context.Context) error {
+	options := r.cfg.Options
+	options.N, options.Clients, options.AOF = r.plan.Masters, r.plan.Clients, r.plan.AOF || options.AOF
+	var err error
+	if r.fleet, err = r.cfg.Backends.Open(ctx, r.cfg.Backend, options); err != nil {
+		return err
+	}
+	r.plan.Masters = len(r.fleet.Masters) // an external fleet has as many as it has
+	r.notes = append(r.notes, r.fleet.Notes...)
+	upstreams := r.fleet.Upstreams
+	if len(upstreams) == 0 {
+		upstreams = r.fleet.Addrs()
+	}
+	r.network, err = network.New(ctx, network.Options{
+		Clients: r.plan.Clients, Upstreams: upstreams, API: r.fleet.Proxy, Places: r.fleet.Places,
+	})
+	if err != nil {
+		return err
+	}
+	origin := workload.Monotonic()
+	r.recorder = history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	r.children = &children{
+		recorder: r.recorder, rand: rand.New(rand.NewPCG(r.plan.Seed, 3)),
+		options: func(client, nth int) workload.ChildOptions {
+			return workload.ChildOptions{
+				Subject: r.cfg.Subject.Name(), Client: client, Addrs: r.network.Addrs(client), Profile: r.profile,
+				Seed: r.plan.Seed + uint64(nth), Origin: origin, Nth: nth,
+			}
+		},
+	}
+	return r.openClients(ctx)
+}
+
+func (r *run) openClients(ctx context.Context) error {
+	processes := min(r.profile.Children, r.plan.Clients-1)
+	for c := range r.plan.Clients {
+		r.gates = append(r.gates, &workload.Gate{})
+		if c < processes {
+			r.lockers = append(r.lockers, nil)
+			continue
+		}
+		locker, err := r.cfg.Subject.Open(ctx, r.network.Addrs(c))
+		if err != nil {
+			return fmt.Errorf("client %d: %w", c, err)
+		}
+		r.lockers = append(r.lockers, locker)
+	}
+	r.injector = &injector{
+		plan: r.plan, ttl: r.profile.TTL, fleet: r.fleet, network: r.network, recorder: r.recorder,
+		reach: newReach(r.recorder, r.plan.Clients, r.plan.Masters), gates: r.gates, children: r.children, log: r.cfg.Log,
+		on: make(map[string]int), observed: make(map[string]string), unavailable: make(map[string]string),
+	}
+	r.watch = newWatch(r.fleet, r.recorder, r.profile.KeyNames(), r.ownerOf)
+	return r.children.start(processes)
+}
+
+// drive lets the workload run while the plan is carried out.
+func (r *run) drive(ctx context.Context) {
+	working, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	var workers, around sync.WaitGroup
+	r.startWorkers(working, &workers)
+	around.Go(func() { r.watch.run(working) })
+	around.Go(func() { r.progress(working) })
+	around.Go(func() { r.feelStalls(working) })
+
+	start := time.Now()
+	r.injector.run(working, start)
+	sleepUntil(working, start.Add(time.Duration(r.plan.Duration)))
+	r.recorder.Record(history.Event{Type: history.Healed, Client: history.Everyone, Master: history.Everyone})
+	sleepUntil(working, time.Now().Add(r.limits().Tail))
+	stopWork()
+	r.lasted = time.Since(start)
+	for _, g := range r.gates {
+		g.Open()
+	}
+	if !waitFor(&workers, endPatience) {
+		r.stuck = append(r.stuck, fmt.Sprintf("workers have not ended %v after they were told to", endPatience))
+	}
+	r.children.stop(endPatience / 2)
+	around.Wait()
+}
+
+func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
+	checked, unchecked := workload.NewRegister(r.recorder, true), workload.NewRegister(r.recorder, false)
+	fenced := r.cfg.Subject.Supports(history.Fenced) == nil
+	perClient := orElse(r.profile.Workers, 2)
+	for c, locker := range r.lockers {
+		if locker == nil {
+			continue
+		}
+		for i := range perClient {
+			w := workload.Worker{
+				Client: c, Locker: locker, Sink: r.recorder, Profile: r.profile, Gate: r.gates[c], Fenced: fenced,
+				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: checked, Unchecked: unchecked,
+				Unexpected: r.unexpectedError,
+			}
+			group.Go(func() { w.Run(ctx) })
+		}
+	}
+}
+
+func waitFor(group *sync.WaitGroup, within time.Duration) bool {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (r *run) unexpectedError(op string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unexpected++
+	if len(r.errors) < 20 {
+		r.errors = append(r.errors, op+": "+err.Error())
+	}
+}
+
+func (r *run) limits() Limits { return r.cfg.Limits.withDefaults(r.profile.TTL) }
+
+// quiesce closes the clients and looks what is left on the masters after the time that clean-up may take.
+func (r *run) quiesce(ctx context.Context) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
+	defer cancel()
+	var group sync.WaitGroup
+	for c, locker := range r.lockers {
+		if locker == nil {
+			continue
+		}
+		group.Go(func() {
+			if err := locker.Close(closing); err != nil {
+				r.unexpectedError(fmt.Sprintf("close of client %d", c), err)
+			}
+		})
+	}
+	if !waitFor(&group, endPatience+time.Second) {
+		r.mu.Lock()
+		r.stuck = append(r.stuck, "clients do not close")
+		r.mu.Unlock()
+	}
+	if ctx.Err() != nil {
+		return // cut short: there is no time for orphans to show
+	}
+	sleepUntil(ctx, time.Now().Add(r.limits().Orphan+100*time.Millisecond))
+	for i, m := range r.fleet.Masters {
+		keys, err := m.Look(closing, r.profile.KeyNames())
+		if err != nil {
+			r.unexpectedError(fmt.Sprintf("looking at master %d", i), err)
+		}
+		for _, key := range keys {
+			for _, owner := range key.Owners {
+				r.recorder.Record(history.Event{
+					Type: history.KeyFound, Client: history.Everyone, Master: i, Key: key.Name, Owner: r.ownerOf(owner),
+					Value: int64(key.TTL),
+				})
+			}
+		}
+	}
+}
+
+// ownerOf is the owner that the library means by what a master has.
+func (r *run) ownerOf(raw string) string {
+	if reader, ok := r.cfg.Subject.(workload.OwnerReader); ok {
+		return reader.OwnerOf(raw)
+	}
+	return raw
+}
+
+// stallBeat is how often the run looks whether the machine still runs it.
+const stallBeat = 5 * time.Millisecond
+
+// feelStalls notices when this process got no time to run. A request has a twentieth of the ttl; one that failed because
+// the machine had no time for anybody says nothing about the lock. Such a stretch counts like one without a majority.
+func (r *run) feelStalls(ctx context.Context) {
+	tolerable := max(4*stallBeat, r.profile.TTL/80)
+	tick := time.NewTicker(stallBeat)
+	defer tick.Stop()
+	last := r.recorder.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := r.recorder.Now()
+		if stall := time.Duration(now - last); stall > tolerable {
+			r.stalls++
+			r.longestStall = max(r.longestStall, stall)
+			r.recorder.Append(history.Event{At: last, Type: history.MajorityLost, Client: history.Everyone, Note: "the machine stood still"})
+			r.recorder.Append(history.Event{At: now, Type: history.MajorityBack, Client: history.Everyone})
+		}
+		last = now
+	}
+}
+
+// progress tells how far the run is, four times a second.
+func (r *run) progress(ctx context.Context) {
+	if r.cfg.Progress == nil {
+		return
+	}
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	seen, p := 0, Progress{Total: time.Duration(r.plan.Duration) + r.limits().Tail}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		events := r.recorder.Events()
+		for ; seen < len(events); seen++ {
+			switch e := &events[seen]; e.Type {
+			case history.AcquireReturn:
+				p.Operations++
+				if e.Outcome == history.Acquired {
+					p.Acquired++
+				}
+			case history.ReleaseReturn, history.ExtendReturn:
+				p.Operations++
+			}
+		}
+		p.Elapsed = time.Duration(r.recorder.Now())
+		p.On, p.Faults = r.injector.onNow()
+		r.cfg.Progress(p)
+	}
+}
+
+// close ends what open began, in the reverse order.
+func (r *run) close() error {
+	var err error
+	if r.children != nil {
+		r.children.stop(time.Second)
+	}
+	if r.network != nil {
+		err = r.network.Close()
+		r.network = nil
+	}
+	if r.fleet != nil {
+		err = errors.Join(err, r.fleet.Close())
+		r.fleet = nil
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+// Package shim moves the wall clock of one process, for instance a redis-server, without privileges: a few lines of C
+// that the process preloads read an offset and a rate from a file that this package maps and writes.
+//
+// It needs Linux with glibc and a C compiler (cc) at run time; where one is missing [Build] says so with an error that
+// matches [ErrUnavailable]. libfaketime does the same for most programs, but Debian's keeps redis-server from starting.
+package shim
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed preload/clock.c
+var source []byte
+
+// ErrUnavailable is matched by errors that say that this machine can't move a process's clock.
+var ErrUnavailable = errors.New("shim: moving a process's clock is not available here")
+
+// Library is the compiled shim.
+type Library struct {
+	path string
+}
+
+// Build compiles the shim into dir, which the caller owns and removes when no process needs the library any more. It takes
+// about 0.1 s. The compiler is $CC, or cc.
+func Build(ctx context.Context, dir string) (*Library, error) {
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("%w: it needs Linux, this is %s", ErrUnavailable, runtime.GOOS)
+	}
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "cc"
+	}
+	compiler, err := exec.LookPath(cc)
+	if err != nil {
+		return nil, fmt.Errorf("%w: no C compiler: %v", ErrUnavailable, err)
+	}
+	src, lib := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
+	if err := os.WriteFile(src, source, 0o600); err != nil {
+		return nil, fmt.Errorf("shim: %w", err)
+	}
+	out, err := exec.CommandContext(ctx, compiler, "-shared", "-fPIC", "-O2", "-o", lib, src).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %v: %s", ErrUnavailable, cc, err, strings.TrimSpace(string(out)))
+	}
+	return &Library{path: lib}, nil
+}
+
+// Clock is the wall clock of the processes started with its Env. It is safe for concurrent use.
+type Clock struct {
+	library, path string
+
+	mu      sync.Mutex
+	control control
+	now     func() time.Time
+	rate    int64 // parts in 1e9 by which the clock runs fast
+	offset  int64 // nanoseconds at base
+	base    int64
+}
+
+// NewClock makes a clock that is right and whose control file is in dir, under name.
+func (l *Library) NewClock(dir, name string) (*Clock, error) {
+	c := &Clock{library: l.path, path: filepath.Join(dir, name), now: time.Now}
+	var err error
+	if c.control, err = openControl(c.path); err != nil {
+		return nil, fmt.Errorf("shim: %w", err)
+	}
+	c.base = c.now().UnixNano()
+	c.publish()
+	return c, nil
+}
+
+// Env is what a process needs in its environment to follow this clock.
+func (c *Clock) Env() []string {
+	return []string{"LD_PRELOAD=" + c.library, "REDLOCK_CHAOS_CLOCK=" + c.path}
+}
+
+// Step moves the clock by d at once, forwards or backwards.
+func (c *Clock) Step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rebase()
+	c.offset += int64(d)
+	c.publish()
+}
+
+// SetRate makes the clock run at this rate from now on: 1 is right, 1.02 is 2 % fast. What it has gained so far stays.
+func (c *Clock) SetRate(rate float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rebase()
+	c.rate = int64(math.Round((rate - 1) * 1e9))
+	c.publish()
+}
+
+// Set makes the clock right, or wrong by exactly offset, with rate 1.
+func (c *Clock) Set(offset time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.base, c.offset, c.rate = c.now().UnixNano(), int64(offset), 0
+	c.publish()
+}
+
+// Offset is by how much the clock is ahead of the true time now.
+func (c *Clock) Offset() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Duration(c.offsetAt(c.now().UnixNano()))
+}
+
+// Close unmaps and removes the control file. Processes that still run keep the clock as it is.
+func (c *Clock) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.control.close(), os.Remove(c.path))
+}
+
+// rebase folds what the rate has gained into the offset, so that a change of rate is not applied to the past.
+func (c *Clock) rebase() {
+	now := c.now().UnixNano()
+	c.offset = c.offsetAt(now)
+	c.base = now
+}
+
+func (c *Clock) offsetAt(now int64) int64 {
+	return c.offset + int64(float64(now-c.base)*float64(c.rate)/1e9)
+}
+
+func (c *Clock) publish() { c.control.write(c.offset, c.rate, c.base) }

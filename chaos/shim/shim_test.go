@@ -1,0 +1,127 @@
+package shim_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos/shim"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func library(t *testing.T) *shim.Library {
+	t.Helper()
+	lib, err := shim.Build(t.Context(), t.TempDir())
+	if errors.Is(err, shim.ErrUnavailable) && os.Getenv("CI") != "true" {
+		t.Skip("LOUD: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// server is a redis-server whose clock is c's.
+func server(t *testing.T, c *shim.Clock) *redistest.Server {
+	t.Helper()
+	s, err := redistest.Run(t.Context(), redistest.Config{Env: c.Env()})
+	if errors.Is(err, redistest.ErrNoServer) && os.Getenv("CI") != "true" {
+		t.Skip("LOUD: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func pttl(t *testing.T, s *redistest.Server, key string) time.Duration {
+	t.Helper()
+	d, err := s.Client().PTTL(context.Background(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestARealServersClockJumps is the reason for the package: keys age by the step, at once, in both directions.
+func TestARealServersClockJumps(t *testing.T) {
+	clock, err := library(t).NewClock(t.TempDir(), "clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = clock.Close() })
+	s := server(t, clock)
+	if err := s.Client().Set(t.Context(), "k", "v", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := pttl(t, s, "k")
+	clock.Step(30 * time.Minute)
+	after := pttl(t, s, "k")
+	if lost := before - after; lost < 30*time.Minute || lost > 31*time.Minute {
+		t.Fatalf("pttl went from %v to %v after a step of 30 minutes", before, after)
+	}
+	clock.Step(-20 * time.Minute)
+	if d := pttl(t, s, "k"); d < 49*time.Minute || d > 50*time.Minute {
+		t.Fatalf("pttl is %v after stepping back 20 minutes, want about 50 minutes", d)
+	}
+	clock.Step(time.Hour)
+	if n, err := s.Client().Exists(t.Context(), "k").Result(); err != nil || n != 0 {
+		t.Fatalf("the key is still there an hour later: %d, %v", n, err)
+	}
+}
+
+func TestARealServersClockDrifts(t *testing.T) {
+	clock, err := library(t).NewClock(t.TempDir(), "clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = clock.Close() })
+	s := server(t, clock)
+	offset := func() time.Duration {
+		t.Helper()
+		there, err := s.Client().Time(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Until(there)
+	}
+	if o := offset(); o > time.Second || o < -time.Second {
+		t.Fatalf("an untouched clock is off by %v", o)
+	}
+	clock.SetRate(100) // 100 s a second
+	deadline := time.Now().Add(5 * time.Second)
+	for offset() < 20*time.Second {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 5 s at rate 100 the clock is ahead by %v", offset())
+		}
+	}
+	clock.SetRate(1)
+	kept := clock.Offset()
+	if o := offset(); o < kept-time.Second || o > kept+time.Second {
+		t.Errorf("the server is ahead by %v, the clock says %v", o, kept)
+	}
+	clock.Set(0)
+	if o := offset(); o > time.Second || o < -time.Second {
+		t.Errorf("a mended clock is off by %v", o)
+	}
+}
+
+func TestBuildSaysWhatIsMissing(t *testing.T) {
+	t.Setenv("CC", "no-such-compiler")
+	_, err := shim.Build(t.Context(), t.TempDir())
+	if !errors.Is(err, shim.ErrUnavailable) || !strings.Contains(err.Error(), "no-such-compiler") {
+		t.Fatalf("error %v", err)
+	}
+}

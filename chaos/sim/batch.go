@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// Batch is many schedules, run side by side.
+type Batch struct {
+	Profile Profile
+	// First and N are the seeds: First, First+1, …
+	First uint64
+	N     int
+	// Broken are the mistakes to make.
+	Broken BrokenVariants
+	// Masters, if not 0, is how many masters every schedule has.
+	Masters int
+	// Oracles are the ones whose verdict counts; nil: all.
+	Oracles []string
+	// StopAfter is how many failures end the batch; 0: none do.
+	StopAfter int
+	// Workers run schedules at the same time. Default: one for each processor.
+	Workers int
+	// Progress, if not nil, is called after each schedule, by one goroutine at a time.
+	Progress func(done, failed int)
+}
+
+// Failure is one schedule that broke a promise, or could not be run.
+type Failure struct {
+	Seed       uint64
+	Violations []oracle.Violation
+	Err        error
+}
+
+// Outcome is what came of a batch.
+type Outcome struct {
+	Done     int
+	Steps    int
+	Counts   Counts
+	Failures []Failure // by seed
+}
+
+// Schedule is the one that the batch runs for a seed.
+func (b *Batch) Schedule(seed uint64) *Schedule {
+	s := Generate(b.Profile, seed)
+	s.Broken = b.Broken
+	if b.Masters > 0 {
+		s.setMasters(b.Masters)
+	}
+	return s
+}
+
+// Run runs the batch until all is done, enough has failed or ctx is done.
+func (b *Batch) Run(ctx context.Context) *Outcome {
+	workers := b.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var out Outcome
+	var mu sync.Mutex
+	next := 0
+	claim := func() (uint64, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		enough := b.StopAfter > 0 && len(out.Failures) >= b.StopAfter
+		if next == b.N || enough || ctx.Err() != nil {
+			return 0, false
+		}
+		next++
+		return b.First + uint64(next-1), true
+	}
+	note := func(seed uint64, r *Result, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		out.add(b, seed, r, err)
+		if b.Progress != nil {
+			b.Progress(out.Done, len(out.Failures))
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for seed, ok := claim(); ok; seed, ok = claim() {
+				r, err := Run(b.Schedule(seed))
+				note(seed, r, err)
+			}
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(out.Failures, func(x, y Failure) int { return int(min(1, max(-1, int64(x.Seed)-int64(y.Seed)))) })
+	return &out
+}
+
+// add takes note of one run.
+func (o *Outcome) add(b *Batch, seed uint64, r *Result, err error) {
+	o.Done++
+	if err != nil {
+		o.Failures = append(o.Failures, Failure{Seed: seed, Err: err})
+		return
+	}
+	o.Counts.Add(r.Counts)
+	o.Steps += r.Steps
+	if counted := b.counted(r.Violations); len(counted) > 0 {
+		o.Failures = append(o.Failures, Failure{Seed: seed, Violations: counted})
+	}
+}
+
+// counted are the violations that the batch looks at.
+func (b *Batch) counted(all []oracle.Violation) []oracle.Violation {
+	if b.Oracles == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(v oracle.Violation) bool {
+		return !slices.Contains(b.Oracles, v.Oracle)
+	})
+}
+
+// setMasters gives the schedule n masters. Faults of masters that are gone go with them.
+func (s *Schedule) setMasters(n int) {
+	for len(s.Masters) < n {
+		s.Masters = append(s.Masters, MasterClock{})
+	}
+	s.Masters = s.Masters[:n]
+	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Master >= n })
+}

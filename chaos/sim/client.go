@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// client is one process: a Locker, and tasks that use it.
+type client struct {
+	w      *world
+	number int
+	plan   *Client
+	locker *redlock.Locker
+	links  []*link
+	tasks  []*task
+
+	steps    int      // that it has begun
+	atStep   []*Fault // that wait for one of them
+	stopped  int64    // it stands still until then
+	dead     bool
+	died     int64
+	flushing bool
+	flushAt  int64
+
+	jitterMu sync.Mutex
+	jitter   chance
+}
+
+// newClient makes a client and its Locker.
+func newClient(w *world, number int) (*client, error) {
+	c := &client{w: w, number: number, plan: &w.plan.Clients[number]}
+	c.jitter = chanceOf(w.plan.Seed, ofJitter, uint64(number))
+	masters := make([]redlock.Master, len(w.masters))
+	for i, m := range w.masters {
+		l := &link{w: w, client: c, master: m, name: masterName(i), gate: make(chan struct{})}
+		c.links = append(c.links, l)
+		masters[i] = l
+	}
+	locker, err := redlock.New(masters, redlock.Options{
+		Clock: clientClock{c}, Jitter: c.draw, Sabotage: w.plan.Broken.Engine,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.locker = locker
+	for i := range c.plan.Tasks {
+		c.tasks = append(c.tasks, newTask(c, i))
+	}
+	return c, nil
+}
+
+// name is what the history and the masters' arrival queues call the client.
+func (c *client) name() string { return clientNames[c.number%len(clientNames)] }
+
+var clientNames = [...]string{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"}
+
+var masterNames = [...]string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"}
+
+func masterName(i int) string { return masterNames[i%len(masterNames)] }
+
+// draw is the engine's jitter.
+func (c *client) draw(d time.Duration) time.Duration {
+	c.jitterMu.Lock()
+	defer c.jitterMu.Unlock()
+	return time.Duration(c.jitter.below(int64(d)))
+}
+
+// pause lets the client stand still: its timers, the answers it gets and its own steps wait until it goes on.
+func (c *client) pause(d time.Duration) {
+	c.stopped = max(c.stopped, c.w.now+int64(d))
+}
+
+// gathered plans the moment at which the lanes that are waiting take their batches: right after what is going on now,
+// or each at its own moment if sends are staggered.
+func (c *client) gathered(l *link) {
+	w := c.w
+	if spread := int64(w.plan.Net.Stagger); spread > 0 {
+		draw := chanceOf(w.plan.Seed, ofStagger, uint64(c.number), uint64(l.master.number), uint64(w.now))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.agenda.push(event{at: w.now + 1 + draw.below(spread), kind: flush, who: c.number, l: l, tie: draw.next()})
+		return
+	}
+	if c.flushing {
+		return
+	}
+	c.flushing, c.flushAt = true, w.now+1
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.agenda.push(event{at: w.now + 1, kind: flush, who: c.number})
+}
+
+// flush lets the lanes take their batches: all of them, or only l.
+func (c *client) flush(l *link) {
+	if l != nil {
+		l.letGo()
+		return
+	}
+	c.flushing = false
+	if c.w.now > c.flushAt+resumeSpread {
+		c.flushApart()
+		return
+	}
+	for _, l := range c.links {
+		l.letGo()
+	}
+}
+
+// flushApart lets each lane take its batch at an instant of its own: after a pause the calls in it may be too late to be
+// sent, and then end at once, all of them at the same time.
+func (c *client) flushApart() {
+	w := c.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, l := range c.links {
+		if l.waiting > 0 {
+			w.agenda.push(event{at: w.now + 1 + int64(i), kind: flush, who: c.number, l: l})
+		}
+	}
+}
+
+// letGo lets the workers at the gate go on. The first takes all there is.
+func (l *link) letGo() {
+	l.w.mu.Lock()
+	n := l.waiting
+	l.waiting = 0
+	l.w.mu.Unlock()
+	for range n {
+		l.gate <- struct{}{}
+	}
+}

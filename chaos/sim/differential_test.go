@@ -1,0 +1,175 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/chaos/sim"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Times in the differential test are multiples of a unit so long that the time the test itself takes decides nothing:
+// a ttl is an odd number of units and time passes by an even one, so nothing ends when it is looked at. (The minute for
+// which places in a queue are kept is half a unit from the next even number.)
+const unit = 8 * time.Second
+
+// tolerance is how far apart remaining times may be.
+const tolerance = unit / 4
+
+// twin is a real server and a simulated one that are asked the same.
+type twin struct {
+	ctx    context.Context
+	real   *single.Master
+	client *redis.Client
+	store  *sim.Store
+	began  time.Time
+	asked  []string
+	stalls *int          // sequences in which the machine stood still for so long that times can't be compared
+	passed time.Duration // by which the simulated clock has been set ahead; what is on the real server has been aged
+}
+
+// patience is how long a sequence may take before its times can't be compared any more: writers that wait keep readers
+// out for a second.
+const patience = 700 * time.Millisecond
+
+// ask sends r to both and compares the replies. It reports false when the machine has stalled.
+func (w *twin) ask(t *rapid.T, r single.Request) bool {
+	got := w.store.Serve(time.Since(w.began)+w.passed+time.Duration(w.began.UnixNano()), &r)
+	want, err := w.real.Ask(w.ctx, r)
+	if err != nil {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	if time.Since(w.began) > patience {
+		*w.stalls++
+		return false
+	}
+	w.asked = append(w.asked, fmt.Sprintf("%s: %+v", describe(&r), want))
+	near := func(a, b time.Duration) bool { return a == b || a > 0 && b > 0 && (a-b).Abs() < tolerance }
+	if got.Outcome != want.Outcome || got.Holder != want.Holder || got.Key != want.Key || got.Token != want.Token ||
+		got.Called != want.Called || !near(got.TTL, want.TTL) {
+		t.Fatalf("simulated %+v\nreal      %+v\nwhat was asked, and the real replies:\n%s", got, want, strings.Join(w.asked, "\n"))
+	}
+	return true
+}
+
+func describe(r *single.Request) string {
+	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t token %d waiter %q waited %v polite %t reserve %v",
+		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve)
+}
+
+// age makes everything on the real server d older: ttls, and the times that are scores of sorted sets. Redis has no
+// command that moves its clock.
+const age = `
+local d = tonumber(ARGV[1])
+for _, key in ipairs(redis.call('KEYS', '*')) do
+	if redis.call('TYPE', key).ok == 'zset' then
+		local members = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+		for i = 1, #members, 2 do
+			local score = tonumber(members[i + 1])
+			redis.call('ZADD', key, score > 0 and score - d or score + d, members[i])
+		end
+	end
+	local left = redis.call('PTTL', key)
+	if left >= 0 and left <= d then
+		redis.call('DEL', key)
+	elseif left >= 0 then
+		redis.call('PEXPIRE', key, left - d)
+	end
+end
+return redis.status_reply('OK')`
+
+// pass lets time pass for both.
+func (w *twin) pass(t *rapid.T, d time.Duration) {
+	w.passed += d
+	w.asked = append(w.asked, fmt.Sprintf("%v pass", d))
+	if err := w.client.Eval(w.ctx, age, nil, d.Milliseconds()).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// request draws a request such as the engine sends, and some that it would not.
+func request(t *rapid.T) single.Request {
+	odd := func(label string) time.Duration {
+		return time.Duration(2*rapid.IntRange(0, 3).Draw(t, label)+1) * unit
+	}
+	r := single.Request{
+		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Release, single.Leave, single.Raise, single.Inspect}).Draw(t, "op"),
+		Kind:  rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).Draw(t, "kind"),
+		Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"),
+		Keys:  []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "key")},
+		TTL:   odd("ttl"),
+	}
+	// Holds of different owners end at different times, so that the last one does not depend on a millisecond.
+	r.TTL += time.Duration(r.Owner[0]-'a') * unit / 20
+	switch {
+	case r.Op == single.Leave:
+		r.Owner = ""
+	case r.Kind != single.Plain && r.Op != single.Inspect:
+		r.Hold = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "hold")
+		r.TTL += time.Duration(r.Hold[0]-'0') * unit / 80
+		if r.Op == single.Raise {
+			r.Op = single.Release
+		}
+	case r.Op == single.Raise:
+		r.Token = uint64(rapid.IntRange(1, 50).Draw(t, "floor"))
+	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect && r.Op != single.Leave:
+		r.Fence, r.Token = r.Op == single.Acquire, uint64(rapid.IntRange(1, 50).Draw(t, "token"))
+	case r.Kind == single.Plain && rapid.IntRange(0, 2).Draw(t, "several") == 0:
+		r.Keys = []string{"k", "l"}
+	}
+	r.Repair = r.Op == single.Extend && rapid.Bool().Draw(t, "repair")
+	if (r.Op == single.Acquire || r.Op == single.Release || r.Op == single.Leave) && rapid.Bool().Draw(t, "waits") {
+		r.Waiter = rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(t, "waiter")
+		// Places differ by whole units, and by waiter, so that equal times do not leave the order to chance.
+		r.Waited = time.Duration(10*rapid.IntRange(0, 3).Draw(t, "waited")+int(r.Waiter[1]-'0')) * unit / 30
+		r.Polite = r.Op == single.Acquire && rapid.Bool().Draw(t, "polite")
+	}
+	if r.Op == single.Release || r.Op == single.Leave {
+		r.Reserve = odd("reserve")
+	}
+	return r
+}
+
+// sequences is how many random sequences are compared; each has up to 30 requests and three passages of time.
+const sequences = 3000
+
+func TestASimulatedMasterAnswersLikeARealOne(t *testing.T) {
+	server := redistest.Start(t)
+	master, err := single.Dial(server.URL(), single.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = master.Close() }()
+	n := sequences
+	if testing.Short() {
+		n = 300
+	}
+	stalls := 0
+	for range (n + 99) / 100 { // rapid checks a hundred at a time
+		rapid.Check(t, func(rt *rapid.T) {
+			w := &twin{ctx: t.Context(), real: master, client: server.Client(), store: sim.NewStore(), stalls: &stalls}
+			if err := w.client.FlushAll(w.ctx).Err(); err != nil {
+				rt.Fatal(err)
+			}
+			w.began = time.Now()
+			for range rapid.IntRange(1, 30).Draw(rt, "length") {
+				if rapid.IntRange(0, 5).Draw(rt, "time passes") == 0 {
+					w.pass(rt, time.Duration(2*rapid.IntRange(1, 2).Draw(rt, "units"))*unit)
+				}
+				if !w.ask(rt, request(rt)) {
+					return
+				}
+			}
+		})
+	}
+	if stalls > n/10 {
+		t.Errorf("the machine was too slow to compare %d of %d sequences", stalls, n)
+	}
+}

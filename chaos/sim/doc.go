@@ -1,0 +1,25 @@
+// Package sim runs the real engine over simulated masters and a simulated network in virtual time: minutes of a
+// cluster's life take a millisecond, and whatever goes wrong can be replayed from its seed and shrunk to a few steps.
+//
+// A [Schedule] is data: the clients and what they do, the clocks, the network, the faults. [Generate] draws one from a
+// seed, [Run] performs it and returns the history with what the oracles found in it, [Shrink] looks for a smaller
+// one that fails in the same way, and [Timeline] draws it.
+//
+// # Determinism
+//
+// A run is a bubble of testing/synctest. One goroutine, the scheduler, owns all events: messages, timers (the engine's
+// clock is [redlock.Options].Clock), steps of clients. It gives each event a nanosecond of its own, and lets the
+// engine's goroutines settle before the next. So the only concurrency left is between goroutines that one event woke;
+// what they ask of the world is put in order before it is answered. Everything random is a hash of the schedule's
+// seed and of what is being decided, never a shared stream, so that the order of questions does not matter. Owners
+// are the engine's own random values; the history calls them o1, o2, … in the order of their appearance.
+//
+// # What is simulated
+//
+// Masters do what the Lua scripts of package single do, checked against a real redis-server by a differential test.
+// They have clocks of their own (rate and offset), freeze, crash and restart with or without data. The network between
+// a client and a master delays, holds back, loses and repeats messages, in each direction by itself. A client that
+// closes a connection resets it: what the master's kernel has not got by then is discarded, but what waits in the
+// socket of a frozen master stays there and is served when it goes on. Clients have clocks of their own too, can be
+// paused between any two steps, and can die.
+package sim

@@ -1,0 +1,366 @@
+package sim
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// Profile says what kind of schedules to draw.
+type Profile struct {
+	Name string
+	// Promised tells that schedules stay inside the assumptions, so that every violation is a bug.
+	Promised bool
+	// About is a sentence for the reader.
+	About string
+
+	masters    []int
+	ttls       []time.Duration
+	clientPPM  int64 // clocks of clients are up to this fast or slow
+	slowest    int64 // not 0: the clocks of all clients have just this rate
+	masterPPM  int64
+	faults     []FaultKind
+	unguarded  bool
+	everywhere bool // a fault hits all masters at once
+	clean      bool // messages come through
+	stray      bool
+	contended  bool // long waits for one key
+	hurried    bool // many attempts at the same time, short holds
+	kinds      []history.Kind
+}
+
+// Within draws schedules inside the assumptions: the clocks of any client and any master differ by less than the drift
+// allowance of one percent, nobody sets them, and masters keep their data or are guarded.
+func Within() Profile {
+	return Profile{
+		Name: "within", Promised: true, About: "inside the assumptions",
+		masters: []int{5, 5, 5, 3, 3, 4, 1}, ttls: []time.Duration{
+			60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second, 5 * time.Second,
+		},
+		clientPPM: 5000, masterPPM: 5000,
+		faults: []FaultKind{
+			CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Freeze, Slow, Crash, Forget, Pause, Pause, Pause, Kill,
+		},
+		stray: true,
+		kinds: []history.Kind{history.Plain, history.Plain, history.Plain, history.Fenced, history.Shared},
+	}
+}
+
+// ClockSteps draws schedules in which somebody sets the masters' clocks.
+func ClockSteps() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "clock-steps", false, "outside the assumptions: masters' clocks are set"
+	p.faults = []FaultKind{Step, Step, Step, Pause, CutRequests}
+	return p
+}
+
+// Forgetful draws schedules in which masters restart without data and vote at once.
+func Forgetful() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "forgetful", false, "outside the assumptions: masters lose their data and vote at once"
+	p.faults, p.unguarded = []FaultKind{Forget, Forget, Forget, CutRequests, Pause}, true
+	return p
+}
+
+// Blackout draws schedules in which all masters lose their data at the same time and vote at once.
+func Blackout() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "blackout", false, "outside the assumptions: all masters lose their data at once"
+	p.faults, p.unguarded, p.everywhere, p.clean = []FaultKind{Forget}, true, true, true
+	p.stray = false
+	return p
+}
+
+// WildClocks draws schedules in which clocks differ by more than the drift allowance.
+func WildClocks() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "wild-clocks", false, "outside the assumptions: clocks run at very different rates"
+	p.clientPPM, p.masterPPM = 60_000, 60_000
+	return p
+}
+
+// SlowClients draws schedules in which the clients' clocks run two percent slow, with ttls so short that the
+// allowance of one percent and 2 ms still covers it.
+func SlowClients() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "slow-clients", true, "clients' clocks run 2 % slow, ttls are short enough to allow for it"
+	p.ttls, p.slowest, p.masterPPM = []time.Duration{100 * time.Millisecond, 150 * time.Millisecond, 180 * time.Millisecond}, -20_000, 0
+	p.contended = true
+	return p
+}
+
+// Tokens draws schedules in which many ask for fenced locks at the same time, at times of day that differ.
+func Tokens() Profile {
+	p := Within()
+	p.Name, p.About = "tokens", "inside the assumptions, with fencing tokens"
+	p.masters, p.ttls = []int{5, 5, 3}, []time.Duration{60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
+	p.faults = []FaultKind{CutRequests, CutReplies, Slow, Freeze, Crash, Pause}
+	p.kinds, p.hurried = []history.Kind{history.Fenced}, true
+	return p
+}
+
+// Profiles are all there are, the first the usual one.
+func Profiles() []Profile {
+	return []Profile{Within(), SlowClients(), Tokens(), ClockSteps(), Forgetful(), Blackout(), WildClocks()}
+}
+
+// Generate draws the schedule of a seed.
+func Generate(p Profile, seed uint64) *Schedule { return schedules(p, seed).Example(int(seed)) }
+
+// Schedules draws schedules with rapid, so that properties over them shrink.
+func Schedules(p Profile) *rapid.Generator[*Schedule] { return schedules(p, 0) }
+
+func schedules(p Profile, salt uint64) *rapid.Generator[*Schedule] {
+	return rapid.Custom(func(t *rapid.T) *Schedule {
+		a := &author{Profile: p, t: t, salt: salt}
+		return a.schedule()
+	})
+}
+
+// author draws one schedule.
+type author struct {
+	Profile
+	t    *rapid.T
+	salt uint64        // the seed of the schedule, if it comes from one
+	n    uint64        // decisions so far
+	ttl  time.Duration // about which everything happens
+	span time.Duration // the time in which things happen
+	// family is the kind of lock that most sessions ask for: Plain, Fenced, or Shared for all kinds that several can hold.
+	family history.Kind
+}
+
+func (a *author) schedule() *Schedule {
+	a.ttl = pick(a, "ttl", a.ttls)
+	a.span = 3 * a.ttl
+	a.contended = a.contended || a.one(4, "contended")
+	s := &Schedule{Seed: rapid.Uint64().Draw(a.t, "seed")}
+	for range pick(a, "masters", a.masters) {
+		s.Masters = append(s.Masters, MasterClock{
+			Offset: a.upTo("offset", time.Millisecond), PPM: a.rate("master ppm", a.masterPPM),
+		})
+	}
+	keys := 1 + a.number("more keys", 0, 3)/3
+	a.family = pick(a, "family", a.kinds)
+	for range a.number("clients", 2, 3) {
+		c := Client{PPM: a.rate("client ppm", a.clientPPM)}
+		if a.slowest != 0 {
+			c.PPM = a.slowest
+		}
+		for range 1 + a.number("more tasks", 0, 4)/4 {
+			c.Tasks = append(c.Tasks, a.sessions(keys))
+		}
+		c.queueUp()
+		s.Clients = append(s.Clients, c)
+	}
+	s.Net = a.net()
+	forgets := false
+	for range a.number("faults", 0, 4) {
+		f := a.fault(len(s.Masters), len(s.Clients))
+		forgets = forgets || f.Kind == Forget
+		if f.Kind == Pause { // what is late after it ends at once, and must not wake two tasks at one instant
+			s.Clients[f.Client].Tasks = s.Clients[f.Client].Tasks[:1]
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	if !forgets { // tokens need the time of day only where counters are lost
+		for i := range s.Clients {
+			s.Clients[i].Wall = a.upTo("wall", 20*time.Second) - 10*time.Second
+		}
+	}
+	return s
+}
+
+// queueUp lets all tasks of a client ask for the same key. If they waited for different ones, a single event, as the
+// release of both, could wake two of them at the same instant, and nothing would decide which runs first.
+func (c *Client) queueUp() {
+	if len(c.Tasks) < 2 {
+		return
+	}
+	key := c.Tasks[0][0].Keys[0]
+	for _, task := range c.Tasks {
+		for i := range task {
+			task[i].Keys = []int{key}
+		}
+	}
+}
+
+func (a *author) sessions(keys int) []Session {
+	most := 3
+	if a.hurried {
+		most = 6
+	}
+	sessions := make([]Session, a.number("sessions", 1, most))
+	for i := range sessions {
+		sessions[i] = a.session(keys)
+	}
+	return sessions
+}
+
+func (a *author) session(keys int) Session {
+	s := Session{
+		Idle: a.upTo("idle", a.ttl/2),
+		Keys: []int{a.number("key", 0, keys-1)},
+		TTL:  a.varied("session ttl"),
+		Hold: a.upTo("hold", a.ttl*3/2),
+	}
+	s.Kind = a.family
+	if a.family == history.Shared {
+		s.Kind = pick(a, "kind", []history.Kind{history.Shared, history.Shared, history.Exclusive, history.Reentrant})
+		s.Job = a.number("job", 0, 1)
+	}
+	if a.one(8, "another kind") {
+		s.Kind = history.Plain
+	}
+	if keys > 1 && s.Kind == history.Plain && a.one(2, "all keys") {
+		s.Keys = []int{0, 1}
+	}
+	if a.contended || a.one(2, "waits") {
+		s.Wait = min(a.upTo("wait", 2*a.ttl), 600*time.Millisecond)
+	}
+	switch a.number("kind of session", 0, 5) {
+	case 0, 1:
+		s.Renew = true
+		s.Hold *= 2
+	case 2, 3:
+		for range a.number("extends", 1, 3) {
+			s.Extends = append(s.Extends, Extend{After: a.near("after", a.ttl), TTL: a.varied("extend ttl")})
+		}
+	default:
+	}
+	if a.hurried {
+		s.Idle, s.Hold, s.Renew, s.Extends, s.Kind = s.Idle/16, s.Hold/16, false, nil, a.family
+		return s
+	}
+	s.Leave = a.contended && !a.one(3, "releases") || a.one(3, "leaves")
+	if s.Renew && s.Leave {
+		s.MaxHold = max(a.ttl, s.Hold)
+	}
+	return s
+}
+
+func (a *author) net() Net {
+	timeout := max(a.ttl/20, 10*time.Millisecond)
+	n := Net{MinDelay: a.upTo("min delay", 300*time.Microsecond) + 20*time.Microsecond}
+	n.MaxDelay = n.MinDelay + a.upTo("delay spread", timeout/4)
+	if a.clean {
+		return n
+	}
+	if a.one(2, "spikes") {
+		n.Spike, n.SpikeDelay = a.number("spike", 10, 200), timeout*3/2
+	}
+	if a.one(3, "losses") {
+		n.LoseRequest, n.LoseReply = a.number("lose request", 0, 100), a.number("lose reply", 0, 100)
+	}
+	if a.one(4, "resets") {
+		n.Reset = a.number("reset", 10, 100)
+	}
+	if a.one(4, "repeats") {
+		n.Repeat = a.number("repeat", 10, 300)
+		n.Stray = a.stray && a.one(2, "stray")
+	}
+	if a.one(4, "staggered") {
+		n.Stagger = a.upTo("stagger", timeout/4)
+	}
+	return n
+}
+
+func (a *author) fault(masters, clients int) Fault {
+	f := Fault{
+		Kind: pick(a, "fault", a.faults), At: a.upTo("at", a.span), For: a.upTo("for", 2*a.ttl) + time.Microsecond,
+		Client: All, Master: a.number("master", 0, masters-1),
+	}
+	switch f.Kind {
+	case CutRequests, CutReplies:
+		f.Client = a.number("client", All, clients-1)
+		if a.one(3, "from all masters") {
+			f.Master = All
+		}
+	case Freeze:
+		if a.one(4, "all masters") {
+			f.Master = All
+		}
+	case Slow:
+		f.Amount = a.upTo("amount", a.ttl/8) + time.Microsecond
+	case Step:
+		f.Amount = a.upTo("step", 2*a.ttl) - a.ttl/2
+	case Pause, Kill:
+		f.Client, f.Master = a.number("client", 0, clients-1), All
+		if f.Kind == Kill && a.ttl > time.Second {
+			f.Kind = Pause // who waits for a dead client's keys would send too many rounds
+		}
+		if f.Step = a.number("step", 0, 60); f.Step > 0 {
+			f.At = 0
+		}
+		f.For = a.near("pause", a.ttl) + time.Microsecond
+		if a.one(3, "long pause") {
+			f.For += a.upTo("longer", a.ttl)
+		}
+	case Forget, Crash:
+		if a.one(2, "quick restart") {
+			f.For = f.For/20 + time.Microsecond
+		}
+		f.Unguarded = f.Kind == Forget && a.unguarded
+	}
+	if a.everywhere {
+		f.Master = All
+	}
+	return f
+}
+
+// below draws a number of at least 0 and below n: 0 is the simplest, and rapid tries it first when it shrinks; all
+// others are equally likely. rapid's own numbers are mostly small, which would make mostly short faults.
+func (a *author) below(label string, n int64) int64 {
+	drawn := rapid.Uint64Range(0, 1<<20).Draw(a.t, label)
+	a.n++
+	if drawn == 0 {
+		return 0
+	}
+	c := chanceOf(a.salt, a.n, drawn)
+	return c.below(n)
+}
+
+func pick[V any](a *author, label string, from []V) V { return from[a.below(label, int64(len(from)))] }
+
+func (a *author) number(label string, low, high int) int {
+	return low + int(a.below(label, int64(high-low+1)))
+}
+
+// one draws yes in one of n cases.
+func (a *author) one(n int, label string) bool { return a.number(label, 0, n-1) == n-1 }
+
+// upTo draws a duration in whole microseconds.
+func (a *author) upTo(label string, most time.Duration) time.Duration {
+	return time.Duration(a.below(label, most.Microseconds()+1)) * time.Microsecond
+}
+
+// near draws a duration that is often a little less or a little more than d, where things are decided.
+func (a *author) near(label string, d time.Duration) time.Duration {
+	if a.one(2, label+" near") {
+		return d - d/10 + a.upTo(label, d/6)
+	}
+	return a.upTo(label, d)
+}
+
+// varied draws a ttl near the usual one.
+func (a *author) varied(label string) time.Duration {
+	return (a.ttl + a.upTo(label, a.ttl/2)).Truncate(time.Millisecond)
+}
+
+// rate draws how fast a clock runs, the extremes often.
+func (a *author) rate(label string, most int64) int64 {
+	if most == 0 {
+		return 0
+	}
+	switch a.number(label, 0, 3) {
+	case 0:
+		return 0
+	case 1:
+		return -most
+	case 2:
+		return most
+	default:
+		return a.below(label, 2*most+1) - most
+	}
+}

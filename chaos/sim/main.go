@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// The exit statuses of Main.
+const (
+	exitPass      = 0
+	exitViolation = 1
+	exitUsage     = 2
+	exitUnknown   = 3
+)
+
+// options are what the command line asks for.
+type options struct {
+	schedules int
+	seed      uint64
+	masters   int
+	workers   int
+	profile   string
+	broken    string
+	report    string
+	replay    string
+	timeline  bool
+	quiet     bool
+}
+
+// Main is the command `redlock-chaos sim`: it runs schedules, shows how far it is, and says what it found. The exit
+// status is 0 for a pass, 1 for a violation, 2 for wrong usage and 3 when the run was interrupted or could not be
+// judged.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, status, ok := parse(args, stderr)
+	if !ok {
+		return status
+	}
+	if o.replay != "" {
+		return replay(o, stdout, stderr)
+	}
+	b, err := o.batch()
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
+		return exitUsage
+	}
+	if !o.quiet {
+		b.Progress = newBar(stderr, o.schedules).show
+	}
+	began := time.Now()
+	out := b.Run(ctx)
+	took := time.Since(began)
+	if !o.quiet {
+		fmt.Fprint(stderr, "\r\x1b[K")
+	}
+	return conclude(ctx, o, b, out, took, stdout, stderr)
+}
+
+func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
+	o = &options{}
+	f := flag.NewFlagSet("redlock-chaos sim", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.IntVar(&o.schedules, "schedules", 20_000, "how many schedules to run")
+	f.Uint64Var(&o.seed, "seed", 1, "the seed of the first schedule; the others follow")
+	f.IntVar(&o.masters, "masters", 0, "how many masters, 1 to 9 (default: drawn)")
+	f.IntVar(&o.workers, "workers", 0, "how many schedules to run at the same time (default: one per processor)")
+	f.StringVar(&o.profile, "profile", "", "what kind of schedules: "+names(Profiles(), func(p Profile) string { return p.Name })+" (default: the first)")
+	f.StringVar(&o.broken, "broken", "", "make a mistake on purpose: "+names(Controls(), func(c Control) string { return c.Name }))
+	f.StringVar(&o.report, "json", "", "write the result to this file")
+	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
+	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
+	switch err := f.Parse(args); {
+	case err != nil:
+		return o, exitUsage, false
+	case f.NArg() > 0, o.schedules < 1, o.masters < 0, o.masters > len(masterNames):
+		fmt.Fprintln(stderr, "redlock-chaos sim: wrong arguments; see -help")
+		return o, exitUsage, false
+	}
+	return o, exitPass, true
+}
+
+func names[V any](all []V, name func(V) string) string {
+	out := make([]string, len(all))
+	for i, v := range all {
+		out[i] = name(v)
+	}
+	return strings.Join(out, ", ")
+}
+
+// batch is what the options ask for. A negative control is looked for on its own profile, unless another is named.
+func (o *options) batch() (*Batch, error) {
+	b := &Batch{First: o.seed, N: o.schedules, Masters: o.masters, Workers: o.workers, StopAfter: 1}
+	if o.broken != "" {
+		controls := Controls()
+		i := slices.IndexFunc(controls, func(c Control) bool { return c.Name == o.broken })
+		if i < 0 {
+			return nil, fmt.Errorf("no mistake is called %q", o.broken)
+		}
+		b.Broken, b.Oracles, b.Profile = controls[i].Broken, controls[i].Oracles, controls[i].Profile
+	}
+	if o.profile == "" && o.broken != "" {
+		return b, nil
+	}
+	profiles := Profiles()
+	i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == o.profile })
+	switch {
+	case o.profile == "":
+		i = 0
+	case i < 0:
+		return nil, fmt.Errorf("no profile is called %q", o.profile)
+	}
+	b.Profile = profiles[i]
+	return b, nil
+}
+
+// report is what -json writes.
+type report struct {
+	Verdict   string             `json:"verdict"`
+	Profile   string             `json:"profile"`
+	FirstSeed uint64             `json:"first_seed"`
+	Schedules int                `json:"schedules"`
+	Events    int                `json:"events"`
+	Seconds   float64            `json:"seconds"`
+	Rate      float64            `json:"schedules_per_second"`
+	Counts    Counts             `json:"counts"`
+	Seed      uint64             `json:"failed_seed,omitempty"`
+	Found     []oracle.Violation `json:"found,omitempty"`
+	Replay    string             `json:"replay,omitempty"`
+	Schedule  *Schedule          `json:"schedule,omitempty"` // the shrunk one
+}
+
+// conclude says what the batch found, shrinks and draws the first failure, and writes the report.
+func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, took time.Duration, stdout, stderr io.Writer) int {
+	r := &report{
+		Verdict: "pass", Profile: b.Profile.Name, FirstSeed: o.seed, Schedules: out.Done, Events: out.Steps,
+		Seconds: took.Seconds(), Rate: float64(out.Done) / took.Seconds(), Counts: out.Counts,
+	}
+	status := exitPass
+	switch {
+	case len(out.Failures) > 0:
+		r.Verdict, status = "violation", exitViolation
+	case ctx.Err() != nil:
+		r.Verdict, status = "interrupted", exitUnknown
+	}
+	fmt.Fprintf(stdout, "%d schedules %s in %v: %.0f a second, %.0f events each\n", out.Done, b.Profile.About,
+		took.Round(time.Millisecond), r.Rate, float64(out.Steps)/float64(max(1, out.Done)))
+	fmt.Fprint(stdout, out.Counts.table())
+	if len(out.Failures) > 0 {
+		status = explain(ctx, o, b, &out.Failures[0], r, stdout)
+	} else if o.timeline {
+		draw(b.Schedule(o.seed), stdout)
+	}
+	fmt.Fprintf(stdout, "verdict: %s\n", r.Verdict)
+	if o.report != "" {
+		if err := writeReport(o.report, r); err != nil {
+			fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
+			return exitUnknown
+		}
+	}
+	return status
+}
+
+// shrinkFor bounds how long a failure is shrunk.
+const shrinkFor = 20 * time.Second
+
+// explain shows one failure.
+func explain(ctx context.Context, o *options, b *Batch, f *Failure, r *report, stdout io.Writer) int {
+	r.Seed, r.Found, r.Replay = f.Seed, f.Violations, o.command(f.Seed)
+	fmt.Fprintf(stdout, "\nseed %d:\n", f.Seed)
+	if f.Err != nil {
+		r.Verdict = "unknown"
+		fmt.Fprintf(stdout, "  %v\nreplay: %s\n", f.Err, r.Replay)
+		return exitUnknown
+	}
+	found := oraclesOf(f.Violations)
+	for _, v := range f.Violations {
+		fmt.Fprintf(stdout, "  %s\n", v)
+	}
+	if !b.Profile.Promised {
+		fmt.Fprintf(stdout, "\nThis was to be expected %s: nothing is promised there.\n", b.Profile.About)
+		r.Verdict = "violation, as expected " + b.Profile.About
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shrinkFor)
+	defer cancel()
+	r.Schedule = Shrink(ctx, b.Schedule(f.Seed), found)
+	fmt.Fprintln(stdout, "\nthe smallest schedule found that fails in the same way:")
+	draw(r.Schedule, stdout)
+	fmt.Fprintf(stdout, "replay: %s\n", r.Replay)
+	if o.report != "" {
+		fmt.Fprintf(stdout, "replay the shrunk one: go run ./chaos/cmd/redlock-chaos sim -replay %s\n", o.report)
+	}
+	return exitViolation
+}
+
+// command is what replays one seed.
+func (o *options) command(seed uint64) string {
+	s := fmt.Sprintf("go run ./chaos/cmd/redlock-chaos sim -schedules 1 -seed %d", seed)
+	if o.profile != "" {
+		s += " -profile " + o.profile
+	}
+	if o.broken != "" {
+		s += " -broken " + o.broken
+	}
+	if o.masters > 0 {
+		s += fmt.Sprintf(" -masters %d", o.masters)
+	}
+	return s
+}
+
+func oraclesOf(violations []oracle.Violation) []string {
+	var out []string
+	for _, v := range violations {
+		if !slices.Contains(out, v.Oracle) {
+			out = append(out, v.Oracle)
+		}
+	}
+	return out
+}
+
+func draw(s *Schedule, stdout io.Writer) {
+	traced, err := RunTraced(s)
+	if err == nil {
+		err = Timeline(stdout, s, traced)
+	}
+	if err != nil {
+		fmt.Fprintf(stdout, "  %v\n", err)
+	}
+}
+
+func writeReport(path string, r *report) error {
+	encoded, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(encoded, '\n'), 0o600)
+}
+
+// replay runs the schedule of a report, or one by itself.
+func replay(o *options, stdout, stderr io.Writer) int {
+	s, err := readSchedule(o.replay)
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos sim: %s: %v\n", o.replay, err)
+		return exitUsage
+	}
+	r, err := RunTraced(s)
+	if err == nil {
+		err = Timeline(stdout, s, r)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
+		return exitUnknown
+	case len(r.Violations) > 0:
+		return exitViolation
+	default:
+		return exitPass
+	}
+}
+
+func readSchedule(path string) (*Schedule, error) {
+	encoded, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r report
+	if err := json.Unmarshal(encoded, &r); err != nil {
+		return nil, err
+	}
+	if r.Schedule != nil {
+		return r.Schedule, nil
+	}
+	var s Schedule
+	if err := json.Unmarshal(encoded, &s); err != nil {
+		return nil, err
+	}
+	if len(s.Masters) == 0 {
+		return nil, errors.New("there is no schedule in it")
+	}
+	return &s, nil
+}

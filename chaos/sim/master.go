@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// epoch is the masters' time of day when a run begins; wallClock is the same for clients.
+const epoch = 1_700_000_000 * time.Second
+
+// master is one simulated server.
+type master struct {
+	w       *world
+	number  int
+	clock   MasterClock
+	stepped time.Duration // by how much its clock has been set
+	store   *Store
+
+	down    bool
+	crashes int           // crashes that are not over: it is down until the last one is
+	owed    time.Duration // the guard with which it then restarts
+	frozen  int           // how many faults keep it still
+	guarded int64
+	slow    int64
+	socket  []packet // what arrived while it was frozen
+}
+
+// packet is a request in a socket.
+type packet struct {
+	f     *flight
+	again bool
+}
+
+// time is the master's own clock.
+func (m *master) time() time.Duration {
+	return epoch + m.clock.Offset + m.stepped + time.Duration(m.w.now+m.w.now/1000*m.clock.PPM/1000)
+}
+
+// perform serves one request, or tries to with SET NX, and records what it did to somebody's hold.
+func (m *master) perform(f *flight, r *single.Request, set bool) single.Reply {
+	now := m.time()
+	if set {
+		reply := single.Reply{}
+		if m.store.TrySet(now, r) {
+			reply.Outcome = single.Granted
+			m.w.told(f, r, reply)
+		}
+		return reply
+	}
+	if r.Op != single.Release {
+		reply := m.store.Script(now, r)
+		m.w.counts.served(reply)
+		m.w.told(f, r, reply)
+		return reply
+	}
+	defer m.callWaiters()
+	var before [8]string
+	for i, key := range r.Keys {
+		before[i&7], _ = m.store.Holder(now, key)
+	}
+	reply := m.store.Script(now, r)
+	for i, key := range r.Keys {
+		if m.w.plan.Broken.PlainDelete {
+			m.store.Delete(key)
+		}
+		if after, _ := m.store.Holder(now, key); after != before[i&7] {
+			m.w.record(history.Event{
+				Type: history.Removed, Client: none, Master: m.number, Key: key, Owner: r.Owner,
+				Before: before[i&7], After: after,
+			})
+		}
+	}
+	m.w.told(f, r, reply)
+	return reply
+}
+
+// thaw lets a frozen master go on: it reads its sockets in any order.
+func (m *master) thaw() {
+	if m.frozen--; m.frozen > 0 {
+		return
+	}
+	waiting := m.socket
+	m.socket = nil
+	for _, p := range waiting {
+		p.f.schedule(m.w.now+1, inside, none, p.read) // all at one instant, so their order is drawn
+	}
+}
+
+// read is arrive for what already is in the socket: no reset takes it away.
+func (p packet) read() {
+	m := p.f.link.master
+	switch {
+	case m.down:
+		p.f.err = errBroken
+		p.f.replyAt(m.w.now + p.f.delay())
+	case m.frozen > 0:
+		m.socket = append(m.socket, p)
+	case len(p.f.second) > 0 && !p.again:
+		p.f.serveSecond()
+	default:
+		p.f.serve(p.again)
+	}
+}
+
+// crash ends the process: what is in its sockets is gone, and so are its data unless they are kept.
+func (m *master) crash(forget bool) {
+	m.down = true
+	m.crashes++
+	for _, p := range m.socket {
+		if !p.f.returned {
+			p.f.err = errBroken
+			p.f.replyAt(m.w.now + p.f.delay())
+		}
+	}
+	m.socket = nil
+	for _, c := range m.w.clients {
+		c.links[m.number].deafen()
+	}
+	if forget {
+		m.store = NewStore()
+	}
+}
+
+// restart ends a crash, and starts the master again if it was the last one; guard is for how long it does not vote then.
+func (m *master) restart(guard time.Duration) {
+	m.crashes--
+	m.owed = max(m.owed, guard)
+	if m.crashes > 0 {
+		return
+	}
+	m.down = false
+	m.guarded = max(m.guarded, m.w.now+int64(m.owed)) // another crash does not end the guard after an earlier one
+	m.owed = 0
+}

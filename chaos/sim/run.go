@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// Result is what came of a run.
+type Result struct {
+	History    []history.Event
+	Violations []oracle.Violation
+	Counts     Counts
+	// Steps is how many events the engine took part in or the network had.
+	Steps int
+	// Trace is what the masters did, if it was asked for.
+	Trace []Line
+}
+
+// Run performs a schedule and judges it. The error says that it could not be performed: a schedule that makes no
+// sense, or goroutines of the engine that were still there after Close.
+func Run(s *Schedule) (*Result, error) { return run(s, false) }
+
+// RunTraced is Run that also keeps what the masters did, for [Timeline].
+func RunTraced(s *Schedule) (*Result, error) { return run(s, true) }
+
+func run(s *Schedule, traced bool) (res *Result, err error) {
+	if len(s.Masters) == 0 || len(s.Masters) > len(masterNames) || len(s.Clients) == 0 {
+		return nil, fmt.Errorf("sim: %d masters and %d clients can't be run", len(s.Masters), len(s.Clients))
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("sim: the bubble ended badly: %v", r)
+		}
+	}()
+	w := &world{plan: s, names: make(map[string]*owner)}
+	if traced {
+		w.trace = &[]Line{}
+	}
+	bubble(func() { err = w.play() })
+	if err != nil {
+		return nil, err
+	}
+	res = &Result{History: w.events, Counts: w.counts, Steps: w.steps, Violations: w.judge()}
+	if traced {
+		res.Trace = *w.trace
+	}
+	return res, nil
+}
+
+// bubble runs f in a bubble of virtual time, also where there is no test: the command has no *testing.T.
+// synctest.Test takes from its T the name and the parts that report failures, and the zero T has usable ones; nothing
+// here fails through it. (RunTests and MainStart, the exported ways to a T, parse the program's flags and print.)
+// TestTheCommandNeedsNoTest notices should a version of Go want more.
+func bubble(f func()) {
+	synctest.Test(new(testing.T), func(*testing.T) { f() })
+}
+
+// build makes the masters and the clients.
+func (w *world) build() error {
+	w.began = time.Now()
+	for i, clock := range w.plan.Masters {
+		w.masters = append(w.masters, &master{w: w, number: i, clock: clock, store: NewStore()})
+	}
+	for i := range w.plan.Clients {
+		c, err := newClient(w, i)
+		if err != nil {
+			return fmt.Errorf("sim: client %d: %w", i, err)
+		}
+		w.clients = append(w.clients, c)
+		for _, t := range c.tasks {
+			go t.run()
+		}
+	}
+	return nil
+}
+
+// play is the run, from the first session to the last goroutine.
+func (w *world) play() error {
+	if err := w.build(); err != nil {
+		return err
+	}
+	healed := w.arm()
+	if w.troubled() {
+		w.record(history.Event{Type: history.MajorityLost, Client: history.Everyone})
+	}
+	for _, c := range w.clients {
+		for _, t := range c.tasks {
+			t.next()
+		}
+	}
+	w.loop(math.MaxInt64, func() bool { return w.now >= healed && w.idle() })
+	w.recover()
+	return w.goHome()
+}
+
+// troubled tells whether anything can go wrong, so that nobody is promised a majority.
+func (w *world) troubled() bool {
+	n := &w.plan.Net
+	return len(w.plan.Faults) > 0 || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
+}
+
+// idle tells that all tasks have gone through their sessions and all holds are over.
+func (w *world) idle() bool {
+	for _, c := range w.clients {
+		for _, t := range c.tasks {
+			if !c.dead && (!t.finished || c.stopped > w.now) {
+				return w.steps > maxSteps
+			}
+		}
+	}
+	return len(w.live) == 0 || w.steps > maxSteps
+}
+
+// recover is the end of a run: all is well again, so what was left on the masters has to go, and whoever asks for a
+// key has to get it.
+func (w *world) recover() {
+	w.calm, w.healed = true, w.now
+	w.record(history.Event{Type: history.Healed, Client: history.Everyone, Master: history.Everyone})
+	if w.troubled() {
+		w.record(history.Event{Type: history.MajorityBack, Client: history.Everyone})
+	}
+	inspection := w.now + int64(w.grace()) + int64(time.Millisecond)
+	w.loop(inspection, func() bool { return w.steps > maxSteps })
+	w.now = max(w.now, inspection)
+	w.inspect()
+	for i, c := range w.clients {
+		if c.dead || len(c.tasks) == 0 {
+			continue
+		}
+		t := c.tasks[0]
+		t.finished = false
+		last := &Session{Keys: []int{i % w.plan.keys()}, TTL: w.plan.maxTTL(), Wait: 2 * w.patience(), Hold: time.Millisecond}
+		t.step(0, func() { t.begin(last, func() { t.finished = true }) })
+	}
+	w.loop(math.MaxInt64, w.idle)
+}
+
+// inspect records what is on the masters.
+func (w *world) inspect() {
+	for _, m := range w.masters {
+		for n := range w.plan.keys() {
+			holders := m.store.Holders(m.time(), keyName(n))
+			for _, owner := range slices.Sorted(maps.Keys(holders)) {
+				if w.excused(owner) {
+					continue
+				}
+				w.record(history.Event{
+					Type: history.KeyFound, Client: none, Master: m.number, Key: keyName(n), Owner: owner,
+					Value: int64(holders[owner]),
+				})
+			}
+		}
+	}
+}
+
+// excused tells whether an owner's client died so lately that its keys may not have expired yet.
+func (w *world) excused(name string) bool {
+	for _, o := range w.names {
+		if o.name == name && o.client != nil && o.client.dead {
+			return w.now <= max(o.client.died, w.healed)+int64(w.patience()) // a frozen master reads its last requests when it goes on
+		}
+	}
+	return false
+}
+
+// goHome ends every goroutine of the run. One that does not end is reported by the bubble.
+func (w *world) goHome() error {
+	if w.steps > maxSteps {
+		w.record(history.Event{Type: history.Stopped, Client: history.Everyone, Note: "the run did not end"})
+	}
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range w.clients {
+		go func() { _ = c.locker.Close(ended) }() // what it leaves behind is of no interest any more
+		for _, l := range c.links {
+			for _, f := range l.open {
+				if !f.returned {
+					f.finish(errHome)
+				}
+			}
+			l.letGo()
+		}
+		for _, t := range c.tasks {
+			if t.cancel != nil {
+				t.cancel(nil)
+			}
+			close(t.work)
+		}
+	}
+	for _, p := range w.waiting {
+		p.letGo()
+	}
+	synctest.Wait()
+	return nil
+}
+
+// judge asks the oracles.
+func (w *world) judge() []oracle.Violation {
+	v := history.NewView(w.events)
+	return slices.Concat(
+		oracle.Safety(v),
+		oracle.DoneAfterBound(v, doneTolerance),
+		oracle.Orphans(v, w.grace()),
+		oracle.Liveness(v, w.patience(), 0),
+		w.ended(),
+	)
+}
+
+// doneTolerance is what a client that goes on after a pause may take until the first of its timers has rung.
+const doneTolerance = 5 * time.Microsecond
+
+// NameEnds is the oracle that finds runs that did not end.
+const NameEnds = "ends"
+
+// ended finds a run that had to be stopped.
+func (w *world) ended() []oracle.Violation {
+	if w.steps <= maxSteps {
+		return nil
+	}
+	return []oracle.Violation{{
+		Oracle: NameEnds, At: w.now, Text: fmt.Sprintf("after %d events at %s somebody still had not finished", w.steps, stamp(w.now)),
+	}}
+}
+
+// grace is how long what is left of ended holds may stay on masters that are well: two rounds of the janitor and the
+// requests before, between and after them.
+func (w *world) grace() time.Duration {
+	ttl := w.plan.maxTTL()
+	timeout := min(max(ttl/20, 10*time.Millisecond), time.Second)
+	grace := 3*sweepInterval + 3*timeout + 4*w.plan.Net.MaxDelay
+	if w.plan.Net.Stray { // late repetitions are beyond the janitor: what they set goes with its ttl
+		grace += ttl + ttl/50 + strayFor*2*timeout // a batch with a release that follows its acquire has two timeouts
+	}
+	return grace
+}
+
+// strayFor is how many times the time it had left a repeated request may be late.
+const strayFor = 20
+
+// sweepInterval is the engine's: how often a master that owes a release is asked.
+const sweepInterval = 200 * time.Millisecond
+
+// patience is how long it may take until somebody gets a key that nobody holds: until the keys of clients that died
+// have expired, and as many split votes as clients can have.
+func (w *world) patience() time.Duration {
+	return w.grace() + w.plan.maxTTL() + w.plan.maxTTL()/50 + 300*time.Millisecond
+}

@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/internal/sabotage"
+)
+
+// Schedule is one run as data. Nothing but a Schedule decides what happens.
+type Schedule struct {
+	// Seed decides what the rest leaves open: the delay and the fate of each message, jitter, and the order of events
+	// that fall on one instant.
+	Seed    uint64         `json:"seed"`
+	Masters []MasterClock  `json:"masters"`
+	Clients []Client       `json:"clients"`
+	Net     Net            `json:"net"`
+	Faults  []Fault        `json:"faults,omitempty"`
+	Broken  BrokenVariants `json:"broken,omitzero"`
+}
+
+// BrokenVariants are the mistakes that negative controls make: those of the engine and two of its surroundings.
+type BrokenVariants struct {
+	Engine sabotage.Switches `json:"engine,omitzero"`
+	// PlainDelete lets every release delete the key, whoever has it.
+	PlainDelete bool `json:"plain_delete,omitempty"`
+	// NoGuard lets masters vote at once after a restart without their data.
+	NoGuard bool `json:"no_guard,omitempty"`
+}
+
+// MasterClock is a master's own clock.
+type MasterClock struct {
+	// Offset is how far it is ahead at the beginning.
+	Offset time.Duration `json:"offset,omitempty"`
+	// PPM is how much faster than reference time it runs, in millionths.
+	PPM int64 `json:"ppm,omitempty"`
+}
+
+// Client is one process with a Locker of its own.
+type Client struct {
+	// PPM is how much faster than reference time its clock runs, in millionths.
+	PPM int64 `json:"ppm,omitempty"`
+	// Wall is how far its time of day is ahead.
+	Wall time.Duration `json:"wall,omitempty"`
+	// Tasks are goroutines that go through their sessions one after the other.
+	Tasks [][]Session `json:"tasks"`
+}
+
+// Session is one acquisition and, if it succeeds, the life of the hold.
+type Session struct {
+	// Idle is the time before it begins.
+	Idle time.Duration `json:"idle,omitempty"`
+	// Keys are numbers of keys; all of them or none are taken.
+	Keys []int        `json:"keys"`
+	Kind history.Kind `json:"kind,omitempty"`
+	// Job names the owner of a reentrant hold.
+	Job int           `json:"job,omitempty"`
+	TTL time.Duration `json:"ttl"`
+	// Wait is how long the caller waits for the lock; 0: one attempt.
+	Wait time.Duration `json:"wait,omitempty"`
+	// Renew asks for automatic renewal; MaxHold bounds the hold (0: not).
+	Renew   bool          `json:"renew,omitempty"`
+	MaxHold time.Duration `json:"max_hold,omitempty"`
+	// Extends are extensions by the holder.
+	Extends []Extend `json:"extends,omitempty"`
+	// Hold is for how long the holder keeps it after the last extension. Then it releases, unless it is to Leave: to
+	// do nothing more.
+	Hold  time.Duration `json:"hold"`
+	Leave bool          `json:"leave,omitempty"`
+}
+
+// Extend is one extension, After the step before it.
+type Extend struct {
+	After time.Duration `json:"after"`
+	TTL   time.Duration `json:"ttl"`
+}
+
+// Net is how messages fare when nothing is broken. Chances are in thousandths of a message.
+type Net struct {
+	// MinDelay and MaxDelay bound the delay of one message in one direction.
+	MinDelay time.Duration `json:"min_delay"`
+	MaxDelay time.Duration `json:"max_delay"`
+	// Spike is the chance that a message takes up to SpikeDelay instead.
+	Spike      int           `json:"spike,omitempty"`
+	SpikeDelay time.Duration `json:"spike_delay,omitempty"`
+	// LoseRequest and LoseReply are the chances that the first transmission is lost; the next follows after 200 ms if
+	// the connection still exists.
+	LoseRequest int `json:"lose_request,omitempty"`
+	LoseReply   int `json:"lose_reply,omitempty"`
+	// Reset is the chance that a connection breaks under a request.
+	Reset int `json:"reset,omitempty"`
+	// Repeat is the chance that a request is performed twice, the second time before the answer leaves.
+	Repeat int `json:"repeat,omitempty"`
+	// Stray lets repeated requests arrive long after the answer, and requests whose sender has given up arrive late:
+	// clients that retry by themselves, or close connections without a reset.
+	Stray bool `json:"stray,omitempty"`
+	// Stagger is the greatest delay between the sends to the masters of one round.
+	Stagger time.Duration `json:"stagger,omitempty"`
+}
+
+// FaultKind says what breaks.
+type FaultKind string
+
+// The faults. Those that end take For.
+const (
+	// CutRequests, CutReplies: messages of Client to (from) Master do not get through.
+	CutRequests FaultKind = "cut-requests"
+	CutReplies  FaultKind = "cut-replies"
+	// Freeze: Master stops; what arrives is read when it goes on, in any order.
+	Freeze FaultKind = "freeze"
+	// Slow: messages of Master take Amount longer, in both directions.
+	Slow FaultKind = "slow"
+	// Crash: Master dies and restarts with its data. Forget: without; unless unguarded, it then does not vote
+	// until every lock it may have forgotten has expired.
+	Crash  FaultKind = "crash"
+	Forget FaultKind = "forget"
+	// Step: Master's clock is set by Amount.
+	Step FaultKind = "clock-step"
+	// Pause: Client stands still. Kill: it dies.
+	Pause FaultKind = "pause"
+	Kill  FaultKind = "kill"
+)
+
+// All is the Client or Master of a fault that hits all of them.
+const All = -1
+
+// Fault is one thing that breaks, and mends after For.
+type Fault struct {
+	Kind   FaultKind     `json:"kind"`
+	At     time.Duration `json:"at"`
+	For    time.Duration `json:"for,omitempty"`
+	Client int           `json:"client"`
+	Master int           `json:"master"`
+	Amount time.Duration `json:"amount,omitempty"`
+	// Step, if not 0, lets a Pause or a Kill begin right before the client's step of that number instead of At: before
+	// it sends, or learns of an answer, or a timer rings, or it goes on with its work.
+	Step int `json:"step,omitempty"`
+	// Unguarded lets a master that forgot vote at once.
+	Unguarded bool `json:"unguarded,omitempty"`
+}
+
+// maxTTL is the longest that a key may be asked to live.
+func (s *Schedule) maxTTL() time.Duration {
+	longest := time.Duration(0)
+	for _, c := range s.Clients {
+		for _, task := range c.Tasks {
+			for i := range task {
+				longest = max(longest, task[i].TTL)
+				for _, x := range task[i].Extends {
+					longest = max(longest, x.TTL)
+				}
+			}
+		}
+	}
+	return longest
+}
+
+// keys is how many keys there are.
+func (s *Schedule) keys() int {
+	n := 1
+	for _, c := range s.Clients {
+		for _, task := range c.Tasks {
+			for i := range task {
+				for _, key := range task[i].Keys {
+					n = max(n, key+1)
+				}
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Store is what one master knows: as much of Redis as the scripts of package single use, and the scripts themselves,
+// one file for each kind of lock. It is pure: whoever calls it says what time it is.
+type Store struct {
+	now  int64 // of the request being served, in milliseconds
+	keys map[string]*value
+	// calls are the waiters that the request being served has called.
+	calls []call
+}
+
+// value is a string, or a sorted set if members is not nil.
+type value struct {
+	text    string
+	members []member // by score, then by name
+	expires int64    // the millisecond after which it is gone; 0: never
+}
+
+type member struct {
+	name  string
+	score int64
+}
+
+// NewStore returns an empty master.
+func NewStore() *Store { return &Store{keys: make(map[string]*value)} }
+
+// Serve performs r at the given time of the master's own clock, atomically, and returns what package single makes of
+// a real master's reply.
+func (s *Store) Serve(now time.Duration, r *single.Request) single.Reply {
+	if s.TrySet(now, r) {
+		return single.Reply{Outcome: single.Granted}
+	}
+	return s.Script(now, r)
+}
+
+// TrySet is the SET NX that package single tries before the script where that is enough. It reports false when the
+// script has to follow: the key is taken, or the request is another.
+func (s *Store) TrySet(now time.Duration, r *single.Request) bool {
+	s.now = now.Milliseconds()
+	s.calls = s.calls[:0]
+	if !plainSet(r) || s.get(r.Keys[0]) != nil {
+		return false
+	}
+	s.set(r.Keys[0], r.Owner, r.TTL.Milliseconds())
+	return true
+}
+
+// plainSet says for which requests SET NX comes first.
+func plainSet(r *single.Request) bool {
+	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Fence && !r.Polite
+}
+
+// Script performs r as its script does.
+func (s *Store) Script(now time.Duration, r *single.Request) single.Reply {
+	s.now = now.Milliseconds()
+	s.calls = s.calls[:0]
+	if r.Op == single.Inspect {
+		return s.inspect(r)
+	}
+	switch r.Kind {
+	case single.Shared, single.Exclusive:
+		return s.serveShared(r)
+	default:
+		return s.servePlain(r)
+	}
+}
+
+// Holder returns who holds a plain key, "" for nobody, and for how much longer.
+func (s *Store) Holder(now time.Duration, key string) (owner string, left time.Duration) {
+	s.now = now.Milliseconds()
+	v := s.get(key)
+	if v == nil || v.members != nil {
+		return "", 0
+	}
+	return v.text, time.Duration(s.pttl(v)) * time.Millisecond
+}
+
+// Holders returns who holds a key of any kind, and for how much longer.
+func (s *Store) Holders(now time.Duration, key string) map[string]time.Duration {
+	holders := make(map[string]time.Duration)
+	if owner, left := s.Holder(now, key); owner != "" {
+		holders[owner] = left
+	}
+	if v := s.get(key); v != nil {
+		for _, m := range v.members {
+			if owner := ownerOf(m.name); owner != "" && m.score > s.now {
+				holders[owner] = max(holders[owner], time.Duration(m.score-s.now)*time.Millisecond)
+			}
+		}
+	}
+	return holders
+}
+
+// Delete removes a key.
+func (s *Store) Delete(key string) { delete(s.keys, key) }
+
+// get looks a key up as Redis does: one whose time has passed is not there.
+func (s *Store) get(key string) *value {
+	v := s.keys[key]
+	if v != nil && v.expires != 0 && s.now > v.expires {
+		delete(s.keys, key)
+		return nil
+	}
+	return v
+}
+
+// pttl is what is left of v in milliseconds: -2 for none, -1 for one that stays.
+func (s *Store) pttl(v *value) int64 {
+	switch {
+	case v == nil:
+		return -2
+	case v.expires == 0:
+		return -1
+	default:
+		return max(0, v.expires-s.now)
+	}
+}
+
+func (s *Store) set(key, text string, ttl int64) {
+	s.keys[key] = &value{text: text, expires: s.now + ttl}
+}
+
+// expire sets the remaining life of a key that is there.
+func (s *Store) expire(key string, ttl int64) {
+	if v := s.get(key); v != nil {
+		v.expires = s.now + ttl
+	}
+}
+
+// zadd adds a member or moves it.
+func (s *Store) zadd(key, name string, score int64) {
+	v := s.get(key)
+	if v == nil {
+		v = &value{}
+		s.keys[key] = v
+	}
+	v.remove(name)
+	at, _ := slices.BinarySearchFunc(v.members, member{name, score}, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.name, b.name))
+	})
+	v.members = slices.Insert(v.members, at, member{name, score})
+}
+
+// zrem removes members and reports whether one was there. A set without members is gone.
+func (s *Store) zrem(key string, names ...string) bool {
+	v := s.get(key)
+	if v == nil {
+		return false
+	}
+	found := false
+	for _, name := range names {
+		found = v.remove(name) || found
+	}
+	if len(v.members) == 0 {
+		s.Delete(key)
+	}
+	return found
+}
+
+// zremBetween removes the members with scores from low to high.
+func (s *Store) zremBetween(key string, low, high int64) {
+	if v := s.get(key); v != nil {
+		v.members = slices.DeleteFunc(v.members, func(m member) bool { return low <= m.score && m.score <= high })
+		if len(v.members) == 0 {
+			s.Delete(key)
+		}
+	}
+}
+
+func (v *value) remove(name string) bool {
+	before := len(v.members)
+	v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.name == name })
+	return len(v.members) < before
+}
+
+func (v *value) score(name string) (int64, bool) {
+	for _, m := range v.members {
+		if m.name == name {
+			return m.score, true
+		}
+	}
+	return 0, false
+}
+
+// inspect is inspect.lua.
+func (s *Store) inspect(r *single.Request) single.Reply {
+	for _, key := range r.Keys {
+		v := s.get(key)
+		switch {
+		case v == nil:
+		case v.members == nil:
+			return granted(s.pttl(v), v.text, key, 1)
+		default:
+			if n := v.countAfter(s.now); n > 0 {
+				last := v.members[len(v.members)-1]
+				owner := ownerOf(last.name)
+				if owner == "" {
+					owner = last.name
+				}
+				return granted(last.score-s.now, owner, key, n)
+			}
+		}
+	}
+	return single.Reply{}
+}
+
+func granted(ttl int64, holder, key string, n uint64) single.Reply {
+	return single.Reply{
+		Outcome: single.Granted, TTL: time.Duration(ttl) * time.Millisecond, Holder: holder, Key: key, Token: n,
+	}
+}
+
+func refused(ttl int64, holder, key string, counter uint64) single.Reply {
+	return single.Reply{TTL: time.Duration(ttl) * time.Millisecond, Holder: holder, Key: key, Token: counter}
+}

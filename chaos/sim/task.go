@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// task is one goroutine of a client. The scheduler decides what it does when; the goroutine is there to wait in the
+// engine's blocking calls.
+type task struct {
+	c        *client
+	number   int
+	work     chan func() // what to call next
+	ended    chan struct{}
+	then     func() // what the scheduler does when it has returned; nil: nothing is under way
+	at       int    // the next session
+	finished bool
+	cancel   context.CancelCauseFunc
+}
+
+// hold is one acquisition and the lock that came of it, as the history knows it.
+type hold struct {
+	task    *task
+	ids     []uint64 // of the attempts, one for each key
+	keys    []string
+	kind    history.Kind
+	lock    *redlock.Lock
+	done    <-chan struct{}
+	until   time.Duration // by the client's clock
+	renewed bool
+	bounded bool // MaxHold ends it
+	gone    bool // it was released, its Done closed, or its client died
+}
+
+func newTask(c *client, number int) *task {
+	return &task{c: c, number: number, work: make(chan func()), ended: make(chan struct{}, 1)}
+}
+
+// run is the task's goroutine.
+func (t *task) run() {
+	for call := range t.work {
+		call()
+		t.ended <- struct{}{}
+	}
+}
+
+// call lets the goroutine call f; then runs on the scheduler once f has returned and all is settled.
+func (t *task) call(f, then func()) {
+	t.then = then
+	t.work <- f
+}
+
+// step plans the task's next step after d of the client's clock.
+func (t *task) step(d time.Duration, do func()) {
+	w := t.c.w
+	w.at(w.now+1+t.c.reference(d), outward, t.c.number, w.tie(uint64(t.c.number), uint64(t.number)), do)
+}
+
+// next plans the next session, or ends the task.
+func (t *task) next() {
+	sessions := t.c.plan.Tasks[t.number]
+	if t.at == len(sessions) {
+		t.finished = true
+		return
+	}
+	s := &sessions[t.at]
+	t.at++
+	t.step(s.Idle, func() { t.begin(s, t.next) })
+}
+
+// begin acquires; after is what follows the session.
+func (t *task) begin(s *Session, after func()) {
+	w := t.c.w
+	h := &hold{task: t, kind: s.Kind, renewed: s.Renew, bounded: s.MaxHold > 0}
+	for _, n := range s.Keys {
+		w.attempt++
+		h.ids = append(h.ids, w.attempt)
+		h.keys = append(h.keys, keyName(n))
+	}
+	h.record(history.Event{Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait)})
+	ctx, cancel := context.WithCancelCause(context.Background())
+	t.cancel = cancel
+	if s.Wait > 0 {
+		tie := w.tie(uint64(t.c.number), uint64(t.number), h.ids[0])
+		w.at(w.now+1+t.c.reference(s.Wait), outward, t.c.number, tie, func() { cancel(context.DeadlineExceeded) })
+	}
+	var err error
+	t.call(func() { h.lock, err = acquire(ctx, t.c.locker, h.keys, s) }, func() { t.acquired(s, h, err, after) })
+}
+
+// acquire makes the call that the session asks for.
+func acquire(ctx context.Context, locker *redlock.Locker, keys []string, s *Session) (*redlock.Lock, error) {
+	var opts []redlock.Option
+	if s.Renew {
+		opts = append(opts, redlock.AutoRenew())
+	}
+	if s.MaxHold > 0 {
+		opts = append(opts, redlock.MaxHold(s.MaxHold))
+	}
+	switch s.Kind {
+	case history.Fenced:
+		opts = append(opts, redlock.Fenced())
+	case history.Shared:
+		opts = append(opts, redlock.Shared())
+	case history.Exclusive:
+		opts = append(opts, redlock.Exclusive())
+	case history.Reentrant:
+		opts = append(opts, redlock.Reentrant("job-"+strconv.Itoa(s.Job)))
+	}
+	if len(keys) > 1 {
+		opts = append(opts, redlock.AndKeys(keys[1:]...))
+	}
+	if s.Wait > 0 {
+		return locker.Acquire(ctx, keys[0], s.TTL, opts...)
+	}
+	return locker.TryAcquire(ctx, keys[0], s.TTL, opts...)
+}
+
+// record enters an event of the hold in the history, once for every key.
+func (h *hold) record(e history.Event) {
+	e.Client, e.Kind = h.task.c.number, h.kind
+	for i, id := range h.ids {
+		e.Attempt, e.Key = id, h.keys[i]
+		h.task.c.w.record(e)
+	}
+}
+
+// acquired takes note of how the acquisition ended.
+func (t *task) acquired(s *Session, h *hold, err error, after func()) {
+	w := t.c.w
+	e := history.Event{Type: history.AcquireReturn, Outcome: outcomeOf(err)}
+	if err != nil {
+		w.counts.failed(err)
+		h.record(e)
+		after()
+		return
+	}
+	h.done = h.lock.Done()
+	e.Owner, e.Until, e.Token = w.owner(h.lock.Owner()), h.bound(), h.lock.Token()
+	w.know(h.lock.Owner()).settled = true
+	h.record(e)
+	w.counts.acquired(s)
+	w.live = append(w.live, h)
+	t.extend(s, h, 0, after)
+}
+
+// bound reads the hold's bound, in reference time.
+func (h *hold) bound() int64 {
+	c := h.task.c
+	left := h.lock.Remaining()
+	h.until = c.reading() + left
+	return c.w.now + c.reference(left)
+}
+
+// extend plans the n-th extension, or what follows the last one.
+func (t *task) extend(s *Session, h *hold, n int, after func()) {
+	if n == len(s.Extends) {
+		t.step(s.Hold, func() { t.leave(s, h, after) })
+		return
+	}
+	x := s.Extends[n]
+	t.step(x.After, func() {
+		h.record(history.Event{Type: history.ExtendCall, TTL: int64(x.TTL)})
+		var err error
+		t.call(func() { err = h.lock.Extend(context.Background(), x.TTL) }, func() {
+			e := history.Event{Type: history.ExtendReturn, Outcome: outcomeOf(err), TTL: int64(x.TTL)}
+			if err == nil {
+				e.Until = h.bound()
+				t.c.w.counts.Extended++
+			}
+			h.record(e)
+			t.extend(s, h, n+1, after)
+		})
+	})
+}
+
+// leave ends the session: by a release, or by doing nothing more.
+func (t *task) leave(s *Session, h *hold, after func()) {
+	if s.Leave && (!s.Renew || s.MaxHold > 0) {
+		after()
+		return
+	}
+	h.record(history.Event{Type: history.ReleaseCall})
+	h.gone = true
+	var err error
+	t.call(func() { err = h.lock.Release(context.Background()) }, func() {
+		h.record(history.Event{Type: history.ReleaseReturn, Outcome: outcomeOf(err)})
+		after()
+	})
+}
+
+// outcomeOf says how a call ended in the history's words.
+func outcomeOf(err error) history.Outcome {
+	switch {
+	case err == nil:
+		return history.Acquired
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return history.Cancelled
+	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrNotHeld):
+		return history.Held
+	case errors.Is(err, redlock.ErrNoQuorum):
+		return history.NoQuorum
+	case errors.Is(err, redlock.ErrExpired):
+		return history.Expired
+	default:
+		return history.Failed
+	}
+}
+
+var keyNames = [...]string{"k0", "k1", "k2", "k3"}
+
+func keyName(n int) string { return keyNames[n%len(keyNames)] }

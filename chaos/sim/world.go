@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"strconv"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// world is one run. Only the scheduler, the goroutine that runs loop, touches it, except for what mu guards: there the
+// engine's goroutines leave what they ask for.
+type world struct {
+	plan    *Schedule
+	began   time.Time // of the bubble's clock
+	now     int64     // reference time of the event under way
+	masters []*master
+	clients []*client
+	names   map[string]*owner
+	events  []history.Event
+	attempt uint64
+	counts  Counts
+	trace   *[]Line  // nil: nobody wants to know
+	healed  int64    // since when
+	calm    bool     // the network is as it should be, for good
+	live    []*hold  // holds that are not over
+	waiting []*pacer // calls that wait for their turn to end
+	steps   int
+
+	mu     sync.Mutex
+	agenda agenda
+	asked  []*link // links of which the engine asked something since the last settling
+	paced  []*pacer
+	over   bool // the run has been judged: everybody is sent home
+}
+
+// maxSteps ends a run that does not end by itself: a fault of the simulator or a livelock of the engine.
+const maxSteps = 200_000
+
+// at adds an event of the scheduler's own.
+func (w *world) at(t int64, kind eventKind, who int, tie uint64, do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.agenda.push(event{at: t, kind: kind, who: who, tie: tie, do: do})
+}
+
+// loop performs events until there are none before the given time, or done says so.
+func (w *world) loop(until int64, done func() bool) {
+	for !done() {
+		w.mu.Lock()
+		if len(w.agenda) == 0 || w.agenda.next() > until {
+			w.mu.Unlock()
+			return
+		}
+		e := w.agenda.pop()
+		w.mu.Unlock()
+		w.perform(e)
+	}
+}
+
+// perform lets e happen, at a nanosecond of its own.
+func (w *world) perform(e event) {
+	if e.stale() {
+		return
+	}
+	at := max(e.at, w.now+1)
+	if e.who >= 0 {
+		c := w.clients[e.who]
+		if c.dead {
+			return
+		}
+		if e.kind != inside && at >= c.stopped {
+			c.steps++
+			for _, f := range c.atStep {
+				if f.Step == c.steps {
+					w.now = at
+					w.breakDown(f)
+				}
+			}
+			if c.dead {
+				return
+			}
+		}
+		if at < c.stopped { // once it goes on it finds all that has happened meanwhile, in any order
+			draw := chanceOf(w.plan.Seed, ofResume, uint64(e.who), e.tie, uint64(c.stopped))
+			e.at = c.stopped + draw.below(resumeSpread)
+			w.mu.Lock()
+			w.agenda.push(e)
+			w.mu.Unlock()
+			return
+		}
+	}
+	w.now = at
+	w.steps++
+	switch e.kind {
+	case inside:
+		e.do()
+	default:
+		w.catchUp()
+		w.act(e)
+		w.settle()
+	}
+}
+
+// resumeSpread is within how many nanoseconds a client that goes on does what it could not do.
+const resumeSpread = 1000
+
+// act performs an event that the engine notices.
+func (w *world) act(e event) {
+	switch e.kind {
+	case ring:
+		e.t.armed = false
+		e.t.call()
+	case answer:
+		e.f.back()
+	case expire:
+		e.f.giveUp()
+	case flush:
+		w.clients[e.who].flush(e.l)
+	default:
+		e.do()
+	}
+}
+
+// catchUp brings the bubble's clock to the world's.
+func (w *world) catchUp() {
+	if d := time.Until(w.began.Add(time.Duration(w.now))); d > 0 {
+		time.Sleep(d) //nolint:forbidigo // virtual time
+	}
+}
+
+// settle waits until nobody has anything left to do, and takes note of what was done and asked.
+func (w *world) settle() {
+	synctest.Wait()
+	w.collect()
+}
+
+// tie draws the order of an event among others of one instant.
+func (w *world) tie(name ...uint64) uint64 {
+	draw := chanceOf(w.plan.Seed, append(name, ofTie)...)
+	return draw.next()
+}
+
+// record adds to the history.
+func (w *world) record(e history.Event) {
+	e.At = w.now
+	w.events = append(w.events, e)
+}
+
+// owner is one value that proves who holds a key, as the history knows it.
+type owner struct {
+	name    string
+	client  *client // who used it last
+	settled bool    // its acquisition has been decided
+}
+
+// owner names an owner as the history calls it.
+func (w *world) owner(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	return w.know(secret).name
+}
+
+// renamed is a request with names that are the same in every run, because what the engine draws at random must not
+// decide anything, as it would where Redis orders equals by name.
+func (w *world) renamed(r *single.Request, c *client) single.Request {
+	q := *r
+	q.Owner, q.Hold, q.Within = w.owner(r.Owner), w.owner(r.Hold), w.owner(r.Within)
+	if r.Waiter != "" {
+		q.Waiter = c.name()
+	}
+	return q
+}
+
+func (w *world) know(secret string) *owner {
+	o, known := w.names[secret]
+	if !known {
+		o = &owner{name: "o" + strconv.Itoa(len(w.names)+1)}
+		w.names[secret] = o
+	}
+	return o
+}

@@ -1,0 +1,162 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// always are the oracles whose promises need no assumption on time or memory. The others are judged only in scenarios
+// that stay inside the assumptions.
+var always = []string{oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults}
+
+// judge runs all oracles over what was recorded.
+func (r *run) judge() *Report {
+	events := slices.Clone(r.recorder.Events())
+	// Children's events arrive late; every oracle wants them in order.
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	events = append(events, r.watch.removals(history.NewView(events))...)
+	v := history.NewView(events)
+	rep := r.describe(v)
+	for _, violation := range r.oracles(v, rep) {
+		if r.promised(violation) {
+			rep.Violations = append(rep.Violations, violation)
+		} else {
+			rep.Allowed = append(rep.Allowed, violation)
+		}
+	}
+	r.conclude(rep)
+	return rep
+}
+
+func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
+	l := r.limits()
+	overlaps, orphans, tokens := oracle.Overlap(v), oracle.Orphans(v, l.Orphan), oracle.TokenOrder(v)
+	registers := oracle.Register(v, l.Register)
+	rep.Overlaps, rep.Orphans, rep.TokenViolations = len(overlaps), len(orphans), len(tokens)
+	for _, x := range registers {
+		if strings.HasSuffix(x.Key, "/unchecked") && !x.Unknown {
+			rep.LostUpdates++
+		}
+	}
+	return slices.Concat(overlaps, tokens, oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
+		oracle.DoneAfterBound(v, l.Done), orphans, registers, oracle.Availability(v, l.Settle, l.Availability),
+		oracle.Liveness(v, l.Liveness, 50*time.Millisecond), oracle.Recovery(v, l.Recovery),
+		oracle.Reentry(v, l.Reentry), oracle.PlannedFaults(v, r.plannedFaults()))
+}
+
+// plannedFaults are those that could be done here.
+func (r *run) plannedFaults() []string {
+	return slices.DeleteFunc(r.plan.FaultNames(), func(name string) bool { return r.injector.unavailable[name] != "" })
+}
+
+// promised tells whether a violation breaks what this scenario promises.
+func (r *run) promised(v oracle.Violation) bool {
+	switch {
+	case v.Oracle == oracle.NameRegister && strings.HasSuffix(v.Key, "/checked"):
+		return true
+	case v.Oracle == oracle.NameRegister:
+		// A holder that stands still between its last look at the bound and its write loses updates under any lock;
+		// that is what the checked register is for.
+		return r.plan.Inside && !slices.Contains(r.plan.FaultNames(), "client-pause")
+	case slices.Contains(always, v.Oracle):
+		return true
+	default:
+		return r.plan.Inside
+	}
+}
+
+// describe fills in what needs no judgement.
+func (r *run) describe(v *history.View) *Report {
+	service := oracle.Serve(v, r.limits().Settle)
+	rep := &Report{
+		Seed: r.plan.Seed, Replay: r.cfg.Replay, Subject: r.cfg.Subject.Name(), Backend: r.cfg.Backend,
+		Scenario: r.plan.Scenario, Text: r.plan.Text, Inside: r.plan.Inside, Workload: r.profile.Name,
+		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
+		Availability: service.Ratio, Service: service, Faults: oracle.FaultsFired(v), Observed: r.injector.observed,
+		Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected, Errors: r.errors, Notes: r.notes, Plan: r.plan,
+		Violations: []oracle.Violation{}, History: v.Events, Samples: r.watch.samples, Watched: r.watch.keys[0],
+	}
+	for _, d := range oracle.Recoveries(v) {
+		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))
+	}
+	r.count(rep, v)
+	if r.stalls > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %v at most; attempts at those times do not count for availability",
+			r.stalls, r.longestStall.Round(time.Millisecond)))
+	}
+	if n := r.network.Replaced(); n > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
+	}
+	return rep
+}
+
+func (r *run) count(rep *Report, v *history.View) {
+	var waits []float64
+	for i := range v.Events {
+		switch e := &v.Events[i]; e.Type {
+		case history.AcquireReturn, history.ExtendReturn, history.ReleaseReturn:
+			rep.Operations++
+		case history.RegisterWrite:
+			if e.Outcome == history.Held {
+				rep.StaleWrites++
+			}
+		}
+	}
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Granted() {
+			rep.Acquisitions++
+			waits = append(waits, milliseconds(a.Return-a.Call))
+		}
+	}
+	rep.OutageMSMax = milliseconds(oracle.LongestOutage(v))
+	if slices.Sort(waits); len(waits) > 0 {
+		rep.Latency = report.Latency{P50: waits[len(waits)/2], P99: waits[len(waits)*99/100], Max: waits[len(waits)-1]}
+	}
+}
+
+func milliseconds(ns int64) float64 { return float64(ns/1000) / 1000 }
+
+// conclude draws the verdict.
+func (r *run) conclude(rep *Report) {
+	rep.Verdict = report.Pass
+	unknown := func(format string, args ...any) {
+		rep.Reasons = append(rep.Reasons, fmt.Sprintf(format, args...))
+		if rep.Verdict == report.Pass {
+			rep.Verdict = report.Unknown
+		}
+	}
+	counts := make(map[string]int)
+	for _, v := range rep.Violations {
+		counts[v.Oracle]++
+		if counts[v.Oracle] > 3 {
+			continue // the list has them all; three sentences are enough here
+		}
+		if v.Unknown || v.Oracle == oracle.NameFaults {
+			unknown("%s", v)
+			continue
+		}
+		rep.Verdict = report.Violation
+		rep.Reasons = append(rep.Reasons, v.String())
+	}
+	for _, s := range r.stuck {
+		rep.Verdict = report.Violation
+		rep.Reasons = append(rep.Reasons, s)
+	}
+	for _, f := range r.injector.failures {
+		unknown("a fault went wrong: %s", f)
+	}
+	if rep.Acquisitions == 0 {
+		unknown("nothing was acquired, so nothing was shown")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.injector.unavailable)) {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("fault %s is not available: %s", name, r.injector.unavailable[name]))
+	}
+}

@@ -1,0 +1,150 @@
+package chaos
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+const (
+	// watchEvery is how often each master is asked who holds the watched keys.
+	watchEvery = 100 * time.Millisecond
+	// watchedKeys is of how many keys.
+	watchedKeys = 3
+)
+
+// watch asks the masters, past all broken networks, who holds what.
+type watch struct {
+	fleet    *masters.Fleet
+	recorder *history.Recorder
+	keys     []string
+	ownerOf  func(raw string) string
+
+	mu      sync.Mutex
+	samples []report.Sample
+}
+
+func newWatch(fleet *masters.Fleet, recorder *history.Recorder, keys []string, ownerOf func(string) string) *watch {
+	return &watch{fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), watchedKeys)], ownerOf: ownerOf}
+}
+
+func (w *watch) run(ctx context.Context) {
+	var group sync.WaitGroup
+	for i, m := range w.fleet.Masters {
+		group.Go(func() {
+			tick := time.NewTicker(watchEvery)
+			defer tick.Stop()
+			for {
+				w.sample(ctx, i, m)
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func (w *watch) sample(ctx context.Context, i int, m masters.Master) {
+	bounded, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	s := report.Sample{At: w.recorder.Now(), Master: i, Owners: make([]string, len(w.keys)), TTLs: make([]time.Duration, len(w.keys))}
+	found, err := m.Look(bounded, w.keys)
+	s.Up = err == nil
+	for _, key := range found {
+		for k, name := range w.keys {
+			if name == key.Name && len(key.Owners) > 0 {
+				s.Owners[k], s.TTLs[k] = w.ownerOf(key.Owners[0]), key.TTL
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.samples = append(w.samples, s)
+}
+
+// removals infers which releases removed somebody else's hold: a key that a master had for a holder, with time to
+// live, is gone or another's at the next look, although the holder was still within its bound and had not released, and
+// nothing was done to the master that makes keys vanish.
+func (w *watch) removals(v *history.View) []history.Event {
+	holders := make(map[string]*history.Attempt)
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Granted() && a.Kind == history.Plain || a.Kind == history.Fenced {
+			holders[a.Key+"\x00"+a.Owner] = a
+		}
+	}
+	forgetful := forgetfulTimes(v)
+	last := make(map[int]report.Sample)
+	var out []history.Event
+	for _, s := range w.samples {
+		before, ok := last[s.Master]
+		if s.Up {
+			last[s.Master] = s
+		}
+		if !ok || !s.Up {
+			continue
+		}
+		for k, owner := range before.Owners {
+			a := holders[w.keys[k]+"\x00"+owner]
+			lives := int64(before.TTLs[k]) > s.At-before.At+int64(watchEvery)
+			if owner == "" || owner == s.Owners[k] || a == nil || !lives {
+				continue
+			}
+			// The look took until some time after s.At, so the hold has to outlive it by a margin.
+			if a.Return > before.At || a.End() < s.At+int64(watchEvery) || forgetful.overlaps(before.At, s.At+int64(watchEvery)) {
+				continue
+			}
+			out = append(out, history.Event{
+				At: s.At, Type: history.Removed, Client: history.Everyone, Master: s.Master, Key: w.keys[k],
+				Owner: releaser(v, a, before.At, s.At), Before: owner, After: s.Owners[k],
+			})
+		}
+	}
+	return out
+}
+
+// releaser names the owner of a release that was under way then, or says that nobody is known.
+func releaser(v *history.View, holder *history.Attempt, from, to int64) string {
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if a.Key == holder.Key && a.ID != holder.ID && a.ReleaseCall <= to && a.ReleaseReturn >= from && a.ReleaseCall != history.Never {
+			return a.Owner
+		}
+	}
+	return "somebody"
+}
+
+// bands are stretches of time.
+type bands [][2]int64
+
+func (b bands) overlaps(from, to int64) bool {
+	for _, x := range b {
+		if x[0] < to && from < x[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetfulTimes are when some fault that makes masters lose keys was on, or had been on shortly before.
+func forgetfulTimes(v *history.View) bands {
+	const after = int64(500 * time.Millisecond)
+	var out bands
+	for i := range v.Events {
+		e := &v.Events[i]
+		if e.Type != history.FaultOn && e.Type != history.FaultOff {
+			continue
+		}
+		switch e.Name {
+		case "flushall", "evict", "kill", "kill-empty", "clock-step", "clock-rate":
+			out = append(out, [2]int64{e.At - after, e.At + after})
+		}
+	}
+	return out
+}

@@ -1,0 +1,265 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// childMark in the environment makes [Main] turn the process into a worker.
+const childMark = "REDLOCK_CHAOS_WORKER"
+
+// childConfig is the first line a child reads.
+type childConfig struct {
+	Subject string   `json:"subject"`
+	Client  int      `json:"client"`
+	Addrs   []string `json:"addrs"`
+	Profile Profile  `json:"profile"`
+	Seed    uint64   `json:"seed"`
+	// Origin is the reading of Monotonic that is reference time 0.
+	Origin int64 `json:"origin"`
+	// FirstAttempt is the number below the child's first attempt.
+	FirstAttempt uint64 `json:"first_attempt"`
+}
+
+// Main turns this process into a worker if [StartChild] started it, and then does not return; otherwise it does nothing.
+// A program that runs workloads with children calls it first thing in main, a test in TestMain, with the subjects that
+// children may be asked for.
+func Main(subjects ...Subject) {
+	if os.Getenv(childMark) == "" {
+		return
+	}
+	if err := runChild(os.Stdin, os.Stdout, subjects); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
+	lines := bufio.NewReader(in)
+	first, err := lines.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
+	var cfg childConfig
+	if err := json.Unmarshal(first, &cfg); err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
+	var subject Subject
+	for _, s := range subjects {
+		if s.Name() == cfg.Subject {
+			subject = s
+		}
+	}
+	if subject == nil {
+		return fmt.Errorf("workload: child: no subject %q in this program; pass it to workload.Main", cfg.Subject)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // the parent closes stdin to end the child
+		_, _ = io.Copy(io.Discard, lines)
+		cancel()
+	}()
+	locker, err := subject.Open(ctx, cfg.Addrs)
+	if err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
+	sink := &lineSink{out: out, origin: cfg.Origin, attempt: cfg.FirstAttempt}
+	var group sync.WaitGroup
+	for i := range max(1, cfg.Profile.Workers) {
+		w := Worker{
+			Client: cfg.Client, Locker: locker, Sink: sink, Profile: cfg.Profile,
+			Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(i))),
+		}
+		group.Go(func() { w.Run(ctx) })
+	}
+	group.Wait()
+	closing, stop := context.WithTimeout(context.Background(), releasePatience)
+	defer stop()
+	return locker.Close(closing)
+}
+
+// lineSink writes each event as a line at once, so that nothing is lost when the process is killed.
+type lineSink struct {
+	origin int64
+
+	mu      sync.Mutex
+	out     io.Writer
+	attempt uint64
+}
+
+func (s *lineSink) Now() int64 { return Monotonic() - s.origin }
+
+func (s *lineSink) Record(e history.Event) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.At = s.Now()
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, _ = s.out.Write(append(line, '\n')) // a parent that is gone reads nothing
+	}
+	return e.At
+}
+
+func (s *lineSink) NextAttempt() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempt++
+	return s.attempt
+}
+
+// Child is a client that is a process of its own. Its methods are safe for concurrent use.
+type Child struct {
+	client   int
+	cmd      *exec.Cmd
+	stdin    io.WriteCloser
+	recorder *history.Recorder
+	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
+
+	mu   sync.Mutex
+	open map[uint64]bool // holds it has at the moment
+}
+
+// ChildOptions say what a child does.
+type ChildOptions struct {
+	Subject string
+	Client  int
+	Addrs   []string
+	Profile Profile
+	Seed    uint64
+	// Origin is the reading of Monotonic at which the recorder's clock was 0.
+	Origin int64
+	// Nth tells the children of a run apart, so that their attempts have different numbers.
+	Nth int
+}
+
+// StartChild starts this program again as a client, whose events go to recorder. It is ended by Kill or Stop, and on Linux
+// by the end of this process.
+func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("workload: child: %w", err)
+	}
+	c := &Child{
+		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}), open: make(map[uint64]bool),
+	}
+	c.cmd.Env = append(os.Environ(), childMark+"=1")
+	c.cmd.Stderr = os.Stderr
+	c.cmd.SysProcAttr = childAttributes()
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("workload: child: %w", err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("workload: child: %w", err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("workload: child: %w", err)
+	}
+	go c.read(out)
+	line, err := json.Marshal(childConfig{
+		Subject: o.Subject, Client: o.Client, Addrs: o.Addrs, Profile: o.Profile, Seed: o.Seed, Origin: o.Origin,
+		FirstAttempt: uint64(o.Nth+1) << 32,
+	})
+	if err == nil {
+		_, err = c.stdin.Write(append(line, '\n'))
+	}
+	if err != nil {
+		c.Kill()
+		return nil, fmt.Errorf("workload: child: %w", err)
+	}
+	return c, nil
+}
+
+// read takes over the child's events until it ends. What it held then is held by nobody who acts.
+func (c *Child) read(out io.Reader) {
+	defer close(c.exited)
+	scanner := bufio.NewScanner(out)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var e history.Event
+		if json.Unmarshal(scanner.Bytes(), &e) != nil {
+			continue // the half line of a killed process
+		}
+		c.follow(e)
+		c.recorder.Append(e)
+	}
+	_ = c.cmd.Wait() // that it was killed is no news
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.open {
+		c.recorder.Record(history.Event{
+			Type: history.Stopped, Client: c.client, Attempt: id, Note: "its process ended",
+		})
+	}
+}
+
+func (c *Child) follow(e history.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case e.Type == history.AcquireReturn && e.Outcome == history.Acquired:
+		c.open[e.Attempt] = true
+	case e.Type == history.ReleaseCall, e.Type == history.Stopped:
+		delete(c.open, e.Attempt)
+	}
+}
+
+// Alive tells whether the process has not ended.
+func (c *Child) Alive() bool {
+	select {
+	case <-c.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// Pause stops the process (SIGSTOP) and records that it can do nothing.
+func (c *Child) Pause() error {
+	c.recorder.Record(history.Event{Type: history.Paused, Client: c.client})
+	if err := c.signal(sigStop); err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
+	return nil
+}
+
+// Resume lets it go on (SIGCONT).
+func (c *Child) Resume() error {
+	err := c.signal(sigCont)
+	c.recorder.Record(history.Event{Type: history.Resumed, Client: c.client})
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("workload: child: %w", err)
+	}
+	return nil
+}
+
+// Kill ends the process at once, stopped or not, and returns when it is gone.
+func (c *Child) Kill() {
+	_ = c.cmd.Process.Kill() // an error means that it has ended already
+	<-c.exited
+	_ = c.stdin.Close()
+}
+
+// Stop asks the process to give back what it holds and to end, and kills it if it has not within the time.
+func (c *Child) Stop(within time.Duration) {
+	_ = c.stdin.Close()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.exited:
+	case <-timer.C:
+		c.Kill()
+	}
+}

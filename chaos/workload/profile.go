@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// Span is a range of durations; a value is drawn from it each time.
+type Span struct{ Min, Max time.Duration }
+
+// Profile is how workers use the lock.
+type Profile struct {
+	Name string `json:"name"`
+	// Text says in a sentence what it is like.
+	Text string `json:"text"`
+	// Keys is over how many keys the workers spread.
+	Keys int `json:"keys"`
+	// Kind of hold; with Readers above zero that share of the holds is Shared and the others Exclusive.
+	Kind    history.Kind `json:"kind"`
+	Readers float64      `json:"readers,omitempty"`
+	TTL     time.Duration
+	// Hold is how long a holder keeps it, Think how long a worker sleeps between two attempts.
+	Hold, Think Span
+	// Wait is how long an acquisition waits; 0 for one attempt.
+	Wait time.Duration
+	// Renew asks the library to renew; Extend is the share of holds that the worker extends itself, once.
+	Renew  bool    `json:"renew,omitempty"`
+	Extend float64 `json:"extend,omitempty"`
+	// Cancel is the share of attempts whose context is cancelled in the middle.
+	Cancel float64 `json:"cancel,omitempty"`
+	// Register: holders read, think and write a register that checks tokens and one that does not.
+	Register bool `json:"register,omitempty"`
+	// Nested is how many more holds of the same owner a holder takes (reentrant).
+	Nested int `json:"nested,omitempty"`
+	// Workers is how many workers each client has. Default 2.
+	Workers int `json:"workers,omitempty"`
+	// Children is how many clients are processes of their own, which faults stop and kill.
+	Children int `json:"children,omitempty"`
+}
+
+const ms = time.Millisecond
+
+// Profiles returns the profiles there are.
+func Profiles() []Profile {
+	return []Profile{
+		{
+			Name: "hot-key", Text: "Everybody wants one key and holds it for some milliseconds.",
+			Keys: 1, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms}, Wait: 20 * time.Second, Cancel: 0.05,
+		},
+		{
+			Name: "many-keys", Text: "Keys are plenty and seldom contended; each attempt is made once.",
+			Keys: 64, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms}, Think: Span{ms, 20 * ms}, Extend: 0.1,
+		},
+		{
+			Name: "long-holds", Text: "Holds that outlive their ttl several times by renewal.",
+			Keys: 3, TTL: 1500 * ms, Hold: Span{2 * time.Second, 5 * time.Second}, Think: Span{0, 50 * ms},
+			Wait: 30 * time.Second, Renew: true,
+		},
+		{
+			Name: "short-holds", Text: "Holds that are given back at once, with contexts cancelled in the middle.",
+			Keys: 4, TTL: time.Second, Hold: Span{0, ms}, Think: Span{0, 5 * ms}, Wait: 20 * time.Second, Cancel: 0.15,
+		},
+		{
+			Name: "shared", Text: "Many readers and some writers of two keys.",
+			Keys: 2, Kind: history.Exclusive, Readers: 0.8, TTL: 2 * time.Second, Hold: Span{ms, 20 * ms},
+			Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
+		},
+		{
+			Name: "reentrant", Text: "Owners that take the same key again while they hold it.",
+			Keys: 2, Kind: history.Reentrant, Nested: 2, TTL: 2 * time.Second, Hold: Span{ms, 10 * ms},
+			Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
+		},
+		{
+			Name: "register", Text: "Read-modify-writes under the lock, on a resource that checks tokens and one that doesn't.",
+			Keys: 2, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms},
+			Wait: 20 * time.Second, Register: true,
+		},
+		{
+			Name: "contended-extends", Text: "Holders extend their holds themselves, without a look at the bound, while others wait.",
+			Keys: 2, TTL: 500 * ms, Hold: Span{20 * ms, 150 * ms}, Think: Span{0, 300 * ms}, Wait: 30 * time.Second, Extend: 1,
+			Workers: 1,
+		},
+		{
+			Name: "handoff", Text: "Many waiters for one key that is given back as soon as it is got.",
+			Keys: 1, TTL: 2 * time.Second, Wait: 30 * time.Second, Workers: 5,
+		},
+		{
+			Name: "children", Text: "One hot key, and some of the clients are processes that are stopped and killed.",
+			Keys: 1, TTL: time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second, Children: 2,
+		},
+	}
+}
+
+// FindProfile returns the profile of that name.
+func FindProfile(name string) (Profile, error) {
+	var names []string
+	for _, p := range Profiles() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return Profile{}, fmt.Errorf("workload: no workload %q; there are %v", name, names)
+}
+
+// KeyNames are the keys that workers use, on the masters.
+func (p Profile) KeyNames() []string {
+	names := make([]string, max(1, p.Keys))
+	for i := range names {
+		names[i] = fmt.Sprintf("redlock-chaos:%s:%d", p.Name, i)
+	}
+	return names
+}
+
+// Check returns an error if the subject can't do what the profile needs. Fenced falls back to plain: without tokens
+// there is only the unchecked register.
+func (p Profile) Check(s Subject) error {
+	kinds := []history.Kind{p.Kind}
+	if p.Readers > 0 {
+		kinds = append(kinds, history.Shared)
+	}
+	for _, kind := range kinds {
+		if kind == history.Fenced {
+			continue
+		}
+		if err := s.Supports(kind); err != nil {
+			return fmt.Errorf("workload %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}

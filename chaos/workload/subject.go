@@ -1,0 +1,100 @@
+// Package workload drives a lock library the way programs do, and writes down what it promised: one hot key, many
+// keys, long renewed holds, short ones, readers and writers, reentrancy, read-modify-writes of a protected resource.
+//
+// Any library can be driven: see [Subject]. Nothing here knows how locks are made.
+package workload
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// What adapters say about an acquisition that failed. Wrap the library's own error together with one of these; an
+// error that matches none of them, nor a context's, counts as unexpected.
+var (
+	// ErrHeld: somebody else has the key.
+	ErrHeld = errors.New("workload: held by another")
+	// ErrNoQuorum: too few masters answered.
+	ErrNoQuorum = errors.New("workload: no quorum")
+	// ErrExpired: won too late.
+	ErrExpired = errors.New("workload: validity used up")
+	// ErrLost: an extension or release found that the hold is gone.
+	ErrLost = errors.New("workload: not held any more")
+	// ErrUnsupported: the library can't do this at all.
+	ErrUnsupported = errors.New("workload: the library can't do this")
+)
+
+// Subject is a lock library under test. Its methods are called concurrently.
+type Subject interface {
+	// Name is for reports.
+	Name() string
+	// Supports returns nil if locks of this kind can be had, or an error that matches ErrUnsupported and says why not.
+	Supports(kind history.Kind) error
+	// Open makes a client of its own: nothing it uses may be shared with another client. addrs are host:port of each
+	// master, as this client has to dial them.
+	Open(ctx context.Context, addrs []string) (Locker, error)
+}
+
+// OwnerReader is a Subject whose masters do not have the plain owner for a value, or for a hash field or set member.
+type OwnerReader interface {
+	// OwnerOf returns the owner, as Hold.Owner gives it, from what was found on a master.
+	OwnerOf(raw string) string
+}
+
+// Locker is one client.
+type Locker interface {
+	// Acquire takes the key or returns an error; it never returns neither. With r.Once it tries once, else until ctx is done.
+	Acquire(ctx context.Context, r Request) (Hold, error)
+	// Close ends the client. Keys that it could not remove yet should be removed by then.
+	Close(ctx context.Context) error
+}
+
+// Request is what a worker asks for.
+type Request struct {
+	Key  string
+	TTL  time.Duration
+	Kind history.Kind
+	// Once asks for a single attempt.
+	Once bool
+	// Renew asks the library to keep the hold by itself. Libraries that can't may ignore it.
+	Renew bool
+	// Owner asks for a hold of this owner (reentrant locks).
+	Owner string
+}
+
+// Hold is one acquisition.
+type Hold interface {
+	// Owner is the value that the masters have for the key, to recognise it there.
+	Owner() string
+	// Token is the fencing token, 0 when there is none.
+	Token() uint64
+	// Remaining is how long the holder may still act, as the library tells it.
+	Remaining() time.Duration
+	// Done closes when the hold is lost or released; nil when the library has no such thing.
+	Done() <-chan struct{}
+	// Extend asks for ttl more. ErrUnsupported when the library can't.
+	Extend(ctx context.Context, ttl time.Duration) error
+	// Release gives the key back.
+	Release(ctx context.Context) error
+}
+
+// Classify says how a call ended. ctx is the one the call had.
+func Classify(ctx context.Context, err error) history.Outcome {
+	switch {
+	case err == nil:
+		return history.Acquired
+	case ctx.Err() != nil:
+		return history.Cancelled
+	case errors.Is(err, ErrHeld), errors.Is(err, ErrLost):
+		return history.Held
+	case errors.Is(err, ErrNoQuorum):
+		return history.NoQuorum
+	case errors.Is(err, ErrExpired):
+		return history.Expired
+	default:
+		return history.Failed
+	}
+}

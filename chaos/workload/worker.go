@@ -1,0 +1,331 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// Sink is where a worker writes what happens. *history.Recorder is one.
+type Sink interface {
+	Now() int64
+	Record(history.Event) int64
+	NextAttempt() uint64
+}
+
+// Gate stops workers between two steps, as a long garbage collection would stop the code that uses a lock. The zero
+// value is open. Safe for concurrent use.
+type Gate struct {
+	mu   sync.Mutex
+	shut chan struct{} // not nil while shut; closed when opened
+}
+
+// Shut makes Pass wait until Open.
+func (g *Gate) Shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = make(chan struct{})
+	}
+}
+
+// Open lets everybody go on.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+		g.shut = nil
+	}
+}
+
+// Pass returns when the gate is open.
+func (g *Gate) Pass() {
+	g.mu.Lock()
+	shut := g.shut
+	g.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+}
+
+// Worker is one goroutine of a client that takes locks, one after another.
+type Worker struct {
+	Client  int
+	Locker  Locker
+	Sink    Sink
+	Profile Profile
+	Rand    *rand.Rand
+	// Gate stops the worker; optional.
+	Gate *Gate
+	// Checked and Unchecked are the registers; optional.
+	Checked, Unchecked *Register
+	// Fenced tells whether the library gives tokens; without, Fenced holds are asked for as Plain.
+	Fenced bool
+	// Unexpected is told of errors that no lock library should give; optional. Called from the worker's goroutine.
+	Unexpected func(op string, err error)
+}
+
+// Run takes locks until ctx is done. It then gives back what it holds and returns.
+func (w *Worker) Run(ctx context.Context) {
+	keys := w.Profile.KeyNames()
+	for ctx.Err() == nil {
+		w.pass()
+		w.cycle(ctx, keys[w.Rand.IntN(len(keys))])
+		w.sleep(ctx, w.draw(w.Profile.Think))
+	}
+}
+
+func (w *Worker) pass() {
+	if w.Gate != nil {
+		w.Gate.Pass()
+	}
+}
+
+func (w *Worker) draw(s Span) time.Duration {
+	if s.Max <= s.Min {
+		return s.Min
+	}
+	return s.Min + time.Duration(w.Rand.Int64N(int64(s.Max-s.Min)))
+}
+
+func (w *Worker) sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func (w *Worker) unexpected(op string, err error) {
+	if w.Unexpected != nil {
+		w.Unexpected(op, err)
+	}
+}
+
+// kind draws the kind of the next hold.
+func (w *Worker) kind() history.Kind {
+	switch p := w.Profile; {
+	case p.Readers > 0 && w.Rand.Float64() < p.Readers:
+		return history.Shared
+	case p.Kind == history.Fenced && !w.Fenced:
+		return history.Plain
+	default:
+		return p.Kind
+	}
+}
+
+// cycle is one acquisition and the life of its hold.
+func (w *Worker) cycle(ctx context.Context, key string) {
+	request := Request{
+		Key: key, TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0, Renew: w.Profile.Renew,
+	}
+	hold := w.acquire(ctx, request, 1)
+	if hold == nil {
+		// A failed attempt that cost no time must not become a busy loop.
+		w.sleep(ctx, ms+w.draw(Span{0, 4 * ms}))
+		return
+	}
+	request.Owner = hold.Owner()
+	var nested []*held
+	for n := range w.Profile.Nested {
+		if again := w.acquire(ctx, request, n+2); again != nil {
+			nested = append(nested, again)
+		}
+	}
+	w.act(ctx, hold)
+	for _, inner := range slices.Backward(nested) {
+		w.release(ctx, inner)
+	}
+	w.release(ctx, hold)
+}
+
+// held is a hold and what is known of it.
+type held struct {
+	Hold
+	id    uint64
+	key   string
+	until int64 // reference time
+	// watch ends the goroutine that waits for Done, and waits for it.
+	watch func()
+}
+
+func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
+	attempt, cancel := ctx, context.CancelFunc(func() {})
+	wait := w.Profile.Wait
+	switch {
+	case w.Rand.Float64() < w.Profile.Cancel:
+		wait = 0 // its caller gives up; that it got nothing says nothing
+		attempt, cancel = context.WithTimeout(ctx, w.draw(Span{0, 10 * ms}))
+	case wait > 0:
+		attempt, cancel = context.WithTimeout(ctx, wait)
+	}
+	defer cancel()
+	e := history.Event{
+		Type: history.AcquireCall, Client: w.Client, Attempt: w.Sink.NextAttempt(), Key: r.Key, Kind: r.Kind, Owner: r.Owner,
+		Hold: number, TTL: int64(r.TTL), Wait: int64(wait),
+	}
+	w.Sink.Record(e)
+	hold, err := w.Locker.Acquire(attempt, r)
+	e.Type, e.Outcome = history.AcquireReturn, Classify(attempt, err)
+	if err != nil {
+		e.Note = err.Error()
+		w.Sink.Record(e)
+		if e.Outcome == history.Failed {
+			w.unexpected("acquire", err)
+		}
+		return nil
+	}
+	h := &held{Hold: hold, id: e.Attempt, key: r.Key}
+	h.until = w.Sink.Now() + int64(hold.Remaining())
+	e.Owner, e.Token, e.Until, e.NoDone = hold.Owner(), hold.Token(), h.until, hold.Done() == nil
+	w.Sink.Record(e)
+	h.watch = w.watchDone(h)
+	return h
+}
+
+// watchDone records the moment Done closes.
+func (w *Worker) watchDone(h *held) (end func()) {
+	done := h.Done()
+	if done == nil {
+		return func() {}
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-done:
+		case <-stop:
+			select {
+			case <-done: // both were ready
+			default:
+				return
+			}
+		}
+		w.Sink.Record(history.Event{Type: history.DoneClosed, Client: w.Client, Attempt: h.id, Key: h.key})
+	}()
+	return func() { close(stop); <-ended }
+}
+
+// act holds the lock for as long as was drawn, or until it is lost.
+func (w *Worker) act(ctx context.Context, h *held) {
+	w.pass()
+	if w.Profile.Register {
+		w.update(ctx, h)
+	}
+	end := time.Now().Add(w.draw(w.Profile.Hold))
+	extendAt := time.Time{}
+	if w.Rand.Float64() < w.Profile.Extend {
+		extendAt = time.Now().Add(time.Until(end) / 2)
+	}
+	for time.Now().Before(end) && ctx.Err() == nil {
+		// Extending without a look at the bound first is what a program does that was paused in between.
+		if !extendAt.IsZero() && time.Now().After(extendAt) {
+			extendAt = time.Time{}
+			w.extend(ctx, h)
+		}
+		if !w.still(h) {
+			return
+		}
+		w.sleep(ctx, min(time.Until(end), w.Profile.TTL/20))
+		w.pass()
+	}
+	if !extendAt.IsZero() {
+		w.extend(ctx, h) // late, because the worker stood still
+	}
+	w.still(h)
+}
+
+// still tells whether the holder may go on, and records bounds that renewal has moved.
+func (w *Worker) still(h *held) bool {
+	select {
+	case <-h.Done():
+		return false
+	default:
+	}
+	now := w.Sink.Now()
+	left := int64(h.Remaining())
+	if left <= 0 {
+		w.Sink.Record(history.Event{Type: history.Stopped, Client: w.Client, Attempt: h.id, Note: "its bound passed"})
+		return false
+	}
+	// Reading the clock twice moves a bound by microseconds; a renewal moves it by a good part of the ttl.
+	if now+left > h.until+int64(w.Profile.TTL/50) {
+		h.until = now + left
+		w.Sink.Record(history.Event{
+			Type: history.ExtendReturn, Client: w.Client, Attempt: h.id, Outcome: history.Acquired, Until: h.until,
+			TTL: int64(w.Profile.TTL),
+		})
+	}
+	return true
+}
+
+func (w *Worker) extend(ctx context.Context, h *held) {
+	e := history.Event{Type: history.ExtendCall, Client: w.Client, Attempt: h.id, TTL: int64(w.Profile.TTL)}
+	w.Sink.Record(e)
+	err := h.Extend(ctx, w.Profile.TTL)
+	e.Type, e.Outcome = history.ExtendReturn, Classify(ctx, err)
+	if err != nil {
+		e.Note = err.Error()
+	} else {
+		h.until = w.Sink.Now() + int64(h.Remaining())
+		e.Until = h.until
+	}
+	w.Sink.Record(e)
+	if e.Outcome == history.Failed && !errors.Is(err, ErrUnsupported) {
+		w.unexpected("extend", err)
+	}
+}
+
+// update is a read-modify-write on both registers. A holder that sees that its hold is over does not write.
+func (w *Worker) update(ctx context.Context, h *held) {
+	token := h.Token()
+	readChecked := false
+	if w.Checked != nil && token != 0 {
+		_, readChecked = w.Checked.Read(h.id, w.Client, h.key, token)
+	}
+	if w.Unchecked != nil {
+		w.Unchecked.Read(h.id, w.Client, h.key, token)
+	}
+	w.sleep(ctx, w.draw(Span{0, 5 * ms}))
+	if !w.still(h) {
+		return
+	}
+	w.pass() // the pause that no check of the holder can see
+	if readChecked {
+		w.Checked.Write(h.id, w.Client, h.key, token, int64(h.id))
+	}
+	if w.Unchecked != nil {
+		w.Unchecked.Write(h.id, w.Client, h.key, token, int64(h.id))
+	}
+}
+
+// releasePatience bounds a release, whatever became of the run.
+const releasePatience = 10 * time.Second
+
+func (w *Worker) release(ctx context.Context, h *held) {
+	w.pass()
+	h.watch() // a release closes Done too, which is no news
+	e := history.Event{Type: history.ReleaseCall, Client: w.Client, Attempt: h.id, Key: h.key}
+	w.Sink.Record(e)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
+	defer cancel()
+	err := h.Release(bounded)
+	e.Type, e.Outcome = history.ReleaseReturn, Classify(bounded, err)
+	if err != nil {
+		e.Note = err.Error()
+	}
+	w.Sink.Record(e)
+	if e.Outcome == history.Failed {
+		w.unexpected("release", err)
+	}
+}

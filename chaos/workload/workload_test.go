@@ -1,0 +1,328 @@
+package workload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+func TestMain(m *testing.M) {
+	workload.Main(&memory{}) // for the tests with children
+	goleak.VerifyTestMain(m)
+}
+
+// memory is a lock in memory, with tokens, renewal and Done: a subject that needs no master. Its holds last for ever unless
+// lifetime says otherwise.
+type memory struct {
+	lifetime time.Duration
+	lost     bool // Done closes at once
+
+	mu     sync.Mutex
+	holder map[string]*memoryHold
+	token  uint64
+}
+
+func (m *memory) Name() string { return "memory" }
+func (m *memory) Supports(kind history.Kind) error {
+	if kind == history.Shared {
+		return workload.ErrUnsupported
+	}
+	return nil
+}
+
+func (m *memory) Open(context.Context, []string) (workload.Locker, error) { return m, nil }
+func (m *memory) Close(context.Context) error                             { return nil }
+
+func (m *memory) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	for {
+		if h := m.try(r); h != nil {
+			return h, nil
+		}
+		if r.Once {
+			return nil, workload.ErrHeld
+		}
+		timer := time.NewTimer(time.Millisecond)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+func (m *memory) try(r workload.Request) *memoryHold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.holder == nil {
+		m.holder = make(map[string]*memoryHold)
+	}
+	other := m.holder[r.Key]
+	if other != nil && (r.Kind != history.Reentrant || other.owner != r.Owner) {
+		return nil
+	}
+	m.token++
+	h := &memoryHold{m: m, key: r.Key, owner: r.Owner, token: m.token, done: make(chan struct{}), outer: other}
+	if h.owner == "" {
+		h.owner = fmt.Sprint("owner-", m.token)
+	}
+	h.until = time.Now().Add(max(m.lifetime, r.TTL))
+	if m.lost {
+		close(h.done)
+	}
+	m.holder[r.Key] = h
+	return h
+}
+
+type memoryHold struct {
+	m          *memory
+	key, owner string
+	token      uint64
+	until      time.Time
+	done       chan struct{}
+	outer      *memoryHold
+}
+
+func (h *memoryHold) Owner() string            { return h.owner }
+func (h *memoryHold) Token() uint64            { return h.token }
+func (h *memoryHold) Remaining() time.Duration { return time.Until(h.until) }
+func (h *memoryHold) Done() <-chan struct{}    { return h.done }
+
+func (h *memoryHold) Extend(_ context.Context, ttl time.Duration) error {
+	h.until = time.Now().Add(ttl)
+	return nil
+}
+
+func (h *memoryHold) Release(context.Context) error {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.m.holder[h.key] = h.outer
+	if h.outer == nil {
+		delete(h.m.holder, h.key)
+	}
+	return nil
+}
+
+// work runs workers with a profile until they have made that many acquisitions, and returns what was recorded.
+func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *history.View {
+	t.Helper()
+	origin := workload.Monotonic()
+	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	checked, unchecked := workload.NewRegister(recorder, true), workload.NewRegister(recorder, false)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var group sync.WaitGroup
+	for c := range 3 {
+		w := workload.Worker{
+			Client: c, Locker: m, Sink: recorder, Profile: profile, Rand: rand.New(rand.NewPCG(1, uint64(c))), Fenced: true,
+			Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
+			Unexpected: func(op string, err error) { t.Errorf("%s: %v", op, err) },
+		}
+		group.Go(func() { w.Run(ctx) })
+	}
+	eventually(t, func() bool {
+		n := 0
+		for _, e := range recorder.Events() {
+			if e.Type == history.AcquireReturn && e.Outcome == history.Acquired {
+				n++
+			}
+		}
+		return n >= acquisitions
+	})
+	cancel()
+	group.Wait()
+	return history.NewView(recorder.Events())
+}
+
+func eventually(t *testing.T, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come to pass")
+		}
+		<-tick.C
+	}
+}
+
+// TestWorkersRecordWholeLives runs every profile that the subject can do, and what is recorded must be complete.
+func TestWorkersRecordWholeLives(t *testing.T) {
+	for _, profile := range workload.Profiles() {
+		m := &memory{}
+		if err := profile.Check(m); err != nil {
+			if profile.Name != "shared" || !errors.Is(err, workload.ErrUnsupported) {
+				t.Errorf("%s: %v", profile.Name, err)
+			}
+			continue
+		}
+		if profile.Name == "long-holds" {
+			profile.Hold = workload.Span{Min: 20 * time.Millisecond, Max: 30 * time.Millisecond}
+		}
+		t.Run(profile.Name, func(t *testing.T) {
+			v := work(t, m, profile, 12)
+			nested, extended := 0, 0
+			for _, a := range v.Attempts {
+				if a.Return == history.Never || a.Granted() && (!a.Released || a.ReleaseReturn < a.ReleaseCall || a.ReleaseCall < a.Return) {
+					t.Errorf("attempt %+v is not whole", a)
+				}
+				if a.Granted() && (a.Owner == "" || a.Until <= a.Return) {
+					t.Errorf("hold %+v", a)
+				}
+				if a.Hold > 1 {
+					nested++
+				}
+				extended += len(a.Extensions)
+			}
+			if (nested > 0) != (profile.Nested > 0) || extended == 0 && profile.Extend == 1 {
+				t.Errorf("%d nested, %d extensions", nested, extended)
+			}
+		})
+	}
+}
+
+func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
+	profile := workload.Profile{Name: "x", TTL: time.Minute, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Wait: time.Second}
+	v := work(t, &memory{lost: true}, profile, 6)
+	for _, a := range v.Attempts {
+		if a.Granted() && a.Done == history.Never {
+			t.Errorf("Done was not recorded: %+v", a)
+		}
+	}
+}
+
+func TestAShutGateStopsAWorkerUntilItOpens(t *testing.T) {
+	var gate workload.Gate
+	gate.Pass() // open
+	gate.Shut()
+	gate.Shut()
+	passed := make(chan struct{})
+	go func() { gate.Pass(); close(passed) }()
+	select {
+	case <-passed:
+		t.Error("a shut gate let somebody pass")
+	case <-time.After(20 * time.Millisecond):
+	}
+	gate.Open()
+	<-passed
+	gate.Open()
+}
+
+func TestTheCheckingRegisterRefusesStaleTokens(t *testing.T) {
+	recorder := history.NewRecorder(func() int64 { return 0 })
+	checked, unchecked := workload.NewRegister(recorder, true), workload.NewRegister(recorder, false)
+	for _, r := range []*workload.Register{checked, unchecked} {
+		if _, ok := r.Read(1, 1, "k", 5); !ok {
+			t.Error("a first token was refused")
+		}
+		if _, ok := r.Read(2, 2, "k", 7); !ok {
+			t.Error("a greater token was refused")
+		}
+		stale := r.Write(1, 1, "k", 5, 1)
+		if !r.Write(2, 2, "k", 7, 2) {
+			t.Error("the token in force was refused")
+		}
+		if stale != (r == unchecked) {
+			t.Errorf("a stale write was accepted: %v", stale)
+		}
+		if v, ok := r.Read(3, 3, "k", 8); v != 2 || !ok {
+			t.Errorf("read %d, %v", v, ok)
+		}
+	}
+}
+
+func TestClassify(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		ctx  context.Context
+		err  error
+		want history.Outcome
+	}{
+		{t.Context(), nil, history.Acquired},
+		{over, nil, history.Acquired},
+		{over, workload.ErrHeld, history.Cancelled},
+		{t.Context(), fmt.Errorf("x: %w", workload.ErrHeld), history.Held},
+		{t.Context(), workload.ErrLost, history.Held},
+		{t.Context(), workload.ErrNoQuorum, history.NoQuorum},
+		{t.Context(), workload.ErrExpired, history.Expired},
+		{t.Context(), os.ErrClosed, history.Failed},
+	} {
+		if got := workload.Classify(tt.ctx, tt.err); got != tt.want {
+			t.Errorf("%v is %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestAKilledChildLeavesItsHoldToNobody starts this test as a client, stops it, lets it go on, kills it, and reads what
+// it wrote.
+func TestAKilledChildLeavesItsHoldToNobody(t *testing.T) {
+	origin := workload.Monotonic()
+	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	options := workload.ChildOptions{
+		Subject: "memory", Client: 3, Origin: origin, Nth: 1,
+		Profile: workload.Profile{Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1},
+	}
+	child, err := workload.StartChild(recorder, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(typ history.Type) func() bool {
+		return func() bool {
+			for _, e := range recorder.Events() {
+				if e.Type == typ && e.Client == 3 {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	eventually(t, has(history.AcquireReturn))
+	if err := errors.Join(child.Pause(), child.Resume()); err != nil {
+		t.Error(err)
+	}
+	if !child.Alive() || !has(history.Paused)() || !has(history.Resumed)() {
+		t.Error("the pause was not recorded, or ended the child")
+	}
+	child.Kill()
+	v := history.NewView(recorder.Events())
+	if child.Alive() || len(v.Attempts) != 1 {
+		t.Fatalf("alive %v, attempts %+v", child.Alive(), v.Attempts)
+	}
+	a := v.Attempts[0]
+	if !a.Granted() || a.Stopped == history.Never || a.ReleaseCall != history.Never || a.ID>>32 != 2 || a.Call > a.Stopped {
+		t.Errorf("attempt %+v", a)
+	}
+	if now := recorder.Now(); a.Call < 0 || a.Call > now {
+		t.Errorf("the child's time %d is not within the parent's %d", a.Call, now)
+	}
+}
+
+func TestAStoppedChildReleases(t *testing.T) {
+	origin := workload.Monotonic()
+	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	child, err := workload.StartChild(recorder, workload.ChildOptions{
+		Subject: "memory", Origin: origin,
+		Profile: workload.Profile{Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return recorder.Len() >= 2 })
+	child.Stop(10 * time.Second)
+	v := history.NewView(recorder.Events())
+	if child.Alive() || !v.Attempts[0].Released {
+		t.Errorf("alive %v, attempts %+v", child.Alive(), v.Attempts)
+	}
+}
