@@ -1,0 +1,138 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+// Contention is many clients that all want one key, again and again.
+type Contention struct {
+	// Hold is how long each grant is kept.
+	Hold time.Duration
+	// Duration is how long they contend, and TTL what each acquire asks for; it must be far longer than Hold, or an
+	// expiry would look like an overlap.
+	Duration, TTL time.Duration
+	// Key is what they contend for. No two runs may share one.
+	Key string
+}
+
+// Handoff is what a Contention saw.
+type Handoff struct {
+	measure.HandoffStats
+	// Wait is from the first attempt to the grant, of every contender. Those who were still waiting at the end are in
+	// it with what they had waited so far, so that starving shows.
+	Wait measure.Latency
+	// Waiting is how many those were.
+	Waiting int64
+	// GrantsPerSecond is the rate of all grants.
+	GrantsPerSecond float64
+	// Fairness is Jain's index of the contenders' grants.
+	Fairness float64
+	// Errors counts attempts and releases that failed; FirstError is one of them.
+	Errors     int64
+	FirstError error
+}
+
+// Run lets all clients contend, each from one goroutine, as separate processes would. The error is about the harness,
+// never about the subject.
+func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func() error) (Handoff, error) {
+	if len(clients) == 0 || c.Duration <= 0 {
+		return Handoff{}, fmt.Errorf("load: %d clients for %v make no contention", len(clients), c.Duration)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Duration)
+	defer cancel()
+	r := &contention{
+		Contention: c, seen: measure.NewHandoffs(len(clients)), wait: measure.NewRecorder(),
+	}
+	start := time.Now()
+	var workers sync.WaitGroup
+	for i, client := range clients {
+		workers.Go(func() { r.contend(ctx, i, client) })
+	}
+	ended := make(chan struct{})
+	go func() {
+		workers.Wait()
+		close(ended)
+	}()
+	<-ctx.Done()
+	elapsed := time.Since(start)
+	stats := r.seen.Stats()
+
+	var err error
+	if !waitFor(context.Background(), ended, drain) {
+		err = fmt.Errorf("load: contenders had not ended %v after the load", drain)
+	}
+	if heal != nil {
+		err = errors.Join(err, heal())
+	}
+	out := Handoff{
+		HandoffStats: stats, Wait: r.wait.Snapshot(), Waiting: r.waiting.Load(),
+		Fairness: measure.Jain(stats.Grants), Errors: r.errs.Load(),
+	}
+	if first := r.first.Load(); first != nil {
+		out.FirstError = *first
+	}
+	// The grants at the time limit count, but an overlap is an overlap even after it.
+	out.Overlaps = r.seen.Stats().Overlaps
+	for _, n := range stats.Grants {
+		out.GrantsPerSecond += float64(n) / elapsed.Seconds()
+	}
+	return out, err
+}
+
+type contention struct {
+	Contention
+	seen    *measure.Handoffs
+	wait    *measure.Recorder
+	waiting atomic.Int64
+	errs    atomic.Int64
+	first   atomic.Pointer[error]
+}
+
+func (r *contention) contend(ctx context.Context, i int, client subject.Client) {
+	for ctx.Err() == nil {
+		asked := time.Now()
+		handle := r.grant(ctx, client)
+		granted := time.Now()
+		r.wait.Record(i, granted.Sub(asked))
+		if handle == nil {
+			r.waiting.Add(1)
+			return
+		}
+		r.seen.Granted(i, granted)
+		wait(context.WithoutCancel(ctx), r.Hold)
+		now := time.Now()
+		r.seen.Releasing(now, now.Sub(granted))
+		// The last holder's release is not to be cut off by the end of the run.
+		if err := handle.Release(context.WithoutCancel(ctx)); err != nil {
+			r.failed(ctx, err)
+		}
+	}
+}
+
+func (r *contention) grant(ctx context.Context, client subject.Client) subject.Handle {
+	for ctx.Err() == nil {
+		h, err := client.Acquire(ctx, r.Key, r.TTL)
+		if err == nil {
+			return h
+		}
+		r.failed(ctx, err)
+		wait(ctx, failurePause)
+	}
+	return nil
+}
+
+func (r *contention) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.errs.Add(1)
+	r.first.CompareAndSwap(nil, &err)
+}

@@ -1,0 +1,151 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/report"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+)
+
+func rows() []result.Row {
+	recorder := measure.NewRecorder()
+	for i := range 1000 {
+		recorder.Record(i, time.Duration(100+i)*time.Microsecond)
+	}
+	cycle := recorder.Snapshot()
+	var out []result.Row
+	for _, workers := range []int{1, 128} {
+		for i, subject := range []string{"redlock", "redsync", "goredis-fanout"} {
+			out = append(out, result.Of(
+				result.Key{Scenario: "distinct", Subject: subject, Workers: workers, Masters: 5},
+				[]result.Slice{{
+					OpsPerSecond: float64(workers) * float64(300-100*i), Latency: cycle,
+					Distributions: map[string]measure.Latency{"cycle": cycle},
+				}}))
+		}
+	}
+	out = append(out, result.Of(result.Key{Scenario: "distinct", Subject: "limit", Workers: 128, Masters: 5},
+		[]result.Slice{{OpsPerSecond: 76800}}))
+	fair := 0.5
+	return append(out, result.Of(result.Key{Scenario: "contended", Subject: "redlock", Workers: 32, Masters: 5},
+		[]result.Slice{{
+			OpsPerSecond: 10, Latency: cycle, Fairness: &fair, Errors: 3, FirstError: errors.New("<b>boom</b>"),
+			Extra: map[string]float64{"gap_p50_us": 1500}, Count: map[string]int64{"overlaps": 4},
+			Distributions: map[string]measure.Latency{"gap": cycle, "wait": cycle},
+		}}))
+}
+
+func sections() []report.Section {
+	return report.Sections([][2]string{{"distinct", "keys of their own"}, {"contended", "one key"}, {"stopped", "never ran"}}, rows())
+}
+
+func TestSectionsLeaveOutWhatDidNotRun(t *testing.T) {
+	got := sections()
+	if len(got) != 2 || got[0].Name != "distinct" || len(got[0].Rows) != 7 || len(got[1].Rows) != 1 {
+		t.Errorf("got %d sections", len(got))
+	}
+}
+
+func TestTableHasRatiosAgainstTheRivals(t *testing.T) {
+	var out bytes.Buffer
+	for _, s := range sections() {
+		if err := report.Table(&out, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := out.String()
+	line := regexp.MustCompile(`(?m)^ *redlock +128 .*$`).FindString(text)
+	// 300, 200 and 100 a worker: 1.5 times redsync, 3 times the fan-out, half of the limit.
+	for _, want := range []string{"38400", "1.50×", "3.00×", "0.50×"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %q of\n%s", want, line, text)
+		}
+	}
+	for _, want := range []string{"overlaps", "gap p50", "1.5 ms", "boom"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestDurationsChangeTheirUnit(t *testing.T) {
+	for us, want := range map[float64]string{0.5: "0.5 µs", 250: "250 µs", 999.7: "1 ms", 1234: "1.23 ms", 999_900: "1 s", 10e6: "10 s"} {
+		if got := report.Duration(us); got != want {
+			t.Errorf("%v µs is written %q, want %q", us, got, want)
+		}
+	}
+}
+
+func page(t *testing.T) string {
+	t.Helper()
+	var out bytes.Buffer
+	m := report.Machine{Command: "go run ./bench <x>", When: "today", Facts: []string{"a & b"}}
+	if err := report.HTML(&out, m, sections()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestPageRefersToNothingOutside(t *testing.T) {
+	text := page(t)
+	// The names of XML namespaces look like addresses and are never fetched.
+	bare := regexp.MustCompile(`xmlns(:xlink)?="http://www\.w3\.org/[0-9a-z/]+"`).ReplaceAllString(text, "")
+	for _, forbidden := range []string{"http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe"} {
+		if i := strings.Index(bare, forbidden); i >= 0 {
+			t.Errorf("the page has %q: …%s…", forbidden, bare[max(0, i-40):min(len(bare), i+40)])
+		}
+	}
+}
+
+func TestPageHasEveryPlotForLightAndDark(t *testing.T) {
+	text := page(t)
+	// Throughput and two latency distributions of distinct, gaps and waits of contended.
+	const plots = 5
+	for _, what := range []string{"<figure>", `<div class="light">`, `<div class="dark">`} {
+		if n := strings.Count(text, what); n != plots {
+			t.Errorf("%d of %s, want %d", n, what, plots)
+		}
+	}
+	drawings := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(text, -1)
+	if len(drawings) != 2*plots {
+		t.Fatalf("%d drawings, want %d", len(drawings), 2*plots)
+	}
+	for i, svg := range drawings {
+		decoder := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			_, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("drawing %d is not well-formed: %v", i, err)
+			}
+		}
+		if !strings.Contains(svg, "<path") {
+			t.Errorf("drawing %d has no line", i)
+		}
+	}
+	if !strings.Contains(text, "prefers-color-scheme: dark") {
+		t.Error("nothing chooses between light and dark")
+	}
+}
+
+func TestPageEscapes(t *testing.T) {
+	if text := page(t); strings.Contains(text, "<x>") || !strings.Contains(text, "a &amp; b") {
+		t.Error("texts are not escaped")
+	}
+}
+
+func TestPageWithoutRows(t *testing.T) {
+	if err := report.HTML(io.Discard, report.Machine{}, nil); err != nil {
+		t.Error(err)
+	}
+}

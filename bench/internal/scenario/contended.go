@@ -1,0 +1,97 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/load"
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+// contended lets clients that know nothing of each other want one key, as that many processes would. One cycle without
+// contention is measured just before, by the first of them, as the reference for the gap and for the perfect queue.
+func contended(e *Env) ([]group, error) {
+	addrs, err := e.Fleet.Addrs(e.Masters)
+	if err != nil {
+		return nil, err
+	}
+	g := group{workers: e.Contenders, masters: e.Masters}
+	for _, s := range e.Subjects {
+		g.entries = append(g.entries, entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (result.Slice, error) {
+			return e.contend(ctx, s, addrs, prefix)
+		}})
+	}
+	return []group{g}, nil
+}
+
+func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, prefix string) (out result.Slice, err error) {
+	clients, err := openAll(ctx, s, addrs, e.Contenders)
+	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
+	if err != nil {
+		return out, err
+	}
+	alone := e.load(1, prefix+"alone:")
+	alone.Rate = 0
+	cycle, err := alone.Run(ctx, clients[0], nil)
+	if err != nil {
+		return out, err
+	}
+	contention := load.Contention{Hold: e.Hold, Duration: e.ContendFor, TTL: ttl, Key: prefix + "key"}
+	seen, err := contention.Run(ctx, clients, nil)
+	if err != nil {
+		return out, err
+	}
+	out = contendedSlice(seen, cycle.Cycle.Quantile(0.50), e.Contenders)
+	out.Extra["contended_for_s"] = e.ContendFor.Seconds()
+	return out, nil
+}
+
+func contendedSlice(seen load.Handoff, cycle time.Duration, contenders int) result.Slice {
+	us := measure.Micros
+	return result.Slice{
+		OpsPerSecond: seen.GrantsPerSecond, Latency: seen.Wait, Fairness: &seen.Fairness,
+		Errors: seen.Errors, FirstError: seen.FirstError,
+		Extra: map[string]float64{
+			"gap_p50_us": us(seen.Gaps.Quantile(0.50)), "gap_p99_us": us(seen.Gaps.Quantile(0.99)), "gap_max_us": us(seen.Gaps.Max()),
+			"wait_p50_us": us(seen.Wait.Quantile(0.50)), "wait_p99_us": us(seen.Wait.Quantile(0.99)), "wait_max_us": us(seen.Wait.Max()),
+			"ideal_wait_us": us(measure.IdealWait(contenders, seen.MeanHold, cycle)),
+			"cycle_us":      us(cycle), "hold_us": us(seen.MeanHold), "handoffs_per_s": seen.GrantsPerSecond,
+		},
+		Count:         map[string]int64{"overlaps": seen.Overlaps, "waiting_at_end": seen.Waiting},
+		Distributions: map[string]measure.Latency{"gap": seen.Gaps, "wait": seen.Wait},
+	}
+}
+
+// openAll opens n clients side by side. Those that were opened are returned in any case, for closeAll.
+func openAll(ctx context.Context, s subject.Subject, addrs []string, n int) ([]subject.Client, error) {
+	clients := make([]subject.Client, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { clients[i], errs[i] = s.Open(ctx, addrs) })
+	}
+	wg.Wait()
+	return clients, errors.Join(errs...)
+}
+
+func closeAll(ctx context.Context, clients []subject.Client) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	errs := make([]error, len(clients))
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		if c != nil {
+			wg.Go(func() { errs[i] = c.Close(ctx) })
+		}
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+// Package scenario says what is measured: every scenario is a list of groups, every group is measured with all its
+// subjects one after another, and everything is repeated with the order of the subjects rotated, so that a machine
+// that becomes slower meanwhile does so for all of them. What is compared are ratios within one run.
+package scenario
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
+	"github.com/seed-624411e5/redlock/bench/internal/limit"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+// LimitName is the subject of the rows that redis-benchmark gave.
+const LimitName = "limit"
+
+// ErrSkipped is matched by what a scenario says when it can't run here at all.
+var ErrSkipped = errors.New("scenario: can't run here")
+
+// Env is what scenarios run with.
+type Env struct {
+	Fleet *fleet.Fleet
+	// Subjects are compared in every scenario but kinds and renewed; Kinds are compared in kinds.
+	Subjects []subject.Subject
+	Kinds    []subject.Variant
+	// Masters is the number of masters in every scenario but masters.
+	Masters int
+	// Workers overrides the numbers of workers of the scenarios that have several; nil leaves them.
+	Workers []int
+	// Duration is how long each subject is measured at a time, and Repeat how often.
+	Duration time.Duration
+	Repeat   int
+	// Bound is how long operations may take after Duration is over; see load.Load.
+	Bound time.Duration
+	// Rate makes the loop open: cycles a second. 0 is the closed loop.
+	Rate float64
+	// Contenders want one key in the scenario contended, for ContendFor, and hold it for Hold.
+	Contenders int
+	ContendFor time.Duration
+	Hold       time.Duration
+	// Holds are kept alive in the scenario renewed.
+	Holds int
+	// Limit measures the machine's limit; nil leaves it out.
+	Limit func(ctx context.Context, addrs []string, prefix string, d time.Duration) (limit.Rates, error)
+	// Logf tells a human what goes on.
+	Logf func(format string, args ...any)
+}
+
+// Scenario is one question.
+type Scenario struct {
+	// Name is what -scenario and the output call it.
+	Name string
+	// About is one line for the reader of a report.
+	About string
+	// Needs is how many masters it uses whatever Env.Masters says; 0 if it does not matter.
+	Needs int
+	// groups are the measurements, in order; an error matching ErrSkipped says why there are none.
+	groups func(*Env) ([]group, error)
+}
+
+// group is measured side by side: all its entries are run one after another, then again.
+type group struct {
+	workers, masters int
+	entries          []entry
+}
+
+// entry is one subject of a group, or one kind.
+type entry struct {
+	subject, kind string
+	run           func(ctx context.Context, prefix string) (result.Slice, error)
+}
+
+// All returns the scenarios in the order in which they run.
+func All() []Scenario {
+	return []Scenario{
+		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, uncontended},
+		{"distinct", "many workers, each with keys of its own: how the wire is shared", 0, distinct},
+		{"stopped", "one master stands still (SIGSTOP): what a sick minority costs", 0, stopped},
+		{"slow", "one master answers 50 ms late", 0, slow},
+		{"spread", "masters 2, 4, 6, 8, 10 ms away: an acquire needs the third fastest, not the slowest", 0, spread},
+		{"contended", "many clients want one key: how fast and how fairly it is handed on", 0, contended},
+		{"kinds", "fenced, shared and reentrant holds beside plain ones", 0, kinds},
+		{"sharded", "the same keys on one group of three masters and spread over two", 2 * groupMasters, sharded},
+		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], masters},
+		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, renewed},
+		{"allocations", "heap allocations of one cycle", 0, allocations},
+	}
+}
+
+// Find returns the named scenarios, in the order in which they run; no names mean all.
+func Find(names []string) ([]Scenario, error) {
+	if len(names) == 0 {
+		return All(), nil
+	}
+	wanted := map[string]bool{}
+	for _, n := range names {
+		wanted[n] = true
+	}
+	var found []Scenario
+	for _, s := range All() {
+		if wanted[s.Name] {
+			found = append(found, s)
+			delete(wanted, s.Name)
+		}
+	}
+	for n := range wanted {
+		return nil, fmt.Errorf("scenario: there is none called %q", n)
+	}
+	return found, nil
+}
+
+// Run measures one scenario. The rows come in the order of the groups. A subject that fails as a whole (it can't be
+// opened, or never ends) fails the run: its row would be missing without a word. What was measured before is returned
+// even then, also when ctx ended.
+func (s Scenario) Run(ctx context.Context, env *Env) ([]result.Row, error) {
+	groups, err := s.groups(env)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	slices := map[result.Key][]result.Slice{}
+	for rep := range env.Repeat {
+		for _, g := range groups {
+			for i := range g.entries {
+				e := g.entries[(i+rep)%len(g.entries)]
+				key := s.key(g, e)
+				slice, err := e.run(ctx, "redlock-bench:"+rand.Text()+":")
+				switch {
+				case ctx.Err() != nil:
+					return s.rows(groups, slices), ctx.Err()
+				case errors.Is(err, ErrSkipped):
+					env.Logf("%s: %v", describe(key), err)
+				case err != nil:
+					return s.rows(groups, slices), fmt.Errorf("%s: %w", describe(key), err)
+				default:
+					env.Logf("%s, %d of %d: %s", describe(key), rep+1, env.Repeat, brief(slice))
+					slices[key] = append(slices[key], slice)
+				}
+			}
+		}
+	}
+	return s.rows(groups, slices), nil
+}
+
+// rows are the medians of what was measured so far.
+func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []result.Row {
+	var rows []result.Row
+	for _, g := range groups {
+		for _, e := range g.entries {
+			if key := s.key(g, e); len(slices[key]) > 0 {
+				rows = append(rows, result.Of(key, slices[key]))
+			}
+		}
+	}
+	return rows
+}
+
+func (s Scenario) key(g group, e entry) result.Key {
+	return result.Key{Scenario: s.Name, Subject: e.subject, Kind: e.kind, Workers: g.workers, Masters: g.masters}
+}
+
+func describe(k result.Key) string {
+	kind := ""
+	if k.Kind != "" {
+		kind = " (" + k.Kind + ")"
+	}
+	return fmt.Sprintf("%s, %s%s, workers %d, masters %d", k.Scenario, k.Subject, kind, k.Workers, k.Masters)
+}
+
+func brief(s result.Slice) string {
+	out := fmt.Sprintf("%.0f/s", s.OpsPerSecond)
+	if s.Latency.Count() > 0 {
+		out += fmt.Sprintf(", p50 %v, p99 %v", s.Latency.Quantile(0.5).Round(time.Microsecond), s.Latency.Quantile(0.99).Round(time.Microsecond))
+	}
+	if s.Errors > 0 {
+		out += fmt.Sprintf(", %d errors (%v)", s.Errors, s.FirstError)
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fake"
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
+	"github.com/seed-624411e5/redlock/bench/internal/limit"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/scenario"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// environment has nine masters that nobody answers at; the fakes do not mind.
+func environment(t *testing.T, subjects ...subject.Subject) *scenario.Env {
+	t.Helper()
+	var addrs []string
+	for i := range 9 {
+		addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", i+1))
+	}
+	f, err := fleet.Attach(addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scenario.Env{
+		Fleet: f, Subjects: subjects, Masters: 5,
+		Duration: 20 * time.Millisecond, Repeat: 1, Bound: 50 * time.Millisecond,
+		Contenders: 4, ContendFor: 100 * time.Millisecond, Hold: time.Millisecond, Holds: 10,
+		Logf: t.Logf,
+	}
+}
+
+func run(t *testing.T, env *scenario.Env, name string) []result.Row {
+	t.Helper()
+	found, err := scenario.Find([]string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := found[0].Run(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestSubjectsTakeTurnsInRotatedOrder(t *testing.T) {
+	var order []string
+	var subjects []subject.Subject
+	for _, name := range []string{"a", "b", "c"} {
+		subjects = append(subjects, &fake.Subject{Called: name, OnOpen: func() { order = append(order, name) }})
+	}
+	env := environment(t, subjects...)
+	env.Repeat = 3
+	rows := run(t, env, "uncontended")
+	if got := strings.Join(order, ""); got != "abcbcacab" {
+		t.Errorf("opened in the order %s, want abcbcacab", got)
+	}
+	for i, name := range []string{"a", "b", "c"} {
+		if rows[i].Subject != name || rows[i].Repeat != 3 || rows[i].Workers != 1 || rows[i].Masters != 5 || rows[i].OpsPerS <= 0 {
+			t.Errorf("row %d is %+v", i, rows[i])
+		}
+	}
+}
+
+func TestDistinctHasAGroupForEveryNumberOfWorkersAndOneLimit(t *testing.T) {
+	env := environment(t, &fake.Subject{Called: "a"})
+	env.Workers = []int{1, 3}
+	env.Limit = func(_ context.Context, addrs []string, _ string, _ time.Duration) (limit.Rates, error) {
+		if len(addrs) != 5 {
+			t.Errorf("the limit of %d masters", len(addrs))
+		}
+		return limit.Rates{Set: 200, Drop: 200}, nil
+	}
+	rows := run(t, env, "distinct")
+	if len(rows) != 3 {
+		t.Fatalf("%d rows, want 3", len(rows))
+	}
+	if rows[0].Workers != 1 || rows[1].Workers != 3 || rows[2].Subject != scenario.LimitName || rows[2].OpsPerS != 100 || rows[2].P50 != nil {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
+func TestAMissingRedisBenchmarkLeavesOnlyTheLimitOut(t *testing.T) {
+	env := environment(t, &fake.Subject{Called: "a"})
+	env.Workers = []int{1}
+	env.Limit = func(context.Context, []string, string, time.Duration) (limit.Rates, error) {
+		return limit.Rates{}, limit.ErrNotInstalled
+	}
+	if rows := run(t, env, "distinct"); len(rows) != 1 || rows[0].Subject != "a" {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
+func TestContendedReportsBrokenLocks(t *testing.T) {
+	rows := run(t, environment(t, &fake.Subject{Called: "correct"}, &fake.Subject{Called: "broken", Crowd: 2}), "contended")
+	for i, wantOverlaps := range []bool{false, true} {
+		overlaps, ok := rows[i].Get("overlaps")
+		if !ok || overlaps > 0 != wantOverlaps {
+			t.Errorf("%s: %v overlaps (%t)", rows[i].Subject, overlaps, ok)
+		}
+	}
+	for _, name := range []string{"gap_p50_us", "wait_p99_us", "ideal_wait_us", "cycle_us", "hold_us", "fairness", "ops_per_s"} {
+		if v, ok := rows[0].Get(name); !ok || v <= 0 {
+			t.Errorf("%s = %v (%t)", name, v, ok)
+		}
+	}
+	// Three others hold for a millisecond at least.
+	if ideal, _ := rows[0].Get("ideal_wait_us"); ideal < 3000 {
+		t.Errorf("the perfect queue of 4 waits %v µs", ideal)
+	}
+}
+
+func TestDeadSlowSubjectIsBoundedAndRecorded(t *testing.T) {
+	env := environment(t, &fake.Subject{Called: "quick"}, &fake.Subject{Called: "dead", Delay: time.Hour})
+	begun := time.Now()
+	rows := run(t, env, "uncontended")
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+	dead := rows[1]
+	if unfinished, _ := dead.Get("unfinished"); unfinished != 1 || dead.OpsPerS != 0 || dead.P50 == nil || *dead.P50 < 60_000 {
+		t.Errorf("unfinished %v, %v/s, p50 %v µs", unfinished, dead.OpsPerS, dead.P50)
+	}
+	if rows[0].OpsPerS <= 0 {
+		t.Error("the quick one was not measured")
+	}
+}
+
+func TestWhatWasMeasuredSurvivesAnInterruption(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	env := environment(t, &fake.Subject{Called: "a"}, &fake.Subject{Called: "b", OnOpen: cancel})
+	found, err := scenario.Find([]string{"uncontended"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := found[0].Run(ctx, env)
+	if !errors.Is(err, context.Canceled) || len(rows) != 1 || rows[0].Subject != "a" {
+		t.Errorf("rows %+v, error %v; want the row of a and %v", rows, err, context.Canceled)
+	}
+}
+
+func TestKindsAreRowsOfTheirOwn(t *testing.T) {
+	env := environment(t)
+	env.Workers = []int{2}
+	env.Kinds = []subject.Variant{{Kind: "plain", Subject: &fake.Subject{Called: "redlock"}}, {Kind: "fenced", Subject: &fake.Subject{Called: "redlock"}}}
+	rows := run(t, env, "kinds")
+	if len(rows) != 2 || rows[0].Kind != "plain" || rows[1].Kind != "fenced" || rows[1].OpsPerS <= 0 {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
+func TestMastersGoesThroughAllNumbers(t *testing.T) {
+	env := environment(t, &fake.Subject{Called: "a"})
+	env.Workers = []int{1}
+	var counts []int
+	for _, r := range run(t, env, "masters") {
+		counts = append(counts, r.Masters)
+	}
+	if fmt.Sprint(counts) != "[3 5 7 9]" {
+		t.Errorf("masters %v", counts)
+	}
+}
+
+func TestWhatCannotRunHereSaysSo(t *testing.T) {
+	for _, name := range []string{"stopped", "kinds"} {
+		found, err := scenario.Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := found[0].Run(t.Context(), environment(t, &fake.Subject{Called: "a"})); !errors.Is(err, scenario.ErrSkipped) {
+			t.Errorf("%s: %v, want %v", name, err, scenario.ErrSkipped)
+		}
+	}
+}
+
+func TestSubjectsThatDoNotRenewAreLeftOutOfRenewed(t *testing.T) {
+	if rows := run(t, environment(t, &fake.Subject{Called: "a"}), "renewed"); len(rows) != 0 {
+		t.Errorf("rows: %+v", rows)
+	}
+}
+
+func TestFindKeepsTheOrderAndKnowsItsNames(t *testing.T) {
+	found, err := scenario.Find([]string{"slow", "uncontended"})
+	if err != nil || len(found) != 2 || found[0].Name != "uncontended" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if _, err := scenario.Find([]string{"nonsense"}); err == nil {
+		t.Error("no error for a scenario that there is not")
+	}
+}

@@ -1,0 +1,55 @@
+package scenario_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
+	"github.com/seed-624411e5/redlock/bench/internal/scenario"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
+	servers := redistest.StartN(t, 6)
+	addrs := make([]string, len(servers))
+	for i, s := range servers {
+		addrs[i] = s.Addr()
+	}
+	f, err := fleet.Attach(addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := environment(t)
+	env.Fleet, env.Workers = f, []int{4}
+	rows := run(t, env, "sharded")
+	if len(rows) != 2 || rows[0].Kind != "one group" || rows[1].Kind != "two groups" {
+		t.Fatalf("rows: %+v", rows)
+	}
+	for _, row := range rows {
+		if row.OpsPerS <= 0 || row.Errors != 0 {
+			t.Errorf("%s: %+v", row.Kind, row)
+		}
+	}
+	for i, s := range servers {
+		if info, err := s.Client().Info(t.Context(), "commandstats").Result(); err != nil || !strings.Contains(info, "cmdstat_set:") {
+			t.Errorf("master %d took no lock: %v", i, err)
+		}
+	}
+}
+
+func TestShardedNeedsMastersForTwoGroups(t *testing.T) {
+	env := environment(t)
+	f, err := fleet.Attach([]string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", "127.0.0.1:5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Fleet = f
+	found, err := scenario.Find([]string{"sharded"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := found[0].Run(t.Context(), env); !errors.Is(err, scenario.ErrSkipped) {
+		t.Errorf("five masters: %v", err)
+	}
+}

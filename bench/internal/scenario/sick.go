@@ -1,0 +1,141 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
+	"github.com/seed-624411e5/redlock/bench/internal/load"
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+// lateBy is how late the slow master answers.
+const lateBy = 50 * time.Millisecond
+
+// withHealthy adds the healthy reference of the same client in the same run to a slice about a sick master.
+func withHealthy(sick result.Slice, healthy load.Sample) result.Slice {
+	maps.Copy(sick.Extra, map[string]float64{
+		"healthy_ops_per_s": healthy.OpsPerSecond,
+		"healthy_p50_us":    measure.Micros(healthy.Cycle.Quantile(0.50)),
+		"healthy_p99_us":    measure.Micros(healthy.Cycle.Quantile(0.99)),
+	})
+	return sick
+}
+
+// sickGroups are the groups of a scenario that compares all majorities with few and with many workers.
+func (e *Env) sickGroups(run func(subject.Subject, []string, int) func(context.Context, string) (result.Slice, error)) ([]group, error) {
+	addrs, err := e.Fleet.Addrs(e.Masters)
+	if err != nil {
+		return nil, err
+	}
+	var groups []group
+	for _, w := range e.workersOr(1, 128) {
+		g := group{workers: w, masters: e.Masters}
+		for _, s := range e.majorities() {
+			g.entries = append(g.entries, entry{subject: s.Name(), run: run(s, addrs, w)})
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// stopped first measures healthy masters, then stops one under the same client and measures again from that very
+// moment: the operations that run into the silence are part of the answer.
+func stopped(e *Env) ([]group, error) {
+	if !e.Fleet.Ours() {
+		return nil, fmt.Errorf("%w: %w", ErrSkipped, fleet.ErrNotOurs)
+	}
+	victim := e.Masters / 2
+	return e.sickGroups(func(s subject.Subject, addrs []string, workers int) func(context.Context, string) (result.Slice, error) {
+		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
+			err = with(ctx, s, addrs, func(c subject.Client) (err error) {
+				healthy, err := e.load(workers, prefix+"healthy:").Run(ctx, c, nil)
+				if err != nil {
+					return err
+				}
+				if err := e.Fleet.Pause(victim); err != nil {
+					return err
+				}
+				resume := func() error { return e.Fleet.Resume(victim) }
+				defer func() { err = errors.Join(err, resume()) }() // does nothing to one that goes on already
+				l := e.load(workers, prefix+"stopped:")
+				l.Warmup = 0
+				sick, err := l.Run(ctx, c, resume)
+				out = withHealthy(sliceOf(sick), healthy)
+				return err
+			})
+			return out, err
+		}
+	})
+}
+
+// slow measures healthy masters, and the same with one of them behind a proxy that holds its answers back.
+func slow(e *Env) ([]group, error) {
+	delays := make([]time.Duration, e.Masters)
+	delays[e.Masters/2] = lateBy
+	return e.sickGroups(func(s subject.Subject, addrs []string, workers int) func(context.Context, string) (result.Slice, error) {
+		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
+			var healthy load.Sample
+			err = with(ctx, s, addrs, func(c subject.Client) (err error) {
+				healthy, err = e.load(workers, prefix+"healthy:").Run(ctx, c, nil)
+				return err
+			})
+			if err != nil {
+				return out, err
+			}
+			sick, err := e.delayed(ctx, s, addrs, delays, workers, prefix+"slow:")
+			return withHealthy(sick, healthy), err
+		}
+	})
+}
+
+// spread measures masters at growing distances.
+func spread(e *Env) ([]group, error) {
+	delays := make([]time.Duration, e.Masters)
+	for i := range delays {
+		delays[i] = time.Duration(2*(i+1)) * time.Millisecond
+	}
+	quorum := delays[e.Masters/2] // they grow, so this one is the quorum-th fastest
+	return e.sickGroups(func(s subject.Subject, addrs []string, workers int) func(context.Context, string) (result.Slice, error) {
+		return func(ctx context.Context, prefix string) (result.Slice, error) {
+			// Which master is the near one must not be what a subject profits from.
+			mixed := slices.Concat(delays[len(delays)/2:], delays[:len(delays)/2])
+			out, err := e.delayed(ctx, s, addrs, mixed, workers, prefix)
+			out.Extra["quorum_delay_us"] = measure.Micros(quorum)
+			return out, err
+		}
+	})
+}
+
+// delayed measures a subject through proxies. Allocations are left out: the proxies allocate in the same process.
+func (e *Env) delayed(
+	ctx context.Context, s subject.Subject, addrs []string, delays []time.Duration, workers int, prefix string,
+) (out result.Slice, err error) {
+	out.Extra = map[string]float64{}
+	proxies, err := fleet.Delay(addrs, delays)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, proxies.Close()) }()
+	pings, err := proxies.Pings(ctx)
+	if err != nil {
+		return out, err
+	}
+	err = with(ctx, s, proxies.Addrs(), func(c subject.Client) error {
+		sample, err := e.load(workers, prefix).Run(ctx, c, nil)
+		out = sliceOf(sample)
+		return err
+	})
+	out.Allocs, out.Bytes = nil, nil
+	if err == nil {
+		slices.Sort(pings)
+		out.Extra["quorum_ping_us"] = measure.Micros(pings[len(pings)/2])
+	}
+	return out, err
+}

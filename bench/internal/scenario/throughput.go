@@ -1,0 +1,188 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/limit"
+	"github.com/seed-624411e5/redlock/bench/internal/load"
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+const (
+	// ttl is what every acquire of the throughput scenarios asks for. It is long, so that none expires, and gives
+	// every library that derives its request timeout from it half a second.
+	ttl = 10 * time.Second
+
+	// endTimeout bounds the closing of a client, which may wait for its stragglers.
+	endTimeout = 30 * time.Second
+)
+
+// warmup fills the connection pools. With a thousand workers that takes longer than a fifth of a short measurement.
+func (e *Env) warmup() time.Duration {
+	return min(max(e.Duration/5, 200*time.Millisecond), time.Second)
+}
+
+func (e *Env) load(workers int, prefix string) load.Load {
+	return load.Load{
+		Workers: workers, Duration: e.Duration, Warmup: e.warmup(), Bound: e.Bound, Rate: e.Rate, TTL: ttl, Prefix: prefix,
+	}
+}
+
+func (e *Env) workersOr(standard ...int) []int {
+	if len(e.Workers) > 0 {
+		return e.Workers
+	}
+	return standard
+}
+
+// oneMaster is a subject that asks only one master, whatever happens to the others.
+type oneMaster interface{ OneMaster() }
+
+// majorities are the subjects that scenarios about sick masters or about their number compare.
+func (e *Env) majorities() []subject.Subject {
+	return slices.DeleteFunc(slices.Clone(e.Subjects), func(s subject.Subject) bool {
+		_, one := s.(oneMaster)
+		return one
+	})
+}
+
+// with opens a client, has it used and closes it.
+func with(ctx context.Context, s subject.Subject, addrs []string, use func(subject.Client) error) (err error) {
+	client, err := s.Open(ctx, addrs)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		defer cancel()
+		if e := client.Close(ctx); e != nil {
+			err = errors.Join(err, fmt.Errorf("close: %w", e))
+		}
+	}()
+	return use(client)
+}
+
+func sliceOf(s load.Sample) result.Slice {
+	return result.Slice{
+		OpsPerSecond: s.OpsPerSecond, Latency: s.Cycle, Allocs: &s.AllocsPerOp, Bytes: &s.BytesPerOp,
+		Errors: s.Errors, FirstError: s.FirstError,
+		Extra: map[string]float64{
+			"acquire_p50_us": measure.Micros(s.Acquire.Quantile(0.50)),
+			"acquire_p99_us": measure.Micros(s.Acquire.Quantile(0.99)),
+			"release_p50_us": measure.Micros(s.Release.Quantile(0.50)),
+			"release_p99_us": measure.Micros(s.Release.Quantile(0.99)),
+		},
+		Count:         map[string]int64{"unfinished": s.Unfinished},
+		Distributions: map[string]measure.Latency{"cycle": s.Cycle, "acquire": s.Acquire},
+	}
+}
+
+// cycles measures plain acquire-and-release cycles on healthy masters.
+func (e *Env) cycles(s subject.Subject, addrs []string, workers int) entry {
+	return entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (out result.Slice, err error) {
+		err = with(ctx, s, addrs, func(c subject.Client) error {
+			sample, err := e.load(workers, prefix).Run(ctx, c, nil)
+			out = sliceOf(sample)
+			return err
+		})
+		return out, err
+	}}
+}
+
+func uncontended(e *Env) ([]group, error) { return e.plainGroups(e.Subjects, e.Masters, 1) }
+
+// allocations is uncontended with one worker whatever else is asked for: with several, batches make the number depend
+// on the load.
+func allocations(e *Env) ([]group, error) { return e.plainGroups(e.Subjects, e.Masters, 1) }
+
+func (e *Env) plainGroups(subjects []subject.Subject, masters int, workers ...int) ([]group, error) {
+	addrs, err := e.Fleet.Addrs(masters)
+	if err != nil {
+		return nil, err
+	}
+	var groups []group
+	for _, w := range workers {
+		g := group{workers: w, masters: masters}
+		for _, s := range subjects {
+			g.entries = append(g.entries, e.cycles(s, addrs, w))
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+func distinct(e *Env) ([]group, error) {
+	workers := e.workersOr(1, 16, 128, 1024)
+	groups, err := e.plainGroups(e.Subjects, e.Masters, workers...)
+	if err != nil || e.Limit == nil {
+		return groups, err
+	}
+	// The limit has no workers; it stands beside the most there are, where the wire is what limits.
+	most := slices.Index(workers, slices.Max(workers))
+	addrs, err := e.Fleet.Addrs(e.Masters)
+	groups[most].entries = append(groups[most].entries, entry{subject: LimitName, run: e.limit(addrs)})
+	return groups, err
+}
+
+func (e *Env) limit(addrs []string) func(context.Context, string) (result.Slice, error) {
+	return func(ctx context.Context, prefix string) (result.Slice, error) {
+		rates, err := e.Limit(ctx, addrs, prefix, e.Duration)
+		if errors.Is(err, limit.ErrNotInstalled) {
+			return result.Slice{}, fmt.Errorf("%w: %w", ErrSkipped, err)
+		}
+		return result.Slice{
+			OpsPerSecond: rates.Cycles(),
+			Extra:        map[string]float64{"set_per_s": rates.Set, "evalsha_per_s": rates.Drop},
+		}, err
+	}
+}
+
+func masters(e *Env) ([]group, error) {
+	var groups []group
+	for _, n := range MasterCounts {
+		if n > e.Fleet.Len() {
+			e.Logf("masters: left out %d masters, there are %d", n, e.Fleet.Len())
+			continue
+		}
+		g, err := e.plainGroups(e.majorities(), n, e.workersOr(1, 128)...)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, g...)
+	}
+	if len(groups) == 0 {
+		return nil, fmt.Errorf("%w: %d masters are too few", ErrSkipped, e.Fleet.Len())
+	}
+	return groups, nil
+}
+
+// MasterCounts are the numbers of masters that the scenario masters goes through.
+var MasterCounts = [...]int{3, 5, 7, 9}
+
+// kinds compares the kinds of hold with plain ones, each kind as a subject of its own.
+func kinds(e *Env) ([]group, error) {
+	if len(e.Kinds) == 0 {
+		return nil, fmt.Errorf("%w: no kinds of hold to compare", ErrSkipped)
+	}
+	addrs, err := e.Fleet.Addrs(e.Masters)
+	if err != nil {
+		return nil, err
+	}
+	var groups []group
+	for _, w := range e.workersOr(1, 128) {
+		g := group{workers: w, masters: e.Masters}
+		for _, k := range e.Kinds {
+			entry := e.cycles(k.Subject, addrs, w)
+			entry.kind = k.Kind
+			g.entries = append(g.entries, entry)
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}

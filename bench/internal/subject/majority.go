@@ -1,0 +1,197 @@
+package subject
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var errNotHeld = errors.New("subject: a majority does not hold the key for this owner any more")
+
+// voter is one master as the hand-written Redlock needs it.
+type voter interface {
+	// take is SET key owner NX PX ttl.
+	take(ctx context.Context, key, owner string, ttl time.Duration) (bool, error)
+	// drop is compare-and-delete.
+	drop(ctx context.Context, key, owner string) (bool, error)
+	close()
+}
+
+// majority is Redlock as one writes it by hand in an afternoon, and correct: every master is asked at once by a
+// goroutine of its own, the round ends when it is decided, nothing that was sent is cancelled, and no master is sent a
+// release before its own acquire has ended. It is the least that any such library has to do, so it shows what the
+// rest costs: there is no batching, no renewal, no token, no memory of masters that did not confirm.
+type majority struct {
+	voters     []voter
+	background sync.WaitGroup
+}
+
+func (m *majority) quorum() int { return len(m.voters)/2 + 1 }
+
+// requestTimeout is what one master is given to answer: a twentieth of the ttl, at least 10 ms, at most 1 s.
+func requestTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, 10*time.Millisecond), time.Second)
+}
+
+// Acquire implements Client.
+func (m *majority) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
+	for {
+		h, err := m.try(ctx, key, ttl)
+		if h != nil || err != nil {
+			return h, err
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// The states of one master's part in a hold. Whoever moves it away from asking decides who sends the release: the
+// releasing side when the acquire has ended, the acquiring goroutine when the release had to wait for it.
+const (
+	asking int32 = iota
+	answered
+	unwanted
+)
+
+type majorityHold struct {
+	m       *majority
+	key     string
+	owner   string
+	timeout time.Duration
+	state   []atomic.Int32
+	freed   chan bool // one entry a master, once it has answered the release
+}
+
+// try is one round. It returns (nil, nil) for a round that was lost.
+func (m *majority) try(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return nil, fmt.Errorf("subject: owner: %w", err)
+	}
+	n := len(m.voters)
+	h := &majorityHold{
+		m: m, key: key, owner: hex.EncodeToString(random[:]), timeout: requestTimeout(ttl),
+		state: make([]atomic.Int32, n), freed: make(chan bool, n),
+	}
+	start := time.Now()
+	votes := h.ask(ctx, ttl)
+	granted, against := 0, 0
+	for granted < m.quorum() && against <= n-m.quorum() {
+		if <-votes {
+			granted++
+		} else {
+			against++
+		}
+	}
+	drift := ttl/100 + 2*time.Millisecond
+	if granted >= m.quorum() && time.Since(start) < ttl-drift {
+		return h, nil
+	}
+	h.drop()
+	return nil, ctx.Err()
+}
+
+// shared returns a context with one timeout for n requests, and what each of them calls at its end; the last one frees
+// the timer. It ignores ctx's cancellation, since a cancelled SET may still land.
+func shared(ctx context.Context, timeout time.Duration, n int) (context.Context, func()) {
+	round, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	var left atomic.Int32
+	left.Store(int32(n))
+	return round, func() {
+		if left.Add(-1) == 0 {
+			cancel()
+		}
+	}
+}
+
+// ask sends the acquire to every master.
+func (h *majorityHold) ask(ctx context.Context, ttl time.Duration) <-chan bool {
+	n := len(h.m.voters)
+	votes := make(chan bool, n)
+	round, end := shared(ctx, h.timeout, n)
+	for i := range h.m.voters {
+		h.m.background.Go(func() {
+			ok, err := h.m.voters[i].take(round, h.key, h.owner, ttl)
+			end()
+			votes <- ok && err == nil
+			if !h.state[i].CompareAndSwap(asking, answered) {
+				h.dropLate(i)
+			}
+		})
+	}
+	return votes
+}
+
+// drop releases on every master, each one after its own acquire has ended, and does not wait.
+func (h *majorityHold) drop() {
+	round, end := shared(context.Background(), h.timeout, len(h.m.voters))
+	for i := range h.m.voters {
+		if h.state[i].CompareAndSwap(asking, unwanted) {
+			end() // the goroutine that still asks will release
+			continue
+		}
+		h.m.background.Go(func() {
+			defer end()
+			h.dropOne(round, i)
+		})
+	}
+}
+
+// dropLate is dropOne for a straggler: the shared timeout may be over when its acquire ends.
+func (h *majorityHold) dropLate(i int) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
+	defer cancel()
+	h.dropOne(ctx, i)
+}
+
+func (h *majorityHold) dropOne(ctx context.Context, i int) {
+	ok, err := h.m.voters[i].drop(ctx, h.key, h.owner)
+	h.freed <- ok && err == nil
+}
+
+// Release implements Handle: it returns when a majority has confirmed.
+func (h *majorityHold) Release(ctx context.Context) error {
+	h.drop()
+	freed, not := 0, 0
+	for freed < h.m.quorum() {
+		select {
+		case ok := <-h.freed:
+			if ok {
+				freed++
+			} else {
+				not++
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if not > len(h.m.voters)-h.m.quorum() {
+			return errNotHeld
+		}
+	}
+	return nil
+}
+
+// Close implements Client. Stragglers end with their own timeouts, so the wait is bounded even without ctx.
+func (m *majority) Close(ctx context.Context) error {
+	idle := make(chan struct{})
+	go func() {
+		m.background.Wait()
+		close(idle)
+	}()
+	var err error
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	for _, v := range m.voters {
+		v.close()
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package subject_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	rsredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// These tests are the promise behind docs/migration.md: while a program is rolled out that uses this library instead of
+// redsync, both take the same keys on the same masters, and each keeps out the other.
+
+const migrated = "orders:42"
+
+// both makes a client of each library on the same five masters.
+func both(t *testing.T) (*redsync.Redsync, *redlock.Locker, []*redistest.Server) {
+	t.Helper()
+	servers := redistest.StartN(t, 5)
+	var pools []rsredis.Pool
+	var urls []string
+	for _, s := range servers {
+		client := redis.NewClient(&redis.Options{Addr: s.Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		pools = append(pools, goredis.NewPool(client))
+		urls = append(urls, s.URL())
+	}
+	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locker.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return redsync.New(pools...), locker, servers
+}
+
+func once(rs *redsync.Redsync) *redsync.Mutex {
+	return rs.NewMutex(migrated, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
+}
+
+func TestRedsyncKeepsOutWhatRedsyncHasNot(t *testing.T) {
+	rs, locker, _ := both(t)
+	theirs := once(rs)
+	if err := theirs.LockContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locker.TryAcquire(t.Context(), migrated, time.Minute); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("the key that redsync holds: %v, want ErrHeld", err)
+	}
+	for _, kind := range []redlock.Option{redlock.Fenced(), redlock.Shared(), redlock.Exclusive(), redlock.Reentrant("me"), redlock.AndKeys("orders:43")} {
+		if _, err := locker.TryAcquire(t.Context(), migrated, time.Minute, kind); !errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("another kind of lock on the key that redsync holds: %v, want ErrHeld", err)
+		}
+	}
+	if h, err := locker.Holder(t.Context(), migrated); err != nil || !h.Held || h.Owner != theirs.Value() {
+		t.Errorf("Holder: %+v, %v, want redsync's value %q", h, err, theirs.Value())
+	}
+	if ok, err := theirs.UnlockContext(t.Context()); err != nil || !ok {
+		t.Fatalf("redsync lost its lock: %v, %v", ok, err)
+	}
+	lock, err := locker.Acquire(t.Context(), migrated, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALockKeepsOutRedsync(t *testing.T) {
+	rs, locker, servers := both(t)
+	for name, opts := range map[string][]redlock.Option{
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {redlock.Reentrant("me")},
+		"renewed": {redlock.AutoRenew()}, "with another key": {redlock.AndKeys("orders:43")},
+	} {
+		lock, err := locker.Acquire(t.Context(), migrated, time.Minute, opts...)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		theirs := once(rs)
+		if err := theirs.LockContext(t.Context()); err == nil {
+			t.Errorf("%s: redsync got the key that is held", name)
+		}
+		if ok, err := theirs.UnlockContext(t.Context()); ok && err == nil {
+			t.Errorf("%s: redsync released what is not its own", name)
+		}
+		if err := lock.Extend(t.Context(), time.Minute); err != nil {
+			t.Errorf("%s: after redsync tried: %v", name, err)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("%s: after redsync tried: %v", name, err)
+		}
+		redistest.Eventually(t, 10*time.Second, func() bool {
+			for _, s := range servers {
+				if s.Client().Exists(t.Context(), migrated).Val() > 0 {
+					return false
+				}
+			}
+			return true
+		}, name+": the key to be gone from all masters")
+		if err := theirs.LockContext(t.Context()); err != nil {
+			t.Errorf("%s: redsync, once the lock is released: %v", name, err)
+		}
+		if ok, err := theirs.UnlockContext(t.Context()); err != nil || !ok {
+			t.Errorf("%s: redsync's own lock: %v, %v", name, ok, err)
+		}
+	}
+}
+
+func TestBothLibrariesOnOneKeyHaveOneHolderAtATime(t *testing.T) {
+	rs, locker, _ := both(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var inside, theirs, ours, overlaps atomic.Int64
+	critical := func(count *atomic.Int64) {
+		if inside.Add(1) > 1 {
+			overlaps.Add(1)
+		}
+		count.Add(1)
+		inside.Add(-1)
+	}
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				if lock, err := locker.Acquire(ctx, migrated, time.Minute); err == nil {
+					critical(&ours)
+					_ = lock.Release(context.WithoutCancel(ctx)) // the next one shows what it did
+				}
+			}
+		})
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				mutex := rs.NewMutex(migrated, redsync.WithExpiry(time.Minute), redsync.WithRetryDelay(2*time.Millisecond))
+				if mutex.LockContext(ctx) == nil {
+					critical(&theirs)
+					_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // the next one shows what it did
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if overlaps.Load() > 0 || theirs.Load() == 0 || ours.Load() == 0 {
+		t.Errorf("%d overlaps; redsync had the key %d times, this library %d times", overlaps.Load(), theirs.Load(), ours.Load())
+	}
+}

@@ -1,0 +1,54 @@
+package subject
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// redislockSingle is bsm/redislock on the first master only. It is no rival, since it has no majority: it is there to
+// show what one master alone costs.
+type redislockSingle struct{}
+
+// RedislockSingle is bsm/redislock on one master.
+func RedislockSingle() Subject { return redislockSingle{} }
+
+func (redislockSingle) Name() string { return "redislock-single" }
+
+// OneMaster marks a subject that scenarios about several masters leave out.
+func (redislockSingle) OneMaster() {}
+
+func (redislockSingle) Open(_ context.Context, addrs []string) (Client, error) {
+	if len(addrs) == 0 {
+		return nil, errors.New("subject: redislock-single: no address")
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addrs[0]})
+	return &redislockClient{rdb: rdb, client: redislock.New(rdb)}, nil
+}
+
+type redislockClient struct {
+	rdb    *redis.Client
+	client *redislock.Client
+}
+
+// Acquire implements Client. Waiting is done here and not by a RetryStrategy, because redislock ends that after one
+// ttl when the context has no deadline.
+func (c *redislockClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
+	for {
+		l, err := c.client.Obtain(ctx, key, ttl, nil)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, redislock.ErrNotObtained) {
+			return nil, err
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *redislockClient) Close(context.Context) error { return c.rdb.Close() }

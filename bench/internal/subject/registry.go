@@ -1,0 +1,48 @@
+package subject
+
+import (
+	"fmt"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// All returns the subjects in the order in which tables show them.
+func All() []Subject {
+	return []Subject{
+		Redlock(), Redsync(), RedsyncFailFast(), Rueidis(), GoRedisFanout(), RedislockSingle(),
+	}
+}
+
+// Kinds returns this library's kinds of hold, the plain one first.
+func Kinds() []Variant {
+	return []Variant{
+		{Kind: "plain", Subject: Redlock()},
+		{Kind: "fenced", Subject: Redlock(redlock.Fenced())},
+		{Kind: "shared", Subject: Redlock(redlock.Shared())},
+		{Kind: "exclusive", Subject: Redlock(redlock.Exclusive())},
+		// One owner for all of them is as good as many: no two workers use the same key.
+		{Kind: "reentrant", Subject: Redlock(redlock.Reentrant("bench"))},
+	}
+}
+
+// Find returns the named subjects in the order of All; no names mean all.
+func Find(names []string) ([]Subject, error) {
+	if len(names) == 0 {
+		return All(), nil
+	}
+	wanted := map[string]bool{}
+	for _, n := range names {
+		wanted[n] = true
+	}
+	var found []Subject
+	for _, s := range All() {
+		if wanted[s.Name()] {
+			found = append(found, s)
+			delete(wanted, s.Name())
+		}
+	}
+	for n := range wanted {
+		return nil, fmt.Errorf("subject: there is none called %q", n)
+	}
+	return found, nil
+}

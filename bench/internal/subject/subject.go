@@ -1,0 +1,70 @@
+// Package subject puts every way of taking a lock that the benchmark compares behind one interface.
+//
+// The rivals run with the settings their own documentation leads to; where a setting is not the default, the reason
+// stands beside it. The two hand-written ones share one Redlock (see majority.go) and differ only in the client they
+// speak through.
+package subject
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Subject is one way of taking locks. Implementations hold no state of a run, so one Subject may open any number of
+// clients at once.
+type Subject interface {
+	// Name is how tables and JSON call it.
+	Name() string
+	// Open returns what one process would have: its own connections to all addrs (host:port, one a master) and its
+	// own state. ctx bounds the opening only. The caller closes the client.
+	Open(ctx context.Context, addrs []string) (Client, error)
+}
+
+// Client is one process's view of the masters. Safe for concurrent use.
+type Client interface {
+	// Acquire waits until it has the key or ctx ends; a subject that gives up earlier (redsync after 32 tries)
+	// returns its error, and the harness counts that and asks again. ttl is how long the masters keep the key.
+	Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error)
+	// Close ends the connections, and first whatever still runs in the background, within ctx.
+	Close(ctx context.Context) error
+}
+
+// Handle is one acquisition. It is released once.
+type Handle interface {
+	Release(ctx context.Context) error
+}
+
+// Renewer is a Client that can keep a key by itself until it is released.
+type Renewer interface {
+	// AcquireRenewed is Acquire with automatic renewal.
+	AcquireRenewed(ctx context.Context, key string, ttl time.Duration) (RenewedHandle, error)
+}
+
+// RenewedHandle is an acquisition that is renewed automatically.
+type RenewedHandle interface {
+	Handle
+	// Done is closed when the hold has been lost.
+	Done() <-chan struct{}
+}
+
+// Variant is one kind of hold of this library, compared with the plain one.
+type Variant struct {
+	// Kind is what the output calls it: plain, fenced, shared, reentrant.
+	Kind    string
+	Subject Subject
+}
+
+// pause waits for a random time between 1 and 5 ms, the retry interval of the subjects that bring no waiting of their
+// own. It is far below the 50 to 250 ms of redsync, so they are not slow because of it, and random so that contenders
+// who split the votes do not meet again.
+func pause(ctx context.Context) error {
+	t := time.NewTimer(time.Millisecond + rand.N(4*time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

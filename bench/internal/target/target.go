@@ -1,0 +1,116 @@
+// Package target compares measured rows with what this library promises about its speed. All targets are ratios within
+// one run, or numbers that do not depend on the machine; absolute times of one machine mean nothing on another.
+package target
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+)
+
+// Verdict is how a target came out. The zero value is not a success.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Unmeasured: the rows that it needs are not there.
+	Unmeasured Verdict = iota
+	// Missed: worse than what must be reached.
+	Missed
+	// Met: what must be reached, but not the goal.
+	Met
+	// Goal: the goal is reached.
+	Goal
+)
+
+func (v Verdict) String() string {
+	return [...]string{"not measured", "MISSED", "met", "met, goal reached"}[v]
+}
+
+// Target is one promise.
+type Target struct {
+	// Scenario is where its rows come from.
+	Scenario string
+	// What is measured against what, for the reader.
+	What string
+	// AtLeast must be reached, Goal is wished for.
+	AtLeast, Goal float64
+	// Floor says that greater is better; else smaller is.
+	Floor bool
+	// value takes the number from the rows; false when they are not there.
+	value func(rows) (float64, bool)
+}
+
+// Outcome is a Target with what was measured.
+type Outcome struct {
+	Target
+	Value   float64
+	Verdict Verdict
+}
+
+// Evaluate looks all targets up in the rows.
+func Evaluate(measured []result.Row) []Outcome {
+	var out []Outcome
+	for _, t := range targets() {
+		o := Outcome{Target: t}
+		if v, ok := t.value(measured); ok {
+			o.Value, o.Verdict = v, t.judge(v)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func (t Target) judge(v float64) Verdict {
+	reaches := func(bound float64) bool { return v <= bound }
+	if t.Floor {
+		reaches = func(bound float64) bool { return v >= bound }
+	}
+	switch {
+	case reaches(t.Goal) && reaches(t.AtLeast):
+		return Goal
+	case reaches(t.AtLeast):
+		return Met
+	default:
+		return Missed // also for NaN, which reaches nothing
+	}
+}
+
+// Failed says whether a run of these scenarios has missed anything: a target that was missed, or one whose scenario
+// ran and yet left no rows to look at. A comparison with the machine's limit is excused where limitMeasured is false,
+// because redis-benchmark is not installed everywhere.
+func Failed(outcomes []Outcome, ran map[string]bool, limitMeasured bool) bool {
+	for _, o := range outcomes {
+		if o.Verdict == Missed || o.Verdict == Unmeasured && ran[o.Scenario] && (limitMeasured || o.What != againstLimit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Write prints one line for every target of the scenarios that ran, with both numbers, and how many there are besides.
+func Write(w io.Writer, outcomes []Outcome, ran map[string]bool) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "scenario\ttarget\tmeasured\tat least\tgoal\tverdict")
+	others := 0
+	for _, o := range outcomes {
+		if !ran[o.Scenario] {
+			others++
+			continue
+		}
+		sign, value := "≤", "–"
+		if o.Floor {
+			sign = "≥"
+		}
+		if o.Verdict != Unmeasured {
+			value = fmt.Sprintf("%.4g", o.Value)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %g\t%s %g\t%s\n", o.Scenario, o.What, value, sign, o.AtLeast, sign, o.Goal, o.Verdict)
+	}
+	if others > 0 {
+		fmt.Fprintf(tw, "(%d targets belong to scenarios that did not run)\n", others)
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
+	"github.com/seed-624411e5/redlock/bench/internal/report"
+)
+
+// compared are the modules whose versions belong beside the numbers.
+var compared = []string{
+	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock",
+}
+
+// describe says on what and with what is measured. It never fails: what can't be found out is left out.
+func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Machine {
+	m := report.Machine{Command: cfg.command, When: time.Now().UTC().Format("2006-01-02 15:04 MST")}
+	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
+	if v := serverVersion(ctx, masters); v != "" {
+		m.Facts = append(m.Facts, "server "+v)
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		var versions []string
+		for _, dep := range info.Deps {
+			if slices.Contains(compared, dep.Path) {
+				versions = append(versions, dep.Path+" "+dep.Version)
+			}
+		}
+		if len(versions) > 0 {
+			m.Facts = append(m.Facts, strings.Join(versions, ", "))
+		}
+	}
+	if cfg.rate > 0 {
+		m.Facts = append(m.Facts, fmt.Sprintf("open loop, %g cycles/s", cfg.rate))
+	}
+	return m
+}
+
+func serverVersion(ctx context.Context, masters *fleet.Fleet) string {
+	addrs, err := masters.Addrs(1)
+	if err != nil {
+		return ""
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1})
+	defer func() { _ = rdb.Close() }()
+	info, err := rdb.Info(ctx, "server").Result()
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {
+			return v
+		}
+	}
+	return ""
+}

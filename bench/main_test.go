@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/bench/internal/scenario"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestFlagsThatMakeNoSense(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown flag":          {"-nonsense"},
+		"unknown scenario":      {"-scenario", "uncontended,nonsense"},
+		"unknown subject":       {"-subjects", "zookeeper"},
+		"argument":              {"uncontended"},
+		"no masters":            {"-masters", "0"},
+		"no repetition":         {"-repeat", "0"},
+		"no time":               {"-duration", "0s"},
+		"negative bound":        {"-bound", "-1s"},
+		"workers not a number":  {"-workers", "many"},
+		"no workers":            {"-workers", "1,0"},
+		"negative rate":         {"-rate", "-5"},
+		"no contenders":         {"-contenders", "0"},
+		"no holds":              {"-holds", "0"},
+		"no hold":               {"-hold", "0s"},
+		"fewer addresses":       {"-addrs", "127.0.0.1:1", "-masters", "3"},
+		"address without port":  {"-addrs", "localhost"},
+		"address given twice":   {"-addrs", "127.0.0.1:1,127.0.0.1:1"},
+		"scenario without time": {"-scenario", "contended", "-contend", "-1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			if status := run(t.Context(), args, &stdout, &stderr); status == exitOK {
+				t.Errorf("exit status %d for %q", status, args)
+			}
+			if stderr.Len() == 0 || stdout.Len() > 0 {
+				t.Errorf("stderr %q, stdout %q", stderr.String(), stdout.String())
+			}
+		})
+	}
+}
+
+func TestHelpIsNoError(t *testing.T) {
+	var stderr bytes.Buffer
+	if status := run(t.Context(), []string{"-h"}, &stderr, &stderr); status != exitOK {
+		t.Errorf("exit status %d", status)
+	}
+	for _, s := range scenario.All() {
+		if !strings.Contains(stderr.String(), s.Name) {
+			t.Errorf("the help does not name %s", s.Name)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := parse(nil, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.scenarios) != len(scenario.All()) || c.masters != 5 || c.repeat != 3 || c.duration != 3*time.Second ||
+		c.contendFor != 30*time.Second || c.holds != 100_000 || c.contenders != 32 || c.hold != 2*time.Millisecond {
+		t.Errorf("defaults: %+v", c)
+	}
+	c, err = parse([]string{"-addrs", "127.0.0.1:1, 127.0.0.1:2,127.0.0.1:3"}, &bytes.Buffer{})
+	if err != nil || c.masters != 3 || c.addrs[1] != "127.0.0.1:2" {
+		t.Errorf("three addresses: %d masters at %q, %v", c.masters, c.addrs, err)
+	}
+}
+
+// Every scenario with every subject on real servers, each as short as it can be: the rows must be there and no lock may
+// have been held by two.
+func TestEverythingRunsOnRealServers(t *testing.T) {
+	redistest.Start(t) // skips, or fails in CI, where there is no redis-server
+	dir := t.TempDir()
+	jsonFile, htmlFile := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.html")
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), []string{
+		"-duration", "50ms", "-repeat", "1", "-bound", "200ms", "-workers", "4", "-contenders", "4", "-contend", "300ms",
+		"-holds", "200", "-json", jsonFile, "-html", htmlFile,
+	}, &stdout, &stderr)
+	if status != exitOK {
+		t.Fatalf("exit status %d\n%s", status, stderr.String())
+	}
+	missing := wanted()
+	for _, r := range readRows(t, jsonFile) {
+		name := r["scenario"].(string) + ", " + r["subject"].(string)
+		if kind, there := r["kind"]; there {
+			name += ", " + kind.(string)
+		}
+		if overlaps, there := r["overlaps"]; there && overlaps != 0.0 {
+			t.Errorf("%s: %v overlaps", name, overlaps)
+		}
+		if lost, there := r["lost"]; there && lost != 0.0 {
+			t.Errorf("%s: %v holds lost", name, lost)
+		}
+		delete(missing, name)
+	}
+	for name := range missing {
+		t.Errorf("no row of %s", name)
+	}
+	page, err := os.ReadFile(htmlFile)
+	if err != nil || !bytes.Contains(page, []byte("<svg")) {
+		t.Errorf("page of %d bytes, %v", len(page), err)
+	}
+	for _, s := range scenario.All() {
+		if !strings.Contains(stdout.String(), "\n"+s.Name+": ") {
+			t.Errorf("no table of %s in\n%s", s.Name, stdout.String())
+		}
+	}
+}
+
+// wanted are the rows of a full run, by scenario and subject.
+func wanted() map[string]bool {
+	rows := map[string]bool{"renewed, redlock": true}
+	for _, k := range subject.Kinds() {
+		rows["kinds, redlock, "+k.Kind] = true
+	}
+	if _, err := exec.LookPath("redis-benchmark"); err == nil {
+		rows["distinct, limit"] = true
+	}
+	for _, rival := range []string{"redlock", "redsync", "redsync-failfast", "rueidis", "goredis-fanout"} {
+		for _, question := range []string{"uncontended", "distinct", "stopped", "slow", "spread", "contended", "masters", "allocations"} {
+			rows[question+", "+rival] = true
+		}
+	}
+	for _, question := range []string{"uncontended", "distinct", "contended", "allocations"} {
+		rows[question+", redislock-single"] = true
+	}
+	return rows
+}
+
+func readRows(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(text, &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestCheckFailsOnWhatIsMissing(t *testing.T) {
+	redistest.Start(t)
+	var stdout, stderr bytes.Buffer
+	// Without this library among the subjects no target can be looked at.
+	status := run(t.Context(), []string{"-check", "-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1"},
+		&stdout, &stderr)
+	if status != exitFailed || !strings.Contains(stdout.String(), "not measured") || !strings.Contains(stderr.String(), "target") {
+		t.Errorf("exit status %d\n%s\n%s", status, stdout.String(), stderr.String())
+	}
+}
+
+func TestWhatWasMeasuredIsShownAfterAFailure(t *testing.T) {
+	redistest.Start(t)
+	var stdout, stderr bytes.Buffer
+	path := filepath.Join(t.TempDir(), "no", "such", "directory")
+	status := run(t.Context(), []string{"-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1", "-json", path},
+		&stdout, &stderr)
+	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
+		t.Errorf("exit status %d\n%s", status, stdout.String())
+	}
+}

@@ -1,0 +1,218 @@
+package micro_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// instant is a master that grants and releases everything at once.
+type instant string
+
+func (m instant) Name() string { return string(m) }
+
+func (instant) Do(_ context.Context, batch []*single.Call) {
+	for _, c := range batch {
+		c.Sent, c.Reply = true, single.Reply{Outcome: single.Granted}
+	}
+}
+
+func instantLocker(tb testing.TB, n int) *redlock.Locker {
+	tb.Helper()
+	var masters []redlock.Master
+	for i := range n {
+		masters = append(masters, instant("master-"+strconv.Itoa(i)))
+	}
+	locker, err := redlock.New(masters, redlock.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := locker.Close(context.Background()); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return locker
+}
+
+func BenchmarkQuorum(b *testing.B) {
+	for _, n := range []int{1, 3, 5, 9} {
+		b.Run(fmt.Sprintf("masters=%d", n), func(b *testing.B) {
+			locker := instantLocker(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				lock, err := locker.Acquire(b.Context(), "key", 10*time.Second)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := lock.Release(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkQuorumParallel(b *testing.B) {
+	locker := instantLocker(b, 5)
+	var nth atomic.Int64
+	b.SetParallelism(64)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		key := "key-" + strconv.FormatInt(nth.Add(1), 10)
+		for pb.Next() {
+			lock, err := locker.Acquire(b.Context(), key, 10*time.Second)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if err := lock.Release(b.Context()); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+func master(tb testing.TB) *single.Master {
+	tb.Helper()
+	m, err := single.Dial(redistest.Start(tb).URL(), single.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return m
+}
+
+// pairs are what is asked of one master in turn; each pair leaves nothing behind.
+func pairs() []struct {
+	name    string
+	acquire single.Request
+} {
+	const ttl = time.Minute
+	keys := []string{"key"}
+	return []struct {
+		name    string
+		acquire single.Request
+	}{
+		{"plain", single.Request{Kind: single.Plain, Keys: keys, Owner: "owner", TTL: ttl}},
+		{"fenced", single.Request{Kind: single.Plain, Keys: keys, Owner: "owner", TTL: ttl, Fence: true, Token: 1}},
+		{"several", single.Request{Kind: single.Plain, Keys: []string{"a", "b", "c"}, Owner: "owner", TTL: ttl}},
+		{"shared", single.Request{Kind: single.Shared, Keys: []string{"rw"}, Owner: "owner", Hold: "h", TTL: ttl}},
+		{"exclusive", single.Request{Kind: single.Exclusive, Keys: []string{"rw"}, Owner: "owner", Hold: "h", TTL: ttl}},
+	}
+}
+
+// ask sends one request and fails unless it was granted: a benchmark of refusals would measure something else.
+func ask(b *testing.B, m *single.Master, r single.Request) {
+	b.Helper()
+	reply, err := m.Ask(b.Context(), r)
+	if err != nil || reply.Outcome != single.Granted {
+		b.Fatalf("%+v: %+v, %v", r, reply, err)
+	}
+}
+
+func BenchmarkScript(b *testing.B) {
+	m := master(b)
+	for _, p := range pairs() {
+		b.Run(p.name, func(b *testing.B) {
+			acquire := p.acquire
+			acquire.Op = single.Acquire
+			release := p.acquire
+			release.Op, release.Fence, release.Token = single.Release, false, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				ask(b, m, acquire)
+				ask(b, m, release)
+			}
+		})
+	}
+	b.Run("extend", func(b *testing.B) {
+		held := single.Request{Op: single.Acquire, Keys: []string{"kept"}, Owner: "owner", TTL: time.Minute}
+		ask(b, m, held)
+		held.Op = single.Extend
+		b.ReportAllocs()
+		for b.Loop() {
+			ask(b, m, held)
+		}
+	})
+}
+
+// ended passes a call's end on to the goroutine that sent it.
+type ended chan struct{}
+
+func (e ended) Ended(*single.Call) { e <- struct{}{} }
+
+func BenchmarkLane(b *testing.B) {
+	for _, callers := range []int{1, 16, 128, 1024} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			m := master(b)
+			requests := held(b, m, callers)
+			var batches errgroup.Group
+			lane := single.NewLane(m, batches.Go)
+			var left atomic.Int64
+			var group errgroup.Group
+			b.ReportAllocs()
+			b.ResetTimer()
+			left.Store(int64(b.N))
+			for _, r := range requests {
+				group.Go(func() error { return extend(lane, r, &left) })
+			}
+			if err := group.Wait(); err != nil {
+				b.Error(err)
+			}
+			b.StopTimer()
+			lane.Close()
+			if err := batches.Wait(); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+// held takes a key for every caller and returns the requests that extend them: one script each, always granted.
+func held(b *testing.B, m *single.Master, callers int) []*single.Request {
+	b.Helper()
+	var out []*single.Request
+	for i := range callers {
+		r := single.Request{Op: single.Acquire, Keys: []string{"key-" + strconv.Itoa(i)}, Owner: "owner", TTL: time.Hour}
+		ask(b, m, r)
+		r.Op = single.Extend
+		r.Prepare()
+		out = append(out, &r)
+	}
+	return out
+}
+
+// extend sends one request again and again for as long as there is something left to do.
+func extend(lane *single.Lane, request *single.Request, left *atomic.Int64) error {
+	done := make(ended, 1)
+	for left.Add(-1) >= 0 {
+		c := &single.Call{Request: request, Deadline: time.Now().Add(10 * time.Second), To: done}
+		lane.Send(c)
+		<-done
+		if c.Err != nil {
+			return fmt.Errorf("extend %s: %w", request.Keys[0], c.Err)
+		}
+		if c.Reply.Outcome != single.Granted {
+			return fmt.Errorf("extend %s: %+v", request.Keys[0], c.Reply)
+		}
+	}
+	return nil
+}
