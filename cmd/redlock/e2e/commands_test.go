@@ -1,0 +1,219 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// patience bounds every wait for something that is to happen.
+const patience = 20 * time.Second
+
+// startMasters is `masters n [password]`: starts n redis-servers, and sets REDLOCK_MASTERS to their URLs.
+func startMasters(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	check(ts, neg, err)
+	cfg := redistest.Config{TempDir: ts.MkAbs("tmp")}
+	if len(args) > 1 {
+		cfg.Password = args[1]
+	}
+	f := fleetOf(ts)
+	f.servers, err = start(n, cfg)
+	check(ts, neg, err)
+	var urls []string
+	for i, s := range f.servers {
+		urls = append(urls, s.URL())
+		ts.Setenv(fmt.Sprintf("ADDR%d", i+1), s.Addr())
+		ts.Setenv(fmt.Sprintf("URL%d", i+1), s.URL())
+	}
+	ts.Setenv("REDLOCK_MASTERS", strings.Join(urls, ","))
+}
+
+// changeMaster is `master kill|pause|resume|restart-empty i...`.
+func changeMaster(ts *testscript.TestScript, neg bool, args []string) {
+	for _, arg := range args[1:] {
+		i, err := strconv.Atoi(arg)
+		check(ts, neg, err)
+		s := fleetOf(ts).servers[i-1]
+		switch args[0] {
+		case "kill":
+			err = s.Kill()
+		case "pause":
+			err = s.Pause()
+		case "resume":
+			err = s.Resume()
+		case "restart-empty":
+			err = s.RestartEmpty()
+		default:
+			err = fmt.Errorf("master: no action %q", args[0])
+		}
+		check(ts, neg, err)
+	}
+}
+
+// keys is `keys n pattern`: on the masters together there are, or are at last, n keys of this pattern. Masters that do
+// not run are not asked.
+func keys(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	check(ts, neg, err)
+	var found []string
+	met := wait(func() bool {
+		found = nil
+		for _, s := range fleetOf(ts).servers {
+			if s.Pid() == 0 {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			there, err := s.Client().Keys(ctx, args[1]).Result()
+			cancel()
+			check(ts, false, err)
+			found = append(found, there...)
+		}
+		return len(found) == want
+	})
+	if !met {
+		ts.Fatalf("keys %s: %q, want %d of them", args[1], found, want)
+	}
+}
+
+// redisCommand is `redis command args...`: runs it on every master.
+func redisCommand(ts *testscript.TestScript, neg bool, args []string) {
+	send(ts, neg, fleetOf(ts).servers, args)
+}
+
+// redisAt is `redis-at i command args...`: runs it on master i.
+func redisAt(ts *testscript.TestScript, neg bool, args []string) {
+	i, err := strconv.Atoi(args[0])
+	check(ts, neg, err)
+	send(ts, neg, fleetOf(ts).servers[i-1:i], args[1:])
+}
+
+func send(ts *testscript.TestScript, neg bool, servers []*redistest.Server, args []string) {
+	words := make([]any, len(args))
+	for i, arg := range args {
+		words[i] = arg
+	}
+	for _, s := range servers {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		check(ts, neg, s.Client().Do(ctx, words...).Err())
+		cancel()
+	}
+}
+
+// eventual is `eventual file [text]`: the file is there, and holds the text, or will soon.
+func eventual(ts *testscript.TestScript, _ bool, args []string) {
+	read := ""
+	met := wait(func() bool {
+		raw, err := os.ReadFile(ts.MkAbs(args[0]))
+		read = string(raw)
+		return err == nil && (len(args) == 1 || strings.Contains(read, args[1]))
+	})
+	if !met {
+		ts.Fatalf("%s does not hold %q but %q", args[0], args[1:], read)
+	}
+}
+
+// status is `status n command args...`: runs the command, which exits with n. What it writes is in status.out and
+// status.err.
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	check(ts, neg, err)
+	path, err := findIn(ts.Getenv("PATH"), args[1])
+	check(ts, neg, err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range exported {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	stdout, err := os.Create(ts.MkAbs("status.out"))
+	check(ts, neg, err)
+	defer stdout.Close()
+	stderr, err := os.Create(ts.MkAbs("status.err"))
+	check(ts, neg, err)
+	defer stderr.Close()
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%s: %v", args[1], err)
+	}
+	said, err := os.ReadFile(stderr.Name())
+	check(ts, neg, err)
+	if got := cmd.ProcessState.ExitCode(); got != want {
+		ts.Fatalf("%q exited with %d, want %d; it said: %s", args[1:], got, want, said)
+	}
+}
+
+// exported are the variables that a command under test sees.
+var exported = []string{
+	"PATH", "TMPDIR", "LANG", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL", "REDLOCK_CONFIG", "REDLOCK_QUIET",
+	"URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR",
+}
+
+func findIn(path, name string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		full := filepath.Join(dir, name)
+		if info, err := os.Stat(full); err == nil && !info.IsDir() {
+			return full, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// dead is `dead file...`: the processes whose ids are in the files have ended, or will soon. With ! they run.
+func dead(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))
+		check(ts, false, err)
+		if neg {
+			if ended(pid) {
+				ts.Fatalf("process %d of %s has ended", pid, name)
+			}
+			continue
+		}
+		if !wait(func() bool { return ended(pid) }) {
+			ts.Fatalf("process %d of %s still runs", pid, name)
+		}
+	}
+}
+
+// ended says whether the process is gone, or only waits for somebody to take note.
+func ended(pid int) bool {
+	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false // no /proc here: the signal has told that it is there
+	}
+	after := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
+	return strings.HasPrefix(after, " Z")
+}
+
+func wait(cond func() bool) bool {
+	deadline := time.Now().Add(patience)
+	for !cond() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	return true
+}
+
+func check(ts *testscript.TestScript, neg bool, err error) {
+	if neg {
+		ts.Fatalf("unsupported: !")
+	}
+	ts.Check(err)
+}

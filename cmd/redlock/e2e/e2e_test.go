@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/cli"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"redlock": func() { os.Exit(cli.Main(os.Args[1:])) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	redistest.Start(t) // says so when there is no redis-server
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"masters":  startMasters,
+			"master":   changeMaster,
+			"keys":     keys,
+			"redis":    redisCommand,
+			"redis-at": redisAt,
+			"eventual": eventual,
+			"status":   status,
+			"dead":     dead,
+		},
+	})
+}
+
+// setup takes settings of whoever runs the tests out of the way.
+func setup(env *testscript.Env) error {
+	env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
+	env.Setenv("LANG", "C")
+	env.Values[fleetKey{}] = &fleet{}
+	env.Defer(func() {
+		f := env.Values[fleetKey{}].(*fleet)
+		for _, s := range f.servers {
+			if err := s.Stop(); err != nil {
+				env.T().Log("stop:", err)
+			}
+		}
+	})
+	return os.MkdirAll(filepath.Join(env.WorkDir, "tmp"), 0o700)
+}
+
+type fleetKey struct{}
+
+// fleet are a script's masters.
+type fleet struct{ servers []*redistest.Server }
+
+func fleetOf(ts *testscript.TestScript) *fleet { return ts.Value(fleetKey{}).(*fleet) }
+
+// start is outside of the testing package's life cycle, because a script is not a testing.T.
+func start(n int, cfg redistest.Config) ([]*redistest.Server, error) {
+	return redistest.RunN(context.Background(), n, cfg)
+}
