@@ -1,0 +1,114 @@
+package otelobserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/observe/otelobserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// sums collects each metric's value over all attributes: of a histogram the number of recordings.
+func sums(tb testing.TB, reader *metric.ManualReader) map[string]int64 {
+	tb.Helper()
+	var data metricdata.ResourceMetrics
+	must(tb, reader.Collect(tb.Context(), &data))
+	all := map[string]int64{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch d := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range d.DataPoints {
+					all[m.Name] += p.Value
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range d.DataPoints {
+					all[m.Name] += int64(p.Count)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, s.URL())
+	}
+	reader := metric.NewManualReader()
+	observer, err := otelobserver.New(metric.NewMeterProvider(metric.WithReader(reader)).Meter("redlock"))
+	must(t, err)
+	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{Observer: observer})
+	must(t, err)
+	spans := tracetest.NewSpanRecorder()
+	tracer := trace.NewTracerProvider(trace.WithSpanProcessor(spans)).Tracer("test")
+	traced := otelobserver.Trace(locker, tracer)
+
+	ctx, parent := tracer.Start(t.Context(), "request")
+	lock, err := traced.Acquire(ctx, "a", time.Minute, redlock.Fenced())
+	must(t, err)
+	if _, err := traced.TryAcquire(ctx, "a", time.Minute); !errors.Is(err, redlock.ErrHeld) {
+		t.Fatalf("got %v", err)
+	}
+	if got := sums(t, reader); got["redlock.held"] != 1 {
+		t.Errorf("one lock is held, and the metric says %d", got["redlock.held"])
+	}
+	must(t, servers[0].Kill())
+	must(t, lock.Release(ctx))
+	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.debts"] >= 1 }, "a debt")
+	must(t, servers[0].Restart())
+	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.debts"] == 0 }, "no debt")
+	errWork := errors.New("work failed")
+	if err := traced.Do(ctx, "b", time.Minute, func(context.Context) error { return errWork }); !errors.Is(err, errWork) {
+		t.Errorf("Do: %v", err)
+	}
+	if err := traced.Do(ctx, "b", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("Do without a function: %v", err)
+	}
+	parent.End()
+	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	must(t, locker.Close(closing))
+
+	got := sums(t, reader)
+	if got["redlock.held"] != 0 || got["redlock.hold.duration"] != 2 || got["redlock.acquisition.duration"] != 3 || got["redlock.vote.duration"] < 9 {
+		t.Errorf("metrics: %v", got)
+	}
+	names := map[string]int{}
+	for _, s := range spans.Ended() {
+		names[s.Name()+" "+s.Status().Description]++
+		if text := fmt.Sprint(s.Attributes(), s.Events()); strings.Contains(text, lock.Owner()) {
+			t.Errorf("the owner is in span %s", s.Name())
+		}
+		if s.Name() != "request" && s.SpanContext().TraceID() != parent.SpanContext().TraceID() {
+			t.Errorf("span %s is not below the request", s.Name())
+		}
+	}
+	for _, want := range []string{"redlock acquire ", "redlock try held", "redlock do error", "redlock held ", "redlock do invalid"} {
+		if names[want] == 0 {
+			t.Errorf("no span %q in %v", want, names)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// Package promobserver counts what a Locker does, for Prometheus. docs/observability.md explains each metric;
+// dashboard.json and alerts.yaml use them.
+package promobserver
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/observe"
+)
+
+// Observer holds the metrics of one Locker. Give its Observe method as redlock.Options.Observer. Safe for concurrent use.
+//
+// No label is a key: programs have more keys than Prometheus has room for.
+type Observer struct {
+	rounds   *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	calls    *prometheus.CounterVec
+	waited   prometheus.Histogram
+	lost     *prometheus.CounterVec
+	held     prometheus.Gauge
+	heldFor  prometheus.Histogram
+	votes    *prometheus.CounterVec
+	answered *prometheus.HistogramVec
+	debts    *prometheus.GaugeVec
+	dropped  *prometheus.CounterVec
+	masters  prometheus.Gauge
+	margin   prometheus.Gauge
+
+	mu     sync.Mutex
+	silent map[string]bool // masters, and whether their latest vote was unknown
+}
+
+// New registers the metrics of one Locker. A program with several gives each its own labels:
+// prometheus.WrapRegistererWith(prometheus.Labels{"locker": "orders"}, registerer). The error is the registerer's, for
+// instance that there is one already; then nothing stays registered.
+func New(registerer prometheus.Registerer) (*Observer, error) {
+	if registerer == nil {
+		return nil, errors.New("promobserver: nil registerer")
+	}
+	o := newMetrics()
+	var registered []prometheus.Collector
+	for _, c := range o.collectors() {
+		if err := registerer.Register(c); err != nil {
+			for _, r := range registered {
+				registerer.Unregister(r)
+			}
+			return nil, fmt.Errorf("promobserver: %w", err)
+		}
+		registered = append(registered, c)
+	}
+	return o, nil
+}
+
+func newMetrics() *Observer {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "redlock", Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: "redlock", Name: name, Help: help}
+	}
+	seconds := func(name, help string, from float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{
+			Namespace: "redlock", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(from, 2, 18),
+		}
+	}
+	const fast, slow = 100e-6, 1e-3 // from 100 µs to 13 s, and from 1 ms to 131 s
+	return &Observer{
+		rounds:   counter("rounds_total", "Rounds that were decided.", "op", "result"),
+		took:     prometheus.NewHistogramVec(seconds("round_seconds", "From a round's beginning to its decision.", fast), []string{"op"}),
+		calls:    counter("acquisitions_total", "Acquire and TryAcquire, by what the caller got.", "result"),
+		waited:   prometheus.NewHistogram(seconds("acquisition_seconds", "How long callers waited for a lock they got.", slow)),
+		lost:     counter("lost_total", "Locks that ended although nobody had released them.", "result"),
+		held:     prometheus.NewGauge(gauge("held", "Locks that are held.")),
+		heldFor:  prometheus.NewHistogram(seconds("held_seconds", "For how long locks were held.", slow)),
+		votes:    counter("votes_total", "Votes of each master, late ones included.", "master", "op", "vote"),
+		answered: prometheus.NewHistogramVec(seconds("vote_seconds", "From a round's beginning to a master's answer.", fast), []string{"master"}),
+		debts:    prometheus.NewGaugeVec(gauge("debts", "Releases that a master has yet to confirm."), []string{"master"}),
+		dropped:  counter("debts_dropped_total", "Releases given up because a master owed too many: these keys lapse.", "master"),
+		masters:  prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
+		margin:   prometheus.NewGauge(gauge("quorum_margin", "Masters whose latest vote is known, less the quorum: how many more may fail.")),
+		silent:   make(map[string]bool),
+	}
+}
+
+func (o *Observer) collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		o.rounds, o.took, o.calls, o.waited, o.lost, o.held, o.heldFor, o.votes, o.answered, o.debts, o.dropped, o.masters, o.margin,
+	}
+}
+
+// Observe counts one event.
+func (o *Observer) Observe(e redlock.Event) {
+	result := observe.Result(e.Err)
+	switch e.Kind {
+	case redlock.EventAcquire, redlock.EventExtend, redlock.EventRelease:
+		o.rounds.WithLabelValues(e.Op, result).Inc()
+		o.took.WithLabelValues(e.Op).Observe(e.Took.Seconds())
+	case redlock.EventReturned:
+		o.calls.WithLabelValues(result).Inc()
+		if e.Err == nil {
+			o.held.Inc()
+			o.waited.Observe(e.Took.Seconds())
+		}
+	case redlock.EventVote:
+		o.votes.WithLabelValues(e.Master, e.Op, e.Vote.String()).Inc()
+		if e.Vote != redlock.Unknown {
+			o.answered.WithLabelValues(e.Master).Observe(e.Took.Seconds())
+		}
+		o.heard(e)
+	case redlock.EventLost:
+		o.lost.WithLabelValues(result).Inc()
+	case redlock.EventOwed:
+		if e.Err != nil {
+			o.dropped.WithLabelValues(e.Master).Inc()
+			return
+		}
+		o.debts.WithLabelValues(e.Master).Inc()
+	case redlock.EventSwept, redlock.EventLapsed:
+		o.debts.WithLabelValues(e.Master).Dec()
+	}
+	// A lock that is lost is released, too, what is left of it: each lock ends with one release.
+	if e.Kind == redlock.EventRelease && e.Held {
+		o.held.Dec()
+		o.heldFor.Observe(e.HeldFor.Seconds())
+	}
+}
+
+// heard computes the margin anew from each master's latest vote. A master that has not voted yet counts as silent.
+func (o *Observer) heard(e redlock.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.silent[e.Master] = e.Vote == redlock.Unknown
+	answering := 0
+	for _, silent := range o.silent {
+		if !silent {
+			answering++
+		}
+	}
+	o.masters.Set(float64(e.N))
+	o.margin.Set(float64(answering - e.Quorum))
+}

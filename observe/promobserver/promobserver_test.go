@@ -1,0 +1,213 @@
+package promobserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/observe/promobserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// reading is what a scrape returns: the sum over all labels that match, of counters and gauges, and of histograms the
+// number of observations.
+func reading(tb testing.TB, g prometheus.Gatherer, name string, labels ...string) float64 {
+	tb.Helper()
+	families, err := g.Gather()
+	must(tb, err)
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			all := ""
+			for _, l := range m.GetLabel() {
+				all += l.GetName() + "=" + l.GetValue() + " "
+			}
+			matches := true
+			for _, want := range labels {
+				matches = matches && strings.Contains(all, want+" ")
+			}
+			if matches {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}
+
+func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, s.URL())
+	}
+	registry := prometheus.NewPedanticRegistry()
+	observer, err := promobserver.New(registry)
+	must(t, err)
+	locker, err := redlock.Dial(t.Context(), urls, redlock.Options{Observer: observer.Observe})
+	must(t, err)
+	ctx := t.Context()
+	eventually := func(want float64, name string, labels ...string) {
+		t.Helper()
+		redistest.Eventually(t, 10*time.Second, func() bool { return reading(t, registry, name, labels...) == want },
+			name+strings.Join(labels, ","))
+	}
+
+	lock, err := locker.Acquire(ctx, "a", time.Minute)
+	must(t, err)
+	eventually(1, "redlock_held")
+	eventually(3, "redlock_votes_total", "op=acquire", "vote=granted")
+	eventually(1, "redlock_quorum_margin")
+	eventually(3, "redlock_masters")
+	if _, err := locker.TryAcquire(ctx, "a", time.Minute); err == nil {
+		t.Fatal("taken twice")
+	}
+	eventually(1, "redlock_acquisitions_total", "result=held")
+	must(t, lock.Extend(ctx, time.Minute))
+	eventually(1, "redlock_rounds_total", "op=extend", "result=ok")
+
+	// A master that is killed before it has answered all that was sent to it owes more than the test's own release.
+	answered := func(acquires, extends, releases float64) {
+		t.Helper()
+		eventually(acquires, "redlock_votes_total", "op=acquire")
+		eventually(extends, "redlock_votes_total", "op=extend")
+		eventually(releases, "redlock_votes_total", "op=release")
+	}
+	answered(6, 3, 3)
+	must(t, servers[0].Kill())
+	must(t, lock.Release(ctx))
+	eventually(0, "redlock_held")
+	eventually(1, "redlock_held_seconds")
+	eventually(0, "redlock_quorum_margin")
+	eventually(1, "redlock_debts", "master="+servers[0].Addr())
+	must(t, servers[0].Restart())
+	eventually(0, "redlock_debts")
+
+	lost, err := locker.Acquire(ctx, "b", time.Minute)
+	must(t, err)
+	for _, s := range servers {
+		must(t, s.Client().FlushAll(ctx).Err())
+	}
+	if err := lost.Extend(ctx, time.Minute); err == nil {
+		t.Fatal("extended what is gone")
+	}
+	eventually(1, "redlock_lost_total")
+	eventually(0, "redlock_held")
+
+	answered(9, 6, 9)
+	must(t, servers[0].Kill())
+	must(t, servers[1].Kill())
+	if _, err := locker.TryAcquire(ctx, "c", 300*time.Millisecond); err == nil {
+		t.Fatal("taken without a quorum")
+	}
+	eventually(1, "redlock_acquisitions_total", "result=no_quorum")
+	eventually(-1, "redlock_quorum_margin")
+	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	must(t, locker.Close(closing))
+}
+
+func TestASecondObserverNeedsLabelsOfItsOwn(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	_, err := promobserver.New(registry)
+	must(t, err)
+	if _, err := promobserver.New(registry); err == nil {
+		t.Error("two Lockers under one name")
+	}
+	_, err = promobserver.New(prometheus.WrapRegistererWith(prometheus.Labels{"locker": "b"}, prometheus.NewRegistry()))
+	must(t, err)
+	if _, err := promobserver.New(nil); err == nil {
+		t.Error("no registerer, and no error")
+	}
+}
+
+// What the dashboard and the alerts ask for must be there.
+func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	observer, err := promobserver.New(registry)
+	must(t, err)
+	for _, kind := range []redlock.EventKind{
+		redlock.EventAcquire, redlock.EventReturned, redlock.EventVote, redlock.EventLost, redlock.EventSwept, redlock.EventRelease,
+	} {
+		observer.Observe(redlock.Event{Kind: kind, Op: "acquire", Master: "m", Held: true})
+	}
+	observer.Observe(redlock.Event{Kind: redlock.EventOwed, Master: "m", Err: redlock.ErrNoQuorum})
+	families, err := registry.Gather()
+	must(t, err)
+	known := map[string]bool{}
+	for _, f := range families {
+		known[f.GetName()] = true
+		if f.GetType().String() == "HISTOGRAM" {
+			known[f.GetName()+"_bucket"], known[f.GetName()+"_count"], known[f.GetName()+"_sum"] = true, true, true
+		}
+	}
+	var alerts struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations map[string]string
+			}
+		}
+	}
+	raw, err := os.ReadFile("alerts.yaml")
+	must(t, err)
+	must(t, yaml.Unmarshal(raw, &alerts))
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	page, err := os.ReadFile("dashboard.json")
+	must(t, err)
+	must(t, json.Unmarshal(page, &dashboard))
+	exprs := map[string]string{}
+	for _, g := range alerts.Groups {
+		for _, r := range g.Rules {
+			exprs["alert "+r.Alert] = r.Expr
+			if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				t.Errorf("alert %s says nothing to who is woken up", r.Alert)
+			}
+		}
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			exprs["panel "+p.Title+": "+target.Expr] = target.Expr
+		}
+	}
+	if len(exprs) < 15 {
+		t.Fatalf("only %d expressions", len(exprs))
+	}
+	metric := regexp.MustCompile(`redlock_\w+`)
+	for where, expr := range exprs {
+		names := metric.FindAllString(expr, -1)
+		if len(names) == 0 {
+			t.Errorf("%s: no metric of this package", where)
+		}
+		for _, name := range names {
+			if !known[name] {
+				t.Errorf("%s: there is no %s", where, name)
+			}
+		}
+	}
+}
