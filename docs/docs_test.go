@@ -1,0 +1,185 @@
+// Package docs_test keeps the documents true: commands that are shown are run somewhere, code that is shown is tested
+// code, tests that are named exist, links lead somewhere.
+package docs_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// evidence is a file, from the root of the repository, and the text in it that runs a command.
+type evidence struct{ file, text string }
+
+// runs says for each command line in a document which test or CI step runs it. Who adds a command to a document adds
+// the place that runs it here.
+var runs = map[string]evidence{
+	"go run ./cmd/redlock demo": {"docs/run_test.go", `"run", "./cmd/redlock", "demo", "-json"`},
+	"go run ./cmd/redlock -h":   {"docs/run_test.go", `"run", "./cmd/redlock", "-h"`},
+	"docker compose -f docker-compose.chaos.yml --profile aof up -d --wait":                                {".ci/containers", `--profile aof up -d "${wait[@]}"`},
+	"docker compose -f docker-compose.chaos.yml --profile aof down -v":                                     {".ci/containers", `--profile aof down -v`},
+	"redlock-chaos run -compose docker-compose.chaos.yml -file chaos/containers/testdata/five-faults.yaml": {".ci/containers", `run -compose "$file" -file chaos/containers/testdata/five-faults.yaml`},
+	"redlock-chaos run -backend containers -scenario unplugged":                                            {".ci/containers", `run -backend containers -masters 3 -clients 2 -scenario unplugged`},
+	"chaos/images/build":                                       {".ci/containers", "\nchaos/images/build\n"},
+	".ci/containers":                                           {".ci/run", ".ci/containers"},
+	"go test work":                                             {".ci/run", "go test"},
+	"redlock run -key deploy -- ./deploy.sh":                   {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},
+	"redlock run -key deploy -try -- ./deploy.sh":              {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -try -- ./deploy.sh"},
+	"redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh": {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh"},
+	"redlock status deploy":                                    {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status deploy"},
+	"redlock status -json deploy":                              {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status -json deploy"},
+	"redlock doctor":                                           {"cmd/redlock/e2e/testdata/doctor.txtar", "exec redlock doctor"},
+	"redlock doctor -json":                                     {"cmd/redlock/e2e/testdata/doctor.txtar", "redlock doctor -json"},
+	"redlock doctor -strict":                                   {"cmd/redlock/e2e/testdata/password.txtar", "redlock doctor -strict"},
+	"redlock release -force deploy":                            {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
+	"redlock release -force -yes deploy":                       {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
+	"redlock demo":                                             {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
+	"redlock demo -json":                                       {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo -json"},
+	"source <(redlock completion bash)":                        {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
+}
+
+// documents are the paths, from here, of README.md and of everything in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("*.md")
+	if err != nil || len(found) < 5 {
+		t.Fatalf("found %q, %v; want the documents", found, err)
+	}
+	return append(found, "../README.md")
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// blocks are the fenced blocks of a document in this language.
+func blocks(text, language string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// unknown are the command lines of a document that nobody is known to run.
+func unknown(text string) []string {
+	var lines []string
+	for _, block := range blocks(text, "(?:sh|bash|shell|console)") {
+		for line := range strings.Lines(block) {
+			line = strings.TrimSpace(line)
+			if _, known := runs[line]; !known && line != "" && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+func TestEveryCommandInTheDocumentsIsRunSomewhere(t *testing.T) {
+	for _, path := range documents(t) {
+		for _, line := range unknown(read(t, path)) {
+			t.Errorf("%s shows %q, which nothing is known to run: see runs in docs_test.go", path, line)
+		}
+	}
+	for line, where := range runs {
+		if !strings.Contains(read(t, filepath.Join("..", where.file)), where.text) {
+			t.Errorf("%q is said to be run by %s, which does not contain %q", line, where.file, where.text)
+		}
+	}
+}
+
+// The negative control.
+func TestAnUnknownCommandIsNoticed(t *testing.T) {
+	text := "```sh\nredlock demo\nredlock frobnicate\n```\n\n```go\nnot a command\n```\n"
+	if got := unknown(text); !slices.Equal(got, []string{"redlock frobnicate"}) {
+		t.Errorf("%q, want only the unknown command", got)
+	}
+}
+
+// The README's example is the body of a function that an Example runs.
+func TestTheReadmesExampleIsTheTestedOne(t *testing.T) {
+	const path = "../example_readme_test.go"
+	source := read(t, path)
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := ""
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "shipOrder" {
+			tested = source[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset] + "\n"
+		}
+	}
+	shown := blocks(read(t, "../README.md"), "go")
+	if tested == "" || len(shown) == 0 || shown[0] != tested {
+		t.Errorf("the README shows\n%s\nand %s tests\n%s", strings.Join(shown, "\n"), path, tested)
+	}
+}
+
+func TestEveryHazardNamesATestThatExists(t *testing.T) {
+	exists := testNames(t)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "hazards.md"), -1)
+	if len(rows) != 34 {
+		t.Errorf("%d hazards, want 34", len(rows))
+	}
+	for i, row := range rows {
+		if row[1] != fmt.Sprint(i+1) {
+			t.Errorf("hazard %d is numbered %s", i+1, row[1])
+		}
+		names := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(row[2], -1)
+		if len(names) == 0 {
+			t.Errorf("hazard %s names no test", row[1])
+		}
+		for _, name := range names {
+			if !exists[name[1]] {
+				t.Errorf("hazard %s names %s, and there is no such test", row[1], name[1])
+			}
+		}
+	}
+}
+
+// testNames are those of all tests in all modules.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := make(map[string]bool)
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(raw), -1) {
+			names[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	for _, path := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+			}
+		}
+	}
+}
