@@ -8,7 +8,7 @@ import (
 
 const (
 	// queuePrefix, counterPrefix and ChannelPrefix name what belongs to a key but is not the lock itself. An ACL user
-	// needs them beside the keys.
+	// needs them beside the keys. See QueueKey and CounterKey.
 	queuePrefix   = "redlock:queue:"
 	counterPrefix = "redlock:token:"
 	// ChannelPrefix and a waiter's name make the channel on which it is called; the message is the key.
@@ -23,6 +23,13 @@ const (
 	// that has died lets readers in again after it.
 	writerClaim = time.Second
 )
+
+// QueueKey is where a master keeps the arrival queue of a key: a sorted set of waiters with the milliseconds since 1970 at
+// which they began to wait. Negative scores are not waiters but mark until when the key is reserved for one.
+func QueueKey(key string) string { return beside(queuePrefix, key) }
+
+// CounterKey is where a master keeps the fencing counter of a key: the latest token, in decimal.
+func CounterKey(key string) string { return beside(counterPrefix, key) }
 
 // beside names a key that lives in the same Cluster slot as key: it has the same hash tag. For a key with a closing
 // brace but no hash tag there is none; see unslottable.

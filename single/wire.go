@@ -61,7 +61,7 @@ func (r *Request) args(at stage) []any {
 	}
 	if r.quick(at) {
 		return []any{
-			"evalsha", scripts[fenceProgram].sha, 2, r.Keys[0], beside(counterPrefix, r.Keys[0]),
+			"evalsha", scripts[fenceProgram].sha, 2, r.Keys[0], CounterKey(r.Keys[0]),
 			r.Owner, r.ttlMillis(), max(1, r.Token), millis(counterKeep),
 		}
 	}
@@ -98,11 +98,11 @@ func (r *Request) appendKeys(args []any) []any {
 	}
 	if r.Op == Acquire || r.Op == Release || r.Op == Leave {
 		for _, key := range r.Keys {
-			args = append(args, beside(queuePrefix, key))
+			args = append(args, QueueKey(key))
 		}
 	}
 	if r.Op == Raise || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
-		args = append(args, beside(counterPrefix, r.Keys[0]))
+		args = append(args, CounterKey(r.Keys[0]))
 	}
 	return args
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/keyspace"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -135,11 +134,11 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	if s.Held = reply.Outcome == single.Granted; s.Held {
 		s.Owner, s.Holds, s.ttl, s.TTL = shortOwner(reply.Holder), reply.Token, reply.TTL, seconds(reply.TTL)
 	}
-	s.Token, err = m.Client().Get(ctx, keyspace.Token(key)).Result()
+	s.Token, err = m.Client().Get(ctx, single.CounterKey(key)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		s.Token = ""
 	}
-	s.Waiters, _ = m.Client().ZCount(ctx, keyspace.Queue(key), "0", "+inf").Result() // negative: a reservation
+	s.Waiters, _ = m.Client().ZCount(ctx, single.QueueKey(key), "0", "+inf").Result() // negative: a reservation
 	return s
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-624411e5/redlock/cmd/redlock/internal/keyspace"
 	"github.com/seed-624411e5/redlock/internal/embedded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -88,7 +87,7 @@ func (f *fleet) sweep(ctx context.Context, keys []string) {
 	for _, m := range f.direct {
 		wg.Go(func() {
 			for _, key := range keys {
-				_ = m.Client().Del(ctx, keyspace.Queue(key)).Err() // keysLeft sees which masters do not answer
+				_ = m.Client().Del(ctx, single.QueueKey(key)).Err() // keysLeft sees which masters do not answer
 			}
 		})
 	}
