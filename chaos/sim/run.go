@@ -59,7 +59,7 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 // bubble runs f in a bubble of virtual time, also where there is no test: the command has no *testing.T.
 // synctest.Test takes from its T the name and the parts that report failures, and the zero T has usable ones; nothing
 // here fails through it. (RunTests and MainStart, the exported ways to a T, parse the program's flags and print.)
-// TestTheCommandNeedsNoTest notices should a version of Go want more.
+// TestTheReplayCommandFailsInTheSameWay runs the command as a program, and notices should a version of Go want more.
 func bubble(f func()) {
 	synctest.Test(new(testing.T), func(*testing.T) { f() })
 }

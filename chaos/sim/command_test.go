@@ -1,0 +1,202 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/chaos/sim"
+)
+
+// command runs `redlock-chaos sim` in this process.
+func command(ctx context.Context, args ...string) (status int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	status = sim.Main(ctx, args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestTheCommandsStatusesAndMessages(t *testing.T) {
+	t.Parallel()
+	file := func(content string) string {
+		path := filepath.Join(t.TempDir(), "result.json")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, tt := range map[string]struct {
+		args   []string
+		status int
+		out    string // a part of what is printed
+		err    string // a part of the complaint; "": there is none
+	}{
+		"a pass":                {[]string{"-schedules", "3"}, 0, "verdict: pass\n", ""},
+		"one that is drawn":     {[]string{"-schedules", "1", "-timeline"}, 0, "all faults are over", ""},
+		"masters":               {[]string{"-schedules", "1", "-timeline", "-masters", "9"}, 0, "9 masters", ""},
+		"a profile":             {[]string{"-schedules", "1", "-profile", "tokens"}, 0, "with fencing tokens", ""},
+		"a violation":           {[]string{"-broken", "half-quorum", "-schedules", "200"}, 1, "verdict: violation\n", ""},
+		"nothing promised":      {[]string{"-profile", "blackout", "-schedules", "200"}, 1, "verdict: violation, as expected outside the assumptions", ""},
+		"a mistake there":       {[]string{"-broken", "count-repairs", "-schedules", "200"}, 1, "verdict: violation\n", ""},
+		"help":                  {[]string{"-help"}, 2, "", "half-quorum, no-drift"},
+		"no such flag":          {[]string{"-nonsense"}, 2, "", "-nonsense"},
+		"no number":             {[]string{"-seed", "-1"}, 2, "", `"-1" for flag -seed`},
+		"an argument":           {[]string{"nonsense"}, 2, "", `unexpected argument "nonsense"; see -help`},
+		"no schedules":          {[]string{"-schedules", "0"}, 2, "", "-schedules is 0, and must be at least 1; see -help"},
+		"too many masters":      {[]string{"-masters", "10"}, 2, "", "-masters is 10, and 9 is the most; see -help"},
+		"no such mistake":       {[]string{"-broken", "nonsense"}, 2, "", `no mistake is called "nonsense"`},
+		"no such profile":       {[]string{"-profile", "nonsense"}, 2, "", `no profile is called "nonsense"`},
+		"no such profile of it": {[]string{"-broken", "no-drift", "-profile", "nonsense"}, 2, "", `no profile is called "nonsense"`},
+		"no such file":          {[]string{"-replay", "nonsense.json"}, 2, "", "nonsense.json: no such file"},
+		"not JSON":              {[]string{"-replay", file("nonsense")}, 2, "", "result.json: invalid character"},
+		"the result of a pass":  {[]string{"-replay", file(`{"verdict":"pass"}`)}, 2, "", "result.json: there is no schedule in it"},
+		"one without a client":  {[]string{"-replay", file(`{"masters":[{}]}`)}, 3, "", "1 masters and 0 clients can't be run"},
+		"no place for a result": {[]string{"-schedules", "1", "-json", filepath.Join(t.TempDir(), "no", "where")}, 3, "verdict: pass\n", "no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, stdout, stderr := command(t.Context(), append([]string{"-quiet"}, tt.args...)...)
+			if status != tt.status || !strings.Contains(stdout, tt.out) {
+				t.Errorf("status %d, want %d and %q:\n%s", status, tt.status, tt.out, stdout)
+			}
+			if !strings.Contains(stderr, tt.err) || (stderr == "") != (tt.err == "") {
+				t.Errorf("complains %q, want %q", stderr, tt.err)
+			}
+		})
+	}
+}
+
+func TestAnInterruptedRunIsNoPass(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	status, stdout, stderr := command(ctx, "-schedules", "1000000")
+	if status != 3 || !strings.Contains(stdout, "verdict: interrupted\n") {
+		t.Errorf("status %d, want 3:\n%s%s", status, stdout, stderr)
+	}
+}
+
+func TestTheProgressBarReachesItsEndAndIsWipedAway(t *testing.T) {
+	t.Parallel()
+	_, stdout, stderr := command(t.Context(), "-schedules", "20")
+	if !strings.Contains(stderr, "] 20/20, ") || !strings.HasSuffix(stderr, "\r\x1b[K") {
+		t.Errorf("the bar went like this: %q", stderr)
+	}
+	if strings.ContainsAny(stdout, "\r\x1b") {
+		t.Errorf("it has spoilt the output: %q", stdout)
+	}
+}
+
+// result is what a script reads of the file that -json names.
+type result struct {
+	Verdict   string          `json:"verdict"`
+	Profile   string          `json:"profile"`
+	FirstSeed *uint64         `json:"first_seed"`
+	Schedules int             `json:"schedules"`
+	Rate      float64         `json:"schedules_per_second"`
+	Counts    map[string]int  `json:"counts"`
+	Seed      *uint64         `json:"failed_seed"`
+	Found     []any           `json:"found"`
+	Replay    string          `json:"replay"`
+	Schedule  json.RawMessage `json:"schedule"`
+}
+
+// written runs the command with -json and reads the result.
+func written(t *testing.T, args ...string) (r result, status int, stdout, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "result.json")
+	status, stdout, stderr := command(t.Context(), append([]string{"-quiet", "-json", path}, args...)...)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	return r, status, stdout, path
+}
+
+func TestTheResultOfAPassSaysWhatWasRun(t *testing.T) {
+	t.Parallel()
+	r, status, _, _ := written(t, "-schedules", "40", "-seed", "7", "-profile", "tokens")
+	if status != 0 || r.Verdict != "pass" || r.Profile != "tokens" || r.FirstSeed == nil || *r.FirstSeed != 7 || r.Schedules != 40 {
+		t.Errorf("status %d and %+v", status, r)
+	}
+	if r.Rate <= 0 || r.Counts["fenced"] == 0 {
+		t.Errorf("%v schedules a second and the counts %v", r.Rate, r.Counts)
+	}
+	if r.Seed != nil || len(r.Found) > 0 || r.Replay != "" || len(r.Schedule) > 0 {
+		t.Errorf("a pass has found something: %+v", r)
+	}
+}
+
+// found are the lines between the failing seed and the picture: what the oracles said.
+func found(t *testing.T, stdout string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)\nseed \d+:\n(.*?)\nthe smallest`).FindStringSubmatch(stdout)
+	if m == nil {
+		t.Fatalf("no violation is shown:\n%s", stdout)
+	}
+	return m[1]
+}
+
+func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
+	t.Parallel()
+	args := []string{"-broken", "half-quorum", "-schedules", "200", "-masters", "5", "-seed", "3"}
+	r, status, stdout, path := written(t, args...)
+	if status != 1 || r.Verdict != "violation" || r.Seed == nil || *r.Seed < 3 || len(r.Found) == 0 || len(r.Schedule) == 0 {
+		t.Errorf("status %d and %+v", status, r)
+	}
+	for _, want := range []string{"HOLDS it as o", "VIOLATION overlap", "\nreplay: " + r.Replay + "\n", "-replay " + path + "\n"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("it does not print %q:\n%s", want, stdout)
+		}
+	}
+
+	_, replay, ours := strings.Cut(r.Replay, "redlock-chaos sim ")
+	if !ours {
+		t.Fatalf("%q is no command of ours", r.Replay)
+	}
+	status, again, _ := command(t.Context(), append([]string{"-quiet"}, strings.Fields(replay)...)...)
+	if status != 1 || found(t, again) != found(t, stdout) {
+		t.Errorf("replayed from the seed, status %d:\n%swant:\n%s", status, found(t, again), found(t, stdout))
+	}
+	status, drawn, _ := command(t.Context(), "-replay", path)
+	if status != 1 || drawn == "" || !strings.Contains(stdout, drawn) {
+		t.Errorf("replayed from the shrunk schedule, status %d:\n%swant what is in:\n%s", status, drawn, stdout)
+	}
+
+	// The control: it is the mistake that fails, not the seed.
+	whole := slices.DeleteFunc(strings.Fields(replay), func(arg string) bool { return arg == "-broken" || arg == "half-quorum" })
+	if status, stdout, _ := command(t.Context(), append([]string{"-quiet"}, whole...)...); status != 0 {
+		t.Errorf("without the mistake the seed has status %d:\n%s", status, stdout)
+	}
+}
+
+// A program has no *testing.T, and none of the testing package's flags: what is printed has to work there.
+func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
+	t.Parallel()
+	r, _, stdout, _ := written(t, "-broken", "plain-delete", "-schedules", "200")
+	line := strings.Fields(r.Replay)
+	if len(line) < 3 || line[0] != "go" {
+		t.Fatalf("the replay command is %q", r.Replay)
+	}
+	c := exec.CommandContext(t.Context(), line[0], line[1:]...)
+	c.Dir, c.Env = filepath.Join("..", ".."), append(os.Environ(), "GOWORK=") // as in a fresh checkout
+	var complaints bytes.Buffer
+	c.Stderr = &complaints
+	again, err := c.Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.HasSuffix(complaints.String(), "exit status 1\n") {
+		t.Fatalf("%s: %v\n%s%s", r.Replay, err, again, complaints.String())
+	}
+	if got, want := found(t, string(again)), found(t, stdout); got != want {
+		t.Errorf("the program found\n%sand this test\n%s", got, want)
+	}
+}
