@@ -1,0 +1,235 @@
+package single_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// answerAfter lets the batch in flight be answered after it has taken this long.
+func (g *gate) answerAfter(d time.Duration) {
+	<-g.arrived
+	<-time.After(d)
+	g.answer <- nil
+	synctest.Wait()
+}
+
+// once has one call be answered after this time, so that the lane knows how long a batch takes.
+func (g *gate) once(lane *single.Lane, takes time.Duration) {
+	one, ended := calls(1, time.Hour)
+	lane.Send(one[0])
+	g.answerAfter(takes)
+	<-ended
+}
+
+// backlog is what the lane estimates after some time.
+func backlog(lane *single.Lane, after time.Duration) time.Duration {
+	synctest.Wait() // the workers have taken what they can
+	return lane.Backlog(time.Now().Add(after))
+}
+
+func TestAnEmptyQueueIsNoBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		master := newGate()
+		lane := newLane(t, master)
+		if got := backlog(lane, 0); got != 0 {
+			t.Errorf("before the first call: %v", got)
+		}
+		master.once(lane, single.BatchWindow)
+		if got := backlog(lane, time.Hour); got != 0 {
+			t.Errorf("with nothing to do: %v", got)
+		}
+		one, ended := calls(1, time.Hour)
+		lane.Send(one[0])
+		if got := backlog(lane, time.Minute); got != 0 {
+			t.Errorf("with one call on its way for a minute, and none in the queue: %v", got)
+		}
+		master.answerAfter(0)
+		<-ended
+	})
+}
+
+func TestALongQueueCountsByItsBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = single.BatchWindow // one batch at a time
+		master := newGate()
+		lane := newLane(t, master)
+		master.once(lane, takes)
+		all, ended := calls(1+3*single.MaxBatch, time.Hour)
+		lane.Send(all[0])
+		synctest.Wait()
+		queued := 0
+		for _, step := range []struct {
+			queued int
+			want   time.Duration
+		}{
+			{1, takes}, // the batch in flight
+			{single.MaxBatch - 1, takes},
+			{single.MaxBatch, 2 * takes}, // one call more does not fit in the next
+			{3*single.MaxBatch - 1, 3 * takes},
+			{3 * single.MaxBatch, 4 * takes},
+		} {
+			sendAll(lane, all[1+queued:1+step.queued])
+			queued = step.queued
+			if got := backlog(lane, 0); got != step.want {
+				t.Errorf("%d in the queue: %v, want %v", queued, got, step.want)
+			}
+		}
+		for left := 3; left >= 0; left-- {
+			master.answerAfter(takes)
+			if got, want := backlog(lane, 0), time.Duration(max(0, left))*takes; left > 1 && got != want {
+				t.Errorf("with %d batches to go: %v, want %v", left, got, want)
+			}
+		}
+		for range all {
+			<-ended
+		}
+		if got := backlog(lane, 0); got != 0 {
+			t.Errorf("all have ended: %v", got)
+		}
+	})
+}
+
+// A master that stops answers nothing by which to learn it; how long the batch has been on its way tells.
+func TestAStalledBatchCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		master := newGate()
+		lane := newLane(t, master)
+		master.once(lane, single.BatchWindow)
+		all, ended := calls(2, time.Hour)
+		lane.Send(all[0])
+		synctest.Wait()
+		lane.Send(all[1])
+		for _, stalled := range []time.Duration{0, time.Second, time.Minute} {
+			if got, want := backlog(lane, stalled), max(stalled, single.BatchWindow); got != want {
+				t.Errorf("stalled for %v: %v, want %v", stalled, got, want)
+			}
+		}
+		for range all {
+			master.answerAfter(0)
+			<-ended
+		}
+	})
+}
+
+// gathering is a master that says itself when it wants a batch.
+type gathering struct {
+	*gate
+	ready chan struct{}
+}
+
+func (g gathering) Gather() { <-g.ready }
+
+func TestWhatAGathererHasNotCalledForIsNoBacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		master := gathering{newGate(), make(chan struct{})}
+		lane := newLane(t, master)
+		go func() { master.ready <- struct{}{} }()
+		master.once(lane, single.BatchWindow)
+		all, ended := calls(2*single.MaxBatch, time.Hour)
+		sendAll(lane, all)
+		if got := backlog(lane, time.Minute); got != 0 {
+			t.Errorf("with %d calls that nobody has called for: %v", len(all), got)
+		}
+		close(master.ready)
+		for n := 0; n < len(all); {
+			n += len(<-master.arrived)
+			master.answer <- nil
+		}
+		for range all {
+			<-ended
+		}
+	})
+}
+
+// What follows a call in flight has to wait; others need not, where another batch may be on its way beside it.
+func TestACallThatWaitsForAnotherIsNoBacklogForTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, far := range []bool{true, false} {
+			master := newGate()
+			lane := newLane(t, master)
+			distance := single.BatchWindow
+			if far {
+				distance = 2 * single.BatchWindow
+			}
+			master.once(lane, distance)
+			all, ended := calls(2, time.Hour)
+			all[1].After = all[0]
+			lane.Send(all[0])
+			synctest.Wait()
+			lane.Send(all[1])
+			if got := backlog(lane, distance/2); (got == 0) != far {
+				t.Errorf("%v away, with a call in the queue that follows the one in flight: %v", distance, got)
+			}
+			for range all {
+				master.answerAfter(distance)
+				<-ended
+			}
+		}
+	})
+}
+
+// sample is what the lane estimated when a call was sent, and what that call then waited.
+type sample struct{ estimated, waited time.Duration }
+
+// sampled keeps a lane busy with n calls, one every batchEvery, to a master that takes so long for a batch of a size.
+func sampled(t *testing.T, n int, takes func(size int) time.Duration) (samples []sample) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		left := make([]time.Time, n)
+		var mu sync.Mutex
+		lane := newLane(t, doer(func(_ context.Context, batch []*single.Call) {
+			mu.Lock()
+			for _, c := range batch {
+				left[c.Index] = time.Now()
+			}
+			mu.Unlock()
+			<-time.After(takes(len(batch)))
+			finish(batch, nil)
+		}))
+		all, ended := calls(n, time.Hour)
+		sent := make([]time.Time, n)
+		for i, c := range all {
+			sent[i] = time.Now()
+			samples = append(samples, sample{estimated: backlog(lane, 0)})
+			lane.Send(c)
+			<-time.After(batchEvery)
+		}
+		for range all {
+			<-ended
+		}
+		for i := range samples {
+			samples[i].waited = left[i].Sub(sent[i])
+		}
+	})
+	return samples
+}
+
+// A master that is far away keeps many batches in flight, so a queue in front of it is shorter than it looks.
+func TestTheBacklogIsAboutWhatACallWaits(t *testing.T) {
+	const rtt = 100 * time.Millisecond
+	perCall := func(n int) time.Duration { return single.BatchWindow + time.Duration(n)*2*batchEvery }
+	for name, test := range map[string]struct {
+		takes func(size int) time.Duration
+		off   time.Duration // by how much an estimate may be wrong: about one batch
+		waits time.Duration // the longest wait is at least this, or nothing was shown
+	}{
+		"slow": {perCall, perCall(single.MaxBatch), 10 * perCall(single.MaxBatch)},
+		"far":  {func(int) time.Duration { return rtt }, rtt, rtt},
+	} {
+		longest := time.Duration(0)
+		for i, s := range sampled(t, 20_000, test.takes) {
+			longest = max(longest, s.waited)
+			if (s.estimated - s.waited).Abs() > test.off {
+				t.Fatalf("%s: call %d was to wait %v and waited %v", name, i, s.estimated, s.waited)
+			}
+		}
+		if longest < test.waits {
+			t.Errorf("%s: no call waited for more than %v", name, longest)
+		}
+	}
+}
