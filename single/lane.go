@@ -44,8 +44,7 @@ type Lane struct {
 
 	// What Backlog reads without the mutex.
 	queued  atomic.Int64 // length of the queue
-	full    atomic.Bool  // as many workers are busy as may be
-	every   atomic.Int64 // how often a batch can leave: what one took last, shared by those in flight; in nanoseconds
+	took    atomic.Int64 // how long a batch took last, in nanoseconds
 	down    atomic.Bool  // the master counts as down
 	sending atomic.Int64 // since when a batch has been in flight, in Unix nanoseconds; 0: none is
 
@@ -105,19 +104,13 @@ func (l *Lane) grow() {
 	switch {
 	case l.busy >= l.limit:
 	case l.idle > 0:
-		l.employ(1)
+		l.busy++
 		l.idle--
 		l.wake <- struct{}{}
 	default:
-		l.employ(1)
+		l.busy++
 		l.start(l.work)
 	}
-}
-
-// employ counts workers that become busy, or -1 that stops. The caller holds the mutex.
-func (l *Lane) employ(n int) {
-	l.busy += n
-	l.full.Store(l.busy >= l.limit)
 }
 
 // refuse says why a call can't be queued now. One that follows another is queued in any case: if it ended before that
@@ -209,16 +202,16 @@ func (l *Lane) RTT() time.Duration {
 	return l.rtt
 }
 
-// Backlog estimates for how long a call sent now would wait before it leaves.
+// Backlog estimates for how long a call sent now would wait before it leaves, and rather too long than too short. Batches
+// count as if each waited for the one before, though several may be in flight, and calls that follow one in flight count
+// too. A master that is slow can't be told soon enough from one that is far away: counting either less let a slow one be
+// flooded before its answers, which are late by then, could tell.
 func (l *Lane) Backlog(now time.Time) time.Duration {
 	queued := l.queued.Load()
-	switch {
-	case queued == 0, !l.full.Load(): // what is queued waits for a call in flight, and keeps nobody else waiting
-		return 0
-	case l.gather != nil: // what a Gatherer has not called for yet is no backlog
+	if queued == 0 || l.gather != nil { // what a Gatherer has not called for yet is no backlog
 		return 0
 	}
-	wait := time.Duration(l.every.Load()) * time.Duration(queued/maxBatch+1)
+	wait := time.Duration(l.took.Load()) * time.Duration(queued/maxBatch+1)
 	if since := l.sending.Load(); since != 0 {
 		wait = max(wait, time.Duration(now.UnixNano()-since)) // the master may have stopped meanwhile
 	}
@@ -234,7 +227,7 @@ func (l *Lane) Close() {
 	l.queue = nil
 	l.queued.Store(0)
 	for ; l.idle > 0; l.idle-- {
-		l.employ(1)
+		l.busy++
 		l.wake <- struct{}{}
 	}
 	l.mu.Unlock()
@@ -262,7 +255,7 @@ func (l *Lane) take(batch []*Call) []*Call {
 	gathered := l.gather == nil
 	for {
 		if l.closed {
-			l.employ(-1)
+			l.busy--
 			return nil
 		}
 		if len(l.queue) > 0 && l.busy <= l.limit {
@@ -282,7 +275,7 @@ func (l *Lane) take(batch []*Call) []*Call {
 			}
 			// Everything waits for a call in flight; the worker that has it will look again.
 		}
-		l.employ(-1)
+		l.busy--
 		l.idle++
 		l.mu.Unlock()
 		<-l.wake
@@ -336,33 +329,27 @@ func (l *Lane) learn(batch []*Call, began, ended time.Time) {
 		answered = answered || c.Answered()
 		why = c.Err
 	}
-	took := ended.Sub(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.took.Store(int64(ended.Sub(began)))
 	l.sending.Store(0)
 	if l.busy > 1 {
 		l.sending.Store(ended.UnixNano()) // of the others in flight it is only known that they left before
 	}
 	l.health.learn(answered, why, ended)
 	l.down.Store(l.health.down)
-	if answered {
-		l.measure(took, len(batch))
+	if !answered {
+		return
 	}
-	l.every.Store(int64(took) / int64(l.limit))
-}
-
-// measure takes note of the master's distance, by a batch of this size. The least of recent round trips is the distance;
-// what is above it is queueing, which more batches in flight would only make worse. It is forgotten slowly, by small
-// batches only (a large one takes long by its size), so that a master that moved away is noticed. The caller holds the
-// mutex.
-func (l *Lane) measure(took time.Duration, size int) {
-	if l.rtt == 0 || took < l.rtt {
+	// The least of recent round trips is the distance; what is above it is queueing, which more batches in flight
+	// would only make worse. It is forgotten slowly, by small batches only (a large one takes long by its size), so
+	// that a master that moved away is noticed.
+	if took := ended.Sub(began); l.rtt == 0 || took < l.rtt {
 		l.rtt = took
-	} else if size <= smallBatch {
+	} else if len(batch) <= smallBatch {
 		l.rtt += (took - l.rtt) / 64
 	}
 	l.limit = min(max(1, int(l.rtt/batchWindow)), maxInFlight)
-	l.employ(0) // there may be more room now, or less
 }
 
 // end ends a call that was never sent.
