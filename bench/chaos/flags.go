@@ -1,0 +1,118 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/rivals"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// usual are the scenarios that are run when none are named: nothing wrong, networks that are slow, broken or divided,
+// masters that stop or restart with their data, clocks that drift, holders that stand still, and, outside what any of
+// these locks assumes, masters that restart without their data.
+var usual = []string{
+	"calm", "slow-network", "broken-network", "partitions", "master-outage", "majority-outage", "many-keys", "drift",
+	"paused-clients", "amnesia",
+}
+
+// config is what the flags say, checked.
+type config struct {
+	scenarios     []plan.Scenario
+	subjects      []rivals.Rival
+	seed          uint64
+	seeds         int
+	duration      time.Duration
+	json, reports string
+	command       string
+}
+
+// parse reads the flags. Everything that makes no sense is an error here, before any server is started.
+func parse(args []string, stderr io.Writer) (config, error) {
+	c := config{command: strings.Join(append([]string{"go run ./bench/chaos"}, args...), " ")}
+	var scenarios, subjects string
+	fs := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.StringVar(&scenarios, "scenarios", strings.Join(usual, ","), "comma-separated `names` of the scenarios; there are\n"+strings.Join(scenarioNames(), ", "))
+	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects; there are\n"+strings.Join(subjectNames(), ", ")+"\n"+
+		"(default those without a setting of their own, and naive)")
+	fs.Uint64Var(&c.seed, "seed", 1, "what the plans are drawn from; the same `number` gives the same plans")
+	fs.IntVar(&c.seeds, "seeds", 1, "how many seeds, from -seed on; counts are added up and the worst time of all is shown")
+	fs.DurationVar(&c.duration, "duration", 10*time.Second, "how long the workload of each run lasts")
+	fs.StringVar(&c.json, "json", "", "write every run to this `file` as JSON")
+	fs.StringVar(&c.reports, "reports", "", "keep each run's report and history in this `directory`, by scenario, seed and subject")
+	if err := fs.Parse(args); err != nil {
+		return c, err
+	}
+	if fs.NArg() > 0 {
+		return c, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	switch {
+	case c.seed == 0:
+		return c, fmt.Errorf("-seed: 0 stands for none, take another")
+	case c.seeds < 1:
+		return c, fmt.Errorf("-seeds: %d, but it takes at least 1", c.seeds)
+	case c.duration < time.Second:
+		return c, fmt.Errorf("-duration: %v, but it takes at least 1s for anything to happen", c.duration)
+	}
+	var err error
+	if c.subjects, err = rivals.Find(list(subjects)); err != nil {
+		return c, err
+	}
+	c.scenarios, err = findScenarios(list(scenarios))
+	return c, err
+}
+
+// findScenarios returns the named scenarios in the order of their names.
+func findScenarios(names []string) ([]plan.Scenario, error) {
+	var out []plan.Scenario
+	for _, n := range names {
+		s, err := plan.FindScenario(n)
+		if err != nil {
+			return nil, err
+		}
+		profile, err := workload.FindProfile(s.Workload)
+		if err != nil {
+			return nil, err
+		}
+		if profile.Children > 0 {
+			return nil, fmt.Errorf("scenario %s kills clients that are processes, and only redlock-chaos can start those", n)
+		}
+		out = append(out, s)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("-scenarios: none is named")
+	}
+	return out, nil
+}
+
+// list splits at commas and drops blanks; an empty text is an empty list.
+func list(text string) []string {
+	var out []string
+	for s := range strings.SplitSeq(text, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func scenarioNames() []string {
+	var out []string
+	for _, s := range plan.Scenarios() {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func subjectNames() []string {
+	var out []string
+	for _, s := range rivals.All() {
+		out = append(out, s.Name())
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+// Command chaos breaks networks, servers, clocks and clients under this library and under its rivals, by the same plans,
+// and shows side by side what the oracles of the chaos harness found.
+//
+//	go run ./bench/chaos                                       ten scenarios, four subjects; about ten minutes
+//	go run ./bench/chaos -seed 7 -seeds 3                      three plans of each, 7, 8 and 9
+//	go run ./bench/chaos -scenarios calm,drift -duration 20s   some of it, longer
+//	go run ./bench/chaos -subjects redlock,redsync-tuned       others than the usual four
+//	go run ./bench/chaos -json out.json -reports out           for machines, and each run's page for people
+//
+// Every run has five redis-server processes of its own and runs by itself, one after another. A scenario, a seed and a
+// duration give one plan: the same faults on the same masters at the same times for every subject. What the subjects'
+// own threads do in between is not repeatable, so counts differ from run to run; that something is broken hardly does.
+//
+// The exit status is 0 when everything was run, whatever was found, 1 when something could not be, 2 when the flags make
+// no sense.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/rs/zerolog"
+
+	"github.com/seed-624411e5/redlock/chaos"
+)
+
+func main() {
+	zerolog.SetGlobalLevel(zerolog.Disabled)
+	logging.Disable() // the clients meet broken connections by the hundred
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// The exit statuses.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+)
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "chaos:", err)
+		return exitUsage
+	}
+	if err := show(ctx, cfg, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "chaos:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// show runs everything and shows each scenario when it is done, also those before something failed.
+func show(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error) {
+	facts := describe(ctx)
+	fmt.Fprintf(stdout, "%s\n%s\n", cfg.command, strings.Join(facts, "\n"))
+	for _, s := range cfg.subjects {
+		fmt.Fprintf(stdout, "%-17s %s\n", s.Name(), s.Text)
+	}
+	if cfg.reports == "" {
+		dir, e := os.MkdirTemp("", "redlock-compare-")
+		if e != nil {
+			return e
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		cfg.reports = dir
+	}
+	c := comparison{config: cfg, run: chaos.Run, logf: func(format string, args ...any) {
+		fmt.Fprintf(stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	}}
+	var sections []section
+	for _, scenario := range cfg.scenarios {
+		s, failure := c.scenario(ctx, scenario)
+		sections = append(sections, s)
+		if err = errors.Join(failure, s.write(stdout)); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, writeJSON(cfg.json, facts, sections))
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seed-624411e5/redlock/bench/internal/report"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+)
+
+// missing is shown for what was not measured, so that it never looks like a zero.
+const missing = "–"
+
+// write shows a scenario: what happens in it, to whom, and a line for each subject.
+func (s section) write(w io.Writer) error {
+	where := "inside what a lock assumes: nothing may be found"
+	if !s.scenario.Inside {
+		where = "outside what a lock assumes: overlaps are allowed"
+	}
+	fmt.Fprintf(w, "\n%s: %s\n  %s; %s\n", s.scenario.Name, s.scenario.Text, where, s.faults())
+	for _, line := range s.unavailable() {
+		fmt.Fprintf(w, "  not done here: %s\n", line)
+	}
+	if slices.ContainsFunc(s.results, func(r result) bool { return r.Subject == "naive" }) {
+		fmt.Fprintf(w, "  naive is SET NX PX on master 0 alone%s\n", s.reachFirst())
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	titles := []string{"subject", "acquired", "overlaps", "orphans"}
+	if s.hasRegister() {
+		titles = append(titles, "lost updates")
+	}
+	titles = append(titles, "errors", "longest outage", "availability", "p50", "p99", "  found")
+	fmt.Fprintln(t, strings.Join(titles, "\t"))
+	for _, subject := range s.subjects {
+		if r, found := s.merged(subject.Name()); found {
+			fmt.Fprintln(t, strings.Join(s.cells(r, len(titles)), "\t"))
+		}
+	}
+	return t.Flush()
+}
+
+// hasRegister tells whether holders write a register that does not look at tokens, so that updates can be lost.
+func (s section) hasRegister() bool {
+	profile, err := s.plans[0].Profile()
+	return err == nil && profile.Register
+}
+
+func (s section) cells(r result, n int) []string {
+	if r.Refused != "" {
+		cells := slices.Repeat([]string{missing}, n)
+		cells[0], cells[n-1] = r.Subject, "  "+r.Refused
+		return cells
+	}
+	cells := []string{r.Subject, fmt.Sprint(r.Acquisitions), fmt.Sprint(r.Overlaps), fmt.Sprint(r.Orphans)}
+	if s.hasRegister() {
+		cells = append(cells, fmt.Sprint(r.LostUpdates))
+	}
+	availability := missing
+	if n := r.Service.Acquired + r.Service.Failed; n > 0 {
+		availability = fmt.Sprintf("%.4g %%", 100*float64(r.Service.Acquired)/float64(n))
+	}
+	return append(cells, fmt.Sprint(r.UnexpectedErrors), millis(r.OutageMSMax), availability, millis(r.P50MS),
+		millis(r.P99MS), "  "+found(r))
+}
+
+// millis writes a time; none at all is missing.
+func millis(ms float64) string {
+	if ms == 0 {
+		return missing
+	}
+	return report.Duration(1000 * ms)
+}
+
+// found lists what the oracles found, what the scenario allows in brackets; or why the run shows nothing.
+func found(r result) string {
+	var out []string
+	if len(r.Broken) == 0 {
+		out = append(out, r.Reasons...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Broken)) {
+		out = append(out, fmt.Sprintf("%d %s", r.Broken[name], name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Allowed)) {
+		out = append(out, fmt.Sprintf("(%d %s)", r.Allowed[name], name))
+	}
+	return cmp.Or(strings.Join(out, ", "), "nothing")
+}
+
+// faults sums up the plans: which seeds, and how many faults of which kind.
+func (s section) faults() string {
+	counts := make(map[string]int)
+	var seeds []string
+	for _, p := range s.plans {
+		seeds = append(seeds, fmt.Sprint(p.Seed))
+		for _, step := range p.Steps {
+			counts[step.Fault]++
+		}
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return fmt.Sprintf("seed %s: %s", strings.Join(seeds, ", "), cmp.Or(strings.Join(out, ", "), "no faults"))
+}
+
+// reachFirst says how many of the faults can hit the first master, or the way of some client to it.
+func (s section) reachFirst() string {
+	reach, all := 0, 0
+	for _, p := range s.plans {
+		for _, step := range p.Steps {
+			all++
+			f, err := plan.FindFault(step.Fault)
+			if err == nil && f.Where != plan.OnClient && (len(step.Masters) == 0 || slices.Contains(step.Masters, 0)) {
+				reach++
+			}
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", which %d of these %d faults can reach", reach, all)
+}
+
+// writeJSON does nothing without a path. A file that could not be written whole is an error.
+func writeJSON(path string, facts []string, sections []section) (err error) {
+	if path == "" {
+		return nil
+	}
+	all := struct {
+		Machine []string `json:"machine"`
+		Results []result `json:"results"`
+	}{Machine: facts, Results: []result{}}
+	for _, s := range sections {
+		all.Results = append(all.Results, s.results...)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	enc := json.NewEncoder(f)
+	enc.SetIndent("", "  ")
+	return enc.Encode(all)
+}

@@ -1,0 +1,7 @@
+package rivals
+
+// What redsync's errors are taken for.
+var (
+	Refused = refused
+	Lost    = lost
+)

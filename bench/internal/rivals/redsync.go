@@ -1,0 +1,171 @@
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// redsyncSubject is go-redsync as its README sets it up: mutexes over pools of go-redis clients. The expiry is the only
+// setting that is always given, because every subject gets the workload's.
+type redsyncSubject struct {
+	name    string
+	options []redsync.Option
+	client  redis.Options // Addr is set for each master
+}
+
+// Redsync is go-redsync with its default settings, over go-redis with its default settings.
+func Redsync() workload.Subject { return redsyncSubject{name: "redsync"} }
+
+// RedsyncFailFast is go-redsync with WithFailFast, which returns as soon as a round is decided.
+func RedsyncFailFast() workload.Subject {
+	return redsyncSubject{name: "redsync-failfast", options: []redsync.Option{redsync.WithFailFast(true)}}
+}
+
+// RedsyncTuned is RedsyncFailFast over go-redis clients that end a request at redsync's timeout, a twentieth of the
+// expiry: by default go-redis ignores the deadline once a request is sent, waits its own 3 s and tries three times more.
+func RedsyncTuned() workload.Subject {
+	return redsyncSubject{
+		name: "redsync-tuned", options: []redsync.Option{redsync.WithFailFast(true)},
+		client: redis.Options{ContextTimeoutEnabled: true, MaxRetries: -1},
+	}
+}
+
+// Name implements workload.Subject.
+func (s redsyncSubject) Name() string { return s.name }
+
+// Supports implements workload.Subject.
+func (s redsyncSubject) Supports(kind history.Kind) error { return plainOnly(s.name, kind) }
+
+// Open implements workload.Subject.
+func (s redsyncSubject) Open(_ context.Context, addrs []string) (workload.Locker, error) {
+	c := &redsyncClient{subject: s, masters: len(addrs)}
+	var pools []redsyncredis.Pool
+	for _, addr := range addrs {
+		opts := s.client
+		opts.Addr = addr
+		rdb := redis.NewClient(&opts)
+		c.connections = append(c.connections, rdb)
+		pools = append(pools, goredis.NewPool(rdb))
+	}
+	c.redsync = redsync.New(pools...)
+	return c, nil
+}
+
+type redsyncClient struct {
+	client
+	subject redsyncSubject
+	redsync *redsync.Redsync
+	masters int
+}
+
+// Acquire implements workload.Locker. A mutex is made for every acquisition: sharing one between goroutines corrupts it.
+// redsync gives up after 32 tries; who still waits calls it again, as the comment on LockContext says.
+func (c *redsyncClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	if err := c.subject.Supports(r.Kind); err != nil {
+		return nil, err
+	}
+	options := make([]redsync.Option, 0, len(c.subject.options)+1)
+	options = append(append(options, c.subject.options...), redsync.WithExpiry(r.TTL))
+	m := c.redsync.NewMutex(r.Key, options...)
+	lock := m.LockContext
+	if r.Once {
+		lock = m.TryLockContext
+	}
+	for {
+		err := lock(ctx)
+		if err == nil {
+			return c.keep(r, &redsyncLease{m, r.TTL, c.masters}, m.Value(), m.Until()), nil
+		}
+		if r.Once || ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), refused(err, c.masters))
+		}
+	}
+}
+
+// refused puts an acquisition's error into the workload's words.
+func refused(err error, masters int) error {
+	failed, taken := answers(err)
+	quorum := masters/2 + 1
+	switch {
+	case failed > masters-quorum:
+		return fmt.Errorf("%w: %w", workload.ErrNoQuorum, err)
+	case masters-failed-taken >= quorum: // a majority granted it, too late
+		return fmt.Errorf("%w: %w", workload.ErrExpired, err)
+	default:
+		return fmt.Errorf("%w: %w", workload.ErrHeld, err)
+	}
+}
+
+// lost puts the error of an extension or a release into the workload's words.
+func lost(err error, masters int) error {
+	failed, _ := answers(err)
+	switch {
+	case err == nil:
+		return workload.ErrLost
+	case errors.Is(err, redsync.ErrExtendFailed): // a majority extended it, too late
+		return fmt.Errorf("%w: %w", workload.ErrExpired, err)
+	case failed > masters-(masters/2+1):
+		return fmt.Errorf("%w: %w", workload.ErrNoQuorum, err)
+	default:
+		return fmt.Errorf("%w: %w", workload.ErrLost, err)
+	}
+}
+
+// answers counts in an error of redsync the masters that failed and those that said that somebody else has the key, or
+// that nobody has it any more.
+func answers(err error) (failed, taken int) {
+	var majority *redsync.ErrTaken
+	var node *redsync.ErrNodeTaken
+	var broken *redsync.RedisError
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			f, t := answers(e)
+			failed, taken = failed+f, taken+t
+		}
+		return failed, taken
+	}
+	switch {
+	case errors.As(err, &majority):
+		return 0, len(majority.Nodes)
+	case errors.As(err, &broken):
+		return 1, 0
+	case errors.As(err, &node), errors.Is(err, redsync.ErrLockAlreadyExpired):
+		return 0, 1
+	default:
+		return 0, 0
+	}
+}
+
+// redsyncLease is a mutex that is locked.
+type redsyncLease struct {
+	mutex   *redsync.Mutex
+	expiry  time.Duration
+	masters int
+}
+
+func (l *redsyncLease) extend(ctx context.Context, ttl time.Duration) (time.Time, error) {
+	if ttl != l.expiry {
+		return time.Time{}, fmt.Errorf("%w: redsync extends by the mutex's expiry, %v", workload.ErrUnsupported, l.expiry)
+	}
+	if ok, err := l.mutex.ExtendContext(ctx); !ok || err != nil {
+		return time.Time{}, lost(err, l.masters)
+	}
+	return l.mutex.Until(), nil
+}
+
+func (l *redsyncLease) release(ctx context.Context) error {
+	if ok, err := l.mutex.UnlockContext(ctx); !ok || err != nil {
+		return lost(err, l.masters)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+// Package rivals makes other lock libraries subjects of the chaos harness, each used as its own documentation says.
+//
+// What a rival can't do (shared, fenced and reentrant locks) its Supports refuses, and what the harness asks beyond
+// that is done as its users do it: it is asked again and again until ctx is done, and holds are renewed by a ticker that
+// extends them. Nothing is repaired on a rival's behalf, and nothing is kept from it.
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Rival is a lock to compare, this library among them.
+type Rival struct {
+	workload.Subject
+	// Text says in a sentence what it is and how it is set up.
+	Text string
+	// Default tells whether it is compared when nobody asks for subjects by name.
+	Default bool
+	// Single tells that it knows the first master only.
+	Single bool
+}
+
+// All returns the subjects in the order in which tables show them, this library first.
+func All() []Rival {
+	return []Rival{
+		{Subject: chaos.Redlock(), Default: true, Text: "this library with its default options"},
+		{Subject: chaos.Guarded(), Text: "this library with a restart guard of 4 s, for masters that lose their data"},
+		{Subject: Redsync(), Default: true, Text: "go-redsync over go-redis, both with their defaults"},
+		{
+			Subject: RedsyncFailFast(), Default: true,
+			Text: "go-redsync with WithFailFast, which returns as soon as a round is decided",
+		},
+		{
+			Subject: RedsyncTuned(),
+			Text:    "go-redsync with WithFailFast over go-redis that keeps to the context's deadline and does not retry",
+		},
+		{
+			Subject: Naive(), Default: true, Single: true,
+			Text: "SET NX PX and compare-and-delete on the first master alone; the other masters do not exist for it",
+		},
+	}
+}
+
+// Find returns the named subjects in the order of All; no names mean those that are compared by default.
+func Find(names []string) ([]Rival, error) {
+	var found []Rival
+	known := make([]string, 0, len(All()))
+	for _, r := range All() {
+		known = append(known, r.Name())
+		if slices.Contains(names, r.Name()) || len(names) == 0 && r.Default {
+			found = append(found, r)
+		}
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return nil, fmt.Errorf("rivals: no subject %q; there are %s", n, strings.Join(known, ", "))
+		}
+	}
+	return found, nil
+}
+
+// plainOnly is the Supports of a library that has nothing but the plain lock.
+func plainOnly(name string, kind history.Kind) error {
+	if kind == history.Plain {
+		return nil
+	}
+	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, name, kind)
+}
+
+// client is what the clients of all rivals share: connections, and holds that are being renewed.
+type client struct {
+	connections []*redis.Client
+	renewals    sync.WaitGroup
+}
+
+// Close implements workload.Locker. It waits for extensions that are under way, within ctx.
+func (c *client) Close(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() { c.renewals.Wait(); close(ended) }()
+	var err error
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	for _, rdb := range c.connections {
+		err = errors.Join(err, rdb.Close())
+	}
+	return err
+}
+
+// lease is one acquisition, in the words of its library.
+type lease interface {
+	// extend asks for ttl more and returns the new bound.
+	extend(ctx context.Context, ttl time.Duration) (time.Time, error)
+	release(ctx context.Context) error
+}
+
+// hold implements workload.Hold over a lease.
+type hold struct {
+	lease lease
+	owner string
+	stop  context.CancelFunc // of the renewal
+
+	extending sync.Mutex // one extension at a time: redsync's mutexes are not safe for concurrent use
+	mu        sync.Mutex
+	until     time.Time
+}
+
+// renewals is how many times in a ttl a hold is renewed, so that two failures in a row can be made good.
+const renewals = 3
+
+// keep makes the hold of an acquisition that was granted, and renews it if that was asked for.
+func (c *client) keep(r workload.Request, l lease, owner string, until time.Time) *hold {
+	// Renewal outlives the call that acquired; Release ends it.
+	ctx, stop := context.WithCancel(context.Background())
+	h := &hold{lease: l, owner: owner, until: until, stop: stop}
+	if r.Renew {
+		c.renewals.Go(func() { h.renew(ctx, r.TTL) })
+	}
+	return h
+}
+
+// renew extends until the hold is lost or ctx is done. An extension that fails otherwise is tried again in its turn.
+func (h *hold) renew(ctx context.Context, ttl time.Duration) {
+	tick := time.NewTicker(ttl / renewals)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := h.Extend(ctx, ttl); errors.Is(err, workload.ErrLost) {
+			return
+		}
+	}
+}
+
+// Owner implements workload.Hold.
+func (h *hold) Owner() string { return h.owner }
+
+// Token implements workload.Hold: no rival has one.
+func (h *hold) Token() uint64 { return 0 }
+
+// Remaining implements workload.Hold.
+func (h *hold) Remaining() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Until(h.until)
+}
+
+// Done implements workload.Hold: no rival has such a channel, their users look at the time.
+func (h *hold) Done() <-chan struct{} { return nil }
+
+// Extend implements workload.Hold.
+func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
+	h.extending.Lock()
+	defer h.extending.Unlock()
+	until, err := h.lease.extend(ctx, ttl)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = until
+	return nil
+}
+
+// Release implements workload.Hold. It ends the renewal and does not wait for it: an extension that is under way finds
+// nothing to extend.
+func (h *hold) Release(ctx context.Context) error {
+	h.stop()
+	return h.lease.release(ctx)
+}

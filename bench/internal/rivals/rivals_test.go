@@ -1,0 +1,286 @@
+package rivals_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/bench/internal/rivals"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 10 * time.Second
+
+// others are all subjects but this library, whose adapter is the chaos harness's own.
+func others() []rivals.Rival {
+	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool { return r.Supports(history.Fenced) == nil })
+}
+
+func open(t *testing.T, s workload.Subject, servers []*redistest.Server) workload.Locker {
+	t.Helper()
+	addrs := make([]string, len(servers))
+	for i, server := range servers {
+		addrs[i] = server.Addr()
+	}
+	locker, err := s.Open(t.Context(), addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := locker.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return locker
+}
+
+func acquire(t *testing.T, l workload.Locker, r workload.Request) workload.Hold {
+	t.Helper()
+	hold, err := l.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("acquire: %v", err)
+	}
+	return hold
+}
+
+func mustBeHeld(t *testing.T, l workload.Locker, key string) {
+	t.Helper()
+	_, err := l.Acquire(t.Context(), workload.Request{Key: key, TTL: ttl, Once: true})
+	if !errors.Is(err, workload.ErrHeld) {
+		t.Errorf("acquiring a key that is held: %v, want ErrHeld", err)
+	}
+}
+
+// voters are the servers that a rival knows.
+func voters(r rivals.Rival, servers []*redistest.Server) []*redistest.Server {
+	if r.Single {
+		return servers[:1]
+	}
+	return servers
+}
+
+// value is what a master has for the key; empty when it has none.
+func value(t *testing.T, s *redistest.Server, key string) string {
+	t.Helper()
+	return s.Client().Get(t.Context(), key).Val()
+}
+
+func TestARivalExcludesExtendsAndReleases(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, r := range others() {
+		t.Run(r.Name(), func(t *testing.T) {
+			first, second, key := open(t, r, servers), open(t, r, servers), "key:"+r.Name()
+			hold := acquire(t, first, workload.Request{Key: key, TTL: ttl})
+			if d := hold.Remaining(); d > ttl || d < ttl/2 {
+				t.Errorf("it may act for another %v, want about %v", d, ttl)
+			}
+			mustBeHeld(t, second, key)
+
+			before := time.Now().Add(hold.Remaining())
+			if err := hold.Extend(t.Context(), ttl); err != nil {
+				t.Fatalf("extend: %v", err)
+			}
+			if after := time.Now().Add(hold.Remaining()); !after.After(before) {
+				t.Errorf("an extension moved the bound from %v to %v", before, after)
+			}
+			if err := hold.Release(t.Context()); err != nil {
+				t.Fatalf("release: %v", err)
+			}
+			again := acquire(t, second, workload.Request{Key: key, TTL: ttl})
+			if err := again.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		})
+	}
+}
+
+// The oracles recognise a hold on the masters by its owner.
+func TestTheOwnerIsWhatAMajorityOfMastersHas(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, r := range others() {
+		t.Run(r.Name(), func(t *testing.T) {
+			key := "owner:" + r.Name()
+			hold := acquire(t, open(t, r, servers), workload.Request{Key: key, TTL: ttl})
+			have := 0
+			for _, s := range voters(r, servers) {
+				if value(t, s, key) == hold.Owner() {
+					have++
+				}
+			}
+			if quorum := len(voters(r, servers))/2 + 1; have < quorum {
+				t.Errorf("%d masters have %q, want at least %d", have, hold.Owner(), quorum)
+			}
+			if err := hold.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		})
+	}
+}
+
+func TestARivalWaitsUntilItsContextEnds(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, r := range others() {
+		t.Run(r.Name(), func(t *testing.T) {
+			first, second, request := open(t, r, servers), open(t, r, servers), workload.Request{Key: "wait:" + r.Name(), TTL: ttl}
+			hold := acquire(t, first, request)
+			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err := second.Acquire(short, request)
+			if got := workload.Classify(short, err); got != history.Cancelled || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a wait that was cut short: %v, %v", got, err)
+			}
+			got := make(chan error, 1)
+			go func() { _, err := second.Acquire(t.Context(), request); got <- err }()
+			if err := hold.Release(t.Context()); err != nil {
+				t.Fatalf("release: %v", err)
+			}
+			if err := <-got; err != nil {
+				t.Errorf("the one that waited: %v", err)
+			}
+		})
+	}
+}
+
+func TestRenewalMovesTheBoundUntilTheRelease(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, r := range others() {
+		t.Run(r.Name(), func(t *testing.T) {
+			t.Parallel()
+			const ttl = time.Second
+			l, key, begin := open(t, r, servers), "renewed:"+r.Name(), time.Now()
+			hold := acquire(t, l, workload.Request{Key: key, TTL: ttl, Renew: true})
+			redistest.Eventually(t, 10*time.Second, func() bool {
+				return time.Now().Add(hold.Remaining()).After(begin.Add(2 * ttl))
+			}, "renewal to move the bound by a ttl")
+			mustBeHeld(t, l, key)
+			if err := hold.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+			redistest.Eventually(t, 10*time.Second, func() bool { return hold.Remaining() <= 0 }, "the bound to pass after the release")
+		})
+	}
+}
+
+func TestAHoldThatIsGoneIsLost(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, r := range others() {
+		t.Run(r.Name(), func(t *testing.T) {
+			key := "gone:" + r.Name()
+			hold := acquire(t, open(t, r, servers), workload.Request{Key: key, TTL: ttl})
+			for _, s := range servers {
+				if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := hold.Extend(t.Context(), ttl); !errors.Is(err, workload.ErrLost) {
+				t.Errorf("extending it: %v", err)
+			}
+			if err := hold.Release(t.Context()); !errors.Is(err, workload.ErrLost) {
+				t.Errorf("releasing it: %v", err)
+			}
+		})
+	}
+}
+
+func TestWithoutAMajorityThereIsNoQuorum(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	lockers, holds := map[string]workload.Locker{}, map[string]workload.Hold{}
+	for _, r := range others() {
+		lockers[r.Name()] = open(t, r, servers)
+		holds[r.Name()] = acquire(t, lockers[r.Name()], workload.Request{Key: "held:" + r.Name(), TTL: time.Minute})
+	}
+	servers[0].Kill()
+	servers[1].Kill()
+	for name, l := range lockers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // go-redis tries again and again
+			_, err := l.Acquire(t.Context(), workload.Request{Key: "free:" + name, TTL: time.Minute, Once: true})
+			if !errors.Is(err, workload.ErrNoQuorum) {
+				t.Errorf("acquire: %v", err)
+			}
+			if err := holds[name].Extend(t.Context(), time.Minute); !errors.Is(err, workload.ErrNoQuorum) {
+				t.Errorf("extend: %v", err)
+			}
+			if err := holds[name].Release(t.Context()); !errors.Is(err, workload.ErrNoQuorum) {
+				t.Errorf("release: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhatARivalCannotDoIsRefused(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	for _, r := range others() {
+		l := open(t, r, servers)
+		for _, kind := range []history.Kind{history.Fenced, history.Shared, history.Exclusive, history.Reentrant} {
+			if err := r.Supports(kind); !errors.Is(err, workload.ErrUnsupported) {
+				t.Errorf("%s: %s locks: %v", r.Name(), kind, err)
+			}
+			_, err := l.Acquire(t.Context(), workload.Request{Key: "kind", TTL: ttl, Kind: kind, Once: true})
+			if !errors.Is(err, workload.ErrUnsupported) {
+				t.Errorf("%s: acquiring a %s lock: %v", r.Name(), kind, err)
+			}
+		}
+	}
+	hold := acquire(t, open(t, rivals.Redsync(), servers), workload.Request{Key: "expiry", TTL: ttl})
+	if err := hold.Extend(t.Context(), 2*ttl); !errors.Is(err, workload.ErrUnsupported) {
+		t.Errorf("extending a mutex of redsync by another expiry: %v", err)
+	}
+}
+
+func TestWhatRedsyncsErrorsAreTakenFor(t *testing.T) {
+	broken, taken := &redsync.RedisError{Err: context.DeadlineExceeded}, &redsync.ErrNodeTaken{}
+	join := func(errs ...error) error { // as redsync does, one after another
+		var all error
+		for _, e := range errs {
+			all = errors.Join(all, e)
+		}
+		return all
+	}
+	for name, tt := range map[string]struct{ got, want error }{
+		"a majority has another's key":      {rivals.Refused(&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5), workload.ErrHeld},
+		"votes were split":                  {rivals.Refused(join(taken, taken, broken), 5), workload.ErrHeld},
+		"a majority does not answer":        {rivals.Refused(join(broken, taken, broken, broken), 5), workload.ErrNoQuorum},
+		"granted too late":                  {rivals.Refused(redsync.ErrFailed, 5), workload.ErrExpired},
+		"granted too late by a majority":    {rivals.Refused(join(broken, taken), 5), workload.ErrExpired},
+		"a majority let it expire":          {rivals.Lost(join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, broken), 3), workload.ErrLost},
+		"a majority can't be asked":         {rivals.Lost(join(redsync.ErrLockAlreadyExpired, broken, broken), 3), workload.ErrNoQuorum},
+		"extended too late":                 {rivals.Lost(redsync.ErrExtendFailed, 3), workload.ErrExpired},
+		"a majority has another's key then": {rivals.Lost(&redsync.ErrTaken{Nodes: []int{0, 1}}, 3), workload.ErrLost},
+	} {
+		if !errors.Is(tt.got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, tt.got, tt.want)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	names := func(rs []rivals.Rival) (out []string) {
+		for _, r := range rs {
+			out = append(out, r.Name())
+		}
+		return out
+	}
+	byDefault, err := rivals.Find(nil)
+	if want := []string{"redlock", "redsync", "redsync-failfast", "naive"}; err != nil || !slices.Equal(names(byDefault), want) {
+		t.Errorf("by default %v, %v; want %v", names(byDefault), err, want)
+	}
+	some, err := rivals.Find([]string{"naive", "redsync-tuned"})
+	if want := []string{"redsync-tuned", "naive"}; err != nil || !slices.Equal(names(some), want) {
+		t.Errorf("two by name: %v, %v; want %v", names(some), err, want)
+	}
+	if found, err := rivals.Find([]string{"redlock", "zookeeper"}); err == nil {
+		t.Errorf("an unknown name found %v", names(found))
+	}
+}
