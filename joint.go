@@ -135,6 +135,15 @@ func longer(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
+// Prepare implements [Preparer].
+func (p *pair) Prepare(r *single.Request) {
+	for _, m := range []Master{p.before, p.after} {
+		if m, ok := m.(Preparer); ok {
+			m.Prepare(r)
+		}
+	}
+}
+
 // level raises the lower fencing counter to the greater one. A pair must not return a token that one of its masters
 // has not reached: a later holder in that group alone would get a smaller one.
 func (p *pair) level(ctx context.Context, calls []*single.Call) {
@@ -142,7 +151,7 @@ func (p *pair) level(ctx context.Context, calls []*single.Call) {
 	requests := make([]single.Request, len(calls))
 	for i, c := range calls {
 		requests[i] = single.Request{Op: single.Raise, Keys: c.Request.Keys, Owner: c.Request.Owner, Token: c.Reply.Token}
-		requests[i].Prepare()
+		p.Prepare(&requests[i])
 		raises[i] = &single.Call{Request: &requests[i], Deadline: c.Deadline}
 	}
 	before, after := p.ask(ctx, raises)

@@ -15,7 +15,8 @@ import (
 // Master is one independent Redis server that votes. It must not be a replica of another voter, nor the same server
 // under another name: either voids the majority.
 //
-// A Master that is also a [Listener] lets waiters hear of releases; without it they depend on their backoff.
+// A Master that is also a [Listener] lets waiters hear of releases; without it they depend on their backoff. One that is
+// also a [Preparer] saves work.
 //
 // [NewMaster] makes one over any go-redis client. An own implementation has to perform each call of a batch atomically,
 // as [single.Request] says, and to return by the context's deadline, or soon after; its votes count as unknown from
@@ -33,6 +34,12 @@ type Listener interface {
 	// Listen passes on messages of channel until stop is called; stop returns when none will come any more. ready is
 	// called each time the subscription has been made: what was published before may have been missed.
 	Listen(channel string, ready func(), heard func(message string)) (stop func())
+}
+
+// Preparer is a Master that builds the bytes of a request once, for all masters of its kind, instead of each time.
+type Preparer interface {
+	// Prepare is called before r is sent to the first master; r does not change afterwards.
+	Prepare(r *single.Request)
 }
 
 // NewMaster makes a Master that speaks through client, which may be a *redis.Client with any options (TLS, ACL, a

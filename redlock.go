@@ -19,21 +19,22 @@ import (
 // Locker takes locks by majority over a fixed set of masters. It is safe for concurrent use; a program needs one for
 // each set of masters. Close it to end its goroutines.
 type Locker struct {
-	opts    Options
-	clock   Clock
-	names   []string
-	masters []Master
-	lanes   []*single.Lane
-	owned   []Master       // closed with the Locker
-	fanOut  errgroup.Group // every goroutine that carries requests to a master
-	agenda  *agenda
-	broom   *janitor
-	pace    pace
-	lines   *lines
-	ear     *ear
-	id      string        // under which it waits in arrival queues
-	tokens  atomic.Uint64 // the greatest fencing token seen
-	spare   sync.Pool     // of *waiter
+	opts      Options
+	clock     Clock
+	names     []string
+	masters   []Master
+	lanes     []*single.Lane
+	owned     []Master       // closed with the Locker
+	preparers []Preparer     // those among masters
+	fanOut    errgroup.Group // every goroutine that carries requests to a master
+	agenda    *agenda
+	broom     *janitor
+	pace      pace
+	lines     *lines
+	ear       *ear
+	id        string        // under which it waits in arrival queues
+	tokens    atomic.Uint64 // the greatest fencing token seen
+	spare     sync.Pool     // of *waiter
 
 	closing chan struct{} // closed when Close begins
 
@@ -65,6 +66,9 @@ func New(masters []Master, opts Options) (*Locker, error) {
 	}
 	for _, m := range masters {
 		l.names = append(l.names, m.Name())
+		if p, ok := m.(Preparer); ok {
+			l.preparers = append(l.preparers, p)
+		}
 		l.lanes = append(l.lanes, single.NewLane(m, l.fanOut.Go))
 	}
 	l.agenda = newAgenda(opts.Clock)

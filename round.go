@@ -41,7 +41,9 @@ func (k *Lock) newRound(request single.Request, tell decider) *round {
 	if k.locker.opts.Sabotage.HalfQuorum {
 		r.votes.quorum = max(1, n/2)
 	}
-	r.request.Prepare()
+	for _, p := range k.locker.preparers {
+		p.Prepare(&r.request)
+	}
 	for i := range r.ballots {
 		c := &r.ballots[i].Call
 		c.Request, c.Index, c.To = &r.request, i, r

@@ -63,6 +63,9 @@ func Open(opt *redis.Options, opts Options) (*Master, error) {
 		return nil, err
 	}
 	m.owned, m.guard = true, g
+	if client, ok := m.client.(*redis.Client); ok && direct(&own) {
+		m.carrier = newWires(&own, client)
+	}
 	return m, nil
 }
 

@@ -1,10 +1,10 @@
 package single
 
-import "github.com/redis/go-redis/v9"
-
-// DecodeArray types what a script has returned.
-func DecodeArray(value any) (Reply, error) {
-	var cmd redis.Cmd
-	cmd.SetVal(value)
-	return decodeArray(&cmd)
+// Decode types what a script has returned, as a go-redis client has read it.
+func Decode(value any) (Reply, error) {
+	answer := answerIs(value)
+	if answer.err != nil {
+		return Reply{}, answer.err
+	}
+	return decode(&Request{Op: Inspect}, &answer)
 }

@@ -59,7 +59,7 @@ func FuzzReply(f *testing.F) {
 		case 3:
 			value = map[any]any{"": fields}
 		}
-		reply, err := single.DecodeArray(value)
+		reply, err := single.Decode(value)
 		if err != nil {
 			if reply != (single.Reply{}) {
 				t.Errorf("an error with a reply: %+v, %v", reply, err)

@@ -218,7 +218,7 @@ func credible(before sighting, alive time.Duration, s sighting) time.Duration {
 func (g *guard) answered(began time.Duration, todo []exchange) {
 	for i := range todo {
 		var reply redis.Error
-		if err := todo[i].cmd.Err(); err == nil || errors.As(err, &reply) {
+		if err := todo[i].answer.err; err == nil || errors.As(err, &reply) {
 			g.mu.Lock()
 			g.heard = max(g.heard, began)
 			g.mu.Unlock()

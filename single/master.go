@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,8 @@ type Master struct {
 	cluster  bool         // keys have slots
 	heldBack atomic.Int32 // batches past their deadline that the client goes on with
 	guard    *guard       // nil without Options.RestartGuard
+	carrier  carrier
+	scratch  sync.Pool // of *[]exchange
 }
 
 // Options configure a Master. The zero value is usable.
@@ -82,6 +85,7 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 	if m.name == "" {
 		return nil, fmt.Errorf("single: a %T has no address to go by: set Options.Name", client)
 	}
+	m.carrier = clientCarrier{m.client}
 	return m, nil
 }
 
@@ -105,7 +109,8 @@ func keepDeadlines(c *redis.Client) *redis.Client {
 // Name returns the master's name: its address, or what Options named it.
 func (m *Master) Name() string { return m.name }
 
-// Client returns the client that requests go through.
+// Client returns the client that requests go through. Those of a Master with connections of its own ([Open], [Dial]) do
+// not: it makes connections with the same options, and hooks see nothing of what is sent on them.
 func (m *Master) Client() redis.UniversalClient { return m.client }
 
 // Close closes the client if the Master made it itself ([Open], [Dial]); otherwise it does nothing.
@@ -113,8 +118,12 @@ func (m *Master) Close() error {
 	if !m.owned {
 		return nil
 	}
-	return m.client.Close()
+	return errors.Join(m.carrier.close(), m.client.Close())
 }
+
+// Prepare builds, once, what Do sends first for r. A Request that goes to several masters is prepared for each of them
+// before the first one gets it; after that it must not change. Requests that were not prepared are built anew each time.
+func (m *Master) Prepare(r *Request) { m.carrier.prepare(r) }
 
 // Ask performs one request and returns its reply. It is the way to use a single master without the rest of the
 // library. When err is not nil the request may have taken effect all the same, or may still do so: a caller that
@@ -190,29 +199,27 @@ func (m *Master) within(ctx context.Context, batch []*Call) {
 
 // do performs a batch.
 func (m *Master) do(ctx context.Context, batch []*Call) {
-	var space [8]exchange
-	todo := space[:0]
+	scratch, ok := m.scratch.Get().(*[]exchange)
+	if !ok {
+		scratch = new([]exchange)
+	}
+	todo := (*scratch)[:0]
 	for _, c := range batch {
 		c.Reply, c.Err, c.Sent = Reply{}, nil, true
 		if m.cluster && unslottable(c.Request.Keys) {
 			c.Err, c.Sent = errNoSlot, false
 			continue
 		}
-		todo = append(todo, exchange{call: c, cmd: c.Request.command(ctx, stageFirst, false)})
+		todo = append(todo, exchange{call: c})
 	}
+	whole := todo
 	for len(todo) > 0 {
 		m.send(ctx, todo)
-		todo = m.settle(ctx, todo)
+		todo = m.settle(todo)
 	}
-}
-
-// exchange is one command of a call and its reply.
-type exchange struct {
-	call   *Call
-	cmd    redis.Cmder
-	stage  stage
-	source bool // a script went out in full
-	stale  int  // on how many connections it could not be sent, because the master had closed them
+	clear(whole) // the calls are their rounds' from now on
+	*scratch = whole
+	m.scratch.Put(scratch)
 }
 
 // maxStale bounds these: so many connections a master can have closed while they were idle.
@@ -227,58 +234,48 @@ const (
 )
 
 // next is the exchange that follows e.
-func (e exchange) next(ctx context.Context, at stage, source bool, stale int) exchange {
-	return exchange{e.call, e.call.Request.command(ctx, at, source), at, source, stale}
+func (e *exchange) next(at stage, source bool, stale int) exchange {
+	return exchange{call: e.call, stage: at, source: source, stale: stale}
 }
 
-// send writes the commands in one pipeline and reads their replies.
+// send takes the commands to the master and brings back the answers.
 func (m *Master) send(ctx context.Context, todo []exchange) {
 	if m.guard != nil {
 		defer m.guard.answered(m.guard.now(), todo)
 	}
-	if len(todo) == 1 {
-		_ = m.client.Process(ctx, todo[0].cmd) // the command carries its error
-		return
-	}
-	pipe := m.client.Pipeline()
-	for i := range todo {
-		_ = pipe.Process(ctx, todo[i].cmd)
-	}
-	_, _ = pipe.Exec(ctx)
+	m.carrier.carry(ctx, todo)
 }
 
-// settle reads the replies into their calls and returns what needs one more command. It reuses todo.
-func (m *Master) settle(ctx context.Context, todo []exchange) []exchange {
+// settle reads the answers into their calls and returns what needs one more command. It reuses todo.
+func (m *Master) settle(todo []exchange) []exchange {
 	more := todo[:0]
 	var sourced [numPrograms]bool
-	for _, e := range todo {
-		c, err := e.call, e.cmd.Err()
+	for i := range todo {
+		e := &todo[i]
+		c, err := e.call, e.answer.err
 		switch {
-		case c.Request.quick(e.stage) && taken(e.cmd):
-			more = append(more, e.next(ctx, stageScript, false, e.stale))
+		case c.Request.quick(e.stage) && taken(&e.answer):
+			more = append(more, e.next(stageScript, false, e.stale))
 		case err != nil && !e.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
 			// The source goes out once a pipeline; behind it the SHA is known again.
 			p := c.Request.program(e.stage)
-			more = append(more, e.next(ctx, e.stage, !sourced[p], e.stale))
+			more = append(more, e.next(e.stage, !sourced[p], e.stale))
 			sourced[p] = true
-		case errors.Is(err, errStale) && e.stale < maxStale:
-			more = append(more, e.next(ctx, e.stage, e.source, e.stale+1))
+		case err != nil && errors.Is(err, errStale) && e.stale < maxStale:
+			more = append(more, e.next(e.stage, e.source, e.stale+1))
 		case err != nil:
 			c.Err = err
 			c.Sent = !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
 		default:
-			c.Reply, c.Err = decode(c.Request, e.cmd)
+			c.Reply, c.Err = decode(c.Request, &e.answer)
 		}
 	}
 	return more
 }
 
 // taken reports that the form for a free key found the key taken.
-func taken(cmd redis.Cmder) bool {
-	if fenced, ok := cmd.(*redis.IntCmd); ok {
-		return fenced.Err() == nil && fenced.Val() == 0
-	}
-	return errors.Is(cmd.Err(), redis.Nil)
+func taken(a *answer) bool {
+	return a.kind == aNull || a.kind == aNumber && a.number == 0
 }
 
 // neverSent reports that err came before a byte was written.

@@ -100,7 +100,9 @@ type Request struct {
 	// Reserve is for how long Release keeps the key for the waiter that it calls.
 	Reserve time.Duration
 
-	wire wire
+	// What goes out first, as each kind of connection takes it; see Master.Prepare.
+	encodedFirst []byte
+	boxedFirst   []any
 }
 
 // Reply is a master's answer.

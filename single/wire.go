@@ -1,22 +1,12 @@
 package single
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
-
-// wire is what goes out first of a Request: built once, sent to every master.
-type wire []any
-
-// Prepare builds the wire form of r. A Request that goes to several masters is prepared once, before the first of
-// them gets it; after that it must not change. Requests that were not prepared are built anew for every master.
-func (r *Request) Prepare() { r.wire = r.args(stageFirst) }
 
 // quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
 // sends, or its fenced counterpart. It is faster than the script; that one follows only when the key is taken, to learn
@@ -51,24 +41,51 @@ func (r *Request) validate() error {
 	}
 }
 
-func (r *Request) ttlMillis() int64 { return max(1, r.TTL.Milliseconds()) }
+// arg is one word of a command: text, or a number where isNumber is set.
+type arg struct {
+	text     string
+	number   int64
+	isNumber bool
+}
 
-// args builds the command of a stage, a script by its SHA. Its first two words are replaced when the source has to be
-// sent.
-func (r *Request) args(at stage) []any {
+func text(s string) arg { return arg{text: s} }
+
+func number[N int | int64 | uint64](n N) arg { return arg{number: int64(n), isNumber: true} }
+
+func millis(d time.Duration) arg { return number(d.Milliseconds()) }
+
+func flag(on bool) arg {
+	if on {
+		return number(1)
+	}
+	return number(0)
+}
+
+// ttlMillis is what a master is told: whole milliseconds, at least one.
+func (r *Request) ttlMillis() arg { return number(max(1, r.TTL.Milliseconds())) }
+
+// maxArgs is how many words the command of a request with one key has at most.
+const maxArgs = 16
+
+// args appends the command of a stage: scripts go by the name under which a master remembers them or, with source, in
+// full, which makes the master remember them.
+func (r *Request) args(args []arg, at stage, source bool) []arg {
 	if r.quick(at) && !r.Fence {
-		return []any{"set", r.Keys[0], r.Owner, "px", r.ttlMillis(), "nx"}
+		return append(args, text("set"), text(r.Keys[0]), text(r.Owner), text("px"), r.ttlMillis(), text("nx"))
+	}
+	script := &scripts[r.program(at)]
+	if source {
+		args = append(args, text("eval"), text(script.source))
+	} else {
+		args = append(args, text("evalsha"), text(script.sha))
 	}
 	if r.quick(at) {
-		return []any{
-			"evalsha", scripts[fenceProgram].sha, 2, r.Keys[0], CounterKey(r.Keys[0]),
-			r.Owner, r.ttlMillis(), max(1, r.Token), millis(counterKeep),
-		}
+		return append(args, number(2), text(r.Keys[0]), text(beside(counterPrefix, r.Keys[0])),
+			text(r.Owner), r.ttlMillis(), number(max(1, r.Token)), millis(counterKeep))
 	}
-	args := make([]any, 3, 3+2*len(r.Keys)+1+9)
-	args[0], args[1] = "evalsha", scripts[r.program(at)].sha
-	args = r.appendKeys(args)
-	args[2] = len(args) - 3
+	head := len(args)
+	args = r.appendKeys(append(args, arg{}))
+	args[head] = number(len(args) - head - 1)
 	if r.Kind != Plain && r.Op != Inspect {
 		return r.appendShared(args)
 	}
@@ -78,37 +95,41 @@ func (r *Request) args(at stage) []any {
 		if r.Fence {
 			proposal = max(1, r.Token)
 		}
-		return append(args, len(r.Keys), r.Owner, r.ttlMillis(), r.Waiter, millis(r.Waited), millis(queueKeep),
-			flag(r.Polite), proposal, millis(counterKeep))
+		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep),
+			flag(r.Polite), number(proposal), millis(counterKeep))
 	case Extend:
-		return append(args, len(r.Keys), r.Owner, r.ttlMillis(), flag(r.Repair), r.Token, millis(counterKeep))
+		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token), millis(counterKeep))
 	case Release, Leave:
-		return append(args, len(r.Keys), r.Owner, ChannelPrefix, millis(r.Reserve), r.Waiter)
+		args = append(args, text(r.Owner), millis(r.Reserve))
+		if r.Waiter != "" {
+			args = append(args, text(r.Waiter))
+		}
+		return args
 	case Raise:
-		return append(args, r.Owner, r.Token, millis(counterKeep))
+		return append(args, text(r.Owner), number(r.Token), millis(counterKeep))
 	default:
 		return args
 	}
 }
 
 // appendKeys adds every key that the script touches, as Cluster demands.
-func (r *Request) appendKeys(args []any) []any {
+func (r *Request) appendKeys(args []arg) []arg {
 	for _, key := range r.Keys {
-		args = append(args, key)
+		args = append(args, text(key))
 	}
 	if r.Op == Acquire || r.Op == Release || r.Op == Leave {
 		for _, key := range r.Keys {
-			args = append(args, QueueKey(key))
+			args = append(args, text(beside(queuePrefix, key)))
 		}
 	}
 	if r.Op == Raise || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
-		args = append(args, CounterKey(r.Keys[0]))
+		args = append(args, text(beside(counterPrefix, r.Keys[0])))
 	}
 	return args
 }
 
 // appendShared adds the arguments of the scripts for keys with several holds.
-func (r *Request) appendShared(args []any) []any {
+func (r *Request) appendShared(args []arg) []arg {
 	mode := "w"
 	if r.Kind == Shared {
 		mode = "r"
@@ -117,64 +138,51 @@ func (r *Request) appendShared(args []any) []any {
 	if r.Op == Leave {
 		hold = "" // which no hold has
 	}
-	args = append(args, mode, r.Owner, hold)
+	args = append(args, text(mode), text(r.Owner), text(hold))
 	switch r.Op {
 	case Acquire:
-		return append(args, r.ttlMillis(), r.Waiter, millis(r.Waited), millis(queueKeep), millis(writerClaim), r.Within)
+		return append(args, r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep), millis(writerClaim), text(r.Within))
 	case Extend:
 		return append(args, r.ttlMillis(), flag(r.Repair))
 	default:
-		return append(args, ChannelPrefix, r.Waiter)
+		return append(args, text(ChannelPrefix), text(r.Waiter))
 	}
 }
 
-func millis(d time.Duration) int64 { return d.Milliseconds() }
-
-func flag(on bool) int {
-	if on {
-		return 1
-	}
-	return 0
+// encode appends the command of a stage as it goes over the wire.
+func (r *Request) encode(out []byte, at stage, source bool) []byte {
+	var space [maxArgs]arg
+	return appendCommand(out, r.args(space[:0], at, source))
 }
 
-// command builds what goes out at a stage: scripts by the name under which a master remembers them or, with source, in
-// full, which makes the master remember them.
-func (r *Request) command(ctx context.Context, at stage, source bool) redis.Cmder {
-	args := []any(r.wire)
-	if args == nil || at != stageFirst || source {
-		args = r.args(at)
+// boxed is the command of a stage as go-redis takes it.
+func (r *Request) boxed(at stage, source bool) []any {
+	var space [maxArgs]arg
+	args := r.args(space[:0], at, source)
+	boxed := make([]any, len(args))
+	for i, a := range args {
+		if a.isNumber {
+			boxed[i] = a.number
+		} else {
+			boxed[i] = a.text
+		}
 	}
-	program := r.program(at)
-	if source {
-		args[0], args[1] = "eval", scripts[program].source
-	}
-	switch {
-	case r.quick(at) && !r.Fence:
-		return redis.NewStatusCmd(ctx, args...)
-	case program == releaseProgram || program == fenceProgram:
-		return redis.NewIntCmd(ctx, args...)
-	default:
-		return redis.NewCmd(ctx, args...)
-	}
+	return boxed
 }
 
 // decode types the reply of a command that succeeded.
-func decode(r *Request, cmd redis.Cmder) (Reply, error) {
-	switch cmd := cmd.(type) {
-	case *redis.StatusCmd:
+func decode(r *Request, from *answer) (Reply, error) {
+	switch {
+	case from.kind == anArray:
+		return decodeArray(from.fields)
+	case from.kind == aStatus && r.quick(stageFirst):
 		return Reply{Outcome: Granted}, nil
-	case *redis.IntCmd:
-		if r.Op == Acquire {
-			return granted(r, cmd.Val()), nil
-		}
-		return Reply{Outcome: outcome(cmd.Val()), Called: cmd.Val() == releasedAndCalled}, nil
-	case *redis.Cmd:
-		if n, ok := cmd.Val().(int64); ok && n > 0 {
-			return granted(r, n), nil
-		}
-		return decodeArray(cmd)
+	case from.kind == aNumber && r.Op == Acquire && from.number > 0:
+		return granted(r, from.number), nil
+	case from.kind == aNumber && (r.Op == Release || r.Op == Leave):
+		return Reply{Outcome: outcome(from.number), Called: from.number == releasedAndCalled}, nil
 	default:
-		return Reply{}, fmt.Errorf("single: unexpected reply %T", cmd)
+		return Reply{}, fmt.Errorf("single: unexpected reply, %v", from.kind)
 	}
 }
 
@@ -188,10 +196,9 @@ func granted(r *Request, n int64) Reply {
 }
 
 // decodeArray reads {outcome, ttl in ms, holder, key, token}; what is missing at the end is zero.
-func decodeArray(cmd *redis.Cmd) (Reply, error) {
-	fields, ok := cmd.Val().([]any)
-	if !ok || len(fields) == 0 {
-		return Reply{}, fmt.Errorf("single: unexpected reply of type %T to %s", cmd.Val(), cmd.Name())
+func decodeArray(fields []any) (Reply, error) {
+	if len(fields) == 0 {
+		return Reply{}, errors.New("single: unexpected reply, an empty array")
 	}
 	var reply Reply
 	for i, field := range fields {

@@ -194,7 +194,7 @@ func held(b *testing.B, m *single.Master, callers int) []*single.Request {
 		r := single.Request{Op: single.Acquire, Keys: []string{"key-" + strconv.Itoa(i)}, Owner: "owner", TTL: time.Hour}
 		ask(b, m, r)
 		r.Op = single.Extend
-		r.Prepare()
+		m.Prepare(&r)
 		out = append(out, &r)
 	}
 	return out

@@ -1,0 +1,45 @@
+package single
+
+import (
+	"bufio"
+	"io"
+)
+
+// Encode is a request's first command as it goes over the wire, and as go-redis gets it.
+func Encode(r *Request) (encoded []byte, boxed []any) {
+	return r.encode(nil, stageFirst, false), r.boxed(stageFirst, false)
+}
+
+// ReadReply reads the reply to r, and leaves what comes after it. err is the connection's, replyErr what the caller gets.
+func ReadReply(from io.Reader, r *Request) (reply Reply, replyErr, err error) {
+	in, ok := from.(*bufio.Reader)
+	if !ok {
+		in = bufio.NewReaderSize(from, wireBuffer)
+	}
+	answer, err := readAnswer(in)
+	if err != nil || answer.err != nil {
+		return Reply{}, answer.err, err
+	}
+	reply, replyErr = decode(r, &answer)
+	return reply, replyErr, nil
+}
+
+// ErrProtocol is what a reply meets that no master gives.
+var ErrProtocol = errProtocol
+
+// Direct reports that m has connections that it writes to itself.
+func Direct(m *Master) bool {
+	_, direct := m.carrier.(*wires)
+	return direct
+}
+
+// IdleConnections is how many of those are idle.
+func IdleConnections(m *Master) int {
+	w, ok := m.carrier.(*wires)
+	if !ok {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.idle)
+}
