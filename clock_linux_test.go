@@ -19,7 +19,78 @@ func TestHazard24TheClockCountsSuspendedTime(t *testing.T) {
 	before := read()
 	now := redlock.SystemClock().Now()
 	after := read()
-	if now < before || now > after {
+	if exact := redlock.ClocksApart; now < before-exact || now > after+exact {
 		t.Errorf("the clock says %v, CLOCK_BOOTTIME was %v before and %v after", now, before, after)
+	}
+}
+
+// What makes the kernel's clocks differ: the time that passes, suspensions, a wall clock that is set.
+func TestHazard24TheBootClockIsAskedWhenTheOthersRunApart(t *testing.T) {
+	const exact = redlock.ClocksApart
+	var monotonic, wall, suspended, interruption time.Duration
+	asked, broken := 0, false
+	clock := redlock.NewBootClock(
+		func() (time.Duration, time.Duration) { return monotonic, wall },
+		func() (time.Duration, error) {
+			asked++
+			if broken {
+				return 0, unix.ENOSYS
+			}
+			monotonic += interruption
+			wall += interruption
+			return monotonic + suspended, nil
+		})
+	last := time.Duration(0)
+	check := func(what string, asks int, within time.Duration) {
+		t.Helper()
+		before := asked
+		now := clock()
+		if err := now - monotonic - suspended; err < -within || err > within || now < last || asked-before != asks {
+			t.Errorf("%s: the time is %v and was %v, and should be %v; the kernel was asked %d times, not %d",
+				what, now, last, monotonic+suspended, asked-before, asks)
+		}
+		last = now
+	}
+	pass := func(d time.Duration) { monotonic += d; wall += d }
+	sleep := func(d time.Duration) { suspended += d; wall += d }
+
+	wall = 56 * 365 * 24 * time.Hour
+	sleep(time.Hour)
+	check("the first reading", 1, 0)
+	check("at once", 0, 0)
+	pass(time.Minute)
+	check("later", 0, 0)
+	sleep(10 * time.Second)
+	check("after a suspension", 1, 0)
+	pass(time.Millisecond)
+	check("a millisecond after that", 0, 0)
+	wall -= time.Hour
+	check("after the wall clock was set back", 1, 0)
+	check("at once", 0, 0)
+	wall += 2 * time.Hour
+	sleep(time.Second)
+	check("after it was set forward and the machine suspended", 1, 0)
+	for range 20 { // each too short to be noticed, all together not
+		sleep(exact / 4)
+		clock()
+	}
+	check("after many short suspensions", 0, exact)
+	interruption = 5 * time.Millisecond
+	sleep(time.Minute)
+	check("a reading that is interrupted", 1, interruption)
+	check("and another one", 1, interruption)
+	interruption = 0
+	check("one that is not", 1, exact)
+	check("and at once", 0, exact)
+	broken, wall = true, wall+time.Hour
+	if now := clock(); now != monotonic {
+		t.Errorf("a kernel that does not tell: %v, want the monotonic clock's %v", now, monotonic)
+	}
+}
+
+func BenchmarkSystemClock(b *testing.B) {
+	clock := redlock.SystemClock()
+	for b.Loop() {
+		clock.Now()
 	}
 }
