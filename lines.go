@@ -16,11 +16,16 @@ const maxRivals = 1024
 type lines struct {
 	quorum int
 
-	mu   sync.Mutex
-	keys map[string][]*ticket
-	also map[string][]*ticket // by the other keys that they wait for
-	// rivals are keys for which a release has called a waiter of another Locker, and until when to let it go first.
-	rivals map[string]time.Duration
+	mu     sync.Mutex
+	keys   map[string][]*ticket
+	also   map[string][]*ticket // by the other keys that they wait for
+	rivals map[string]rival
+}
+
+// rival is a waiter of another Locker that a release of ours has called.
+type rival struct {
+	ahead time.Duration // until then it is left alone with the masters
+	until time.Duration // until then we leave it what it has been called for
 }
 
 // ticket is a place in a line. The line's mutex guards it.
@@ -32,6 +37,7 @@ type ticket struct {
 	poke  chan struct{} // of capacity 1, made when first needed: the key may be free
 	early bool          // poked before poke was made
 	calls uint64        // a bit for each master that has called since the last attempt
+	named bool          // a quorum had called before the attempt that is under way; only its own goroutine asks
 	hears bool          // its Locker listens for it; only its own goroutine asks
 }
 
@@ -40,7 +46,7 @@ func newLines(masters int) *lines {
 		quorum: quorumOf(masters),
 		keys:   make(map[string][]*ticket),
 		also:   make(map[string][]*ticket),
-		rivals: make(map[string]time.Duration),
+		rivals: make(map[string]rival),
 	}
 }
 
@@ -181,18 +187,31 @@ func (q *lines) calledBySome(t *ticket) {
 	}
 }
 
-// forgetCalls begins a new count before an attempt.
+// forgetCalls begins a new count before an attempt, and notes whether a quorum has called for this one.
 func (q *lines) forgetCalls(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	t.named = bits.OnesCount64(t.calls) >= q.quorum
 	t.calls = 0
 }
 
-// contended reports that t should let a waiter of another Locker go first, if one has been called.
+// contended reports that t should let a waiter of another Locker go first, if one has been called. It has not where t
+// itself was called.
 func (q *lines) contended(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return t.clock.Now() < q.rivals[t.keys[0]]
+	return !t.named && t.clock.Now() < q.rivals[t.keys[0]].until
+}
+
+// way is for how long t gives way to a rival that a release has just called: whatever it asked the masters meanwhile
+// would be refused, and only slow that one down.
+func (q *lines) way(t *ticket) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.calls != 0 {
+		return 0
+	}
+	return q.rivals[t.keys[0]].ahead - t.clock.Now()
 }
 
 // released hears of every release that was decided. The release of a failed attempt frees nothing that anyone waits
@@ -220,8 +239,8 @@ func (q *lines) released(r *round) {
 			continue
 		}
 		if len(q.rivals) >= maxRivals {
-			maps.DeleteFunc(q.rivals, func(_ string, until time.Duration) bool { return until <= now })
+			maps.DeleteFunc(q.rivals, func(_ string, r rival) bool { return r.until <= now })
 		}
-		q.rivals[key] = now + lingering
+		q.rivals[key] = rival{ahead: now + k.locker.reserve()/2, until: now + lingering}
 	}
 }

@@ -56,6 +56,11 @@ var errInLine = fmt.Errorf("%w: others of this process are first in line", ErrHe
 
 // contend sends rounds until one is won or the wait ends, beginning to count after those already sent.
 func (l *Locker) contend(ctx context.Context, s *spec, t *ticket, rounds int) (_ *Lock, _ int, _ error) {
+	if d := l.lines.way(t); d > 0 {
+		if err := l.sleep(ctx, l.lines.poked(t), d); err != nil {
+			return nil, rounds, &waitError{key: s.keys[0], ended: err, last: errInLine}
+		}
+	}
 	var last error
 	for {
 		rounds++
