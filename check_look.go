@@ -56,7 +56,7 @@ func (l *Locker) lookAt(ctx context.Context, m Master) facts {
 	}
 	client := c.Client()
 	f.client = true
-	if f.Err = client.Ping(ctx).Err(); f.Err != nil && !isReply(f.Err) {
+	if f.Err = client.Ping(ctx).Err(); f.Err != nil && (!isReply(f.Err) || redis.IsAuthError(f.Err)) {
 		return f
 	}
 	f.Err = nil

@@ -136,6 +136,15 @@ var mistakes = []planted{
 		severity: redlock.Risk, what: "A lock could not be taken: NOREPLICAS",
 	},
 	{
+		name: "a wrong password", args: []string{"--requirepass", "right"},
+		options:  func(_ *redistest.Server, opt *redis.Options) { opt.Password = "wrong" },
+		severity: redlock.Risk, what: "It does not let this client in: WRONGPASS",
+	},
+	{
+		name: "no password", args: []string{"--requirepass", "right"},
+		severity: redlock.Risk, what: "It does not let this client in: NOAUTH",
+	},
+	{
 		name: "a master far away",
 		options: func(_ *redistest.Server, opt *redis.Options) {
 			opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

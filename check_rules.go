@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -63,6 +65,11 @@ func (j *judgement) unreachable() {
 	if guarded, ok := errors.AsType[*single.GuardError](j.Err); ok {
 		j.add(Risk, sentence(guarded.Error()), "Until then the set is one vote short.",
 			"Wait, or let masters keep their data: appendonly yes, appendfsync always.")
+		return
+	}
+	if redis.IsAuthError(j.Err) {
+		j.add(Risk, "It does not let this client in: "+sentence(j.Err.Error()), "Its vote is unknown; a quorum has to do without it.",
+			"Give the right user and password.")
 		return
 	}
 	j.add(Risk, "It can't be asked: "+sentence(j.Err.Error()), "Its vote is unknown; a quorum has to do without it.",
@@ -124,7 +131,7 @@ func (j *judgement) memory() {
 }
 
 func (j *judgement) durability() {
-	const fix = "appendonly yes and appendfsync always, or Options.RestartGuard, which works on connections made by Dial or single.Open."
+	const fix = "appendonly yes and appendfsync always; or a restart guard for every user of it: Options.RestartGuard on connections made by Dial or single.Open, -restart-guard of the command."
 	switch {
 	case j.info["loading"] == "1":
 		j.add(Risk, "It is loading its data.", "It does not vote until it has.", "Wait.")
