@@ -22,12 +22,17 @@ const patience = 20 * time.Second
 
 // startMasters is `masters n [password]`: starts n redis-servers, and sets REDLOCK_MASTERS to their URLs.
 func startMasters(ts *testscript.TestScript, neg bool, args []string) {
-	n, err := strconv.Atoi(args[0])
-	check(ts, neg, err)
-	cfg := redistest.Config{TempDir: ts.MkAbs("tmp")}
+	var cfg redistest.Config
 	if len(args) > 1 {
 		cfg.Password = args[1]
 	}
+	startFleet(ts, neg, args[0], cfg)
+}
+
+func startFleet(ts *testscript.TestScript, neg bool, number string, cfg redistest.Config) {
+	n, err := strconv.Atoi(number)
+	check(ts, neg, err)
+	cfg.TempDir = ts.MkAbs("tmp")
 	f := fleetOf(ts)
 	f.servers, err = start(n, cfg)
 	check(ts, neg, err)
@@ -157,7 +162,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 // exported are the variables that a command under test sees.
 var exported = []string{
 	"PATH", "TMPDIR", "LANG", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL", "REDLOCK_CONFIG", "REDLOCK_QUIET",
-	"URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR",
+	"REDLOCK_TLS_CA", "REDLOCK_TLS_CERT", "REDLOCK_TLS_KEY", "URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR",
 }
 
 func findIn(path, name string) (string, error) {

@@ -99,13 +99,37 @@ func Main(args []string) int {
 		s = &statusError{statusOf(err), err}
 	}
 	if s.err != nil {
-		fmt.Fprintf(t.err, "redlock: %s\n", strings.TrimPrefix(s.err.Error(), "redlock: "))
+		fmt.Fprintln(t.err, "redlock:", bare{s.err})
 	}
 	if s.status == statusUsage {
-		fmt.Fprintln(t.err, "redlock -h says how it is used")
+		fmt.Fprintln(t.err, helpCommand(args), "says how it is used")
 	}
 	return s.status
 }
+
+// helpCommand is the command line that explains this one.
+func helpCommand(args []string) string {
+	if len(args) > 0 {
+		if c, err := find(args[0]); err == nil {
+			return "redlock " + c.name + " -h"
+		}
+	}
+	return "redlock -h"
+}
+
+// bare is an error of the library without the name in front, for use inside a sentence of this command.
+type bare struct{ error }
+
+// Error implements error.
+func (b bare) Error() string {
+	text := b.error.Error()
+	for _, name := range []string{"redlock: ", "single: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	return text
+}
+
+func (b bare) Unwrap() error { return b.error }
 
 // silence is go-redis's logger.
 type silence struct{}

@@ -33,7 +33,7 @@ after Ctrl-C.`,
 			d := &demonstration{}
 			d.masters.define(fs)
 			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
-			fs.DurationVar(&d.config.Act, "act", 2*time.Second, "`time` that each part takes (default 2s)")
+			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes (default 2s)")
 			fs.BoolVar(&d.json, "json", false, "print nothing but a report as JSON at the end")
 			fs.BoolVar(&d.plain, "plain", false, "print lines, also to a terminal")
 			return d.run

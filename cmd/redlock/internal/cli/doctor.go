@@ -3,15 +3,16 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 func doctorCommand() command {
@@ -27,7 +28,8 @@ Each finding says what it is, why it matters and how to mend it. "unsafe" means 
 "risk" that an event which has to be expected would make it so, or leave the lock unavailable; "note" that it is worth
 knowing. Give the same -restart-guard as your programs do.
 
-The exit status is 0, or 1 if anything is unsafe (-strict: or a risk), and 64 for bad usage.`,
+The exit status is 1 if anything is unsafe (-strict: or a risk), 0 if not, and otherwise
+   64  bad usage                             69  too few masters answered, and nothing unsafe was seen`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &doctor{}
 			d.masters.define(fs)
@@ -67,8 +69,21 @@ func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	case worst >= redlock.Unsafe, d.strict && worst >= redlock.Risk:
 		return silently(statusNo)
+	case tooFew(audit):
+		return silently(statusNoQuorum)
 	}
 	return nil
+}
+
+// tooFew says that fewer masters than a quorum answered, so that the rest of the audit is not worth much.
+func tooFew(a *redlock.Audit) bool {
+	answered := 0
+	for _, m := range a.Masters {
+		if m.Err == nil {
+			answered++
+		}
+	}
+	return answered < len(a.Masters)/2+1
 }
 
 // auditDocument is an Audit as `redlock doctor -json` prints it.
@@ -87,7 +102,7 @@ type findingReport struct {
 }
 
 type masterDocument struct {
-	Name        string  `json:"name"`
+	Master      string  `json:"master"`
 	Error       string  `json:"error,omitempty"`
 	RunID       string  `json:"run_id,omitempty"`
 	Version     string  `json:"version,omitempty"`
@@ -107,7 +122,7 @@ func auditJSON(a *redlock.Audit) auditDocument {
 	}
 	for _, m := range a.Masters {
 		r := masterDocument{
-			Name: m.Name, RunID: m.RunID, Version: m.Version, Role: m.Role, Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
+			Master: m.Name, RunID: m.RunID, Version: m.Version, Role: m.Role, Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
 			Guard: m.Guard.Seconds(), Latency: millis(m.Latency), ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
 		}
 		if m.Err != nil {
@@ -121,22 +136,16 @@ func auditJSON(a *redlock.Audit) auditDocument {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func writeAudit(out io.Writer, a *redlock.Audit) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MASTER\tROLE\tVERSION\tUP\tKEEPS ITS DATA\tROUND TRIP\tCLOCK AHEAD\tCLOCK RATE")
-	for _, m := range a.Masters {
-		if m.Err != nil {
-			fmt.Fprintf(w, "%s\t(no answer)\n", m.Name)
-			continue
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%v\t%s\t%v\t%v\t%+.2f%%\n", m.Name, cmp.Or(m.Role, "?"), cmp.Or(m.Version, "?"), m.Uptime,
-			cmp.Or(m.Persistence, "?"), m.Latency.Round(10*time.Microsecond), m.ClockOffset.Round(10*time.Microsecond), 100*m.ClockRate)
+	rows := [][]string{{"MASTER", "ROLE", "VERSION", "UP", "KEEPS ITS DATA", "ROUND TRIP", "CLOCK AHEAD", "CLOCK RATE"}}
+	for i := range a.Masters {
+		rows = append(rows, auditRow(&a.Masters[i]))
 	}
-	if err := w.Flush(); err != nil {
+	if err := writeTable(out, rows); err != nil {
 		return err
 	}
 	for _, f := range together(a.Findings) {
 		fmt.Fprintf(out, "\n%s: %s\n", strings.ToUpper(f.Severity.String()), cmp.Or(f.Master, "the set of masters"))
-		for _, part := range []string{f.What, f.Why, f.Fix} {
+		for _, part := range []string{f.What, "Why: " + f.Why, "Fix: " + f.Fix} {
 			for _, line := range demo.Wrap(part, 96) {
 				fmt.Fprintf(out, "    %s\n", line)
 			}
@@ -144,6 +153,25 @@ func writeAudit(out io.Writer, a *redlock.Audit) error {
 	}
 	_, err := fmt.Fprintf(out, "\n%s\n", summary(a))
 	return err
+}
+
+// auditRow leaves a question mark for what a master did not tell.
+func auditRow(m *redlock.MasterReport) []string {
+	if errors.As(m.Err, new(*single.GuardError)) {
+		return []string{m.Name, "(no vote yet)"}
+	}
+	if m.Err != nil {
+		return []string{m.Name, "(no answer)"}
+	}
+	row := []string{m.Name, cmp.Or(m.Role, "?"), cmp.Or(m.Version, "?"), m.Uptime.String(), cmp.Or(m.Persistence, "?"), "?", "?", "?"}
+	if m.Version == "" {
+		row[3] = "?"
+	}
+	if m.Latency > 0 {
+		row[5], row[6] = m.Latency.Round(10*time.Microsecond).String(), m.ClockOffset.Round(10*time.Microsecond).String()
+		row[7] = fmt.Sprintf("%+.2f%%", 100*m.ClockRate)
+	}
+	return row
 }
 
 // together joins findings that differ in their master only.
@@ -168,7 +196,10 @@ func summary(a *redlock.Audit) string {
 	case redlock.Unsafe:
 		return "UNSAFE: two holders of one lock are possible with these masters as they are."
 	case redlock.Risk:
-		return "Nothing is unsafe as it is; mind the risks."
+		if tooFew(a) {
+			return "Too few masters answered to tell whether they are safe."
+		}
+		return "Nothing unsafe was found; mind the risks."
 	default:
 		return "Nothing is wrong that a server can tell."
 	}

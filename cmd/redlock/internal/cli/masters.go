@@ -26,7 +26,7 @@ type masterFlags struct {
 func (m *masterFlags) define(fs *flag.FlagSet) {
 	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis://user:password@host:port, rediss:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings")
-	fs.DurationVar(&m.guard, "restart-guard", 0, "let a master that restarted not vote for this `time`, the longest ttl in use; for masters that do not fsync always")
+	durationVar(fs, &m.guard, "restart-guard", 0, "let a master that restarted not vote for this `time`, the longest ttl in use; for masters that do not fsync always")
 	fs.StringVar(&m.ca, "tls-ca", "", "PEM `file` with the authorities that sign the masters' certificates, instead of the system's")
 	fs.StringVar(&m.cert, "tls-cert", "", "PEM `file` with this client's certificate, for masters that ask for one")
 	fs.StringVar(&m.key, "tls-key", "", "PEM `file` with the certificate's key")
@@ -46,7 +46,7 @@ func (m *masterFlags) open() ([]*single.Master, error) {
 		master, err := m.openOne(url, secure)
 		if err != nil {
 			closeMasters(masters)
-			return nil, usage("master %d of %d: %w", i+1, len(m.urls), err)
+			return nil, usage("master %d of %d: %w", i+1, len(m.urls), bare{err})
 		}
 		masters = append(masters, master)
 	}
@@ -78,6 +78,9 @@ func (m *masterFlags) tls() (*tls.Config, error) {
 	if m.ca == "" && m.cert == "" && m.key == "" {
 		return nil, nil //nolint:nilnil // no TLS settings are not an error
 	}
+	if (m.cert == "") != (m.key == "") {
+		return nil, usage("-tls-cert and -tls-key belong together: give both or neither")
+	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if m.ca != "" {
 		pem, err := os.ReadFile(m.ca)
@@ -89,7 +92,7 @@ func (m *masterFlags) tls() (*tls.Config, error) {
 			return nil, usage("-tls-ca: %s holds no certificate", m.ca)
 		}
 	}
-	if m.cert != "" || m.key != "" {
+	if m.cert != "" {
 		pair, err := tls.LoadX509KeyPair(m.cert, m.key)
 		if err != nil {
 			return nil, usage("-tls-cert and -tls-key: %w", err)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -21,7 +20,7 @@ const askTimeout = 2 * time.Second
 func releaseCommand() command {
 	return command{
 		name:    "release",
-		args:    "KEY",
+		args:    "-force KEY",
 		summary: "take a lock away from whoever holds it",
 		help: `
 Removes the hold on KEY from every master, whoever holds it. Its holder is not asked and may go on working for a while:
@@ -76,27 +75,29 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	})
 	held := r.show(t, masters, seen)
 	if held == 0 {
-		return r.verdict(t, key, masters, seen)
+		return r.verdict(t, key, masters, seen, seen)
 	}
 	if err := r.confirm(t, key); err != nil {
 		return err
 	}
-	return r.verdict(t, key, masters, removeAll(ctx, masters, key, seen))
+	return r.verdict(t, key, masters, seen, removeAll(ctx, masters, key, seen))
 }
 
 // show writes what every master has and returns how many have something.
 func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (held int) {
+	rows := make([][]string, len(seen))
 	for i, s := range seen {
 		what := "free"
 		switch {
 		case s.err != nil:
-			what = "no answer: " + s.err.Error()
+			what = "no answer: " + bare{s.err}.Error()
 		case s.held():
 			held++
 			what = fmt.Sprintf("held by %s, %s", shortOwner(s.reply.Holder), lifetime(s.reply.TTL))
 		}
-		fmt.Fprintf(t.out, "%-24s %s\n", masters[i].Name(), what)
+		rows[i] = []string{masters[i].Name(), what}
 	}
+	_ = writeTable(t.out, rows) // what is not seen can still be released
 	return held
 }
 
@@ -135,18 +136,21 @@ func removeAll(ctx context.Context, masters []*single.Master, key string, seen [
 	})
 }
 
-func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, after []sight) error {
+// verdict says what is left, and of failures those that show has not told yet.
+func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, seen, after []sight) error {
 	free := 0
 	for i, s := range after {
-		if s.err != nil {
-			fmt.Fprintf(t.err, "redlock: %s: %v\n", masters[i].Name(), s.err)
-			continue
+		switch {
+		case s.err == nil:
+			free++
+		case seen[i].err == nil:
+			fmt.Fprintf(t.err, "redlock: %s: %v\n", masters[i].Name(), bare{s.err})
 		}
-		free++
 	}
 	quorum := len(masters)/2 + 1
 	if free < quorum {
-		return fmt.Errorf("%w: %d of %d have no hold on %q, need %d; run it again when the others answer", redlock.ErrNoQuorum, free, len(masters), key, quorum)
+		return &statusError{statusNoQuorum, fmt.Errorf("only %d of %d masters are known to have no hold on %q, where %d decide; run it again when the others answer",
+			free, len(masters), key, quorum)}
 	}
 	fmt.Fprintf(t.out, "%q is free on %d of %d masters\n", key, free, len(masters))
 	return nil

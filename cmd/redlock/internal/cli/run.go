@@ -48,11 +48,11 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
 			r := &runner{}
 			r.masters.define(fs)
 			fs.StringVar(&r.key, "key", "", "`key` of the lock")
-			fs.DurationVar(&r.ttl, "ttl", 30*time.Second, "`time` after which a lock is free whose holder has died (default 30s)")
-			fs.DurationVar(&r.wait, "wait", 0, "give up after this `time` (default: wait until the lock is free)")
+			durationVar(fs, &r.ttl, "ttl", 30*time.Second, "`time` after which a lock is free whose holder has died (default 30s)")
+			durationVar(fs, &r.wait, "wait", 0, "give up after this `time` (default: wait until the lock is free)")
 			fs.BoolVar(&r.try, "try", false, "make one attempt, whatever -wait says")
-			fs.DurationVar(&r.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it)")
-			fs.DurationVar(&r.maxHold, "max-hold", 0, "take the lock away from a command that runs for longer than this `time` (default: never)")
+			durationVar(fs, &r.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it)")
+			durationVar(fs, &r.maxHold, "max-hold", 0, "take the lock away from a command that runs for longer than this `time` (default: never)")
 			fs.BoolVar(&r.fenced, "fenced", true, "take a fencing token; -fenced=false for a user without rights to the counters (default true)")
 			fs.BoolVar(&r.quiet, "quiet", false, "do not say on standard error what is waited for")
 			return r.run
@@ -148,7 +148,7 @@ func (r *runner) acquire(ctx context.Context, t *terminal, locker *redlock.Locke
 	case r.try || !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrExpired):
 		return err
 	}
-	r.say(t, "waiting: %v", err)
+	r.say(t, "waiting: %v", bare{err})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if r.wait > 0 {
@@ -170,12 +170,22 @@ func (r *runner) acquire(ctx context.Context, t *terminal, locker *redlock.Locke
 	cancel()
 	<-watched
 	if ended == nil {
-		return err
+		return r.gaveUp(err)
 	}
+	stopped := fmt.Errorf("%v while waiting for the lock on %q", ended, r.key)
 	if err == nil { // the lock and the signal at once: the command is not started any more
-		err = r.lock.Release(context.WithoutCancel(ctx))
+		stopped = errors.Join(stopped, r.lock.Release(context.WithoutCancel(ctx)))
 	}
-	return &statusError{statusSignal + number(ended), fmt.Errorf("%v while waiting for the lock: %w", ended, err)}
+	return &statusError{statusSignal + number(ended), stopped}
+}
+
+// gaveUp puts the end of -wait into the command's words: what the last attempt met is what the reader needs.
+func (r *runner) gaveUp(err error) error {
+	var last *redlock.QuorumError
+	if errors.Is(err, context.DeadlineExceeded) && errors.As(err, &last) {
+		return fmt.Errorf("gave up after %v: %w", r.wait, bare{last})
+	}
+	return err
 }
 
 // guard returns when the command has ended, and sees to it that it does when the lock does.
@@ -213,7 +223,7 @@ func (r *runner) guard(t *terminal, signals <-chan os.Signal) {
 
 func (r *runner) stop(t *terminal, why error) {
 	r.lost = why
-	r.say(t, "losing the lock on %q: %v; stopping the command", r.key, why)
+	r.say(t, "losing the lock on %q: %v; stopping the command", r.key, bare{why})
 	_ = r.process.Terminate() // of a group that may have ended meanwhile
 }
 
@@ -231,9 +241,9 @@ func (r *runner) finish(ctx context.Context) error {
 	err := r.lock.Release(ctx)
 	switch {
 	case r.lost != nil:
-		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost while the command ran: %w", r.key, r.lost)}
+		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost while the command ran: %w", r.key, bare{r.lost})}
 	case errors.Is(err, redlock.ErrNotHeld):
-		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost before the command had ended: %w", r.key, err)}
+		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost before the command had ended: %w", r.key, bare{err})}
 	case ended.Signal != 0:
 		return silently(statusSignal + ended.Signal)
 	default:

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 const (
@@ -110,6 +112,28 @@ func allSettings() map[string]bool {
 		fs.VisitAll(func(f *flag.Flag) { known[f.Name] = !explicit[f.Name] })
 	}
 	return known
+}
+
+// durationVar defines a flag for a time. The flag package's own does not say what is wrong with "30".
+func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.Duration, text string) {
+	*at = preset
+	fs.Var((*duration)(at), name, text)
+}
+
+// duration is a flag.Value.
+type duration time.Duration
+
+// String implements flag.Value.
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+// Set implements flag.Value.
+func (d *duration) Set(value string) error {
+	parsed, err := time.ParseDuration(value)
+	if err != nil {
+		return errors.New("want a time with its unit, such as 30s or 2m")
+	}
+	*d = duration(parsed)
+	return nil
 }
 
 // list is a flag with several values, separated by commas or blanks.

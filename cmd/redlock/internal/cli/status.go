@@ -8,8 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -94,7 +95,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	case err != nil:
 		return err
 	case status.why != nil:
-		return status.why
+		return &statusError{statusNoQuorum, fmt.Errorf("too few masters answered to tell who holds %q", args[0])}
 	case status.Verdict != "held":
 		return silently(statusNo)
 	}
@@ -143,36 +144,50 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 }
 
 func (s *keyStatus) write(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MASTER\tHOLDER\tFREE IN\tTOKEN\tWAITERS")
+	rows := [][]string{{"MASTER", "HOLDER", "FREE IN", "TOKEN", "WAITERS"}}
+	var errs strings.Builder
 	held := 0
 	for _, m := range s.Masters {
+		waiters := strconv.FormatInt(m.Waiters, 10)
 		switch {
 		case m.Error != "":
-			fmt.Fprintf(w, "%s\t(no answer: %s)\n", m.Master, m.Error)
+			rows = append(rows, []string{m.Master, "(no answer)"})
+			fmt.Fprintf(&errs, "%s: %s\n", m.Master, m.Error)
 		case !m.Held:
-			fmt.Fprintf(w, "%s\t(free)\t\t%s\t%d\n", m.Master, m.Token, m.Waiters)
+			rows = append(rows, []string{m.Master, "(free)", "", m.Token, waiters})
 		default:
 			held++
 			owner := m.Owner
 			if m.Holds > 1 {
 				owner = fmt.Sprintf("%d holds", m.Holds)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\n", m.Master, owner, lifetime(m.ttl), m.Token, m.Waiters)
+			rows = append(rows, []string{m.Master, owner, freeIn(m.ttl), m.Token, waiters})
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := writeTable(out, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", s.sentence(held))
+	text := ""
+	if errs.Len() > 0 {
+		text = "\n" + errs.String()
+	}
+	if s.why == nil { // else the error says it
+		text += "\n" + s.sentence(held) + "\n"
+	}
+	_, err := io.WriteString(out, text)
 	return err
+}
+
+func freeIn(ttl time.Duration) string {
+	if ttl < 0 {
+		return "never"
+	}
+	return ttl.Round(time.Millisecond).String()
 }
 
 func (s *keyStatus) sentence(held int) string {
 	count := fmt.Sprintf("on %d of %d masters, where %d decide", held, len(s.Masters), s.Quorum)
 	switch {
-	case s.why != nil:
-		return fmt.Sprintf("%q: too few masters answered to tell", s.Key)
 	case s.Verdict == "held" && s.Holds > 1:
 		return fmt.Sprintf("%q is HELD by %d holds %s", s.Key, s.Holds, count)
 	case s.Verdict == "held":

@@ -1,0 +1,276 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// set are three servers with nothing wrong, and what the command is told of them.
+type set struct {
+	servers []*redistest.Server
+	urls    []string
+	master  string // whom the finding is about; the first one, unless it is changed
+}
+
+// mistake is planted on real servers, one at a time.
+type mistake struct {
+	name     string
+	plant    func(t *testing.T, s *set)
+	severity string
+	what     string
+}
+
+// mistakes are ordered by how bad they are.
+var mistakes = []mistake{
+	{"nothing is kept", config("appendonly", "no"), "unsafe", "A restart loses its data (persistence: none)"},
+	{"only snapshots are kept", config("appendonly", "no", "save", "3600 1"), "unsafe", "A restart loses its data (persistence: snapshots)"},
+	{"locks are evicted", config("maxmemory-policy", "allkeys-lru", "maxmemory", "1gb"), "unsafe", "It evicts keys when its memory is full (maxmemory-policy allkeys-lru)"},
+	{"a replica is listed", beReplica, "unsafe", "It is a replica of 127.0.0.1:"},
+	{"two addresses of one server", listTwice, "unsafe", "They are one server"},
+	{"a clock that runs too fast", speak(aClockThatRuns()), "unsafe", "faster than this machine's"},
+
+	{"fsync every second", config("appendfsync", "everysec"), "risk", "It answers before its data is on disk (persistence: aof, fsync everysec)"},
+	{"no fsync during rewrites", config("no-appendfsync-on-rewrite", "yes"), "risk", "fsync always but not during rewrites"},
+	{"it has a replica", haveReplica, "risk", "It has 1 replicas."},
+	{"a Sentinel watches it", beWatched, "risk", "Sentinel watches it."},
+	{"part of a Cluster", beCluster, "risk", "It is part of a Redis Cluster."},
+	{"writes need replicas", config("min-replicas-to-write", "1"), "risk", "A lock could not be taken: NOREPLICAS"},
+	{"memory nearly full", fill, "risk", "Its memory is full to"},
+	{"an old version", speak(anOldVersion), "risk", "It is Redis 4."},
+	{"a clock ahead", speak(aClockAhead), "risk", "Its clock is off by 1m0"},
+	{"a wrong password", wrongPassword, "risk", "It does not let this client in: WRONGPASS"},
+	{"a user without EVALSHA", user("-evalsha"), "risk", "This user may not do what a lock needs: NOPERM"},
+	{"a master that is down", func(t *testing.T, s *set) { t.Helper(); must(t, s.servers[0].Kill()) }, "risk", "It can't be asked"},
+
+	{"evicted as soon as there is a limit", config("maxmemory-policy", "volatile-ttl"), "note", "Its maxmemory-policy is volatile-ttl, though maxmemory is not set."},
+	{"a user for other keys", user("resetkeys", "~orders:*"), "note", "This user may only use certain keys"},
+	{"a user who may not publish", user("resetchannels"), "note", "This user can't publish or subscribe"},
+	{"a user who may not ask", user("-info", "-config"), "note", "It does not answer INFO, CONFIG GET."},
+	{"far away", speak(aSlowWay), "note", "It answers in "},
+	{"an even number", oneMore, "note", "There are 4 masters."},
+}
+
+// config sets parameters of the first master.
+func config(pairs ...string) func(t *testing.T, s *set) {
+	return func(t *testing.T, s *set) {
+		t.Helper()
+		for pair := range slices.Chunk(pairs, 2) {
+			tell(t, s.servers[0], "CONFIG", "SET", pair[0], pair[1])
+		}
+	}
+}
+
+// user lets the command in as one who may do all but something.
+func user(rules ...string) func(t *testing.T, s *set) {
+	return func(t *testing.T, s *set) {
+		t.Helper()
+		args := []any{"ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all"}
+		for _, rule := range rules {
+			args = append(args, rule)
+		}
+		tell(t, s.servers[0], args...)
+		s.urls[0] = "redis://app:pw@" + s.servers[0].Addr()
+	}
+}
+
+// speak lets the first master be heard through somebody who changes what it says.
+func speak(change func(line string) string) func(t *testing.T, s *set) {
+	return func(t *testing.T, s *set) {
+		t.Helper()
+		s.urls[0] = liar(t, s.servers[0], change)
+		s.master = strings.TrimPrefix(s.urls[0], "redis://")
+	}
+}
+
+func beReplica(t *testing.T, s *set) {
+	t.Helper()
+	other := redistest.Start(t, redistest.WithAOF())
+	tell(t, s.servers[0], "REPLICAOF", "127.0.0.1", other.Port())
+}
+
+func haveReplica(t *testing.T, s *set) {
+	t.Helper()
+	replica := redistest.Start(t)
+	tell(t, replica, "REPLICAOF", "127.0.0.1", s.servers[0].Port())
+	redistest.Eventually(t, patience, func() bool {
+		return strings.Contains(s.servers[0].Client().Info(t.Context(), "replication").Val(), "connected_slaves:1")
+	}, "the replica to be connected")
+}
+
+// listTwice lists the first master again under an address that does not look like its own.
+func listTwice(t *testing.T, s *set) {
+	t.Helper()
+	s.urls[1] = liar(t, s.servers[0], func(line string) string { return line })
+	s.master = s.servers[0].Addr() + ", " + strings.TrimPrefix(s.urls[1], "redis://")
+}
+
+func oneMore(t *testing.T, s *set) {
+	t.Helper()
+	s.urls = append(s.urls, redistest.Start(t, redistest.WithAOF()).URL())
+	s.master = ""
+}
+
+// beWatched subscribes as a Sentinel does first of all.
+func beWatched(t *testing.T, s *set) {
+	t.Helper()
+	sentinel := s.servers[0].Client().Subscribe(t.Context(), "__sentinel__:hello")
+	t.Cleanup(func() { _ = sentinel.Close() })
+	_, err := sentinel.Receive(t.Context())
+	must(t, err)
+}
+
+// beCluster puts a Cluster of one in the first master's place.
+func beCluster(t *testing.T, s *set) {
+	t.Helper()
+	cluster := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs("--cluster-enabled", "yes"))
+	tell(t, cluster, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	redistest.Eventually(t, patience, func() bool {
+		return strings.Contains(cluster.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	}, "the cluster to be ready")
+	s.urls[0], s.master = cluster.URL(), cluster.Addr()
+}
+
+// fill leaves five percent, which is more than what the audit itself needs.
+func fill(t *testing.T, s *set) {
+	t.Helper()
+	tell(t, s.servers[0], "SETRANGE", "ballast", 20<<20, "x")
+	_, rest, _ := strings.Cut(s.servers[0].Client().Info(t.Context(), "memory").Val(), "used_memory:")
+	used, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]))
+	must(t, err)
+	tell(t, s.servers[0], "CONFIG", "SET", "maxmemory", used+used/20)
+}
+
+// secret must never be shown.
+const secret = "wrong-and-secret"
+
+func wrongPassword(t *testing.T, s *set) {
+	t.Helper()
+	tell(t, s.servers[0], "CONFIG", "SET", "requirepass", "right")
+	s.urls[0] = "redis://:" + secret + "@" + s.servers[0].Addr()
+}
+
+func tell(t *testing.T, s *redistest.Server, args ...any) {
+	t.Helper()
+	must(t, s.Client().Do(t.Context(), args...).Err())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDoctorFindsEveryPlantedMistake looks at each set twice: before the mistake is planted, when nothing of it may be
+// found, and after it.
+func TestDoctorFindsEveryPlantedMistake(t *testing.T) {
+	for _, m := range mistakes {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			s := &set{servers: redistest.StartN(t, 3, redistest.WithAOF())}
+			for _, server := range s.servers {
+				s.urls = append(s.urls, server.URL())
+			}
+			s.master = s.servers[0].Addr()
+			if status, healthy := s.document(t); status != 0 || healthy.Worst != "note" || len(healthy.about(m.what)) > 0 {
+				t.Fatalf("before it is planted: status %d, %+v", status, healthy)
+			}
+
+			m.plant(t, s)
+			status, got := s.document(t)
+			m.isFoundIn(t, s, got)
+			again, text := s.redlock(t, "doctor")
+			m.isShownIn(t, s, text)
+			strict, _ := s.redlock(t, "doctor", "-strict")
+			want := map[string][3]int{"unsafe": {1, 1, 1}, "risk": {0, 0, 1}, "note": {0, 0, 0}}[m.severity]
+			if statuses := [3]int{status, again, strict}; statuses != want {
+				t.Errorf("exit status with -json, without, and with -strict: %d, want %d", statuses, want)
+			}
+		})
+	}
+}
+
+// isFoundIn wants the mistake once, at the right place, and nothing else that is as bad, but for notes.
+func (m *mistake) isFoundIn(t *testing.T, s *set, got auditDocument) {
+	t.Helper()
+	found := got.about(m.what)
+	if len(found) != 1 || found[0].Severity != m.severity || found[0].Master != s.master || found[0].Why == "" || found[0].Fix == "" {
+		t.Errorf("found %+v; want one %s about %q: %q", found, m.severity, s.master, m.what)
+	}
+	if got.Worst != m.severity {
+		t.Errorf("the worst is %q, want %q", got.Worst, m.severity)
+	}
+	for _, f := range got.Findings {
+		if f.Severity != "note" && f.Severity == m.severity && !strings.Contains(f.What, m.what) {
+			t.Errorf("found besides: %+v", f)
+		}
+	}
+}
+
+func (m *mistake) isShownIn(t *testing.T, s *set, text string) {
+	t.Helper()
+	heading := strings.ToUpper(m.severity) + ": " + s.master
+	if s.master == "" {
+		heading += "the set of masters"
+	}
+	if unwrapped := strings.Join(strings.Fields(text), " "); !strings.Contains(text, "\n"+heading+"\n") || !strings.Contains(unwrapped, m.what) {
+		t.Errorf("want %q and %q in:\n%s", heading, m.what, text)
+	}
+}
+
+// auditDocument is what scripts may rely on in the output of -json.
+type auditDocument struct {
+	Worst    string
+	Findings []struct{ Severity, Master, What, Why, Fix string }
+	Masters  []struct{ Master string }
+}
+
+// about are the findings that say this.
+func (d *auditDocument) about(what string) []struct{ Severity, Master, What, Why, Fix string } {
+	var found []struct{ Severity, Master, What, Why, Fix string }
+	for _, f := range d.Findings {
+		if strings.Contains(f.What, what) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// document is what `redlock doctor -json` exits with and prints.
+func (s *set) document(t *testing.T) (status int, doc auditDocument) {
+	t.Helper()
+	status, raw := s.redlock(t, "doctor", "-json")
+	if err := json.Unmarshal([]byte(raw), &doc); err != nil || len(doc.Masters) != len(s.urls) {
+		t.Fatalf("%v, %d masters of %d, in:\n%s", err, len(doc.Masters), len(s.urls), raw)
+	}
+	return status, doc
+}
+
+// redlock runs the command. It has nothing to say on standard error, and no secret to tell.
+func (s *set) redlock(t *testing.T, args ...string) (status int, stdout string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "redlock", args...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Env = []string{"LANG=C", "REDLOCK_MASTERS=" + strings.Join(s.urls, ",")}
+	for _, name := range []string{"PATH", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR"} {
+		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
+	}
+	cmd.Dir = t.TempDir()
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if errs.Len() > 0 || strings.Contains(out.String(), secret) {
+		t.Errorf("%q says on standard error:\n%s\nand on standard output:\n%s", args, errs.String(), out.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
