@@ -34,9 +34,10 @@ type Options struct {
 	// Another one is for tests that replay. Called from several goroutines.
 	Jitter func(d time.Duration) time.Duration
 	// RestartGuard keeps a master that restarted, and may have forgotten locks, from voting until it has run for this
-	// long; a master that fsyncs every command before it answers votes at once. Give the longest ttl that anybody uses on
-	// these masters; this Locker refuses longer ones. It only works on connections of the library's own ([Dial]). For as
-	// long after the very first start of a master it does not vote either. See [single.GuardError].
+	// long; a master that fsyncs every command before it answers, and has not lost its disk, votes at once. Give the
+	// longest ttl that anybody uses on these masters; this Locker refuses longer ones. It only works on connections of the
+	// library's own ([Dial]). For as long after the very first start of a master it does not vote either. See
+	// [single.GuardError].
 	// Default: 0, no guard, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
 	// Observer is told what the Locker does: for logs, metrics and traces. It is called from the goroutines that carry the

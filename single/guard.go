@@ -28,7 +28,7 @@ import (
 //   - A proxy keeps the client's connection open while the server behind it restarts. The guard can't see that. A proxy
 //     that closes one side with the other (a TCP proxy does) is fine; one that speaks the protocol and pools is not.
 //   - The server was started for the first time ever. That looks like a restart, so it does not vote for one guard time.
-//   - It lost its data without a restart (FLUSHALL) or its disk with one. No guard helps; Check can't see it either.
+//   - It lost its data without a restart (FLUSHALL). No guard helps; Check can't see it either.
 //
 // How old the server is: what this process observed comes first. A run_id that is known since t is at least now − t old,
 // whatever any clock says. Only a run_id seen for the first time needs the server's own word, uptime_in_seconds, which is
@@ -42,11 +42,23 @@ import (
 // forward again after it, or a server that stood by.
 //
 // A server that answers nothing before it is on disk (appendonly, appendfsync always, and no exception while the file is
-// rewritten) has forgotten nothing and votes at once. If its earlier run was seen to be less careful, it is guarded.
-// A user who may not ask CONFIG leaves the guard on.
+// rewritten) has forgotten nothing and votes at once, unless it lost the disk itself: its settings are the same on an empty
+// one. So the guard keeps a key there, [GuardKey], set when such a server is old enough to vote, and excuses a later run
+// only where the key is. It is as durable as the locks, and whatever empties the server takes it along: until it is set
+// again, which is not before the guard time is over, every run waits. A first start looks the same and waits too. The key's
+// value is the guard time that had passed, so that a process with a longer one does not trust it.
+//
+// If an earlier run was seen to be less careful, the server is guarded. A user who may not ask CONFIG, or may not read and
+// set the key, leaves the guard on. What remains is data that is old and has the key: a backup or a snapshot of the disk
+// that was put back, or a copy of another server's; and a run in between that was less careful and that this process has
+// not seen.
 
 // errGuardNeedsOpen: the connections of a client that somebody else made can't be checked as they are set up.
 var errGuardNeedsOpen = errors.New("single: RestartGuard needs connections of the library's own: use Open or Dial")
+
+// GuardKey is the key by which Options.RestartGuard recognizes a master that fsyncs every command and still has its data.
+// It never expires. Removing it is safe, and costs the master one guard time after its next restart.
+const GuardKey = "redlock:guard"
 
 const (
 	// uptimeGrain is how much uptime_in_seconds can be ahead of the truth: both its ends are whole seconds.
@@ -106,6 +118,8 @@ type sighting struct {
 	uptime   time.Duration // as the server says
 	wall     time.Time     // the server's wall clock
 	durable  bool          // the server has answered nothing that is not on its disk
+	marked   bool          // its data is that of a server that was old enough to vote
+	markable bool          // the mark may be set
 	asked    time.Duration // our clock before the question
 	answered time.Duration // our clock after the answer
 }
@@ -142,17 +156,41 @@ func (g *guard) onConnect(users func(context.Context, *redis.Conn) error) func(c
 		if left := g.judge(s); left > 0 {
 			return &GuardError{Master: g.name, Guard: g.guard, Remaining: left}
 		}
-		return nil
+		return g.mark(ctx, conn, s)
 	}
 }
 
+// mark leaves the key by which the next run of a durable server is told from one that was emptied. A server that refuses
+// it is guarded after its next restart, too.
+func (g *guard) mark(ctx context.Context, conn *redis.Conn, s sighting) error {
+	if !s.durable || s.marked || !s.markable {
+		return nil
+	}
+	err := conn.Set(ctx, GuardKey, g.guard.Milliseconds(), 0).Err()
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return nil
+	}
+	return err
+}
+
+// readMark says what the key holds: nothing, the guard time that had passed when it was set, or something of somebody
+// else's, which is left alone.
+func (g *guard) readMark(cmd *redis.StringCmd) (marked, markable bool) {
+	if errors.Is(cmd.Err(), redis.Nil) {
+		return false, true
+	}
+	passed, err := cmd.Int64()
+	return err == nil && passed >= g.guard.Milliseconds(), err == nil
+}
+
 // look asks the server who it is, in one round trip. A master that does not say can't be told from one that restarted,
-// so a refusal of INFO or TIME is an error; one of CONFIG only means that the master counts as forgetful.
+// so a refusal of INFO or TIME is an error; one of CONFIG or of the mark only means that the master counts as forgetful.
 func (g *guard) look(ctx context.Context, conn *redis.Conn) (sighting, error) {
 	s := sighting{asked: g.now()}
 	pipe := conn.Pipeline()
 	server, persistence, wall := pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence"), pipe.Time(ctx)
 	fsync, rewrite := pipe.ConfigGet(ctx, "appendfsync"), pipe.ConfigGet(ctx, "no-appendfsync-on-rewrite")
+	mark := pipe.Get(ctx, GuardKey)
 	_, _ = pipe.Exec(ctx) // each command carries its error
 	s.answered = g.now()
 	for _, cmd := range []redis.Cmder{server, persistence, wall} {
@@ -172,6 +210,7 @@ func (g *guard) look(ctx context.Context, conn *redis.Conn) (sighting, error) {
 	s.uptime, s.wall = time.Duration(seconds)*time.Second, wall.Val()
 	s.durable = infoField(persistence.Val(), "aof_enabled") == "1" && fsync.Val()["appendfsync"] == "always" &&
 		rewrite.Val()["no-appendfsync-on-rewrite"] != "yes"
+	s.marked, s.markable = g.readMark(mark)
 	return s, nil
 }
 
@@ -185,12 +224,13 @@ func (g *guard) judge(s sighting) time.Duration {
 	defer g.mu.Unlock()
 	switch known := g.last.runID; {
 	case known == "":
-		g.born, g.kept = s.answered-max(0, s.uptime-uptimeGrain), s.durable
+		g.born, g.kept = s.answered-max(0, s.uptime-uptimeGrain), s.durable && s.marked
 	case known != s.runID && s.asked < g.last.answered:
 		return g.guard // which of the two runs is the later one is not known
 	case known != s.runID:
 		// How this run writes says nothing about what the one before had written.
-		g.born, g.kept = s.answered-credible(g.last, max(g.last.asked, g.heard), s), s.durable && g.last.durable
+		g.born = s.answered - credible(g.last, max(g.last.asked, g.heard), s)
+		g.kept = s.durable && s.marked && g.last.durable
 	}
 	if g.last.runID != s.runID || s.asked >= g.last.asked {
 		g.last = s

@@ -7,7 +7,7 @@ type Sighting struct {
 	RunID           string
 	Uptime          time.Duration
 	Wall            time.Time
-	Durable         bool
+	Durable, Marked bool
 	Asked, Answered time.Duration
 }
 
@@ -20,7 +20,7 @@ func NewJudge(age time.Duration) *Judge { return &Judge{guard{guard: age}} }
 // Judge returns for how long the sighting's connection must not be used.
 func (j *Judge) Judge(s Sighting) time.Duration {
 	return j.guard.judge(sighting{
-		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, asked: s.Asked, answered: s.Answered,
+		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, marked: s.Marked, asked: s.Asked, answered: s.Answered,
 	})
 }
 

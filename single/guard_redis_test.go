@@ -96,15 +96,111 @@ func TestAnUnguardedMasterVotesAtOnceAfterARestart(t *testing.T) { // the contro
 	must(t, try(t, m, "second"))
 }
 
+// refused fails the test unless a new connection to the master is turned away by the guard.
+func refused(t *testing.T, m *single.Master, when string) {
+	t.Helper()
+	_ = try(t, m, "owner") // the old connection is broken
+	var guard *single.GuardError
+	if err := try(t, m, "owner"); !errors.As(err, &guard) || guard.Unclear != "" {
+		t.Errorf("%s: got %v, want a GuardError", when, err)
+	}
+}
+
+// votes fails the test unless the master answers over a new connection.
+func votes(t *testing.T, m *single.Master, when string) {
+	t.Helper()
+	_ = try(t, m, "owner")
+	if err := try(t, m, "owner"); err != nil {
+		t.Errorf("%s: %v, want a vote", when, err)
+	}
+}
+
 func TestAMasterThatFsyncsAlwaysVotesAtOnceAndHasItsLocks(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithAOF())
 	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
-	must(t, try(t, m, "owner")) // its first start needs no wait either
+	untilItVotes(t, m) // its first start might be one without its data
 	must(t, server.Restart())
-	_ = try(t, m, "owner")
-	must(t, try(t, m, "owner"))
+	votes(t, m, "after a restart")
 	if got := value(t, server, "guarded"); got != "owner" {
 		t.Errorf("after the restart the key is held by %q, want %q", got, "owner")
+	}
+	votes(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}), "asked by somebody who never met it")
+}
+
+func TestAMasterThatFsyncsAlwaysAndLostItsDiskDoesNotVoteForOneGuardTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m)
+
+	must(t, server.RestartEmpty())
+	refused(t, m, "after its disk was lost")
+	refused(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}), "asked by somebody who never met it")
+	began := time.Now()
+	must(t, server.Restart()) // with all it has, which is nothing
+	refused(t, m, "after one more restart")
+	untilItVotes(t, m)
+	if took := time.Since(began); took < guardFor {
+		t.Errorf("it voted %v after the restart, and the guard is %v", took, guardFor)
+	}
+	must(t, server.Restart())
+	votes(t, m, "after a restart with the data of a run that voted")
+
+	// The control: it is the mark that makes the difference.
+	must(t, server.RestartEmpty())
+	must(t, server.Client().Set(t.Context(), single.GuardKey, guardFor.Milliseconds(), 0).Err())
+	votes(t, m, "emptied, with the mark put there by hand")
+}
+
+func TestTheMarkOfAShorterGuardExcusesNobodyFromALongerOne(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	short := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, short)
+	must(t, server.Restart())
+	votes(t, short, "with its own mark")
+	long, err := single.Open(&redis.Options{Addr: server.Addr()}, single.Options{RestartGuard: time.Hour})
+	must(t, err)
+	t.Cleanup(func() { must(t, long.Close()) })
+	refused(t, long, "with the mark of a shorter guard")
+	if got := value(t, server, single.GuardKey); got != "1200" {
+		t.Errorf("the mark is %q, want it unchanged", got)
+	}
+}
+
+func TestWhoMayNotSetTheMarkIsGuardedAfterEveryRestart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs("--user", "app", "on", ">pw", "~guarded", "~redlock:queue:*", "&*", "+@all"))
+	m := guarded(t, &redis.Options{Addr: server.Addr(), Username: "app", Password: "pw"}, single.Options{})
+	untilItVotes(t, m)
+	must(t, server.Restart())
+	refused(t, m, "after a restart")
+	untilItVotes(t, m)
+	if got := value(t, server, single.GuardKey); got != "" {
+		t.Errorf("the mark is %q", got)
+	}
+}
+
+func TestWhatSomebodyElseKeepsUnderTheMarksNameIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	must(t, server.Client().Set(t.Context(), single.GuardKey, "somebody's", 0).Err())
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m)
+	if got := value(t, server, single.GuardKey); got != "somebody's" {
+		t.Errorf("it was overwritten with %q", got)
+	}
+	must(t, server.Restart())
+	refused(t, m, "after a restart")
+}
+
+func TestAMasterThatForgetsIsNotMarked(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	untilItVotes(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}))
+	if got := value(t, server, single.GuardKey); got != "" {
+		t.Errorf("the mark is %q", got)
 	}
 }
 

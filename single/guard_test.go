@@ -25,8 +25,14 @@ func ahead(by time.Duration, s single.Sighting) single.Sighting {
 	return s
 }
 
+// durable is a sighting of a server that fsyncs always and has the data of a run that voted; emptied has lost it.
 func durable(s single.Sighting) single.Sighting {
-	s.Durable = true
+	s.Durable, s.Marked = true, true
+	return s
+}
+
+func emptied(s single.Sighting) single.Sighting {
+	s.Marked = false
 	return s
 }
 
@@ -92,6 +98,26 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 			"a server that fsyncs always votes at once, also after a restart",
 			[]single.Sighting{durable(saw("a", 0, 0)), durable(saw("b", second, 0))},
 			[]time.Duration{0, 0},
+		},
+		{
+			"one that lost its disk is guarded, and so is its next run if nobody has let it vote",
+			[]single.Sighting{durable(saw("a", 0, 0)), emptied(durable(saw("b", second, 0))), emptied(durable(saw("c", 2*second, 0)))},
+			[]time.Duration{0, guard, guard},
+		},
+		{
+			"also where it is met for the first time",
+			[]single.Sighting{emptied(durable(saw("b", 0, 11*second))), emptied(durable(saw("b", 20*second, 31*second)))},
+			[]time.Duration{20 * second, 0},
+		},
+		{
+			"and is excused again once it has voted",
+			[]single.Sighting{emptied(durable(saw("b", 0, 31*second))), durable(saw("c", second, 0))},
+			[]time.Duration{0, 0},
+		},
+		{
+			"the mark alone excuses nobody",
+			[]single.Sighting{{RunID: "a", Wall: noon, Marked: true}, {RunID: "b", Wall: noon.Add(second), Asked: second, Answered: second, Marked: true}},
+			[]time.Duration{guard, guard},
 		},
 		{
 			"one that does so only since the restart has forgotten what the run before had",
