@@ -37,8 +37,9 @@ type Lock struct {
 	done     chan struct{} // made when somebody asks
 	cancels  []context.CancelCauseFunc
 
-	renewal renewal
-	alarm   alarm
+	extending extending
+	renewal   renewal
+	alarm     alarm
 }
 
 // Why a hold is over. All of them match ErrNotHeld.
@@ -238,82 +239,6 @@ func (c *lockContext) Value(key any) any {
 func (c *lockContext) Err() error {
 	_ = c.lock.Err() // cancels the context if the lock is over
 	return c.Context.Err()
-}
-
-// Extend lets the lock live for ttl from now, instead of until its present end; it never shortens it. Masters that
-// have lost the key get it back, but only those that still had it count: the lock was never free in between.
-//
-// On error the lock keeps its old end and nothing is released, unless the error matches [ErrNotHeld]: then the lock
-// is over. [ErrNoQuorum] means that it is worth trying again. ctx bounds the wait, not the effect.
-func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
-	if k == nil {
-		return ErrNotHeld
-	}
-	if ctx == nil {
-		return invalid("nil context")
-	}
-	ttl = ttl.Truncate(time.Millisecond)
-	if _, err := k.locker.checkTTL(ttl); err != nil {
-		return err
-	}
-	w := k.locker.waiter()
-	r, err := k.extend(ttl, w)
-	if err != nil {
-		return err
-	}
-	if err := w.wait(ctx, k.spec.timeout, r); err != nil {
-		return fmt.Errorf("redlock: extend %q: %w", k.Key(), err)
-	}
-	k.locker.recycle(w)
-	return k.extended(r)
-}
-
-// extend begins an extension, unless validity is already over: then the key may have been somebody else's since.
-func (k *Lock) extend(ttl time.Duration, tell decider) (*round, error) {
-	if err := k.Err(); err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	if k.over != nil {
-		defer k.mu.Unlock()
-		return nil, k.over
-	}
-	r := k.newExtension(ttl, tell)
-	k.issue(r)
-	return r, nil
-}
-
-// newExtension prepares an extension. The caller holds the mutex.
-func (k *Lock) newExtension(ttl time.Duration, tell decider) *round {
-	k.longest = max(k.longest, ttl)
-	return k.newRound(k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: true}), tell)
-}
-
-// extended applies a decided extension. It counts only if it was decided before the old bound: until then nobody else
-// could have had a quorum, afterwards somebody could, in between.
-func (k *Lock) extended(r *round) error {
-	k.mu.Lock()
-	late := k.locker.clock.Now() >= k.until && !k.locker.opts.Sabotage.LateExtend
-	switch {
-	case k.over != nil:
-		defer k.mu.Unlock()
-		return k.over
-	case late:
-		reason := k.lapse()
-		k.finishLocked(reason, nil)
-		return reason
-	case r.verdict == won:
-		k.bind(r, r.validUntil())
-		k.mu.Unlock()
-		return nil
-	case r.verdict == denied:
-		err := r.failure(errLost)
-		k.finishLocked(err, nil)
-		return err
-	default:
-		defer k.mu.Unlock()
-		return r.failure(ErrNoQuorum)
-	}
 }
 
 // Release gives the lock back on all masters. It returns nil when a quorum has confirmed, which takes one round trip;

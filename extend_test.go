@@ -1,0 +1,145 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// distant is a round trip of which two do not fit into the request timeout of these tests, a second.
+const distant = 600 * time.Millisecond
+
+// distantHold takes a lock over five masters that are distant, and calls body when all of them have answered.
+func distantHold(t *testing.T, body func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		masters.behave(away(distant))
+		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
+		lock := acquire(t, l, longTTL, opts...)
+		settle(distant)
+		body(t, lock, masters)
+	})
+}
+
+// extensions starts n extensions at the same time and returns what came of them.
+func extensions(t *testing.T, lock *redlock.Lock, n int, ttl func(i int) time.Duration) []error {
+	t.Helper()
+	errs, done := make([]error, n), make(chan struct{}, n)
+	for i := range n {
+		go func() {
+			errs[i] = lock.Extend(t.Context(), ttl(i))
+			done <- struct{}{}
+		}()
+	}
+	for range n {
+		<-done
+	}
+	return errs
+}
+
+// An extension that has to let another one go first has its time all the same.
+func TestConcurrentExtensionsAllSucceed(t *testing.T) {
+	for name, ttl := range map[string]func(int) time.Duration{
+		"by the same":    func(int) time.Duration { return longTTL },
+		"by ever more":   func(i int) time.Duration { return longTTL + time.Duration(i)*time.Second },
+		"by ever less":   func(i int) time.Duration { return longTTL - time.Duration(i)*time.Second },
+		"one by an hour": func(i int) time.Duration { return map[bool]time.Duration{true: time.Hour, false: longTTL}[i == 3] },
+	} {
+		distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+			const n = 8
+			began, longest := time.Now(), time.Duration(0)
+			for i, err := range extensions(t, lock, n, ttl) {
+				longest = max(longest, ttl(i))
+				if err != nil {
+					t.Errorf("%s: extension %d: %v", name, i, err)
+				}
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("%s: they took %v", name, took)
+			}
+			if until := lock.Until().Sub(began); until < longest-longest/50-2*time.Second {
+				t.Errorf("%s: the lock was extended by %v, and %v was asked for", name, until, longest)
+			}
+			if asked := masters[0].count(single.Extend); asked > 3 {
+				t.Errorf("%s: a master was asked %d times for %d extensions at the same time", name, asked, n)
+			}
+			settle(distant)
+			must(t, lock.Release(t.Context()))
+		})
+	}
+}
+
+// Nobody's lock is extended by less than was asked for because somebody else's extension was under way.
+func TestAnExtensionCountsFromWhenItWasAskedFor(t *testing.T) {
+	distantHold(t, func(t *testing.T, lock *redlock.Lock, _ fakes) {
+		go func() { _ = lock.Extend(t.Context(), longTTL) }()
+		pass(distant / 2)
+		began := time.Now()
+		must(t, lock.Extend(t.Context(), longTTL))
+		if until, want := lock.Until().Sub(began), longTTL-longTTL/100-2*time.Millisecond; until < want {
+			t.Errorf("it was extended until %v after it was asked for, want %v", until, want)
+		}
+		settle(distant)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestAnExtensionDuringARenewalSucceeds(t *testing.T) {
+	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		began := time.Now()
+		for masters[0].count(single.Extend) == 0 {
+			pass(10 * time.Millisecond) // until the renewal is on its way
+		}
+		if time.Since(began) > longTTL/2 {
+			t.Fatalf("the renewal began after %v", time.Since(began))
+		}
+		must(t, lock.Extend(t.Context(), longTTL))
+		settle(distant)
+		must(t, lock.Release(t.Context()))
+	}, redlock.AutoRenew())
+}
+
+// What an extension repairs on a master is no vote for the one behind it: a majority had lost the key.
+func TestAnExtensionDoesNotWinByTheRepairsOfTheOneBefore(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
+		far(t, l, masters)
+		masters.behave(nil)
+		lock := acquire(t, l, longTTL)
+		settle(time.Millisecond)
+		for _, m := range masters[:3] {
+			m.forget()
+		}
+		for _, m := range masters[1:3] {
+			m.behave(on(single.Extend, act{before: 500 * time.Millisecond}))
+		}
+		for i, err := range extensions(t, lock, 2, func(int) time.Duration { return longTTL }) {
+			if !errors.Is(err, redlock.ErrNotHeld) {
+				t.Errorf("extension %d of a lock that three of five masters had lost: %v", i, err)
+			}
+		}
+		settle(longTTL)
+	})
+}
+
+// An extension that waits for another one ends with its context, and with the lock.
+func TestAWaitingExtensionEndsWithItsContextAndWithTheLock(t *testing.T) {
+	distantHold(t, func(t *testing.T, lock *redlock.Lock, _ fakes) {
+		go func() { _ = lock.Extend(t.Context(), longTTL) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), distant/2)
+		defer cancel()
+		is(t, lock.Extend(ctx, longTTL), context.DeadlineExceeded)
+		waiting := make(chan error, 1)
+		go func() { waiting <- lock.Extend(t.Context(), longTTL) }()
+		synctest.Wait()
+		must(t, lock.Release(t.Context()))
+		is(t, <-waiting, redlock.ErrNotHeld)
+		settle(2 * distant)
+	})
+}
