@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,9 +199,12 @@ func TestOwnersAreUniqueAndEveryOneOfTheir128BitsIsRandom(t *testing.T) {
 
 func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
 	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2-hunter2"))
+	var mu sync.Mutex
 	var events []string
 	locker := dial(t, servers, redlock.Options{})
 	watched := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {
+		mu.Lock()
+		defer mu.Unlock()
 		if e.Err != nil {
 			events = append(events, e.Err.Error())
 		}
@@ -214,6 +218,8 @@ func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
 	gone := lock.Release(t.Context())
 	is(t, gone, redlock.ErrNotHeld)
 	must(t, watched.Close(t.Context())) // events are complete
+	mu.Lock()
+	defer mu.Unlock()
 	for _, text := range append(events, held.Error(), gone.Error()) {
 		if strings.Contains(text, lock.Owner()) || strings.Contains(text, "hunter2") {
 			t.Errorf("a secret in %q", text)
