@@ -131,7 +131,7 @@ func (j *judgement) memory() {
 }
 
 func (j *judgement) durability() {
-	const fix = "appendonly yes and appendfsync always; or a restart guard for every user of it: Options.RestartGuard on connections made by Dial or single.Open, -restart-guard of the command."
+	const fix = "appendonly yes and appendfsync always; or a restart guard (Options.RestartGuard with Dial or single.Open; redlock -restart-guard)."
 	switch {
 	case j.info["loading"] == "1":
 		j.add(Risk, "It is loading its data.", "It does not vote until it has.", "Wait.")

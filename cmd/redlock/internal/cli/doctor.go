@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -169,7 +170,7 @@ func auditRow(m *redlock.MasterReport) []string {
 	}
 	if m.Latency > 0 {
 		row[5], row[6] = m.Latency.Round(10*time.Microsecond).String(), m.ClockOffset.Round(10*time.Microsecond).String()
-		row[7] = fmt.Sprintf("%+.2f%%", 100*m.ClockRate)
+		row[7] = fmt.Sprintf("%+.2f%%", math.Round(1e4*m.ClockRate)/1e2+0) // + 0, or there would be a -0
 	}
 	return row
 }

@@ -69,7 +69,8 @@ type runner struct {
 	try, quiet, fenced bool
 	lock               *redlock.Lock
 	process            *child.Process
-	lost               error // why the command was asked to stop
+	began              time.Time // when the lock was had
+	lost               error     // why the command was asked to stop
 }
 
 func (r *runner) check(args []string) error {
@@ -107,6 +108,7 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	if err := r.acquire(ctx, t, locker, signals); err != nil {
 		return err
 	}
+	r.began = time.Now()
 	r.process, err = child.Start(child.Config{
 		Argv: args, Env: append(os.Environ(), r.environment()...), Stdin: t.in, Stdout: t.out, Stderr: t.err,
 		MayContinue: func() bool { return r.lock.Err() == nil },
@@ -214,11 +216,20 @@ func (r *runner) guard(t *terminal, signals <-chan os.Signal) {
 			case left > r.grace: // it was renewed
 				timer.Reset(left - r.grace)
 			default:
-				r.stop(t, fmt.Errorf("it was not renewed, and ends in %v", left.Round(time.Millisecond)))
+				r.stop(t, r.ending(left))
 				timer.Reset(r.grace)
 			}
 		}
 	}
+}
+
+// ending is why there is only so little left: -max-hold, if that is where the validity ends, or renewals that failed.
+func (r *runner) ending(left time.Duration) error {
+	why := "it was not renewed"
+	if r.maxHold > 0 && time.Since(r.began)+left > r.maxHold-r.grace {
+		why = fmt.Sprintf("it may be held for %v (-max-hold)", r.maxHold)
+	}
+	return fmt.Errorf("%s, and ends in %v", why, left.Round(time.Millisecond))
 }
 
 func (r *runner) stop(t *terminal, why error) {
@@ -240,8 +251,10 @@ func (r *runner) finish(ctx context.Context) error {
 	}
 	err := r.lock.Release(ctx)
 	switch {
-	case r.lost != nil:
+	case r.lost != nil && r.quiet:
 		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost while the command ran: %w", r.key, bare{r.lost})}
+	case r.lost != nil: // stop has said why
+		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost while the command ran", r.key)}
 	case errors.Is(err, redlock.ErrNotHeld):
 		return &statusError{statusLost, fmt.Errorf("the lock on %q was lost before the command had ended: %w", r.key, bare{err})}
 	case ended.Signal != 0:
