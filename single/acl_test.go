@@ -35,7 +35,7 @@ func leastRights(t *testing.T) []string {
 // Cluster, the restart guard, and one of them BLPOP, to keep a connection busy.
 func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 	rules := slices.DeleteFunc(leastRights(t), func(rule string) bool { return rule == "~orders:*" })
-	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "+info", "+config|get", "+blpop")
+	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "~redlock:guard", "+info", "+config|get", "+blpop")
 	for name, c := range map[string]struct {
 		rules []string
 		run   string
