@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -281,5 +282,25 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 	}
 	if greedy := jain([]int{locks, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); greedy > 0.1 {
 		t.Errorf("control: the index of a greedy one is %.3f", greedy)
+	}
+}
+
+// A refusal is an answer: nothing was set, so nothing has to be removed, and those who wait spare the masters that.
+func TestWhatWasRefusedIsNotReleased(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	locker := dial(t, servers, redlock.Options{})
+	held := take(t, locker, key, time.Minute)
+	before := calls(t, servers, "get")
+	const attempts = 5
+	for range attempts {
+		if _, err := locker.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	give(t, held)
+	closeLocker(t, locker) // waits for all that is in flight
+	// An attempt reads the key once to tell who has it, and so does the release that finds it.
+	if got, want := calls(t, servers, "get")-before, (attempts+1)*len(servers); got != want {
+		t.Errorf("%d attempts and a release read the key %d times on 3 masters, want %d", attempts, got, want)
 	}
 }

@@ -29,7 +29,11 @@ type slot struct {
 	last   *single.Call // the latest operation, while it has not ended
 	dirty  bool         // our key may be there: something that sets it was sent
 	unsure bool         // something that sets the key ended without an answer and may still land
+	queued bool         // it was refused, and stands in the arrival queue there
 }
+
+// fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.
+const fewMasters = 5
 
 // issue sends round r to every master, each behind what it is still doing for this hold. The caller holds the mutex;
 // issue releases it before it sends.
@@ -41,7 +45,7 @@ func (k *Lock) issue(r *round) {
 	for i := range k.slots { // nothing is sent before all slots know
 		s, b := &k.slots[i], &r.ballots[i]
 		switch {
-		case r.request.Op == single.Release && k.nothingThere(s):
+		case r.request.Op == single.Release && k.nothingThere(s, r):
 			decided = r.count(i, Refused) || decided
 			k.slotClosed()
 		case behind&(1<<i) != 0:
@@ -51,6 +55,7 @@ func (k *Lock) issue(r *round) {
 			b.Deadline = now.Add(k.spec.timeout)
 			if s.last != nil && !k.locker.opts.Sabotage.UnorderedRelease {
 				b.After = s.last
+				b.Undoes = r.request.Op == single.Release && !s.dirty && r.request.Waiter == ""
 				b.Deadline = b.Deadline.Add(k.spec.timeout) // that one may take all of its own
 			}
 			s.last = &b.Call
@@ -68,9 +73,13 @@ func (k *Lock) issue(r *round) {
 	}
 }
 
-// nothingThere reports that a release need not be sent: nothing was ever sent that it could remove.
-func (k *Lock) nothingThere(s *slot) bool {
-	return s.last == nil && !s.dirty || s.last != nil && k.locker.opts.Sabotage.DropStragglers
+// nothingThere reports that a release need not be sent: there is nothing that it could remove, neither a key nor the
+// place in the queue that a lock which was won by the others has still there.
+func (k *Lock) nothingThere(s *slot, release *round) bool {
+	if s.last != nil {
+		return k.locker.opts.Sabotage.DropStragglers
+	}
+	return !s.dirty && (!s.queued || release.request.Waiter == "")
 }
 
 // maxBehind is by how much a master's queue may be longer than twice a quorum's before it is spared acquisitions.
@@ -116,10 +125,11 @@ func (k *Lock) settle(c *single.Call) {
 	}
 	switch c.Request.Op {
 	case single.Acquire, single.Extend:
-		// An acquire that was refused counts as dirty too: with a client that retries, the refusal may be the answer to
-		// the second attempt while the first is still under way.
+		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
+		// attempt while the first is still under way.
 		s.dirty = s.dirty || c.Sent
 		s.unsure = s.unsure || c.Unsure()
+		s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor
 		// takes over
 		if s.dirty && (c.Err != nil || s.unsure) {

@@ -30,7 +30,8 @@ type rival struct {
 
 // ticket is a place in a line. The line's mutex guards it.
 type ticket struct {
-	keys  []string // the first is the line's
+	keys  []string   // the first is the line's
+	line  [1]*ticket // room for a line of this one alone
 	clock Clock
 	since time.Duration
 	turn  chan struct{} // closed when the ticket becomes the first in line; nil if it was from the beginning
@@ -59,7 +60,9 @@ func (q *lines) enter(s *spec, clock Clock) *ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	line := q.keys[t.keys[0]]
-	if len(line) > 0 {
+	if line == nil {
+		line = t.line[:0]
+	} else {
 		t.turn = make(chan struct{})
 	}
 	q.keys[t.keys[0]] = append(line, t)
@@ -230,9 +233,9 @@ func (q *lines) released(r *round) {
 	if !held {
 		return
 	}
+	now, ahead := k.locker.clock.Now(), k.locker.giveWay()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := k.locker.clock.Now()
 	for _, key := range r.request.Keys {
 		if called == 0 {
 			q.each(key, (*ticket).wake)
@@ -241,6 +244,6 @@ func (q *lines) released(r *round) {
 		if len(q.rivals) >= maxRivals {
 			maps.DeleteFunc(q.rivals, func(_ string, r rival) bool { return r.until <= now })
 		}
-		q.rivals[key] = rival{ahead: now + k.locker.reserve()/2, until: now + lingering}
+		q.rivals[key] = rival{ahead: now + ahead, until: now + lingering}
 	}
 }

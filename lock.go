@@ -26,15 +26,16 @@ type Lock struct {
 
 	mu       sync.Mutex
 	slots    []slot
-	until    time.Duration // when validity ends, by the locker's clock; 0 before it was acquired
-	since    time.Duration // when the acquisition began that was won
-	atMost   time.Duration // until never passes this; 0: no limit
-	longest  time.Duration // the greatest ttl that a master was asked for
-	over     error         // why the hold is over; nil while it is not
-	ending   *round        // the release that follows
-	unclosed int           // masters whose release has not been settled
-	token    uint64        // of a fenced lock
-	done     chan struct{} // made when somebody asks
+	few      [fewMasters]slot // what slots are, of so many
+	until    time.Duration    // when validity ends, by the locker's clock; 0 before it was acquired
+	since    time.Duration    // when the acquisition began that was won
+	atMost   time.Duration    // until never passes this; 0: no limit
+	longest  time.Duration    // the greatest ttl that a master was asked for
+	over     error            // why the hold is over; nil while it is not
+	ending   *round           // the release that follows
+	unclosed int              // masters whose release has not been settled
+	token    uint64           // of a fenced lock
+	done     chan struct{}    // made when somebody asks
 	cancels  []context.CancelCauseFunc
 
 	extending extending
@@ -55,7 +56,12 @@ var (
 // newLock prepares one attempt; nothing is sent yet.
 func (l *Locker) newLock(s *spec) (*Lock, error) {
 	n := len(l.lanes)
-	k := &Lock{locker: l, spec: s, owner: s.owner, slots: make([]slot, n), unclosed: n}
+	k := &Lock{locker: l, spec: s, owner: s.owner, unclosed: n}
+	if k.slots = k.few[:]; n <= fewMasters {
+		k.slots = k.slots[:n]
+	} else {
+		k.slots = make([]slot, n)
+	}
 	if k.owner == "" {
 		k.owner = s.label + newOwner()
 	}
@@ -261,7 +267,7 @@ func (k *Lock) Release(ctx context.Context) error {
 	if r, undecided := k.finish(errReleased, w); r == nil {
 		return k.Err()
 	} else if undecided {
-		_ = w.wait(context.WithoutCancel(ctx), k.spec.timeout, r) // ends with the timeout at the latest
+		_ = w.wait(context.Background(), k.spec.timeout, r) // ends with the timeout at the latest
 	}
 	k.locker.recycle(w)
 	return k.released()

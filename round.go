@@ -37,7 +37,17 @@ type decider interface{ decided(*round) }
 // newRound prepares an operation; the caller holds the lock's mutex, or is the only one to know the lock.
 func (k *Lock) newRound(request single.Request, tell decider) *round {
 	n := len(k.slots)
-	r := &round{lock: k, request: request, ballots: make([]ballot, n), votes: newTally(n), tell: tell}
+	var r *round
+	if n <= fewMasters {
+		few := new(struct {
+			round
+			ballots [fewMasters]ballot
+		})
+		r, few.round.ballots = &few.round, few.ballots[:n]
+	} else {
+		r = &round{ballots: make([]ballot, n)}
+	}
+	r.lock, r.request, r.votes, r.tell = k, request, newTally(n), tell
 	if k.locker.opts.Sabotage.HalfQuorum {
 		r.votes.quorum = max(1, n/2)
 	}

@@ -19,7 +19,8 @@ type Option func(*spec) error
 
 // spec is one acquisition as it was asked for.
 type spec struct {
-	keys        []string // sorted, without duplicates
+	keys        []string  // sorted, without duplicates
+	key         [1]string // what keys begins as
 	kind        single.Kind
 	owner       string // "": a new one for every attempt
 	entered     bool   // the context is that of a lock that this enters again
@@ -146,7 +147,8 @@ func (s *spec) reenters() bool { return s.owner != "" }
 
 // newSpec checks what was asked for before anything is sent.
 func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, error) {
-	s := &spec{keys: []string{key}, ttl: ttl.Truncate(time.Millisecond)}
+	s := &spec{key: [1]string{key}, ttl: ttl.Truncate(time.Millisecond)}
+	s.keys = s.key[:]
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, invalid("nil Option")

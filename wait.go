@@ -187,11 +187,20 @@ func split(q *QuorumError) bool {
 
 // reserve is for how long a release keeps the key for the waiter it calls.
 func (l *Locker) reserve() time.Duration {
+	return min(minReserve+3*l.slowest(), maxReserve)
+}
+
+// giveWay is for how long a waiter that a release has called is left alone with the masters: the call and its acquisition
+// take about two round trips.
+func (l *Locker) giveWay() time.Duration { return time.Millisecond + 2*l.slowest() }
+
+// slowest is how far away the slowest master is.
+func (l *Locker) slowest() time.Duration {
 	var slowest time.Duration
 	for _, lane := range l.lanes {
 		slowest = max(slowest, lane.RTT())
 	}
-	return min(minReserve+3*slowest, maxReserve)
+	return slowest
 }
 
 // freeIn is when so many of the keys in the way will have expired that a quorum is possible; 0 if that is not known.

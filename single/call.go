@@ -45,17 +45,22 @@ type Call struct {
 	// After, if not nil, is a call sent to the same Lane before: this one leaves only when that one has ended, so that
 	// the master does not get them in the wrong order, from two connections.
 	After *Call
+	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
+	// refusal, this one ends as [Refused] without having been sent.
+	Undoes bool
 
 	// Reply is valid when Err is nil.
 	Reply Reply
 	// Err is why there is no reply.
 	Err error
 	// Sent says that the request may have taken effect: it, or a part of it, has left this process, and the master has
-	// not answered with an error, which would mean that it did nothing.
+	// not answered that it did nothing: with an error or, where requests are sent once only, with the refusal of an
+	// acquisition. (Of one that is sent again, the refusal may be the answer to the second while the first is under way.)
 	Sent bool
 
 	batch deadlineContext // of the batch that this call is the first of
 	over  atomic.Bool     // the call has ended, and what comes after it may leave
+	moot  bool            // it undoes what has not been done
 }
 
 // Unsure reports that the request may have taken effect, or may still do so: it was sent, and no answer came back.

@@ -171,6 +171,7 @@ func (l *Lane) cut(batch []*Call, n int) []*Call {
 			kept = append(kept, c)
 			continue
 		}
+		c.moot = c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent
 		c.After = nil // no longer needed; do not keep it alive
 		batch = append(batch, c)
 		n--
@@ -290,8 +291,12 @@ func (l *Lane) run(batch []*Call) {
 	live := batch[:0]
 	var deadline time.Time
 	for _, c := range batch {
+		if c.moot {
+			l.drop(c, nil)
+			continue
+		}
 		if !c.Deadline.After(began) {
-			l.drop(c)
+			l.drop(c, ErrLate)
 			continue
 		}
 		if c.Deadline.After(deadline) {
@@ -313,12 +318,12 @@ func (l *Lane) run(batch []*Call) {
 	}
 }
 
-// drop ends a call that waited for too long. If it was the probe, the next call is.
-func (l *Lane) drop(c *Call) {
+// drop ends a call that waited for too long, or for nothing. If it was the probe, the next call is.
+func (l *Lane) drop(c *Call, err error) {
 	l.mu.Lock()
 	l.health.probing = false
 	l.mu.Unlock()
-	c.end(ErrLate)
+	c.end(err)
 }
 
 // learn takes note of how the master did: whether it answers at all, and how far away it is.
@@ -354,7 +359,7 @@ func (l *Lane) learn(batch []*Call, began, ended time.Time) {
 
 // end ends a call that was never sent.
 func (c *Call) end(err error) {
-	c.Err, c.Sent = err, false
+	c.Reply, c.Err, c.Sent = Reply{}, err, false
 	c.To.Ended(c)
 	c.over.Store(true)
 }

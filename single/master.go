@@ -269,6 +269,7 @@ func (m *Master) settle(todo []exchange) []exchange {
 			c.Sent = !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
+			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire || c.Reply.Outcome != Refused
 		}
 	}
 	return more

@@ -33,13 +33,13 @@ func Direct(m *Master) bool {
 	return direct
 }
 
-// IdleConnections is how many of those are idle.
+// IdleConnections is how many of those are idle, BusyConnections how many are in use.
 func IdleConnections(m *Master) int {
-	w, ok := m.carrier.(*wires)
-	if !ok {
-		return 0
-	}
+	w := m.carrier.(*wires)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.idle)
 }
+
+// BusyConnections is how many connections of m's own are in use.
+func BusyConnections(m *Master) int { return len(m.carrier.(*wires).slots) }

@@ -78,9 +78,9 @@ func direct(opt *redis.Options) bool {
 
 func (w *wires) prepare(r *Request) {
 	if r.encodedFirst == nil {
-		size := 96 + len(r.Owner)
+		size := 160 + len(r.Owner) // most requests fit, those of Shared and Exclusive almost
 		for _, key := range r.Keys {
-			size += 3 * (len(key) + 16)
+			size += 2*len(key) + 32
 		}
 		r.encodedFirst = r.encode(make([]byte, 0, size), stageFirst, false)
 	}
@@ -94,7 +94,9 @@ func (w *wires) carry(ctx context.Context, todo []exchange) {
 	}
 	if c.conn == nil {
 		clientCarrier{c.client}.carry(ctx, todo)
-		c.conn = c.made.only()
+		if c.client.PoolStats().TotalConns > 0 { // else go-redis could not set it up, and what failed may look like a reply
+			c.conn = c.made.only()
+		}
 	} else {
 		c.carry(w.deadline(ctx), todo)
 	}

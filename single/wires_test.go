@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,14 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 	own := direct(t, &redis.Options{Addr: servers[1].Addr()}, 1)
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func(of ...string) string { return of[random.IntN(len(of))] }
+	for _, m := range []*single.Master{through, own} { // a script that has to be sent again comes after the rest of its batch
+		for _, r := range requests() {
+			_, _ = m.Ask(t.Context(), r)
+		}
+	}
+	for _, s := range servers {
+		must(t, s.Client().FlushAll(t.Context()).Err())
+	}
 	outcomes := make(map[string]int)
 	for range 100 {
 		var batches [2][]*single.Call
@@ -52,6 +61,9 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 			r := requests()[random.IntN(12)]
 			r.Keys, r.Owner = append([]string{some("a", "b", "c")}, r.Keys[1:]...), some("me", "you")
 			r.TTL, r.Token = time.Hour, min(r.Token, 5)
+			if r.Kind != single.Plain {
+				r.Keys[0] = "shared"
+			}
 			for i, m := range []*single.Master{through, own} {
 				r := r
 				if random.IntN(2) == 0 {
@@ -65,6 +77,9 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 		for i, a := range batches[0] {
 			b := batches[1][i]
 			a.Reply.TTL, b.Reply.TTL = a.Reply.TTL.Round(time.Hour), b.Reply.TTL.Round(time.Hour)
+			if a.Request.Kind != single.Plain { // of several holders the one that ends last, which is a matter of milliseconds
+				a.Reply.Holder, b.Reply.Holder = "", ""
+			}
 			if a.Reply != b.Reply || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) || a.Sent != b.Sent || a.Answered() != b.Answered() {
 				t.Errorf("%+v: through go-redis %+v, %v, %t; directly %+v, %v, %t", *a.Request, a.Reply, a.Err, a.Sent, b.Reply, b.Err, b.Sent)
 			}
@@ -89,27 +104,24 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	}
 	must(t, server.Pause())
 	var wg sync.WaitGroup
-	errs := make([]error, 8)
-	for i := range errs {
+	for range 3 {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), short)
+			ctx, cancel := context.WithTimeout(t.Context(), long)
 			defer cancel()
-			_, errs[i] = m.Ask(ctx, inspect("key"))
+			if _, err := m.Ask(ctx, inspect("key")); err == nil {
+				t.Error("a paused master answered")
+			}
 		})
+	}
+	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 3 }, "all connections to be in use")
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	c := &single.Call{Request: new(inspect("key"))}
+	if m.Do(ctx, []*single.Call{c}); !errors.Is(c.Err, redis.ErrPoolTimeout) || c.Sent {
+		t.Errorf("the fourth request with three connections: %v, sent %t", c.Err, c.Sent)
 	}
 	wg.Wait()
 	must(t, server.Resume())
-	full := 0
-	for _, err := range errs {
-		if errors.Is(err, redis.ErrPoolTimeout) {
-			full++
-		} else if err == nil {
-			t.Error("a paused master answered")
-		}
-	}
-	if full != len(errs)-3 {
-		t.Errorf("%d requests found no connection, with 3 for %d", full, len(errs))
-	}
 	redistest.Eventually(t, patience, func() bool { return connections(t, server) < before }, "connections that timed out to be closed")
 }
 
@@ -253,3 +265,16 @@ type limiter struct{}
 
 func (*limiter) Allow() error         { return errLimited }
 func (*limiter) ReportResult(_ error) {}
+// A connection that could not be set up is closed by then, although the reason is a reply: it must not be used again.
+func TestAWrongPasswordIsSaidEveryTime(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("right"))
+	m, err := single.Open(&redis.Options{Addr: server.Addr(), Password: "wrong"}, single.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	for i := range 4 {
+		_, err := m.Ask(t.Context(), acquire("key", "me", time.Minute))
+		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("request %d: %v, want WRONGPASS", i, err)
+		}
+	}
+}
