@@ -49,6 +49,7 @@ type flight struct {
 	link     *link
 	seq      uint64
 	batch    []*single.Call   // the lane's again once Do has returned
+	repeats  bool             // the request is performed twice
 	asks     []single.Request // what the batch asks for; stays, since it may be served later than that
 	space    [1]single.Request
 	deadline int64
@@ -167,6 +168,7 @@ func (w *world) send(f *flight) {
 		})
 	}
 	if w.chance(&f.draw, w.plan.Net.Repeat) {
+		f.repeats = true
 		late := int64(0)
 		if w.plan.Net.Stray {
 			late = f.draw.below(strayFor * (f.deadline - w.now))
@@ -369,6 +371,7 @@ func (f *flight) fill(err error) {
 		c.Err, c.Sent = err, !f.unsent
 		if err == nil {
 			c.Reply = f.replies[i]
+			c.Sent = f.repeats || c.Request.Op != single.Acquire || c.Reply.Outcome != single.Refused // as single.Master says it
 		}
 	}
 }
