@@ -265,6 +265,7 @@ type limiter struct{}
 
 func (*limiter) Allow() error         { return errLimited }
 func (*limiter) ReportResult(_ error) {}
+
 // A connection that could not be set up is closed by then, although the reason is a reply: it must not be used again.
 func TestAWrongPasswordIsSaidEveryTime(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("right"))
