@@ -29,6 +29,7 @@ var runs = map[string]evidence{
 	"redlock-chaos run -compose docker-compose.chaos.yml -file chaos/containers/testdata/five-faults.yaml": {".ci/containers", `run -compose "$file" -file chaos/containers/testdata/five-faults.yaml`},
 	"redlock-chaos run -backend containers -scenario unplugged":                                            {".ci/containers", `run -backend containers -masters 3 -clients 2 -scenario unplugged`},
 	"chaos/images/build":                                       {".ci/containers", "\nchaos/images/build\n"},
+	"go run ./bench/chaos -seed 1 -duration 10s":               {"bench/chaos/main_test.go", `"-seed", "1", "-duration", "3s", "-scenarios", "many-keys"`},
 	".ci/containers":                                           {".ci/run", ".ci/containers"},
 	"go test work":                                             {".ci/run", "go test"},
 	"redlock run -key deploy -- ./deploy.sh":                   {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
@@ -35,11 +36,12 @@ type result struct {
 	Orphans          int      `json:"orphans"`
 	LostUpdates      int      `json:"lost_updates"`
 	UnexpectedErrors int      `json:"unexpected_errors"`
-	// OutageMSMax, P50MS and P99MS are as in a report of the chaos harness.
-	OutageMSMax float64        `json:"outage_ms_max"`
-	P50MS       float64        `json:"acquire_p50_ms"`
-	P99MS       float64        `json:"acquire_p99_ms"`
-	Service     oracle.Service `json:"service"`
+	// OutageMSMax, P50MS and P99MS are as in a report of the chaos harness, StandstillMSMax is in standstill.go.
+	OutageMSMax     float64        `json:"outage_ms_max"`
+	StandstillMSMax float64        `json:"standstill_ms_max"`
+	P50MS           float64        `json:"acquire_p50_ms"`
+	P99MS           float64        `json:"acquire_p99_ms"`
+	Service         oracle.Service `json:"service"`
 	// Broken counts by oracle what broke a promise of the scenario, Allowed what the scenario does not forbid.
 	Broken  map[string]int `json:"broken,omitempty"`
 	Allowed map[string]int `json:"allowed,omitempty"`
@@ -132,7 +134,8 @@ func summarize(rep *chaos.Report) result {
 		Scenario: rep.Scenario, Seed: rep.Seed, Subject: rep.Subject, Plan: digest(rep.Plan), Verdict: rep.Verdict,
 		Reasons:      rep.Reasons,
 		Acquisitions: rep.Acquisitions, Overlaps: rep.Overlaps, Orphans: rep.Orphans, LostUpdates: rep.LostUpdates,
-		UnexpectedErrors: rep.UnexpectedErrors, OutageMSMax: rep.OutageMSMax, P50MS: rep.Latency.P50, P99MS: rep.Latency.P99,
+		UnexpectedErrors: rep.UnexpectedErrors, OutageMSMax: rep.OutageMSMax,
+		StandstillMSMax: standstill(history.NewView(rep.History)).Seconds() * 1000, P50MS: rep.Latency.P50, P99MS: rep.Latency.P99,
 		Service: rep.Service, Broken: byOracle(rep.Violations), Allowed: byOracle(rep.Allowed), Faults: rep.Faults,
 		Unavailable: rep.Unavailable, Errors: rep.Errors, Notes: rep.Notes,
 	}
@@ -177,6 +180,7 @@ func (s section) merged(subject string) (sum result, found bool) {
 		sum.Service.Acquired += r.Service.Acquired
 		sum.Service.Failed += r.Service.Failed
 		sum.OutageMSMax = max(sum.OutageMSMax, r.OutageMSMax)
+		sum.StandstillMSMax = max(sum.StandstillMSMax, r.StandstillMSMax)
 		sum.P50MS, sum.P99MS = max(sum.P50MS, r.P50MS), max(sum.P99MS, r.P99MS)
 		for name, n := range r.Broken {
 			sum.Broken[name] += n

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/bench/internal/rivals"
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
@@ -125,11 +126,12 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 			Scenario: cfg.Plan.Scenario, Seed: cfg.Plan.Seed, Subject: cfg.Subject.Name(), Plan: cfg.Plan,
 			Verdict: report.Violation, Reasons: []string{"see the violations"},
 			Acquisitions: 100 * n, Overlaps: n, Orphans: 2 * n, LostUpdates: n, UnexpectedErrors: 10 * n,
-			OutageMSMax: float64(100 * n), Latency: report.Latency{P50: float64(4 * n), P99: float64(50 * n)},
+			OutageMSMax: float64(100 * n), History: waiting(n), Latency: report.Latency{P50: float64(4 * n), P99: float64(50 * n)},
 			Service:     oracle.Service{Acquired: 90, Failed: 10 * (n - 1)},
 			Violations:  []oracle.Violation{{Oracle: oracle.NameOverlap}, {Oracle: oracle.NameRegister, Unknown: true}},
 			Allowed:     []oracle.Violation{{Oracle: oracle.NameOrphan}},
 			Unavailable: map[string]string{"clock-rate": "no compiler"},
+			Notes:       []string{"the machine stood still", "fault clock-rate is not available: no compiler"},
 		}, nil
 	})
 	c.subjects = c.subjects[:1]
@@ -142,7 +144,11 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	want := "redlock 300 3 6 3 30 200 ms 94.74 % 8 ms 100 ms 2 overlap, (2 orphan)"
+	if note := "  redlock: the machine stood still"; lines[len(lines)-1] != note {
+		t.Errorf("the last line is %q, want %q", lines[len(lines)-1], note)
+	}
+	lines = lines[:len(lines)-1]
+	want := "redlock 300 3 6 3 30 200 ms 20 ms 94.74 % 8 ms 100 ms 2 overlap, (2 orphan)"
 	if got := strings.Join(strings.Fields(lines[len(lines)-1]), " "); got != want {
 		t.Errorf("got  %s\nwant %s\nin\n%s", got, want, &out)
 	}
@@ -181,5 +187,13 @@ func TestWhichFaultsReachTheFirstMaster(t *testing.T) {
 	}
 	if got := (section{plans: []*plan.Plan{{}}}).reachFirst(); got != "" {
 		t.Errorf("without faults: %q", got)
+	}
+}
+
+// waiting is a history in which somebody waits in vain for 10 ms, n times as long.
+func waiting(n int) []history.Event {
+	return []history.Event{
+		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
+		{At: int64(n) * int64(10*time.Millisecond), Type: history.AcquireReturn, Attempt: 1, Key: "k", Outcome: history.NoQuorum},
 	}
 }

@@ -37,14 +37,42 @@ func (s section) write(w io.Writer) error {
 	if s.hasRegister() {
 		titles = append(titles, "lost updates")
 	}
-	titles = append(titles, "errors", "longest outage", "availability", "p50", "p99", "  found")
+	titles = append(titles, "errors", "longest outage", "standstill", "availability", "p50", "p99", "  found")
 	fmt.Fprintln(t, strings.Join(titles, "\t"))
 	for _, subject := range s.subjects {
 		if r, found := s.merged(subject.Name()); found {
 			fmt.Fprintln(t, strings.Join(s.cells(r, len(titles)), "\t"))
 		}
 	}
-	return t.Flush()
+	err := t.Flush()
+	for _, line := range s.notes() {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+	return err
+}
+
+// notes are what the runs say about themselves, each with the subjects whose runs say it: that the machine stood still
+// meanwhile, for one.
+func (s section) notes() []string {
+	var order []string
+	who := make(map[string][]string)
+	for _, r := range s.results {
+		for _, note := range r.Notes {
+			if strings.HasPrefix(note, "fault ") {
+				continue // said above the table
+			}
+			if who[note] == nil {
+				order = append(order, note)
+			}
+			if !slices.Contains(who[note], r.Subject) {
+				who[note] = append(who[note], r.Subject)
+			}
+		}
+	}
+	for i, note := range order {
+		order[i] = strings.Join(who[note], ", ") + ": " + note
+	}
+	return order
 }
 
 // hasRegister tells whether holders write a register that does not look at tokens, so that updates can be lost.
@@ -67,8 +95,8 @@ func (s section) cells(r result, n int) []string {
 	if n := r.Service.Acquired + r.Service.Failed; n > 0 {
 		availability = fmt.Sprintf("%.4g %%", 100*float64(r.Service.Acquired)/float64(n))
 	}
-	return append(cells, fmt.Sprint(r.UnexpectedErrors), millis(r.OutageMSMax), availability, millis(r.P50MS),
-		millis(r.P99MS), "  "+found(r))
+	return append(cells, fmt.Sprint(r.UnexpectedErrors), millis(r.OutageMSMax), millis(r.StandstillMSMax), availability,
+		millis(r.P50MS), millis(r.P99MS), "  "+found(r))
 }
 
 // millis writes a time; none at all is missing.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// span is a stretch of time in nanoseconds, end not included.
+type span struct{ from, to int64 }
+
+// together joins attempts that are no further apart, as the outage of the harness's report does.
+const together = int64(50 * time.Millisecond)
+
+// standstill is the longest time in which somebody asked for a key, nobody acted under it and nobody got it.
+//
+// The outage of the harness's report takes a key for held until its release has returned, as contenders do. A release
+// that hangs for as long as its server is down hides that outage; here a hold ends when its holder stops acting.
+func standstill(v *history.View) time.Duration {
+	longest := int64(0)
+	v.ByKey(func(_ string, attempts []int) {
+		var asked, acted []span
+		for _, i := range attempts {
+			a := &v.Attempts[i]
+			asked = append(asked, span{a.Call, min(a.Return, v.End)})
+			if a.Granted() {
+				acted = append(acted, span{a.Return, a.End()})
+			}
+		}
+		acted = joined(acted, 0)
+		for _, s := range joined(asked, together) {
+			longest = max(longest, longestGap(s, acted))
+		}
+	})
+	return time.Duration(longest)
+}
+
+// joined sorts spans and joins those that overlap or are no further apart than gap. It reuses their memory.
+func joined(spans []span, gap int64) []span {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	out := spans[:0]
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.from-out[n-1].to <= gap {
+			out[n-1].to = max(out[n-1].to, s.to)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// longestGap is the longest part of s that none of the others, which are joined, covers.
+func longestGap(s span, others []span) int64 {
+	longest := int64(0)
+	for _, o := range others {
+		if o.to <= s.from || o.from >= s.to {
+			continue
+		}
+		longest = max(longest, o.from-s.from)
+		s.from = o.to
+	}
+	return max(longest, s.to-s.from)
+}
