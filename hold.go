@@ -93,12 +93,13 @@ func (l *Locker) behind(r *round, now time.Time) (masters uint64) {
 	if r.request.Op != single.Acquire {
 		return 0
 	}
-	var buffer [9]time.Duration
-	waits, worst := buffer[:0], time.Duration(0)
+	const down = math.MaxInt64 / 4 // such a master refuses at once, which is no quickness
+	var space [2 * 9]time.Duration
+	waits, worst := space[:0:9], time.Duration(0)
 	for _, lane := range l.lanes {
 		wait := lane.Backlog(now)
 		if lane.Down() {
-			wait = math.MaxInt64 / 4 // it refuses at once, which is no quickness
+			wait = down
 		} else {
 			worst = max(worst, wait)
 		}
@@ -107,10 +108,12 @@ func (l *Locker) behind(r *round, now time.Time) (masters uint64) {
 	if worst <= maxBehind {
 		return 0
 	}
-	slices.Sort(waits)
-	limit := 2*waits[r.votes.quorum-1] + maxBehind
-	for i, lane := range l.lanes {
-		if lane.Backlog(now) > limit && !lane.Down() { // that one is asked by a probe
+	sorted := append(space[9:9], waits...)
+	slices.Sort(sorted)
+	limit := 2*sorted[r.votes.quorum-1] + maxBehind
+	for i, wait := range waits {
+		// Far away is not behind. A master that is down is asked by a probe.
+		if wait > limit+l.lanes[i].RTT() && wait != down {
 			masters |= 1 << i
 		}
 	}
