@@ -149,15 +149,19 @@ func (r *renewal) drop(ctx context.Context, i int) error {
 	return r.handles[i].Release(ctx)
 }
 
-// watch leaves the holds alone for one and a half ttls, so that none is alive that was not renewed, and returns how
-// many cores this process used meanwhile.
+// watched is for how many ttls the holds are left alone: each is renewed a dozen times, and two minutes go by with the
+// usual ttl of 30 s.
+const watched = 4
+
+// watch leaves the holds alone, so that none is alive that was not renewed, and returns how many cores this process used
+// meanwhile.
 func (r *renewal) watch(ctx context.Context) (float64, error) {
 	before, err := processorTime()
 	if err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	t := time.NewTimer(r.ttl + r.ttl/2)
+	t := time.NewTimer(watched * r.ttl)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
