@@ -67,8 +67,11 @@ func (k *Lock) issue(r *round) {
 		r.announce()
 	}
 	for i := range r.ballots {
-		if ready&(1<<i) != 0 {
+		switch {
+		case ready&(1<<i) != 0:
 			k.locker.lanes[i].Send(&r.ballots[i].Call)
+		case behind&(1<<i) != 0:
+			r.observeVote(&r.ballots[i].Call, Unknown)
 		}
 	}
 }

@@ -42,10 +42,11 @@ type Lane struct {
 	start  func(func() error)
 	wake   chan struct{}
 
-	// What Backlog reads without the mutex.
+	// What Backlog and RTT read without the mutex.
 	queued  atomic.Int64 // length of the queue
 	took    atomic.Int64 // how long a batch took last, in nanoseconds
 	down    atomic.Bool  // the master counts as down
+	away    atomic.Int64 // what rtt is
 	sending atomic.Int64 // since when a batch has been in flight, in Unix nanoseconds; 0: none is
 
 	mu     sync.Mutex
@@ -197,11 +198,7 @@ func (l *Lane) Down() bool {
 }
 
 // RTT returns the master's distance: the least recent time that a request took to come back. Zero before the first.
-func (l *Lane) RTT() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rtt
-}
+func (l *Lane) RTT() time.Duration { return time.Duration(l.away.Load()) }
 
 // Backlog estimates for how long a call sent now would wait before it leaves, and rather too long than too short. Batches
 // count as if each waited for the one before, though several may be in flight, and calls that follow one in flight count
@@ -354,6 +351,7 @@ func (l *Lane) learn(batch []*Call, began, ended time.Time) {
 	} else if len(batch) <= smallBatch {
 		l.rtt += (took - l.rtt) / 64
 	}
+	l.away.Store(int64(l.rtt))
 	l.limit = min(max(1, int(l.rtt/batchWindow)), maxInFlight)
 }
 
