@@ -204,3 +204,29 @@ func TestAHoldThatIsNotThereAnyMoreIsAnErrorOfItsOwn(t *testing.T) {
 	must(t, thief.Held(t.Context()))
 	give(t, thief)
 }
+
+// Masters are silent for a moment when a hold is to be entered again, and others wait for the key in the same process:
+// whoever enters must not stand in line behind those who wait for it.
+func TestEnteringAgainDoesNotWaitBehindThoseWhoWait(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	failed := make(chan struct{}, 100)
+	l := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {
+		if e.Kind == redlock.EventAcquire && errors.Is(e.Err, redlock.ErrNoQuorum) {
+			failed <- struct{}{}
+		}
+	}})
+	outer := take(t, l, key, longTTL, redlock.Reentrant("me"))
+	other := wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("you"))
+	awaitQueue(t, servers, key, 1)
+	for _, s := range servers[1:] {
+		must(t, s.Pause())
+	}
+	inner := wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("me"))
+	<-failed
+	for _, s := range servers[1:] {
+		must(t, s.Resume())
+	}
+	give(t, inner.get(t)) // long before the outer hold would have lapsed
+	give(t, outer)
+	give(t, other.get(t))
+}

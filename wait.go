@@ -42,15 +42,53 @@ func (l *Locker) wait(ctx context.Context, s *spec) (_ *Lock, rounds int, _ erro
 			l.ear.leave()
 		}
 	}()
-	if err := l.sleep(ctx, t.turn, 0); err != nil {
-		return nil, rounds, &waitError{key: s.keys[0], ended: err, last: errInLine}
+	k, rounds, err := l.standInLine(ctx, s, t, rounds)
+	if k == nil && err == nil {
+		k, rounds, err = l.contend(ctx, s, t, rounds)
 	}
-	k, rounds, err := l.contend(ctx, s, t, rounds)
 	if err != nil && rounds > 0 && l.lines.last(t) {
 		l.goodbye(s)
 	}
 	return k, rounds, err
 }
+
+// standInLine waits for t's turn, and returns neither a lock nor an error when it has come. What may be entering a lock
+// again goes on asking meanwhile, as often as its backoff allows: the round with which it began may have failed because
+// masters were silent, and those before it may be waiting for the very lock that it is under.
+func (l *Locker) standInLine(ctx context.Context, s *spec, t *ticket, rounds int) (*Lock, int, error) {
+	last := errInLine
+	for t.turn != nil {
+		pause := time.Duration(0) // until the turn comes
+		if s.reenters() {
+			pause = l.backoff(s, rounds)
+		}
+		if err := l.sleep(ctx, t.turn, pause); err != nil {
+			return nil, rounds, &waitError{key: s.keys[0], ended: err, last: last}
+		}
+		select {
+		case <-t.turn:
+			return nil, rounds, nil
+		default:
+		}
+		rounds++
+		k, err := l.attempt(ctx, s, nil)
+		if err == nil || !worthRetrying(err) || rounds == s.maxAttempts {
+			return k, rounds, err
+		}
+		last = err
+	}
+	return nil, rounds, nil
+}
+
+// backoff is the jittered pause after the n-th round of one that hears of nothing.
+func (l *Locker) backoff(s *spec, n int) time.Duration {
+	if s.every > 0 {
+		return s.every
+	}
+	return halfJittered(l, min(firstPause<<min(n-1, 10), maxPause))
+}
+
+func halfJittered(l *Locker, d time.Duration) time.Duration { return d/2 + l.opts.Jitter(d/2) }
 
 var errInLine = fmt.Errorf("%w: others of this process are first in line", ErrHeld)
 
@@ -164,7 +202,7 @@ func (l *Locker) pause(s *spec, err error, n int, took time.Duration) time.Durat
 			return free + l.opts.Jitter(firstPause) // all who wait know this moment
 		}
 	}
-	return backoff/2 + l.opts.Jitter(backoff/2)
+	return halfJittered(l, backoff)
 }
 
 // split reports that the votes were shared out among contenders, so that nobody has the lock. When those that refused
