@@ -173,7 +173,8 @@ func TestTheFilesSayWhatTheReportSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, field := range []string{
-		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans", "availability",
+		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans", "goroutines_left",
+		"availability",
 		"recovery_ms_max", "faults", "unexpected_errors",
 	} {
 		if _, ok := got[field]; !ok {

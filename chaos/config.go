@@ -1,6 +1,7 @@
 // Package chaos finds out whether a lock holds. It runs a workload on real masters, breaks network, servers, clocks and
 // clients by a plan, writes down what everybody saw, and judges that by oracles: overlapping holds, tokens out of order,
-// lost updates of a protected register, orphans, availability, recovery, and whether each planned fault really happened.
+// lost updates of a protected register, orphans, goroutines left behind, availability, recovery, and whether each planned
+// fault really happened.
 //
 //	report, err := chaos.Run(ctx, chaos.Config{Backend: "process", Scenario: "partitions", Seed: 7})
 //
@@ -81,6 +82,8 @@ type Limits struct {
 	Availability float64
 	// Settle is how long after a majority came back attempts begin to count for it. Default: 1 s.
 	Settle time.Duration
+	// Goroutines is how long goroutines of the subject may outlive its clients, which have been closed. Default: 1 s.
+	Goroutines time.Duration
 	// Register is the time for checking each register. Default: 10 s.
 	Register time.Duration
 	// Tail is how long the workload goes on after the last fault. Default: 1.5 s.
@@ -167,6 +170,7 @@ func (l Limits) withDefaults(ttl time.Duration) Limits {
 	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)
 	l.Availability = orElse(l.Availability, 1)
 	l.Settle = orElse(l.Settle, time.Second)
+	l.Goroutines = orElse(l.Goroutines, time.Second)
 	l.Register = orElse(l.Register, 10*time.Second)
 	l.Tail = orElse(l.Tail, 1500*time.Millisecond)
 	return l

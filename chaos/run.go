@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSetup, err)
 	}
-	r := &run{cfg: cfg, plan: cfg.Plan, started: time.Now()}
+	r := &run{cfg: cfg, plan: cfg.Plan, started: time.Now(), label: strconv.FormatUint(runs.Add(1), 10)}
 	if r.profile, err = cfg.Plan.Profile(); err == nil {
 		err = r.profile.Check(cfg.Subject)
 	}
@@ -64,6 +65,7 @@ type run struct {
 	plan    *plan.Plan
 	profile workload.Profile
 	started time.Time
+	label   string // of the goroutines that call the subject
 
 	fleet    *masters.Fleet
 	network  *network.Network
@@ -77,6 +79,8 @@ type run struct {
 
 	stalls       int
 	longestStall time.Duration
+	left         int    // goroutines of the subject
+	leftAt       string // where the first of them is
 
 	mu         sync.Mutex
 	unexpected int
@@ -126,7 +130,9 @@ func (r *run) openClients(ctx context.Context) error {
 			r.lockers = append(r.lockers, nil)
 			continue
 		}
-		locker, err := r.cfg.Subject.Open(ctx, r.network.Addrs(c))
+		var locker workload.Locker
+		var err error
+		r.labelled(ctx, func(ctx context.Context) { locker, err = r.cfg.Subject.Open(ctx, r.network.Addrs(c)) })
 		if err != nil {
 			return fmt.Errorf("client %d: %w", c, err)
 		}
@@ -146,7 +152,7 @@ func (r *run) drive(ctx context.Context) {
 	working, stopWork := context.WithCancel(ctx)
 	defer stopWork()
 	var workers, around sync.WaitGroup
-	r.startWorkers(working, &workers)
+	r.labelled(working, func(working context.Context) { r.startWorkers(working, &workers) })
 	around.Go(func() { r.watch.run(working) })
 	around.Go(func() { r.progress(working) })
 	around.Go(func() { r.feelStalls(working) })
@@ -210,54 +216,6 @@ func (r *run) unexpectedError(op string, err error) {
 }
 
 func (r *run) limits() Limits { return r.cfg.Limits.withDefaults(r.profile.TTL) }
-
-// quiesce closes the clients and looks what is left on the masters after the time that clean-up may take.
-func (r *run) quiesce(ctx context.Context) {
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
-	defer cancel()
-	var group sync.WaitGroup
-	for c, locker := range r.lockers {
-		if locker == nil {
-			continue
-		}
-		group.Go(func() {
-			if err := locker.Close(closing); err != nil {
-				r.unexpectedError(fmt.Sprintf("close of client %d", c), err)
-			}
-		})
-	}
-	if !waitFor(&group, endPatience+time.Second) {
-		r.mu.Lock()
-		r.stuck = append(r.stuck, "clients do not close")
-		r.mu.Unlock()
-	}
-	if ctx.Err() != nil {
-		return // cut short: there is no time for orphans to show
-	}
-	sleepUntil(ctx, time.Now().Add(r.limits().Orphan+100*time.Millisecond))
-	for i, m := range r.fleet.Masters {
-		keys, err := m.Look(closing, r.profile.KeyNames())
-		if err != nil {
-			r.unexpectedError(fmt.Sprintf("looking at master %d", i), err)
-		}
-		for _, key := range keys {
-			for _, owner := range key.Owners {
-				r.recorder.Record(history.Event{
-					Type: history.KeyFound, Client: history.Everyone, Master: i, Key: key.Name, Owner: r.ownerOf(owner),
-					Value: int64(key.TTL),
-				})
-			}
-		}
-	}
-}
-
-// ownerOf is the owner that the library means by what a master has.
-func (r *run) ownerOf(raw string) string {
-	if reader, ok := r.cfg.Subject.(workload.OwnerReader); ok {
-		return reader.OwnerOf(raw)
-	}
-	return raw
-}
 
 // stallBeat is how often the run looks whether the machine still runs it.
 const stallBeat = 5 * time.Millisecond

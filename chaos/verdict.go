@@ -41,6 +41,7 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	overlaps, orphans, tokens := oracle.Overlap(v), oracle.Orphans(v, l.Orphan), oracle.TokenOrder(v)
 	registers := oracle.Register(v, l.Register)
 	rep.Overlaps, rep.Orphans, rep.TokenViolations = len(overlaps), len(orphans), len(tokens)
+	rep.GoroutinesLeft = r.left
 	for _, x := range registers {
 		if strings.HasSuffix(x.Key, "/unchecked") && !x.Unknown {
 			rep.LostUpdates++
@@ -49,7 +50,7 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	return slices.Concat(overlaps, tokens, oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
 		oracle.DoneAfterBound(v, l.Done), orphans, registers, oracle.Availability(v, l.Settle, l.Availability),
 		oracle.Liveness(v, l.Liveness, 50*time.Millisecond), oracle.Recovery(v, l.Recovery),
-		oracle.Reentry(v, l.Reentry), oracle.PlannedFaults(v, r.plannedFaults()))
+		oracle.Reentry(v, l.Reentry), oracle.PlannedFaults(v, r.plannedFaults()), r.leaks())
 }
 
 // plannedFaults are those that could be done here.

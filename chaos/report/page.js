@@ -48,6 +48,7 @@ card(rep.acquisitions.toLocaleString(), 'acquisitions');
 card(rep.overlaps, 'overlapping holds', must(rep.overlaps));
 card(rep.token_violations, 'tokens out of order', rep.token_violations ? 'bad' : 'good');
 card(rep.orphans, 'orphans', must(rep.orphans));
+card(rep.goroutines_left, 'goroutines left', must(rep.goroutines_left));
 card(rep.lost_updates, 'registers that lost updates, unchecked');
 card(rep.stale_writes_refused, 'stale writes refused');
 card(round(100 * rep.availability, 3) + ' %', 'availability with a majority up', rep.availability < 1 && rep.inside_assumptions ? 'bad' : '');

@@ -48,6 +48,8 @@ type Report struct {
 	Overlaps        int `json:"overlaps"`
 	TokenViolations int `json:"token_violations"`
 	Orphans         int `json:"orphans"`
+	// GoroutinesLeft counts the goroutines of the subject that had not ended in time after its clients were closed.
+	GoroutinesLeft int `json:"goroutines_left"`
 	// LostUpdates counts registers that checked no token and lost an update.
 	LostUpdates int `json:"lost_updates"`
 	// StaleWrites counts writes that the checking register refused.

@@ -1,0 +1,98 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// NameLeak is the oracle that finds goroutines which the subject leaves behind.
+const NameLeak = "goroutine-leak"
+
+// label is the profiler label of the goroutines that call the subject. A goroutine inherits the labels of the one that
+// starts it, so those that a subject and what it uses start are told from those of other runs in this process, of the
+// proxies and of the program itself, whatever packages they are in. One that a timer starts (time.AfterFunc) inherits
+// none, and is not seen; nor are those of clients that are processes of their own.
+const label = "redlock-chaos-run"
+
+var runs atomic.Uint64
+
+// labelled calls f in this goroutine with the run's label.
+func (r *run) labelled(ctx context.Context, f func(ctx context.Context)) {
+	pprof.Do(ctx, pprof.Labels(label, r.label), f)
+}
+
+// lookForLeaks waits until the subject's goroutines have ended, but not longer than the limit. It is for after the
+// clients have been closed.
+func (r *run) lookForLeaks() {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(r.limits().Goroutines); ; <-tick.C {
+		n, stack, err := goroutinesOf(r.label)
+		if err != nil {
+			r.unexpectedError("looking for goroutines", err)
+			return
+		}
+		if r.left, r.leftAt = n, stack; n == 0 || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// leaks is what lookForLeaks found.
+func (r *run) leaks() []oracle.Violation {
+	if r.left == 0 {
+		return nil
+	}
+	return []oracle.Violation{{
+		Oracle: NameLeak, At: r.recorder.Now(),
+		Text: fmt.Sprintf("%d goroutines are left %v after the clients were closed; the first is in %s", r.left, r.limits().Goroutines, r.leftAt),
+	}}
+}
+
+// goroutinesOf counts the goroutines that have the label, and tells where one of them is.
+func goroutinesOf(name string) (n int, stack string, err error) {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		return 0, "", fmt.Errorf("chaos: %w", err)
+	}
+	wanted := fmt.Sprintf("%q:%q", label, name)
+	for record := range strings.SplitSeq(b.String(), "\n\n") {
+		head, frames, _ := strings.Cut(record, "\n# labels: ")
+		labels, frames, labelled := strings.Cut(frames, "\n")
+		if !labelled || !strings.Contains(labels, wanted) {
+			continue
+		}
+		// The head is "2 @ 0x..."; that of the first record has a line before it.
+		count, _, _ := strings.Cut(head[strings.LastIndexByte(head, '\n')+1:], " ")
+		same, err := strconv.Atoi(count)
+		if err != nil {
+			return 0, "", fmt.Errorf("chaos: goroutine profile: %w", err)
+		}
+		if n += same; stack == "" {
+			stack = inOneLine(frames)
+		}
+	}
+	return n, stack, nil
+}
+
+// frame is a line "#	0x4f	pkg.f+0x1	/dir/file.go:12".
+var frame = regexp.MustCompile(`(?m)^#\t\S+\t(\S+)\+0x[0-9a-f]+\s+\S*?([^/\s]+:\d+)$`)
+
+// inOneLine writes a stack for a sentence, the innermost function first.
+func inOneLine(frames string) string {
+	const most = 12
+	var out []string
+	for _, f := range frame.FindAllStringSubmatch(frames, most) {
+		out = append(out, f[1]+" ("+f[2]+")")
+	}
+	return strings.Join(out, ", called by ")
+}

@@ -1,0 +1,68 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// quiesce closes the clients and looks what is left of them in this process and on the masters, after the time that
+// clean-up may take.
+func (r *run) quiesce(ctx context.Context) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
+	defer cancel()
+	r.closeClients(closing)
+	if ctx.Err() != nil {
+		return // cut short: there is no time for orphans and leaks to show
+	}
+	sleepUntil(ctx, time.Now().Add(r.limits().Orphan+100*time.Millisecond))
+	r.lookForLeaks()
+	for i, m := range r.fleet.Masters {
+		keys, err := m.Look(closing, r.profile.KeyNames())
+		if err != nil {
+			r.unexpectedError(fmt.Sprintf("looking at master %d", i), err)
+		}
+		for _, key := range keys {
+			for _, owner := range key.Owners {
+				r.recorder.Record(history.Event{
+					Type: history.KeyFound, Client: history.Everyone, Master: i, Key: key.Name, Owner: r.ownerOf(owner),
+					Value: int64(key.TTL),
+				})
+			}
+		}
+	}
+}
+
+// closeClients closes the clients at the same time.
+func (r *run) closeClients(ctx context.Context) {
+	var group sync.WaitGroup
+	r.labelled(ctx, func(ctx context.Context) {
+		for c, locker := range r.lockers {
+			if locker == nil {
+				continue
+			}
+			group.Go(func() {
+				if err := locker.Close(ctx); err != nil {
+					r.unexpectedError(fmt.Sprintf("close of client %d", c), err)
+				}
+			})
+		}
+	})
+	if !waitFor(&group, endPatience+time.Second) {
+		r.mu.Lock()
+		r.stuck = append(r.stuck, "clients do not close")
+		r.mu.Unlock()
+	}
+}
+
+// ownerOf is the owner that the library means by what a master has.
+func (r *run) ownerOf(raw string) string {
+	if reader, ok := r.cfg.Subject.(workload.OwnerReader); ok {
+		return reader.OwnerOf(raw)
+	}
+	return raw
+}
