@@ -177,7 +177,7 @@ func decode(r *Request, from *answer) (Reply, error) {
 		return decodeArray(from.fields)
 	case from.kind == aStatus && r.quick(stageFirst):
 		return Reply{Outcome: Granted}, nil
-	case from.kind == aNumber && r.Op == Acquire && from.number > 0:
+	case from.kind == aNumber && r.Op == Acquire && (from.number == 1 || r.Fence && from.number > 1):
 		return granted(r, from.number), nil
 	case from.kind == aNumber && (r.Op == Release || r.Op == Leave):
 		return Reply{Outcome: outcome(from.number), Called: from.number == releasedAndCalled}, nil
