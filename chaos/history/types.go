@@ -8,6 +8,9 @@ import (
 // Type says what an event reports.
 type Type uint8
 
+// NoteSeen marks an ExtendReturn that tells when a renewal in the background was noticed, not when it was decided.
+const NoteSeen = "seen by its new bound"
+
 // The types of event. The comment on each names the fields it fills besides At and Client.
 const (
 	// AcquireCall: an attempt began. Attempt, Key, Kind, TTL, Wait; Owner when it is known in advance.
@@ -16,7 +19,8 @@ const (
 	AcquireReturn
 	// ExtendCall: the holder (or its renewal) asked for more time. Attempt, TTL.
 	ExtendCall
-	// ExtendReturn: it was answered. Attempt, Outcome (Acquired means extended), Until when extended.
+	// ExtendReturn: it was answered. Attempt, Outcome (Acquired means extended), Until when extended; with the note
+	// NoteSeen it was a renewal in the background, and this is when its new bound was noticed.
 	ExtendReturn
 	// ReleaseCall: the holder began to release and acts no more. Attempt.
 	ReleaseCall

@@ -49,11 +49,14 @@ func late(a *history.Attempt, bound int64) Violation {
 }
 
 // boundInForce returns the bound at which the hold ended if nobody ended it earlier: extensions count while they
-// return before the bound that was in force until then.
+// return before the bound that was in force until then. Of one that was only seen later it is known that it began before
+// its new bound less its ttl.
 func boundInForce(a *history.Attempt) int64 {
 	until := a.Until
 	for i := range a.Extensions {
-		if x := &a.Extensions[i]; x.OK && x.Return <= until {
+		x := &a.Extensions[i]
+		inTime := x.Return <= until || x.Seen && x.Until-x.TTL <= until
+		if x.OK && inTime {
 			until = max(until, x.Until)
 		}
 	}

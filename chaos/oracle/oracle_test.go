@@ -189,6 +189,25 @@ func TestDoneAfterBound(t *testing.T) {
 		{"released before", func(h *tape) {
 			h.release(h.hold(1, history.Plain, 0, 2, 100), 50, 300)
 		}, 0},
+		{"renewed in time and seen late", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100)
+			h.add(110, history.Event{
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms, TTL: 100 * ms, Note: history.NoteSeen,
+			})
+			h.release(a, 150, 151)
+		}, 0},
+		{"renewed too late", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100)
+			h.add(120, history.Event{
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms, Note: history.NoteSeen,
+			})
+			h.release(a, 150, 151)
+		}, 1},
+		{"renewed and told too late", func(h *tape) {
+			a := h.hold(1, history.Plain, 0, 2, 100)
+			h.add(110, history.Event{Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms, TTL: 100 * ms})
+			h.release(a, 150, 151)
+		}, 1},
 		{"extended in time", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.extend(a, 50, 60, 200)

@@ -263,7 +263,7 @@ func (w *Worker) still(h *held) bool {
 		h.until = now + left
 		w.Sink.Record(history.Event{
 			Type: history.ExtendReturn, Client: w.Client, Attempt: h.id, Outcome: history.Acquired, Until: h.until,
-			TTL: int64(w.Profile.TTL),
+			TTL: int64(w.Profile.TTL), Note: history.NoteSeen,
 		})
 	}
 	return true
