@@ -74,6 +74,7 @@ type run struct {
 	children *children
 	injector *injector
 	watch    *watch
+	votes    *votes
 	gates    []*workload.Gate
 	lasted   time.Duration
 
@@ -110,6 +111,7 @@ func (r *run) open(ctx context.Context) error {
 	}
 	origin := workload.Monotonic()
 	r.recorder = history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	r.votes = newVotes(r.recorder.Now, r.plan.Masters, time.Duration(r.plan.Duration)+r.limits().Tail)
 	r.children = &children{
 		recorder: r.recorder, rand: rand.New(rand.NewPCG(r.plan.Seed, 3)),
 		options: func(client, nth int) workload.ChildOptions {
@@ -132,7 +134,7 @@ func (r *run) openClients(ctx context.Context) error {
 		}
 		var locker workload.Locker
 		var err error
-		r.labelled(ctx, func(ctx context.Context) { locker, err = r.cfg.Subject.Open(ctx, r.network.Addrs(c)) })
+		r.labelled(ctx, func(ctx context.Context) { locker, err = r.openClient(ctx, r.network.Addrs(c)) })
 		if err != nil {
 			return fmt.Errorf("client %d: %w", c, err)
 		}

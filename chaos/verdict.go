@@ -84,6 +84,7 @@ func (r *run) describe(v *history.View) *Report {
 		Availability: service.Ratio, Service: service, Faults: oracle.FaultsFired(v), Observed: r.injector.observed,
 		Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected, Errors: r.errors, Notes: r.notes, Plan: r.plan,
 		Violations: []oracle.Violation{}, History: v.Events, Samples: r.watch.samples, Watched: r.watch.keys[0],
+		Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket,
 	}
 	for _, d := range oracle.Recoveries(v) {
 		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))

@@ -16,6 +16,9 @@ var page string
 //go:embed page.js
 var script string
 
+//go:embed votes.js
+var votesScript string
+
 // pageData is what the page's script draws. Times are microseconds.
 type pageData struct {
 	Report *Report  `json:"report"`
@@ -30,7 +33,10 @@ type pageData struct {
 	Lost [][3]int64 `json:"lost"`
 	// Samples are time, master, up, client that holds the watched key (-1 nobody, -2 unknown).
 	Samples [][]any `json:"samples"`
-	End     int64   `json:"end"`
+	// Votes are granted, refused and unknown by master and bucket; VoteBucket is how long each is.
+	Votes      [][][3]int `json:"votes,omitempty"`
+	VoteBucket int64      `json:"vote_bucket,omitempty"`
+	End        int64      `json:"end"`
 }
 
 // HTML writes the page. It needs no other file and no network.
@@ -39,7 +45,7 @@ func HTML(w io.Writer, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__", script).WriteString(w, page)
+	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__", script+votesScript).WriteString(w, page)
 	return err
 }
 
@@ -52,6 +58,10 @@ func newPageData(r *Report) *pageData {
 	d.attempts(v)
 	d.bands(v)
 	d.samples(v, r)
+	for i := range r.Votes {
+		d.Votes = append(d.Votes, r.Votes[i].Over)
+	}
+	d.VoteBucket = r.VoteBucket.Microseconds()
 	return d
 }
 

@@ -255,7 +255,7 @@ function drawLatency() {
   g.fillText('coloured: acquired; grey: refused or cancelled; red: failed', LEFT, H - 5);
 }
 
-function redraw() { draw(); drawLatency(); }
+function redraw() { draw(); drawVotes(); drawLatency(); }
 
 // --- moving about ---
 function view(a, b) {
@@ -281,7 +281,7 @@ $('in').onclick = () => zoom(0.5);
 $('out').onclick = () => zoom(2);
 $('all').onclick = () => view(0, data.end);
 choose.onchange = () => { layout(); redraw(); };
-for (const canvas of [$('timeline'), $('latency')]) {
+for (const canvas of [$('timeline'), $('ballots'), $('latency')]) {
   let drag = null;
   canvas.addEventListener('wheel', e => {
     e.preventDefault();
@@ -292,6 +292,7 @@ for (const canvas of [$('timeline'), $('latency')]) {
   canvas.addEventListener('pointermove', e => {
     if (drag) { const d = (drag.x - e.clientX) / (width - LEFT - RIGHT) * (drag.to - drag.from); view(drag.from + d, drag.to + d); return; }
     if (canvas.id === 'timeline') hover(e);
+    if (canvas.id === 'ballots') tell(e, describeVotes(e));
   });
   canvas.addEventListener('pointerleave', () => { $('tip').style.display = 'none'; });
   canvas.addEventListener('dblclick', () => view(0, data.end));
@@ -317,6 +318,9 @@ function hover(e) {
     const s = lane.samples.filter(s => s[0] <= t).pop();
     if (s) text = lane.text + ' at ' + time(s[0]) + ': ' + (!s[2] ? 'no answer' : s[3] >= 0 ? 'client ' + s[3] + ' holds it' : s[3] === -2 ? 'somebody holds it' : 'free');
   }
+  tell(e, text);
+}
+function tell(e, text) {
   const tip = $('tip');
   tip.style.display = text ? 'block' : 'none';
   tip.textContent = text;
@@ -334,6 +338,7 @@ function describe(a) {
 }
 
 layout();
+showVotes();
 redraw();
 addEventListener('resize', redraw);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);

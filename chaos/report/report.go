@@ -76,6 +76,9 @@ type Report struct {
 	Allowed    []oracle.Violation `json:"allowed,omitempty"`
 	Notes      []string           `json:"notes,omitempty"`
 	Plan       *plan.Plan         `json:"plan"`
+	// Votes are what each master said to the clients in this process, in rounds of acquisitions and extensions; none when
+	// the subject does not tell.
+	Votes []Votes `json:"votes,omitempty"`
 	// Files are where the run wrote its files, by kind: html, json, junit, history.
 	Files map[string]string `json:"files,omitempty"`
 
@@ -84,6 +87,18 @@ type Report struct {
 	Samples []Sample        `json:"-"`
 	// Watched is the key that the first owner of each sample holds.
 	Watched string `json:"-"`
+	// VoteBucket is how long each part of Votes.Over is.
+	VoteBucket time.Duration `json:"-"`
+}
+
+// Votes are one master's. Unknown are errors and timeouts.
+type Votes struct {
+	Master  int `json:"master"`
+	Granted int `json:"granted"`
+	Refused int `json:"refused"`
+	Unknown int `json:"unknown"`
+	// Over has granted, refused and unknown for each part of the run. It is drawn in the HTML, and not in the JSON.
+	Over [][3]int `json:"-"`
 }
 
 // Latency is a distribution.

@@ -57,6 +57,11 @@ func sample(acquisitions int) *report.Report {
 			{At: middle, Master: 1, Owners: []string{""}},
 			{At: middle, Master: 2, Up: true, Owners: []string{"stranger"}},
 		},
+		Votes: []report.Votes{
+			{Granted: 3, Refused: 2, Unknown: 1, Over: [][3]int{{2, 1, 0}, {1, 1, 1}}},
+			{Master: 1, Granted: 5, Over: [][3]int{{2, 0, 0}, {3, 0, 0}}},
+		},
+		VoteBucket: time.Second,
 	}
 }
 
@@ -162,16 +167,15 @@ func browser() string {
 	return ""
 }
 
-// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions and asks what the script made of it:
-// it marks the page when it has come to its end, and the canvas with the number of attempts that it drew.
-func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
+// opened is what the script made of the report's page in a browser, or nothing when there is no browser.
+func opened(t *testing.T, r *report.Report) string {
+	t.Helper()
 	path := browser()
 	if path == "" {
 		t.Log("LOUD: no Chromium on PATH, so the page's script is not run")
-		return
+		return ""
 	}
-	const acquisitions = 6000
-	page := filepath.Join(write(t, sample(acquisitions)), "a", "report.html")
+	page := filepath.Join(write(t, r), "a", "report.html")
 	cmd := exec.CommandContext(t.Context(), path, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
 		"--user-data-dir="+t.TempDir(), "--window-size=1400,1200", "--virtual-time-budget=3000", "--dump-dom", "file://"+page)
 	var log strings.Builder
@@ -183,17 +187,44 @@ func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
 	if strings.Contains(log.String(), "Uncaught") || strings.Contains(log.String(), "CONSOLE") {
 		t.Errorf("the script complained: %s", log.String())
 	}
-	if !strings.Contains(string(dom), fmt.Sprintf(`data-ready="%d"`, acquisitions)) {
+	return string(dom)
+}
+
+// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions and asks what the script made of it:
+// it marks the page when it has come to its end, and the canvas with the number of attempts that it drew.
+func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
+	const acquisitions = 6000
+	dom := opened(t, sample(acquisitions))
+	if dom == "" {
+		return
+	}
+	if !strings.Contains(dom, fmt.Sprintf(`data-ready="%d"`, acquisitions)) {
 		t.Error("the script did not come to its end")
 	}
 	// The three busiest of four keys are shown at first.
-	drawn := regexp.MustCompile(`data-drawn="(\d+)"`).FindStringSubmatch(string(dom))
+	drawn := regexp.MustCompile(`data-drawn="(\d+)"`).FindStringSubmatch(dom)
 	if len(drawn) != 2 || drawn[1] != "4500" {
 		t.Errorf("the timeline drew %v attempts, want 4500", drawn)
 	}
 	for _, text := range []string{"held twice &lt;b&gt;&amp;", "no compiler", "a note", "redlock-chaos run -seed 7", "50 %"} {
-		if !strings.Contains(string(dom), text) {
+		if !strings.Contains(dom, text) {
 			t.Errorf("the page does not show %q", text)
 		}
+	}
+}
+
+func TestThePageDrawsVotesOnlyIfThereAreAny(t *testing.T) {
+	const hidden = `<section id="votes" hidden="">`
+	with := sample(6000)
+	dom := opened(t, with)
+	if dom == "" {
+		return
+	}
+	if !strings.Contains(dom, `data-votes="11"`) || strings.Contains(dom, hidden) {
+		t.Error("the page does not draw the 11 votes")
+	}
+	with.Votes = nil
+	if dom = opened(t, with); strings.Contains(dom, "data-votes") || !strings.Contains(dom, hidden) {
+		t.Error("the page draws votes, and there are none")
 	}
 }
