@@ -15,6 +15,10 @@ const (
 	// firstPause and maxPause bound the jittered backoff between two rounds of one waiter.
 	firstPause = 2 * time.Millisecond
 	maxPause   = 64 * time.Millisecond
+	// splitRounds bounds, in rounds of the length of the last one, the pause after a round in which contenders shared the
+	// votes: enough for a few of them to come one after the other. Without it rounds that take long, on a network or a
+	// machine that is slow, would make pauses of many seconds.
+	splitRounds = 4
 	// callablePause takes the place of the backoff while a quorum of masters can call the waiter: its turn then comes by
 	// itself, and a backoff is for calls that got lost.
 	callablePause = 200 * time.Millisecond
@@ -196,7 +200,7 @@ func (l *Locker) pause(s *spec, err error, n int, took time.Duration) time.Durat
 			// Those who got more masters come back sooner, so that of many contenders one soon has the others out of
 			// its way. What sets them apart has to be as long as a round takes on this network, or they meet again.
 			share := time.Duration(q.N-q.Granted) * max(firstPause, took) / time.Duration(q.N)
-			return max(1, l.opts.Jitter(max(1, share)<<min(n-1, 5)))
+			return max(1, l.opts.Jitter(min(max(1, share)<<min(n-1, 5), max(maxPause, splitRounds*took))))
 		}
 		if free := freeIn(q); free > 0 && free < backoff/2 {
 			return free + l.opts.Jitter(firstPause) // all who wait know this moment
