@@ -106,7 +106,6 @@ func TestListListsEverything(t *testing.T) {
 }
 
 func TestControlsCatchAndCompare(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	status, out, stderr := execute(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "quorum-of-two", "-json", filepath.Join(dir, "t.json"))
 	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
