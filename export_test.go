@@ -60,3 +60,10 @@ func (l *Locker) Debts() int {
 	defer l.broom.mu.Unlock()
 	return l.broom.count
 }
+
+// SplitPause is the longest pause after the n-th round, which took so long and in which contenders shared the votes.
+func SplitPause(n int, took time.Duration) time.Duration {
+	l := &Locker{opts: Options{Jitter: func(most time.Duration) time.Duration { return most }}}
+	l.ear = newEar(l)
+	return l.pause(&spec{}, &QuorumError{N: 5, Quorum: 3, Granted: 1, Reason: ErrHeld}, n, took)
+}
