@@ -22,11 +22,14 @@ type commands struct {
 	dial func() *redis.Client
 }
 
+// poolSize is how many connections a client has at the most.
+const poolSize = 4
+
 // newClient is a client for one master without retries, whose calls end with their context.
 func newClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
-		DialerRetries: 1, DisableIdentity: true, PoolSize: 4, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+		DialerRetries: 1, DisableIdentity: true, PoolSize: poolSize, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 	})
 }
 
@@ -82,6 +85,9 @@ func (c *commands) clientKill(ctx context.Context) (Injection, error) {
 	}
 	if err != nil {
 		return Injection{}, fmt.Errorf("client-kill: %w", err)
+	}
+	for range poolSize { // this client's own other connections were closed, too: find that out now
+		_ = c.client.Ping(ctx).Err()
 	}
 	return seen(nil, "%d connections closed", n), nil
 }
