@@ -89,8 +89,11 @@ func (l *Locker) backoff(s *spec, n int) time.Duration {
 	if s.every > 0 {
 		return s.every
 	}
-	return halfJittered(l, min(firstPause<<min(n-1, 10), maxPause))
+	return halfJittered(l, growing(n))
 }
+
+// growing is the backoff after the n-th round, without its jitter.
+func growing(n int) time.Duration { return min(firstPause<<min(n-1, 10), maxPause) }
 
 func halfJittered(l *Locker, d time.Duration) time.Duration { return d/2 + l.opts.Jitter(d/2) }
 
@@ -190,7 +193,7 @@ func (l *Locker) pause(s *spec, err error, n int, took time.Duration) time.Durat
 	if s.every > 0 {
 		return s.every
 	}
-	backoff := min(firstPause<<min(n-1, 10), maxPause)
+	backoff := growing(n)
 	if l.ear.hears() {
 		backoff = callablePause
 	}

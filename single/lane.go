@@ -46,7 +46,7 @@ type Lane struct {
 	queued  atomic.Int64 // length of the queue
 	took    atomic.Int64 // how long a batch took last, in nanoseconds
 	down    atomic.Bool  // the master counts as down
-	away    atomic.Int64 // what rtt is
+	rtt     atomic.Int64 // how far away the master is, in nanoseconds; learn alone changes it
 	sending atomic.Int64 // since when a batch has been in flight, in Unix nanoseconds; 0: none is
 
 	mu     sync.Mutex
@@ -55,7 +55,6 @@ type Lane struct {
 	busy   int               // workers that are sending, or on their way to look at the queue
 	idle   int               // workers that wait on wake and have not been woken
 	limit  int               // how many may be busy: the batches in flight
-	rtt    time.Duration
 	closed bool
 	health health
 }
@@ -198,7 +197,7 @@ func (l *Lane) Down() bool {
 }
 
 // RTT returns the master's distance: the least recent time that a request took to come back. Zero before the first.
-func (l *Lane) RTT() time.Duration { return time.Duration(l.away.Load()) }
+func (l *Lane) RTT() time.Duration { return time.Duration(l.rtt.Load()) }
 
 // Backlog estimates for how long a call sent now would wait before it leaves, and rather too long than too short. Batches
 // count as if each waited for the one before, though several may be in flight, and calls that follow one in flight count
@@ -346,13 +345,14 @@ func (l *Lane) learn(batch []*Call, began, ended time.Time) {
 	// The least of recent round trips is the distance; what is above it is queueing, which more batches in flight
 	// would only make worse. It is forgotten slowly, by small batches only (a large one takes long by its size), so
 	// that a master that moved away is noticed.
-	if took := ended.Sub(began); l.rtt == 0 || took < l.rtt {
-		l.rtt = took
+	rtt := l.RTT()
+	if took := ended.Sub(began); rtt == 0 || took < rtt {
+		rtt = took
 	} else if len(batch) <= smallBatch {
-		l.rtt += (took - l.rtt) / 64
+		rtt += (took - rtt) / 64
 	}
-	l.away.Store(int64(l.rtt))
-	l.limit = min(max(1, int(l.rtt/batchWindow)), maxInFlight)
+	l.rtt.Store(int64(rtt))
+	l.limit = min(max(1, int(rtt/batchWindow)), maxInFlight)
 }
 
 // end ends a call that was never sent.
