@@ -28,6 +28,7 @@ type config struct {
 	hold       time.Duration
 	holds      int
 	json, html string
+	plots      string
 	check      bool
 	command    string
 }
@@ -54,6 +55,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.IntVar(&c.holds, "holds", 100_000, "`number` of holds in the scenario renewed")
 	fs.StringVar(&c.json, "json", "", "write all rows to this `file` as JSON")
 	fs.StringVar(&c.html, "html", "", "write tables and plots to this `file`, one self-contained page")
+	fs.StringVar(&c.plots, "plots", "", "write every plot into this `directory`, as SVG for light and for dark pages")
 	fs.BoolVar(&c.check, "check", false, "compare the outcome with the targets; exit status 1 when one is missed, goals apart")
 	if err := fs.Parse(args); err != nil {
 		return c, err

@@ -118,6 +118,9 @@ func show(cfg config, machine report.Machine, rows []result.Row, ran map[string]
 		writeFile(cfg.json, func(w io.Writer) error { return result.WriteJSON(w, rows) }),
 		writeFile(cfg.html, func(w io.Writer) error { return report.HTML(w, machine, sections) }),
 	)
+	if cfg.plots != "" {
+		err = errors.Join(err, report.Plots(cfg.plots, sections))
+	}
 	if !cfg.check {
 		return err
 	}

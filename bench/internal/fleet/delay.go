@@ -16,11 +16,12 @@ import (
 )
 
 // Delayed is a set of proxies in this process, each with a delay on the answers of one master. They share the
-// machine's cores with the client, and a Go timer may be late by up to a millisecond, so what they show is how
-// subjects differ, not what a wire of that length would do to the microsecond.
+// machine's cores with the client, so what they show is how subjects differ, not what a wire of that length would do to
+// the microsecond.
 type Delayed struct {
 	addrs   []string
 	proxies []*toxiproxy.Proxy
+	stop    func() // of exactTimers
 }
 
 // Delay puts a proxy before every address whose delay is not 0. The others are passed on as they are, so a healthy
@@ -29,7 +30,7 @@ func Delay(addrs []string, delays []time.Duration) (*Delayed, error) {
 	if len(addrs) != len(delays) {
 		return nil, fmt.Errorf("fleet: %d delays for %d masters", len(delays), len(addrs))
 	}
-	d := &Delayed{}
+	d := &Delayed{stop: exactTimers()}
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop())
 	for i, addr := range addrs {
 		if delays[i] == 0 {
@@ -84,5 +85,9 @@ func (d *Delayed) Close() error {
 		p.Stop()
 	}
 	d.proxies = nil
+	if d.stop != nil {
+		d.stop()
+		d.stop = nil
+	}
 	return nil
 }

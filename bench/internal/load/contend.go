@@ -107,7 +107,7 @@ func (r *contention) contend(ctx context.Context, i int, client subject.Client) 
 			return
 		}
 		r.seen.Granted(i, granted)
-		wait(context.WithoutCancel(ctx), r.Hold)
+		Wait(context.WithoutCancel(ctx), r.Hold)
 		now := time.Now()
 		r.seen.Releasing(now, now.Sub(granted))
 		// The last holder's release is not to be cut off by the end of the run.
@@ -124,7 +124,7 @@ func (r *contention) grant(ctx context.Context, client subject.Client) subject.H
 			return h
 		}
 		r.failed(ctx, err)
-		wait(ctx, failurePause)
+		Wait(ctx, failurePause)
 	}
 	return nil
 }

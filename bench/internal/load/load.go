@@ -91,9 +91,9 @@ func (l Load) Run(ctx context.Context, client subject.Client, heal func() error)
 	}()
 
 	var before, after runtime.MemStats
-	wait(ctx, time.Until(r.begin))
+	Wait(ctx, time.Until(r.begin))
 	runtime.ReadMemStats(&before)
-	wait(ctx, time.Until(r.end))
+	Wait(ctx, time.Until(r.end))
 	runtime.ReadMemStats(&after)
 	opsInWindow := r.ops.Load()
 	waitFor(ctx, ended, l.Bound)

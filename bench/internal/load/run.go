@@ -87,7 +87,7 @@ func (r *run) work(ctx context.Context, w int) {
 		if !start.Before(r.end) || ctx.Err() != nil {
 			return
 		}
-		wait(ctx, time.Until(start))
+		Wait(ctx, time.Until(start))
 		r.oneCycle(ctx, w, r.keys[w][i%keysPerWorker], start)
 	}
 }
@@ -136,7 +136,7 @@ func (r *run) grant(ctx context.Context, key string) subject.Handle {
 			return h
 		}
 		r.failed(ctx, err)
-		wait(ctx, failurePause)
+		Wait(ctx, failurePause)
 	}
 	return nil
 }
@@ -199,8 +199,8 @@ func (r *run) abandon(now time.Time) int64 {
 	return unfinished
 }
 
-// wait returns after d or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
+// Wait returns after d or when ctx ends.
+func Wait(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}

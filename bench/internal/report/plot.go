@@ -113,15 +113,22 @@ func hex(c color.Color) string {
 	return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
 }
 
+var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
+
 const (
 	width  = 21 * vg.Centimeter
 	height = 11 * vg.Centimeter
 )
 
+// drawn is the chart without the series that have no points.
+func (c chart) drawn() chart {
+	c.series = slices.DeleteFunc(c.series, func(s series) bool { return len(s.points) == 0 })
+	return c
+}
+
 // figure draws the chart twice. Charts without points give false.
 func (c chart) figure() (Figure, bool, error) {
-	c.series = slices.DeleteFunc(c.series, func(s series) bool { return len(s.points) == 0 })
-	if len(c.series) == 0 {
+	if c = c.drawn(); len(c.series) == 0 {
 		return Figure{}, false, nil
 	}
 	bright, err := c.draw(light())
@@ -147,7 +154,6 @@ func (c chart) draw(t theme) (template.HTML, error) {
 func (c chart) plot(t theme) (*plot.Plot, error) {
 	p := plot.New()
 	p.BackgroundColor = color.Transparent
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Scale = plot.LogScale{}
 		a.LineStyle.Color, a.Tick.LineStyle.Color = t.ink, t.ink
@@ -162,22 +168,31 @@ func (c chart) plot(t theme) (*plot.Plot, error) {
 	grid.Vertical.Color, grid.Horizontal.Color = t.grid, t.grid
 	p.Add(grid)
 	for _, s := range c.series {
-		line, err := plotter.NewLine(s.points)
+		line, err := s.line(t)
 		if err != nil {
 			return nil, err
-		}
-		line.Color, line.Width = t.color(s.subject), vg.Points(1.5)
-		if s.subject == subjectOrder[0] {
-			line.Width = vg.Points(2.5)
-		}
-		if s.dashed {
-			line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 		}
 		p.Add(line)
 	}
 	widen(&p.X)
 	widen(&p.Y)
 	return p, nil
+}
+
+// line is the series in the colours of a theme.
+func (s series) line(t theme) (*plotter.Line, error) {
+	line, err := plotter.NewLine(s.points)
+	if err != nil {
+		return nil, err
+	}
+	line.Color, line.Width = t.color(s.subject), vg.Points(1.5)
+	if s.subject == subjectOrder[0] {
+		line.Width = vg.Points(2.5)
+	}
+	if s.dashed {
+		line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+	}
+	return line, nil
 }
 
 // widen gives an axis whose values are all the same some length; a logarithm of nothing can't be drawn.

@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -147,5 +149,37 @@ func TestPageEscapes(t *testing.T) {
 func TestPageWithoutRows(t *testing.T) {
 	if err := report.HTML(io.Discard, report.Machine{}, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestPlotsAreFilesOfTheirOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plots")
+	if err := report.Plots(dir, sections()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Throughput, a distribution for each of two numbers of workers, the gap and the wait; each twice.
+	if len(files) != 10 {
+		t.Errorf("%d files: %v", len(files), files)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		svg, err := os.ReadFile(filepath.Join(dir, "cycles-a-second-over-workers-each-with-keys-of-its-own-"+theme+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := xml.Unmarshal(svg, new(struct{})); err != nil {
+			t.Errorf("%s: %v", theme, err)
+		}
+		for _, name := range []string{">redlock<", ">redsync<", ">goredis-fanout<", ">limit (redis-benchmark)<"} {
+			if !bytes.Contains(svg, []byte(name)) {
+				t.Errorf("%s: the legend lacks %s", theme, name)
+			}
+		}
+	}
+	if err := report.Plots(filepath.Join(dir, files[0].Name()), sections()); err == nil {
+		t.Error("a file was taken for a directory")
 	}
 }

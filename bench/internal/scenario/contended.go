@@ -14,7 +14,9 @@ import (
 )
 
 // contended lets clients that know nothing of each other want one key, as that many processes would. One cycle without
-// contention is measured just before, by the first of them, as the reference for the gap and for the perfect queue.
+// contention is measured just before, by the first of them, as the reference for the gap and for the perfect queue: in a
+// closed loop, and once more with a pause before each half, as holders and waiters make them. What that one takes longer
+// is what it takes to wake an idle machine, client and masters, twice.
 func contended(e *Env) ([]group, error) {
 	addrs, err := e.Fleet.Addrs(e.Masters)
 	if err != nil {
@@ -41,6 +43,10 @@ func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, pr
 	if err != nil {
 		return out, err
 	}
+	rested, err := restedCycle(ctx, clients[0], prefix+"rested", e.Hold)
+	if err != nil {
+		return out, err
+	}
 	contention := load.Contention{Hold: e.Hold, Duration: e.ContendFor, TTL: ttl, Key: prefix + "key"}
 	seen, err := contention.Run(ctx, clients, nil)
 	if err != nil {
@@ -48,7 +54,33 @@ func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, pr
 	}
 	out = contendedSlice(seen, cycle.Cycle.Quantile(0.50), e.Contenders)
 	out.Extra["contended_for_s"] = e.ContendFor.Seconds()
+	out.Extra["rested_cycle_us"] = measure.Micros(rested)
 	return out, nil
+}
+
+// restedCycles is how many cycles the median of restedCycle is taken from.
+const restedCycles = 101
+
+// restedCycle is what an acquisition and a release take, the median of some, if the client does nothing for so long before
+// each of them.
+func restedCycle(ctx context.Context, client subject.Client, key string, rest time.Duration) (time.Duration, error) {
+	took := make([]float64, 0, restedCycles)
+	for range restedCycles {
+		load.Wait(ctx, rest)
+		start := time.Now()
+		handle, err := client.Acquire(ctx, key, ttl)
+		acquired := time.Since(start)
+		if err != nil {
+			return 0, fmt.Errorf("a cycle after a rest: %w", err)
+		}
+		load.Wait(ctx, rest)
+		start = time.Now()
+		if err := handle.Release(ctx); err != nil {
+			return 0, fmt.Errorf("a cycle after a rest: %w", err)
+		}
+		took = append(took, float64(acquired+time.Since(start)))
+	}
+	return time.Duration(measure.SpreadOf(took).Median), nil
 }
 
 func contendedSlice(seen load.Handoff, cycle time.Duration, contenders int) result.Slice {
