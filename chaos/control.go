@@ -42,7 +42,7 @@ func Controls() []Control {
 		{controls.New(controls.CancelStragglers), own, "stragglers", oracle.NameOrphan, 5 * sec},
 		{controls.New(controls.Unguarded), guarded, "amnesia", oracle.NameOverlap, 16 * sec},
 		{controls.New(controls.CountRepairs), own, "lapsed-extension", oracle.NameContinuity, 10 * sec},
-		{controls.New(controls.MaxIncr), own, "partitions", oracle.NameTokenOrder, 8 * sec},
+		{controls.New(controls.MaxIncr), own, "wandering-majority", oracle.NameTokenOrder, 8 * sec},
 		{controls.New(controls.SingleNX), guarded, "amnesia", oracle.NameOverlap, 16 * sec},
 		{own, guarded, "amnesia", oracle.NameOverlap, 16 * sec},
 		{broken("half-quorum", sabotage.Switches{HalfQuorum: true}), own, "calm", oracle.NameOverlap, 3 * sec},

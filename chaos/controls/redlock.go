@@ -53,9 +53,11 @@ func Broken() []Variant {
 }
 
 const (
-	// dialTimeout bounds connecting; a request has a twentieth of the ttl, and the drain of a client a second.
-	dialTimeout = time.Second
-	retryWithin = 12 * time.Millisecond
+	// dialTimeout bounds connecting, and a twentieth of the ttl a request, but not to less than requestTimeout: what runs
+	// out of time costs a connection, and on a busy machine those cost so much that the next runs out of time too.
+	dialTimeout    = time.Second
+	requestTimeout = 60 * time.Millisecond
+	retryWithin    = 60 * time.Millisecond
 )
 
 var (
@@ -150,7 +152,7 @@ func (l *locker) try(ctx context.Context, r workload.Request) (workload.Hold, er
 		return nil, err
 	}
 	h := &hold{
-		locker: l, key: r.Key, owner: newOwner(), timeout: r.TTL / 20, acquired: make([]chan struct{}, len(l.masters)),
+		locker: l, key: r.Key, owner: newOwner(), timeout: max(r.TTL/20, requestTimeout), acquired: make([]chan struct{}, len(l.masters)),
 	}
 	begin := time.Now()
 	won, reached := l.ask(ctx, h, r)
@@ -298,10 +300,11 @@ func (h *hold) Release(ctx context.Context) error {
 	return nil
 }
 
-// tidy asks a master that did not confirm a release again, until it does or the key is gone by itself.
+// tidy asks a master that did not confirm a release again, less and less often, until it does or the key is gone by
+// itself.
 func (h *hold) tidy(ctx context.Context, i int) {
-	for time.Now().Before(h.until.Add(time.Second)) {
-		<-time.After(50 * time.Millisecond)
+	for pause := 50 * time.Millisecond; time.Now().Before(h.until.Add(time.Second)); pause *= 2 {
+		<-time.After(pause)
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 		err := releaseScript.Run(bounded, h.locker.masters[i], []string{h.key}, h.owner).Err()
 		cancel()

@@ -52,7 +52,23 @@ func seen(heal func(context.Context) error, format string, args ...any) Injectio
 	return Injection{Observed: fmt.Sprintf(format, args...), Heal: once(heal)}
 }
 
+// inject does what action says. Another fault may keep the master busy or have it read its data back just now: then it
+// is asked again, until it takes commands or ctx is done.
 func (c *commands) inject(ctx context.Context, action Action, p Params) (Injection, error) {
+	for {
+		done, err := c.act(ctx, action, p)
+		if !redis.HasErrorPrefix(err, "BUSY") && !redis.HasErrorPrefix(err, "LOADING") {
+			return done, err
+		}
+		select {
+		case <-ctx.Done():
+			return done, err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (c *commands) act(ctx context.Context, action Action, p Params) (Injection, error) {
 	switch action {
 	case ClientKill:
 		return c.clientKill(ctx)
@@ -153,6 +169,9 @@ func (c *commands) evict(ctx context.Context) (Injection, error) {
 func (c *commands) busy(ctx context.Context, atMost time.Duration) (Injection, error) {
 	if atMost <= 0 {
 		atMost = 10 * time.Second
+	}
+	if err := c.client.Ping(ctx).Err(); err != nil {
+		return Injection{}, fmt.Errorf("busy: %w", err)
 	}
 	if err := c.client.ConfigSet(ctx, "lua-time-limit", "1").Err(); err != nil {
 		return Injection{}, fmt.Errorf("busy: %w", err)

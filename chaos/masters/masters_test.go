@@ -151,6 +151,38 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 	}
 }
 
+// Two faults of a plan can meet on one master.
+func TestWhatABusyMasterCanNotDoIsDoneAfterwards(t *testing.T) {
+	m := open(t, "process", masters.Options{N: 1}).Masters[0]
+	for _, action := range []masters.Action{masters.ScriptFlush, masters.ClientKill, masters.FlushAll, masters.Busy} {
+		busy, err := m.Inject(within(t), masters.Busy, masters.Params{For: 100 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, err := m.Inject(within(t), action, masters.Params{For: 100 * time.Millisecond})
+		if err != nil {
+			t.Fatalf("%s: %v", action, err)
+		}
+		for _, on := range []masters.Injection{done, busy} {
+			if err := on.Heal(within(t)); err != nil {
+				t.Errorf("%s: %v", action, err)
+			}
+		}
+	}
+	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	busy, err := m.Inject(within(t), masters.Busy, masters.Params{For: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Inject(ended, masters.ScriptFlush, masters.Params{}); err == nil {
+		t.Error("a master that stays busy did what it was asked")
+	}
+	if err := busy.Heal(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARestartWithoutPersistenceLosesTheData(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {

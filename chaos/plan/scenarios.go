@@ -40,6 +40,8 @@ func minority(r *rand.Rand, p *Plan, s *Step) {
 	s.Masters = some(r, p.Masters, 1+r.IntN(max(1, p.Masters-p.Masters/2-1)))
 }
 
+func largestMinority(r *rand.Rand, p *Plan, s *Step) { s.Masters = some(r, p.Masters, (p.Masters-1)/2) }
+
 func majority(r *rand.Rand, p *Plan, s *Step) { s.Masters = some(r, p.Masters, p.Masters/2+1) }
 
 func everyMaster(*rand.Rand, *Plan, *Step) {}
@@ -130,6 +132,11 @@ func Scenarios() []Scenario {
 				{"ring", directed},
 				{"flapping", minority},
 			},
+		},
+		{
+			Name: "wandering-majority", Text: "Only a bare majority of masters can be reached, every half second another: what they count and keep goes apart.",
+			Inside: true, Workload: "register", ttl: 800 * ms, gap: [2]time.Duration{0, 100 * ms},
+			length: [2]time.Duration{300 * ms, 700 * ms}, menu: []dish{{"isolate-master", largestMinority}},
 		},
 		{
 			Name: "master-outage", Text: "A minority of masters stops, is killed and comes back with its data, or refuses service.",
@@ -234,7 +241,7 @@ func Scenarios() []Scenario {
 		{
 			Name: "lapsed-extension", Text: "Holders stand still past their bound and then extend: whoever is told that its hold goes on must have had it all along.",
 			Inside: true, Workload: "contended-extends", gap: [2]time.Duration{50 * ms, 200 * ms},
-			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 2, menu: []dish{{"client-pause", oneClient}},
+			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 3, menu: []dish{{"client-pause", oneClient}},
 		},
 		{
 			Name: "everything", Text: "All faults that a lock has to stand, two at a time.",

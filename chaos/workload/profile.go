@@ -80,8 +80,8 @@ func Profiles() []Profile {
 		},
 		{
 			Name: "contended-extends", Text: "Holders extend their holds themselves, without a look at the bound, while others wait.",
-			Keys: 2, TTL: 500 * ms, Hold: Span{20 * ms, 150 * ms}, Think: Span{0, 300 * ms}, Wait: 30 * time.Second, Extend: 1,
-			Workers: 1,
+			Keys: 8, TTL: 500 * ms, Hold: Span{100 * ms, 300 * ms}, Think: Span{100 * ms, 400 * ms}, Wait: 30 * time.Second,
+			Extend: 1,
 		},
 		{
 			Name: "handoff", Text: "Many waiters for one key that is given back as soon as it is got.",

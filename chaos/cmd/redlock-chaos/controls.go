@@ -25,7 +25,7 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	wanted := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	var results []chaos.ControlResult
 	status := exitPass
-	fmt.Fprintf(stdout, "%-24s %-17s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed", "after", "unbroken, same seed")
+	fmt.Fprintf(stdout, "%-24s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed", "after", "unbroken, same seed")
 	for _, c := range chaos.Controls() {
 		if len(wanted) > 0 && !slices.Contains(wanted, c.Subject.Name()) {
 			continue
@@ -63,7 +63,7 @@ func row(w io.Writer, r chaos.ControlResult) {
 	if !r.Caught {
 		caught = "NO"
 	}
-	fmt.Fprintf(w, "%-24s %-17s %-21s %-7s %5d %6.1fs  %s\n", r.Subject, r.Scenario, r.Oracle, caught, r.Seed,
+	fmt.Fprintf(w, "%-24s %-18s %-21s %-7s %5d %6.1fs  %s\n", r.Subject, r.Scenario, r.Oracle, caught, r.Seed,
 		float64(r.TookMS)/1000, r.Unbroken)
 	if r.Evidence != "" {
 		fmt.Fprintf(w, "    %s\n", r.Evidence)
