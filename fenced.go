@@ -9,15 +9,17 @@ import (
 
 // Fencing tokens by majority.
 //
-// Each master keeps a counter F for the key. A grant sets F = max(F+1, p) for the proposal p of the client, and returns
-// it. Let T be the greatest value among the grants that were counted. If a quorum returned exactly T, T is the token.
-// Otherwise one more round raises F to T on the masters where the key is still ours, and T is the token once a quorum
-// has accepted.
+// Each master keeps a counter F for the key, which only grows. It accepts a token T for an acquisition by raising F from
+// below T to T. A grant accepts max(F+1, p) for the proposal p of the client, and returns it. If a quorum returned the
+// same value, that is the token. Otherwise one more round asks for one above all that was returned, and that is the token
+// once a quorum has accepted it, on masters where the key is still ours.
 //
-// So whenever T is a token, F ≥ T on a quorum. A later acquisition is granted by a quorum too; the two share a master,
-// and what that one returns is above its F. So the later acquisition's greatest value is above T: tokens are unique,
-// and follow the order of acquisitions, whatever clocks and networks do. Only masters that lose their counters break
-// the chain; then the proposal, the wall clock in microseconds, makes it unlikely that tokens fall behind.
+// So a token has been accepted by a quorum. Any two quorums share a master, and a master accepts no number twice: tokens
+// are unique. After a token T was returned F ≥ T on a quorum, so what a later acquisition has accepted by a quorum is
+// greater: tokens follow the order of acquisitions, whatever clocks and networks do. Only masters that lose their counters
+// break the chain; then the proposal, the wall clock in microseconds, makes it unlikely that tokens fall behind.
+//
+// What could go wrong, step by step, is in docs/protocol.md.
 
 // Token returns the fencing token of a lock acquired with [Fenced], and 0 of any other. A resource that keeps the
 // greatest token it has seen, and refuses smaller ones, is safe from holders whose lock is long over.
@@ -67,33 +69,55 @@ func (r *round) greatest() (token uint64, agreed bool) {
 	return token, count >= r.votes.quorum
 }
 
-// fence finds the token of a lock whose acquisition r was won, with one more round if the masters' counters differ. On
-// error nothing has been released yet.
+// maxRaises bounds how often a token is asked for above what the masters' counters have reached. They only get ahead
+// again while others try to acquire the key.
+const maxRaises = 4
+
+// fence finds the token of a lock whose acquisition r was won, with one more round if the masters' counters differ, and
+// further ones if they have grown meanwhile. On error nothing has been released yet.
 func (k *Lock) fence(ctx context.Context, r *round) error {
 	k.mu.Lock()
 	token, agreed := r.greatest()
-	if token > single.MaxToken {
-		k.mu.Unlock()
-		return fmt.Errorf("redlock: acquire %q: the fencing counter %d is above %d", k.Key(), token, uint64(single.MaxToken))
-	}
-	k.token = token
 	if agreed || k.locker.opts.Sabotage.MaxToken {
+		k.token = token
 		k.mu.Unlock()
 		return nil
 	}
 	k.mu.Unlock()
-	raise, err := k.run(ctx, k.request(single.Request{Op: single.Raise, Token: token}))
-	if err != nil {
-		return fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)
+	for n := 1; ; n++ {
+		token++
+		if token > single.MaxToken {
+			return fmt.Errorf("redlock: acquire %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken))
+		}
+		raise, err := k.run(ctx, k.request(single.Request{Op: single.Raise, Token: token}))
+		if err != nil {
+			return fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)
+		}
+		ahead, err := k.raised(raise)
+		if err == nil || ahead < token || n == maxRaises {
+			return err
+		}
+		token = ahead
 	}
+}
+
+// raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns how far the
+// counters are that were in the way.
+func (k *Lock) raised(raise *round) (ahead uint64, _ error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for i := range raise.ballots {
+		if b := &raise.ballots[i]; b.vote == Refused {
+			ahead = max(ahead, b.Reply.Token)
+		}
+	}
 	switch raise.verdict {
 	case won:
-		return nil
+		k.token = raise.request.Token
+		return 0, nil
 	case denied:
-		return raise.failure(ErrHeld)
+		return ahead, raise.failure(ErrHeld)
 	default:
-		return raise.failure(ErrNoQuorum)
+		return 0, raise.failure(ErrNoQuorum)
 	}
 }

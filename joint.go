@@ -144,13 +144,13 @@ func (p *pair) Prepare(r *single.Request) {
 	}
 }
 
-// level raises the lower fencing counter to the greater one. A pair must not return a token that one of its masters
-// has not reached: a later holder in that group alone would get a smaller one.
+// level has both masters accept a token above what either has returned. A pair must not return a token that one of its
+// masters has not accepted: a later holder in that group alone would get a smaller one.
 func (p *pair) level(ctx context.Context, calls []*single.Call) {
 	raises := make([]*single.Call, len(calls))
 	requests := make([]single.Request, len(calls))
 	for i, c := range calls {
-		requests[i] = single.Request{Op: single.Raise, Keys: c.Request.Keys, Owner: c.Request.Owner, Token: c.Reply.Token}
+		requests[i] = single.Request{Op: single.Raise, Keys: c.Request.Keys, Owner: c.Request.Owner, Token: min(c.Reply.Token+1, single.MaxToken)}
 		p.Prepare(&requests[i])
 		raises[i] = &single.Call{Request: &requests[i], Deadline: c.Deadline}
 	}
@@ -160,8 +160,10 @@ func (p *pair) level(ctx context.Context, calls []*single.Call) {
 		switch raised := raises[i]; {
 		case raised.Err != nil:
 			c.Err, c.Sent = raised.Err, true
-		case raised.Reply.Outcome != single.Granted || raised.Reply.Token != c.Reply.Token:
+		case raised.Reply.Outcome != single.Granted || raised.Reply.Token != requests[i].Token:
 			c.Reply = single.Reply{Outcome: single.Refused, Token: raised.Reply.Token}
+		default:
+			c.Reply.Token = raised.Reply.Token
 		}
 	}
 }

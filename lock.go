@@ -24,6 +24,8 @@ type Lock struct {
 	hold   string // tells the holds of one owner apart; "" for plain locks
 	waiter string // under which name it waited, if it did
 
+	next, prev *Lock // in the locker's list, which its mutex guards
+
 	mu       sync.Mutex
 	slots    []slot
 	few      [fewMasters]slot // what slots are, of so many

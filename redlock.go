@@ -40,8 +40,8 @@ type Locker struct {
 
 	mu     sync.Mutex
 	closed bool
-	locks  map[*Lock]struct{} // whose keys may still be on some master
-	empty  chan struct{}      // closed when closing and locks has become empty
+	first  *Lock         // of the list of those whose keys may still be on some master
+	empty  chan struct{} // closed when closing and the list has become empty
 }
 
 // New makes a Locker over masters, in any number; an odd one makes the best of them, and one is a quorum of its own.
@@ -61,7 +61,6 @@ func New(masters []Master, opts Options) (*Locker, error) {
 		lines:   newLines(len(masters)),
 		id:      newOwner(),
 		closing: make(chan struct{}),
-		locks:   make(map[*Lock]struct{}),
 		empty:   make(chan struct{}),
 	}
 	for _, m := range masters {
@@ -205,7 +204,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	}
 	l.closed = true
 	close(l.closing)
-	if len(l.locks) == 0 {
+	if l.first == nil {
 		close(l.empty)
 	}
 	l.mu.Unlock()
@@ -255,8 +254,8 @@ func (l *Locker) drain(ctx context.Context) error {
 // abandonAll ends the locks that are left without asking the masters, and returns how many were held.
 func (l *Locker) abandonAll() int {
 	l.mu.Lock()
-	locks := make([]*Lock, 0, len(l.locks))
-	for k := range l.locks {
+	var locks []*Lock
+	for k := l.first; k != nil; k = k.next {
 		locks = append(locks, k)
 	}
 	l.mu.Unlock()
@@ -273,7 +272,10 @@ func (l *Locker) enroll(k *Lock) error {
 	if l.closed {
 		return ErrClosed
 	}
-	l.locks[k] = struct{}{}
+	if k.next = l.first; k.next != nil {
+		k.next.prev = k
+	}
+	l.first = k
 	return nil
 }
 
@@ -281,8 +283,19 @@ func (l *Locker) enroll(k *Lock) error {
 func (l *Locker) forget(k *Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.locks, k)
-	if l.closed && len(l.locks) == 0 {
+	switch {
+	case k.prev != nil:
+		k.prev.next = k.next
+	case l.first == k:
+		l.first = k.next
+	default:
+		return // it was forgotten before
+	}
+	if k.next != nil {
+		k.next.prev = k.prev
+	}
+	k.next, k.prev = nil, nil
+	if l.closed && l.first == nil {
 		select {
 		case <-l.empty:
 		default:

@@ -122,7 +122,7 @@ func (r *round) Ended(c *single.Call) {
 	k := r.lock
 	k.mu.Lock()
 	r.ballots[c.Index].ended = true
-	if r.request.Fence {
+	if r.request.Fence || r.request.Op == single.Raise {
 		k.locker.seen(c.Reply.Token)
 	}
 	vote := r.voteOf(c)

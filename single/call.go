@@ -45,10 +45,6 @@ type Call struct {
 	// After, if not nil, is a call sent to the same Lane before: this one leaves only when that one has ended, so that
 	// the master does not get them in the wrong order, from two connections.
 	After *Call
-	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
-	// refusal, this one ends as [Refused] without having been sent.
-	Undoes bool
-
 	// Reply is valid when Err is nil.
 	Reply Reply
 	// Err is why there is no reply.
@@ -57,15 +53,18 @@ type Call struct {
 	// not answered that it did nothing: with an error or, where requests are sent once only, with the refusal of an
 	// acquisition. (Of one that is sent again, the refusal may be the answer to the second while the first is under way.)
 	Sent bool
+	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
+	// refusal, this one ends as [Refused] without having been sent.
+	Undoes bool
 
-	batch deadlineContext // of the batch that this call is the first of
-	over  atomic.Bool     // the call has ended, and what comes after it may leave
-	moot  bool            // it undoes what has not been done
+	over atomic.Bool // the call has ended, and what comes after it may leave
+	moot bool        // it undoes what has not been done
 }
 
 // Unsure reports that the request may have taken effect, or may still do so: it was sent, and no answer came back.
 //
-// An error reply is an answer: every script fails, if it does, before or at its first write.
+// An error reply is an answer, since every script fails, if it does, before or at its first write. Only a fenced
+// acquisition that is no script can end with an error when its key has been set.
 func (c *Call) Unsure() bool { return c.Sent && c.Err != nil }
 
 // Answered reports that the master itself replied, be it with an error.
@@ -84,23 +83,23 @@ type Doer interface {
 	Do(ctx context.Context, batch []*Call)
 }
 
-// deadlineContext carries a deadline and nothing else: no timer, no goroutine, no channel. It is all that a network
-// client needs to set its socket's deadline.
-type deadlineContext struct{ deadline time.Time }
+// deadlineContext is the deadline of a call as a context: no timer, no goroutine, no channel. It is all that a network
+// client needs to set its socket's deadline, and takes no memory of its own.
+type deadlineContext struct{ call *Call }
 
 // Deadline implements context.Context.
-func (c *deadlineContext) Deadline() (time.Time, bool) { return c.deadline, true }
+func (c deadlineContext) Deadline() (time.Time, bool) { return c.call.Deadline, true }
 
 // Done implements context.Context: nil, the context does not announce its end.
-func (c *deadlineContext) Done() <-chan struct{} { return nil }
+func (c deadlineContext) Done() <-chan struct{} { return nil }
 
 // Err implements context.Context.
-func (c *deadlineContext) Err() error {
-	if time.Now().After(c.deadline) {
+func (c deadlineContext) Err() error {
+	if time.Now().After(c.call.Deadline) {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
 // Value implements context.Context.
-func (c *deadlineContext) Value(any) any { return nil }
+func (c deadlineContext) Value(any) any { return nil }

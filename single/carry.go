@@ -21,6 +21,7 @@ type exchange struct {
 	call   *Call
 	stage  stage
 	source bool // a script went out in full
+	set    bool // an earlier command of the call has set its key
 	stale  int  // on how many connections it could not be sent, because the master had closed them
 	answer answer
 }
@@ -70,10 +71,10 @@ func (e *exchange) command(ctx context.Context) redis.Cmder {
 	if args == nil || e.stage != stageFirst || e.source {
 		args = r.boxed(e.stage, e.source)
 	}
-	switch program := r.program(e.stage); {
-	case r.quick(e.stage) && !r.Fence:
+	switch {
+	case e.stage == stageFirst && r.quick():
 		return redis.NewStatusCmd(ctx, args...)
-	case program == releaseProgram || program == fenceProgram:
+	case e.stage == stageCount || e.stage == stageKeep || r.program() == releaseProgram:
 		return redis.NewIntCmd(ctx, args...)
 	default:
 		return redis.NewCmd(ctx, args...)

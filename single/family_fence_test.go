@@ -1,9 +1,12 @@
 package single_test
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
@@ -24,6 +27,24 @@ func raise(key, owner string, token uint64) single.Request {
 // counterOf is the name of a key's counter, spelled out.
 func counterOf(key string) string { return "redlock:token:{" + key + "}" }
 
+// counted is what the counter of key says, "" when there is none.
+func counted(tb testing.TB, s *redistest.Server, key string) string {
+	tb.Helper()
+	score, err := s.Client().ZScore(tb.Context(), counterOf(key), "token").Result()
+	if errors.Is(err, redis.Nil) {
+		return ""
+	}
+	must(tb, err)
+	return strconv.FormatFloat(score, 'f', 0, 64)
+}
+
+// setCounter makes the counter of key say n, for a minute.
+func setCounter(tb testing.TB, s *redistest.Server, key string, n float64) {
+	tb.Helper()
+	must(tb, s.Client().ZAdd(tb.Context(), counterOf(key), redis.Z{Score: n, Member: "token"}).Err())
+	must(tb, s.Client().Expire(tb.Context(), counterOf(key), time.Minute).Err())
+}
+
 func TestATokenIsTheProposalOrAboveTheCounter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -33,60 +54,102 @@ func TestATokenIsTheProposalOrAboveTheCounter(t *testing.T) {
 		if got := ask(t, m, fenced("key", "me", step.proposal)); got.Outcome != single.Granted || got.Token != step.want {
 			t.Errorf("proposal %d: %+v, want token %d", step.proposal, got, step.want)
 		}
-		if got := value(t, server, counterOf("key")); got != strconv.FormatUint(step.want, 10) {
+		if got := counted(t, server, "key"); got != strconv.FormatUint(step.want, 10) {
 			t.Errorf("the counter is %q, want %d", got, step.want)
 		}
 		ask(t, m, release("key", "me"))
 	}
 }
 
-func TestARefusedAcquireTellsTheCounterAndDoesNotChangeIt(t *testing.T) {
+func TestARefusedAcquireTellsTheCounter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, fenced("key", "holder", 41))
-	for range 3 {
-		if got := ask(t, m, fenced("key", "me", 100)); got.Outcome != single.Refused || got.Token != 41 || got.Holder != "holder" {
-			t.Errorf("%+v, want refused and the counter, 41", got)
+	for _, step := range []struct{ proposal, want uint64 }{{30, 41}, {41, 41}, {100, 100}, {41, 100}} {
+		got := ask(t, m, fenced("key", "me", step.proposal))
+		if got.Outcome != single.Refused || got.Token != step.want || got.Holder != "holder" {
+			t.Errorf("%+v, want refused and the counter, %d", got, step.want)
 		}
 	}
-	if got := value(t, server, counterOf("key")); got != "41" {
-		t.Errorf("the counter is %s now: failed attempts use up no tokens", got)
+	polite := by("w", 0, fenced("key", "me", 200))
+	polite.Polite = true
+	if got := ask(t, m, polite); got.Outcome != single.Refused || got.Token != 100 {
+		t.Errorf("one that asks by script: %+v, want refused and an unchanged counter, 100", got)
 	}
 }
 
-func TestARepeatedFencedAcquireGetsTheSameToken(t *testing.T) {
+// A repeated request must not get a number that the counter has reached for somebody else meanwhile.
+func TestARepeatedFencedAcquireGetsATokenOfItsOwn(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
-	for range 3 {
-		if got := ask(t, m, fenced("key", "me", 41)); got.Outcome != single.Granted || got.Token != 41 {
-			t.Errorf("%+v, want token 41", got)
+	for _, want := range []uint64{41, 42, 43} {
+		if got := ask(t, m, fenced("key", "me", 41)); got.Outcome != single.Granted || got.Token != want {
+			t.Errorf("%+v, want token %d", got, want)
 		}
 	}
-	ask(t, m, raise("key", "me", 50))
-	if got := ask(t, m, fenced("key", "me", 41)); got.Token != 50 {
-		t.Errorf("a request repeated after its counter was raised: %+v, want token 50", got)
+	ask(t, m, fenced("key", "other", 50)) // refused
+	if got := ask(t, m, fenced("key", "me", 44)); got.Token != 51 {
+		t.Errorf("a request repeated after another's had raised the counter: %+v, want token 51", got)
 	}
+}
+
+// What can come between the commands of a fenced acquisition that is no script, and what it then must do.
+func TestBetweenTheKeyAndItsCounter(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	c := server.Client()
+	set := func(owner string) {
+		must(t, c.SetArgs(t.Context(), "key", owner, redis.SetArgs{Mode: "NX", TTL: time.Minute}).Err())
+	}
+	t.Run("another's counter", func(t *testing.T) {
+		set("me")                                 // our first command
+		ask(t, m, fenced("key", "other", 77))     // refused, and ahead of us
+		got := ask(t, m, fenced("key", "me", 76)) // the rest of ours, as its script sees it
+		if got.Outcome != single.Granted || got.Token != 78 {
+			t.Errorf("%+v, want a token above 77", got)
+		}
+	})
+	t.Run("another's acquisition", func(t *testing.T) {
+		must(t, c.FlushDB(t.Context()).Err())
+		set("me")
+		must(t, c.Del(t.Context(), "key").Err()) // it lapsed
+		if got := ask(t, m, fenced("key", "other", 77)); got.Token != 77 {
+			t.Fatalf("%+v", got)
+		}
+		// Our second command, which must not be taken for accepted.
+		changed, err := c.ZAddArgs(t.Context(), counterOf("key"), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: 77, Member: "token"}}}).Result()
+		if must(t, err); changed != 0 {
+			t.Error("the counter accepted one number twice")
+		}
+		if got := ask(t, m, fenced("key", "me", 77)); got.Outcome != single.Refused {
+			t.Errorf("%+v, want refused", got)
+		}
+	})
 }
 
 func TestRaise(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, fenced("key", "me", 41))
-	for _, step := range []struct{ token, want uint64 }{{50, 50}, {50, 50}, {single.MaxToken, single.MaxToken}} {
+	for _, step := range []struct{ token, want uint64 }{{50, 50}, {51, 51}, {single.MaxToken, single.MaxToken}} {
 		if got := ask(t, m, raise("key", "me", step.token)); got.Outcome != single.Granted || got.Token != step.want {
 			t.Errorf("raise to %d: %+v, want %d", step.token, got, step.want)
 		}
 	}
-	was := value(t, server, counterOf("key"))
+	was := counted(t, server, "key")
 	for name, r := range map[string]single.Request{
-		"its owner, below the counter": raise("key", "me", 45),
-		"another owner":                raise("key", "other", 60), "a prefix": raise("key", "m", 60), "a free key": raise("free", "me", 60),
+		"another owner": raise("key", "other", 60), "a prefix": raise("key", "m", 60), "a free key": raise("free", "me", 60),
 	} {
 		if got := ask(t, m, r); got.Outcome != single.Refused || got.Token != 0 {
 			t.Errorf("raise by %s: %+v, want refused", name, got)
 		}
 	}
-	if value(t, server, counterOf("key")) != was || exists(t, server, counterOf("free")) {
+	for _, token := range []uint64{45, single.MaxToken} { // below the counter, and what it has accepted
+		if got := ask(t, m, raise("key", "me", token)); got.Outcome != single.Refused || got.Token != single.MaxToken {
+			t.Errorf("raise to %d by its owner: %+v, want refused, with the counter", token, got)
+		}
+	}
+	if counted(t, server, "key") != was || exists(t, server, counterOf("free")) {
 		t.Error("a refused raise changed a counter")
 	}
 	must(t, server.Client().HSet(t.Context(), "hash", "x", "me").Err())
@@ -110,27 +173,27 @@ func TestAnExtensionRaisesTheCounter(t *testing.T) {
 	m := dial(t, server.URL())
 	for _, test := range []struct {
 		name    string
-		counter string // "": lost
+		counter float64 // 0: lost
 		held    bool
 		want    string
 	}{
-		{"that was lost with the key", "", false, "50"},
-		{"that was lost", "", true, "50"},
-		{"that is behind", "49", true, "50"},
-		{"not one that is ahead", "51", true, "51"},
+		{"that was lost with the key", 0, false, "50"},
+		{"that was lost", 0, true, "50"},
+		{"that is behind", 49, true, "50"},
+		{"not one that is ahead", 51, true, "51"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			must(t, server.Client().FlushDB(t.Context()).Err())
 			if test.held {
 				must(t, server.Client().Set(t.Context(), "key", "me", time.Minute).Err())
 			}
-			if test.counter != "" {
-				must(t, server.Client().Set(t.Context(), counterOf("key"), test.counter, time.Minute).Err())
+			if test.counter > 0 {
+				setCounter(t, server, "key", test.counter)
 			}
 			r := extend("key", "me", time.Minute, true)
 			r.Token = 50
 			ask(t, m, r)
-			if got := value(t, server, counterOf("key")); got != test.want {
+			if got := counted(t, server, "key"); got != test.want {
 				t.Errorf("the counter is %q, want %s", got, test.want)
 			}
 			if left := life(t, server, counterOf("key")); !about(left, single.CounterKeep) {
@@ -164,7 +227,7 @@ func TestHazard28ACounterOutlivesItsLockByFarAndNotForEver(t *testing.T) {
 		must(t, server.Client().PExpire(t.Context(), counterOf("key"), time.Hour).Err()) // the next one renews it
 	}
 	ask(t, m, release("key", "me"))
-	if got := value(t, server, counterOf("key")); got != "9" {
+	if got := counted(t, server, "key"); got != "9" {
 		t.Errorf("after the release the counter is %q", got)
 	}
 }
@@ -193,28 +256,46 @@ func TestTokensAreExactUpToTheGreatest(t *testing.T) {
 		must(t, server.Client().FlushDB(t.Context()).Err())
 		for _, want := range []uint64{proposal, proposal + 1, proposal + 2} {
 			got := ask(t, m, fenced("key", "me", proposal))
-			if got.Token != want || value(t, server, counterOf("key")) != strconv.FormatUint(want, 10) {
-				t.Errorf("token %d, counter %s, want %d", got.Token, value(t, server, counterOf("key")), want)
+			if got.Token != want || counted(t, server, "key") != strconv.FormatUint(want, 10) {
+				t.Errorf("token %d, counter %s, want %d", got.Token, counted(t, server, "key"), want)
 			}
-			if got := ask(t, m, raise("key", "me", want)); got.Token != want {
-				t.Errorf("raised to %d: %+v", want, got)
+			if got := ask(t, m, raise("key", "me", want)); got.Outcome != single.Refused || got.Token != want {
+				t.Errorf("raised to what it is, %d: %+v", want, got)
 			}
 			ask(t, m, release("key", "me"))
 		}
 	}
 }
 
-func TestACounterThatIsNoNumberGrantsNothing(t *testing.T) {
+func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	must(t, server.Client().Set(t.Context(), counterOf("key"), "many", 0).Err())
 	must(t, server.Client().HSet(t.Context(), counterOf("other"), "x", "y").Err())
-	for _, key := range []string{"key", "other"} {
-		if got, err := m.Ask(t.Context(), fenced(key, "me", 1)); err == nil || got.Outcome != single.Refused {
-			t.Errorf("%+v, %v, want an error", got, err)
+	setCounter(t, server, "last", single.MaxToken)
+	for _, key := range []string{"key", "other", "last"} {
+		r := fenced(key, "me", 1)
+		c := &single.Call{Request: &r}
+		m.Do(t.Context(), []*single.Call{c})
+		if c.Err == nil || c.Reply.Outcome != single.Refused || !c.Sent {
+			t.Errorf("%+v, %v, sent: %t, want an error after which the key may be there", c.Reply, c.Err, c.Sent)
 		}
+		ask(t, m, release(key, "me"))
 		if exists(t, server, key) {
-			t.Errorf("%s was taken without a token", key)
+			t.Errorf("%s was left behind", key)
+		}
+		polite := by("w", 0, r)
+		polite.Polite = true // goes by script, which looks first
+		if got, err := m.Ask(t.Context(), polite); err == nil || exists(t, server, key) {
+			t.Errorf("by script: %+v, want an error and no key", got)
+		}
+		if key == "last" {
+			continue // a holder's extension needs no greater token
+		}
+		r = extend(key, "me", time.Minute, true)
+		r.Token = 5
+		if got, err := m.Ask(t.Context(), r); err == nil || exists(t, server, key) {
+			t.Errorf("extend: %+v, want an error and no key", got)
 		}
 	}
 }

@@ -14,6 +14,9 @@ const (
 	// maxQueue bounds what waits in front of a master that has stopped answering. At 256 a batch it is more than any
 	// master answers within a request timeout.
 	maxQueue = 16384
+	// sweepEvery says at which lengths a long queue is searched for calls that are late. It divides maxQueue, so that a
+	// full queue is.
+	sweepEvery = 64
 	// maxInFlight bounds the batches on the way to one master at the same time.
 	maxInFlight = 16
 	// batchWindow is the round-trip time up to which one batch in flight is best: the requests that gather meanwhile
@@ -132,9 +135,9 @@ func (l *Lane) refuse(c *Call) error {
 func (c *Call) follows() bool { return c.After != nil && !c.After.over.Load() }
 
 // sweep removes calls from a long queue whose deadline has passed: the master hangs, and its client does not keep
-// deadlines, or nobody would still be waiting here.
+// deadlines, or nobody would still be waiting here. It looks once in sweepEvery calls.
 func (l *Lane) sweep() []*Call {
-	if len(l.queue) < maxBatch {
+	if len(l.queue) < maxBatch || len(l.queue)%sweepEvery != 0 {
 		return nil
 	}
 	now, n := time.Now(), 0
@@ -285,7 +288,7 @@ func (l *Lane) take(batch []*Call) []*Call {
 func (l *Lane) run(batch []*Call) {
 	began := time.Now()
 	live := batch[:0]
-	var deadline time.Time
+	var latest *Call
 	for _, c := range batch {
 		if c.moot {
 			l.drop(c, nil)
@@ -295,18 +298,16 @@ func (l *Lane) run(batch []*Call) {
 			l.drop(c, ErrLate)
 			continue
 		}
-		if c.Deadline.After(deadline) {
-			deadline = c.Deadline
+		if latest == nil || c.Deadline.After(latest.Deadline) {
+			latest = c
 		}
 		live = append(live, c)
 	}
 	if len(live) == 0 {
 		return
 	}
-	ctx := &live[0].batch // a context for each batch, without allocating one
-	ctx.deadline = deadline
 	l.sending.Store(began.UnixNano())
-	l.master.Do(ctx, live)
+	l.master.Do(deadlineContext{latest}, live)
 	l.learn(live, began, time.Now())
 	for _, c := range live {
 		c.To.Ended(c)

@@ -1,6 +1,7 @@
 package single
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 			c.Err, c.Sent = errNoSlot, false
 			continue
 		}
-		todo = append(todo, exchange{call: c})
+		todo = first(todo, c, 0)
 	}
 	whole := todo
 	for len(todo) > 0 {
@@ -231,12 +232,23 @@ type stage uint8
 
 const (
 	stageFirst  stage = iota // the form for a free key, where there is one
-	stageScript              // the script, because the key was not free
+	stageCount               // right behind it in the same pipeline, of a fenced acquisition: its counter
+	stageKeep                // and that one's retention
+	stageScript              // the script, because the key was not free or the counter ahead
 )
 
+// first appends what a call begins with.
+func first(todo []exchange, c *Call, stale int) []exchange {
+	todo = append(todo, exchange{call: c, stale: stale})
+	if c.Request.threefold() {
+		todo = append(todo, exchange{call: c, stage: stageCount}, exchange{call: c, stage: stageKeep})
+	}
+	return todo
+}
+
 // next is the exchange that follows e.
-func (e *exchange) next(at stage, source bool, stale int) exchange {
-	return exchange{call: e.call, stage: at, source: source, stale: stale}
+func (e *exchange) next(at stage, source bool) exchange {
+	return exchange{call: e.call, stage: at, source: source, set: e.set, stale: e.stale}
 }
 
 // send takes the commands to the master and brings back the answers.
@@ -251,26 +263,54 @@ func (m *Master) send(ctx context.Context, todo []exchange) {
 func (m *Master) settle(todo []exchange) []exchange {
 	more := todo[:0]
 	var sourced [numPrograms]bool
-	for i := range todo {
-		e := &todo[i]
+	for i := 0; i < len(todo); i++ {
+		e := &todo[i] // until more grows over it
 		c, err := e.call, e.answer.err
+		if e.stage == stageFirst && c.Request.threefold() {
+			counted, kept := todo[i+1].answer, todo[i+2].answer
+			i += 2
+			if err == nil && !taken(&e.answer) {
+				more = settleCounted(more, e, counted, kept)
+				continue
+			}
+		}
 		switch {
-		case c.Request.quick(e.stage) && taken(&e.answer):
-			more = append(more, e.next(stageScript, false, e.stale))
+		case e.stage == stageFirst && c.Request.quick() && taken(&e.answer):
+			more = append(more, e.next(stageScript, false))
 		case err != nil && !e.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
 			// The source goes out once a pipeline; behind it the SHA is known again.
-			p := c.Request.program(e.stage)
-			more = append(more, e.next(e.stage, !sourced[p], e.stale))
+			p := c.Request.program()
+			more = append(more, e.next(e.stage, !sourced[p]))
 			sourced[p] = true
 		case err != nil && errors.Is(err, errStale) && e.stale < maxStale:
-			more = append(more, e.next(e.stage, e.source, e.stale+1))
+			if e.stage == stageFirst && !e.source {
+				more = first(more, c, e.stale+1)
+			} else {
+				e.stale++
+				more = append(more, e.next(e.stage, e.source))
+			}
 		case err != nil:
 			c.Err = err
-			c.Sent = !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
+			c.Sent = e.set || !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
 			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire || c.Reply.Outcome != Refused
 		}
+	}
+	return more
+}
+
+// settleCounted settles a fenced acquisition that has got its key, by what became of the counter.
+func settleCounted(more []exchange, e *exchange, counted, kept answer) []exchange {
+	c := e.call
+	switch {
+	case counted.err != nil || kept.err != nil:
+		c.Err = cmp.Or(counted.err, kept.err) // Sent stays true: the key is there
+	case counted.number == 1:
+		c.Reply = Reply{Outcome: Granted, Token: c.Request.proposal()}
+	default:
+		e.set = true
+		more = append(more, e.next(stageScript, false))
 	}
 	return more
 }

@@ -16,6 +16,8 @@ const (
 
 	// queueKeep is how long a place in an arrival queue is kept without being renewed by another attempt.
 	queueKeep = time.Minute
+	// counterMember is the member of a counter; the scripts know it, too.
+	counterMember = "token"
 	// counterKeep is how long a fencing counter outlives the last acquisition of its key. After that tokens start
 	// again from the wall clock, which has moved on by then.
 	counterKeep = 30 * 24 * time.Hour
@@ -28,16 +30,23 @@ const (
 // which they began to wait. Negative scores are not waiters but mark until when the key is reserved for one.
 func QueueKey(key string) string { return beside(queuePrefix, key) }
 
-// CounterKey is where a master keeps the fencing counter of a key: the latest token, in decimal.
+// CounterKey is where a master keeps the fencing counter of a key: a sorted set whose only member has the latest token as
+// its score.
 func CounterKey(key string) string { return beside(counterPrefix, key) }
 
 // beside names a key that lives in the same Cluster slot as key: it has the same hash tag. For a key with a closing
 // brace but no hash tag there is none; see unslottable.
 func beside(prefix, key string) string {
-	if open := strings.IndexByte(key, '{'); open >= 0 && strings.IndexByte(key[open+1:], '}') > 0 {
+	if hasTag(key) {
 		return prefix + key // the prefix has no brace, so the key's tag stays the first
 	}
 	return prefix + "{" + key + "}"
+}
+
+// hasTag reports that a part of key decides its Cluster slot.
+func hasTag(key string) bool {
+	open := strings.IndexByte(key, '{')
+	return open >= 0 && strings.IndexByte(key[open+1:], '}') > 0
 }
 
 var errNoSlot = errors.New("single: on a Cluster a key with a closing brace needs a hash tag, as in orders:{42}")
@@ -45,10 +54,7 @@ var errNoSlot = errors.New("single: on a Cluster a key with a closing brace need
 // unslottable reports that there is a key beside which nothing can be put in the same Cluster slot.
 func unslottable(keys []string) bool {
 	for _, key := range keys {
-		if open := strings.IndexByte(key, '{'); open >= 0 && strings.IndexByte(key[open+1:], '}') > 0 {
-			continue
-		}
-		if strings.IndexByte(key, '}') >= 0 {
+		if !hasTag(key) && strings.IndexByte(key, '}') >= 0 {
 			return true
 		}
 	}

@@ -18,10 +18,13 @@ func appendCommand(out []byte, args []arg) []byte {
 	out = appendHeader(out, '*', int64(len(args)))
 	for i := range args {
 		a := &args[i]
-		if !a.isNumber {
+		switch {
+		case a.prefix != "":
+			out = appendBeside(out, a.prefix, a.text)
+		case !a.isNumber:
 			out = appendHeader(out, '$', int64(len(a.text)))
 			out = append(out, a.text...)
-		} else {
+		default:
 			var digits [20]byte
 			text := strconv.AppendInt(digits[:0], a.number, 10)
 			out = appendHeader(out, '$', int64(len(text)))
@@ -30,6 +33,17 @@ func appendCommand(out []byte, args []arg) []byte {
 		out = append(out, '\r', '\n')
 	}
 	return out
+}
+
+// appendBeside appends what [beside] returns, without making a string of it.
+func appendBeside(out []byte, prefix, key string) []byte {
+	if hasTag(key) {
+		out = appendHeader(out, '$', int64(len(prefix)+len(key)))
+		return append(append(out, prefix...), key...)
+	}
+	out = appendHeader(out, '$', int64(len(prefix)+len(key)+2))
+	out = append(append(out, prefix...), '{')
+	return append(append(out, key...), '}')
 }
 
 func appendHeader(out []byte, kind byte, n int64) []byte {

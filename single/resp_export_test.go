@@ -43,3 +43,6 @@ func IdleConnections(m *Master) int {
 
 // BusyConnections is how many connections of m's own are in use.
 func BusyConnections(m *Master) int { return len(m.carrier.(*wires).slots) }
+
+// EncodedSize is for how many bytes there is room when r is encoded, and how many it has.
+func EncodedSize(r *Request) (room, used int) { return r.encodedSize(), len(r.encodeFirst(nil)) }

@@ -192,3 +192,17 @@ func FuzzReadReply(f *testing.F) {
 		}
 	})
 }
+
+func TestTheUsualRequestsFitWithoutWaste(t *testing.T) {
+	key, owner := "orders:42:invoice", "0123456789abcdef0123456789abcdef"
+	for name, r := range map[string]single.Request{
+		"acquire": acquire(key, owner, 10*time.Second), "release": release(key, owner),
+		"fenced": fenced(key, owner, 1_795_000_000_000_000),
+		"extend": extend(key, owner, 10*time.Second, true),
+		"waiter": by("0123456789abcdef0123456789abcdef", time.Second, acquire(key, owner, 10*time.Second)),
+	} {
+		if room, used := single.EncodedSize(&r); used > room || room > 2*used {
+			t.Errorf("%s: room for %d bytes, %d used", name, room, used)
+		}
+	}
+}

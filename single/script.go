@@ -9,8 +9,6 @@ import (
 var (
 	//go:embed lua/acquire.lua
 	acquireSource string
-	//go:embed lua/fence.lua
-	fenceSource string
 	//go:embed lua/extend.lua
 	extendSource string
 	//go:embed lua/release.lua
@@ -32,7 +30,6 @@ type program int
 
 const (
 	acquireProgram program = iota
-	fenceProgram
 	extendProgram
 	releaseProgram
 	raiseProgram
@@ -53,7 +50,6 @@ type script struct {
 // scripts holds the programs. Their SHAs are compared with what a real redis-server computes in the tests.
 var scripts = [numPrograms]script{
 	acquireProgram:      newScript("acquire", acquireSource),
-	fenceProgram:        newScript("fence", fenceSource),
 	extendProgram:       newScript("extend", extendSource),
 	releaseProgram:      newScript("release", releaseSource),
 	raiseProgram:        newScript("raise", raiseSource),
@@ -68,12 +64,10 @@ func newScript(name, source string) script {
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// program names the script that performs the request at a stage.
-func (r *Request) program(at stage) program {
+// program names the script that performs the request.
+func (r *Request) program() program {
 	shared := r.Kind != Plain
 	switch {
-	case r.quick(at) && r.Fence:
-		return fenceProgram
 	case r.Op == Acquire && shared:
 		return shareProgram
 	case r.Op == Acquire:

@@ -27,7 +27,8 @@ const (
 	Extend
 	// Release removes what the owner holds, and nothing else.
 	Release
-	// Raise lifts the fencing counter of a key that the owner still holds to Token; it is refused if the counter is above.
+	// Raise lifts the fencing counter of a key that the owner still holds to Token; it is refused, with the counter in
+	// Reply.Token, if that is at Token or above.
 	Raise
 	// Inspect reads who holds a key and for how long; it changes nothing.
 	Inspect
@@ -72,6 +73,15 @@ const (
 type Request struct {
 	Op   Op
 	Kind Kind
+	// Repair lets Extend set keys again that are gone and free.
+	Repair bool
+	// Polite makes Acquire by a Waiter respect a key that is free but reserved for another waiter.
+	Polite bool
+	// Fence asks Acquire of one Plain key to raise the key's fencing counter to at least Token, and above what it was,
+	// and to return it; a repeated request gets another one. If it is refused the counter may have been raised to Token all
+	// the same. For Raise, Token is what the counter is raised to, for Extend what it is raised to at least; at most
+	// MaxToken.
+	Fence bool
 	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates.
 	Keys []string
 	// Owner proves who holds the keys. Compared in full, never by prefix.
@@ -84,19 +94,13 @@ type Request struct {
 	Within string
 	// TTL is how long the master keeps the keys after this request, in whole milliseconds, at least one.
 	TTL time.Duration
-	// Repair lets Extend set keys again that are gone and free.
-	Repair bool
-	// Fence asks Acquire of one Plain key to raise the key's fencing counter to at least Token, and above what it was,
-	// and to return it. For Raise and Extend, Token is what the counter is raised to at least; at most MaxToken.
-	Fence bool
+	// Token is what Fence describes.
 	Token uint64
 	// Waiter, when set, enters the key's arrival queue under this name if Acquire is refused. Waited is for how long it
 	// has been waiting, which decides its place. A Release by a Waiter takes it out of the queue before it calls
 	// somebody else.
 	Waiter string
 	Waited time.Duration
-	// Polite makes Acquire by a Waiter respect a key that is free but reserved for another waiter.
-	Polite bool
 	// Reserve is for how long Release keeps the key for the waiter that it calls.
 	Reserve time.Duration
 
@@ -108,6 +112,8 @@ type Request struct {
 // Reply is a master's answer.
 type Reply struct {
 	Outcome Outcome
+	// Called says that Release called a waiter of a Plain key.
+	Called bool
 	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
 	// nothing is known; negative when it never expires.
 	TTL time.Duration
@@ -118,6 +124,4 @@ type Reply struct {
 	// Token is the fencing counter after the request; for Shared and Exclusive keys, and for Inspect, it is the number
 	// of holds.
 	Token uint64
-	// Called says that Release called a waiter of a Plain key.
-	Called bool
 }

@@ -9,11 +9,29 @@ import (
 )
 
 // quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
-// sends, or its fenced counterpart. It is faster than the script; that one follows only when the key is taken, to learn
-// by whom and for how long, and to queue up. A polite request wants to know before that.
-func (r *Request) quick(at stage) bool {
-	return at == stageFirst && r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite
+// sends. It is faster than the script; that one follows only when the key is taken, to learn by whom and for how long,
+// and to queue up. A polite request wants to know before that.
+func (r *Request) quick() bool {
+	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite
 }
+
+// threefold reports that the request goes out as three commands: SET NX PX, then ZADD GT, which raises the fencing counter
+// to the proposal if it is below, and says whether it was, and PEXPIRE of the counter. Together they cost a master half
+// of what a script does, but they are not one step. What may come between them:
+//
+//   - Another's SET: it is refused. Another's ZADD raises the counter: then ours may find it above the proposal, and the
+//     script follows, which counts on from there.
+//   - The end of the key, if the server stood still for the ttl, and another acquisition: that one has raised the counter
+//     when ours comes. If ours is above it, both have numbers of their own; the round of ours has taken too long to count.
+//   - The end of the connection: the call has no answer, and its key is released like any other that may be there.
+//
+// So whatever comes between, a proposal that ZADD accepts was above all that the counter had been since the key was ours.
+// In the other order it would not be: the counter could grow by a whole acquisition before the key was ours. A ZADD behind
+// a SET that was refused raises the counter for nothing, which makes a gap in the tokens and no more.
+func (r *Request) threefold() bool { return r.Fence && r.quick() }
+
+// proposal is the token that a fenced request proposes.
+func (r *Request) proposal() uint64 { return max(1, r.Token) }
 
 // validate reports what would make the request meaningless.
 func (r *Request) validate() error {
@@ -41,14 +59,18 @@ func (r *Request) validate() error {
 	}
 }
 
-// arg is one word of a command: text, or a number where isNumber is set.
+// arg is one word of a command: text, or a number where isNumber is set, or with a prefix the name of what belongs to
+// the key in text.
 type arg struct {
+	prefix   string
 	text     string
 	number   int64
 	isNumber bool
 }
 
 func text(s string) arg { return arg{text: s} }
+
+func besides(prefix, key string) arg { return arg{prefix: prefix, text: key} }
 
 func number[N int | int64 | uint64](n N) arg { return arg{number: int64(n), isNumber: true} }
 
@@ -70,18 +92,19 @@ const maxArgs = 16
 // args appends the command of a stage: scripts go by the name under which a master remembers them or, with source, in
 // full, which makes the master remember them.
 func (r *Request) args(args []arg, at stage, source bool) []arg {
-	if r.quick(at) && !r.Fence {
+	switch {
+	case at == stageFirst && r.quick():
 		return append(args, text("set"), text(r.Keys[0]), text(r.Owner), text("px"), r.ttlMillis(), text("nx"))
+	case at == stageCount:
+		return append(args, text("zadd"), besides(counterPrefix, r.Keys[0]), text("gt"), text("ch"), number(r.proposal()), text(counterMember))
+	case at == stageKeep:
+		return append(args, text("pexpire"), besides(counterPrefix, r.Keys[0]), millis(counterKeep))
 	}
-	script := &scripts[r.program(at)]
+	script := &scripts[r.program()]
 	if source {
 		args = append(args, text("eval"), text(script.source))
 	} else {
 		args = append(args, text("evalsha"), text(script.sha))
-	}
-	if r.quick(at) {
-		return append(args, number(2), text(r.Keys[0]), text(beside(counterPrefix, r.Keys[0])),
-			text(r.Owner), r.ttlMillis(), number(max(1, r.Token)), millis(counterKeep))
 	}
 	head := len(args)
 	args = r.appendKeys(append(args, arg{}))
@@ -93,7 +116,7 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	case Acquire:
 		proposal := uint64(0)
 		if r.Fence {
-			proposal = max(1, r.Token)
+			proposal = r.proposal()
 		}
 		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep),
 			flag(r.Polite), number(proposal), millis(counterKeep))
@@ -119,11 +142,11 @@ func (r *Request) appendKeys(args []arg) []arg {
 	}
 	if r.Op == Acquire || r.Op == Release || r.Op == Leave {
 		for _, key := range r.Keys {
-			args = append(args, text(beside(queuePrefix, key)))
+			args = append(args, besides(queuePrefix, key))
 		}
 	}
 	if r.Op == Raise || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
-		args = append(args, text(beside(counterPrefix, r.Keys[0])))
+		args = append(args, besides(counterPrefix, r.Keys[0]))
 	}
 	return args
 }
@@ -155,15 +178,27 @@ func (r *Request) encode(out []byte, at stage, source bool) []byte {
 	return appendCommand(out, r.args(space[:0], at, source))
 }
 
+// encodeFirst appends all that the request begins with.
+func (r *Request) encodeFirst(out []byte) []byte {
+	out = r.encode(out, stageFirst, false)
+	if r.threefold() {
+		out = r.encode(r.encode(out, stageCount, false), stageKeep, false)
+	}
+	return out
+}
+
 // boxed is the command of a stage as go-redis takes it.
 func (r *Request) boxed(at stage, source bool) []any {
 	var space [maxArgs]arg
 	args := r.args(space[:0], at, source)
 	boxed := make([]any, len(args))
 	for i, a := range args {
-		if a.isNumber {
+		switch {
+		case a.isNumber:
 			boxed[i] = a.number
-		} else {
+		case a.prefix != "":
+			boxed[i] = beside(a.prefix, a.text)
+		default:
 			boxed[i] = a.text
 		}
 	}
@@ -175,7 +210,7 @@ func decode(r *Request, from *answer) (Reply, error) {
 	switch {
 	case from.kind == anArray:
 		return decodeArray(from.fields)
-	case from.kind == aStatus && r.quick(stageFirst):
+	case from.kind == aStatus && r.quick():
 		return Reply{Outcome: Granted}, nil
 	case from.kind == aNumber && r.Op == Acquire && (from.number == 1 || r.Fence && from.number > 1):
 		return granted(r, from.number), nil

@@ -78,12 +78,27 @@ func direct(opt *redis.Options) bool {
 
 func (w *wires) prepare(r *Request) {
 	if r.encodedFirst == nil {
-		size := 160 + len(r.Owner) // most requests fit, those of Shared and Exclusive almost
-		for _, key := range r.Keys {
-			size += 2*len(key) + 32
-		}
-		r.encodedFirst = r.encode(make([]byte, 0, size), stageFirst, false)
+		r.encodedFirst = r.encodeFirst(make([]byte, 0, r.encodedSize()))
 	}
+}
+
+// encodedSize is how many bytes encodeFirst needs: enough for most requests, almost enough for the rest.
+func (r *Request) encodedSize() int {
+	size := 96 + len(r.Owner)
+	switch {
+	case r.threefold():
+		size += 160 + len(r.Keys[0])
+	case r.quick() || r.Op == Release:
+	default:
+		size += 96
+	}
+	for _, key := range r.Keys {
+		size += len(key)
+		if !r.quick() {
+			size += len(key) + 32
+		}
+	}
+	return size
 }
 
 func (w *wires) carry(ctx context.Context, todo []exchange) {
@@ -250,10 +265,11 @@ func (c *wire) carry(deadline time.Time, todo []exchange) {
 	c.out = c.out[:0]
 	for i := range todo {
 		e := &todo[i]
-		if first := e.call.Request.encodedFirst; first != nil && e.stage == stageFirst && !e.source {
-			c.out = append(c.out, first...)
-		} else {
+		switch first := e.call.Request.encodedFirst; {
+		case first == nil || e.stage == stageScript || e.source:
 			c.out = e.call.Request.encode(c.out, e.stage, e.source)
+		case e.stage == stageFirst: // with what belongs to it
+			c.out = append(c.out, first...)
 		}
 	}
 	if err := c.conn.SetDeadline(deadline); err != nil {

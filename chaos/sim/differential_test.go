@@ -64,12 +64,13 @@ func describe(r *single.Request) string {
 		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve)
 }
 
-// age makes everything on the real server d older: ttls, and the times that are scores of sorted sets. Redis has no
+// age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
+// counters are not. Redis has no
 // command that moves its clock.
 const age = `
 local d = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do
-	if redis.call('TYPE', key).ok == 'zset' then
+	if redis.call('TYPE', key).ok == 'zset' and not string.find(key, 'redlock:token:', 1, true) then
 		local members = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
 		for i = 1, #members, 2 do
 			local score = tonumber(members[i + 1])

@@ -76,6 +76,9 @@ func (m *master) perform(f *flight, r *single.Request, set bool) single.Reply {
 	return reply
 }
 
+// count raises the counter of a fenced request to its proposal, and reports whether it was below.
+func (m *master) count(r *single.Request) bool { return m.store.TryCount(m.time(), r) }
+
 // thaw lets a frozen master go on: it reads its sockets in any order.
 func (m *master) thaw() {
 	if m.frozen--; m.frozen > 0 {
@@ -97,6 +100,8 @@ func (p packet) read() {
 		p.f.replyAt(m.w.now + p.f.delay())
 	case m.frozen > 0:
 		m.socket = append(m.socket, p)
+	case len(p.f.halfway) > 0 && !p.again:
+		p.f.serveCounters()
 	case len(p.f.second) > 0 && !p.again:
 		p.f.serveSecond()
 	default:

@@ -60,7 +60,8 @@ type flight struct {
 	gaveUp   int64 // when the client closed the connection; 0: it has not
 	aired    int64 // when the request left for good
 	replies  []single.Reply
-	second   []int // calls that need another command, by their place in the batch
+	halfway  []int // fenced calls whose counter is still to be raised, by their place in the batch
+	second   []int // calls that need another command
 	err      error
 	unsent   bool
 }
@@ -250,16 +251,60 @@ func (f *flight) serve(again bool) {
 	for i := range f.asks {
 		r := &f.asks[i]
 		f.replies[i] = l.master.perform(f, r, plainSet(r))
-		// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
-		if f.replies[i].Outcome == single.Refused && plainSet(r) {
+		switch {
+		case counts(r):
+			f.halfway = append(f.halfway, i)
+		case f.replies[i].Outcome == single.Refused && plainSet(r):
+			// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
 			f.second = append(f.second, i)
 		}
 	}
+	if len(f.halfway) == 0 {
+		f.serveMore()
+		return
+	}
+	// The commands of one pipeline are served one by one, and others may come between.
+	f.schedule(w.now+1+f.draw.below(between), inside, none, f.arriveHalfway)
+}
+
+// between is how long what comes between two commands of one pipeline takes at the most.
+const between = int64(3 * time.Millisecond)
+
+func (f *flight) arriveHalfway() {
+	m := f.link.master
+	switch {
+	case m.down:
+		f.err = errBroken
+		f.replyAt(f.link.w.now + f.delay())
+	case m.frozen > 0:
+		m.socket = append(m.socket, packet{f, false})
+	default:
+		f.serveCounters()
+	}
+}
+
+// serveCounters raises the counters of fenced calls. What was granted, and proposed too little, goes on by script.
+func (f *flight) serveCounters() {
+	for _, i := range f.halfway {
+		r, reply := &f.asks[i], &f.replies[i]
+		accepted := f.link.master.count(r)
+		if accepted && reply.Outcome == single.Granted {
+			reply.Token = proposal(r)
+			continue
+		}
+		f.second = append(f.second, i)
+	}
+	f.halfway = nil
+	f.serveMore()
+}
+
+// serveMore sends the reply or, where another command is needed, has the client send that.
+func (f *flight) serveMore() {
 	if len(f.second) == 0 {
 		f.sendReply()
 		return
 	}
-	f.schedule(w.now+f.delay(), inside, l.client.number, f.ask)
+	f.schedule(f.link.w.now+f.delay(), inside, f.link.client.number, f.ask)
 }
 
 // ask sends the second command.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -57,16 +56,15 @@ func (s *Store) keep(key, owner string, ttl int64) {
 
 func (s *Store) counter(key string) uint64 {
 	if v := s.get(counterOf(key)); v != nil {
-		n, err := strconv.ParseUint(v.text, 10, 64)
-		if err == nil {
-			return n
-		}
+		n, _ := v.score("token")
+		return uint64(n)
 	}
 	return 0
 }
 
 func (s *Store) setCounter(key string, n uint64) {
-	s.set(counterOf(key), strconv.FormatUint(n, 10), counterKeep.Milliseconds())
+	s.zadd(counterOf(key), "token", int64(n))
+	s.expire(counterOf(key), counterKeep.Milliseconds())
 }
 
 // acquire is acquire.lua.
@@ -75,13 +73,11 @@ func (s *Store) acquire(r *single.Request) single.Reply {
 	if r.Fence {
 		counter = s.counter(r.Keys[0])
 	}
-	all := true
 	for _, key := range r.Keys {
 		v, mine, free := s.holds(key, r.Owner)
 		if mine {
 			continue
 		}
-		all = false
 		if !free {
 			s.enqueue(r, key)
 			return refused(s.pttl(v), v.text, key, counter)
@@ -91,8 +87,8 @@ func (s *Store) acquire(r *single.Request) single.Reply {
 			return refused(left, "", key, counter)
 		}
 	}
-	if r.Fence && (!all || counter == 0) { // or it took the key without a token
-		counter = max(counter+1, max(1, r.Token))
+	if r.Fence {
+		counter = max(counter+1, proposal(r))
 		s.setCounter(r.Keys[0], counter)
 	}
 	for _, key := range r.Keys {
@@ -153,8 +149,11 @@ func (s *Store) release(r *single.Request) single.Reply {
 // raise is raise.lua.
 func (s *Store) raise(r *single.Request) single.Reply {
 	key := r.Keys[0]
-	if _, mine, _ := s.holds(key, r.Owner); !mine || s.counter(key) > r.Token {
+	if _, mine, _ := s.holds(key, r.Owner); !mine {
 		return single.Reply{}
+	}
+	if counter := s.counter(key); counter >= r.Token {
+		return single.Reply{Token: counter}
 	}
 	s.setCounter(key, r.Token)
 	return single.Reply{Outcome: single.Granted, Token: r.Token}

@@ -35,7 +35,11 @@ func NewStore() *Store { return &Store{keys: make(map[string]*value)} }
 // Serve performs r at the given time of the master's own clock, atomically, and returns what package single makes of
 // a real master's reply.
 func (s *Store) Serve(now time.Duration, r *single.Request) single.Reply {
-	if s.TrySet(now, r) {
+	set := s.TrySet(now, r)
+	if counts(r) && s.TryCount(now, r) && set {
+		return single.Reply{Outcome: single.Granted, Token: proposal(r)}
+	}
+	if set && !r.Fence {
 		return single.Reply{Outcome: single.Granted}
 	}
 	return s.Script(now, r)
@@ -53,10 +57,24 @@ func (s *Store) TrySet(now time.Duration, r *single.Request) bool {
 	return true
 }
 
-// plainSet says for which requests SET NX comes first.
-func plainSet(r *single.Request) bool {
-	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Fence && !r.Polite
+// TryCount is the ZADD GT that package single sends behind the SET NX of a fenced acquisition, whatever became of that. It
+// reports whether the counter was below the proposal.
+func (s *Store) TryCount(now time.Duration, r *single.Request) bool {
+	s.now = now.Milliseconds()
+	key, counter := r.Keys[0], s.counter(r.Keys[0])
+	s.setCounter(key, max(counter, proposal(r)))
+	return counter < proposal(r)
 }
+
+// plainSet says for which requests SET NX comes first, and counts for which ZADD GT comes behind it.
+func plainSet(r *single.Request) bool {
+	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite
+}
+
+func counts(r *single.Request) bool { return plainSet(r) && r.Fence }
+
+// proposal is the token that a fenced request proposes.
+func proposal(r *single.Request) uint64 { return max(1, r.Token) }
 
 // Script performs r as its script does.
 func (s *Store) Script(now time.Duration, r *single.Request) single.Reply {

@@ -7,14 +7,19 @@
 -- Returns the token, or 1 when not fenced, when granted; {0, ttl in ms of what is in the way, its owner, its key, the counter}
 -- when refused.
 --
--- An owner that finds its own value is a repeated request whose first reply was lost: it is granted again, with the
--- token it got, and lives at least ttl from now. A key of another type is another kind of lock, and in the way.
+-- An owner that finds its own value is a repeated request, whose first reply was lost, or one that took the key with SET NX
+-- and found the counter ahead of its proposal. It is granted, and the key lives at least ttl from now. A granted request's
+-- token is above what the counter was, also when it is repeated: so no two acquisitions can have it.
+--
+-- The counter is a sorted set with one member, because ZADD GT can raise it without a script. A key of another type is
+-- another kind of lock, and in the way.
 local n, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local waiter, waited, keep = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 local polite, proposal = ARGV[7] == '1', tonumber(ARGV[8])
 local fenced, counter = proposal > 0, 0
 if fenced then -- checked before anything is written: whoever gets an error has got nothing else
-	counter = tonumber(redis.call('GET', KEYS[2 * n + 1]) or 0)
+	counter = redis.pcall('ZSCORE', KEYS[2 * n + 1], 'token')
+	counter = type(counter) ~= 'table' and tonumber(counter or 0)
 	if not counter or math.max(counter + 1, proposal) > 9007199254740991 then
 		return redis.error_reply('ERR ' .. KEYS[2 * n + 1] .. ' holds no fencing counter, or there is no greater one')
 	end
@@ -46,14 +51,12 @@ local function refuse(left, holder, i)
 	return {0, left, holder, KEYS[i], counter}
 end
 
-local mine = true
 for i = 1, n do
 	local held = redis.pcall('GET', KEYS[i])
 	if type(held) == 'table' then
 		held = ''
 	end
 	if held ~= owner then
-		mine = false
 		if held then
 			return refuse(redis.call('PTTL', KEYS[i]), held, i)
 		end
@@ -66,9 +69,10 @@ for i = 1, n do
 	end
 end
 
-if fenced and (not mine or counter == 0) then -- or it took the key without a token
+if fenced then
 	counter = math.max(counter + 1, proposal)
-	redis.call('SET', KEYS[2 * n + 1], string.format('%.0f', counter), 'PX', ARGV[9])
+	redis.call('ZADD', KEYS[2 * n + 1], string.format('%.0f', counter), 'token')
+	redis.call('PEXPIRE', KEYS[2 * n + 1], ARGV[9])
 end
 for i = 1, n do
 	local left = redis.call('PTTL', KEYS[i])

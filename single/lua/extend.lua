@@ -26,14 +26,14 @@ for i = 1, n do
 		return {0, redis.call('PTTL', KEYS[i]), held, KEYS[i]}
 	end
 end
+if token > 0 then -- first of all: whoever gets an error has changed nothing
+	redis.call('ZADD', KEYS[n + 1], 'GT', ARGV[5], 'token')
+	redis.call('PEXPIRE', KEYS[n + 1], ARGV[6])
+end
 for i = 1, n do
 	local left = redis.call('PTTL', KEYS[i])
 	if left < ttl and left ~= -1 then
 		redis.call('SET', KEYS[i], owner, 'PX', ttl)
 	end
-end
-if token > 0 then
-	local counter = tonumber(redis.call('GET', KEYS[n + 1]) or 0)
-	redis.call('SET', KEYS[n + 1], string.format('%.0f', math.max(counter, token)), 'PX', ARGV[6])
 end
 return {gone and 2 or 1}

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -135,9 +133,8 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	if s.Held = reply.Outcome == single.Granted; s.Held {
 		s.Owner, s.Holds, s.ttl, s.TTL = shortOwner(reply.Holder), reply.Token, reply.TTL, seconds(reply.TTL)
 	}
-	s.Token, err = m.Client().Get(ctx, single.CounterKey(key)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		s.Token = ""
+	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil && len(last) == 1 {
+		s.Token = strconv.FormatFloat(last[0].Score, 'f', 0, 64)
 	}
 	s.Waiters, _ = m.Client().ZCount(ctx, single.QueueKey(key), "0", "+inf").Result() // negative: a reservation
 	return s
