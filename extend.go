@@ -30,7 +30,8 @@ type extending struct {
 }
 
 // Extend lets the lock live for ttl from now, instead of until its present end; it never shortens it. Masters that
-// have lost the key get it back, but only those that still had it count: the lock was never free in between. Another
+// have lost the key get it back, once a quorum of those that never lost it has answered: only these count, so the lock
+// was never free in between. Another
 // extension that is under way, or a renewal, is decided first; that takes a request timeout at the most, as this one does.
 //
 // On error the lock keeps its old end and nothing is released, unless the error matches [ErrNotHeld]: then the lock
@@ -105,7 +106,11 @@ func (k *Lock) extend(ttl time.Duration, asked *int, tell decider) (r *round, se
 // newExtension prepares an extension. The caller holds the mutex.
 func (k *Lock) newExtension(ttl time.Duration, tell decider) *round {
 	k.longest = max(k.longest, ttl)
-	return k.newRound(k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: true}), tell)
+	sab := &k.locker.opts.Sabotage
+	repair := sab.CountRepairs || sab.EagerRepair
+	r := k.newRound(k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: repair}), tell)
+	r.mends = true
+	return r
 }
 
 // extended applies a decided extension. It counts only if it was decided before the old bound: until then nobody else

@@ -230,14 +230,16 @@ func extendAndRelease(t *testing.T, sab sabotage.Switches) (left int) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second, Sabotage: sab})
 		far(t, l, masters)
 		masters[4].behave(func(r *single.Request) act {
-			if r.Op == single.Extend {
+			if r.Repair {
 				return act{before: 100 * time.Millisecond, after: 2 * time.Millisecond}
 			}
 			return act{before: 2 * time.Millisecond, after: 2 * time.Millisecond}
 		})
 		lock := acquire(t, l, longTTL)
 		settle(500 * time.Millisecond)
+		masters[4].forget()
 		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
+		pass(10 * time.Millisecond)                // the repair is on its way
 		must(t, lock.Release(t.Context()))
 		settle(3 * time.Second)
 		left = masters.holders("")

@@ -30,6 +30,9 @@ type slot struct {
 	dirty  bool         // our key may be there: something that sets it was sent
 	unsure bool         // something that sets the key ended without an answer and may still land
 	queued bool         // it was refused, and stands in the arrival queue there
+
+	gone     bool // an extension did not find the key there; see repair.go
+	doubtful bool // the key has been set again, and it is not known when
 }
 
 // fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.
@@ -136,6 +139,7 @@ func (k *Lock) settle(c *single.Call) {
 		s.dirty = s.dirty || c.Sent
 		s.unsure = s.unsure || c.Unsure()
 		s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
+		s.gone = c.Request.Op == single.Extend && gone(c)
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor
 		// takes over
 		if s.dirty && (c.Err != nil || s.unsure) {

@@ -20,6 +20,7 @@ type round struct {
 	ballots []ballot
 	votes   tally
 	verdict verdict
+	mends   bool      // if it is won, masters that have lost the key get it back
 	tell    decider   // told once, when the round is decided
 	more    []decider // others who asked to be told
 }
@@ -100,7 +101,7 @@ func (r *round) count(i int, v Vote) bool {
 	return r.verdict != open
 }
 
-// voteOf reads the vote from a call that has ended. A repaired key was not there in between, so it is no vote for
+// voteOf reads the vote from a call that has ended. A key that was set again, nobody knows when, is no vote for
 // continuity.
 func (r *round) voteOf(c *single.Call) Vote {
 	switch {
@@ -108,6 +109,8 @@ func (r *round) voteOf(c *single.Call) Vote {
 		return Unknown
 	case r.request.Op == single.Raise && c.Reply.Token != r.request.Token:
 		return Refused
+	case c.Reply.Outcome == single.Granted && r.request.Op == single.Extend && r.lock.slots[c.Index].doubtful:
+		return Unknown
 	case c.Reply.Outcome == single.Granted:
 		return Granted
 	case c.Reply.Outcome == single.Repaired && r.lock.locker.opts.Sabotage.CountRepairs:
@@ -128,10 +131,14 @@ func (r *round) Ended(c *single.Call) {
 	vote := r.voteOf(c)
 	decided := r.count(c.Index, vote)
 	k.settle(c)
+	repairs := k.mend(r)
 	k.mu.Unlock()
 	r.observeVote(c, vote)
 	if decided {
 		r.announce()
+	}
+	for _, p := range repairs {
+		k.locker.lanes[p.Index].Send(&p.Call)
 	}
 }
 
@@ -197,6 +204,8 @@ func (r *round) nodes() []NodeResult {
 		switch {
 		case b.vote == Unknown && b.ended && b.Err != nil:
 			node.Err = b.Err
+		case b.vote == Unknown && b.ended && b.Reply.Outcome == single.Granted && r.request.Op == single.Extend:
+			node.Err = errDoubtful
 		case b.vote == Unknown:
 			node.Err = errNoAnswer
 		case b.vote != Pending && b.ended:

@@ -16,6 +16,8 @@ type Switches struct {
 	UnorderedRelease bool
 	// CountRepairs counts a master on which the key had to be set again as if it had been there all along.
 	CountRepairs bool
+	// EagerRepair sets the key again with every extension, also with one that is not won, and counts it the next time.
+	EagerRepair bool
 	// LateExtend extends without asking whether the validity is already over.
 	LateExtend bool
 	// BoundFromNow computes validity from the end of the round instead of its start.

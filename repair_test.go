@@ -1,0 +1,147 @@
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// repairs is a behaviour that holds for repairs.
+func repairs(a act) func(*single.Request) act {
+	return func(r *single.Request) act {
+		if r.Repair {
+			return a
+		}
+		return act{}
+	}
+}
+
+// mended is a lock on five masters of which this many have lost its key.
+func mended(
+	t *testing.T, lost int, sab sabotage.Switches, do func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option,
+) {
+	t.Helper()
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{Sabotage: sab}), longTTL, opts...)
+		settle(time.Millisecond)
+		for _, m := range masters[:lost] {
+			m.forget()
+		}
+		do(t, lock, masters)
+		_ = lock.Release(t.Context())
+		settle(longTTL)
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("%d masters have the key after its release", n)
+		}
+	})
+}
+
+// lostUnseen has three of five masters lose the key, an extension fail because two of them do not answer, and reports
+// how the next one fares.
+func lostUnseen(t *testing.T, sab sabotage.Switches) (err error) {
+	t.Helper()
+	mended(t, 3, sab, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		for _, m := range masters[1:3] {
+			m.behave(on(single.Extend, act{lost: true}))
+		}
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum)
+		masters.behave(nil)
+		err = lock.Extend(t.Context(), longTTL)
+	})
+	return err
+}
+
+// A majority had lost the key, so an extension must not win by what an earlier one set again, although that one was
+// not decided.
+func TestAFailedExtensionSetsNothingAgain(t *testing.T) {
+	is(t, lostUnseen(t, sabotage.Switches{}), redlock.ErrNotHeld)
+	if err := lostUnseen(t, sabotage.Switches{EagerRepair: true}); err != nil {
+		t.Errorf("with repairs by every extension: %v; this test shows nothing", err)
+	}
+}
+
+// A repair without an answer may have been done just now, so what it set is no vote for the time before; and it is one
+// again when the others have confirmed the lock without it.
+func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
+	extendAfter := func(answer act, confirmed bool) (err error) {
+		mended(t, 1, sabotage.Switches{}, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+			masters[0].behave(repairs(answer))
+			must(t, lock.Extend(t.Context(), longTTL))
+			settle(time.Second)
+			if confirmed {
+				must(t, lock.Extend(t.Context(), longTTL))
+				settle(time.Second)
+			}
+			if n := masters.holders(lock.Owner()); n != 5 {
+				t.Fatalf("%d masters have the key", n)
+			}
+			masters[1].forget()
+			masters[2].forget()
+			err = lock.Extend(t.Context(), longTTL)
+		})
+		return err
+	}
+	must(t, extendAfter(act{}, false))
+	must(t, extendAfter(act{mute: true}, true))
+	err := extendAfter(act{mute: true}, false)
+	is(t, err, redlock.ErrNoQuorum)
+	isNot(t, err, redlock.ErrNotHeld)
+	var quorum *redlock.QuorumError
+	if !errors.As(err, &quorum) || quorum.Nodes[0].Vote != redlock.Unknown || quorum.Nodes[0].Err == nil {
+		t.Errorf("%v does not say why the first master did not count", err)
+	}
+}
+
+// Masters that answer after an extension has been decided get the key back, too.
+func TestStragglersAreRepaired(t *testing.T) {
+	mended(t, 2, sabotage.Switches{}, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		for _, m := range masters[:2] {
+			m.behave(away(10 * time.Millisecond))
+		}
+		must(t, lock.Extend(t.Context(), longTTL))
+		if n := masters.holders(lock.Owner()); n != 3 {
+			t.Errorf("%d masters have the key at once: nobody is late here", n)
+		}
+		settle(100 * time.Millisecond)
+		if n := masters.holders(lock.Owner()); n != 5 {
+			t.Errorf("%d masters have the key", n)
+		}
+		for _, m := range masters[:2] {
+			if n := m.count(single.Extend); n != 2 {
+				t.Errorf("%s got %d extensions, want one and a repair", m.name, n)
+			}
+		}
+	})
+}
+
+// Asking the masters changes nothing there.
+func TestHeldRepairsNothing(t *testing.T) {
+	mended(t, 2, sabotage.Switches{}, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		must(t, lock.Held(t.Context()))
+		settle(time.Second)
+		if n := masters.holders(""); n != 3 {
+			t.Errorf("%d masters have the key", n)
+		}
+	})
+}
+
+// What is somebody else's by now is left alone, and so is a master whose hold is over before its repair.
+func TestARepairTakesNothingFromAnybody(t *testing.T) {
+	mended(t, 1, sabotage.Switches{}, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		masters[0].behave(repairs(act{before: 10 * time.Millisecond}))
+		must(t, lock.Extend(t.Context(), longTTL))
+		masters[0].take("somebody", 20*time.Second)
+		settle(time.Second)
+		if holder := masters[0].holder(); holder != "somebody" {
+			t.Errorf("%q holds it on the first master", holder)
+		}
+		must(t, lock.Extend(t.Context(), longTTL)) // by the other four
+		masters[1].forget()
+		masters[2].forget()
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+	})
+}
