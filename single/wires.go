@@ -209,6 +209,7 @@ func (w *wires) open(now time.Time) *wire {
 	c := &wire{born: now}
 	opt := *w.opt
 	opt.PoolSize, opt.MinIdleConns, opt.MaxIdleConns = 1, 0, 0
+	opt.PipelinePoolSize = -1 // pipelines use the same one, or it would be lost after a first batch that is one
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := w.opt.Dialer(ctx, network, addr)
 		if err == nil {

@@ -125,6 +125,41 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	redistest.Eventually(t, patience, func() bool { return connections(t, server) < before }, "connections that timed out to be closed")
 }
 
+// A connection is kept whatever its first batch was. Pipelines of go-redis have a pool of their own by default, and one
+// made there was closed after its batch: under load, when every batch has several calls, each of them dialled.
+func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 0)
+	made := func() string {
+		info, err := server.Client().Info(t.Context(), "stats").Result()
+		must(t, err)
+		_, count, found := strings.Cut(info, "total_connections_received:")
+		if !found {
+			t.Fatalf("INFO does not say how many connections there were: %q", info)
+		}
+		count, _, _ = strings.Cut(count, "\r\n")
+		return count
+	}
+	batch := func() {
+		calls := make([]*single.Call, 5)
+		for i := range calls {
+			calls[i] = &single.Call{Request: new(inspect("key"))}
+		}
+		m.Do(t.Context(), calls)
+		for _, c := range calls {
+			must(t, c.Err)
+		}
+	}
+	batch()
+	before := made()
+	for range 20 {
+		batch()
+	}
+	if after := made(); after != before || single.IdleConnections(m) != 1 {
+		t.Errorf("%s connections, %d of ours idle; after the first batch it were %s", after, single.IdleConnections(m), before)
+	}
+}
+
 // A reply that comes too late must not be taken for that to the next request.
 func TestALateReplyIsNobodysReply(t *testing.T) {
 	server := redistest.Start(t)
