@@ -108,7 +108,7 @@ func (m *Master) Restart() error {
 		}
 		m.engine = fresh
 	}
-	listener, err := net.Listen("tcp", m.Addr())
+	listener, err := localport.Listen(m.Addr())
 	if err != nil {
 		return fmt.Errorf("embedded: restart: %w", err)
 	}

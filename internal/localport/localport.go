@@ -13,6 +13,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 // The range ports are drawn from: above most well-known services, below the ephemeral range of Linux (from 32768).
@@ -64,6 +66,22 @@ func ReserveNumber(number int) (*Port, error) {
 		return nil, errors.Join(err, guard.Close())
 	}
 	return &Port{number: number, guard: guard}, nil
+}
+
+// patience is how long Listen goes on trying: much longer than a child needs to become another program.
+const patience = 200 * time.Millisecond
+
+// Listen listens on a TCP address that this process has listened on before, be it in Reserve. A child process that is
+// being started has copies of all sockets until it has become another program, and as long as one of the earlier
+// listener is there the port is in use. So Listen tries again for a moment.
+func Listen(address string) (net.Listener, error) {
+	for deadline := time.Now().Add(patience); ; {
+		listener, err := net.Listen("tcp4", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return listener, err
+		}
+		<-time.After(time.Millisecond) // the kernel does not say when the port is free
+	}
 }
 
 // Number is the port number.

@@ -3,7 +3,9 @@ package localport_test
 import (
 	"errors"
 	"net"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seed-624411e5/redlock/internal/localport"
 )
@@ -83,5 +85,36 @@ func TestNumbersThatAreNoPortsAreRefused(t *testing.T) {
 		if _, err := localport.ReserveNumber(number); err == nil {
 			t.Errorf("%d was accepted as a port", number)
 		}
+	}
+}
+
+// Between fork and exec a child has copies of the listeners that its parent closes meanwhile.
+func TestAPortIsListenedOnAgainWhenTheLastCopyIsClosed(t *testing.T) {
+	port, err := localport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = port.Release() }()
+	first, err := localport.Listen(port.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := first.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := localport.Listen(port.Addr()); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("with a copy of the listener: %v; this test shows nothing", err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { _ = child.Close() })
+	second, err := localport.Listen(port.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
 	}
 }
