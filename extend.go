@@ -31,8 +31,8 @@ type extending struct {
 
 // Extend lets the lock live for ttl from now, instead of until its present end; it never shortens it. Masters that
 // have lost the key get it back, once a quorum of those that never lost it has answered: only these count, so the lock
-// was never free in between. Another
-// extension that is under way, or a renewal, is decided first; that takes a request timeout at the most, as this one does.
+// was never free in between. Another extension that is under way, or a renewal, is decided first; that takes a request
+// timeout at the most, as this one does.
 //
 // On error the lock keeps its old end and nothing is released, unless the error matches [ErrNotHeld]: then the lock
 // is over. [ErrNoQuorum] means that it is worth trying again. ctx bounds the wait, not the effect.

@@ -36,6 +36,11 @@ func gone(c *single.Call) bool {
 	return c.Err == nil && c.Reply.Outcome == single.Refused && c.Reply.TTL == 0 && c.Reply.Holder == ""
 }
 
+// doubts reports that c, which has ended, granted an extension of a key of which it is not known since when it is there.
+func (r *round) doubts(c *single.Call) bool {
+	return r.request.Op == single.Extend && c.Reply.Outcome == single.Granted && r.lock.slots[c.Index].doubtful
+}
+
 // mend follows a vote of an extension that is won: it prepares what there is to repair, which the caller sends when it
 // has given the mutex up, and trusts the repaired masters that have been seen to have the key.
 func (k *Lock) mend(r *round) (repairs []*repair) {

@@ -109,7 +109,7 @@ func (r *round) voteOf(c *single.Call) Vote {
 		return Unknown
 	case r.request.Op == single.Raise && c.Reply.Token != r.request.Token:
 		return Refused
-	case c.Reply.Outcome == single.Granted && r.request.Op == single.Extend && r.lock.slots[c.Index].doubtful:
+	case r.doubts(c):
 		return Unknown
 	case c.Reply.Outcome == single.Granted:
 		return Granted
@@ -204,7 +204,7 @@ func (r *round) nodes() []NodeResult {
 		switch {
 		case b.vote == Unknown && b.ended && b.Err != nil:
 			node.Err = b.Err
-		case b.vote == Unknown && b.ended && b.Reply.Outcome == single.Granted && r.request.Op == single.Extend:
+		case b.vote == Unknown && b.ended && r.doubts(&b.Call):
 			node.Err = errDoubtful
 		case b.vote == Unknown:
 			node.Err = errNoAnswer

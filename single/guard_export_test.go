@@ -28,3 +28,6 @@ func (j *Judge) Judge(s Sighting) time.Duration {
 func (j *Judge) Heard(began time.Duration) {
 	j.guard.answered(began, []exchange{{answer: answer{kind: aStatus}}})
 }
+
+// InfoField is infoField.
+func InfoField(info, name string) string { return infoField(info, name) }

@@ -133,11 +133,10 @@ func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
 	made := func() string {
 		info, err := server.Client().Info(t.Context(), "stats").Result()
 		must(t, err)
-		_, count, found := strings.Cut(info, "total_connections_received:")
-		if !found {
+		count := single.InfoField(info, "total_connections_received")
+		if count == "" {
 			t.Fatalf("INFO does not say how many connections there were: %q", info)
 		}
-		count, _, _ = strings.Cut(count, "\r\n")
 		return count
 	}
 	batch := func() {

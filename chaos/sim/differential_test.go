@@ -65,8 +65,7 @@ func describe(r *single.Request) string {
 }
 
 // age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
-// counters are not. Redis has no
-// command that moves its clock.
+// counters are not. Redis has no command that moves its clock.
 const age = `
 local d = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do

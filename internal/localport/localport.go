@@ -73,7 +73,7 @@ const patience = 200 * time.Millisecond
 
 // Listen listens on a TCP address that this process has listened on before, be it in Reserve. A child process that is
 // being started has copies of all sockets until it has become another program, and as long as one of the earlier
-// listener is there the port is in use. So Listen tries again for a moment.
+// listener's is there the port is in use. So Listen tries again for a moment.
 func Listen(address string) (net.Listener, error) {
 	for deadline := time.Now().Add(patience); ; {
 		listener, err := net.Listen("tcp4", address)
