@@ -35,6 +35,8 @@ type fake struct {
 	skew  time.Duration             // what its clock is ahead
 	keys  map[string]entry
 	asked []single.Request // in the order in which they arrived
+
+	performed func(*single.Request, single.Reply) // told of what was performed; may be nil
 }
 
 type entry struct {
@@ -71,6 +73,9 @@ func (m *fake) answer(c *single.Call, deadline time.Time) {
 			return
 		}
 		reply := m.perform(c.Request)
+		if m.performed != nil {
+			m.performed(c.Request, reply)
+		}
 		pass(a.after)
 		if !a.mute {
 			replies <- reply

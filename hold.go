@@ -56,6 +56,7 @@ func (k *Lock) issue(r *round) {
 			decided = r.count(i, Unknown) || decided
 		default:
 			b.Deadline = now.Add(k.spec.timeout)
+			b.Unqueued = r.request.Op == single.Release && !k.placed && !s.queued && !s.unsure
 			if s.last != nil && !k.locker.opts.Sabotage.UnorderedRelease {
 				b.After = s.last
 				b.Undoes = r.request.Op == single.Release && !s.dirty && r.request.Waiter == ""

@@ -39,6 +39,9 @@ type ticket struct {
 	early bool          // poked before poke was made
 	calls uint64        // a bit for each master that has called since the last attempt
 	named bool          // a quorum had called before the attempt that is under way; only its own goroutine asks
+	place bool          // our name may stand in the keys' queues: another ticket left it there, or an attempt of this one
+	first bool          // it did not when the attempt began that is under way; only its own goroutine asks
+	heir  bool          // a lock that was released left it there
 	hears bool          // its Locker listens for it; only its own goroutine asks
 }
 
@@ -53,7 +56,7 @@ func newLines(masters int) *lines {
 
 // enter joins the line for the first key of s at its end; one that enters a lock again joins none.
 func (q *lines) enter(s *spec, clock Clock) *ticket {
-	t := &ticket{keys: s.keys, clock: clock, since: clock.Now()}
+	t := &ticket{keys: s.keys, clock: clock, since: clock.Now(), place: s.entered || len(s.keys) > 1}
 	if s.entered {
 		return t
 	}
@@ -63,7 +66,7 @@ func (q *lines) enter(s *spec, clock Clock) *ticket {
 	if line == nil {
 		line = t.line[:0]
 	} else {
-		t.turn = make(chan struct{})
+		t.turn, t.place = make(chan struct{}), true
 	}
 	q.keys[t.keys[0]] = append(line, t)
 	for _, key := range t.keys[1:] {
@@ -72,8 +75,9 @@ func (q *lines) enter(s *spec, clock Clock) *ticket {
 	return t
 }
 
-// leave gives up a place, and with the first place the turn.
-func (q *lines) leave(t *ticket) {
+// leave gives up a place, and with the first place the turn. It reports whether our name may still stand in the masters'
+// queues, and whether nobody else of this Locker waits for these keys.
+func (q *lines) leave(t *ticket, won bool) (placed, last bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range t.keys[1:] {
@@ -86,6 +90,12 @@ func (q *lines) leave(t *ticket) {
 			close(line[0].turn)
 		}
 	}
+	return t.heir || !won && t.place, !q.anyone(t.keys)
+}
+
+// anyone reports that somebody waits for one of keys. The caller holds the mutex.
+func (q *lines) anyone(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return len(q.keys[key])+len(q.also[key]) > 0 })
 }
 
 // remove takes t out of what m has for key, and returns what is left.
@@ -102,21 +112,14 @@ func remove(m map[string][]*ticket, key string, t *ticket) []*ticket {
 	return left
 }
 
-// last reports that nobody else of this Locker waits for the keys of t.
-func (q *lines) last(t *ticket) bool {
+// bequeath reports that somebody waits for one of keys. Our place in their queues, if we have one, is theirs then.
+func (q *lines) bequeath(keys []string) (left bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	others := func(m map[string][]*ticket, key string) bool {
-		return slices.ContainsFunc(m[key], func(o *ticket) bool { return o != t })
+	for _, key := range keys {
+		q.each(key, func(t *ticket) { t.place, t.heir, left = true, true, true })
 	}
-	return !slices.ContainsFunc(t.keys, func(key string) bool { return others(q.keys, key) || others(q.also, key) })
-}
-
-// anyone reports that somebody waits for one of keys.
-func (q *lines) anyone(keys []string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.ContainsFunc(keys, func(key string) bool { return len(q.keys[key])+len(q.also[key]) > 0 })
+	return left
 }
 
 // each calls f for those who are to hear of key: the first in its line, and who waits for it beside other keys. The
@@ -190,10 +193,12 @@ func (q *lines) calledBySome(t *ticket) {
 	}
 }
 
-// forgetCalls begins a new count before an attempt, and notes whether a quorum has called for this one.
+// forgetCalls begins a new count before an attempt, and notes whether a quorum has called for this one, and whether it is
+// the first to put our name into the queues.
 func (q *lines) forgetCalls(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	t.first, t.place = !t.place, true
 	t.named = bits.OnesCount64(t.calls) >= q.quorum
 	t.calls = 0
 }

@@ -33,6 +33,7 @@ type Lock struct {
 	since    time.Duration    // when the acquisition began that was won
 	atMost   time.Duration    // until never passes this; 0: no limit
 	longest  time.Duration    // the greatest ttl that a master was asked for
+	placed   bool             // its waiter may stand in the masters' queues since before it was acquired
 	over     error            // why the hold is over; nil while it is not
 	ending   *round           // the release that follows
 	unclosed int              // masters whose release has not been settled
@@ -313,7 +314,7 @@ func (k *Lock) finishLocked(reason error, tell decider) *round {
 	request := k.request(single.Request{Op: single.Release, TTL: k.spec.ttl})
 	if k.until > 0 { // a failed attempt calls nobody, and keeps its place in the queue
 		request.Reserve = k.locker.reserve()
-		if !k.locker.lines.anyone(k.spec.keys) { // otherwise the place is that of the next in line
+		if !k.locker.lines.bequeath(k.spec.keys) { // otherwise the place is that of the next in line
 			request.Waiter = k.waiter
 		}
 	}

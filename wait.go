@@ -31,7 +31,7 @@ const (
 // wait acquires by as many rounds as it takes, and says how many those were. Among the waiters of this Locker for one
 // key only the first in line sends rounds. What enters a lock again, or may do so, does not stand in line: those before
 // it may be waiting for the very lock that it is under.
-func (l *Locker) wait(ctx context.Context, s *spec) (_ *Lock, rounds int, _ error) {
+func (l *Locker) wait(ctx context.Context, s *spec) (k *Lock, rounds int, err error) {
 	if s.reenters() {
 		k, err := l.attempt(ctx, s, nil)
 		if err == nil || !worthRetrying(err) || s.maxAttempts == 1 {
@@ -41,17 +41,22 @@ func (l *Locker) wait(ctx context.Context, s *spec) (_ *Lock, rounds int, _ erro
 	}
 	t := l.lines.enter(s, l.clock)
 	defer func() {
-		l.lines.leave(t)
+		placed, last := l.lines.leave(t, k != nil)
+		switch {
+		case placed && k != nil:
+			k.mu.Lock()
+			k.placed = true
+			k.mu.Unlock()
+		case placed && last:
+			l.goodbye(s)
+		}
 		if t.hears {
 			l.ear.leave()
 		}
 	}()
-	k, rounds, err := l.standInLine(ctx, s, t, rounds)
+	k, rounds, err = l.standInLine(ctx, s, t, rounds)
 	if k == nil && err == nil {
 		k, rounds, err = l.contend(ctx, s, t, rounds)
-	}
-	if err != nil && rounds > 0 && l.lines.last(t) {
-		l.goodbye(s)
 	}
 	return k, rounds, err
 }

@@ -96,6 +96,7 @@ func everyOperation(t *testing.T, m *single.Master, key string) {
 	send(with(shared, single.Inspect, nil))
 	send(with(shared, single.Release, func(r *single.Request) { r.Hold = "3" }))
 	send(with(shared, single.Release, nil))
+	m.Do(ctx, releases(key+" me", key+" other"))
 	listenOnce(t, m)
 }
 

@@ -47,6 +47,9 @@ type Call struct {
 	After *Call
 	// Reply is valid when Err is nil.
 	Reply Reply
+	// Unqueued says of a release that its Waiter did not stand in the master's queue before After, so that it does not if
+	// After is granted, and need not be taken out.
+	Unqueued bool
 	// Err is why there is no reply.
 	Err error
 	// Sent says that the request may have taken effect: it, or a part of it, has left this process, and the master has

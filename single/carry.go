@@ -3,6 +3,7 @@ package single
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -23,7 +24,30 @@ type exchange struct {
 	source bool // a script went out in full
 	set    bool // an earlier command of the call has set its key
 	stale  int  // on how many connections it could not be sent, because the master had closed them
+	bundle int  // with how many releases it goes out together, itself included; those behind it have 0 and are led by it
 	answer answer
+}
+
+// commands yields what each command in todo is for: one exchange, or a bundle.
+func commands(todo []exchange) iter.Seq[[]exchange] {
+	return func(yield func([]exchange) bool) {
+		for len(todo) > 0 {
+			n := max(1, todo[0].bundle)
+			if !yield(todo[:n]) {
+				return
+			}
+			todo = todo[n:]
+		}
+	}
+}
+
+// enter takes the answer to a command.
+func enter(together []exchange, from answer) {
+	if len(together) > 1 {
+		unbundle(together, from)
+	} else {
+		together[0].answer = from
+	}
 }
 
 // fail enters an error for all of todo that has no answer.
@@ -53,14 +77,21 @@ func (c clientCarrier) carry(ctx context.Context, todo []exchange) {
 		return
 	}
 	pipe := c.client.Pipeline()
-	cmds := make([]redis.Cmder, len(todo))
-	for i := range todo {
-		cmds[i] = todo[i].command(ctx)
-		_ = pipe.Process(ctx, cmds[i])
+	cmds := make([]redis.Cmder, 0, len(todo))
+	for together := range commands(todo) {
+		var cmd redis.Cmder
+		if len(together) > 1 {
+			cmd = bundleCommand(ctx, together)
+		} else {
+			cmd = together[0].command(ctx)
+		}
+		cmds = append(cmds, cmd)
+		_ = pipe.Process(ctx, cmd)
 	}
 	_, _ = pipe.Exec(ctx)
-	for i := range todo {
-		todo[i].answer = answerOf(cmds[i])
+	for together := range commands(todo) {
+		enter(together, answerOf(cmds[0]))
+		cmds = cmds[1:]
 	}
 }
 

@@ -175,6 +175,7 @@ func (l *Lane) cut(batch []*Call, n int) []*Call {
 			continue
 		}
 		c.moot = c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent
+		c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && c.After.Reply.Outcome == Granted)
 		c.After = nil // no longer needed; do not keep it alive
 		batch = append(batch, c)
 		n--

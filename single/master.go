@@ -27,7 +27,8 @@ type Master struct {
 	heldBack atomic.Int32 // batches past their deadline that the client goes on with
 	guard    *guard       // nil without Options.RestartGuard
 	carrier  carrier
-	scratch  sync.Pool // of *[]exchange
+	apart    atomic.Int64 // until when releases go out one by one, in Unix nanoseconds
+	scratch  sync.Pool    // of *[]exchange
 }
 
 // Options configure a Master. The zero value is usable.
@@ -205,9 +206,12 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 	if !ok {
 		scratch = new([]exchange)
 	}
-	todo := (*scratch)[:0]
+	todo, bundled := m.bundle((*scratch)[:0], batch)
 	for _, c := range batch {
 		c.Reply, c.Err, c.Sent = Reply{}, nil, true
+		if bundled > 0 && c.bundled() {
+			continue
+		}
 		if m.cluster && unslottable(c.Request.Keys) {
 			c.Err, c.Sent = errNoSlot, false
 			continue
@@ -265,6 +269,11 @@ func (m *Master) settle(todo []exchange) []exchange {
 	var sourced [numPrograms]bool
 	for i := 0; i < len(todo); i++ {
 		e := &todo[i] // until more grows over it
+		if n := e.bundle; n > 0 {
+			more = m.settleBundle(more, todo[i:i+n])
+			i += n - 1
+			continue
+		}
 		c, err := e.call, e.answer.err
 		if e.stage == stageFirst && c.Request.threefold() {
 			counted, kept := todo[i+1].answer, todo[i+2].answer

@@ -89,8 +89,8 @@ var _ redis.Error = serverError("")
 const (
 	// maxLine bounds an error reply, which may quote a key.
 	maxLine = 1 << 20
-	// maxFields bounds an array: what the scripts return has five.
-	maxFields = 64
+	// maxFields bounds an array: the answer to a bundle of releases has one for each.
+	maxFields = maxBatch
 )
 
 // errProtocol is a reply that no master gives: whatever is at the other end, the connection is of no use any more.

@@ -155,7 +155,7 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	for _, raw := range []string{
 		"\r\n", "\n", "+\n", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":--1\r\n", ":99999999999999999999\r\n", ":9999999999999999999\r\n",
-		"$-2\r\n", "$3\r\nabcd\r\n", "$x\r\n", "*-2\r\n", "*65\r\n", "*1\r\n*0\r\n", "*1\r\n-ERR\r\n", "*1\r\n+OK\r\n", ">x\r\n", ",1.5\r\n", "%0\r\n",
+		"$-2\r\n", "$3\r\nabcd\r\n", "$x\r\n", "*-2\r\n", "*257\r\n", "*1\r\n*0\r\n", "*1\r\n-ERR\r\n", "*1\r\n+OK\r\n", ">x\r\n", ",1.5\r\n", "%0\r\n",
 		"-ERR " + strings.Repeat("x", 2<<20) + "\r\n",
 	} {
 		_, _, err := single.ReadReply(strings.NewReader(raw), &single.Request{Op: single.Inspect, Keys: []string{"k"}})

@@ -11,8 +11,12 @@ var (
 	acquireSource string
 	//go:embed lua/extend.lua
 	extendSource string
+	//go:embed lua/call.lua
+	callSource string
 	//go:embed lua/release.lua
 	releaseSource string
+	//go:embed lua/release_bundle.lua
+	releaseBundleSource string
 	//go:embed lua/raise.lua
 	raiseSource string
 	//go:embed lua/inspect.lua
@@ -32,6 +36,7 @@ const (
 	acquireProgram program = iota
 	extendProgram
 	releaseProgram
+	releaseBundleProgram
 	raiseProgram
 	inspectProgram
 	shareProgram
@@ -49,14 +54,15 @@ type script struct {
 
 // scripts holds the programs. Their SHAs are compared with what a real redis-server computes in the tests.
 var scripts = [numPrograms]script{
-	acquireProgram:      newScript("acquire", acquireSource),
-	extendProgram:       newScript("extend", extendSource),
-	releaseProgram:      newScript("release", releaseSource),
-	raiseProgram:        newScript("raise", raiseSource),
-	inspectProgram:      newScript("inspect", inspectSource),
-	shareProgram:        newScript("share", shareSource),
-	shareExtendProgram:  newScript("share_extend", shareExtendSource),
-	shareReleaseProgram: newScript("share_release", shareReleaseSource),
+	acquireProgram:       newScript("acquire", acquireSource),
+	extendProgram:        newScript("extend", extendSource),
+	releaseProgram:       newScript("release", callSource+releaseSource),
+	releaseBundleProgram: newScript("release_bundle", callSource+releaseBundleSource),
+	raiseProgram:         newScript("raise", raiseSource),
+	inspectProgram:       newScript("inspect", inspectSource),
+	shareProgram:         newScript("share", shareSource),
+	shareExtendProgram:   newScript("share_extend", shareExtendSource),
+	shareReleaseProgram:  newScript("share_release", shareReleaseSource),
 }
 
 func newScript(name, source string) script {

@@ -190,7 +190,11 @@ func (r *Request) encodeFirst(out []byte) []byte {
 // boxed is the command of a stage as go-redis takes it.
 func (r *Request) boxed(at stage, source bool) []any {
 	var space [maxArgs]arg
-	args := r.args(space[:0], at, source)
+	return box(r.args(space[:0], at, source))
+}
+
+// box is a command as go-redis takes it.
+func box(args []arg) []any {
 	boxed := make([]any, len(args))
 	for i, a := range args {
 		switch {

@@ -32,6 +32,7 @@ type wire struct {
 	conn   net.Conn // nil before the first batch was carried
 	in     *bufio.Reader
 	out    []byte
+	args   []arg // of a bundle
 	born   time.Time
 	used   time.Time
 }
@@ -227,7 +228,7 @@ func (w *wires) put(c *wire) {
 		c.in = bufio.NewReaderSize(c.conn, wireBuffer)
 	}
 	if cap(c.out) > keepBuffer {
-		c.out = nil
+		c.out, c.args = nil, nil
 	}
 	c.used = time.Now()
 	w.mu.Lock()
@@ -264,9 +265,13 @@ func (w *wires) close() error {
 // carry sends a batch with one write and reads the answers. After an error the connection is of no use any more.
 func (c *wire) carry(deadline time.Time, todo []exchange) {
 	c.out = c.out[:0]
-	for i := range todo {
-		e := &todo[i]
+	for together := range commands(todo) {
+		e := &together[0]
 		switch first := e.call.Request.encodedFirst; {
+		case len(together) > 1:
+			c.args = bundleArgs(c.args[:0], together)
+			c.out = appendCommand(c.out, c.args)
+			clear(c.args) // the texts are their requests'
 		case first == nil || e.stage == stageScript || e.source:
 			c.out = e.call.Request.encode(c.out, e.stage, e.source)
 		case e.stage == stageFirst: // with what belongs to it
@@ -281,11 +286,14 @@ func (c *wire) carry(deadline time.Time, todo []exchange) {
 		fail(todo, err)
 		return
 	}
-	for i := range todo {
-		var err error
-		if todo[i].answer, err = readAnswer(c.in); err != nil {
-			fail(todo[i:], err)
+	read := 0
+	for together := range commands(todo) {
+		answer, err := readAnswer(c.in)
+		if err != nil {
+			fail(todo[read:], err)
 			return
 		}
+		enter(together, answer)
+		read += len(together)
 	}
 }

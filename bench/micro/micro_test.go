@@ -143,6 +143,7 @@ func BenchmarkScript(b *testing.B) {
 			}
 		})
 	}
+	b.Run("batch", func(b *testing.B) { askTogether(b, m, 64) })
 	b.Run("extend", func(b *testing.B) {
 		held := single.Request{Op: single.Acquire, Keys: []string{"kept"}, Owner: "owner", TTL: time.Minute}
 		ask(b, m, held)
@@ -152,6 +153,34 @@ func BenchmarkScript(b *testing.B) {
 			ask(b, m, held)
 		}
 	})
+}
+
+// askTogether acquires and releases n keys in a batch each, in which the releases are one script. The time is that of all.
+func askTogether(b *testing.B, m *single.Master, n int) {
+	b.Helper()
+	var batches [2][]*single.Call
+	for i := range n {
+		r := single.Request{Op: single.Acquire, Keys: []string{fmt.Sprint("key", i)}, Owner: "owner", TTL: time.Minute}
+		batches[0] = append(batches[0], &single.Call{Request: new(r)})
+		r.Op = single.Release
+		batches[1] = append(batches[1], &single.Call{Request: new(r)})
+	}
+	for _, batch := range batches {
+		for _, c := range batch {
+			m.Prepare(c.Request)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, batch := range batches {
+			m.Do(b.Context(), batch)
+			for _, c := range batch {
+				if c.Err != nil || c.Reply.Outcome != single.Granted {
+					b.Fatalf("%+v: %+v, %v", *c.Request, c.Reply, c.Err)
+				}
+			}
+		}
+	}
 }
 
 // ended passes a call's end on to the goroutine that sent it.

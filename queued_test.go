@@ -1,0 +1,132 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// queueing is a fake master that keeps the Locker's places in arrival queues, as the scripts do.
+type queueing struct {
+	*fake
+	mu       sync.Mutex
+	queues   map[string]bool          // the keys in whose queue the Locker stands
+	unqueued map[*single.Request]bool // releases that said that it does not
+	saved    int                      // such releases, where it did not
+	needed   int                      // releases that took it out
+}
+
+func (m *queueing) Do(ctx context.Context, batch []*single.Call) {
+	for i, c := range batch {
+		m.mu.Lock()
+		if c.Unqueued {
+			m.unqueued[c.Request] = true
+		}
+		m.mu.Unlock()
+		m.fake.Do(ctx, batch[i:i+1]) // in their order, as a connection does
+	}
+}
+
+// performed enters and leaves queues. SET NX, which takes a free key, takes nobody out of its queue.
+func (m *queueing) performed(r *single.Request, reply single.Reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range r.Keys {
+		switch {
+		case r.Waiter == "":
+		case r.Op == single.Acquire && reply.Outcome == single.Refused:
+			m.queues[k] = true
+		case r.Op == single.Release && m.unqueued[r]:
+			m.saved++
+		case r.Op == single.Release || r.Op == single.Leave:
+			if m.queues[k] {
+				m.needed++
+			}
+			m.queues[k] = false
+		}
+	}
+}
+
+// A release that says that its waiter is in no queue travels with others and takes nobody out. If one were wrong, the place
+// would stay when nobody waits any more, and a call to nobody would cost the next waiter a backoff.
+func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
+	saved, needed := 0, 0
+	for seed := range uint64(1000) {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			all := make([]*queueing, len(masters))
+			over := make([]redlock.Master, len(masters))
+			for i, m := range masters {
+				all[i] = &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool)}
+				over[i], m.performed = all[i], all[i].performed
+				m.behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
+			}
+			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: 50 * time.Millisecond})
+			must(t, err)
+			var everybody sync.WaitGroup
+			for i := range uint64(4) {
+				everybody.Go(func() { useKeys(t, l, 4*seed+i) })
+			}
+			everybody.Go(func() { takeAway(masters, seed) })
+			everybody.Wait()
+			settle(time.Second) // what is still under way: Close does not wait for goodbyes
+			must(t, l.Close(t.Context()))
+			for _, m := range all {
+				for k, queued := range m.queues {
+					if queued {
+						t.Errorf("seed %d: %s: the Locker still stands in the queue of %q", seed, m.Name(), k)
+					}
+				}
+				saved, needed = saved+m.saved, needed+m.needed
+			}
+		})
+	}
+	if saved < 300 || needed < 300 {
+		t.Errorf("no variety: %d releases did not look, %d took somebody out", saved, needed)
+	}
+}
+
+// erratic takes a little time, so that requests stay in their order. It always answers: a place that a Locker could not
+// give up, because its master was not heard of, stays in any case.
+func erratic(random *rand.Rand) func(*single.Request) act {
+	var mu sync.Mutex
+	return func(*single.Request) act {
+		mu.Lock()
+		defer mu.Unlock()
+		some := func() time.Duration { return time.Duration(random.IntN(400)) * time.Microsecond }
+		return act{before: some(), after: some()}
+	}
+}
+
+// takeAway is somebody in another process, who sets the keys.
+func takeAway(masters fakes, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 10))
+	for range 20 {
+		pass(time.Duration(random.IntN(5)) * time.Millisecond)
+		masters[random.IntN(len(masters))].take("somebody", time.Duration(random.IntN(10))*time.Millisecond)
+	}
+}
+
+// useKeys acquires, holds and releases two keys in turn, and gives up now and then.
+func useKeys(t *testing.T, l *redlock.Locker, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 2 {
+		pass(time.Duration(random.IntN(8)) * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(40))*time.Millisecond)
+		lock, err := l.Acquire(ctx, []string{key, "another"}[random.IntN(2)], 10*time.Second)
+		cancel()
+		if err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			continue
+		}
+		pass(time.Duration(random.IntN(2)*random.IntN(5)) * time.Millisecond)
+		_ = lock.Release(t.Context()) // somebody may have taken the key away
+	}
+}

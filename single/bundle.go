@@ -1,0 +1,132 @@
+package single
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Releases of a batch go out as one script, release_bundle.lua. Alone each costs a master as much as all the rest of an
+// acquisition and its release, most of it for starting the script; together they share that, and the commands in it.
+//
+// The bundle goes first in its pipeline, so a release may overtake other calls of its batch. They are independent of it: a
+// release follows whatever its owner has asked for before (Call.After), and such calls do not travel together. Somebody
+// else's acquisition can only gain by it.
+//
+// A master that does not take the bundle gets the releases one by one: one of the keys may be forbidden to the user, or
+// the keys have different Cluster slots. The script fails before it has deleted anything, if it does.
+
+// apartFor is for how long a master that has refused a bundle is not given another one.
+const apartFor = 10 * time.Second
+
+// bundled reports that a call can go out in a bundle.
+func (c *Call) bundled() bool {
+	r := c.Request
+	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
+}
+
+// bundle appends the releases of a batch that go out together; n is how many, or none.
+func (m *Master) bundle(todo []exchange, batch []*Call) (_ []exchange, n int) {
+	for _, c := range batch {
+		if c.bundled() {
+			n++
+		}
+	}
+	if n < 2 || !m.exact || time.Now().UnixNano() < m.apart.Load() {
+		return todo, 0
+	}
+	at := len(todo)
+	for _, c := range batch {
+		if c.bundled() {
+			todo = append(todo, exchange{call: c})
+		}
+	}
+	todo[at].bundle = n
+	return todo, n
+}
+
+// bundleArgs appends the command for a bundle.
+func bundleArgs(args []arg, bundle []exchange) []arg {
+	script := &scripts[releaseBundleProgram]
+	if bundle[0].source {
+		args = append(args, text("eval"), text(script.source))
+	} else {
+		args = append(args, text("evalsha"), text(script.sha))
+	}
+	args = append(args, number(2*len(bundle)))
+	for i := range bundle {
+		args = append(args, text(bundle[i].call.Request.Keys[0]))
+	}
+	reserve := time.Duration(0)
+	for i := range bundle {
+		args = append(args, besides(queuePrefix, bundle[i].call.Request.Keys[0]))
+		reserve = max(reserve, bundle[i].call.Request.Reserve)
+	}
+	args = append(args, millis(reserve))
+	for i := range bundle {
+		args = append(args, text(bundle[i].call.Request.Owner))
+	}
+	return args
+}
+
+// bundleCommand is a bundle as go-redis takes it.
+func bundleCommand(ctx context.Context, bundle []exchange) redis.Cmder {
+	return redis.NewCmd(ctx, box(bundleArgs(nil, bundle))...)
+}
+
+// unbundle enters the answer to a bundle as those to its releases.
+func unbundle(bundle []exchange, from answer) {
+	switch {
+	case from.err == nil && from.kind == anArray && len(from.fields) == len(bundle):
+		for i, field := range from.fields {
+			bundle[i].answer = answerIs(field)
+		}
+	case from.err != nil || from.kind == aNumber:
+		for i := range bundle {
+			bundle[i].answer = from
+		}
+	default:
+		fail(bundle, errProtocol)
+	}
+}
+
+// settleBundle reads the answers to a bundle into its calls, and appends to more what has to be sent again.
+func (m *Master) settleBundle(more, bundle []exchange) []exchange {
+	head := bundle[0]
+	err := head.answer.err
+	reply := redis.Error(nil)
+	switch {
+	case err != nil && !head.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
+		return again(more, bundle, true, head.stale)
+	case errors.Is(err, errStale) && head.stale < maxStale:
+		return again(more, bundle, head.source, head.stale+1)
+	case errors.As(err, &reply):
+		m.apart.Store(time.Now().Add(apartFor).UnixNano())
+		for i := range bundle {
+			more = append(more, exchange{call: bundle[i].call})
+		}
+		return more
+	}
+	for i := range bundle {
+		c := bundle[i].call
+		if err != nil {
+			c.Err, c.Sent = err, !m.neverSent(err)
+			continue
+		}
+		c.Reply, c.Err = decode(c.Request, &bundle[i].answer)
+	}
+	return more
+}
+
+// again appends a bundle once more.
+func again(more, bundle []exchange, source bool, stale int) []exchange {
+	n := len(bundle)
+	for i := range bundle { // more may grow over it
+		more = append(more, exchange{call: bundle[i].call})
+	}
+	head := &more[len(more)-n]
+	head.bundle, head.source, head.stale = n, source, stale
+	return more
+}

@@ -1,0 +1,285 @@
+package single_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// releases are calls that release keys, named "key owner", as a batch.
+func releases(of ...string) []*single.Call {
+	batch := make([]*single.Call, len(of))
+	for i, names := range of {
+		key, owner, _ := strings.Cut(names, " ")
+		batch[i] = &single.Call{Request: new(release(key, owner))}
+	}
+	return batch
+}
+
+// ran counts how often the server has run each command, in scripts or not.
+func ran(tb testing.TB, s *redistest.Server) map[string]int {
+	tb.Helper()
+	info, err := s.Client().Info(tb.Context(), "commandstats").Result()
+	must(tb, err)
+	counts := make(map[string]int)
+	for line := range strings.Lines(info) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
+		var calls int
+		if n, _ := fmt.Sscanf(rest, "calls=%d,", &calls); n == 1 {
+			counts[name] = calls
+		}
+	}
+	return counts
+}
+
+// said is what became of a batch, in short.
+func said(batch []*single.Call) string {
+	var words []string
+	for _, c := range batch {
+		word := [...]string{"refused", "granted"}[c.Reply.Outcome]
+		if c.Reply.Called {
+			word = "called"
+		}
+		if c.Err != nil {
+			word, _, _ = strings.Cut(c.Err.Error(), " ")
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestReleasesOfABatchGoOutTogether(t *testing.T) {
+	for name, open := range masterKinds() {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := open(t, server)
+			heard := listen(t, server, "w")
+			for _, key := range []string{"a", "b", "c", "d"} {
+				ask(t, m, acquire(key, "me", time.Minute))
+			}
+			ask(t, m, by("w", 0, acquire("b", "you", time.Minute)))
+			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
+			m.Do(t.Context(), releases("known me", "now me")) // the script is
+
+			before := ran(t, server)
+			batch := releases("a me", "c you", "b me", "list me", "a me", "gone me")
+			batch = append(batch, &single.Call{Request: new(acquire("a", "you", time.Minute))}, releases("d me")[0])
+			m.Do(t.Context(), batch)
+			if got, want := said(batch), "granted refused called refused refused refused granted granted"; got != want {
+				t.Errorf("the batch: %s\nwant       %s", got, want)
+			}
+			if got := hears(t, heard); got != "w b" {
+				t.Errorf("called %q", got)
+			}
+			if got := value(t, server, "a") + value(t, server, "b") + value(t, server, "c") + value(t, server, "d"); got != "youme" {
+				t.Errorf("the keys hold %q, want you at a and me at c", got)
+			}
+			after := ran(t, server)
+			if scripts := after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]; scripts != 1 || after["mget"] != before["mget"]+1 {
+				t.Errorf("%d scripts, MGET %d times; want one of each", scripts, after["mget"]-before["mget"])
+			}
+		})
+	}
+}
+
+// masterKinds are the ways to a server that take bundles.
+func masterKinds() map[string]func(*testing.T, *redistest.Server) *single.Master {
+	return map[string]func(*testing.T, *redistest.Server) *single.Master{
+		"own connections": func(t *testing.T, s *redistest.Server) *single.Master {
+			t.Helper()
+			return direct(t, &redis.Options{Addr: s.Addr()}, 1)
+		},
+		"go-redis": func(t *testing.T, s *redistest.Server) *single.Master {
+			t.Helper()
+			return over(t, redis.NewClient(&redis.Options{Addr: s.Addr()}))
+		},
+	}
+}
+
+// Whatever the keys hold and whoever waits: together, releases leave behind and return what they do one by one.
+func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	together, alone := dial(t, servers[0].URL()), dial(t, servers[1].URL())
+	seen := make(map[string]bool)
+	rapid.Check(t, func(rt *rapid.T) {
+		var prepared []single.Request
+		for i := range 6 {
+			key := fmt.Sprint("k", i)
+			if owner := rapid.SampledFrom([]string{"", "me", "you"}).Draw(rt, "owner"); owner != "" {
+				prepared = append(prepared, acquire(key, owner, time.Hour))
+				for range rapid.IntRange(0, 2).Draw(rt, "waiters") {
+					waiter, waited := "v", time.Hour // far enough apart for the same order on both servers
+					if rapid.Bool().Draw(rt, "the other") {
+						waiter, waited = "w", 2*time.Hour
+					}
+					prepared = append(prepared, by(waiter, waited, acquire(key, "x", time.Hour)))
+				}
+			}
+		}
+		batch := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
+			return fmt.Sprint("k", rapid.IntRange(0, 5).Draw(rt, "key"), " ", rapid.SampledFrom([]string{"me", "you"}).Draw(rt, "as"))
+		}), 2, 12).Draw(rt, "releases")
+		for _, s := range servers {
+			must(t, s.Client().FlushAll(t.Context()).Err())
+		}
+		for _, r := range prepared {
+			ask(t, together, r)
+			ask(t, alone, r)
+		}
+		one, other := releases(batch...), releases(batch...)
+		together.Do(t.Context(), one)
+		for _, c := range other {
+			c.Reply = ask(t, alone, *c.Request)
+		}
+		if said(one) != said(other) {
+			rt.Errorf("%v together: %s; one by one: %s", batch, said(one), said(other))
+		}
+		for word := range strings.FieldsSeq(said(one)) {
+			seen[word] = true
+		}
+		if a, b := contents(t, servers[0]), contents(t, servers[1]); !maps.Equal(a, b) {
+			rt.Errorf("%v together leave %v, one by one %v", batch, a, b)
+		}
+	})
+	if len(seen) != 3 {
+		t.Errorf("no variety: %v", seen)
+	}
+	if ran(t, servers[0])["mget"] == 0 || ran(t, servers[1])["mget"] > 0 {
+		t.Error("they did not go together on the one server, and alone on the other")
+	}
+}
+
+// contents is all that a server has, but for times.
+func contents(tb testing.TB, s *redistest.Server) map[string]string {
+	tb.Helper()
+	all, err := s.Client().Keys(tb.Context(), "*").Result()
+	must(tb, err)
+	found := make(map[string]string)
+	for _, key := range all {
+		if strings.HasPrefix(key, "redlock:") {
+			found[key] = strings.Join(names(tb, s, key), " ")
+		} else {
+			found[key] = value(tb, s, key)
+		}
+	}
+	return found
+}
+
+// A master that refuses a bundle for the sake of one key gets the releases one by one, and no other bundle for a while.
+func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser(append(leastRights(t), "~mine:*", "+flushall")...))
+	m := dial(t, server.URL())
+	for range 2 {
+		ask(t, m, acquire("mine:1", "me", time.Minute))
+		ask(t, m, acquire("mine:2", "me", time.Minute))
+		batch := releases("mine:1 me", "theirs me", "mine:2 me")
+		m.Do(t.Context(), batch)
+		if got := said(batch); got != "granted NOPERM granted" {
+			t.Errorf("the batch: %s", got)
+		}
+		if batch[1].Unsure() {
+			t.Error("what was forbidden counts as possibly done")
+		}
+	}
+	entries, err := server.Client().ACLLog(t.Context(), 128).Result()
+	must(t, err)
+	refused := int64(0)
+	for _, e := range entries {
+		refused += e.Count
+	}
+	if refused != 3 { // the first bundle, and twice the one key
+		t.Errorf("%d commands were refused, want 3", refused)
+	}
+}
+
+// A single node of a Cluster serves every slot, but no command for two of them.
+func TestABundleOfKeysInDifferentSlotsIsTakenApart(t *testing.T) {
+	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
+	must(t, server.Client().Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
+	m := dial(t, server.URL())
+	redistest.Eventually(t, patience, func() bool {
+		_, err := m.Ask(t.Context(), acquire("a", "me", time.Minute))
+		return err == nil
+	}, "the cluster to be up")
+	ask(t, m, acquire("b", "me", time.Minute))
+	batch := releases("a me", "b me")
+	if m.Do(t.Context(), batch); said(batch) != "granted granted" {
+		t.Errorf("the batch: %s", said(batch))
+	}
+}
+
+func TestABundleIsSentAgainWhenTheServerForgotItsScript(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for range 2 {
+		must(t, server.Client().ScriptFlush(t.Context()).Err())
+		before := evals(t, server)
+		for range 3 {
+			ask(t, m, acquire("a", "me", time.Minute))
+			batch := releases("a me", "b me")
+			if m.Do(t.Context(), batch); said(batch) != "granted refused" {
+				t.Errorf("the batch: %s", said(batch))
+			}
+		}
+		if sent := evals(t, server) - before; sent != 1 {
+			t.Errorf("the source was sent %d times, want once", sent)
+		}
+	}
+}
+
+func TestABundleGoesOutOnAnotherConnectionWhenTheMasterHasClosedItsOwn(t *testing.T) {
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
+	ask(t, m, acquire("a", "me", time.Minute))
+	must(t, server.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
+	idle := time.NewTimer(60 * time.Millisecond)
+	<-idle.C // longer than a connection is trusted without a look
+	batch := releases("a me", "b me")
+	if m.Do(t.Context(), batch); said(batch) != "granted refused" {
+		t.Errorf("the batch: %s", said(batch))
+	}
+}
+
+// A master that does not answer has perhaps released them all.
+func TestABundleWithoutAnAnswerIsUnsure(t *testing.T) {
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
+	ask(t, m, acquire("a", "me", time.Minute))
+	must(t, server.Pause())
+	defer func() { must(t, server.Resume()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	batch := releases("a me", "b me")
+	m.Do(ctx, batch)
+	for _, c := range batch {
+		if c.Err == nil || !c.Unsure() || c.Reply.Outcome != single.Refused {
+			t.Errorf("%+v, %v, sent %t", c.Reply, c.Err, c.Sent)
+		}
+	}
+}
+
+// A waiter's release goes along if it is known that there is nobody to take out of the queue.
+func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for _, unqueued := range []bool{false, true} {
+		ask(t, m, acquire("a", "me", time.Minute))
+		ask(t, m, by("w", 0, acquire("a", "you", time.Minute)))
+		batch := releases("a me", "b me", "c me")
+		waiter := by("w", 0, release("a", "me"))
+		batch[0] = &single.Call{Request: &waiter, Unqueued: unqueued}
+		m.Do(t.Context(), batch)
+		if want := map[bool]string{false: "granted refused refused", true: "called refused refused"}[unqueued]; said(batch) != want {
+			t.Errorf("unqueued %t: %s, want %s: as one that was queued itself calls nobody", unqueued, said(batch), want)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+-- Releases many locks of one key each: does for every one of them what release.lua does, with a few commands for all.
+--
+-- KEYS: n keys and their n arrival queues. ARGV: for how many ms a key is reserved for the waiter that is called, and n
+-- owners.
+-- Returns 1 when every key was its owner's and nobody waits for any; otherwise what release.lua returns, for each.
+local n = #KEYS / 2
+local held = redis.call('MGET', unpack(KEYS, 1, n))
+local results, mine, gone = {}, {}, {}
+for i = 1, n do
+	local key = KEYS[i]
+	results[i] = 0
+	if held[i] == ARGV[1 + i] and not gone[key] then -- asked twice, it is released once
+		results[i], gone[key] = 1, true
+		mine[#mine + 1] = key
+	end
+end
+if mine[1] then
+	redis.call('DEL', unpack(mine))
+end
+if redis.call('EXISTS', unpack(KEYS, n + 1)) > 0 then
+	for i = 1, n do
+		if results[i] == 1 and redis.call('EXISTS', KEYS[n + i]) == 1 and call(KEYS[i], KEYS[n + i], ARGV[1]) then
+			results[i] = 3
+		end
+	end
+elseif #mine == n then
+	return 1
+end
+return results
