@@ -139,7 +139,9 @@ func (k *Lock) settle(c *single.Call) {
 		// attempt while the first is still under way.
 		s.dirty = s.dirty || c.Sent
 		s.unsure = s.unsure || c.Unsure()
-		s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
+		if c.Request.Op == single.Acquire {
+			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
+		}
 		s.gone = c.Request.Op == single.Extend && gone(c)
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor
 		// takes over

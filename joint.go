@@ -82,7 +82,7 @@ func copies(batch []*single.Call) []*single.Call {
 	calls := make([]single.Call, len(batch))
 	copied := make([]*single.Call, len(batch))
 	for i, c := range batch {
-		calls[i].Request, calls[i].Deadline, calls[i].Index = c.Request, c.Deadline, c.Index
+		calls[i].Request, calls[i].Deadline, calls[i].Index, calls[i].Unqueued = c.Request, c.Deadline, c.Index, c.Unqueued
 		copied[i] = &calls[i]
 	}
 	return copied

@@ -40,8 +40,8 @@ type ticket struct {
 	calls uint64        // a bit for each master that has called since the last attempt
 	named bool          // a quorum had called before the attempt that is under way; only its own goroutine asks
 	place bool          // our name may stand in the keys' queues: another ticket left it there, or an attempt of this one
-	first bool          // it did not when the attempt began that is under way; only its own goroutine asks
-	heir  bool          // a lock that was released left it there
+	fresh bool          // it did not when the attempt began that is under way; only its own goroutine asks
+	heir  bool          // whoever left it there did so after t had come
 	hears bool          // its Locker listens for it; only its own goroutine asks
 }
 
@@ -75,9 +75,10 @@ func (q *lines) enter(s *spec, clock Clock) *ticket {
 	return t
 }
 
-// leave gives up a place, and with the first place the turn. It reports whether our name may still stand in the masters'
-// queues, and whether nobody else of this Locker waits for these keys.
-func (q *lines) leave(t *ticket, won bool) (placed, last bool) {
+// leave gives up a place in line, and with the first place the turn. It reports whether somebody left t our place in the
+// masters' queues and, of a ticket that gives up, the keys in whose queues our name may stand and for which nobody else of
+// this Locker waits. Where somebody does, the place is theirs.
+func (q *lines) leave(t *ticket, won bool) (heir bool, vacant []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range t.keys[1:] {
@@ -90,12 +91,10 @@ func (q *lines) leave(t *ticket, won bool) (placed, last bool) {
 			close(line[0].turn)
 		}
 	}
-	return t.heir || !won && t.place, !q.anyone(t.keys)
-}
-
-// anyone reports that somebody waits for one of keys. The caller holds the mutex.
-func (q *lines) anyone(keys []string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return len(q.keys[key])+len(q.also[key]) > 0 })
+	if !won && t.place {
+		vacant = q.passOn(t.keys)
+	}
+	return t.heir, vacant
 }
 
 // remove takes t out of what m has for key, and returns what is left.
@@ -112,14 +111,28 @@ func remove(m map[string][]*ticket, key string, t *ticket) []*ticket {
 	return left
 }
 
-// bequeath reports that somebody waits for one of keys. Our place in their queues, if we have one, is theirs then.
-func (q *lines) bequeath(keys []string) (left bool) {
+// bequeath leaves our place in the masters' queues to those who wait for keys here, and returns the keys for which nobody
+// does.
+func (q *lines) bequeath(keys []string) (vacant []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range keys {
-		q.each(key, func(t *ticket) { t.place, t.heir, left = true, true, true })
+	return q.passOn(keys)
+}
+
+// passOn is bequeath by a caller who holds the mutex.
+func (q *lines) passOn(keys []string) (vacant []string) {
+	vacant = keys // as is, where nobody waits for any
+	for i, key := range keys {
+		taken := false
+		q.each(key, func(t *ticket) { t.place, t.heir, taken = true, true, true })
+		switch {
+		case taken && len(vacant) == len(keys):
+			vacant = slices.Clone(keys[:i])
+		case !taken && len(vacant) < len(keys):
+			vacant = append(vacant, key)
+		}
 	}
-	return left
+	return vacant
 }
 
 // each calls f for those who are to hear of key: the first in its line, and who waits for it beside other keys. The
@@ -198,7 +211,7 @@ func (q *lines) calledBySome(t *ticket) {
 func (q *lines) forgetCalls(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.first, t.place = !t.place, true
+	t.fresh, t.place = !t.place, true
 	t.named = bits.OnesCount64(t.calls) >= q.quorum
 	t.calls = 0
 }

@@ -311,16 +311,21 @@ func (k *Lock) finish(reason error, tell decider) (r *round, undecided bool) {
 // depends on the lock is told before the first master is.
 func (k *Lock) finishLocked(reason error, tell decider) *round {
 	k.tellOver(reason)
+	var vacant []string
 	request := k.request(single.Request{Op: single.Release, TTL: k.spec.ttl})
-	if k.until > 0 { // a failed attempt calls nobody, and keeps its place in the queue
+	if k.until > 0 { // a failed attempt reserves nothing, and keeps its place in the queue
 		request.Reserve = k.locker.reserve()
-		if !k.locker.lines.bequeath(k.spec.keys) { // otherwise the place is that of the next in line
+		vacant = k.locker.lines.bequeath(k.spec.keys) // in the queues of the others the place is that of the next in line
+		if len(vacant) == len(k.spec.keys) {
 			request.Waiter = k.waiter
 		}
 	}
 	r := k.newRound(request, tell)
 	k.ending = r
 	k.issue(r)
+	if len(vacant) > 0 && request.Waiter != k.waiter { // only of a lock with several keys
+		k.locker.goodbye(k.spec, vacant)
+	}
 	return r
 }
 

@@ -57,7 +57,7 @@ func (m *queueing) performed(r *single.Request, reply single.Reply) {
 // would stay when nobody waits any more, and a call to nobody would cost the next waiter a backoff.
 func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
 	saved, needed := 0, 0
-	for seed := range uint64(1000) {
+	for seed := range uint64(1500) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			all := make([]*queueing, len(masters))
 			over := make([]redlock.Master, len(masters))
@@ -118,7 +118,12 @@ func useKeys(t *testing.T, l *redlock.Locker, seed uint64) {
 	for range 2 {
 		pass(time.Duration(random.IntN(8)) * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN(40))*time.Millisecond)
-		lock, err := l.Acquire(ctx, []string{key, "another"}[random.IntN(2)], 10*time.Second)
+		keys, opts := []string{key, "another"}, []redlock.Option(nil)
+		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		if random.IntN(4) == 0 {
+			opts = append(opts, redlock.AndKeys(keys[1]))
+		}
+		lock, err := l.Acquire(ctx, keys[0], 10*time.Second, opts...)
 		cancel()
 		if err != nil {
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -127,6 +132,9 @@ func useKeys(t *testing.T, l *redlock.Locker, seed uint64) {
 			continue
 		}
 		pass(time.Duration(random.IntN(2)*random.IntN(5)) * time.Millisecond)
+		if random.IntN(3) == 0 {
+			_ = lock.Extend(t.Context(), 10*time.Second)
+		}
 		_ = lock.Release(t.Context()) // somebody may have taken the key away
 	}
 }

@@ -164,7 +164,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, t *ticket) (*Lock, error)
 		request.Token = l.propose()
 	}
 	if t != nil {
-		k.waiter, k.placed = l.id, !t.first
+		k.waiter, k.placed = l.id, !t.fresh
 		request.Waiter, request.Waited, request.Polite = l.id, l.clock.Now()-t.since, l.lines.contended(t)
 	}
 	k.longest = s.ttl

@@ -41,14 +41,14 @@ func (l *Locker) wait(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 	}
 	t := l.lines.enter(s, l.clock)
 	defer func() {
-		placed, last := l.lines.leave(t, k != nil)
-		switch {
-		case placed && k != nil:
+		heir, vacant := l.lines.leave(t, k != nil)
+		if heir && k != nil {
 			k.mu.Lock()
 			k.placed = true
 			k.mu.Unlock()
-		case placed && last:
-			l.goodbye(s)
+		}
+		if len(vacant) > 0 {
+			l.goodbye(s, vacant)
 		}
 		if t.hears {
 			l.ear.leave()
@@ -140,16 +140,18 @@ func (l *Locker) contend(ctx context.Context, s *spec, t *ticket, rounds int) (_
 	}
 }
 
-// goodbye takes this Locker out of the arrival queues of keys that it no longer waits for. A release that has called it
+// goodbye takes this Locker out of the arrival queues of those keys of s that it no longer waits for. A release that has called it
 // already is passed on to the next waiter.
-func (l *Locker) goodbye(s *spec) {
+func (l *Locker) goodbye(s *spec, keys []string) {
 	k, err := l.newLock(s)
 	if err != nil {
 		return // being closed: the release that calls us does so once
 	}
 	defer l.forget(k) // it leaves nothing behind
 	k.mu.Lock()
-	k.issue(k.newRound(k.request(single.Request{Op: single.Leave, Waiter: l.id, Reserve: l.reserve()}), nil))
+	request := k.request(single.Request{Op: single.Leave, Waiter: l.id, Reserve: l.reserve()})
+	request.Keys = keys
+	k.issue(k.newRound(request, nil))
 }
 
 // worthRetrying tells the ends of a round from the ends of the wait.

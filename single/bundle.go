@@ -3,6 +3,7 @@ package single
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,30 +22,34 @@ import (
 // apartFor is for how long a master that has refused a bundle is not given another one.
 const apartFor = 10 * time.Second
 
-// bundled reports that a call can go out in a bundle.
-func (c *Call) bundled() bool {
+// bundled reports that a call can go out in a bundle with those that reserve for so long, in ms.
+func (c *Call) bundled(reserve int64) bool {
 	r := c.Request
-	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
+	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && r.Owner != "" && (r.Waiter == "" || c.Unqueued) &&
+		r.Reserve.Milliseconds() == reserve
 }
 
-// bundle appends the releases of a batch that go out together; n is how many, or none.
-func (m *Master) bundle(todo []exchange, batch []*Call) (_ []exchange, n int) {
-	for _, c := range batch {
-		if c.bundled() {
-			n++
-		}
-	}
-	if n < 2 || !m.exact || time.Now().UnixNano() < m.apart.Load() {
-		return todo, 0
+// bundle appends the releases of a batch that go out together, up to maxBatch, and says for how long they reserve. It
+// marks nothing: they are the first n of batch that are [Call.bundled].
+func (m *Master) bundle(todo []exchange, batch []*Call) (_ []exchange, n int, reserve int64) {
+	if len(batch) < 2 || !m.exact || time.Now().UnixNano() < m.apart.Load() {
+		return todo, 0, 0
 	}
 	at := len(todo)
 	for _, c := range batch {
-		if c.bundled() {
+		if n == 0 {
+			reserve = c.Request.Reserve.Milliseconds()
+		}
+		if n < maxBatch && c.bundled(reserve) {
 			todo = append(todo, exchange{call: c})
+			n++
 		}
 	}
+	if n < 2 {
+		return todo[:at], 0, 0
+	}
 	todo[at].bundle = n
-	return todo, n
+	return todo, n, reserve
 }
 
 // bundleArgs appends the command for a bundle.
@@ -59,12 +64,10 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 	for i := range bundle {
 		args = append(args, text(bundle[i].call.Request.Keys[0]))
 	}
-	reserve := time.Duration(0)
 	for i := range bundle {
 		args = append(args, besides(queuePrefix, bundle[i].call.Request.Keys[0]))
-		reserve = max(reserve, bundle[i].call.Request.Reserve)
 	}
-	args = append(args, millis(reserve))
+	args = append(args, millis(bundle[0].call.Request.Reserve))
 	for i := range bundle {
 		args = append(args, text(bundle[i].call.Request.Owner))
 	}
@@ -96,13 +99,12 @@ func unbundle(bundle []exchange, from answer) {
 func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	head := bundle[0]
 	err := head.answer.err
-	reply := redis.Error(nil)
 	switch {
 	case err != nil && !head.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
 		return again(more, bundle, true, head.stale)
 	case errors.Is(err, errStale) && head.stale < maxStale:
 		return again(more, bundle, head.source, head.stale+1)
-	case errors.As(err, &reply):
+	case concernsBundle(err):
 		m.apart.Store(time.Now().Add(apartFor).UnixNano())
 		for i := range bundle {
 			more = append(more, exchange{call: bundle[i].call})
@@ -112,12 +114,21 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	for i := range bundle {
 		c := bundle[i].call
 		if err != nil {
-			c.Err, c.Sent = err, !m.neverSent(err)
+			c.Err = err
+			c.Sent = !c.Answered() && !m.neverSent(err)
 			continue
 		}
 		c.Reply, c.Err = decode(c.Request, &bundle[i].answer)
 	}
 	return more
+}
+
+// concernsBundle reports that the master may take one by one what it does not take together. What else it may say, that it
+// is loading or read-only, holds for each.
+func concernsBundle(err error) bool {
+	reply := redis.Error(nil)
+	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "CROSSSLOT") ||
+		errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "ERR ") && !redis.HasErrorPrefix(err, "max number of clients")
 }
 
 // again appends a bundle once more.

@@ -279,7 +279,154 @@ func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 		batch[0] = &single.Call{Request: &waiter, Unqueued: unqueued}
 		m.Do(t.Context(), batch)
 		if want := map[bool]string{false: "granted refused refused", true: "called refused refused"}[unqueued]; said(batch) != want {
-			t.Errorf("unqueued %t: %s, want %s: as one that was queued itself calls nobody", unqueued, said(batch), want)
+			t.Errorf("unqueued %t: %s, want %s, because it takes its own waiter out before it calls one", unqueued, said(batch), want)
+		}
+	}
+}
+
+// Each release reserves its key for as long as it says, and one that says nothing for no time.
+func TestABundleReservesAsItsReleasesDo(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	keys := []string{"a", "b", "c", "d"}
+	for _, key := range keys {
+		ask(t, m, acquire(key, "me", time.Minute))
+		ask(t, m, by("w", 0, acquire(key, "you", time.Minute)))
+	}
+	before := ran(t, server)
+	var batch []*single.Call
+	for i, key := range keys {
+		batch = append(batch, &single.Call{Request: new(reserving(time.Duration(i/2)*time.Hour, release(key, "me")))})
+	}
+	if m.Do(t.Context(), batch); said(batch) != "called called called called" {
+		t.Fatalf("the batch: %s", said(batch))
+	}
+	if ran(t, server)["mget"] != before["mget"]+1 {
+		t.Error("no two of them went together")
+	}
+	for i, key := range keys {
+		got := ask(t, m, polite(by("other", 0, acquire(key, "other", time.Minute))))
+		if reserved := got.Outcome == single.Refused; reserved != (i >= 2) {
+			t.Errorf("%s: a polite acquisition: %+v", key, got)
+		}
+	}
+}
+
+// What is no release of one plain key goes its own way, beside a bundle too.
+func TestOtherReleasesAreNotBundled(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	several := acquire("", "me", time.Minute)
+	several.Keys = []string{"x", "y"}
+	ask(t, m, several)
+	ask(t, m, reader("me", "1", time.Minute))
+	ask(t, m, acquire("a", "me", time.Minute))
+	must(t, server.Client().Set(t.Context(), "b", "", time.Minute).Err())
+	nobody := release("b", "")
+	batch := append(releases("a me", "gone me"), &single.Call{Request: new(as(single.Release, several))},
+		&single.Call{Request: new(as(single.Release, reader("me", "1", time.Minute)))}, &single.Call{Request: &nobody})
+	m.Do(t.Context(), batch)
+	if got, want := said(batch), "granted refused granted granted refused"; got != want {
+		t.Errorf("the batch: %s, want %s", got, want)
+	}
+	if left := contents(t, server); !maps.Equal(left, map[string]string{"b": ""}) {
+		t.Errorf("%v is left, want the key that nobody owns", left)
+	}
+}
+
+// A client that may send twice, or to several servers, gets no bundle.
+func TestAClusterClientGetsNoBundle(t *testing.T) {
+	server, client := clusterOf(t)
+	m := over(t, client)
+	ask(t, m, acquire("a", "me", time.Minute))
+	batch := releases("a me", "b me")
+	if m.Do(t.Context(), batch); said(batch) != "granted refused" || ran(t, server)["mget"] > 0 {
+		t.Errorf("the batch: %s; MGET %d times", said(batch), ran(t, server)["mget"])
+	}
+}
+
+func TestAHugeBatchIsReleasedWhole(t *testing.T) {
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
+	var held []*single.Call
+	var names []string
+	for i := range 2 * single.MaxBatch {
+		key := fmt.Sprint("k", i)
+		names = append(names, key+" me")
+		if i != 7 {
+			held = append(held, &single.Call{Request: new(acquire(key, "me", time.Minute))})
+		}
+	}
+	m.Do(t.Context(), held)
+	batch := releases(names...)
+	m.Do(t.Context(), batch)
+	for i, c := range batch {
+		if want := single.Outcome(min(1, max(i, 7)-min(i, 7))); c.Err != nil || c.Reply.Outcome != want {
+			t.Errorf("%d: %+v, %v", i, c.Reply, c.Err)
+		}
+	}
+}
+
+// Whatever a master refuses to do for a waiter, the keys are released and their owners know.
+func TestReleasesSurviveWhatTheyMayNotDoForWaiters(t *testing.T) {
+	for _, right := range []string{"+time", "+zpopmin", "+publish", "+zadd", "+pexpire", "+pttl"} {
+		server := redistest.Start(t, redistest.WithUser("~*", "&*", "+@all", strings.Replace(right, "+", "-", 1)))
+		m := dial(t, server.URL())
+		for _, key := range []string{"a", "b", "c"} {
+			must(t, server.Client().Set(t.Context(), key, "me", time.Minute).Err())
+		}
+		must(t, server.Client().ZAdd(t.Context(), queueOf("a"), redis.Z{Score: 1, Member: "w"}).Err())
+		batch := releases("b me", "a me")
+		m.Do(t.Context(), batch)
+		if got := strings.ReplaceAll(said(batch), "called", "granted"); got != "granted granted" {
+			t.Errorf("without %s: %s", right, said(batch))
+		}
+		if got, err := m.Ask(t.Context(), release("c", "me")); err != nil || got.Outcome != single.Granted {
+			t.Errorf("without %s, alone: %+v, %v", right, got, err)
+		}
+	}
+}
+
+// What a master says about itself holds for each release, and is no reason to send them one by one for a while.
+func TestAMasterThatTakesNoWritesGetsBundlesAgain(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	ask(t, m, acquire("a", "me", time.Minute))
+	must(t, server.Client().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	batch := releases("a me", "b me")
+	if m.Do(t.Context(), batch); said(batch) != "NOREPLICAS NOREPLICAS" || batch[0].Unsure() {
+		t.Errorf("the batch: %s", said(batch))
+	}
+	must(t, server.Client().ConfigSet(t.Context(), "min-replicas-to-write", "0").Err())
+	before := ran(t, server)["mget"]
+	batch = releases("a me", "b me")
+	if m.Do(t.Context(), batch); said(batch) != "granted refused" || ran(t, server)["mget"] != before+1 {
+		t.Errorf("the batch: %s; MGET %d times", said(batch), ran(t, server)["mget"]-before)
+	}
+}
+
+// A lane knows what has become of the acquisition before a release.
+func TestALaneLooksWhatBecameOfTheAcquisitionBeforeARelease(t *testing.T) {
+	for outcome, want := range map[single.Outcome]bool{single.Granted: true, single.Refused: false} {
+		var unqueued []bool
+		lane := newLane(t, doer(func(_ context.Context, batch []*single.Call) {
+			for _, c := range batch {
+				if c.Request.Op == single.Release {
+					unqueued = append(unqueued, c.Unqueued)
+				}
+				c.Sent, c.Reply = true, single.Reply{Outcome: outcome}
+			}
+		}))
+		both, ended := calls(2, time.Hour)
+		both[1].Request = new(by("w", 0, release("key", "me")))
+		both[1].After, both[1].Unqueued = both[0], true
+		for _, c := range both {
+			lane.Send(c)
+		}
+		<-ended
+		<-ended
+		if len(unqueued) != 1 || unqueued[0] != want {
+			t.Errorf("after outcome %d the release is unqueued: %v, want %t", outcome, unqueued, want)
 		}
 	}
 }

@@ -47,9 +47,6 @@ type Call struct {
 	After *Call
 	// Reply is valid when Err is nil.
 	Reply Reply
-	// Unqueued says of a release that its Waiter did not stand in the master's queue before After, so that it does not if
-	// After is granted, and need not be taken out.
-	Unqueued bool
 	// Err is why there is no reply.
 	Err error
 	// Sent says that the request may have taken effect: it, or a part of it, has left this process, and the master has
@@ -59,6 +56,9 @@ type Call struct {
 	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
 	// refusal, this one ends as [Refused] without having been sent.
 	Undoes bool
+	// Unqueued says of a release that its Waiter does not stand in the master's queue, and need not be taken out of it;
+	// with After, that it did not before that one. A Lane takes it back where After was not granted.
+	Unqueued bool
 
 	over atomic.Bool // the call has ended, and what comes after it may leave
 	moot bool        // it undoes what has not been done

@@ -206,10 +206,11 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 	if !ok {
 		scratch = new([]exchange)
 	}
-	todo, bundled := m.bundle((*scratch)[:0], batch)
+	todo, bundled, reserve := m.bundle((*scratch)[:0], batch)
 	for _, c := range batch {
 		c.Reply, c.Err, c.Sent = Reply{}, nil, true
-		if bundled > 0 && c.bundled() {
+		if bundled > 0 && c.bundled(reserve) {
+			bundled--
 			continue
 		}
 		if m.cluster && unslottable(c.Request.Keys) {

@@ -9,10 +9,12 @@ local function call(key, queue, reserve)
 	if not next then
 		return false
 	end
-	local time = redis.call('TIME')
-	local ends = time[1] * 1000 + math.floor(time[2] / 1000) + reserve
-	redis.pcall('ZADD', queue, -ends, '!' .. next)
-	redis.pcall('PEXPIRE', queue, math.max(tonumber(reserve), redis.call('PTTL', queue)))
+	local time, left = redis.pcall('TIME'), redis.pcall('PTTL', queue)
+	if not time.err and type(left) == 'number' then
+		local ends = time[1] * 1000 + math.floor(time[2] / 1000) + reserve
+		redis.pcall('ZADD', queue, -ends, '!' .. next)
+		redis.pcall('PEXPIRE', queue, math.max(tonumber(reserve), left))
+	end
 	redis.pcall('PUBLISH', 'redlock:free:' .. next, key)
 	return true
 end

@@ -6,8 +6,9 @@
 -- Returns 0 when not all keys were the owner's; 1 when they were; 3 when they were and somebody was called.
 local owner, waiter = ARGV[1], ARGV[3]
 if not waiter and not KEYS[3] and owner ~= '' and redis.pcall('GET', KEYS[1]) == owner then
-	redis.call('DEL', KEYS[1]) -- the usual case in as few steps as can be: one key, and nobody waits
-	if redis.call('EXISTS', KEYS[2]) == 1 and call(KEYS[1], KEYS[2], ARGV[2]) then
+	local waited = redis.call('EXISTS', KEYS[2]) == 1 -- the usual case in as few steps as can be: one key, and nobody waits
+	redis.call('DEL', KEYS[1])
+	if waited and call(KEYS[1], KEYS[2], ARGV[2]) then
 		return 3
 	end
 	return 1
@@ -19,8 +20,9 @@ for i = 1, n do
 	local key, queue = KEYS[i], KEYS[n + i]
 	local held = redis.pcall('GET', key)
 	if owner ~= '' and held == owner then
+		local waited = redis.call('EXISTS', queue) == 1
 		redis.call('DEL', key)
-		if redis.call('EXISTS', queue) == 1 then
+		if waited then
 			if waiter then
 				redis.pcall('ZREM', queue, waiter)
 			end

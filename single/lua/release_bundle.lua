@@ -14,12 +14,13 @@ for i = 1, n do
 		mine[#mine + 1] = key
 	end
 end
+local waited = redis.call('EXISTS', unpack(KEYS, n + 1)) > 0
 if mine[1] then
-	redis.call('DEL', unpack(mine))
+	redis.call('DEL', unpack(mine)) -- after all that may fail
 end
-if redis.call('EXISTS', unpack(KEYS, n + 1)) > 0 then
+if waited then
 	for i = 1, n do
-		if results[i] == 1 and redis.call('EXISTS', KEYS[n + i]) == 1 and call(KEYS[i], KEYS[n + i], ARGV[1]) then
+		if results[i] == 1 and redis.pcall('EXISTS', KEYS[n + i]) == 1 and call(KEYS[i], KEYS[n + i], ARGV[1]) then
 			results[i] = 3
 		end
 	end
