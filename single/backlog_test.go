@@ -53,6 +53,28 @@ func TestAnEmptyQueueIsNoBacklog(t *testing.T) {
 	})
 }
 
+// A call in flight is not queued; the next one is, until it leaves.
+func TestQueuedIsWhatHasNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		master := newGate()
+		lane := newLane(t, master)
+		both, ended := calls(2, time.Hour)
+		for i, want := range []bool{false, true} {
+			lane.Send(both[i])
+			if synctest.Wait(); lane.Queued() != want {
+				t.Errorf("with %d calls, one of them in flight: queued %t", i+1, lane.Queued())
+			}
+		}
+		for range both {
+			master.answerAfter(0)
+			<-ended
+			if lane.Queued() {
+				t.Error("queued when all have left")
+			}
+		}
+	})
+}
+
 func TestALongQueueCountsByItsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes = single.BatchWindow // one batch at a time

@@ -203,6 +203,9 @@ func (l *Lane) Down() bool {
 // RTT returns the master's distance: the least recent time that a request took to come back. Zero before the first.
 func (l *Lane) RTT() time.Duration { return time.Duration(l.rtt.Load()) }
 
+// Queued reports that calls wait to be sent, so that one sent now would travel with others.
+func (l *Lane) Queued() bool { return l.queued.Load() > 0 }
+
 // Backlog estimates for how long a call sent now would wait before it leaves, and rather too long than too short. Batches
 // count as if each waited for the one before, though several may be in flight, and calls that follow one in flight count
 // too. A master that is slow can't be told soon enough from one that is far away: counting either less let a slow one be
