@@ -55,19 +55,28 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 // left lists what fleets have made and not removed.
-func left(t *testing.T) (names []string) {
+func left(t *testing.T) []string {
 	t.Helper()
-	c, err := testcontainers.NewDockerClientWithOpts(t.Context())
+	names, err := parts(context.WithoutCancel(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return names
+}
+
+// parts is left for any goroutine.
+func parts(ctx context.Context) (names []string, _ error) {
+	c, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = c.Close() }()
-	ctx, labelled := context.WithoutCancel(t.Context()), make(client.Filters).Add("label", containers.FleetLabel)
+	labelled := make(client.Filters).Add("label", containers.FleetLabel)
 	found, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: labelled})
 	networks, err2 := c.NetworkList(ctx, client.NetworkListOptions{Filters: labelled})
 	volumes, err3 := c.VolumeList(ctx, client.VolumeListOptions{Filters: labelled})
 	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for _, x := range found.Items {
 		names = append(names, "container "+strings.Join(x.Names, " "))
@@ -78,7 +87,7 @@ func left(t *testing.T) (names []string) {
 	for _, x := range volumes.Items {
 		names = append(names, "volume "+x.Name)
 	}
-	return names
+	return names, nil
 }
 
 func mustBeGone(t *testing.T) {
@@ -285,14 +294,14 @@ func TestABrokenLockIsCaughtOnContainers(t *testing.T) {
 func TestAFleetThatCannotBeOpenedLeavesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		options containers.Options
-		within  time.Duration
+		caller  func(*testing.T) context.Context
 	}{
-		"its program is missing": {containers.Options{Server: "no-such-server"}, time.Minute},
-		"its image is missing":   {containers.Options{ToxiproxyImage: "localhost:1/no-such-image"}, time.Minute},
-		"the caller gave up":     {containers.Options{}, 1500 * time.Millisecond},
+		"its program is missing": {containers.Options{Server: "no-such-server"}, patient},
+		"its image is missing":   {containers.Options{ToxiproxyImage: "localhost:1/no-such-image"}, patient},
+		"the caller gave up":     {containers.Options{}, whileItOpens},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fleet, err := containers.Backend(tt.options)(within(t, tt.within), masters.Options{N: 3, Clients: 5})
+			fleet, err := containers.Backend(tt.options)(tt.caller(t), masters.Options{N: 3, Clients: 5})
 			if err == nil {
 				t.Error(fleet.Close())
 				t.Fatal("it was opened")
@@ -301,6 +310,31 @@ func TestAFleetThatCannotBeOpenedLeavesNothing(t *testing.T) {
 			mustBeGone(t)
 		})
 	}
+}
+
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	return within(t, time.Minute)
+}
+
+// whileItOpens ends when a part of a fleet is there: its networks and something more, of two networks and four containers.
+func whileItOpens(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(patient(t))
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for ctx.Err() == nil {
+			if names, err := parts(ctx); err == nil && len(names) >= 3 {
+				cancel()
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-watched
+	})
+	return ctx
 }
 
 // TestNothingIsLeftOfAProcessThatDies looks for what the watchdog is there for: this process can't clean up for another.
