@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
 	"github.com/moby/moby/api/types/container"
@@ -75,13 +76,16 @@ func open(ctx context.Context, o Options, want masters.Options) (_ *masters.Flee
 			return nil, err
 		}
 	}
-	if f.locks, err = f.newSubnet(ctx, "locks", true); err != nil {
+	// A request to create something that is given up may be carried out all the same, and behind the removal.
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), openPatience)
+	defer cancel()
+	if f.locks, err = f.newSubnet(whole, "locks", true); err != nil {
 		return nil, err
 	}
-	if f.control, err = f.newSubnet(ctx, "control", false); err != nil {
+	if f.control, err = f.newSubnet(whole, "control", false); err != nil {
 		return nil, err
 	}
-	if err := f.startAll(ctx); err != nil {
+	if err := errors.Join(f.startAll(whole), context.Cause(ctx)); err != nil {
 		return nil, err
 	}
 	if err := f.assemble(ctx); err != nil {
@@ -101,10 +105,13 @@ func (f *fleet) remove() error {
 
 func (f *fleet) name(what string) string { return "redlock-chaos-" + f.id + "-" + what }
 
+// openPatience bounds the start of everything.
+const openPatience = 2 * time.Minute
+
 // startAll starts toxiproxy and the masters side by side.
 func (f *fleet) startAll(ctx context.Context) error {
 	f.nodes = make([]*node, f.want.N)
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group // without a context: what has begun is let end
 	group.Go(func() error { return f.startProxy(ctx) })
 	for i := range f.nodes {
 		group.Go(func() error { return f.startMaster(ctx, i) })
