@@ -316,14 +316,15 @@ func (k *Lock) finishLocked(reason error, tell decider) *round {
 	if k.until > 0 { // a failed attempt reserves nothing, and keeps its place in the queue
 		request.Reserve = k.locker.reserve()
 		vacant = k.locker.lines.bequeath(k.spec.keys) // in the queues of the others the place is that of the next in line
-		if len(vacant) == len(k.spec.keys) {
-			request.Waiter = k.waiter
-		}
+	}
+	allVacant := len(vacant) == len(k.spec.keys)
+	if allVacant {
+		request.Waiter = k.waiter
 	}
 	r := k.newRound(request, tell)
 	k.ending = r
 	k.issue(r)
-	if len(vacant) > 0 && request.Waiter != k.waiter { // only of a lock with several keys
+	if len(vacant) > 0 && !allVacant && k.waiter != "" {
 		k.locker.goodbye(k.spec, vacant)
 	}
 	return r

@@ -140,8 +140,8 @@ func (l *Locker) contend(ctx context.Context, s *spec, t *ticket, rounds int) (_
 	}
 }
 
-// goodbye takes this Locker out of the arrival queues of those keys of s that it no longer waits for. A release that has called it
-// already is passed on to the next waiter.
+// goodbye takes this Locker out of the arrival queues of those keys of s that it no longer waits for. A release that has
+// called it already is passed on to the next waiter.
 func (l *Locker) goodbye(s *spec, keys []string) {
 	k, err := l.newLock(s)
 	if err != nil {

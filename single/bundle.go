@@ -22,34 +22,35 @@ import (
 // apartFor is for how long a master that has refused a bundle is not given another one.
 const apartFor = 10 * time.Second
 
-// bundled reports that a call can go out in a bundle with those that reserve for so long, in ms.
-func (c *Call) bundled(reserve int64) bool {
+// bundled reports that a call can go out in a bundle.
+func (c *Call) bundled() bool {
 	r := c.Request
-	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && r.Owner != "" && (r.Waiter == "" || c.Unqueued) &&
-		r.Reserve.Milliseconds() == reserve
+	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && r.Owner != "" && (r.Waiter == "" || c.Unqueued)
 }
 
-// bundle appends the releases of a batch that go out together, up to maxBatch, and says for how long they reserve. It
-// marks nothing: they are the first n of batch that are [Call.bundled].
-func (m *Master) bundle(todo []exchange, batch []*Call) (_ []exchange, n int, reserve int64) {
+// bundle appends those releases of a batch to todo, which is empty, that go out together, and marks them. A bundle has one
+// reserve for all its keys, so only releases with that of the first join it.
+func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
 	if len(batch) < 2 || !m.exact || time.Now().UnixNano() < m.apart.Load() {
-		return todo, 0, 0
+		return todo
 	}
-	at := len(todo)
+	reserve := int64(0)
 	for _, c := range batch {
-		if n == 0 {
+		if len(todo) == 0 {
 			reserve = c.Request.Reserve.Milliseconds()
 		}
-		if n < maxBatch && c.bundled(reserve) {
+		if len(todo) < maxBatch && c.bundled() && c.Request.Reserve.Milliseconds() == reserve {
 			todo = append(todo, exchange{call: c})
-			n++
 		}
 	}
-	if n < 2 {
-		return todo[:at], 0, 0
+	if len(todo) < 2 {
+		return todo[:0]
 	}
-	todo[at].bundle = n
-	return todo, n, reserve
+	todo[0].bundle = len(todo)
+	for i := range todo {
+		todo[i].call.joined = true
+	}
+	return todo
 }
 
 // bundleArgs appends the command for a bundle.

@@ -203,13 +203,8 @@ func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 
 // A single node of a Cluster serves every slot, but no command for two of them.
 func TestABundleOfKeysInDifferentSlotsIsTakenApart(t *testing.T) {
-	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	must(t, server.Client().Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
-	m := dial(t, server.URL())
-	redistest.Eventually(t, patience, func() bool {
-		_, err := m.Ask(t.Context(), acquire("a", "me", time.Minute))
-		return err == nil
-	}, "the cluster to be up")
+	m := dial(t, clusterServer(t).URL())
+	ask(t, m, acquire("a", "me", time.Minute))
 	ask(t, m, acquire("b", "me", time.Minute))
 	batch := releases("a me", "b me")
 	if m.Do(t.Context(), batch); said(batch) != "granted granted" {

@@ -62,6 +62,8 @@ type Call struct {
 
 	over atomic.Bool // the call has ended, and what comes after it may leave
 	moot bool        // it undoes what has not been done
+
+	joined bool // it is in the bundle of its batch
 }
 
 // Unsure reports that the request may have taken effect, or may still do so: it was sent, and no answer came back.

@@ -25,12 +25,19 @@ const (
 // clusterOf makes a server that is all of a Redis Cluster, and its client.
 func clusterOf(t *testing.T) (*redistest.Server, *redis.ClusterClient) {
 	t.Helper()
+	server := clusterServer(t)
+	return server, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+}
+
+// clusterServer is all of a Redis Cluster.
+func clusterServer(t *testing.T) *redistest.Server {
+	t.Helper()
 	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
 	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
 	redistest.Eventually(t, patience, func() bool {
 		return server.Client().Set(t.Context(), "probe", "", time.Millisecond).Err() == nil
 	}, "the cluster to serve its slots")
-	return server, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+	return server
 }
 
 // pausedRequest warms m up, pauses its server and returns how long a request with a short deadline took.

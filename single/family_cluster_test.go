@@ -60,12 +60,7 @@ func TestWhichKeysHaveNoNamesBesideThem(t *testing.T) {
 
 // Every operation of every kind on a Cluster, which refuses what touches more than one slot.
 func TestEveryKindOfLockWorksOnACluster(t *testing.T) {
-	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	must(t, server.Client().Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
-	redistest.Eventually(t, patience, func() bool {
-		info, err := server.Client().ClusterInfo(t.Context()).Result()
-		return err == nil && len(info) > 16 && info[:16] == "cluster_state:ok"
-	}, "the cluster to be up")
+	server := clusterServer(t)
 	m := over(t, redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{server.Addr()}, ContextTimeoutEnabled: true, MaxRetries: -1,
 	}))

@@ -206,11 +206,11 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 	if !ok {
 		scratch = new([]exchange)
 	}
-	todo, bundled, reserve := m.bundle((*scratch)[:0], batch)
+	todo := m.bundle((*scratch)[:0], batch)
 	for _, c := range batch {
 		c.Reply, c.Err, c.Sent = Reply{}, nil, true
-		if bundled > 0 && c.bundled(reserve) {
-			bundled--
+		if c.joined {
+			c.joined = false
 			continue
 		}
 		if m.cluster && unslottable(c.Request.Keys) {

@@ -293,15 +293,7 @@ func TestKeysAndOwnersMayHoldAnyBytes(t *testing.T) {
 // evals counts how often the server got a script's source.
 func evals(t *testing.T, s *redistest.Server) int {
 	t.Helper()
-	info, err := s.Client().Info(t.Context(), "commandstats").Result()
-	must(t, err)
-	for line := range strings.Lines(info) {
-		var calls int
-		if n, _ := fmt.Sscanf(line, "cmdstat_eval:calls=%d,", &calls); n == 1 {
-			return calls
-		}
-	}
-	return 0
+	return ran(t, s)["eval"]
 }
 
 func TestScriptsAreSentAgainWhenTheServerForgotThem(t *testing.T) {
