@@ -67,3 +67,18 @@ func SplitPause(n int, took time.Duration) time.Duration {
 	l.ear = newEar(l)
 	return l.pause(&spec{}, &QuorumError{N: 5, Quorum: 3, Granted: 1, Reason: ErrHeld}, n, took)
 }
+
+// Retention is what a Locker knows of counters that masters keep, with methods that tests can call.
+type Retention struct{ retention }
+
+// MaxRetained is how many keys are noted together at the most.
+const MaxRetained = maxRetained
+
+// Note notes a key.
+func (r *Retention) Note(key string, now time.Duration) { r.note(key, now) }
+
+// Has asks for one.
+func (r *Retention) Has(key string, now time.Duration) bool { return r.has(key, now) }
+
+// Size is how many keys take memory.
+func (r *Retention) Size() int { return len(r.young) + len(r.old) }

@@ -34,6 +34,7 @@ type Locker struct {
 	ear       *ear
 	id        string        // under which it waits in arrival queues
 	tokens    atomic.Uint64 // the greatest fencing token seen
+	retention retention     // whose counters need not be prolonged
 	spare     sync.Pool     // of *waiter
 
 	closing chan struct{} // closed when Close begins
@@ -161,7 +162,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, t *ticket) (*Lock, error)
 	}
 	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced})
 	if s.fenced {
-		request.Token = l.propose()
+		request.Token, request.Retained = l.propose(), l.retention.has(k.Key(), l.clock.Now())
 	}
 	if t != nil {
 		k.waiter, k.placed = l.id, !t.fresh

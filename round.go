@@ -130,6 +130,7 @@ func (r *round) Ended(c *single.Call) {
 	r.ballots[c.Index].ended = true
 	if r.request.Fence || r.request.Op == single.Raise {
 		k.locker.seen(c.Reply.Token)
+		r.noteRetention()
 	}
 	vote := r.voteOf(c)
 	decided := r.count(c.Index, vote)

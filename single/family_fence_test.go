@@ -232,6 +232,41 @@ func TestHazard28ACounterOutlivesItsLockByFarAndNotForEver(t *testing.T) {
 	}
 }
 
+// A request that need not keep the counter does not, unless there is none: what it makes it keeps.
+func TestARetainedCounter(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		counter float64 // kept for a minute; 0: lost
+		token   uint64
+		kept    time.Duration
+	}{
+		{"is raised and not kept again", 49, 50, time.Minute},
+		{"that is ahead counts on, by the script, which keeps it", 50, 51, single.CounterKeep},
+		{"that was lost is made, by the script, which keeps it", 0, 50, single.CounterKeep},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := dial(t, server.URL())
+			if test.counter > 0 {
+				setCounter(t, server, "key", test.counter)
+			}
+			r := fenced("key", "me", 50)
+			r.Retained = true
+			if got := ask(t, m, r); got.Outcome != single.Granted || got.Token != test.token {
+				t.Errorf("%+v, want token %d", got, test.token)
+			}
+			if left := life(t, server, counterOf("key")); !about(left, test.kept) {
+				t.Errorf("the counter is kept for %v, want %v", left, test.kept)
+			}
+			r.Owner, r.Token = "other", 90
+			must(t, server.Client().Del(t.Context(), counterOf("key")).Err())
+			if got := ask(t, m, r); got.Outcome != single.Refused || exists(t, server, counterOf("key")) {
+				t.Errorf("%+v, want refused; a counter was made that nothing keeps: %t", got, exists(t, server, counterOf("key")))
+			}
+		})
+	}
+}
+
 func TestPlainLocksHaveNoCounter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

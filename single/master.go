@@ -238,15 +238,15 @@ type stage uint8
 const (
 	stageFirst  stage = iota // the form for a free key, where there is one
 	stageCount               // right behind it in the same pipeline, of a fenced acquisition: its counter
-	stageKeep                // and that one's retention
+	stageKeep                // and that one's retention, which the request may do without
 	stageScript              // the script, because the key was not free or the counter ahead
 )
 
 // first appends what a call begins with.
 func first(todo []exchange, c *Call, stale int) []exchange {
 	todo = append(todo, exchange{call: c, stale: stale})
-	if c.Request.threefold() {
-		todo = append(todo, exchange{call: c, stage: stageCount}, exchange{call: c, stage: stageKeep})
+	for n := range c.Request.trailing() {
+		todo = append(todo, exchange{call: c, stage: stageCount + stage(n)})
 	}
 	return todo
 }
@@ -276,11 +276,11 @@ func (m *Master) settle(todo []exchange) []exchange {
 			continue
 		}
 		c, err := e.call, e.answer.err
-		if e.stage == stageFirst && c.Request.threefold() {
-			counted, kept := todo[i+1].answer, todo[i+2].answer
-			i += 2
+		if n := c.Request.trailing(); e.stage == stageFirst && n > 0 {
+			behind := todo[i+1 : i+1+n]
+			i += n
 			if err == nil && !taken(&e.answer) {
-				more = settleCounted(more, e, counted, kept)
+				more = settleCounted(more, e, behind)
 				continue
 			}
 		}
@@ -310,12 +310,12 @@ func (m *Master) settle(todo []exchange) []exchange {
 	return more
 }
 
-// settleCounted settles a fenced acquisition that has got its key, by what became of the counter.
-func settleCounted(more []exchange, e *exchange, counted, kept answer) []exchange {
-	c := e.call
+// settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the commands behind it.
+func settleCounted(more []exchange, e *exchange, behind []exchange) []exchange {
+	c, counted := e.call, &behind[0].answer
 	switch {
-	case counted.err != nil || kept.err != nil:
-		c.Err = cmp.Or(counted.err, kept.err) // Sent stays true: the key is there
+	case counted.err != nil || behind[len(behind)-1].answer.err != nil:
+		c.Err = cmp.Or(counted.err, behind[len(behind)-1].answer.err) // Sent stays true: the key is there
 	case counted.number == 1:
 		c.Reply = Reply{Outcome: Granted, Token: c.Request.proposal()}
 	default:

@@ -18,9 +18,10 @@ const (
 	queueKeep = time.Minute
 	// counterMember is the member of a counter; the scripts know it, too.
 	counterMember = "token"
-	// counterKeep is how long a fencing counter outlives the last acquisition of its key. After that tokens start
+	// counterKeep is how long a fencing counter outlives the last request to keep it, and thirty days by how long at least
+	// it outlives the last acquisition of its key: not each of them asks; see Request.Retained. After that tokens start
 	// again from the wall clock, which has moved on by then.
-	counterKeep = 30 * 24 * time.Hour
+	counterKeep = (30 + 2) * 24 * time.Hour
 	// writerClaim is how long a refused writer that waits keeps new readers out. Each further attempt renews it; one
 	// that has died lets readers in again after it.
 	writerClaim = time.Second

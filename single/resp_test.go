@@ -22,6 +22,7 @@ func requests() []single.Request {
 	return []single.Request{
 		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second},
 		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: 1500 * time.Microsecond, Fence: true, Token: single.MaxToken},
+		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: 1500 * time.Microsecond, Fence: true, Retained: true, Token: 7},
 		{Op: single.Acquire, Keys: []string{"a{x}", "b{x}"}, Owner: "ö\r\n$1\r\n\x00", TTL: time.Hour},
 		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Waiter: "w", Waited: time.Minute, Polite: true},
 		{Op: single.Acquire, Kind: single.Shared, Keys: []string{"k"}, Owner: "o", Hold: "h", TTL: time.Second, Within: "i"},

@@ -82,6 +82,10 @@ type Request struct {
 	// the same. For Raise, Token is what the counter is raised to, for Extend what it is raised to at least; at most
 	// MaxToken.
 	Fence bool
+	// Retained says of a fenced Acquire that every master was asked within the last two days to keep the key's counter,
+	// by a fenced Acquire without it that was granted. That saves a command; a master that has lost the counter all the
+	// same makes a new one, and keeps that.
+	Retained bool
 	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates.
 	Keys []string
 	// Owner proves who holds the keys. Compared in full, never by prefix.

@@ -15,8 +15,9 @@ func (r *Request) quick() bool {
 	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite
 }
 
-// threefold reports that the request goes out as three commands: SET NX PX, then ZADD GT, which raises the fencing counter
-// to the proposal if it is below, and says whether it was, and PEXPIRE of the counter. Together they cost a master half
+// apart reports that the request goes out as several commands: SET NX PX, then ZADD GT, which raises the fencing counter to
+// the proposal if it is below, and says whether it was, and PEXPIRE of the counter. Where that one may be left out, the
+// ZADD is an XX, so that it never makes a counter that nothing keeps from living for ever. Together they cost a master half
 // of what a script does, but they are not one step. What may come between them:
 //
 //   - Another's SET: it is refused. Another's ZADD raises the counter: then ours may find it above the proposal, and the
@@ -28,7 +29,19 @@ func (r *Request) quick() bool {
 // So whatever comes between, a proposal that ZADD accepts was above all that the counter had been since the key was ours.
 // In the other order it would not be: the counter could grow by a whole acquisition before the key was ours. A ZADD behind
 // a SET that was refused raises the counter for nothing, which makes a gap in the tokens and no more.
-func (r *Request) threefold() bool { return r.Fence && r.quick() }
+func (r *Request) apart() bool { return r.Fence && r.quick() }
+
+// trailing is how many commands follow the form for a free key in the same pipeline.
+func (r *Request) trailing() int {
+	switch {
+	case !r.apart():
+		return 0
+	case r.Retained:
+		return 1
+	default:
+		return 2
+	}
+}
 
 // proposal is the token that a fenced request proposes.
 func (r *Request) proposal() uint64 { return max(1, r.Token) }
@@ -96,7 +109,11 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	case at == stageFirst && r.quick():
 		return append(args, text("set"), text(r.Keys[0]), text(r.Owner), text("px"), r.ttlMillis(), text("nx"))
 	case at == stageCount:
-		return append(args, text("zadd"), besides(counterPrefix, r.Keys[0]), text("gt"), text("ch"), number(r.proposal()), text(counterMember))
+		args = append(args, text("zadd"), besides(counterPrefix, r.Keys[0]))
+		if r.Retained {
+			args = append(args, text("xx"))
+		}
+		return append(args, text("gt"), text("ch"), number(r.proposal()), text(counterMember))
 	case at == stageKeep:
 		return append(args, text("pexpire"), besides(counterPrefix, r.Keys[0]), millis(counterKeep))
 	}
@@ -181,8 +198,8 @@ func (r *Request) encode(out []byte, at stage, source bool) []byte {
 // encodeFirst appends all that the request begins with.
 func (r *Request) encodeFirst(out []byte) []byte {
 	out = r.encode(out, stageFirst, false)
-	if r.threefold() {
-		out = r.encode(r.encode(out, stageCount, false), stageKeep, false)
+	for n := range r.trailing() {
+		out = r.encode(out, stageCount+stage(n), false)
 	}
 	return out
 }

@@ -87,8 +87,8 @@ func (w *wires) prepare(r *Request) {
 func (r *Request) encodedSize() int {
 	size := 96 + len(r.Owner)
 	switch {
-	case r.threefold():
-		size += 160 + len(r.Keys[0])
+	case r.apart():
+		size += 170 + len(r.Keys[0])
 	case r.quick() || r.Op == Release:
 	default:
 		size += 96

@@ -60,8 +60,8 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 }
 
 func describe(r *single.Request) string {
-	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t token %d waiter %q waited %v polite %t reserve %v",
-		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve)
+	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t retained %t token %d waiter %q waited %v polite %t reserve %v",
+		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Retained, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve)
 }
 
 // age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
@@ -121,6 +121,7 @@ func request(t *rapid.T) single.Request {
 		r.Token = uint64(rapid.IntRange(1, 50).Draw(t, "floor"))
 	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect && r.Op != single.Leave:
 		r.Fence, r.Token = r.Op == single.Acquire, uint64(rapid.IntRange(1, 50).Draw(t, "token"))
+		r.Retained = r.Fence && rapid.Bool().Draw(t, "retained")
 	case r.Kind == single.Plain && rapid.IntRange(0, 2).Draw(t, "several") == 0:
 		r.Keys = []string{"k", "l"}
 	}

@@ -9,7 +9,7 @@ import (
 
 // How long package single keeps what belongs to a key; the differential test would notice another value.
 const (
-	counterKeep = 30 * 24 * time.Hour
+	counterKeep = 32 * 24 * time.Hour
 	queueKeep   = time.Minute
 )
 

@@ -62,7 +62,14 @@ func (s *Store) TrySet(now time.Duration, r *single.Request) bool {
 func (s *Store) TryCount(now time.Duration, r *single.Request) bool {
 	s.now = now.Milliseconds()
 	key, counter := r.Keys[0], s.counter(r.Keys[0])
-	s.setCounter(key, max(counter, proposal(r)))
+	switch {
+	case r.Retained && counter == 0: // lost
+		return false
+	case r.Retained:
+		s.zadd(counterOf(key), "token", int64(max(counter, proposal(r))))
+	default:
+		s.setCounter(key, max(counter, proposal(r)))
+	}
 	return counter < proposal(r)
 }
 

@@ -1,0 +1,143 @@
+package redlock_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// retaining makes a Locker, one of whose masters can be put out of reach, and tells whether its latest acquisition left out
+// what keeps the counter.
+func retaining(t *testing.T, servers []*redistest.Server) (l *redlock.Locker, away *atomic.Bool, left func() bool) {
+	t.Helper()
+	away = new(atomic.Bool)
+	var mu sync.Mutex
+	retained := false
+	l = wrapped(t, servers, redlock.Options{}, func(i int, m redlock.Master) redlock.Master {
+		return &cut{m, func(r *single.Request) bool {
+			if r.Op == single.Acquire {
+				mu.Lock()
+				retained = r.Retained
+				mu.Unlock()
+			}
+			return i == 0 && away.Load()
+		}}
+	})
+	return l, away, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return retained
+	}
+}
+
+// keeps is for how long the servers keep the counter of key, at least.
+func keeps(t *testing.T, servers []*redistest.Server) time.Duration {
+	t.Helper()
+	var kept []time.Duration
+	for _, s := range servers {
+		kept = append(kept, s.Client().PTTL(t.Context(), counterKey).Val())
+	}
+	return slices.Min(kept)
+}
+
+// Hazard 28, too: masters are not asked every time to keep a counter, but often enough, and one that has lost it keeps the
+// new one.
+func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l, away, left := retaining(t, servers)
+	cycle := func() uint64 {
+		lock := take(t, l, key, longTTL, redlock.Fenced())
+		give(t, lock)
+		return lock.Token()
+	}
+	away.Store(true)
+	for range 20 {
+		if cycle(); left() {
+			t.Fatal("a master that never answered counts as asked")
+		}
+	}
+	away.Store(false)
+	if cycle(); left() {
+		t.Error("the one that was away was not asked")
+	}
+	redistest.Eventually(t, 10*time.Second, func() bool {
+		cycle() // the last master's vote may come after the round was decided
+		return left()
+	}, "an acquisition that does not ask")
+	if got := keeps(t, servers); got < 30*24*time.Hour {
+		t.Errorf("a counter is kept for %v", got)
+	}
+
+	for _, s := range servers { // the control: nobody asks now
+		s.Client().PExpire(t.Context(), counterKey, time.Hour)
+	}
+	before := cycle()
+	if got := keeps(t, servers); got > time.Hour {
+		t.Errorf("a counter is kept for %v: it was asked for, or this test shows nothing", got)
+	}
+	for _, s := range servers {
+		s.Client().Del(t.Context(), counterKey)
+	}
+	lock := take(t, l, key, longTTL, redlock.Fenced())
+	if lock.Token() <= before {
+		t.Errorf("token %d after %d", lock.Token(), before)
+	}
+	redistest.Eventually(t, 10*time.Second, func() bool { return keeps(t, servers) > 30*24*time.Hour },
+		"the new counters to be kept")
+	give(t, lock)
+}
+
+func TestWhatIsRetainedIsForgottenInTimeAndNotBefore(t *testing.T) {
+	const early, late = 12 * time.Hour, 36 * time.Hour
+	had := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var r redlock.Retention
+		noted := make(map[string]time.Duration)
+		now := time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "start"))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += time.Duration(rapid.Int64Range(0, int64(20*time.Hour)).Draw(t, "passes"))
+			k := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
+			if rapid.Bool().Draw(t, "note") {
+				r.Note(k, now)
+				noted[k] = now
+				continue
+			}
+			at, ever := noted[k]
+			has := r.Has(k, now)
+			if has && (!ever || now-at > late) {
+				t.Fatalf("%s is retained %v after it was noted: %t", k, now-at, ever)
+			}
+			if !has && ever && now-at < early {
+				t.Fatalf("%s is forgotten %v after it was noted", k, now-at)
+			}
+			if has {
+				had++
+			}
+		}
+	})
+	if had < 100 {
+		t.Errorf("a key was retained %d times: too few to show anything", had)
+	}
+}
+
+func TestWhatIsRetainedIsBounded(t *testing.T) {
+	var r redlock.Retention
+	for n := range 5 * redlock.MaxRetained {
+		r.Note(fmt.Sprint("key", n), 0)
+		if r.Size() > 2*redlock.MaxRetained {
+			t.Fatalf("after %d keys there is room for %d", n, r.Size())
+		}
+	}
+	if last := fmt.Sprint("key", 5*redlock.MaxRetained-1); !r.Has(last, 0) {
+		t.Error("the last one is forgotten")
+	}
+}
