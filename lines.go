@@ -34,6 +34,7 @@ type ticket struct {
 	line  [1]*ticket // room for a line of this one alone
 	clock Clock
 	since time.Duration
+	tried time.Duration // when its latest attempt began; only its own goroutine asks
 	turn  chan struct{} // closed when the ticket becomes the first in line; nil if it was from the beginning
 	poke  chan struct{} // of capacity 1, made when first needed: the key may be free
 	early bool          // poked before poke was made
@@ -55,8 +56,8 @@ func newLines(masters int) *lines {
 }
 
 // enter joins the line for the first key of s at its end; one that enters a lock again joins none.
-func (q *lines) enter(s *spec, clock Clock) *ticket {
-	t := &ticket{keys: s.keys, clock: clock, since: clock.Now(), place: s.entered || len(s.keys) > 1}
+func (q *lines) enter(s *spec, clock Clock, since time.Duration) *ticket {
+	t := &ticket{keys: s.keys, clock: clock, since: since, place: s.entered || len(s.keys) > 1}
 	if s.entered {
 		return t
 	}
@@ -171,6 +172,15 @@ func (t *ticket) wake() {
 	}
 }
 
+// wake has those who wait for the keys try again.
+func (q *lines) wake(keys []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		q.each(key, (*ticket).wake)
+	}
+}
+
 // wakeAll has the first of every line try again.
 func (q *lines) wakeAll() {
 	q.mu.Lock()
@@ -221,7 +231,8 @@ func (q *lines) forgetCalls(t *ticket) {
 func (q *lines) contended(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !t.named && t.clock.Now() < q.rivals[t.keys[0]].until
+	r, ok := q.rivals[t.keys[0]]
+	return ok && !t.named && t.clock.Now() < r.until
 }
 
 // way is for how long t gives way to a rival that a release has just called: whatever it asked the masters meanwhile
@@ -229,10 +240,11 @@ func (q *lines) contended(t *ticket) bool {
 func (q *lines) way(t *ticket) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t.calls != 0 {
+	r, ok := q.rivals[t.keys[0]]
+	if !ok || t.calls != 0 {
 		return 0
 	}
-	return q.rivals[t.keys[0]].ahead - t.clock.Now()
+	return r.ahead - t.clock.Now()
 }
 
 // released hears of every release that was decided. The release of a failed attempt frees nothing that anyone waits
@@ -251,14 +263,14 @@ func (q *lines) released(r *round) {
 	if !held {
 		return
 	}
+	if called == 0 {
+		q.wake(r.request.Keys)
+		return
+	}
 	now, ahead := k.locker.clock.Now(), k.locker.giveWay()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range r.request.Keys {
-		if called == 0 {
-			q.each(key, (*ticket).wake)
-			continue
-		}
 		if len(q.rivals) >= maxRivals {
 			maps.DeleteFunc(q.rivals, func(_ string, r rival) bool { return r.until <= now })
 		}

@@ -92,7 +92,7 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 		return nil, err
 	}
 	start := l.clock.Now()
-	lock, rounds, err := l.wait(ctx, s)
+	lock, rounds, err := l.wait(ctx, s, start)
 	l.observeReturn(s, start, rounds, err)
 	return lock, err
 }
@@ -166,7 +166,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, t *ticket) (*Lock, error)
 	}
 	if t != nil {
 		k.waiter, k.placed = l.id, !t.fresh
-		request.Waiter, request.Waited, request.Polite = l.id, l.clock.Now()-t.since, l.lines.contended(t)
+		request.Waiter, request.Waited, request.Polite = l.id, t.tried-t.since, l.lines.contended(t)
 	}
 	k.longest = s.ttl
 	r, err := k.run(ctx, request)

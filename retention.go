@@ -42,9 +42,11 @@ func (r *retention) has(key string, now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn(now)
-	_, young := r.young[key]
+	if _, young := r.young[key]; young {
+		return true
+	}
 	_, old := r.old[key]
-	return young || old
+	return old
 }
 
 // noteRetention notes the key of a fenced acquisition that every master has granted, and so was asked to keep the counter.

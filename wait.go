@@ -28,10 +28,10 @@ const (
 	maxReserve = 500 * time.Millisecond
 )
 
-// wait acquires by as many rounds as it takes, and says how many those were. Among the waiters of this Locker for one
-// key only the first in line sends rounds. What enters a lock again, or may do so, does not stand in line: those before
-// it may be waiting for the very lock that it is under.
-func (l *Locker) wait(ctx context.Context, s *spec) (k *Lock, rounds int, err error) {
+// wait acquires by as many rounds as it takes, and says how many those were. since is when the wait began. Among the
+// waiters of this Locker for one key only the first in line sends rounds. What enters a lock again, or may do so, does not
+// stand in line: those before it may be waiting for the very lock that it is under.
+func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Lock, rounds int, err error) {
 	if s.reenters() {
 		k, err := l.attempt(ctx, s, nil)
 		if err == nil || !worthRetrying(err) || s.maxAttempts == 1 {
@@ -39,7 +39,7 @@ func (l *Locker) wait(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 		}
 		rounds = 1
 	}
-	t := l.lines.enter(s, l.clock)
+	t := l.lines.enter(s, l.clock, since)
 	defer func() {
 		heir, vacant := l.lines.leave(t, k != nil)
 		if heir && k != nil {
@@ -115,7 +115,7 @@ func (l *Locker) contend(ctx context.Context, s *spec, t *ticket, rounds int) (_
 	for {
 		rounds++
 		l.lines.forgetCalls(t)
-		began := l.clock.Now()
+		t.tried = l.clock.Now()
 		k, err := l.attempt(ctx, s, t)
 		switch {
 		case err == nil:
@@ -134,7 +134,7 @@ func (l *Locker) contend(ctx context.Context, s *spec, t *ticket, rounds int) (_
 			t.hears = true
 			l.ear.open()
 		}
-		if ended := l.sleep(ctx, l.lines.poked(t), l.pause(s, err, rounds, l.clock.Now()-began)); ended != nil {
+		if ended := l.sleep(ctx, l.lines.poked(t), l.pause(s, err, rounds, l.clock.Now()-t.tried)); ended != nil {
 			return nil, rounds, &waitError{key: s.keys[0], ended: ended, last: err}
 		}
 	}

@@ -31,7 +31,10 @@ func (c *Call) bundled() bool {
 // bundle appends those releases of a batch to todo, which is empty, that go out together, and marks them. A bundle has one
 // reserve for all its keys, so only releases with that of the first join it.
 func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
-	if len(batch) < 2 || !m.exact || time.Now().UnixNano() < m.apart.Load() {
+	if len(batch) < 2 || !m.exact {
+		return todo
+	}
+	if apart := m.apart.Load(); apart != 0 && time.Now().UnixNano() < apart {
 		return todo
 	}
 	reserve := int64(0)

@@ -57,7 +57,7 @@ const idleCheck = 50 * time.Millisecond
 type watchedConn struct {
 	net.Conn
 	raw  syscall.RawConn
-	used atomic.Int64 // when it was last read from or written to, in Unix nanoseconds
+	used atomic.Int64 // when it was last written to, in Unix nanoseconds
 }
 
 func watch(conn net.Conn, tcp *net.TCPConn) (net.Conn, error) {
@@ -68,12 +68,6 @@ func watch(conn net.Conn, tcp *net.TCPConn) (net.Conn, error) {
 	c := &watchedConn{Conn: conn, raw: raw}
 	c.used.Store(time.Now().UnixNano())
 	return c, nil
-}
-
-func (c *watchedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.used.Store(time.Now().UnixNano())
-	return n, err
 }
 
 func (c *watchedConn) Write(b []byte) (int, error) {
