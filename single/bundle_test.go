@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,40 @@ func TestReleasesOfABatchGoOutTogether(t *testing.T) {
 			after := ran(t, server)
 			if scripts := after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]; scripts != 1 || after["mget"] != before["mget"]+1 {
 				t.Errorf("%d scripts, MGET %d times; want one of each", scripts, after["mget"]-before["mget"])
+			}
+		})
+	}
+}
+
+// A bundle of which everything is there, with nobody waiting, is the usual case and takes a shorter way. What is almost
+// that does not.
+func TestTheUsualBundleAndItsNeighbours(t *testing.T) {
+	for _, test := range []struct{ of, want, left string }{
+		{"a me,b me,c you", "granted granted granted", ""},
+		{"a me,b me,a me", "granted granted refused", "c"},
+		{"a me,a me", "granted refused", "b c"},
+		{"a me,b you,c you", "granted refused granted", "b"}, // held by another owner of the same bundle
+		{"a me,c me", "granted refused", "b c"},
+		{"a you,b me", "refused granted", "a c"},
+		{"gone me,a me", "refused granted", "b c"},
+	} {
+		t.Run(test.of, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := dial(t, server.URL())
+			for key, owner := range map[string]string{"a": "me", "b": "me", "c": "you"} {
+				ask(t, m, acquire(key, owner, time.Minute))
+			}
+			batch := releases(strings.Split(test.of, ",")...)
+			if m.Do(t.Context(), batch); said(batch) != test.want {
+				t.Errorf("the batch: %s, want %s", said(batch), test.want)
+			}
+			left := server.Client().Keys(t.Context(), "*").Val()
+			slices.Sort(left)
+			if strings.Join(left, " ") != test.left {
+				t.Errorf("left: %v, want %s", left, test.left)
+			}
+			if got := ran(t, server)["mget"]; got != 1 {
+				t.Errorf("MGET %d times", got)
 			}
 		})
 	}

@@ -5,6 +5,18 @@
 -- Returns 1 when every key was its owner's and nobody waits for any; otherwise what release.lua returns, for each.
 local n = #KEYS / 2
 local held = redis.call('MGET', unpack(KEYS, 1, n))
+local all = true
+for i = 1, n do
+	if held[i] ~= ARGV[1 + i] then
+		all = false
+		break
+	end
+end
+local waited = redis.call('EXISTS', unpack(KEYS, n + 1)) > 0 -- the last that may fail before something is deleted
+if all and not waited and redis.call('DEL', unpack(KEYS, 1, n)) == n then
+	return 1 -- the usual case in as few steps as can be
+end
+
 local results, mine, gone = {}, {}, {}
 for i = 1, n do
 	local key = KEYS[i]
@@ -14,9 +26,8 @@ for i = 1, n do
 		mine[#mine + 1] = key
 	end
 end
-local waited = redis.call('EXISTS', unpack(KEYS, n + 1)) > 0
 if mine[1] then
-	redis.call('DEL', unpack(mine)) -- after all that may fail
+	redis.call('DEL', unpack(mine))
 end
 if waited then
 	for i = 1, n do
@@ -24,7 +35,5 @@ if waited then
 			results[i] = 3
 		end
 	end
-elseif #mine == n then
-	return 1
 end
 return results
