@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// retentionTurn is for how long keys are noted together. They are remembered for two to three times as long, which is
-	// below the two days for which single.Request.Retained may be said.
+	// retentionTurn is for how long keys are noted together. They are remembered for up to three times as long, which is below
+	// the two days for which single.Request.Retained may be said.
 	retentionTurn = 12 * time.Hour
 	// maxRetained bounds the keys that are noted together. Those who use more fenced keys in half a day ask masters to keep
 	// a counter more often than they need to.
 	maxRetained = 8192
+	// maxRetainedKey is up to which length keys are noted at all, so that what is remembered stays below 16 MB.
+	maxRetainedKey = 1 << 10
 )
 
 // retention remembers whose fencing counters all masters have lately been asked to keep, so that they need not be asked in
@@ -28,6 +30,9 @@ type retention struct {
 
 // note remembers that every master has just been asked to keep the counter of key.
 func (r *retention) note(key string, now time.Duration) {
+	if len(key) > maxRetainedKey {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn(now)

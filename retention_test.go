@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,5 +140,9 @@ func TestWhatIsRetainedIsBounded(t *testing.T) {
 	}
 	if last := fmt.Sprint("key", 5*redlock.MaxRetained-1); !r.Has(last, 0) {
 		t.Error("the last one is forgotten")
+	}
+	huge := strings.Repeat("k", redlock.MaxKeySize)
+	if r.Note(huge, 0); r.Has(huge, 0) {
+		t.Error("a huge key takes memory")
 	}
 }
