@@ -54,6 +54,19 @@ func (r *retention) has(key string, now time.Duration) bool {
 	return old
 }
 
+// turn forgets what has been noted too long ago, or is too much.
+func (r *retention) turn(now time.Duration) {
+	switch age := now - r.turned; {
+	case age >= 2*retentionTurn: // nobody has asked for long
+		r.young, r.old = nil, nil
+	case age >= retentionTurn || len(r.young) >= maxRetained:
+		r.young, r.old = nil, r.young
+	default:
+		return
+	}
+	r.turned = now
+}
+
 // noteRetention notes the key of a fenced acquisition that every master has granted, and so was asked to keep the counter.
 // It may be called after each vote; the last one tells. The caller holds the lock's mutex.
 func (r *round) noteRetention() {
@@ -66,17 +79,4 @@ func (r *round) noteRetention() {
 		}
 	}
 	r.lock.locker.retention.note(r.lock.Key(), r.lock.locker.clock.Now())
-}
-
-// turn forgets what has been noted too long ago, or is too much.
-func (r *retention) turn(now time.Duration) {
-	switch age := now - r.turned; {
-	case age >= 2*retentionTurn: // nobody has asked for long
-		r.young, r.old = nil, nil
-	case age >= retentionTurn || len(r.young) >= maxRetained:
-		r.young, r.old = nil, r.young
-	default:
-		return
-	}
-	r.turned = now
 }

@@ -60,10 +60,9 @@ type Call struct {
 	// with After, that it did not before that one. A Lane takes it back where After was not granted.
 	Unqueued bool
 
-	over atomic.Bool // the call has ended, and what comes after it may leave
-	moot bool        // it undoes what has not been done
-
-	joined bool // it is in the bundle of its batch
+	over   atomic.Bool // the call has ended, and what comes after it may leave
+	moot   bool        // it undoes what has not been done
+	joined bool        // it is in the bundle of its batch
 }
 
 // Unsure reports that the request may have taken effect, or may still do so: it was sent, and no answer came back.

@@ -312,10 +312,10 @@ func (m *Master) settle(todo []exchange) []exchange {
 
 // settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the commands behind it.
 func settleCounted(more []exchange, e *exchange, behind []exchange) []exchange {
-	c, counted := e.call, &behind[0].answer
-	switch {
-	case counted.err != nil || behind[len(behind)-1].answer.err != nil:
-		c.Err = cmp.Or(counted.err, behind[len(behind)-1].answer.err) // Sent stays true: the key is there
+	c, counted, last := e.call, &behind[0].answer, &behind[len(behind)-1].answer
+	switch err := cmp.Or(counted.err, last.err); {
+	case err != nil:
+		c.Err = err // Sent stays true: the key is there
 	case counted.number == 1:
 		c.Reply = Reply{Outcome: Granted, Token: c.Request.proposal()}
 	default:

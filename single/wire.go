@@ -15,10 +15,11 @@ func (r *Request) quick() bool {
 	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite
 }
 
-// apart reports that the request goes out as several commands: SET NX PX, then ZADD GT, which raises the fencing counter to
-// the proposal if it is below, and says whether it was, and PEXPIRE of the counter. Where that one may be left out, the
-// ZADD is an XX, so that it never makes a counter that nothing keeps from living for ever. Together they cost a master half
-// of what a script does, but they are not one step. What may come between them:
+// trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as several:
+// SET NX PX, then ZADD GT, which raises the fencing counter to the proposal if it is below, and says whether it was, and
+// PEXPIRE of the counter. Where that one may be left out, the ZADD is an XX, so that it never makes a counter that would
+// live for ever. Together they cost a master half of what a script does, but they are not one step. What may come between
+// them:
 //
 //   - Another's SET: it is refused. Another's ZADD raises the counter: then ours may find it above the proposal, and the
 //     script follows, which counts on from there.
@@ -29,12 +30,9 @@ func (r *Request) quick() bool {
 // So whatever comes between, a proposal that ZADD accepts was above all that the counter had been since the key was ours.
 // In the other order it would not be: the counter could grow by a whole acquisition before the key was ours. A ZADD behind
 // a SET that was refused raises the counter for nothing, which makes a gap in the tokens and no more.
-func (r *Request) apart() bool { return r.Fence && r.quick() }
-
-// trailing is how many commands follow the form for a free key in the same pipeline.
 func (r *Request) trailing() int {
 	switch {
-	case !r.apart():
+	case !r.Fence || !r.quick():
 		return 0
 	case r.Retained:
 		return 1

@@ -87,7 +87,7 @@ func (w *wires) prepare(r *Request) {
 func (r *Request) encodedSize() int {
 	size := 96 + len(r.Owner)
 	switch {
-	case r.apart():
+	case r.trailing() > 0:
 		size += 170 + len(r.Keys[0])
 	case r.quick() || r.Op == Release:
 	default:
