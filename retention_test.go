@@ -104,8 +104,8 @@ func TestWhatIsRetainedIsForgottenInTimeAndNotBefore(t *testing.T) {
 		var r redlock.Retention
 		noted := make(map[string]time.Duration)
 		now := time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "start"))
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			now += time.Duration(rapid.Int64Range(0, int64(20*time.Hour)).Draw(t, "passes"))
+		for range rapid.IntRange(60, 120).Draw(t, "steps") {
+			now += time.Duration(rapid.Int64Range(0, int64(50*time.Hour)).Draw(t, "passes"))
 			k := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
 			if rapid.Bool().Draw(t, "note") {
 				r.Note(k, now)
