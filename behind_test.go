@@ -42,6 +42,7 @@ func (m *slow) Do(ctx context.Context, batch []*single.Call) {
 type hidden struct{ *slow }
 
 func (hidden) Gather() {}
+func (hidden) Pace()   {}
 
 // asks is how many requests of this kind for one key have arrived.
 func (m *fake) asks(op single.Op, key string) int {
@@ -56,7 +57,7 @@ func (m *fake) asks(op single.Op, key string) int {
 	return n
 }
 
-// votes counts what an observer hears of one kind of request.
+// votes counts what an observer is told of one kind of request.
 type votes struct {
 	mu     sync.Mutex
 	op     string
@@ -151,7 +152,7 @@ func TestMastersThatAreFarBehindAreSparedAndStillVote(t *testing.T) {
 			total += asked
 		}
 		if total != loadN*len(each) {
-			t.Errorf("an observer heard of %d votes for %d locks of %d masters", total, loadN, len(each))
+			t.Errorf("an observer was told of %d votes for %d locks of %d masters", total, loadN, len(each))
 		}
 		for i := range each {
 			master := fmt.Sprintf("m%d:6379", i+1)
@@ -244,7 +245,7 @@ func TestAQuorumIsAlwaysAsked(t *testing.T) {
 			for i := range loadN {
 				least = min(least, acquires.asked[fmt.Sprint("load:", i)])
 			}
-			if quorum := redlock.QuorumOf(len(each)); least < quorum {
+			if quorum := redlock.Quorum(len(each)); least < quorum {
 				t.Errorf("for some lock only %d of %d masters were asked, and %d are a quorum", least, len(each), quorum)
 			}
 		})

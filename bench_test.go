@@ -1,11 +1,13 @@
 package redlock_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/growth"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -30,7 +32,7 @@ func BenchmarkCycleOneMasterStopped(b *testing.B) {
 		must(b, servers[4].Pause())
 		stopped = append(stopped, cycles(b, locker, turn)...)
 		must(b, servers[4].Resume())
-		redistest.Eventually(b, promptly, func() bool { return locker.Debts() == 0 }, "the resumed master to be cleaned up")
+		redistest.Eventually(b, promptly, func() bool { return locker.Pending() == 0 }, "the resumed master to be cleaned up")
 	}
 	b.ReportMetric(0, "ns/op") // of both kinds together it would mean nothing
 	b.ReportMetric(float64(median(healthy).Nanoseconds()), "p50-healthy-ns")
@@ -60,3 +62,34 @@ func median(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]
 }
+
+// BenchmarkGrowthContexts has a lock make n contexts whose parents end at once, or n whose parents go on.
+func BenchmarkGrowthContexts(b *testing.B) {
+	for name, parent := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"ended": context.WithCancel,
+		"live": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithValue(ctx, growing{}, nil), func() {}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := newFakes(1).locker(b, redlock.Options{})
+			var lock *redlock.Lock
+			b.Cleanup(func() { must(b, lock.Release(context.Background())) })
+			growth.Run(b, func(n int) any {
+				if lock != nil {
+					must(b, lock.Release(b.Context()))
+				}
+				lock = acquire(b, l, longest/4)
+				for range n {
+					ctx, end := parent(b.Context())
+					lock.Context(ctx)
+					end()
+				}
+				return lock
+			})
+		})
+	}
+}
+
+// growing is the key of values that make contexts differ.
+type growing struct{}

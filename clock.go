@@ -3,6 +3,8 @@ package redlock
 import (
 	"math"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/boottime"
 )
 
 // Clock tells a Locker the time and wakes it up. The default one counts the time during which the machine is
@@ -31,15 +33,15 @@ type Timer interface {
 // systemClock is the machine's own clock; how it reads the time depends on the operating system.
 type systemClock struct{}
 
-func (systemClock) Now() time.Duration { return sinceBoot() }
+func (systemClock) Now() time.Duration { return boottime.Now() }
 
 func (systemClock) Wall() time.Time { return time.Now() }
 
 func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
 const (
-	// defaultDriftFactor is how much faster or slower than ours a master's clock may run: one percent.
-	defaultDriftFactor = 0.01
+	// DefaultDriftFactor is how much faster or slower than ours a master's clock may run if [Options] do not say so.
+	DefaultDriftFactor = 0.01
 	// expiryGranularity is added to every drift allowance: Redis expires keys on milliseconds, and rounds a ttl to
 	// them at both ends.
 	expiryGranularity = 2 * time.Millisecond

@@ -29,15 +29,23 @@ func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) 
 	if locker == nil {
 		return nil, invalid("nil Locker")
 	}
-	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced()}, opts...)}
+	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork}, opts...)}
 	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// Leadership is one term of one leader. It is safe for concurrent use.
+// Leadership is one term of one leader. It is safe for concurrent use. A nil one is over, as a nil [Lock] is.
 type Leadership struct{ lock *Lock }
+
+// hold is the lock that the term is, nil of no term.
+func (t *Leadership) hold() *Lock {
+	if t == nil {
+		return nil
+	}
+	return t.lock
+}
 
 // Campaign waits until this candidate leads, or ctx is done; candidates of one Locker take their turns. The errors are
 // those of [Locker.Acquire]. The caller has to Resign, also when the leadership has ended by itself.
@@ -55,29 +63,48 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 //
 // A lead that returns nil resigns. One whose leadership is over may return an error that matches [context.Canceled] or
 // [ErrNotHeld], and has its candidate campaign again. Any other error resigns and ends Run, which returns it. Otherwise
-// Run returns ctx's cause when ctx is done, or the error of a campaign that can't be won ([ErrClosed], [MaxAttempts]).
+// Run returns ctx's error, together with its cause, when ctx is done, whether it led then or not, and [ErrClosed] when the
+// Locker is closed: that cancels lead's context, so that Close need not wait for a term without an end. The error of a
+// campaign that can't be won ends it, too ([MaxAttempts]).
 // When Run returns, also by a panic of lead, this candidate does not lead any more.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
 	if lead == nil {
 		return invalid("nil function")
 	}
+	if ctx == nil {
+		return invalid("nil context")
+	}
 	for {
 		term, err := e.Campaign(ctx)
+		if err == nil {
+			err = term.serve(ctx, lead)
+		} else if ctx.Err() != nil {
+			err = nil // why it did not win is no matter
+		}
 		if err != nil {
 			return err
 		}
-		if err := term.serve(ctx, lead); err != nil {
-			return err
-		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("redlock: election %q: %w", e.key, context.Cause(ctx))
+			return fmt.Errorf("redlock: election %q: %w", e.key, ended(ctx))
 		}
 	}
 }
 
-// serve calls lead for one term, and returns its error unless the end of the term explains it.
+// serve calls lead for one term, and returns its error unless the end of the term explains it. A Locker that is being
+// closed ends the term: it waits for it.
 func (t *Leadership) serve(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
 	defer func() { _ = t.Resign(ctx) }() // what is left on masters is the janitor's; that the term was over, lead knows
+	ctx, cancel := context.WithCancelCause(ctx)
+	served := make(chan struct{})
+	defer close(served)
+	go func() {
+		select {
+		case <-t.lock.locker.closing:
+			cancel(ErrClosed)
+		case <-served:
+			cancel(nil)
+		}
+	}()
 	err := lead(t.Context(ctx), t)
 	over := t.Err() != nil || ctx.Err() != nil
 	if over && (errors.Is(err, context.Canceled) || errors.Is(err, ErrNotHeld) || errors.Is(err, context.Cause(ctx))) {
@@ -86,35 +113,34 @@ func (t *Leadership) serve(ctx context.Context, lead func(ctx context.Context, t
 	return err
 }
 
-// Leader asks the masters who leads. Holder.Owner is what [Leadership.ID] returns to the leader itself. Any Locker on
+// Leader asks the masters who leads. Holder.ID is what [Leadership.ID] returns to the leader itself. Any Locker on
 // the same masters can ask, candidate or not. The answer may be outdated when it arrives: it is good for finding the
 // leader, not for acting in its place. The error matches [ErrNoQuorum] when too few masters answered.
 func (e *Election) Leader(ctx context.Context) (Holder, error) { return e.locker.Holder(ctx, e.key) }
 
-// ID tells this term from all others; observers see it in Holder.Owner. Whoever knows it could end the term, so it is
-// not for the public.
-func (t *Leadership) ID() string { return t.lock.Owner() }
+// ID tells this term from all others; whoever asks for the leader sees it in Holder.ID. It is no secret.
+func (t *Leadership) ID() string { return t.hold().ID() }
 
 // Token returns the term's fencing token, which is greater than that of every earlier term. Resources that check it
 // (see package fence) are safe from a leader that has not noticed the end of its term.
-func (t *Leadership) Token() uint64 { return t.lock.Token() }
+func (t *Leadership) Token() uint64 { return t.hold().Token() }
 
 // Context returns a context that is cancelled when the term ends, with the reason as its cause, or when parent is.
-func (t *Leadership) Context(parent context.Context) context.Context { return t.lock.Context(parent) }
+func (t *Leadership) Context(parent context.Context) context.Context { return t.hold().Context(parent) }
 
 // Done returns a channel that is closed when the term ends, and that is before the masters would elect another: a leader
 // that could not renew stops at the end of its validity, which is earlier than the masters' by the drift allowance.
 // See [Lock.Done] for the one exception, a machine that was suspended.
-func (t *Leadership) Done() <-chan struct{} { return t.lock.Done() }
+func (t *Leadership) Done() <-chan struct{} { return t.hold().Done() }
 
 // Err returns nil during the term, and afterwards why it ended; the error matches [ErrNotHeld]. It reads the clock: ask
 // it before what can't be undone.
-func (t *Leadership) Err() error { return t.lock.Err() }
+func (t *Leadership) Err() error { return t.hold().Err() }
 
 // Until returns to when the term is sure to last if it can't be renewed any more.
-func (t *Leadership) Until() time.Time { return t.lock.Until() }
+func (t *Leadership) Until() time.Time { return t.hold().Until() }
 
 // Resign ends the term, and lets the next candidate lead at once. The errors are those of [Lock.Release]: nil when it
 // was led to the end, [ErrNotHeld] when it had ended before. ctx's cancellation is ignored. Resigning again returns the
 // same result.
-func (t *Leadership) Resign(ctx context.Context) error { return t.lock.Release(ctx) }
+func (t *Leadership) Resign(ctx context.Context) error { return t.hold().Release(ctx) }

@@ -158,6 +158,7 @@ func waits(t *testing.T, server *redistest.Server) bool {
 }
 
 func TestADeadLeaderIsFollowedWithinTTL(t *testing.T) {
+	t.Parallel()
 	const ttl = 1500 * time.Millisecond
 	servers := redistest.StartN(t, 3)
 	locker := dial(t, servers, redlock.Options{})
@@ -216,7 +217,7 @@ func TestAKilledLeaderIsFollowedWithinTTL(t *testing.T) {
 	}
 	id := strings.TrimSpace(strings.TrimPrefix(line, "leading as "))
 	other := elect(t, servers, "leader", ttl)
-	if leader, err := other.Leader(t.Context()); err != nil || leader.Owner != id {
+	if leader, err := other.Leader(t.Context()); err != nil || leader.ID != id {
 		t.Fatalf("Leader: %+v, %v, want the child, %s", leader, err, id)
 	}
 	if err := child.Process.Kill(); err != nil {
@@ -254,7 +255,7 @@ func TestObserversFindTheLeader(t *testing.T) {
 	}
 	term := campaign(t, election)
 	leader, err := observer.Leader(t.Context())
-	if err != nil || !leader.Held || leader.Owner != term.ID() {
+	if err != nil || !leader.Held || leader.ID != term.ID() {
 		t.Errorf("Leader: %+v, %v, want %s", leader, err, term.ID())
 	}
 }
@@ -319,6 +320,10 @@ func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 	election := elect(t, servers, "leader", time.Minute)
+	var noContext context.Context
+	if err := election.Run(noContext, func(context.Context, *redlock.Leadership) error { return nil }); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("Run without a context: %v", err)
+	}
 	if err := election.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("Run without a function: got %v, want ErrInvalid", err)
 	}
@@ -350,7 +355,7 @@ func ExampleElection_Run() {
 		if err != nil {
 			return err
 		}
-		fmt.Println("leading:", leader.Owner == term.ID(), "- fenced:", term.Token() > 0)
+		fmt.Println("leading:", leader.ID == term.ID(), "- fenced:", term.Token() > 0)
 		stop() // this process is told to shut down
 		<-ctx.Done()
 		return nil

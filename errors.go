@@ -1,9 +1,11 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,6 +16,10 @@ var (
 	ErrHeld = errors.New("redlock: held by another")
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
+	// ErrMisconfigured: so many masters can't grant the lock that no quorum is possible, and that will not pass: a wrong
+	// password, a missing permission, a key of another type, a replica where [Dial] was given a master's address. The error
+	// names each. It also matches [ErrNoQuorum].
+	ErrMisconfigured = fmt.Errorf("%w, and waiting does not help", ErrNoQuorum)
 	// ErrExpired: a quorum granted the lock, but so slowly that its validity was used up.
 	ErrExpired = errors.New("redlock: validity used up before the lock was granted")
 	// ErrNotHeld: the lock is not held, or not any more: released, lapsed, or lost on a majority of masters.
@@ -35,8 +41,10 @@ type NodeResult struct {
 	Vote Vote
 	// TTL is how long what is in the way will live, where a refusing master told; negative when for ever.
 	TTL time.Duration
-	// Holder is the owner of what is in the way, where a refusing master told.
+	// Holder is who holds what is in the way, where a refusing master told: the holder's [Options].Identity, or "#" and the
+	// fingerprint of a value that is not this library's. Owner values themselves are secrets and appear in no error.
 	Holder string
+	value  uint64 // a hash of the owner value, to tell two locks of one holder apart
 	// Key is the key in the way, where several were asked for.
 	Key string
 	// Err is why an Unknown vote is unknown. It is not part of the error tree of the QuorumError: what one master
@@ -81,6 +89,8 @@ func (r NodeResult) say() string {
 	switch {
 	case r.Err != nil:
 		return strings.ReplaceAll(r.Err.Error(), "\n", " ") // one line, whatever a client joins
+	case r.Vote == Refused && r.Key != "" && r.TTL <= 0:
+		return fmt.Sprintf("refused because of %q", r.Key)
 	case r.Vote == Refused && r.Key != "":
 		return fmt.Sprintf("refused because of %q, free in %v", r.Key, r.TTL)
 	case r.Vote == Refused && r.TTL > 0:
@@ -105,4 +115,32 @@ func ended(ctx context.Context) error {
 // invalid makes an ErrInvalid that says what was wrong.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+// waitError is a wait that ended without the lock: it matches why it ended, and what the last round said.
+type waitError struct {
+	key   string
+	ended error
+	last  error
+}
+
+func (e *waitError) Error() string {
+	return fmt.Sprintf("redlock: gave up waiting for %q: %v; last attempt: %v", e.key, e.ended, e.last)
+}
+
+func (e *waitError) Unwrap() []error { return []error{e.ended, e.last} }
+
+// blockingKeys are the keys that refusing masters named, the one first that most of them did.
+func (e *QuorumError) blockingKeys() []string {
+	named := make(map[string]int)
+	var keys []string
+	for _, node := range e.Nodes {
+		if node.Vote == Refused && node.Key != "" {
+			if named[node.Key]++; named[node.Key] == 1 {
+				keys = append(keys, node.Key)
+			}
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(named[b]-named[a], cmp.Compare(a, b)) })
+	return keys
 }

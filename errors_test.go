@@ -89,7 +89,7 @@ func TestQuorumErrorTellsWhatEveryMasterSaid(t *testing.T) {
 				t.Errorf("node %d: %+v, want %v", i, node, want)
 			}
 		}
-		if q.Nodes[1].TTL != time.Second || q.Nodes[2].TTL != 3*time.Second || q.Nodes[1].Holder != "somebody" {
+		if q.Nodes[1].TTL != time.Second || q.Nodes[2].TTL != 3*time.Second || q.Nodes[1].Holder != "#729d7d638cef" {
 			t.Errorf("the refusals: %+v, %+v", q.Nodes[1], q.Nodes[2])
 		}
 		if text := err.Error(); strings.Contains(text, "somebody") {

@@ -251,11 +251,11 @@ func ExampleLocker_Holder() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(holder.Owner, holder.TTL > 9*time.Second, lock.Held(ctx))
+	fmt.Println(holder.ID == lock.ID(), holder.TTL > 9*time.Second, lock.Verify(ctx))
 	_ = lock.Release(ctx)
 	holder, err = locker.Holder(ctx, "orders:42")
-	fmt.Println(holder.Held, err, errors.Is(lock.Held(ctx), redlock.ErrNotHeld))
+	fmt.Println(holder.Held, err, errors.Is(lock.Verify(ctx), redlock.ErrNotHeld))
 	// Output:
-	// job-17 true <nil>
+	// true true <nil>
 	// false <nil> true
 }

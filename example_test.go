@@ -114,11 +114,11 @@ func ExampleLocker_TryAcquire() {
 		fmt.Println("too few masters answer:", err)
 	}
 	if failed, ok := errors.AsType[*redlock.QuorumError](err); ok {
-		fmt.Printf("%d of %d masters granted it, and %d would have been enough\n", failed.Granted, failed.N, failed.Quorum)
+		fmt.Printf("%d of %d masters have to grant it\n", failed.Quorum, failed.N) // failed.Granted did, failed.Nodes says why not
 	}
 	// Output:
 	// somebody else is at it
-	// 0 of 3 masters granted it, and 2 would have been enough
+	// 2 of 3 masters have to grant it
 }
 
 // Close waits for locks that are held, and then leaves nothing behind: no key, no goroutine.

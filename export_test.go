@@ -1,6 +1,13 @@
 package redlock
 
-import "time"
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/schedule"
+	"github.com/seed-624411e5/redlock/internal/subscription"
+)
 
 // Verdict is what a tally of votes amounts to.
 type Verdict = verdict
@@ -34,18 +41,15 @@ func judgeBy(judge func(tally) verdict) func(n, granted, refused, unknown int) V
 
 // The pure functions about time and majorities.
 var (
-	QuorumOf       = quorumOf
 	DriftAllowance = driftAllowance
 	ValidUntil     = validUntil
 )
 
-// SweepInterval and MaxDebts are the janitor's; DoneLead the renewal's; MaxMasters and MaxKeySize the options'.
+// MaxGrace is the longest default grace; MaxMasters and MaxKeySize are the options'.
 const (
-	SweepInterval = sweepInterval
-	MaxDebts      = maxDebts
-	DoneLead      = doneLead
-	MaxMasters    = maxMasters
-	MaxKeySize    = maxKeySize
+	MaxGrace   = maxGrace
+	MaxMasters = maxMasters
+	MaxKeySize = maxKeySize
 )
 
 // SystemClock is the default clock.
@@ -54,31 +58,53 @@ func SystemClock() Clock { return systemClock{} }
 // RequestTimeout is how long one request for a lock with this ttl may take.
 func (o Options) ForTTL(ttl time.Duration) time.Duration { return o.requestTimeout(ttl) }
 
-// Debts is how many releases the janitor still has to see confirmed.
-func (l *Locker) Debts() int {
-	l.broom.mu.Lock()
-	defer l.broom.mu.Unlock()
-	return l.broom.count
-}
+// Pending is how many releases the janitor still has to see confirmed.
+func (l *Locker) Pending() int { return l.janitor.Pending() }
 
 // SplitPause is the longest pause after the n-th round, which took so long and in which contenders shared the votes.
 func SplitPause(n int, took time.Duration) time.Duration {
 	l := &Locker{opts: Options{Jitter: func(most time.Duration) time.Duration { return most }}}
-	l.ear = newEar(l)
-	return l.pause(&spec{}, &QuorumError{N: 5, Quorum: 3, Granted: 1, Reason: ErrHeld}, n, took)
+	l.subscription = subscription.New(subscription.Config{Quorum: 1})
+	return l.pause(&QuorumError{N: 5, Quorum: 3, Granted: 1, Reason: ErrHeld}, n, took)
 }
 
-// Retention is what a Locker knows of counters that masters keep, with methods that tests can call.
-type Retention struct{ retention }
+// MaxEvents bounds the events that wait for an observer.
+const MaxEvents = maxEvents
 
-// MaxRetained is how many keys are noted together at the most.
-const MaxRetained = maxRetained
+// HoldsMutex names a mutex of the Locker, or of one of its locks, that stays locked, if there is one.
+func (l *Locker) HoldsMutex(locks ...*Lock) string {
+	takes := map[string]func(){
+		"locker":       func() { l.mu.Lock(); defer l.mu.Unlock() },
+		"observer":     func() { l.observer.mu.Lock(); defer l.observer.mu.Unlock() },
+		"schedule":     func() { l.schedule.Remove(new(schedule.Entry)) },
+		"janitor":      func() { l.janitor.Pending() },
+		"subscription": func() { l.subscription.Subscribed() },
+		"retention":    func() { l.retained.Has("key", 0) },
+		"queue":        func() { l.queue.Wake(nil) },
+	}
+	for _, k := range locks {
+		if k != nil {
+			takes["lock"] = func() { k.mu.Lock(); defer k.mu.Unlock() }
+		}
+	}
+	for name, take := range takes {
+		var taken atomic.Bool
+		go func() { take(); taken.Store(true) }()
+		for range 1_000_000 {
+			if taken.Load() {
+				break
+			}
+			runtime.Gosched() // it is somebody else's, who gives it up
+		}
+		if !taken.Load() {
+			return name
+		}
+	}
+	return ""
+}
 
-// Note notes a key.
-func (r *Retention) Note(key string, now time.Duration) { r.note(key, now) }
+// Split reports that a round was lost because contenders shared the votes.
+func Split(q *QuorumError) bool { return split(q) }
 
-// Has asks for one.
-func (r *Retention) Has(key string, now time.Duration) bool { return r.has(key, now) }
-
-// Size is how many keys take memory.
-func (r *Retention) Size() int { return len(r.young) + len(r.old) }
+// OutageSince is when the outage began that the Locker takes the masters to have; 0 if none.
+func OutageSince(l *Locker) time.Duration { return time.Duration(l.unreached.Load()) }

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // This file takes the extensions of one hold in turns. A master is never sent an operation before its earlier one for the
-// same hold has ended (see hold.go), so an extension that began while another was under way would spend its request
+// same hold has ended (see order.go), so an extension that began while another was under way would spend its request
 // timeout behind that one. What the turns prevent:
 //
 //   - Masters take more than half the request timeout, and two callers extend at the same time, or one while the lock is
@@ -27,6 +28,7 @@ type extending struct {
 	latest *round
 	begun  int           // how many there were
 	wanted time.Duration // by those who wait for the next one
+	wishes int           // how many those are
 }
 
 // Extend lets the lock live for ttl from now, instead of until its present end; it never shortens it. Masters that
@@ -43,17 +45,22 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if ctx == nil {
 		return invalid("nil context")
 	}
-	ttl = ttl.Truncate(time.Millisecond)
-	if _, err := k.locker.checkTTL(ttl); err != nil {
+	ttl, _, err := k.locker.checkTTL(ttl)
+	if err != nil {
 		return err
 	}
-	for asked := -1; ; {
-		w := k.locker.waiter()
-		r, serves, err := k.extend(ttl, &asked, w)
+	asked := k.extensions()
+	for {
+		w := k.locker.newRoundWait()
+		r, serves, err := k.extend(ttl, asked, w)
 		if err != nil {
 			return err
 		}
-		if err := w.wait(ctx, k.spec.timeout, r); err != nil {
+		err = w.wait(ctx, k.spec.timeout, r)
+		if !serves {
+			k.waited()
+		}
+		if err != nil {
 			return fmt.Errorf("redlock: extend %q: %w", k.Key(), err)
 		}
 		k.locker.recycle(w)
@@ -64,78 +71,167 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 }
 
-// extend has tell be told of the extension under way or, if there is none, begins one, unless validity is already over:
-// then the key may have been somebody else's since. serves says that it began after the caller asked, and is for as long.
-// asked is how many had begun then, negative on the first call.
-func (k *Lock) extend(ttl time.Duration, asked *int, tell decider) (r *round, serves bool, err error) {
+// extensions is how many extensions have begun.
+func (k *Lock) extensions() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.extending.begun
+}
+
+// waited notes that somebody waits no more for the next extension: it is about to ask for it, or has given up. Nobody's
+// wish outlives all who wait.
+func (k *Lock) waited() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.extending.wishes--; k.extending.wishes == 0 {
+		k.extending.wanted = 0
+	}
+}
+
+// extend has the observer told of the extension under way or, if there is none, begins one, unless validity is already over:
+// then the key may have been somebody else's since. serves says that it began after the caller asked, when so many had
+// begun, and is for as long.
+func (k *Lock) extend(ttl time.Duration, asked int, observer decisionObserver) (r *round, serves bool, err error) {
 	if err := k.Err(); err != nil {
 		return nil, false, err
 	}
+	var after effects
+	defer after.run()
 	k.mu.Lock()
-	x := &k.extending
-	if *asked < 0 {
-		*asked = x.begun
-	}
+	defer k.mu.Unlock()
 	if k.over != nil {
-		defer k.mu.Unlock()
 		return nil, false, k.over
 	}
-	if x.begun > *asked && x.latest.request.TTL >= ttl {
-		r = x.latest
-		joined := r.join(tell)
-		k.mu.Unlock()
-		if !joined {
-			tell.decided(r)
+	x := &k.extending
+	if x.begun > asked && x.latest.request.TTL >= ttl {
+		if !x.latest.addObserver(observer) {
+			after.observer, after.observed = observer, x.latest
 		}
-		return r, true, nil
+		return x.latest, true, nil
 	}
 	for _, r := range [...]*round{x.latest, k.renewal.round} {
-		if r != nil && r.join(tell) {
+		if r != nil && r.addObserver(observer) {
 			x.wanted = max(x.wanted, ttl)
-			k.mu.Unlock()
+			x.wishes++
 			return r, false, nil
 		}
 	}
-	r = k.newExtension(max(ttl, x.wanted), tell)
+	r = k.newExtensionLocked(max(ttl, x.wanted), observer)
 	x.latest, x.wanted = r, 0
 	x.begun++
-	k.issue(r)
+	k.issueLocked(r, &after)
 	return r, true, nil
 }
 
-// newExtension prepares an extension. The caller holds the mutex.
-func (k *Lock) newExtension(ttl time.Duration, tell decider) *round {
+// newExtensionLocked prepares an extension.
+func (k *Lock) newExtensionLocked(ttl time.Duration, observer decisionObserver) *round {
 	k.longest = max(k.longest, ttl)
-	sab := &k.locker.opts.Sabotage
-	repair := sab.CountRepairs || sab.EagerRepair
-	r := k.newRound(k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: repair}), tell)
-	r.mends = true
+	r := k.newRound(k.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
+	r.repairs = true
 	return r
 }
 
-// extended applies a decided extension. It counts only if it was decided before the old bound: until then nobody else
-// could have had a quorum, afterwards somebody could, in between.
+// extended applies a decided extension.
 func (k *Lock) extended(r *round) error {
+	var after effects
+	defer after.run()
 	k.mu.Lock()
-	late := k.locker.clock.Now() >= k.until && !k.locker.opts.Sabotage.LateExtend
+	defer k.mu.Unlock()
+	return k.extendedLocked(r, &after)
+}
+
+// extendedLocked applies a decided extension. It counts only if it was decided before the old bound: until then nobody
+// else could have had a quorum, afterwards somebody could, in between.
+func (k *Lock) extendedLocked(r *round, after *effects) error {
+	late := k.locker.clock.Now() >= k.until
 	switch {
 	case k.over != nil:
-		defer k.mu.Unlock()
 		return k.over
 	case late:
-		reason := k.lapse()
-		k.finishLocked(reason, nil)
-		return reason
+		k.overLocked(k.lapse(), after)
+		k.releaseLocked(nil, after)
+		return k.over
 	case r.verdict == won:
-		k.bind(r, r.validUntil())
-		k.mu.Unlock()
+		k.bindLocked(r, r.validUntil())
 		return nil
 	case r.verdict == denied:
-		err := r.failure(errLost)
-		k.finishLocked(err, nil)
-		return err
+		k.overLocked(r.failureLocked(errLost), after)
+		k.releaseLocked(nil, after)
+		return k.over
 	default:
-		defer k.mu.Unlock()
-		return r.failure(ErrNoQuorum)
+		return r.failureLocked(ErrNoQuorum)
 	}
+}
+
+// Repair sets the key of a held lock again on masters that have lost it: they restarted, or refused the acquisition
+// for a leftover of somebody else's that is gone now. Without that the next failure would find a lock on a bare
+// majority. But a key that was set again says nothing about the time before, and must not pass for one that was always
+// there. Hence two rules, and what they prevent:
+//
+//   - Nothing is set again before an extension has been won by masters that had the key. Three of five have lost it;
+//     one gets it back by an extension that fails, because the other two do not answer; the next extension finds a
+//     quorum that has it, and wins, although the lock was free in between and somebody may have had it.
+//   - A master that did not answer to its repair does not count until an extension has been won without it. Nobody knows
+//     when the key was set there, if it was: a minute later, if the master was stopped, and then two others may have lost
+//     theirs before that.
+//
+// A repair is part of the order of the hold's operations on its master (see order.go), so a release undoes it.
+
+// repair is a call that sets a held key again on one master.
+type repair struct {
+	lane.Call
+	request single.Request
+	lock    *Lock
+}
+
+// errContinuityUnknown is why a granted extension did not count.
+var errContinuityUnknown = errors.New("the key was set again, and it is not known when")
+
+// gone reports that the key was not there, and nobody else's either.
+func gone(c *lane.Call) bool {
+	return c.Err == nil && c.Reply.Outcome == single.Refused && c.Reply.TTL == 0 && c.Reply.Holder == ""
+}
+
+// continuityUnknown reports that c, which has ended, granted an extension of a key that may not have been there all the
+// time.
+func (r *round) continuityUnknown(c *lane.Call) bool {
+	return r.request.Op == single.Extend && c.Reply.Outcome == single.Granted && r.lock.states[c.Index].continuityUnknown
+}
+
+// repairsLocked follows a vote of an extension that is won. It prepares what there is to repair, which is sent when the
+// mutex has been given up, and trusts masters that were repaired and have the key.
+func (k *Lock) repairsLocked(r *round) (repairs []*repair) {
+	if !r.repairs || r.verdict != won || k.over != nil || k.locker.clock.Now() >= k.until {
+		return nil
+	}
+	for i := range r.ballots {
+		s, b := &k.states[i], &r.ballots[i]
+		if b.ended && b.Err == nil && b.Reply.Outcome == single.Granted {
+			s.continuityUnknown = false
+		}
+		if s.gone && s.last == nil { // an operation that has been sent since then finds out for itself
+			repairs = append(repairs, k.newRepairLocked(i, r.request.TTL))
+		}
+	}
+	return repairs
+}
+
+// newRepairLocked prepares a repair.
+func (k *Lock) newRepairLocked(i int, ttl time.Duration) *repair {
+	p := &repair{lock: k, request: k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: true})}
+	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout)}
+	s := &k.states[i]
+	s.last, s.gone, s.continuityUnknown = &p.Call, false, true
+	return p
+}
+
+// Ended implements [lane.Receiver].
+func (p *repair) Ended(c *lane.Call) {
+	k := p.lock
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c.Err == nil || !c.Sent {
+		k.states[c.Index].continuityUnknown = false // what the next extension finds was there from now on, or never
+	}
+	k.settleLocked(c)
 }

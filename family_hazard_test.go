@@ -75,7 +75,7 @@ func TestHazard32AWaiterThatIsGrantedAMinorityDoesNotSpin(t *testing.T) {
 	if n < 2 || n > 50 {
 		t.Errorf("%d attempts in %v, want about 10 a second at most", n, span)
 	}
-	must(t, held.Held(t.Context()))
+	must(t, held.Verify(t.Context()))
 	give(t, held)
 }
 
@@ -134,6 +134,7 @@ func TestACounterThatIsUsedUpFailsOnlyItsKey(t *testing.T) {
 }
 
 func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	for name, l := range map[string]*redlock.Locker{"the same Locker": a, "another Locker": b} {

@@ -68,7 +68,7 @@ func TestS3AWaiterInAnotherLockerGetsTheLockWithTheRelease(t *testing.T) {
 	}
 }
 
-// Hazard 30: a waiter that hears of nothing comes by itself, after a backoff and not after a ttl.
+// Hazard 30: a waiter that is not notified comes by itself, after a backoff and not after a ttl.
 func TestHazard30AMissedCallCostsABackoff(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
@@ -203,8 +203,9 @@ func TestRetryEveryIsKeptOnRealMasters(t *testing.T) {
 	held := take(t, a, key, longTTL)
 	_, err := b.Acquire(soon(t), key, longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(60))
 	is(t, err, redlock.ErrHeld)
-	if n := attempts(t, servers); n != 60 {
-		t.Errorf("%d attempts were counted, want 60", n)
+	// The round that looks for what was missed before the subscription was made is no attempt.
+	if n := attempts(t, servers); n < 60 || n > 61 {
+		t.Errorf("%d rounds were counted, want 60 attempts and at most one round more", n)
 	}
 	give(t, held)
 }
@@ -288,9 +289,10 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 // A refusal is an answer: nothing was set, so nothing has to be removed, and those who wait spare the masters that.
 func TestWhatWasRefusedIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	locker := dial(t, servers, redlock.Options{})
+	// One that is not answered in time is released, since it may have been granted.
+	locker := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second})
 	held := take(t, locker, key, time.Minute)
-	before := calls(t, servers, "get")
+	reads, asked := calls(t, servers, "get"), calls(t, servers, "set")
 	const attempts = 5
 	for range attempts {
 		if _, err := locker.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
@@ -299,8 +301,13 @@ func TestWhatWasRefusedIsNotReleased(t *testing.T) {
 	}
 	give(t, held)
 	closeLocker(t, locker) // waits for all that is in flight
-	// An attempt reads the key once to tell who has it, and so does the release that finds it.
-	if got, want := calls(t, servers, "get")-before, (attempts+1)*len(servers); got != want {
-		t.Errorf("%d attempts and a release read the key %d times on 3 masters, want %d", attempts, got, want)
+	// An attempt reads the key once to tell who has it, and so does the release that finds it. A master that has got much
+	// behind the others, on a busy machine, is spared attempts.
+	asked = calls(t, servers, "set") - asked
+	if asked < 2*attempts || asked > 3*attempts {
+		t.Fatalf("%d attempts asked 3 masters %d times", attempts, asked)
+	}
+	if got, want := calls(t, servers, "get")-reads, asked+len(servers); got != want {
+		t.Errorf("%d requests and a release read the key %d times on 3 masters, want %d", asked, got, want)
 	}
 }

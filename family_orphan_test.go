@@ -36,7 +36,7 @@ func TestTheReleaseOfAProbeIsNotTurnedAway(t *testing.T) {
 		}
 		settle(time.Second)
 		if holder := fakes[0].holder(); holder != "" {
-			t.Errorf("an orphan is left, and the janitor has %d debts", l.Debts())
+			t.Errorf("an orphan is left, and the janitor has %d pending releases", l.Pending())
 		}
 		must(t, l.Close(context.Background()))
 	})

@@ -24,27 +24,30 @@ import (
 // Token returns the fencing token of a lock acquired with [Fenced], and 0 of any other. A resource that keeps the
 // greatest token it has seen, and refuses smaller ones, is safe from holders whose lock is long over.
 func (k *Lock) Token() uint64 {
+	if k == nil {
+		return 0
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.token
 }
 
-// saneToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong, and must
+// greatestWallToken is the greatest token that a wall clock can have meant: the year 2112. A clock beyond it is wrong, and must
 // not use up the numbers that are left, of this key or, through this Locker's memory, of others.
-const saneToken = single.MaxToken / 2
+const greatestWallToken = single.MaxToken / 2
 
-// propose returns what to propose as a token: above every token this Locker has seen, and not behind the wall clock.
+// propose returns what to propose as a token: above every token this Locker has observed, and not behind the wall clock.
 func (l *Locker) propose() uint64 {
 	wall := uint64(max(0, l.clock.Wall().UnixMicro()))
-	if wall > saneToken {
+	if wall > greatestWallToken {
 		wall = 0
 	}
 	return max(wall, l.tokens.Load()+1)
 }
 
-// seen notes a token so that the next proposal is above it. Refusals tell counters too.
-func (l *Locker) seen(token uint64) {
-	for token <= saneToken {
+// observeToken notes a token so that the next proposal is above it. Refusals tell counters too.
+func (l *Locker) observeToken(token uint64) {
+	for token <= greatestWallToken {
 		last := l.tokens.Load()
 		if token <= last || l.tokens.CompareAndSwap(last, token) {
 			return
@@ -52,9 +55,22 @@ func (l *Locker) seen(token uint64) {
 	}
 }
 
-// greatest returns the greatest token among the counted grants, and whether a quorum returned just that. The caller
-// holds the lock's mutex.
-func (r *round) greatest() (token uint64, agreed bool) {
+// noteRetentionLocked notes the key of a fenced acquisition that every master has granted, and so was asked to keep the counter.
+// It may be called after each vote; the last one tells.
+func (r *round) noteRetentionLocked() {
+	if r.request.Op != single.Acquire || r.request.Retained {
+		return
+	}
+	for i := range r.ballots {
+		if b := &r.ballots[i]; !b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {
+			return
+		}
+	}
+	r.lock.locker.retained.Note(r.lock.Key(), r.lock.locker.clock.Now())
+}
+
+// greatestLocked returns the greatest token among the counted grants, and whether a quorum returned just that.
+func (r *round) greatestLocked() (token uint64, agreed bool) {
 	count := 0
 	for i := range r.ballots {
 		b := &r.ballots[i]
@@ -77,8 +93,8 @@ const maxRaises = 4
 // further ones if they have grown meanwhile. On error nothing has been released yet.
 func (k *Lock) fence(ctx context.Context, r *round) error {
 	k.mu.Lock()
-	token, agreed := r.greatest()
-	if agreed || k.locker.opts.Sabotage.MaxToken {
+	token, agreed := r.greatestLocked()
+	if agreed {
 		k.token = token
 		k.mu.Unlock()
 		return nil
@@ -93,22 +109,22 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 		if err != nil {
 			return fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)
 		}
-		ahead, err := k.raised(raise)
-		if err == nil || ahead < token || n == maxRaises {
+		counter, err := k.raised(raise)
+		if err == nil || counter < token || n == maxRaises {
 			return err
 		}
-		token = ahead
+		token = counter
 	}
 }
 
-// raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns how far the
-// counters are that were in the way.
-func (k *Lock) raised(raise *round) (ahead uint64, _ error) {
+// raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest
+// counter of the masters that refused.
+func (k *Lock) raised(raise *round) (counter uint64, _ error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range raise.ballots {
 		if b := &raise.ballots[i]; b.vote == Refused {
-			ahead = max(ahead, b.Reply.Token)
+			counter = max(counter, b.Reply.Token)
 		}
 	}
 	switch raise.verdict {
@@ -116,8 +132,8 @@ func (k *Lock) raised(raise *round) (ahead uint64, _ error) {
 		k.token = raise.request.Token
 		return 0, nil
 	case denied:
-		return ahead, raise.failure(ErrHeld)
+		return counter, raise.failureLocked(ErrHeld)
 	default:
-		return 0, raise.failure(ErrNoQuorum)
+		return 0, raise.failureLocked(ErrNoQuorum)
 	}
 }

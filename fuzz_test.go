@@ -14,7 +14,13 @@ import (
 )
 
 // willing is a master that grants everything, and counts.
-type willing struct{ asked atomic.Int64 }
+type willing struct {
+	asked atomic.Int64
+	guard time.Duration
+}
+
+// RestartGuard implements redlock.Guarded.
+func (m *willing) RestartGuard() time.Duration { return m.guard }
 
 func (*willing) Name() string { return "willing" }
 
@@ -37,7 +43,7 @@ func FuzzOptions(f *testing.F) {
 	f.Add(int64(time.Millisecond), 5e-324, int64(time.Second))
 	f.Fuzz(func(t *testing.T, timeout int64, drift float64, guard int64) {
 		opts := redlock.Options{RequestTimeout: time.Duration(timeout), DriftFactor: drift, RestartGuard: time.Duration(guard)}
-		locker, err := redlock.New([]redlock.Master{&willing{}}, opts)
+		locker, err := redlock.New([]redlock.Master{&willing{guard: opts.RestartGuard}}, opts)
 		if err != nil {
 			is(t, err, redlock.ErrInvalid)
 			return

@@ -8,16 +8,15 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/internal/sabotage"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // extendedTooLate has A's lock expire unnoticed by any timer, B lock and unlock, and A extend.
-func extendedTooLate(t *testing.T, sab sabotage.Switches) (err error) {
+func extendedTooLate(t *testing.T) (err error) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		asleep := newClock()
-		a := masters.locker(t, redlock.Options{Clock: asleep, Sabotage: sab})
+		a := masters.locker(t, redlock.Options{Clock: asleep})
 		b := masters.locker(t, redlock.Options{})
 		lock := acquire(t, a, 10*time.Second)
 		settle(time.Millisecond)
@@ -35,10 +34,7 @@ func extendedTooLate(t *testing.T, sab sabotage.Switches) (err error) {
 
 // An extension after the end of validity fails, whatever the masters would say: somebody may have held the key since.
 func TestHazard17ExtendAfterExpiryFails(t *testing.T) {
-	is(t, extendedTooLate(t, sabotage.Switches{}), redlock.ErrNotHeld)
-	if err := extendedTooLate(t, sabotage.Switches{LateExtend: true, CountRepairs: true}); err != nil {
-		t.Errorf("with both checks taken out: %v; this test shows nothing", err)
-	}
+	is(t, extendedTooLate(t), redlock.ErrNotHeld)
 }
 
 // The extension is also refused locally: the masters are not even asked.
@@ -92,11 +88,11 @@ func TestHazard18AFailedExtensionOnOneMasterReleasesNothing(t *testing.T) {
 }
 
 // boundAfter acquires and extends in rounds that take 40 ms each, and reports how much too late each bound lies.
-func boundAfter(t *testing.T, sab sabotage.Switches) (acquired, extended time.Duration) {
+func boundAfter(t *testing.T) (acquired, extended time.Duration) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		masters.behave(away(40 * time.Millisecond))
-		l := masters.locker(t, redlock.Options{Sabotage: sab})
+		l := masters.locker(t, redlock.Options{})
 		began := time.Now()
 		lock := acquire(t, l, 10*time.Second)
 		acquired = lock.Until().Sub(began) - 9898*time.Millisecond
@@ -111,11 +107,8 @@ func boundAfter(t *testing.T, sab sabotage.Switches) (acquired, extended time.Du
 
 // The bound counts from before the first byte was sent, not from the answers.
 func TestHazard19TheBoundIsCountedFromTheStartOfTheRound(t *testing.T) {
-	if acquired, extended := boundAfter(t, sabotage.Switches{}); acquired != 0 || extended != 0 {
+	if acquired, extended := boundAfter(t); acquired != 0 || extended != 0 {
 		t.Errorf("the bounds lie %v and %v too late", acquired, extended)
-	}
-	if acquired, extended := boundAfter(t, sabotage.Switches{BoundFromNow: true}); acquired == 0 || extended == 0 {
-		t.Errorf("counted from now they lie %v and %v too late: this test shows nothing", acquired, extended)
 	}
 }
 
@@ -213,7 +206,7 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 		lock = acquire(t, l, 9*time.Second, redlock.AutoRenew(), redlock.MaxRenewals(4))
 		before := masters[0].count(single.Extend)
 		<-lock.Done()
-		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want || held < want-100*time.Millisecond {
+		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want || held < want-redlock.MaxGrace {
 			t.Errorf("4 renewals: held for %v, want %v", held, want)
 		}
 		settle(time.Second)
@@ -224,10 +217,10 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 }
 
 // extendAndRelease has an extension be under way to one master when the lock is released, and reports what is left.
-func extendAndRelease(t *testing.T, sab sabotage.Switches) (left int) {
+func extendAndRelease(t *testing.T) (left int) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second, Sabotage: sab})
+		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
 		far(t, l, masters)
 		masters[4].behave(func(r *single.Request) act {
 			if r.Repair {
@@ -249,19 +242,16 @@ func extendAndRelease(t *testing.T, sab sabotage.Switches) (left int) {
 
 // An extension, which repairs, never sets a key after its release.
 func TestHazard22ExtendAndReleaseDoNotRace(t *testing.T) {
-	if left := extendAndRelease(t, sabotage.Switches{}); left != 0 {
+	if left := extendAndRelease(t); left != 0 {
 		t.Errorf("the key is left on %d masters", left)
-	}
-	if left := extendAndRelease(t, sabotage.Switches{UnorderedRelease: true}); left == 0 {
-		t.Error("nor is it when releases are not ordered: this test shows nothing")
 	}
 }
 
 // restarted has this many of five servers lose their data, and extends.
-func restarted(t *testing.T, n int, sab sabotage.Switches) (have int, err error) {
+func restarted(t *testing.T, n int) (have int, err error) {
 	t.Helper()
 	servers := redistest.StartN(t, 5)
-	l := dial(t, servers, redlock.Options{Sabotage: sab})
+	l := dial(t, servers, redlock.Options{})
 	lock := acquire(t, l, longTTL)
 	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 5 }, "all masters to have the key")
 	for _, s := range servers[:n] {
@@ -280,15 +270,12 @@ func restarted(t *testing.T, n int, sab sabotage.Switches) (have int, err error)
 // A minority that lost the key gets it back with the next extension; a majority that lost it does not count as one that
 // has it.
 func TestHazard23ARestartedMinorityRegainsTheKey(t *testing.T) {
-	have, err := restarted(t, 2, sabotage.Switches{})
+	have, err := restarted(t, 2)
 	if err != nil || have != 5 {
 		t.Errorf("two masters restarted: %v, then %d have the key", err, have)
 	}
-	_, err = restarted(t, 3, sabotage.Switches{})
+	_, err = restarted(t, 3)
 	is(t, err, redlock.ErrNotHeld)
-	if _, err = restarted(t, 3, sabotage.Switches{CountRepairs: true}); err != nil {
-		t.Errorf("with repairs counted: %v; this test shows nothing", err)
-	}
 }
 
 // Renewal repairs as well, so that a second failure does not find a lock that hangs by a thread.

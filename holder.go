@@ -7,17 +7,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // Holder is who holds a key, as a quorum of masters sees it.
 type Holder struct {
 	// Held says that a quorum agrees that somebody holds the key. Keys left on fewer masters are nobody's lock. Of a key
-	// with several readers, masters tell only one and how many there are, so there it is enough that a quorum has any.
+	// with several readers, masters tell only one and how many there are, so there it is enough that a quorum has several.
 	Held bool
-	// Owner is the holder's; of a shared key with several readers one of them, or "" if the masters name different ones.
-	Owner string
-	// Holds is how many holds there are: more than one for readers, or an owner that re-entered.
+	// Identity is the holder's [Options].Identity, or "#" and ID if the key was taken by something that has none, or by
+	// [Reentrant]; of a shared key with several readers one of them, or "" if the masters name different ones.
+	Identity string
+	// ID tells the holder's lock from others. [Lock.ID] and [Leadership.ID] return it to the holder itself.
+	ID string
+	// Holds is how many holds a quorum has at least: more than one for readers, or an owner that re-entered.
 	Holds int
 	// TTL is for how long a quorum keeps the key if nobody extends or releases it; negative if for ever.
 	TTL time.Duration
@@ -47,14 +51,14 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r.votes.granted+r.votes.refused < r.votes.quorum {
-		return Holder{}, r.failure(ErrNoQuorum)
+		return Holder{}, r.failureLocked(ErrNoQuorum)
 	}
 	return r.holder(), nil
 }
 
-// Held asks the masters whether they still have this lock's key, and returns nil if a quorum does. A lock whose
-// validity is over is not asked for: Held never says yes to what [Lock.Err] says no to.
-func (k *Lock) Held(ctx context.Context) error {
+// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum does. A lock whose
+// validity is over is not asked for: Verify never says yes to what [Lock.Err] says no to. It prolongs nothing.
+func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return err
 	}
@@ -64,7 +68,7 @@ func (k *Lock) Held(ctx context.Context) error {
 	// An extension by almost nothing changes nothing, and is granted just where the hold is there.
 	r, err := k.run(ctx, k.request(single.Request{Op: single.Extend, TTL: time.Millisecond}))
 	if err != nil {
-		return fmt.Errorf("redlock: held %q: %w", k.Key(), err)
+		return fmt.Errorf("redlock: verify %q: %w", k.Key(), err)
 	}
 	if err := k.Err(); err != nil {
 		return err
@@ -75,9 +79,9 @@ func (k *Lock) Held(ctx context.Context) error {
 	case won:
 		return nil
 	case denied:
-		return r.failure(ErrNotHeld)
+		return r.failureLocked(ErrNotHeld)
 	default:
-		return r.failure(ErrNoQuorum)
+		return r.failureLocked(ErrNoQuorum)
 	}
 }
 
@@ -86,7 +90,7 @@ func (r *round) inspected() verdict {
 	if r.votes.refused >= r.votes.quorum {
 		return won
 	}
-	if owner, votes := r.commonOwner(); votes >= r.votes.quorum && owner != "" {
+	if value, votes := r.commonOwner(); votes >= r.votes.quorum && value != "" {
 		return won
 	}
 	if r.votes.pending() == 0 {
@@ -96,7 +100,7 @@ func (r *round) inspected() verdict {
 }
 
 // commonOwner returns the owner that most masters name, and how many do.
-func (r *round) commonOwner() (owner string, votes int) {
+func (r *round) commonOwner() (value string, votes int) {
 	for i := range r.ballots {
 		if r.ballots[i].vote != Granted {
 			continue
@@ -108,35 +112,39 @@ func (r *round) commonOwner() (owner string, votes int) {
 			}
 		}
 		if n > votes {
-			owner, votes = r.ballots[i].Reply.Holder, n
+			value, votes = r.ballots[i].Reply.Holder, n
 		}
 	}
-	return owner, votes
+	return value, votes
 }
 
 // holder reads the result of an inspection.
 func (r *round) holder() Holder {
-	h := Holder{Nodes: r.nodes()}
-	owner, votes := r.commonOwner()
+	h := Holder{Nodes: r.nodesLocked()}
+	value, votes := r.commonOwner()
 	var ttls []time.Duration
+	var holds []int
 	for i := range r.ballots {
 		b := &r.ballots[i]
 		if b.vote != Granted {
 			continue
 		}
-		h.Holds = max(h.Holds, int(b.Reply.Token))
+		holds = append(holds, int(b.Reply.Token))
 		if b.Reply.TTL < 0 {
 			b.Reply.TTL = 1<<63 - 1
 		}
 		ttls = append(ttls, b.Reply.TTL)
 	}
-	shared := h.Holds > 1 && len(ttls) >= r.votes.quorum
-	if votes < r.votes.quorum && !shared {
+	if len(holds) < r.votes.quorum {
+		return h
+	}
+	slices.SortFunc(holds, func(a, b int) int { return cmp.Compare(b, a) })
+	if h.Holds = holds[r.votes.quorum-1]; votes < r.votes.quorum && h.Holds < 2 {
 		return Holder{Nodes: h.Nodes}
 	}
 	h.Held = true
 	if votes >= r.votes.quorum {
-		h.Owner = owner
+		h.Identity, h.ID = owner.Show(value), owner.Fingerprint(value)
 	}
 	slices.SortFunc(ttls, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	if h.TTL = ttls[r.votes.quorum-1]; h.TTL == 1<<63-1 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -33,16 +34,16 @@ func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
 				must(t, servers[2].Pause())
 			}
 			must(t, lock.Release(t.Context()))
-			redistest.Eventually(t, promptly, func() bool { return l.Debts() == 1 }, "the release to be owed")
+			redistest.Eventually(t, promptly, func() bool { return l.Pending() == 1 }, "the release to be pending")
 			must(t, servers[2].Resume())
 			resumed := time.Now()
 			redistest.Eventually(t, promptly, func() bool { return value(t, servers[2]) == "" }, "the key to be removed")
-			if took := time.Since(resumed); took > 2*redlock.SweepInterval+timeout {
+			if took := time.Since(resumed); took > 2*janitor.Interval+timeout {
 				t.Logf("removed after %v", took) // judged below, by the requests and not by a busy machine's clock
 			}
-			redistest.Eventually(t, promptly, func() bool { return l.Debts() == 0 }, "the debt to be settled")
+			redistest.Eventually(t, promptly, func() bool { return l.Pending() == 0 }, "the release to be confirmed")
 			if left := value(t, servers[2]); left != "" {
-				t.Errorf("the debt is settled and the key is back: %q", left)
+				t.Errorf("the release is confirmed and the key is back: %q", left)
 			}
 		})
 	}
@@ -69,17 +70,17 @@ func TestAnOrphanLivesForTwoIntervalsAtTheMost(t *testing.T) {
 			})
 			must(t, acquire(t, l, time.Hour).Release(t.Context()))
 			settle(10 * time.Minute)
-			if masters[2].holder() == "" || l.Debts() != 1 {
-				t.Fatalf("no orphan, %d debts: this test shows nothing", l.Debts())
+			if masters[2].holder() == "" || l.Pending() != 1 {
+				t.Fatalf("no orphan, %d pending releases: this test shows nothing", l.Pending())
 			}
 			masters[2].behave(nil)
-			settle(2*redlock.SweepInterval + timeout)
+			settle(2*janitor.Interval + timeout)
 			if held := masters[2].holder(); held != "" {
 				t.Errorf("after two intervals %q still has the key", held)
 			}
-			settle(2 * redlock.SweepInterval)
-			if n := l.Debts(); n != 0 {
-				t.Errorf("%d debts are left", n)
+			settle(2 * janitor.Interval)
+			if n := l.Pending(); n != 0 {
+				t.Errorf("%d releases are still pending", n)
 			}
 		})
 	}
@@ -107,13 +108,13 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 		if held := masters[2].holder(); held != "" {
 			t.Errorf("%q has the key", held)
 		}
-		if n := l.Debts(); n != 0 {
-			t.Errorf("%d debts are left", n)
+		if n := l.Pending(); n != 0 {
+			t.Errorf("%d releases are still pending", n)
 		}
 	})
 }
 
-func TestDebtsLapseWithTheTTL(t *testing.T) {
+func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, 10*time.Second)
@@ -121,12 +122,12 @@ func TestDebtsLapseWithTheTTL(t *testing.T) {
 		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
 		must(t, lock.Release(t.Context()))
 		settle(9 * time.Second)
-		if n := l.Debts(); n != 1 {
-			t.Errorf("%d debts while the ttl lasts, want 1", n)
+		if n := l.Pending(); n != 1 {
+			t.Errorf("%d pending releases while the ttl lasts, want 1", n)
 		}
 		settle(2 * time.Second)
-		if n := l.Debts(); n != 0 {
-			t.Errorf("%d debts after the ttl", n)
+		if n := l.Pending(); n != 0 {
+			t.Errorf("%d pending releases after the ttl", n)
 		}
 		before := masters.asked()
 		settle(time.Hour)
@@ -136,31 +137,8 @@ func TestDebtsLapseWithTheTTL(t *testing.T) {
 	})
 }
 
-// What is owed by a master that never confirms is bounded; the rest lapses.
-func TestDebtsAreBounded(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
-		for i := range redlock.MaxDebts + 500 {
-			lock, err := l.TryAcquire(t.Context(), strconv.Itoa(i), 100*time.Hour)
-			must(t, err)
-			must(t, lock.Release(t.Context()))
-			pass(time.Microsecond)
-		}
-		settle(time.Millisecond)
-		if n := l.Debts(); n != redlock.MaxDebts {
-			t.Errorf("%d debts, want %d", n, redlock.MaxDebts)
-		}
-		masters[2].behave(nil)
-		settle(2 * redlock.SweepInterval)
-		if n := l.Debts(); n != 0 {
-			t.Errorf("%d debts when the master is back", n)
-		}
-	})
-}
-
-// A master that is down is asked for one of its debts an interval, not for all.
-func TestAMasterThatIsDownIsNotFloodedWithDebts(t *testing.T) {
+// A master that is down is asked for one of its pending releases an interval, not for all.
+func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		masters[2].behave(on(single.Release, act{err: errors.New("broken")}))
@@ -174,13 +152,13 @@ func TestAMasterThatIsDownIsNotFloodedWithDebts(t *testing.T) {
 		settle(time.Minute)
 		before := masters[2].count(single.Release)
 		settle(time.Minute)
-		if n, most := masters[2].count(single.Release)-before, int(time.Minute/redlock.SweepInterval); n > most || n == 0 {
+		if n, most := masters[2].count(single.Release)-before, int(time.Minute/janitor.Interval); n > most || n == 0 {
 			t.Errorf("asked %d times in a minute, want at most %d", n, most)
 		}
 		masters[2].behave(nil)
 		settle(5 * time.Second)
-		if n := l.Debts(); n != 0 {
-			t.Errorf("%d debts when the master is back", n)
+		if n := l.Pending(); n != 0 {
+			t.Errorf("%d pending releases when the master is back", n)
 		}
 	})
 }
@@ -195,7 +173,7 @@ func TestCloseDrainsTheJanitor(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { masters[2].behave(nil) })
 		began := time.Now()
 		must(t, l.Close(t.Context()))
-		if took := time.Since(began); took < time.Minute || took > time.Minute+2*redlock.SweepInterval {
+		if took := time.Since(began); took < time.Minute || took > time.Minute+2*janitor.Interval {
 			t.Errorf("Close took %v, the master was back after a minute", took)
 		}
 		if n := masters.holders(""); n != 0 {
@@ -220,7 +198,7 @@ func TestCloseSaysWhatItLeaves(t *testing.T) {
 }
 
 // The greatest ttl does not overflow into one that has lapsed already.
-func TestDebtsOfTheGreatestTTLDoNotLapse(t *testing.T) {
+func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, longest)

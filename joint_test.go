@@ -9,16 +9,17 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/sharded"
 )
 
 // transition is that of adding group b to group a.
-var transition = redlock.ShardedOptions{Before: []string{"a"}, After: []string{"a", "b"}}
+var transition = sharded.Options{Before: []string{"a"}, After: []string{"a", "b"}}
 
 // oldTransitionNew are three processes: one of before b was added, one of the transition, one of after.
-func (f fleet) oldTransitionNew(tb testing.TB, opts redlock.Options) (before, during, after *redlock.Sharded) {
+func (f fleet) oldTransitionNew(tb testing.TB, opts redlock.Options) (before, during, after *sharded.Locker) {
 	tb.Helper()
-	return f.process(tb, opts, redlock.ShardedOptions{}, "a"), f.process(tb, opts, transition, "a", "b"),
-		f.process(tb, opts, redlock.ShardedOptions{}, "a", "b")
+	return f.process(tb, opts, sharded.Options{}, "a"), f.process(tb, opts, transition, "a", "b"),
+		f.process(tb, opts, sharded.Options{}, "a", "b")
 }
 
 // The danger is real: without a transition two processes lock the key that moves.
@@ -40,7 +41,7 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 	other := f.process(t, redlock.Options{}, transition, "a", "b")
 	for _, c := range []struct {
 		name         string
-		holds, wants *redlock.Sharded
+		holds, wants *sharded.Locker
 		inA, inB     int64
 	}{
 		{"before, during", before, during, 3, 0},
@@ -56,7 +57,7 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 		}, c.name+": the key to be where it belongs")
 		_, err := tryIn(t, c.wants, k)
 		is(t, err, redlock.ErrHeld)
-		if h, err := c.wants.Holder(t.Context(), k); err != nil || !h.Held || h.Owner != lock.Owner() {
+		if h, err := c.wants.Holder(t.Context(), k); err != nil || !h.Held || h.ID != lock.ID() {
 			t.Errorf("%s: Holder says %+v, %v", c.name, h, err)
 		}
 		must(t, lock.Release(t.Context()))
@@ -72,7 +73,7 @@ func TestAKeyThatStaysIsOneLockForAll(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	before, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "a")
-	all := []*redlock.Sharded{before, during, after}
+	all := []*sharded.Locker{before, during, after}
 	for _, holds := range all {
 		lock := takeIn(t, holds, k)
 		for _, wants := range all {
@@ -88,12 +89,12 @@ func TestAKeyThatStaysIsOneLockForAll(t *testing.T) {
 
 func TestAGroupIsRemovedTheSameWay(t *testing.T) {
 	f := startFleet(t, 1, "a", "b")
-	leaving := redlock.ShardedOptions{Before: []string{"a", "b"}, After: []string{"a"}}
-	before := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	leaving := sharded.Options{Before: []string{"a", "b"}, After: []string{"a"}}
+	before := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	during := f.process(t, redlock.Options{}, leaving, "a", "b")
-	after := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a")
+	after := f.process(t, redlock.Options{}, sharded.Options{}, "a")
 	k := keyIn(t, before, "b")
-	for _, pair := range [][2]*redlock.Sharded{{before, during}, {during, before}, {during, after}, {after, during}} {
+	for _, pair := range [][2]*sharded.Locker{{before, during}, {during, before}, {during, after}, {after, during}} {
 		lock := takeIn(t, pair[0], k)
 		_, err := tryIn(t, pair[1], k)
 		is(t, err, redlock.ErrHeld)
@@ -153,7 +154,7 @@ type wrongWall struct {
 func (c wrongWall) Wall() time.Time { return c.Clock.Wall().Add(c.by) }
 
 // tokenOf acquires and releases a fenced lock as a process of its own, which has seen no token before.
-func tokenOf(t *testing.T, s *redlock.Sharded, k string) uint64 {
+func tokenOf(t *testing.T, s *sharded.Locker, k string) uint64 {
 	t.Helper()
 	lock := takeIn(t, s, k, redlock.Fenced())
 	must(t, lock.Release(t.Context()))
@@ -188,7 +189,7 @@ func TestATokenIsNotGivenOutBeforeBothGroupsHaveIt(t *testing.T) {
 	for _, group := range []string{"a", "b"} {
 		n := 0
 		for _, s := range f[group] {
-			counter, err := s.Client().ZScore(t.Context(), "redlock:token:{"+k+"}", "token").Result()
+			counter, err := s.Client().ZScore(t.Context(), "redlock:token:{"+k+"}", "redlock:token").Result()
 			if err == nil && uint64(counter) >= lock.Token() {
 				n++
 			}
@@ -204,7 +205,7 @@ func TestAWaiterOfTheTransitionIsCalledByAReleaseOfBefore(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	before, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
-	for _, pair := range [][2]*redlock.Sharded{{before, during}, {during, before}, {after, during}, {during, after}} {
+	for _, pair := range [][2]*sharded.Locker{{before, during}, {during, before}, {after, during}, {during, after}} {
 		lock := takeIn(t, pair[0], k)
 		got := make(chan error, 1)
 		go func() {
@@ -229,7 +230,7 @@ func TestARolledOutTransitionHasOneHolderAtATime(t *testing.T) {
 	keys := []string{keyIn(t, after, "a"), keyIn(t, after, "b")}
 	var inside [2]atomic.Int32
 	var cycles, overlaps atomic.Int64
-	work := func(ctx context.Context, s *redlock.Sharded) {
+	work := func(ctx context.Context, s *sharded.Locker) {
 		for i := 0; ctx.Err() == nil; i++ {
 			lock, err := s.Acquire(ctx, keys[i%2], longTTL)
 			if err != nil {
@@ -243,7 +244,7 @@ func TestARolledOutTransitionHasOneHolderAtATime(t *testing.T) {
 			_ = lock.Release(context.WithoutCancel(ctx)) // what it did is checked by the next one
 		}
 	}
-	for _, phase := range [][]*redlock.Sharded{{before, during}, {during}, {during, after}} {
+	for _, phase := range [][]*sharded.Locker{{before, during}, {during}, {during, after}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 		var workers sync.WaitGroup
 		for _, s := range phase {

@@ -50,7 +50,7 @@ func TestAReleasedLockIsOver(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 		is(t, lock.Err(), redlock.ErrNotHeld)
 		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
-		is(t, lock.Held(t.Context()), redlock.ErrNotHeld)
+		is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
 		is(t, ctx.Err(), context.Canceled)
 		is(t, context.Cause(ctx), redlock.ErrNotHeld)
 		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrNotHeld) // also of one that is made now
@@ -111,7 +111,7 @@ func TestDoneClosesAndContextsEndByTheBound(t *testing.T) {
 			ctx := lock.Context(t.Context())
 			child, cancel := context.WithCancel(ctx)
 			<-lock.Done()
-			if early := time.Until(until); early < 0 || early > redlock.DoneLead {
+			if early := time.Until(until); early < 0 || early > redlock.MaxGrace {
 				t.Errorf("ttl %v: Done closed %v before the bound", ttl, early)
 			}
 			<-ctx.Done()
@@ -156,6 +156,7 @@ func TestExtendMovesTheBoundAndNeverBack(t *testing.T) {
 }
 
 func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{RequestTimeout: 300 * time.Millisecond}) // a busy machine is not the point
 	const ttl = time.Second

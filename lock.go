@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -18,38 +19,40 @@ import (
 // Nothing but the holder's own care ends what the holder does when the lock is over: watch Done or work under Context,
 // ask Err before anything that can't be undone, and let the resource check fencing tokens where it can.
 type Lock struct {
-	locker *Locker
-	spec   *spec
-	owner  string
-	hold   string // tells the holds of one owner apart; "" for plain locks
-	waiter string // under which name it waited, if it did
+	locker   *Locker
+	spec     *spec
+	owner    string
+	hold     string // tells the holds of one owner apart; "" for plain locks
+	waiterID string // under which name it waited in the masters' queues, if it did
 
 	next, prev *Lock // in the locker's list, which its mutex guards
 
-	mu       sync.Mutex
-	slots    []slot
-	few      [fewMasters]slot // what slots are, of so many
-	until    time.Duration    // when validity ends, by the locker's clock; 0 before it was acquired
-	since    time.Duration    // when the acquisition began that was won
-	atMost   time.Duration    // until never passes this; 0: no limit
-	longest  time.Duration    // the greatest ttl that a master was asked for
-	placed   bool             // its waiter may stand in the masters' queues since before it was acquired
-	over     error            // why the hold is over; nil while it is not
-	ending   *round           // the release that follows
-	unclosed int              // masters whose release has not been settled
-	token    uint64           // of a fenced lock
-	done     chan struct{}    // made when somebody asks
-	cancels  []context.CancelCauseFunc
+	mu          sync.Mutex
+	states      []masterState
+	few         [fewMasters]masterState // what states are, of so many
+	until       time.Duration           // when validity ends, by the locker's clock; 0 before it was acquired
+	began       time.Duration           // when the attempt began
+	since       time.Duration           // when the acquisition began that was won
+	atMost      time.Duration           // until never passes this; 0: no limit
+	longest     time.Duration           // the greatest ttl that a master was asked for
+	mayBeQueued bool                    // its waiterID may stand in the masters' queues since before it was acquired
+	over        error                   // why the hold is over; nil while it is not
+	ending      *round                  // the release that follows; not yet there while the hold is over by its grace alone
+	unclosed    int                     // masters whose release has not been settled
+	token       uint64                  // of a fenced lock
+	done        chan struct{}           // made when somebody asks
+	contexts    contexts
 
 	extending extending
 	renewal   renewal
-	alarm     alarm
+	attention schedule.Entry // when the hold next needs some
 }
 
 // Why a hold is over. All of them match ErrNotHeld.
 var (
 	errReleased  = fmt.Errorf("%w: released", ErrNotHeld)
 	errLapsed    = fmt.Errorf("%w: its validity ended", ErrNotHeld)
+	errInGrace   = fmt.Errorf("%w: its validity was about to end, and its grace has begun", ErrNotHeld)
 	errMaxHold   = fmt.Errorf("%w: MaxHold is over", ErrNotHeld)
 	errLost      = fmt.Errorf("%w: lost on a majority of masters", ErrNotHeld)
 	errAbandoned = fmt.Errorf("%w: its acquisition failed", ErrNotHeld)
@@ -60,16 +63,16 @@ var (
 func (l *Locker) newLock(s *spec) (*Lock, error) {
 	n := len(l.lanes)
 	k := &Lock{locker: l, spec: s, owner: s.owner, unclosed: n}
-	if k.slots = k.few[:]; n <= fewMasters {
-		k.slots = k.slots[:n]
+	if k.states = k.few[:]; n <= fewMasters {
+		k.states = k.states[:n]
 	} else {
-		k.slots = make([]slot, n)
+		k.states = make([]masterState, n)
 	}
 	if k.owner == "" {
-		k.owner = s.label + newOwner()
+		k.owner = owner.New(l.opts.Identity)
 	}
 	if s.kind != single.Plain {
-		k.hold = newOwner()
+		k.hold = owner.Random()
 	}
 	return k, l.enroll(k)
 }
@@ -85,18 +88,29 @@ func (k *Lock) request(r single.Request) single.Request {
 
 // run performs one more operation of the hold and waits until it is decided.
 func (k *Lock) run(ctx context.Context, request single.Request) (*round, error) {
-	w := k.locker.waiter()
-	k.mu.Lock()
-	if k.over != nil {
-		defer k.mu.Unlock()
-		return nil, k.over
+	w := k.locker.newRoundWait()
+	r, err := k.begin(request, w)
+	if err != nil {
+		return nil, err
 	}
-	r := k.newRound(request, w)
-	k.issue(r)
 	if err := w.wait(ctx, k.spec.timeout, r); err != nil {
 		return nil, err
 	}
 	k.locker.recycle(w)
+	return r, nil
+}
+
+// begin sends one more operation of the hold, unless it is over.
+func (k *Lock) begin(request single.Request, observer decisionObserver) (*round, error) {
+	var after effects
+	defer after.run() // after unlocking
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over != nil {
+		return nil, k.over
+	}
+	r := k.newRound(request, observer)
+	k.issueLocked(r, &after)
 	return r, nil
 }
 
@@ -113,46 +127,69 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	until := r.validUntil()
+	if k.spec.maxHold > 0 {
+		k.atMost = r.start + k.spec.maxHold
+		until = min(until, k.atMost)
+	}
 	switch {
 	case k.over != nil: // the Locker was shut down
 		return ErrClosed
 	case verdict == denied:
-		return r.failure(ErrHeld)
+		return r.failureLocked(ErrHeld)
 	case verdict != won:
-		return r.failure(ErrNoQuorum)
-	case until <= k.locker.clock.Now():
-		return r.failure(ErrExpired) // granted, but too late to be of use
+		return r.failureLocked(ErrNoQuorum)
+	case until <= k.locker.clock.Now()+k.spec.grace:
+		return r.failureLocked(ErrExpired) // granted, but too late to be of use
 	}
 	k.since = r.start
-	if k.spec.maxHold > 0 {
-		k.atMost = r.start + k.spec.maxHold
-	}
-	k.bind(r, until)
+	k.bindLocked(r, until)
 	return nil
 }
 
-// bind moves the bound, never back, and plans what comes next: the renewal, or the end. The caller holds the mutex.
-func (k *Lock) bind(r *round, until time.Duration) {
+// bindLocked moves the bound, never back, and plans what comes next: the renewal, or the end.
+func (k *Lock) bindLocked(r *round, until time.Duration) {
 	if k.atMost > 0 {
 		until = min(until, k.atMost)
 	}
 	k.until = max(k.until, until)
 	k.renewal.plan(k.spec, r.start)
-	k.setAlarm()
+	k.scheduleLocked()
 }
 
 // Key returns the key; of a lock on several keys the first.
-func (k *Lock) Key() string { return k.spec.keys[0] }
+func (k *Lock) Key() string {
+	if k == nil {
+		return ""
+	}
+	return k.spec.keys[0]
+}
 
 // Keys returns all keys of the lock, sorted.
-func (k *Lock) Keys() []string { return slices.Clone(k.spec.keys) }
+func (k *Lock) Keys() []string {
+	if k == nil {
+		return nil
+	}
+	return slices.Clone(k.spec.keys)
+}
 
-// Owner returns the value that proves on the masters who holds the key. It is a secret in so far as whoever knows it
-// can release the lock.
-func (k *Lock) Owner() string { return k.owner }
+// ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the owner
+// value and no secret. The holds of one [Reentrant] owner have one ID.
+func (k *Lock) ID() string { return owner.Fingerprint(k.Owner()) }
+
+// Owner returns the value that proves on the masters who holds the key: the [Options].Identity and 128 random bits, or what
+// [Reentrant] was given. It is a secret, because whoever knows it can release the lock.
+func (k *Lock) Owner() string {
+	if k == nil {
+		return ""
+	}
+	return k.owner
+}
 
 // Remaining returns for how long the lock is sure to be held from now on, zero when it is over.
 func (k *Lock) Remaining() time.Duration {
+	if k == nil {
+		return 0
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.over != nil {
@@ -164,6 +201,9 @@ func (k *Lock) Remaining() time.Duration {
 // Until returns the end of the lock's validity as a time of this process, which moves when the lock is extended. It is
 // the present or earlier once the lock is over.
 func (k *Lock) Until() time.Time {
+	if k == nil {
+		return time.Time{}
+	}
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -175,17 +215,19 @@ func (k *Lock) Until() time.Time {
 }
 
 // Err returns nil while the lock is held, and then an error that matches [ErrNotHeld] and says why not. It reads the
-// clock, so it knows of an end that no timer has noticed yet, as after the machine was suspended.
+// clock, so it knows of an end that no timer has noticed yet, as on a busy machine or after the machine was suspended.
 func (k *Lock) Err() error {
 	if k == nil {
 		return ErrNotHeld
 	}
+	var after effects
+	defer after.run()
 	k.mu.Lock()
-	if k.over == nil && k.locker.clock.Now() >= k.until && !k.locker.opts.Sabotage.LateExtend {
-		k.finishLocked(k.lapse(), nil)
-		return k.Err()
-	}
 	defer k.mu.Unlock()
+	if k.over == nil && k.locker.clock.Now() >= k.until {
+		k.overLocked(k.lapse(), &after)
+		k.releaseLocked(nil, &after)
+	}
 	return k.over
 }
 
@@ -194,166 +236,8 @@ func (k *Lock) lapse() error {
 	if k.atMost > 0 && k.until >= k.atMost {
 		return errMaxHold
 	}
+	if k.locker.clock.Now() < k.until {
+		return errInGrace
+	}
 	return errLapsed
-}
-
-// Done returns a channel that is closed when the lock is over: released, lapsed or lost. It closes at the latest when
-// validity ends, usually a millisecond before, except that no timer runs while the machine is suspended: Err knows
-// then, and Done closes within a second of the resumption.
-func (k *Lock) Done() <-chan struct{} {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.done == nil {
-		k.done = make(chan struct{})
-		if k.over != nil {
-			close(k.done)
-		}
-	}
-	return k.done
-}
-
-// Context returns a context that is cancelled when the lock is over, with the reason as its cause, or when parent is.
-// Its Err reads the clock as the lock's does.
-func (k *Lock) Context(parent context.Context) context.Context {
-	if parent == nil {
-		parent = context.Background()
-	}
-	ctx, cancel := context.WithCancelCause(parent)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over != nil {
-		cancel(k.over)
-	} else {
-		k.cancels = append(k.cancels, cancel)
-	}
-	return &lockContext{ctx, k}
-}
-
-// lockContext is a context that asks its lock.
-type lockContext struct {
-	context.Context
-	lock *Lock
-}
-
-// lockContextKey is what a lockContext answers to with itself.
-type lockContextKey struct{}
-
-func (c *lockContext) Value(key any) any {
-	if key == (lockContextKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
-func (c *lockContext) Err() error {
-	_ = c.lock.Err() // cancels the context if the lock is over
-	return c.Context.Err()
-}
-
-// Release gives the lock back on all masters. It returns nil when a quorum has confirmed, which takes one round trip;
-// masters that have not by then are asked again in the background until they confirm or the key's ttl is over. ctx's
-// cancellation is ignored: Release takes no longer than the request timeout, and an ended context is no reason to
-// leave a key behind.
-//
-// An error that matches [ErrNotHeld] says that the lock was over before, or that a majority of masters did not have
-// it: what it protected may have overlapped with another holder. [ErrNoQuorum] says that too few confirmed in time;
-// the keys left are removed later or lapse. Release again returns the same result.
-func (k *Lock) Release(ctx context.Context) error {
-	if k == nil {
-		return ErrNotHeld
-	}
-	if ctx == nil {
-		return invalid("nil context")
-	}
-	_ = k.Err() // notices a validity that is over
-	w := k.locker.waiter()
-	if r, undecided := k.finish(errReleased, w); r == nil {
-		return k.Err()
-	} else if undecided {
-		_ = w.wait(context.Background(), k.spec.timeout, r) // ends with the timeout at the latest
-	}
-	k.locker.recycle(w)
-	return k.released()
-}
-
-// released is what the caller of Release gets to know.
-func (k *Lock) released() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r := k.ending
-	switch {
-	case k.over != errReleased: //nolint:errorlint // which of our own values it is
-		return k.over
-	case r.verdict == won:
-		return nil
-	case r.verdict == denied:
-		return r.failure(ErrNotHeld)
-	default:
-		return r.failure(ErrNoQuorum)
-	}
-}
-
-// finish ends the hold, for the first reason given, and begins to release it everywhere. It returns the release, nil
-// if the Locker was shut down before, and whether tell, which may be nil, is going to be told of its decision.
-func (k *Lock) finish(reason error, tell decider) (r *round, undecided bool) {
-	k.mu.Lock()
-	if k.over == nil {
-		return k.finishLocked(reason, tell), tell != nil
-	}
-	defer k.mu.Unlock()
-	if k.ending == nil || tell == nil {
-		return k.ending, false
-	}
-	return k.ending, k.ending.join(tell)
-}
-
-// finishLocked is finish of a hold that is not over, by a caller who has the mutex; it gives the mutex up. Whoever
-// depends on the lock is told before the first master is.
-func (k *Lock) finishLocked(reason error, tell decider) *round {
-	k.tellOver(reason)
-	var vacant []string
-	request := k.request(single.Request{Op: single.Release, TTL: k.spec.ttl})
-	if k.until > 0 { // a failed attempt reserves nothing, and keeps its place in the queue
-		request.Reserve = k.locker.reserve()
-		vacant = k.locker.lines.bequeath(k.spec.keys) // in the queues of the others the place is that of the next in line
-	}
-	allVacant := len(vacant) == len(k.spec.keys)
-	if allVacant {
-		request.Waiter = k.waiter
-	}
-	r := k.newRound(request, tell)
-	k.ending = r
-	k.issue(r)
-	if len(vacant) > 0 && !allVacant && k.waiter != "" {
-		k.locker.goodbye(k.spec, vacant)
-	}
-	return r
-}
-
-// abandon ends the hold without asking the masters, when the Locker is shut down: its keys lapse.
-func (k *Lock) abandon() {
-	k.mu.Lock()
-	if k.over == nil {
-		k.tellOver(errShutDown)
-	}
-	k.mu.Unlock()
-	k.locker.forget(k)
-}
-
-// tellOver marks the hold as over. The caller holds the mutex.
-func (k *Lock) tellOver(reason error) {
-	k.over = reason
-	k.locker.agenda.remove(k)
-	if observer := k.locker.opts.Observer; observer != nil && k.until > 0 && reason != errReleased { //nolint:errorlint // our own
-		observer(Event{
-			Kind: EventLost, Key: strings.Join(k.spec.keys, ","), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
-		})
-	}
-	if k.done != nil {
-		close(k.done)
-	}
-	for _, cancel := range k.cancels {
-		cancel(reason)
-	}
-	k.cancels = nil
 }

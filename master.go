@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/audit"
+	"github.com/seed-624411e5/redlock/internal/address"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // Master is one independent Redis server that votes. It must not be a replica of another voter, nor the same server
 // under another name: either voids the majority.
 //
-// A Master that is also a [Listener] lets waiters hear of releases; without it they depend on their backoff. One that is
-// also a [Preparer] saves work.
+// A Master that is also a [Listener] has waiters notified of releases; without it they depend on their backoff. One that is
+// also [Guarded] bounds ttls. One that is also a [Preparer] saves work.
 //
 // [NewMaster] makes one over any go-redis client. An own implementation has to perform each call of a batch atomically,
 // as [single.Request] says, and to return by the context's deadline, or soon after; its votes count as unknown from
@@ -33,7 +35,45 @@ type Master interface {
 type Listener interface {
 	// Listen passes on messages of channel until stop is called; stop returns when none will come any more. ready is
 	// called each time the subscription has been made: what was published before may have been missed.
-	Listen(channel string, ready func(), heard func(message string)) (stop func())
+	Listen(channel string, ready func(), notified func(message string)) (stop func())
+}
+
+// Guarded is a Master that, after a restart in which it may have forgotten locks, does not vote for as long as RestartGuard
+// says; 0 is no guard. A Locker takes no lock for longer than the shortest guard of its masters. Either all of them are
+// guarded or none is: a quorum is as safe as those of its masters that forget.
+type Guarded interface {
+	RestartGuard() time.Duration
+}
+
+// guardOf is the restart guard of a master, 0 if it has none.
+func guardOf(m Master) time.Duration {
+	if g, ok := m.(Guarded); ok {
+		return max(0, g.RestartGuard())
+	}
+	return 0
+}
+
+// checkGuard returns the shortest guard of the masters, 0 if they have none. asked is what was said to be theirs.
+func checkGuard(masters []Master, asked time.Duration) (time.Duration, error) {
+	var shortest time.Duration
+	for i, m := range masters {
+		guard := guardOf(m)
+		switch {
+		case guard < asked && guard == 0:
+			return 0, invalid("Options.RestartGuard is %v, and master %d of %d, %s, has no restart guard: open it with one, as Dial and single.Open do",
+				asked, i+1, len(masters), m.Name())
+		case guard < asked:
+			return 0, invalid("Options.RestartGuard is %v, and master %d of %d, %s, has one of %v only", asked, i+1, len(masters), m.Name(), guard)
+		case i > 0 && (guard == 0) != (shortest == 0):
+			return 0, invalid("of the masters %s and %s one has a restart guard and the other has none: give all of them one, or none", masters[0].Name(), m.Name())
+		case i == 0 || guard < shortest:
+			shortest = guard
+		}
+	}
+	if asked > 0 {
+		return asked, nil // which is shorter
+	}
+	return shortest, nil
 }
 
 // Preparer is a Master that builds the bytes of a request once, for all masters of its kind, instead of each time.
@@ -55,9 +95,16 @@ func NewMaster(client redis.UniversalClient) (Master, error) {
 }
 
 // Dial makes a Locker over the masters at the given URLs (redis://user:password@host:port, rediss:// for TLS), with
-// client settings that are safe for locks. It does not wait for them: a Locker works as soon as a quorum answers.
-// Close closes the connections.
-func Dial(_ context.Context, urls []string, opts Options) (*Locker, error) {
+// client settings that are safe for locks. It does not wait for them: connections are made when they are needed, and a
+// Locker works as soon as a quorum answers; [Locker.Check] tells whether they can be made. So all that ctx can do is to
+// have ended already: then nothing is opened, and the error is ctx's. Close closes the connections.
+func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
+	if ctx == nil {
+		return nil, invalid("nil context")
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("redlock: dial: %w", ended(ctx))
+	}
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -101,7 +148,7 @@ func checkMasters(masters []Master) error {
 	if len(masters) > maxMasters {
 		return invalid("%d masters, and %d is the most", len(masters), maxMasters)
 	}
-	seen := make(map[string]int, len(masters))
+	byName := make(map[string]int, len(masters))
 	for i, m := range masters {
 		if isNil(m) {
 			return invalid("master %d of %d is nil", i+1, len(masters))
@@ -110,10 +157,10 @@ func checkMasters(masters []Master) error {
 		if name == "" {
 			return invalid("master %d of %d has no name", i+1, len(masters))
 		}
-		if first, twice := seen[sameAddress(name)]; twice {
+		if first, twice := byName[address.Fold(name)]; twice {
 			return invalid("masters %d and %d are the same server, %s: it would vote twice", first+1, i+1, name)
 		}
-		seen[sameAddress(name)] = i
+		byName[address.Fold(name)] = i
 	}
 	return nil
 }
@@ -127,12 +174,46 @@ func isNil(m Master) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// sameAddress folds spellings of one address. The database number is no part of a name: two databases of one server
-// are one voter.
-func sameAddress(name string) string {
-	name = strings.ToLower(name)
-	if host, port, found := strings.Cut(name, ":"); found && host == "localhost" {
-		return "127.0.0.1:" + port
+// Check asks the masters about everything that the promises of this package depend on and that a server can tell: that
+// they are different servers, masters and not replicas, that they neither evict nor forget locks, that their clocks run
+// at the right rate, that they answer in time, and that this user may do what a lock needs. For the last it takes and
+// releases a lock on a key of its own, which expires within seconds; nothing else is changed.
+//
+// It takes about a second, at most ten, and no longer than ctx. A master that can't be asked is itself a finding, as is
+// what the user may not ask. The error is for a Check that did not take place: it matches [ErrInvalid], [ErrClosed], or
+// ctx's error. What a server does not tell stays unchecked: that masters share no machine, rack or disk, that nobody
+// runs FLUSHALL or sets a clock.
+func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
+	if ctx == nil {
+		return nil, invalid("nil context")
 	}
-	return name
+	if err := l.beginCheck(); err != nil {
+		return nil, err
+	}
+	defer l.checks.Done()
+	masters := make([]audit.Master, len(l.masters))
+	for i, m := range l.masters {
+		masters[i] = m
+	}
+	report, err := audit.Run(ctx, masters, audit.Settings{
+		Quorum: Quorum(len(masters)), DriftFactor: l.opts.DriftFactor,
+		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout, TimeoutShare: timeoutShare,
+		Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
+		Sleep: func(ctx context.Context, d time.Duration) error { return l.sleep(ctx, make(chan struct{}), d) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redlock: check: %w", ended(ctx))
+	}
+	return report, nil
+}
+
+// beginCheck has Close wait until every master has been looked at, also those for which Check does not wait itself.
+func (l *Locker) beginCheck() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	l.checks.Add(1)
+	return nil
 }

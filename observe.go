@@ -1,9 +1,16 @@
 package redlock
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/delivery"
+	"github.com/seed-624411e5/redlock/internal/janitor"
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -28,16 +35,16 @@ const (
 	// EventVote: one master's part in a round has ended: its Vote, after Took, or why there is none. A straggler's comes
 	// after its round was decided, and does not change it.
 	EventVote
-	// EventOwed: Master did not confirm a release, so the janitor is going to ask again; EventSwept or EventLapsed ends
-	// that. If Err is set, too much is owed already: nobody asks, and the key lapses by its ttl.
-	EventOwed
+	// EventPending: Master did not confirm a release, so the janitor is going to ask again; EventSwept or EventLapsed ends
+	// that. If Err is set, too many are pending already: nobody asks, and the key lapses by its ttl.
+	EventPending
 	// EventReturned: an Acquire or TryAcquire has returned Err to its caller, after Took and that many Rounds.
 	EventReturned
 )
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "owed", "returned"}
+	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned"}
 	if int(k) >= len(names) {
 		return "unknown"
 	}
@@ -68,12 +75,14 @@ type Event struct {
 	Vote   Vote
 	// Err is what was wrong: one of the sentinels, or nil.
 	Err error
+	// Missed is how many events before this one were not delivered, because the Observer was too far behind.
+	Missed int
 }
 
-// observe tells of a decided round. It is called once for each, without any mutex.
+// observe tells of a decided round. It is called once for each, without the lock's mutex.
 func (r *round) observe() {
 	l := r.lock.locker
-	if l.opts.Observer == nil {
+	if l.observer == nil {
 		return
 	}
 	e := r.event()
@@ -98,7 +107,7 @@ func (r *round) observe() {
 	default:
 		e.Err = ErrNoQuorum
 	}
-	l.opts.Observer(e)
+	l.observer.queue.Put(e)
 }
 
 // event is what all events of a round have in common.
@@ -109,18 +118,17 @@ func (r *round) event() Event {
 // opNames are the operations as an observer gets to know them.
 var opNames = [...]string{
 	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise", single.Inspect: "inspect",
-	single.Leave: "leave",
 }
 
-// observeVote tells of a call that has ended, in time for its round or not. No mutex is held.
-func (r *round) observeVote(c *single.Call, vote Vote) {
+// observeVote tells of a call that has ended, in time for its round or not.
+func (r *round) observeVote(c *lane.Call, vote Vote) {
 	l := r.lock.locker
-	if l.opts.Observer == nil {
+	if l.observer == nil {
 		return
 	}
 	e := r.event()
 	e.Kind, e.Took, e.Master, e.Vote, e.Err = EventVote, l.clock.Now()-r.start, l.names[c.Index], vote, c.Err
-	l.opts.Observer(e)
+	l.observer.queue.Put(e)
 }
 
 // heldUntil reports whether the lock was ever held and, if so, for how long up to now.
@@ -135,12 +143,93 @@ func (k *Lock) heldUntil(now time.Duration) (held bool, d time.Duration) {
 
 // observeReturn tells how an acquisition came back to its caller.
 func (l *Locker) observeReturn(s *spec, start time.Duration, rounds int, err error) {
-	if l.opts.Observer == nil {
+	if l.observer == nil {
 		return
 	}
 	n := len(l.masters)
-	l.opts.Observer(Event{
-		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Quorum: quorumOf(n), N: n,
+	l.observer.queue.Put(Event{
+		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Quorum: Quorum(n), N: n,
 		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
 	})
 }
+
+// observePending tells what became of a release that master i had not confirmed.
+func (l *Locker) observePending(what janitor.Kind, i int, r *single.Request) {
+	e := Event{Op: opNames[single.Release], Key: strings.Join(r.Keys, ","), Master: l.names[i]}
+	switch what {
+	case janitor.Adopted:
+		e.Kind = EventPending
+	case janitor.Dropped:
+		e.Kind, e.Err = EventPending, errTooManyPending
+	case janitor.Settled:
+		e.Kind = EventSwept
+	case janitor.Lapsed:
+		e.Kind = EventLapsed
+	}
+	l.observer.queue.Put(e)
+}
+
+var errTooManyPending = errors.New("redlock: too many releases of this master are pending already: the key lapses by its ttl")
+
+// maxEvents bounds the events that wait for an Observer which is slower than the Locker.
+const maxEvents = 1 << 14
+
+// observer calls Options.Observer.
+type observer struct {
+	queue *delivery.Queue[Event]
+
+	mu      sync.Mutex
+	failure error // the first panic
+}
+
+func newObserver(observe func(Event)) *observer {
+	o := &observer{}
+	o.queue = delivery.New(maxEvents, func(e Event, missed int) {
+		defer func() {
+			if p := recover(); p != nil {
+				o.failed(fmt.Errorf("redlock: Options.Observer panicked on %q of %q: %v", e.Kind, e.Key, p))
+			}
+		}()
+		e.Missed = missed
+		observe(e)
+	})
+	return o
+}
+
+// failed notes the first panic.
+func (o *observer) failed(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failure == nil {
+		o.failure = err
+	}
+}
+
+// close takes no more events, waits until Options.Observer has been told of all there are, and returns what was wrong: its
+// first panic, and how many events it was not told of. It waits no longer than ctx, nor for a call of Options.Observer that
+// takes longer than patience lasts, which begins anew with each.
+func (o *observer) close(ctx context.Context, patience func() (over <-chan struct{}, stop func())) error {
+	var missed, left int
+	for before := -1; ; before = left {
+		over, stop := patience()
+		missed, left = o.queue.Close(over)
+		stop()
+		switch {
+		case left > 0 && ctx.Err() != nil:
+			return fmt.Errorf("redlock: close: Options.Observer was not told of the last %d events: %w", left, ended(ctx))
+		case left > 0 && left == before:
+			return errSlowObserver
+		}
+		if left == 0 {
+			break
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if missed > 0 {
+		return errors.Join(o.failure, fmt.Errorf("redlock: close: Options.Observer was too far behind to be told of the last %d events", missed))
+	}
+	return o.failure
+}
+
+var errSlowObserver = errors.New("redlock: close: Options.Observer has not returned")

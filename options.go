@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 // The limits within which a request timeout is chosen when Options do not give one.
@@ -36,16 +37,21 @@ type Options struct {
 	// RestartGuard keeps a master that restarted, and may have forgotten locks, from voting until it has run for this
 	// long; a master that fsyncs every command before it answers, and has not lost its disk, votes at once. Give the
 	// longest ttl that anybody uses on these masters; this Locker refuses longer ones. It only works on connections of the
-	// library's own ([Dial]). For as long after the very first start of a master it does not vote either. See
-	// [single.GuardError].
-	// Default: 0, no guard, which is safe only for masters that keep their data.
+	// library's own: [Dial] opens them so, and [New] takes masters that were (single.Options.RestartGuard, see [Guarded]) and
+	// refuses others. For as long after the very first start of a master it does not vote either. See [single.GuardError].
+	// Default: what the masters have, with Dial none, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
-	// Observer is told what the Locker does: for logs, metrics and traces. It is called from the goroutines that carry the
-	// requests, so it must return quickly and must not call the Locker. Default: nil, which costs nothing.
+	// Identity says whose locks these are, to whoever looks at a master, at [Locker.Holder], at an error or at an event: up to
+	// 64 characters of ASCII without spaces, quotes and brackets, in front of the random part of every lock's owner value. It is shown, so it must not be a
+	// secret; it travels with every request, so it should be short. Default: host:pid, the host without its domain.
+	Identity string
+	// Observer is told what the Locker does: for logs, metrics and traces. Events come in the order in which they happened,
+	// one at a time, in a goroutine of their own, soon after what they tell of: an Observer may take its time and may call
+	// the Locker, except for Close, and delays nothing but later events. Those for which there is no room any more, because
+	// it is thousands behind, are counted ([Event].Missed; the last ones by the error of Close). A panic of the Observer costs the one event, and is returned by
+	// Close, the first of them. Close waits until everything has been told, unless its context ends before.
+	// Default: nil, which costs nothing.
 	Observer func(Event)
-	// Sabotage replaces rules of the algorithm by known-bad ones. Its type is internal: it is there for this
-	// project's own tests, which have to show that they would notice.
-	Sabotage sabotage.Switches
 }
 
 // withDefaults checks o and fills in what was left out.
@@ -59,8 +65,15 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RestartGuard < 0 {
 		return o, invalid("Options.RestartGuard is negative: %v", o.RestartGuard)
 	}
+	if o.Identity == "" {
+		o.Identity = owner.Default()
+	}
+	if !owner.Valid(o.Identity) {
+		return o, invalid("Options.Identity is %.*q of %d bytes, and can be up to %d characters of ASCII without spaces, quotes and brackets",
+			owner.MaxIdentity, o.Identity, len(o.Identity), owner.MaxIdentity)
+	}
 	if o.DriftFactor == 0 {
-		o.DriftFactor = defaultDriftFactor
+		o.DriftFactor = DefaultDriftFactor
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}
@@ -77,4 +90,149 @@ func (o Options) requestTimeout(ttl time.Duration) time.Duration {
 		return o.RequestTimeout
 	}
 	return min(max(ttl/timeoutShare, minRequestTimeout), maxRequestTimeout)
+}
+
+// Option changes one acquisition.
+type Option func(*spec) error
+
+// AutoRenew keeps the lock: at a third of its ttl it is extended by another ttl, again and again until it is released
+// or lost. Give it a bound with [MaxHold] or [MaxRenewals], or a holder that hangs keeps the lock for ever.
+func AutoRenew() Option {
+	return func(s *spec) error {
+		s.renew = true
+		return nil
+	}
+}
+
+// MaxHold ends a hold, renewed or extended however often, this long after its acquisition began. Its Done channel
+// closes by then.
+func MaxHold(d time.Duration) Option {
+	return func(s *spec) error {
+		if d <= 0 {
+			return invalid("MaxHold is %v, and must be positive", d)
+		}
+		s.maxHold = d
+		return nil
+	}
+}
+
+// MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity.
+func MaxRenewals(n int) Option {
+	return func(s *spec) error {
+		if n <= 0 {
+			return invalid("MaxRenewals is %d, and must be positive", n)
+		}
+		s.maxRenewals = n
+		return nil
+	}
+}
+
+// Grace is by how much Done and the contexts of a lock that is not extended in time end before its validity does. It is
+// for what the holder needs to notice that and to stop, and for timers that are late on a busy machine: nobody else gets
+// the lock before validity ends, or Release is called. Default: a fiftieth of the ttl, at most 200 ms; with [Locker.Do]
+// and in an [Election] a tenth, at most 2 s; at least 1 ms. It can be up to half the ttl, and must be shorter than [MaxHold].
+func Grace(d time.Duration) Option {
+	return func(s *spec) error {
+		if d <= 0 {
+			return invalid("Grace is %v, and must be positive", d)
+		}
+		s.grace = d
+		return nil
+	}
+}
+
+// forWork is an option of what is cancelled when the lock is over, and takes a while to stop.
+func forWork(s *spec) error {
+	s.working = true
+	return nil
+}
+
+// MaxAttempts makes Acquire give up after n attempts; the error is that of the last one. An attempt is a round or, while
+// others of this process are before it in the queue for the key, a pause spent there. The last one is a round wherever it stands, so
+// MaxAttempts(1) asks the masters once, at once. A round that only looks for a release that may have been missed does not
+// count. Default: it goes on until its context is done.
+func MaxAttempts(n int) Option {
+	return func(s *spec) error {
+		if n <= 0 {
+			return invalid("MaxAttempts is %d, and must be positive", n)
+		}
+		s.maxAttempts = n
+		return nil
+	}
+}
+
+// RetryEvery makes Acquire try again at a fixed interval, or sooner when it is notified of a release. While somebody of this
+// process waits behind it, it is also asked as often as by default, which does not count as its attempt. Default: a
+// jittered backoff that grows from 2 ms to 64 ms and, while a quorum of masters can notify the Locker, 100 to 200 ms.
+func RetryEvery(d time.Duration) Option {
+	return func(s *spec) error {
+		if d <= 0 {
+			return invalid("RetryEvery is %v, and must be positive", d)
+		}
+		s.every = d
+		return nil
+	}
+}
+
+// Fenced gives the lock a fencing token, [Lock.Token]: a number greater than that of every earlier acquisition of the
+// key, which a resource can check to keep out a holder that has been overtaken. It costs no additional round trip
+// unless the masters' counters differ. Every acquisition of the key should then be fenced.
+func Fenced() Option {
+	return func(s *spec) error {
+		s.fenced = true
+		return nil
+	}
+}
+
+// Shared takes the key as one reader of many: it excludes writers ([Exclusive]) and locks of every other kind, and no
+// other reader. Each reader's hold ends by itself. A writer that waits lets no more readers in.
+func Shared() Option { return kind(single.Shared, "") }
+
+// Exclusive takes a key that others take [Shared] as its only writer.
+func Exclusive() Option { return kind(single.Exclusive, "") }
+
+// Reentrant takes the key exclusively for owner, which may take it any number of times: each acquisition is a hold of
+// its own with its own end, and the key is free when the last one is over. Owner names who may enter again, for
+// instance a job; it must be unguessable by others, for it is all it takes. An Acquire of the key under the Context of
+// a Reentrant lock re-enters without being told the owner.
+func Reentrant(owner string) Option {
+	if owner == "" {
+		return func(*spec) error { return invalid("Reentrant with an empty owner") }
+	}
+	return kind(single.Exclusive, owner)
+}
+
+func kind(kind single.Kind, owner string) Option {
+	return func(s *spec) error {
+		if s.kind != single.Plain && (s.kind != kind || s.owner != owner) {
+			return invalid("more than one of Shared, Exclusive and Reentrant")
+		}
+		s.kind, s.owner = kind, owner
+		return nil
+	}
+}
+
+// AndKeys takes more keys together with the first, all or none: on each master at once, and by majority. On a Redis
+// Cluster all keys must share a hash tag. Order and duplicates do not matter.
+func AndKeys(keys ...string) Option {
+	return func(s *spec) error {
+		if len(keys) == 0 {
+			return invalid("AndKeys without a key")
+		}
+		s.keys = append(s.keys, keys...)
+		return nil
+	}
+}
+
+// MaxOutage makes Acquire give up when no quorum of masters could be reached for d; the error matches [ErrNoQuorum]. It is
+// counted from the first round of this Locker that reached none, since the last one that did, but not from before the call.
+// Waiting for a lock that somebody holds is not bounded by it. Default: an outage is waited out until ctx is done.
+func MaxOutage(d time.Duration) Option {
+	return func(s *spec) error {
+		if d <= 0 {
+			return invalid("MaxOutage is %v, and must be positive", d)
+		}
+		s.maxOutage = d
+		return nil
+	}
 }

@@ -1,7 +1,7 @@
 package redlock
 
-// quorumOf is the least number of n masters of which any two sets share a member: floor(n/2)+1.
-func quorumOf(n int) int { return n/2 + 1 }
+// Quorum is the least number of n masters of which any two sets share a master: floor(n/2)+1. So many have to agree.
+func Quorum(n int) int { return n/2 + 1 }
 
 // Vote is one master's answer in one round.
 type Vote uint8
@@ -29,7 +29,7 @@ type tally struct {
 	granted, refused, unknown int
 }
 
-func newTally(n int) tally { return tally{n: n, quorum: quorumOf(n)} }
+func newTally(n int) tally { return tally{n: n, quorum: Quorum(n)} }
 
 func (t *tally) add(v Vote) {
 	switch v {

@@ -12,7 +12,7 @@ const mostMasters = 9 // of the exhaustive tests
 
 func TestAQuorumIsTheLeastMajority(t *testing.T) {
 	for n := 1; n <= mostMasters; n++ {
-		quorum := redlock.QuorumOf(n)
+		quorum := redlock.Quorum(n)
 		if quorum != n/2+1 {
 			t.Errorf("quorum of %d is %d", n, quorum)
 		}

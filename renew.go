@@ -1,14 +1,6 @@
 package redlock
 
-import (
-	"slices"
-	"sync"
-	"time"
-)
-
-// doneLead is how long before the end of validity a hold that nobody extended is declared over, so that a timer that
-// fires a little late still closes Done in time.
-const doneLead = time.Millisecond
+import "time"
 
 // renewal is a hold's plan for its own extension. The lock's mutex guards it.
 type renewal struct {
@@ -33,9 +25,12 @@ func (l *Locker) retryIn(ttl time.Duration) time.Duration {
 	return base/2 + l.opts.Jitter(base)
 }
 
-// due is when the hold next needs attention.
-func (k *Lock) due() time.Duration {
-	at := k.until - doneLead
+// dueLocked is when the hold next needs attention.
+func (k *Lock) dueLocked() time.Duration {
+	if k.over != nil {
+		return k.until
+	}
+	at := k.until - k.spec.grace
 	switch {
 	case k.renewal.round != nil:
 		at = min(at, k.renewal.deadline)
@@ -45,122 +40,85 @@ func (k *Lock) due() time.Duration {
 	return at
 }
 
-// setAlarm enters the hold in the agenda. The caller holds the mutex.
-func (k *Lock) setAlarm() { k.locker.agenda.set(k, k.due()) }
+// scheduleLocked has attend called when the hold next needs attention.
+func (k *Lock) scheduleLocked() { k.locker.schedule.Set(&k.attention, k.dueLocked(), (*attended)(k)) }
 
-// ring is called by the agenda when the hold is due: it ends it, renews it, or gives up on a renewal that takes too
-// long.
-func (k *Lock) ring() {
+// attended is a Lock as the schedule knows it.
+type attended Lock
+
+// Fire implements [schedule.Target].
+func (k *attended) Fire() { (*Lock)(k).attend() }
+
+// attend is called when the hold is due: it ends it, renews it, or gives up on a renewal that takes too long.
+func (k *Lock) attend() {
+	var after effects
+	defer after.run()
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	now := k.locker.clock.Now()
 	switch {
 	case k.over != nil:
-		k.mu.Unlock()
-	case now >= k.until-doneLead && !k.locker.opts.Sabotage.LateExtend:
-		k.finishLocked(k.lapse(), nil)
+		k.lapsedLocked(now, &after)
+	case now >= k.until-k.spec.grace:
+		k.overLocked(k.lapse(), &after)
+		k.lapsedLocked(now, &after)
 	case k.renewal.round != nil && now >= k.renewal.deadline:
-		late := k.renewal.round
-		k.mu.Unlock()
-		late.expire() // decided sets the alarm again
+		after.late = k.renewal.round // onDecided schedules the hold again
 	case k.renewal.round == nil && k.renewal.at > 0 && now >= k.renewal.at:
 		k.renewal.at = 0 // until the next one is planned
-		k.setAlarm()
-		k.mu.Unlock()
-		k.locker.pace.enter(k)
-	case now >= k.until-doneLead && k.renewal.round == nil: // LateExtend: nothing is left to wait for
-		k.mu.Unlock()
+		k.scheduleLocked()
+		after.renews = k
 	default:
-		k.setAlarm()
-		k.mu.Unlock()
+		k.scheduleLocked()
+	}
+}
+
+// lapsedLocked releases a hold that has lapsed, once its validity has ended. Until then, while its holder comes to an end
+// by its grace, nobody else is to have the key.
+func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
+	switch {
+	case k.ending != nil:
+	case now >= k.until:
+		k.releaseLocked(nil, after)
+	default:
+		k.scheduleLocked()
 	}
 }
 
 // renew sends a renewal, and reports false if there is no need: the hold is over, or is being renewed.
 func (k *Lock) renew() bool {
+	var after effects
+	defer after.run()
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.over != nil || k.renewal.round != nil {
-		k.mu.Unlock()
 		return false
 	}
-	k.renewal.round = k.newExtension(k.spec.ttl, k) // decided is told the result
+	k.renewal.round = k.newExtensionLocked(k.spec.ttl, k) // onDecided is told the result
 	k.renewal.deadline = k.locker.clock.Now() + k.spec.timeout
-	k.setAlarm()
-	k.issue(k.renewal.round)
+	k.scheduleLocked()
+	k.issueLocked(k.renewal.round, &after)
 	return true
 }
 
-// decided implements decider: a renewal has succeeded or failed. While validity lasts a failed one is tried again.
-func (k *Lock) decided(r *round) {
-	defer k.locker.pace.leave()
+// onDecided implements decisionObserver: a renewal has succeeded or failed. While validity lasts a failed one is tried again.
+func (k *Lock) onDecided(r *round) {
+	defer k.locker.renewals.Leave()
+	var after effects
+	defer after.run()
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.renewal.round = nil
 	if r.verdict == won {
 		k.renewal.count++
 	}
-	k.mu.Unlock()
-	if err := k.extended(r); err == nil {
-		return
+	if err := k.extendedLocked(r, &after); err != nil && k.over == nil {
+		k.renewal.at = k.locker.clock.Now() + k.locker.retryIn(k.spec.ttl)
+		k.scheduleLocked()
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over != nil {
-		return
-	}
-	k.renewal.at = k.locker.clock.Now() + k.locker.retryIn(k.spec.ttl)
-	k.setAlarm()
 }
 
 // maxRenewing bounds the renewals of one Locker that are under way at the same time. A hold is renewed with two thirds
 // of its ttl left, so waiting a little does no harm, while thousands of renewals at once would only make each other
 // time out.
 const maxRenewing = 1024
-
-// pace lets so many renewals go at a time, in the order in which they became due.
-type pace struct {
-	mu      sync.Mutex
-	going   int
-	waiting []*Lock
-	next    int  // of waiting
-	pumping bool // somebody is sending what may go
-}
-
-// enter sends the renewal of k now, or when it is its turn.
-func (p *pace) enter(k *Lock) {
-	p.mu.Lock()
-	p.waiting = append(p.waiting, k)
-	p.pump()
-}
-
-// leave counts a renewal that has ended.
-func (p *pace) leave() {
-	p.mu.Lock()
-	p.going--
-	p.pump()
-}
-
-// pump sends what may go. The caller holds the mutex, which pump gives up. A renewal may end before it has been sent,
-// where all masters are down; its leave then finds somebody pumping, and comes back at once.
-func (p *pace) pump() {
-	defer p.mu.Unlock()
-	if p.pumping {
-		return
-	}
-	p.pumping = true
-	for p.next < len(p.waiting) && p.going < maxRenewing {
-		k := p.waiting[p.next]
-		p.waiting[p.next] = nil
-		p.next++
-		p.going++
-		p.mu.Unlock()
-		sent := k.renew()
-		p.mu.Lock()
-		if !sent {
-			p.going--
-		}
-	}
-	if p.next > len(p.waiting)/2 {
-		p.waiting = slices.Delete(p.waiting, 0, p.next)
-		p.next = 0
-	}
-	p.pumping = false
-}

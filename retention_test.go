@@ -1,15 +1,11 @@
 package redlock_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
@@ -95,54 +91,4 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	redistest.Eventually(t, 10*time.Second, func() bool { return keeps(t, servers) > 30*24*time.Hour },
 		"the new counters to be kept")
 	give(t, lock)
-}
-
-func TestWhatIsRetainedIsForgottenInTimeAndNotBefore(t *testing.T) {
-	const early, late = 12 * time.Hour, 36 * time.Hour
-	had := 0
-	rapid.Check(t, func(t *rapid.T) {
-		var r redlock.Retention
-		noted := make(map[string]time.Duration)
-		now := time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "start"))
-		for range rapid.IntRange(60, 120).Draw(t, "steps") {
-			now += time.Duration(rapid.Int64Range(0, int64(50*time.Hour)).Draw(t, "passes"))
-			k := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
-			if rapid.Bool().Draw(t, "note") {
-				r.Note(k, now)
-				noted[k] = now
-				continue
-			}
-			at, ever := noted[k]
-			has := r.Has(k, now)
-			if has && (!ever || now-at > late) {
-				t.Fatalf("%s is retained %v after it was noted: %t", k, now-at, ever)
-			}
-			if !has && ever && now-at < early {
-				t.Fatalf("%s is forgotten %v after it was noted", k, now-at)
-			}
-			if has {
-				had++
-			}
-		}
-	})
-	if had < 100 {
-		t.Errorf("a key was retained %d times: too few to show anything", had)
-	}
-}
-
-func TestWhatIsRetainedIsBounded(t *testing.T) {
-	var r redlock.Retention
-	for n := range 5 * redlock.MaxRetained {
-		r.Note(fmt.Sprint("key", n), 0)
-		if r.Size() > 2*redlock.MaxRetained {
-			t.Fatalf("after %d keys there is room for %d", n, r.Size())
-		}
-	}
-	if last := fmt.Sprint("key", 5*redlock.MaxRetained-1); !r.Has(last, 0) {
-		t.Error("the last one is forgotten")
-	}
-	huge := strings.Repeat("k", redlock.MaxKeySize)
-	if r.Note(huge, 0); r.Has(huge, 0) {
-		t.Error("a huge key takes memory")
-	}
 }

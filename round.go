@@ -1,10 +1,14 @@
 package redlock
 
 import (
+	"context"
 	"errors"
+	"hash/maphash"
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -12,32 +16,32 @@ import (
 // mutex, except that calls in flight belong to their lane until they have ended.
 //
 // A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are stragglers:
-// they change nothing here, but the lock's slots take note of what they did to their master.
+// they change nothing here, but the lock's master states take note of what they did to their master.
 type round struct {
-	lock    *Lock
-	request single.Request
-	start   time.Duration // the clock before the first byte was sent
-	ballots []ballot
-	votes   tally
-	verdict verdict
-	mends   bool      // if it is won, masters that have lost the key get it back
-	tell    decider   // told once, when the round is decided
-	more    []decider // others who asked to be told
+	lock      *Lock
+	request   single.Request
+	start     time.Duration // the clock before the first byte was sent
+	ballots   []ballot
+	votes     tally
+	verdict   verdict
+	repairs   bool               // if it is won, masters that have lost the key get it back
+	observer  decisionObserver   // told once, when the round is decided; may be nil
+	observers []decisionObserver // others, which were added later
 }
 
 // ballot is one master's part of a round.
 type ballot struct {
-	single.Call
+	lane.Call
 	vote  Vote
 	ended bool // the call is over and its result may be read
 }
 
-// decider is told when a round has been decided. It is called without the lock's mutex, from any goroutine.
-type decider interface{ decided(*round) }
+// decisionObserver is told when a round has been decided. It is called without the lock's mutex, from any goroutine.
+type decisionObserver interface{ onDecided(*round) }
 
-// newRound prepares an operation; the caller holds the lock's mutex, or is the only one to know the lock.
-func (k *Lock) newRound(request single.Request, tell decider) *round {
-	n := len(k.slots)
+// newRound prepares an operation; the lock's mutex is held, or nobody else knows the lock yet.
+func (k *Lock) newRound(request single.Request, observer decisionObserver) *round {
+	n := len(k.states)
 	var r *round
 	if n <= fewMasters {
 		few := new(struct {
@@ -48,10 +52,7 @@ func (k *Lock) newRound(request single.Request, tell decider) *round {
 	} else {
 		r = &round{ballots: make([]ballot, n)}
 	}
-	r.lock, r.request, r.votes, r.tell = k, request, newTally(n), tell
-	if k.locker.opts.Sabotage.HalfQuorum {
-		r.votes.quorum = max(1, n/2)
-	}
+	r.lock, r.request, r.votes, r.observer = k, request, newTally(n), observer
 	// Under load most releases travel in bundles, for which nothing is made beforehand.
 	if request.Op != single.Release || !k.locker.lanes[0].Queued() {
 		for _, p := range k.locker.preparers {
@@ -68,15 +69,7 @@ func (k *Lock) newRound(request single.Request, tell decider) *round {
 
 // validUntil is the bound that winning this round earns.
 func (r *round) validUntil() time.Duration {
-	opts := &r.lock.locker.opts
-	start, ttl := r.start, r.request.TTL
-	if opts.Sabotage.BoundFromNow {
-		start = r.lock.locker.clock.Now()
-	}
-	if opts.Sabotage.NoDrift {
-		return start + ttl
-	}
-	return validUntil(start, ttl, opts.DriftFactor)
+	return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)
 }
 
 // judge says what the votes so far amount to.
@@ -106,101 +99,98 @@ func (r *round) count(i int, v Vote) bool {
 
 // voteOf reads the vote from a call that has ended. A key that was set again, nobody knows when, is no vote for
 // continuity.
-func (r *round) voteOf(c *single.Call) Vote {
+func (r *round) voteOf(c *lane.Call) Vote {
 	switch {
 	case c.Err != nil:
 		return Unknown
 	case r.request.Op == single.Raise && c.Reply.Token != r.request.Token:
 		return Refused
-	case r.doubts(c):
+	case r.continuityUnknown(c):
 		return Unknown
 	case c.Reply.Outcome == single.Granted:
-		return Granted
-	case c.Reply.Outcome == single.Repaired && r.lock.locker.opts.Sabotage.CountRepairs:
 		return Granted
 	default:
 		return Refused
 	}
 }
 
-// Ended implements [single.Receiver]: the call to one master has ended, in time or as a straggler.
-func (r *round) Ended(c *single.Call) {
+// Ended implements [lane.Receiver]: the call to one master has ended, in time or as a straggler.
+func (r *round) Ended(c *lane.Call) {
 	k := r.lock
+	var after effects
+	defer after.run()
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	r.ballots[c.Index].ended = true
 	if r.request.Fence || r.request.Op == single.Raise {
-		k.locker.seen(c.Reply.Token)
-		r.noteRetention()
+		k.locker.observeToken(c.Reply.Token)
+		r.noteRetentionLocked()
 	}
 	vote := r.voteOf(c)
-	decided := r.count(c.Index, vote)
-	k.settle(c)
-	repairs := k.mend(r)
-	k.mu.Unlock()
 	r.observeVote(c, vote)
-	if decided {
-		r.announce()
+	if r.count(c.Index, vote) {
+		after.decided = r
 	}
-	for _, p := range repairs {
-		k.locker.lanes[p.Index].Send(&p.Call)
-	}
+	k.settleLocked(c)
+	after.repairs = k.repairsLocked(r)
 }
 
 // expire counts every vote still missing as unknown: the round's time is up.
 func (r *round) expire() {
-	k := r.lock
-	k.mu.Lock()
-	decided := false
+	var after effects
+	defer after.run()
+	r.lock.mu.Lock()
+	defer r.lock.mu.Unlock()
 	for i := range r.ballots {
-		decided = r.count(i, Unknown) || decided
-	}
-	k.mu.Unlock()
-	if decided {
-		r.announce()
+		if r.count(i, Unknown) {
+			after.decided = r
+		}
 	}
 }
 
-// join asks to be told of the decision, and reports false when it has been taken already. The caller holds the lock's
-// mutex.
-func (r *round) join(d decider) bool {
+// addObserver asks to be told of the decision, and reports false when it has been taken already.
+func (r *round) addObserver(d decisionObserver) bool {
 	if r.verdict != open {
 		return false
 	}
-	r.more = append(r.more, d)
+	r.observers = append(r.observers, d)
 	return true
 }
 
-// announce tells of the decision. Nobody joins a decided round, so who is to be told can be read without the mutex.
+// announce tells the observers. A decided round gets no more observers, so they can be read without the mutex.
 func (r *round) announce() {
 	r.observe()
 	if r.request.Op == single.Release {
-		r.lock.locker.lines.released(r)
+		r.lock.locker.released(r)
 	}
-	if r.tell != nil {
-		r.tell.decided(r)
+	if r.observer != nil {
+		r.observer.onDecided(r)
 	}
-	for _, d := range r.more {
-		d.decided(r)
+	for _, d := range r.observers {
+		d.onDecided(r)
 	}
 }
 
 var errNoAnswer = errors.New("no answer in time")
 
-// failure is the round's result as an error that a caller can act on. The caller holds the lock's mutex.
-func (r *round) failure(reason error) *QuorumError {
+// failureLocked is the round's result as an error that a caller can act on.
+func (r *round) failureLocked(reason error) *QuorumError {
 	return &QuorumError{
 		Op:      opNames[r.request.Op],
 		Key:     strings.Join(r.request.Keys, ","),
 		Granted: r.votes.granted,
 		Quorum:  r.votes.quorum,
 		N:       r.votes.n,
-		Nodes:   r.nodes(),
+		Nodes:   r.nodesLocked(),
 		Reason:  reason,
 	}
 }
 
-// nodes is what each master said. The caller holds the lock's mutex.
-func (r *round) nodes() []NodeResult {
+// valueSeed is of the hashes by which owner values are compared where they must not be kept.
+var valueSeed = maphash.MakeSeed()
+
+// nodesLocked is what each master said.
+func (r *round) nodesLocked() []NodeResult {
 	nodes := make([]NodeResult, len(r.ballots))
 	for i := range r.ballots {
 		b := &r.ballots[i]
@@ -208,12 +198,12 @@ func (r *round) nodes() []NodeResult {
 		switch {
 		case b.vote == Unknown && b.ended && b.Err != nil:
 			node.Err = b.Err
-		case b.vote == Unknown && b.ended && r.doubts(&b.Call):
-			node.Err = errDoubtful
+		case b.vote == Unknown && b.ended && r.continuityUnknown(&b.Call):
+			node.Err = errContinuityUnknown
 		case b.vote == Unknown:
 			node.Err = errNoAnswer
 		case b.vote != Pending && b.ended:
-			node.TTL, node.Holder = b.Reply.TTL, b.Reply.Holder
+			node.TTL, node.Holder, node.value = b.Reply.TTL, owner.Show(b.Reply.Holder), maphash.String(valueSeed, b.Reply.Holder)
 			if len(r.request.Keys) > 1 {
 				node.Key = b.Reply.Key
 			}
@@ -221,4 +211,71 @@ func (r *round) nodes() []NodeResult {
 		nodes[i] = node
 	}
 	return nodes
+}
+
+// roundWait is the wait of one goroutine for a round to be decided. It is reused where nothing can signal it any more.
+type roundWait struct {
+	signals chan signal // of capacity 2: each comes once at the most
+	timer   Timer
+	quiet   bool // nothing will signal it
+}
+
+// signal is what a roundWait waits for. Both come by one channel, because to select among many costs more than the wait.
+type signal uint8
+
+const (
+	isDecided signal = iota
+	isLate
+)
+
+// newRoundWait returns one that may have been used before; recycle takes it back.
+func (l *Locker) newRoundWait() *roundWait {
+	if w, ok := l.spare.Get().(*roundWait); ok {
+		return w
+	}
+	return &roundWait{signals: make(chan signal, 2), quiet: true}
+}
+
+func (l *Locker) recycle(w *roundWait) {
+	if w.quiet {
+		l.spare.Put(w)
+	}
+}
+
+// onDecided implements decisionObserver.
+func (w *roundWait) onDecided(*round) { w.signals <- isDecided }
+
+// wait returns nil when r has been decided, by its votes or because timeout has passed; an error when ctx is done
+// before that.
+func (w *roundWait) wait(ctx context.Context, timeout time.Duration, r *round) error {
+	w.quiet = false
+	if clock := r.lock.locker.clock; w.timer == nil {
+		w.timer = clock.AfterFunc(timeout, func() { w.signals <- isLate })
+	} else {
+		w.timer.Reset(timeout)
+	}
+	select {
+	case s := <-w.signals:
+		if s == isLate {
+			r.expire()
+			<-w.signals
+			w.quiet = true
+			return nil
+		}
+		w.quiet = w.timer.Stop()
+		return nil
+	case <-ctx.Done():
+		stopped := w.timer.Stop()
+		for {
+			select {
+			case s := <-w.signals:
+				if s == isDecided { // both at once: what was decided counts
+					w.quiet = stopped
+					return nil
+				}
+			default:
+				return ended(ctx)
+			}
+		}
+	}
 }

@@ -173,14 +173,18 @@ func TestARedissURLVerifiesTheServersCertificate(t *testing.T) {
 
 func TestOwnersAreUniqueAndEveryOneOfTheir128BitsIsRandom(t *testing.T) {
 	const n = 4096
-	locker, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{})
+	locker, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Identity: "orders:1"})
 	must(t, err)
 	t.Cleanup(func() { closeLocker(t, locker) })
 	var ones [128]int
 	seen := make(map[string]bool)
 	for range n {
 		lock := acquire(t, locker, longTTL)
-		raw, err := hex.DecodeString(lock.Owner())
+		identity, random, _ := strings.Cut(lock.Owner(), "/")
+		raw, err := hex.DecodeString(random)
+		if identity != "orders:1" {
+			t.Fatalf("owner %q is not the identity's", lock.Owner())
+		}
 		if err != nil || len(raw) != 16 || seen[lock.Owner()] {
 			t.Fatalf("owner %q, seen before: %t", lock.Owner(), seen[lock.Owner()])
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -19,21 +20,19 @@ func (m unasked) Name() string                     { return string(m) }
 func (unasked) Do(context.Context, []*single.Call) {}
 
 // onPaper makes a Sharded whose masters are never asked, closed with the test.
-func onPaper(tb testing.TB, names ...string) *redlock.Sharded {
+func onPaper(tb testing.TB, names ...string) *sharded.Locker {
 	tb.Helper()
-	groups := make([]redlock.Group, len(names))
+	groups := make([]sharded.Group, len(names))
 	for i, name := range names {
-		locker, err := redlock.New([]redlock.Master{unasked(name)}, redlock.Options{})
-		must(tb, err)
-		groups[i] = redlock.Group{Name: name, Locker: locker}
+		groups[i] = sharded.Group{Name: name, Masters: []redlock.Master{unasked(name)}}
 	}
-	return shard(tb, groups, redlock.ShardedOptions{})
+	return shard(tb, groups, sharded.Options{})
 }
 
 // shard makes a Sharded that is closed with the test.
-func shard(tb testing.TB, groups []redlock.Group, opts redlock.ShardedOptions) *redlock.Sharded {
+func shard(tb testing.TB, groups []sharded.Group, opts sharded.Options) *sharded.Locker {
 	tb.Helper()
-	s, err := redlock.NewSharded(groups, opts)
+	s, err := sharded.New(groups, opts)
 	must(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), promptly)
@@ -59,19 +58,17 @@ func startFleet(tb testing.TB, masters int, names ...string) fleet {
 }
 
 // process makes the Sharded of one process.
-func (f fleet) process(tb testing.TB, opts redlock.Options, sharding redlock.ShardedOptions, names ...string) *redlock.Sharded {
+func (f fleet) process(tb testing.TB, opts redlock.Options, sharding sharded.Options, names ...string) *sharded.Locker {
 	tb.Helper()
-	groups := make([]redlock.Group, len(names))
+	groups := make([]sharded.Group, len(names))
 	for i, name := range names {
-		locker, err := redlock.Dial(tb.Context(), urls(f[name]), opts)
-		must(tb, err)
-		groups[i] = redlock.Group{Name: name, Locker: locker}
+		groups[i] = sharded.Group{Name: name, URLs: urls(f[name]), Options: opts}
 	}
 	return shard(tb, groups, sharding)
 }
 
 // keyIn finds a key of a group.
-func keyIn(tb testing.TB, s *redlock.Sharded, group string) string {
+func keyIn(tb testing.TB, s *sharded.Locker, group string) string {
 	tb.Helper()
 	for i := range 10_000 {
 		if k := fmt.Sprintf("orders:%d", i); s.GroupOf(k) == group {
@@ -82,12 +79,12 @@ func keyIn(tb testing.TB, s *redlock.Sharded, group string) string {
 	return ""
 }
 
-func tryIn(tb testing.TB, s *redlock.Sharded, k string, opts ...redlock.Option) (*redlock.Lock, error) {
+func tryIn(tb testing.TB, s *sharded.Locker, k string, opts ...redlock.Option) (*redlock.Lock, error) {
 	tb.Helper()
 	return s.TryAcquire(within(tb, promptly), k, longTTL, opts...)
 }
 
-func takeIn(tb testing.TB, s *redlock.Sharded, k string, opts ...redlock.Option) *redlock.Lock {
+func takeIn(tb testing.TB, s *sharded.Locker, k string, opts ...redlock.Option) *redlock.Lock {
 	tb.Helper()
 	lock, err := s.Acquire(within(tb, promptly), k, longTTL, opts...)
 	must(tb, err)
@@ -183,27 +180,26 @@ func TestKeysWithOneHashTagAreOfOneGroup(t *testing.T) {
 }
 
 func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
-	one, err := redlock.New([]redlock.Master{unasked("1:1")}, redlock.Options{})
-	must(t, err)
-	two, err := redlock.New([]redlock.Master{unasked("2:1"), unasked("2:2")}, redlock.Options{})
-	must(t, err)
-	t.Cleanup(func() { closeLocker(t, one); closeLocker(t, two) })
-	a, b := redlock.Group{Name: "a", Locker: one}, redlock.Group{Name: "b", Locker: two}
+	one, two := []redlock.Master{unasked("1:1")}, []redlock.Master{unasked("2:1"), unasked("2:2")}
+	a, b := sharded.Group{Name: "a", Masters: one}, sharded.Group{Name: "b", Masters: two}
 	for name, c := range map[string]struct {
-		groups []redlock.Group
-		opts   redlock.ShardedOptions
+		groups []sharded.Group
+		opts   sharded.Options
 		want   string
 	}{
-		"none":              {nil, redlock.ShardedOptions{}, "no groups"},
-		"no name":           {[]redlock.Group{{Locker: one}}, redlock.ShardedOptions{}, "without a name"},
-		"no locker":         {[]redlock.Group{{Name: "a"}}, redlock.ShardedOptions{}, "has no Locker"},
-		"same name":         {[]redlock.Group{a, {Name: "a", Locker: two}}, redlock.ShardedOptions{}, `two groups are called "a"`},
-		"same master":       {[]redlock.Group{a, {Name: "b", Locker: one}}, redlock.ShardedOptions{}, "master 1:1 is in the groups"},
-		"unknown before":    {[]redlock.Group{a, b}, redlock.ShardedOptions{Before: []string{"z"}}, `Before names "z"`},
-		"nothing after":     {[]redlock.Group{a, b}, redlock.ShardedOptions{After: []string{}}, "After names no group"},
-		"of unlike numbers": {[]redlock.Group{a, b}, transition, "as many in both"},
+		"none":              {nil, sharded.Options{}, "no groups"},
+		"no name":           {[]sharded.Group{{Masters: one}}, sharded.Options{}, "without a name"},
+		"no masters":        {[]sharded.Group{{Name: "a"}}, sharded.Options{}, "has no masters"},
+		"same name":         {[]sharded.Group{a, {Name: "a", Masters: two}}, sharded.Options{}, `two groups are called "a"`},
+		"same master":       {[]sharded.Group{a, {Name: "b", Masters: one}}, sharded.Options{}, "master 1:1 is in the groups"},
+		"two sorts":         {[]sharded.Group{a, {Name: "b", Masters: two, URLs: []string{"redis://3:1"}}}, sharded.Options{}, "both URLs and Masters"},
+		"a bad URL":         {[]sharded.Group{a, {Name: "b", URLs: []string{"nonsense"}}}, sharded.Options{}, `group "b": master 1 of 1`},
+		"bad options":       {[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{DriftFactor: 2}}}, sharded.Options{}, `group "b"`},
+		"unknown before":    {[]sharded.Group{a, b}, sharded.Options{Before: []string{"z"}}, `Before names "z"`},
+		"nothing after":     {[]sharded.Group{a, b}, sharded.Options{After: []string{}}, "After names no group"},
+		"of unlike numbers": {[]sharded.Group{a, b}, transition, "as many in both"},
 	} {
-		_, err := redlock.NewSharded(c.groups, c.opts)
+		_, err := sharded.New(c.groups, c.opts)
 		is(t, err, redlock.ErrInvalid)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
@@ -213,7 +209,7 @@ func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
 
 func TestSeveralKeysMustBeOfOneGroup(t *testing.T) {
 	f := startFleet(t, 1, "a", "b")
-	s := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	inA, inB := keyIn(t, s, "a"), keyIn(t, s, "b")
 	_, err := tryIn(t, s, inA, redlock.AndKeys(inB))
 	is(t, err, redlock.ErrInvalid)
@@ -232,14 +228,14 @@ func TestSeveralKeysMustBeOfOneGroup(t *testing.T) {
 
 func TestAGroupThatIsDownLeavesTheOthersAlone(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
-	s := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	must(t, f["a"][0].Kill())
 	must(t, f["a"][1].Kill())
 	_, err := tryIn(t, s, keyIn(t, s, "a"))
 	is(t, err, redlock.ErrNoQuorum)
 	k := keyIn(t, s, "b")
 	lock := takeIn(t, s, k)
-	if h, err := s.Holder(t.Context(), k); err != nil || !h.Held || h.Owner != lock.Owner() {
+	if h, err := s.Holder(t.Context(), k); err != nil || !h.Held || h.ID != lock.ID() {
 		t.Errorf("Holder: %+v, %v", h, err)
 	}
 	must(t, lock.Release(t.Context()))
@@ -247,7 +243,7 @@ func TestAGroupThatIsDownLeavesTheOthersAlone(t *testing.T) {
 
 func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 	f := startFleet(t, 1, "a", "b")
-	s := f.process(t, redlock.Options{}, redlock.ShardedOptions{}, "a", "b")
+	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	audit, err := s.Check(t.Context())
 	must(t, err)
 	if len(audit.Masters) != 2 || audit.Masters[0].Name != f["a"][0].Addr() || audit.Masters[1].Name != f["b"][0].Addr() {
@@ -256,16 +252,14 @@ func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 	if strings.Contains(audit.String(), "the same server") {
 		t.Errorf("two servers are taken for one:\n%s", audit)
 	}
-	var groups []redlock.Group
+	var groups []sharded.Group
 	for _, name := range []string{"one", "two"} {
 		m, err := single.Dial(f["a"][0].URL(), single.Options{Name: name})
 		must(t, err)
 		t.Cleanup(func() { must(t, m.Close()) })
-		locker, err := redlock.New([]redlock.Master{m}, redlock.Options{})
-		must(t, err)
-		groups = append(groups, redlock.Group{Name: name, Locker: locker})
+		groups = append(groups, sharded.Group{Name: name, Masters: []redlock.Master{m}})
 	}
-	audit, err = shard(t, groups, redlock.ShardedOptions{}).Check(t.Context())
+	audit, err = shard(t, groups, sharded.Options{}).Check(t.Context())
 	must(t, err)
 	if !strings.Contains(audit.String(), "It is the same server as one of group one.") {
 		t.Errorf("a server in two groups was not noticed:\n%s", audit)

@@ -21,7 +21,7 @@ func TestS4ReadersShareAndAWriterExcludes(t *testing.T) {
 	is(t, try(t, b, key, redlock.Exclusive()), redlock.ErrHeld)
 	give(t, first)
 	is(t, try(t, a, key, redlock.Exclusive()), redlock.ErrHeld) // b still reads
-	must(t, second.Held(t.Context()))
+	must(t, second.Verify(t.Context()))
 	give(t, second)
 
 	writer := take(t, a, key, longTTL, redlock.Exclusive())
@@ -61,7 +61,7 @@ func TestS4AReaderRemovesOnlyItsOwnHold(t *testing.T) {
 	mine, yours := take(t, a, key, longTTL, redlock.Shared()), take(t, b, key, longTTL, redlock.Shared())
 	give(t, mine)
 	must(t, mine.Release(t.Context())) // once more: the same answer, and nothing happens
-	must(t, yours.Held(t.Context()))
+	must(t, yours.Verify(t.Context()))
 	must(t, yours.Extend(t.Context(), longTTL))
 	is(t, try(t, a, key, redlock.Exclusive()), redlock.ErrHeld)
 	give(t, yours)
@@ -74,7 +74,7 @@ func TestS4EachReadersHoldEndsByItself(t *testing.T) {
 	short := take(t, b, key, 500*time.Millisecond, redlock.Shared())
 	<-short.Done()
 	is(t, short.Err(), redlock.ErrNotHeld)
-	must(t, long.Held(t.Context()))
+	must(t, long.Verify(t.Context()))
 	is(t, try(t, b, key, redlock.Exclusive()), redlock.ErrHeld)
 	give(t, long)
 	give(t, take(t, b, key, longTTL, redlock.Exclusive())) // the masters keep the short one a little longer than its holder may use it
@@ -82,6 +82,7 @@ func TestS4EachReadersHoldEndsByItself(t *testing.T) {
 
 // A holder that has died is in nobody's way when its ttl is over: nobody has to help.
 func TestS4ExpiredHoldsVanishWithoutHelp(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	const ttl = 700 * time.Millisecond

@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,9 +16,6 @@ const (
 	maxKeys = 1024
 )
 
-// Option changes one acquisition.
-type Option func(*spec) error
-
 // spec is one acquisition as it was asked for.
 type spec struct {
 	keys        []string  // sorted, without duplicates
@@ -25,121 +24,41 @@ type spec struct {
 	owner       string // "": a new one for every attempt
 	entered     bool   // the context is that of a lock that this enters again
 	within      string // the hold that it is under, of a reader
-	label       string // in front of the random part of an owner
 	fenced      bool
 	ttl         time.Duration
 	timeout     time.Duration // of one request
+	sent        time.Time     // when the first request of the first attempt was
 	every       time.Duration // 0: backoff
 	maxAttempts int           // 0: no limit
+	maxOutage   time.Duration // 0: no limit
 	renew       bool
 	maxHold     time.Duration // 0: no limit
 	maxRenewals int           // 0: no limit
+	grace       time.Duration // by how much the hold is over before its validity ends
+	working     bool          // the default grace is that of work which has to be stopped
 }
 
-// AutoRenew keeps the lock: at a third of its ttl it is extended by another ttl, again and again until it is released
-// or lost. Give it a bound with [MaxHold] or [MaxRenewals], or a holder that hangs keeps the lock for ever.
-func AutoRenew() Option {
-	return func(s *spec) error {
-		s.renew = true
-		return nil
+// KeysOf returns the keys that an acquisition of key with these options would take, for those who have to know before: first
+// key, then those of [AndKeys], as they were given. The error matches [ErrInvalid].
+func KeysOf(key string, opts ...Option) ([]string, error) {
+	s := &spec{keys: []string{key}}
+	if err := s.apply(opts); err != nil {
+		return nil, err
 	}
+	return s.keys, nil
 }
 
-// MaxHold ends a hold, renewed or extended however often, this long after its acquisition began. Its Done channel
-// closes by then.
-func MaxHold(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("MaxHold is %v, and must be positive", d)
+// apply has the options say what is asked for.
+func (s *spec) apply(opts []Option) error {
+	for _, opt := range opts {
+		if opt == nil {
+			return invalid("nil Option")
 		}
-		s.maxHold = d
-		return nil
-	}
-}
-
-// MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity.
-func MaxRenewals(n int) Option {
-	return func(s *spec) error {
-		if n <= 0 {
-			return invalid("MaxRenewals is %d, and must be positive", n)
+		if err := opt(s); err != nil {
+			return err
 		}
-		s.maxRenewals = n
-		return nil
 	}
-}
-
-// MaxAttempts makes Acquire give up after n rounds; the error is that of the last one. Default: it goes on until its
-// context is done.
-func MaxAttempts(n int) Option {
-	return func(s *spec) error {
-		if n <= 0 {
-			return invalid("MaxAttempts is %d, and must be positive", n)
-		}
-		s.maxAttempts = n
-		return nil
-	}
-}
-
-// RetryEvery makes Acquire try again at a fixed interval, or sooner when it hears of a release. Default: a jittered
-// backoff that grows from 2 ms to 64 ms.
-func RetryEvery(d time.Duration) Option {
-	return func(s *spec) error {
-		if d <= 0 {
-			return invalid("RetryEvery is %v, and must be positive", d)
-		}
-		s.every = d
-		return nil
-	}
-}
-
-// Fenced gives the lock a fencing token, [Lock.Token]: a number greater than that of every earlier acquisition of the
-// key, which a resource can check to keep out a holder that has been overtaken. It costs no additional round trip
-// unless the masters' counters differ. Every acquisition of the key should then be fenced.
-func Fenced() Option {
-	return func(s *spec) error {
-		s.fenced = true
-		return nil
-	}
-}
-
-// Shared takes the key as one reader of many: it excludes writers ([Exclusive]) and locks of every other kind, and no
-// other reader. Each reader's hold ends by itself. A writer that waits lets no more readers in.
-func Shared() Option { return kind(single.Shared, "") }
-
-// Exclusive takes a key that others take [Shared] as its only writer.
-func Exclusive() Option { return kind(single.Exclusive, "") }
-
-// Reentrant takes the key exclusively for owner, which may take it any number of times: each acquisition is a hold of
-// its own with its own end, and the key is free when the last one is over. Owner names who may enter again, for
-// instance a job; it must be unguessable by others, for it is all it takes. An Acquire of the key under the Context of
-// a Reentrant lock re-enters without being told the owner.
-func Reentrant(owner string) Option {
-	if owner == "" {
-		return func(*spec) error { return invalid("Reentrant with an empty owner") }
-	}
-	return kind(single.Exclusive, owner)
-}
-
-func kind(kind single.Kind, owner string) Option {
-	return func(s *spec) error {
-		if s.kind != single.Plain && (s.kind != kind || s.owner != owner) {
-			return invalid("more than one of Shared, Exclusive and Reentrant")
-		}
-		s.kind, s.owner = kind, owner
-		return nil
-	}
-}
-
-// AndKeys takes more keys together with the first, all or none: on each master at once, and by majority. On a Redis
-// Cluster all keys must share a hash tag. Order and duplicates do not matter.
-func AndKeys(keys ...string) Option {
-	return func(s *spec) error {
-		if len(keys) == 0 {
-			return invalid("AndKeys without a key")
-		}
-		s.keys = append(s.keys, keys...)
-		return nil
-	}
+	return nil
 }
 
 // reenters reports that the acquisition enters a lock again, or may do so: it knows its owner.
@@ -147,26 +66,26 @@ func (s *spec) reenters() bool { return s.owner != "" }
 
 // newSpec checks what was asked for before anything is sent.
 func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, error) {
-	s := &spec{key: [1]string{key}, ttl: ttl.Truncate(time.Millisecond)}
+	s := &spec{key: [1]string{key}}
 	s.keys = s.key[:]
-	for _, opt := range opts {
-		if opt == nil {
-			return nil, invalid("nil Option")
-		}
-		if err := opt(s); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.check(); err != nil {
+	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
 	if len(s.keys) > 1 {
 		slices.Sort(s.keys)
 		s.keys = slices.Compact(s.keys)
 	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	var err error
-	s.timeout, err = l.checkTTL(s.ttl)
-	return s, err
+	if s.ttl, s.timeout, err = l.checkTTL(ttl); err != nil {
+		return nil, err
+	}
+	if err := s.setGrace(driftAllowance(s.ttl, l.opts.DriftFactor)); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // check refuses keys that can't be meant and options that contradict each other.
@@ -199,22 +118,100 @@ func checkKey(key string) error {
 		return invalid("empty key")
 	case len(key) > maxKeySize:
 		return invalid("key of %d bytes, beginning with %.32q, is longer than %d", len(key), key, maxKeySize)
+	case single.Reserved(key):
+		return invalid("key %.64q begins with %q, which is reserved for what is kept on the masters beside the keys", key, single.ReservedPrefix)
 	}
 	return nil
 }
 
-// checkTTL refuses a ttl that leaves no validity, and returns its request timeout.
-func (l *Locker) checkTTL(ttl time.Duration) (time.Duration, error) {
+// checkTTL returns a ttl as masters count it, and its request timeout. It refuses one that leaves no validity.
+func (l *Locker) checkTTL(asked time.Duration) (ttl, timeout time.Duration, _ error) {
+	ttl = asked.Truncate(time.Millisecond)
+	if ttl <= 0 {
+		return 0, 0, invalid("ttl is %v, and must be at least a millisecond", asked)
+	}
 	allowance := driftAllowance(ttl, l.opts.DriftFactor)
 	if ttl <= allowance {
-		return 0, invalid("ttl %v leaves no validity: the drift allowance alone is %v", ttl, allowance)
+		return 0, 0, invalid("ttl %v leaves no validity: the drift allowance alone is %v", ttl, allowance)
 	}
 	if guard := l.opts.RestartGuard; guard > 0 && ttl > guard {
-		return 0, invalid("ttl %v is longer than Options.RestartGuard %v: a master could vote again before it is over", ttl, guard)
+		return 0, 0, invalid("ttl %v is longer than the masters' restart guard, %v: one that has forgotten the lock could vote again before it is over", ttl, guard)
 	}
-	timeout := l.opts.requestTimeout(ttl)
+	timeout = l.opts.requestTimeout(ttl)
 	if l.opts.RequestTimeout >= ttl {
-		return 0, invalid("Options.RequestTimeout %v is not below the ttl %v", timeout, ttl)
+		return 0, 0, invalid("Options.RequestTimeout %v is not below the ttl %v", timeout, ttl)
 	}
-	return timeout, nil
+	return ttl, timeout, nil
+}
+
+// The default grace: a share of the ttl, or of MaxHold if that is shorter, within bounds.
+const (
+	graceShare   = 50
+	minGrace     = time.Millisecond
+	maxGrace     = 200 * time.Millisecond
+	workShare    = 10
+	maxWorkGrace = 2 * time.Second
+)
+
+// setGrace checks the grace that was asked for, or chooses one. A grace that leaves nothing of the validity would make a lock
+// that is over before anybody has it: masters would grant it again and again.
+func (s *spec) setGrace(allowance time.Duration) error {
+	span := s.ttl
+	if s.maxHold > 0 {
+		span = min(span, s.maxHold)
+	}
+	switch {
+	case s.grace > s.ttl/2:
+		return invalid("Grace is %v, and can be up to half the ttl, %v", s.grace, s.ttl/2)
+	case s.grace > 0:
+	case s.working:
+		s.grace = max(minGrace, min(span/workShare, maxWorkGrace))
+	default:
+		s.grace = max(minGrace, min(span/graceShare, maxGrace))
+	}
+	switch {
+	case s.maxHold > 0 && s.grace >= s.maxHold:
+		return invalid("Grace %v is not below MaxHold %v", s.grace, s.maxHold)
+	case s.grace >= s.ttl-allowance:
+		return invalid("ttl %v leaves no validity: the drift allowance is %v, and Grace %v", s.ttl, allowance, s.grace)
+	}
+	return nil
+}
+
+// enter looks for the key among the locks whose Contexts ctx descends from. A Reentrant or Exclusive one is entered
+// again, as its owner, by an acquisition that does not ask for a kind of its own; readers go in beside each other;
+// anything else would wait for itself.
+func (s *spec) enter(ctx context.Context, l *Locker) error {
+	for c := lockOf(ctx); c != nil; c = lockOf(c.Context) {
+		outer := c.lock
+		if outer.locker != l || !intersect(outer.spec.keys, s.keys) || outer.Err() != nil {
+			continue
+		}
+		kinds := [2]single.Kind{outer.spec.kind, s.kind}
+		switch {
+		case kinds == [2]single.Kind{single.Shared, single.Shared}:
+			s.owner, s.within, s.entered = outer.owner, outer.hold, true // waiting writers do not keep it out
+			return nil
+		case outer.spec.kind == single.Exclusive && s.enterable(outer.owner):
+			s.kind, s.owner, s.entered = single.Exclusive, outer.owner, true
+			return nil
+		default:
+			return fmt.Errorf("%w: %q", ErrAlreadyHeld, s.keys[0])
+		}
+	}
+	return nil
+}
+
+// enterable reports that the acquisition may become one more hold of owner.
+func (s *spec) enterable(owner string) bool {
+	return s.kind != single.Shared && !s.fenced && len(s.keys) == 1 && (s.owner == "" || s.owner == owner)
+}
+
+func lockOf(ctx context.Context) *lockContext {
+	c, _ := ctx.Value(lockContextKey{}).(*lockContext)
+	return c
+}
+
+func intersect(a, b []string) bool {
+	return slices.ContainsFunc(a, func(key string) bool { return slices.Contains(b, key) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -313,7 +314,8 @@ func contend(t *testing.T, masters fakes, n int, distance func() time.Duration, 
 
 // Hazard 31: waiters that split the vote come back at different times, so that one of them soon wins.
 func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
-	const trials, contenders = 30, 8
+	const contenders = 8
+	trials := soak.Or(12, 30)
 	worst := func(distance func() time.Duration, opts ...redlock.Option) (rounds int) {
 		for range trials {
 			bubble(t, 5, func(t *testing.T, masters fakes) {

@@ -47,8 +47,3 @@ require (
 	google.golang.org/protobuf v1.36.1 // indirect
 	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
 )
-
-replace (
-	github.com/seed-624411e5/redlock => ../
-	github.com/seed-624411e5/redlock/chaos => ../chaos
-)

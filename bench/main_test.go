@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,60 +84,84 @@ func TestDefaults(t *testing.T) {
 // have been held by two.
 func TestEverythingRunsOnRealServers(t *testing.T) {
 	redistest.Start(t) // skips, or fails in CI, where there is no redis-server
+	for _, s := range scenario.All() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			runsOnRealServers(t, s.Name)
+		})
+	}
+}
+
+func runsOnRealServers(t *testing.T, name string) {
+	t.Helper()
 	dir := t.TempDir()
 	jsonFile, htmlFile := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.html")
 	var stdout, stderr bytes.Buffer
+	masters := "5"
+	if name == "sharded" {
+		masters = "6" // two groups of three
+	}
 	status := run(t.Context(), []string{
-		"-duration", "50ms", "-repeat", "1", "-bound", "200ms", "-workers", "4", "-contenders", "4", "-contend", "300ms",
+		"-scenario", name, "-masters", masters, "-duration", "50ms", "-repeat", "1", "-bound", "200ms", "-workers", "4", "-contenders", "4", "-contend", "300ms",
 		"-holds", "200", "-json", jsonFile, "-html", htmlFile,
 	}, &stdout, &stderr)
 	if status != exitOK {
 		t.Fatalf("exit status %d\n%s", status, stderr.String())
 	}
-	missing := wanted()
+	missing := wanted(name)
 	for _, r := range readRows(t, jsonFile) {
-		name := r["scenario"].(string) + ", " + r["subject"].(string)
+		row := r["scenario"].(string) + ", " + r["subject"].(string)
 		if kind, there := r["kind"]; there {
-			name += ", " + kind.(string)
+			row += ", " + kind.(string)
 		}
 		if overlaps, there := r["overlaps"]; there && overlaps != 0.0 {
-			t.Errorf("%s: %v overlaps", name, overlaps)
+			t.Errorf("%s: %v overlaps", row, overlaps)
 		}
 		if lost, there := r["lost"]; there && lost != 0.0 {
-			t.Errorf("%s: %v holds lost", name, lost)
+			t.Errorf("%s: %v holds lost", row, lost)
 		}
-		delete(missing, name)
+		delete(missing, row)
 	}
-	for name := range missing {
-		t.Errorf("no row of %s", name)
+	for row := range missing {
+		t.Errorf("no row of %s", row)
 	}
 	page, err := os.ReadFile(htmlFile)
-	if err != nil || !bytes.Contains(page, []byte("<svg")) {
+	if err != nil || !bytes.Contains(page, []byte(name)) || bytes.Contains(page, []byte("<svg")) != drawn(name) {
 		t.Errorf("page of %d bytes, %v", len(page), err)
 	}
-	for _, s := range scenario.All() {
-		if !strings.Contains(stdout.String(), "\n"+s.Name+": ") {
-			t.Errorf("no table of %s in\n%s", s.Name, stdout.String())
-		}
+	if !strings.Contains(stdout.String(), "\n"+name+": ") {
+		t.Errorf("no table of %s in\n%s", name, stdout.String())
 	}
 }
 
-// wanted are the rows of a full run, by scenario and subject.
-func wanted() map[string]bool {
-	rows := map[string]bool{"renewed, redlock": true}
-	for _, k := range subject.Kinds() {
-		rows["kinds, redlock, "+k.Kind] = true
+// drawn says whether there is anything to draw of a scenario.
+func drawn(name string) bool {
+	return slices.Contains([]string{"uncontended", "distinct", "stopped", "slow", "spread", "contended"}, name)
+}
+
+// wanted are the rows of a scenario, by scenario and subject.
+func wanted(question string) map[string]bool {
+	rows := make(map[string]bool)
+	majorities := []string{"redlock", "redsync", "redsync-failfast", "rueidis", "goredis-fanout"}
+	switch question {
+	case "sharded":
+		majorities = nil
+		rows["sharded, redlock, one group"], rows["sharded, redlock, two groups"] = true, true
+	case "renewed":
+		majorities = []string{"redlock"}
+	case "kinds":
+		majorities = nil
+		for _, k := range subject.Kinds() {
+			rows["kinds, redlock, "+k.Kind] = true
+		}
+	case "uncontended", "distinct", "contended", "allocations":
+		rows[question+", redislock-single"] = true
 	}
-	if _, err := exec.LookPath("redis-benchmark"); err == nil {
+	if _, err := exec.LookPath("redis-benchmark"); err == nil && question == "distinct" {
 		rows["distinct, limit"] = true
 	}
-	for _, rival := range []string{"redlock", "redsync", "redsync-failfast", "rueidis", "goredis-fanout"} {
-		for _, question := range []string{"uncontended", "distinct", "stopped", "slow", "spread", "contended", "masters", "allocations"} {
-			rows[question+", "+rival] = true
-		}
-	}
-	for _, question := range []string{"uncontended", "distinct", "contended", "allocations"} {
-		rows[question+", redislock-single"] = true
+	for _, rival := range majorities {
+		rows[question+", "+rival] = true
 	}
 	return rows
 }

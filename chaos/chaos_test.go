@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
@@ -23,17 +27,30 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/mutant"
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 )
 
 // Toxiproxy leaves goroutines behind when a connection ends while data is on its way through a toxic.
 func TestMain(m *testing.M) {
-	workload.Main(chaos.Subjects()...)
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
+	logging.Disable()                        // clients meet broken connections by the hundred
+	workload.Main(chaos.Subjects()...)
+	moreAtOnce()
 	const lib = "github.com/Shopify/toxiproxy/v2"
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
 		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+}
+
+// moreAtOnce lets more tests run at the same time than there are processors, unless somebody has said how many: runs wait for
+// most of their time.
+func moreAtOnce() {
+	flag.Parse()
+	if most := flag.Lookup("test.parallel"); most.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = most.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+	}
 }
 
 // quick shortens what a run waits for; the bounds that it checks stay.
@@ -56,7 +73,9 @@ func run(t *testing.T, cfg chaos.Config) *chaos.Report {
 	if cfg.Limits == (chaos.Limits{}) {
 		cfg.Limits = quick
 	}
-	cfg.TTL = 10 * time.Second // the machine may be busy with other tests
+	if cfg.TTL == 0 {
+		cfg.TTL = 10 * time.Second // the machine may be busy with other tests
+	}
 	rep, err := chaos.Run(t.Context(), cfg)
 	if errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true" {
 		t.Skip("LOUD: ", err)
@@ -70,9 +89,21 @@ func run(t *testing.T, cfg chaos.Config) *chaos.Report {
 	return rep
 }
 
+// starved skips a test to whose run the machine gave so little time that nothing was found: that shows nothing, neither good nor
+// bad, of a lock that must pass, and no more of one that must be caught.
+func starved(t *testing.T, rep *chaos.Report) {
+	t.Helper()
+	unjudged := rep.StalledMS > 0 && 10*rep.Service.Attempts < rep.Service.Total
+	if (rep.Starved || unjudged) && rep.Verdict != report.Violation {
+		t.Skipf("LOUD: the machine stood still for %.0f ms of %d: %s", rep.StalledMS, rep.DurationMS, strings.Join(rep.Reasons, "\n"))
+	}
+}
+
+// mustPass accepts nothing but a pass.
 func mustPass(t *testing.T, rep *chaos.Report) {
 	t.Helper()
 	if rep.Failed() {
+		starved(t, rep)
 		t.Fatalf("%s: %s\nreplay: %s", rep.Verdict, strings.Join(rep.Reasons, "\n"), rep.Replay)
 	}
 }
@@ -84,7 +115,7 @@ func faultsOfProcesses() []plan.Fault {
 
 // TestEveryFaultFiresOnRealServers has one step of each fault in one plan, and each must have been observed.
 func TestEveryFaultFiresOnRealServers(t *testing.T) {
-	p := &plan.Plan{Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4, Duration: plan.Duration(9 * time.Second), AOF: true}
+	p := &plan.Plan{Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4, Duration: plan.Duration(9500 * time.Millisecond), AOF: true}
 	at := 100 * time.Millisecond
 	for _, f := range faultsOfProcesses() {
 		s := plan.Step{At: plan.Duration(at), For: plan.Duration(150 * time.Millisecond), Fault: f.Name, Masters: []int{len(p.Steps) % 5}}
@@ -97,7 +128,7 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 			s.Rate = 1.5
 		}
 		p.Steps = append(p.Steps, s)
-		at += 270 * time.Millisecond
+		at += 230 * time.Millisecond
 	}
 	rep := run(t, chaos.Config{Backend: "process", Plan: p})
 	mustPass(t, rep)
@@ -112,7 +143,7 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 }
 
 func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
-	for _, scenario := range []string{"master-outage", "dying-clients", "shared"} {
+	for _, scenario := range []string{"master-outage", "dying-clients", "shared", "credentials", "refused-writes", "mixed-waiters"} {
 		t.Run(scenario, func(t *testing.T) {
 			rep := run(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Duration: 4 * time.Second})
 			mustPass(t, rep)
@@ -120,6 +151,18 @@ func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 				t.Errorf("%+v", rep)
 			}
 		})
+	}
+}
+
+// TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad: a master that answers LOADING to a question of the guard has not
+// lost its data, and votes as soon as it serves.
+func TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad(t *testing.T) {
+	limits := quick
+	limits.Liveness, limits.Recovery = 4*time.Second, 4*time.Second // the guard's time is 15 s
+	rep := run(t, chaos.Config{Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2, Duration: 4 * time.Second, Limits: limits})
+	mustPass(t, rep)
+	if rep.Faults["loading"] != 1 || rep.Acquisitions < 5 {
+		t.Errorf("%+v", rep)
 	}
 }
 
@@ -133,6 +176,10 @@ func TestEmbeddedMastersNeedNothing(t *testing.T) {
 	}
 }
 
+// fewAcquisitions are too few to tell what is left for each from what a lock may keep for each key. A run of eight seconds has
+// hundreds, unless the machine has no time for it.
+const fewAcquisitions = 100
+
 // TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all.
 func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 	for _, c := range chaos.Controls() {
@@ -140,11 +187,28 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 			continue
 		}
 		t.Run(c.Subject.Name(), func(t *testing.T) {
+			if c.Mutant != "" && mutant.Built() == "" {
+				t.Parallel()
+				mutanttest.Within(t, c.Mutant)
+				return
+			}
 			limits := quick
 			limits.Orphan = time.Second
-			rep := run(t, chaos.Config{Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Duration: min(c.Duration, 4*time.Second), Limits: limits})
+			duration := min(c.Duration, 4*time.Second)
+			if c.Oracle == chaos.NameKeyspace {
+				duration *= 2 // it compares what is left with how much was done
+			}
+			rep := run(t, chaos.Config{Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Duration: duration, Limits: limits})
+			starved(t, rep)
+			if c.Oracle == chaos.NameKeyspace && rep.Acquisitions < fewAcquisitions {
+				t.Skipf("LOUD: %d acquisitions leave too few keys to tell them from what a lock may keep; nothing was shown", rep.Acquisitions)
+			}
 			found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == c.Oracle })
-			if rep.Verdict != report.Violation || !found {
+			want := report.Violation
+			if c.Oracle == oracle.NameValidity { // under such a lock nobody may act, so nothing more can be known
+				want = report.Unknown
+			}
+			if rep.Verdict != want || !found {
 				t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
 			}
 		})
@@ -154,10 +218,14 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 // TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters that
 // lose theirs.
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
-	rep := run(t, chaos.Config{Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, Duration: 5 * time.Second})
+	// A request that is late on a busy machine leaves a key until its ttl, and while nobody holds nothing can overlap.
+	rep := run(t, chaos.Config{
+		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 20 * time.Second,
+	})
 	mustPass(t, rep)
+	starved(t, rep)
 	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
-		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown", rep.Overlaps, len(rep.Allowed))
+		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v", rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)
 	}
 }
 
@@ -230,6 +298,32 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 				t.Errorf("report %v, error %v", rep, err)
 			}
 		})
+	}
+}
+
+// TestAnExternalFleetHasAsManyMastersAsItHas: the plan is drawn for those that there are, and whoever asked for more is told so.
+func TestAnExternalFleetHasAsManyMastersAsItHas(t *testing.T) {
+	fleet, err := masters.OpenEmbedded(t.Context(), masters.Options{N: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fleet.Close() })
+	cfg := chaos.Config{
+		Backend: "external", Options: masters.Options{Addrs: fleet.Addrs()}, Scenario: "broken-network", Seed: 3,
+		Duration: 2 * time.Second, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second,
+	}
+	rep, err := chaos.Run(t.Context(), cfg)
+	if err != nil || rep.Masters != 3 || rep.Plan.Masters != 3 || !strings.Contains(rep.Replay, "-masters 3") {
+		t.Fatalf("%+v, %v", rep, err)
+	}
+	mustPass(t, rep)
+	cfg.Masters = 5
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "there are 3 masters, and 5 were asked for") {
+		t.Errorf("error %v", err)
+	}
+	cfg.Masters, cfg.Plan = 0, &plan.Plan{Scenario: "own", Steps: []plan.Step{{At: 1, Fault: "silence", Masters: []int{4}}}}
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "the plan is for 5") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +55,19 @@ func (c *children) count() int {
 	return len(c.all)
 }
 
+// processes are those that live.
+func (c *children) processes() []process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []process
+	for i, child := range c.all {
+		if child.Alive() {
+			out = append(out, process{fmt.Sprintf("client %d", i), child.Pid()})
+		}
+	}
+	return out
+}
+
 func (c *children) clients() []int {
 	out := make([]int, c.count())
 	for i := range out {
@@ -79,11 +93,19 @@ func (c *children) kill() (effect, error) {
 	return effect{observed: fmt.Sprintf("the process of client %d is gone", client), heal: heal}, nil
 }
 
-// pause stops one of the processes.
+// pause stops one of the processes, if possible one that has a key at this moment.
 func (c *children) pause() (effect, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	child := c.all[c.rand.IntN(len(c.all))]
+	for range 200 { // the most that is to be seen is when it has a key
+		holding := slices.DeleteFunc(slices.Clone(c.all), func(other *workload.Child) bool { return !other.Holds() })
+		if len(holding) > 0 {
+			child = holding[c.rand.IntN(len(holding))]
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
 	if err := child.Pause(); err != nil {
 		return effect{}, err
 	}

@@ -64,6 +64,8 @@ type Config struct {
 	Progress func(Progress)
 	// Log gets a line for every fault that comes on. Default: none.
 	Log io.Writer
+
+	given bool // the plan is the caller's
 }
 
 // Limits are the numbers of the oracles.
@@ -80,6 +82,11 @@ type Limits struct {
 	Recovery time.Duration
 	// Availability is the share of attempts with a majority in reach that must not fail. Default: 1.
 	Availability float64
+	// Judged is the share of all attempts that has to be judged for it; with less the verdict is unknown. Default: 0.1.
+	Judged float64
+	// Stalled is for which share of the time the machine may give the run no time; with more the verdict is unknown.
+	// Default: 0.5.
+	Stalled float64
 	// Settle is how long after a majority came back attempts begin to count for it. Default: 1 s.
 	Settle time.Duration
 	// Goroutines is how long goroutines of the subject may outlive its clients, which have been closed. Default: 1 s.
@@ -119,6 +126,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		c.Dir = "chaos-report"
 	}
+	c.given = c.Plan != nil
 	if err := c.drawPlan(); err != nil {
 		return c, err
 	}
@@ -132,7 +140,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (c *Config) drawPlan() error {
-	if c.Plan != nil {
+	if c.given {
 		own := *c.Plan // the caller's stays as it is
 		if own.Seed == 0 {
 			own.Seed = c.Seed
@@ -152,14 +160,20 @@ func (c *Config) drawPlan() error {
 	return err
 }
 
+// replay is the command that runs the same plan again, on the same kind of masters. What the interleaving was is not in it. A subject
+// that the command does not know takes the program that has it.
 func (c *Config) replay() string {
 	p := c.Plan
+	if _, err := FindSubject(c.Subject.Name()); err != nil || c.given {
+		return fmt.Sprintf("the same program, with chaos.Config{Backend: %q, Scenario: %q, Seed: %d, Masters: %d, Clients: %d, Duration: %d, TTL: %d} for %s",
+			c.Backend, p.Scenario, p.Seed, p.Masters, p.Clients, p.Duration, c.TTL, c.Subject.Name())
+	}
 	command := fmt.Sprintf("redlock-chaos run -subject %s -backend %s -masters %d -clients %d -duration %s -seed %d -scenario %s",
 		c.Subject.Name(), c.Backend, p.Masters, p.Clients, time.Duration(p.Duration), p.Seed, p.Scenario)
 	if c.TTL > 0 {
 		command += fmt.Sprintf(" -ttl %s", c.TTL)
 	}
-	return command + c.ReplayFlags
+	return command + c.Options.Flags() + c.ReplayFlags
 }
 
 func (l Limits) withDefaults(ttl time.Duration) Limits {
@@ -169,6 +183,8 @@ func (l Limits) withDefaults(ttl time.Duration) Limits {
 	l.Reentry = orElse(l.Reentry, ttl/2)
 	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)
 	l.Availability = orElse(l.Availability, 1)
+	l.Judged = orElse(l.Judged, 0.1)
+	l.Stalled = orElse(l.Stalled, 0.5)
 	l.Settle = orElse(l.Settle, time.Second)
 	l.Goroutines = orElse(l.Goroutines, time.Second)
 	l.Register = orElse(l.Register, 10*time.Second)

@@ -11,13 +11,15 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
-	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
 // Control is a negative control: a broken lock, and where and by what it must be caught.
 type Control struct {
 	// Subject is the broken lock; its name says how it is broken.
 	Subject workload.Subject
+	// Mutant names the mutant of the engine that the program has to be built with for Subject; empty: none.
+	Mutant string
 	// Unbroken is the lock that must pass where the broken one was caught: the same scenario and seed.
 	Unbroken workload.Subject
 	// Scenario is where it must be caught.
@@ -28,31 +30,38 @@ type Control struct {
 	Duration time.Duration
 }
 
-// Controls lists the negative controls: broken variants of a small Redlock, and this library with one rule broken.
+// Controls lists the negative controls: broken variants of a small Redlock, and this library with one rule broken. The
+// latter are in builds with a mutant only; elsewhere they can't be opened.
 func Controls() []Control {
 	const sec = time.Second
 	own, guarded := Redlock(), Guarded()
-	broken := func(name string, s sabotage.Switches) workload.Subject {
-		return RedlockWith("redlock:"+name, redlock.Options{Sabotage: s})
+	all := []Control{
+		{controls.New(controls.QuorumOfTwo), "", own, "bridge", oracle.NameOverlap, 4 * sec},
+		{controls.New(controls.NoDrift), "", own, "drift", oracle.NameOverlap, 15 * sec},
+		{controls.New(controls.PlainDelete), "", own, "paused-clients", oracle.NameOverlap, 8 * sec},
+		{controls.New(controls.CancelStragglers), "", own, "stragglers", oracle.NameOrphan, 5 * sec},
+		{controls.New(controls.Unguarded), "", guarded, "amnesia", oracle.NameOverlap, 16 * sec},
+		{controls.New(controls.CountRepairs), "", own, "lapsed-extension", oracle.NameContinuity, 10 * sec},
+		{controls.New(controls.MaxIncr), "", own, "wandering-majority", oracle.NameTokenOrder, 8 * sec},
+		{controls.New(controls.SingleNX), "", guarded, "amnesia", oracle.NameOverlap, 16 * sec},
+		{own, "", guarded, "amnesia", oracle.NameOverlap, 16 * sec},
+		{controls.New(controls.NoLock), "", own, "calm", oracle.NameValidity, 3 * sec},
+		{controls.New(controls.IdleRelease), "", own, "calm", NameReleased, 4 * sec},
+		{controls.New(controls.Litter), "", own, "calm", NameKeyspace, 4 * sec},
+		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
+		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
-	return []Control{
-		{controls.New(controls.QuorumOfTwo), own, "calm", oracle.NameOverlap, 3 * sec},
-		{controls.New(controls.NoDrift), own, "drift", oracle.NameOverlap, 15 * sec},
-		{controls.New(controls.PlainDelete), own, "paused-clients", oracle.NameOverlap, 8 * sec},
-		{controls.New(controls.CancelStragglers), own, "stragglers", oracle.NameOrphan, 5 * sec},
-		{controls.New(controls.Unguarded), guarded, "amnesia", oracle.NameOverlap, 16 * sec},
-		{controls.New(controls.CountRepairs), own, "lapsed-extension", oracle.NameContinuity, 10 * sec},
-		{controls.New(controls.MaxIncr), own, "wandering-majority", oracle.NameTokenOrder, 8 * sec},
-		{controls.New(controls.SingleNX), guarded, "amnesia", oracle.NameOverlap, 16 * sec},
-		{own, guarded, "amnesia", oracle.NameOverlap, 16 * sec},
-		{broken("half-quorum", sabotage.Switches{HalfQuorum: true}), own, "calm", oracle.NameOverlap, 3 * sec},
-		{broken("no-drift", sabotage.Switches{NoDrift: true}), own, "drift", oracle.NameOverlap, 15 * sec},
-		{broken("bound-from-now", sabotage.Switches{BoundFromNow: true}), own, "late-replies", oracle.NameOverlap, 15 * sec},
-		{
-			broken("drop-stragglers", sabotage.Switches{DropStragglers: true, UnorderedRelease: true}), own, "stragglers",
-			oracle.NameOrphan, 5 * sec,
-		},
+	for _, m := range mutant.All() {
+		for _, c := range m.Chaos {
+			broken, unbroken := ownSubject{name: "redlock:" + m.Name, mutant: m.Name}, own
+			if c.Scenario == "slow-restart" {
+				long := longGuarded()
+				broken.opts, broken.aged, unbroken = long.opts, long.aged, long
+			}
+			all = append(all, Control{broken, m.Name, unbroken, c.Scenario, c.Oracle, c.For})
+		}
 	}
+	return all
 }
 
 // guard is as long as the longest ttl of a scenario in which masters lose their data.
@@ -63,9 +72,20 @@ func Guarded() workload.Subject {
 	return RedlockWith("redlock:guarded", redlock.Options{RestartGuard: guard})
 }
 
+// longGuard is longer than a run can wait for masters that count as having lost their data.
+const longGuard = 15 * time.Second
+
+// LongGuarded is this library with a restart guard of which no run lasts longer, and masters that it takes for old enough to
+// vote when the run begins: a master that restarts with its data has to be known again, or is missed for the rest of the run.
+func LongGuarded() workload.Subject { return longGuarded() }
+
+func longGuarded() ownSubject {
+	return ownSubject{name: "redlock:long-guarded", opts: redlock.Options{RestartGuard: longGuard}, aged: true}
+}
+
 // Subjects lists the locks that can be asked for by name: this library first, then the broken ones.
 func Subjects() []workload.Subject {
-	out := []workload.Subject{Redlock(), Guarded(), controls.New(controls.Textbook)}
+	out := []workload.Subject{Redlock(), Guarded(), LongGuarded(), controls.New(controls.Textbook)}
 	for _, c := range Controls() {
 		if !slices.ContainsFunc(out, func(s workload.Subject) bool { return s.Name() == c.Subject.Name() }) {
 			out = append(out, c.Subject)
@@ -95,6 +115,10 @@ type ControlResult struct {
 	// Seed is the one that caught it, and Runs how many it took.
 	Seed uint64 `json:"seed"`
 	Runs int    `json:"runs"`
+	// CaughtRuns is how many of the runs caught it, and StarvedRuns how many of the others the machine gave too little time;
+	// only of [Control.Rate].
+	CaughtRuns  int `json:"caught_runs,omitempty"`
+	StarvedRuns int `json:"starved_runs,omitempty"`
 	// TookMS is the time until it was caught, in milliseconds.
 	TookMS int64 `json:"took_ms"`
 	// Evidence is the sentence of the first violation.
@@ -107,11 +131,20 @@ type ControlResult struct {
 // Failed tells whether the control was not caught, or the unbroken library did not pass where it was.
 func (c ControlResult) Failed() bool { return !c.Caught || c.Unbroken != report.Pass }
 
-// Run runs the control with one seed after another, from cfg.Seed on, until it is caught or a minute is over, and then this
-// library with the seed that caught it. cfg says where (backend, masters, files); what to run is the control's.
+// Run is Catch and then Compare. It can't be had of a control with a mutant, whose two parts take two programs.
 func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
+	result, err := c.Catch(ctx, cfg)
+	if err != nil || !result.Caught {
+		return result, err
+	}
+	return c.Compare(ctx, cfg, result)
+}
+
+// Catch runs the control with one seed after another, from cfg.Seed on, until it is caught or a minute is over. cfg says
+// where (backend, masters, files); what to run is the control's. The result says nothing of the unbroken lock.
+func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 	result := ControlResult{Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1)}
-	cfg.Subject, cfg.Scenario, cfg.Duration, cfg.Plan = c.Subject, c.Scenario, c.Duration, nil
+	cfg = c.configure(cfg, c.Subject)
 	start := time.Now()
 	for ; ctx.Err() == nil; result.Seed++ {
 		cfg.Seed = result.Seed
@@ -128,7 +161,42 @@ func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
 			return result, nil
 		}
 	}
-	cfg.Subject = c.Unbroken
+	return result, nil
+}
+
+// Rate runs the control with so many seeds, from cfg.Seed on, and counts how many of them catch it: Runs and CaughtRuns of the
+// result. It counts as caught if nine of ten do.
+func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult, error) {
+	result := ControlResult{Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1)}
+	cfg = c.configure(cfg, c.Subject)
+	start := time.Now()
+	for cfg.Seed = result.Seed; result.Runs < runs && ctx.Err() == nil; cfg.Seed++ {
+		rep, err := Run(ctx, cfg)
+		if err != nil {
+			return result, err
+		}
+		result.Runs++
+		if found := c.evidence(rep); found != "" {
+			result.CaughtRuns++
+			result.Evidence = orElse(result.Evidence, found)
+		} else if rep.Starved {
+			result.StarvedRuns++
+		}
+	}
+	result.TookMS = time.Since(start).Milliseconds()
+	result.Caught = 10*result.CaughtRuns >= 9*result.Runs
+	return result, nil
+}
+
+func (c Control) configure(cfg Config, subject workload.Subject) Config {
+	cfg.Subject, cfg.Scenario, cfg.Duration, cfg.Plan = subject, c.Scenario, c.Duration, nil
+	return cfg
+}
+
+// Compare runs the unbroken lock with the seed that caught the control, and adds its verdict to the result.
+func (c Control) Compare(ctx context.Context, cfg Config, result ControlResult) (ControlResult, error) {
+	cfg = c.configure(cfg, c.Unbroken)
+	cfg.Seed = result.Seed
 	rep, err := Run(ctx, cfg)
 	if err != nil {
 		return result, err
@@ -146,7 +214,8 @@ func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
 // them from one that does not.
 func (c Control) evidence(rep *Report) string {
 	for _, v := range slices.Concat(rep.Violations, rep.Allowed) {
-		if v.Oracle == c.Oracle && !v.Unknown {
+		// Of a lock under which nobody may act nothing can be known; that this is noticed is what is asked for.
+		if v.Oracle == c.Oracle && (!v.Unknown || c.Oracle == oracle.NameValidity) {
 			return v.Text
 		}
 	}

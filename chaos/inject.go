@@ -22,7 +22,7 @@ const healPatience = 30 * time.Second
 // injector carries out the steps of a plan.
 type injector struct {
 	plan     *plan.Plan
-	ttl      time.Duration
+	patience time.Duration // of the lock, with one master
 	fleet    *masters.Fleet
 	network  *network.Network
 	recorder *history.Recorder
@@ -78,9 +78,8 @@ func (x *injector) step(ctx context.Context, s plan.Step, start time.Time) {
 		x.note(func() { x.unavailable[s.Fault] = err.Error() })
 		return
 	}
-	links, down := x.affected(fault, s)
-	x.reach.paths(links, 1)
-	x.shift(down, 1)
+	harm := x.harm(fault, s)
+	x.reach.add(harm, 1)
 	begun := x.recorder.Now()
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), healPatience)
 	defer cancel()
@@ -102,8 +101,7 @@ func (x *injector) step(ctx context.Context, s plan.Step, start time.Time) {
 	if err != nil {
 		x.note(func() { x.failures = append(x.failures, fmt.Sprintf("%s: %v", s, err)) })
 	}
-	x.shift(down, -1)
-	x.reach.paths(links, -1)
+	x.reach.add(harm, -1)
 }
 
 func (x *injector) note(f func()) {
@@ -140,8 +138,11 @@ func (x *injector) onNow() (names []string, fired int) {
 
 // can returns why a fault is not available in this run.
 func (x *injector) can(f plan.Fault) error {
-	if f.Where == plan.OnMaster {
+	switch f.Where {
+	case plan.OnMaster:
 		return x.fleet.Can(masters.Action(f.Name))
+	case plan.OnNetwork:
+		return x.network.Can(f.Toxic(plan.Step{}))
 	}
 	if f.Name == "child-kill" || f.Name == "child-pause" {
 		if x.children.count() == 0 {
@@ -151,131 +152,33 @@ func (x *injector) can(f plan.Fault) error {
 	return nil
 }
 
-func (x *injector) shift(ms []int, by int) {
-	for _, m := range ms {
-		x.reach.master(m, by)
-	}
-}
-
-// affected says which paths and masters a fault makes useless, or so slow that nothing can be promised of them.
-func (x *injector) affected(f plan.Fault, s plan.Step) (links []network.Link, down []int) {
-	switch f.Where {
-	case plan.OnMaster:
-		switch f.Name {
-		case "flushall", "script-flush", "clock-step", "clock-rate", "client-kill":
-			return nil, nil
-		}
-		return nil, orAll(s.Masters, x.plan.Masters)
-	case plan.OnPartition:
-		return x.matrix(f.Name, s).Links(), nil
-	case plan.OnNetwork:
-		// A request takes two delays, and has a twentieth of the ttl.
-		slow := 2*time.Duration(s.Delay+s.Jitter) > x.ttl/40
-		if f.Name == "slow-close" || f.Name == "latency" && !slow {
-			return nil, nil
-		}
-		return x.links(s), nil
-	case plan.OnClient:
-		if f.Name == "client-pause" {
-			return network.IsolateClients(x.plan.Clients, x.plan.Masters, orAll(s.Clients, x.plan.Clients)).Links(), nil
-		}
-		return network.IsolateClients(x.plan.Clients, x.plan.Masters, x.children.clients()).Links(), nil
-	}
-	return nil, nil
-}
-
-// links are the paths that a step names.
-func (x *injector) links(s plan.Step) []network.Link {
-	var out []network.Link
-	for _, c := range orAll(s.Clients, x.plan.Clients) {
-		for _, m := range orAll(s.Masters, x.plan.Masters) {
-			out = append(out, network.Link{Client: c, Master: m})
-		}
-	}
-	return out
-}
-
-func orAll(chosen []int, n int) []int {
-	if len(chosen) > 0 {
-		return chosen
-	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
-}
-
-func (x *injector) matrix(name string, s plan.Step) network.Matrix {
+// harm is what a fault takes from clients.
+func (x *injector) harm(f plan.Fault, s plan.Step) harm {
 	clients, ms := x.plan.Clients, x.plan.Masters
-	switch name {
-	case "isolate-client":
-		return network.IsolateClients(clients, ms, orAll(s.Clients, 1))
-	case "isolate-master":
-		return network.IsolateMasters(clients, ms, orAll(s.Masters, 1))
-	case "minority-lost":
-		return network.MinorityLost(clients, ms)
-	case "majority-lost":
-		return network.MajorityLost(clients, ms)
-	case "different-majorities":
-		return network.DifferentMajorities(clients, ms)
-	case "bridge":
-		return network.Bridge(clients, ms)
-	case "ring":
-		return network.Ring(clients, ms)
-	default: // flapping
-		return network.IsolateMasters(clients, ms, orAll(s.Masters, 1))
+	h := harm{links: f.Useless(s, clients, ms, x.patience), masters: f.Hit(s, ms), leaves: f.Leaves}
+	if f.Where == plan.OnClient {
+		hit := plan.OrAll(s.Clients, clients)
+		if f.Name != "client-pause" {
+			hit = x.children.clients()
+		}
+		h.links = network.IsolateClients(clients, ms, hit).Links()
 	}
-}
-
-func direction(s plan.Step) network.Direction {
-	switch s.Direction {
-	case "requests":
-		return network.Requests
-	case "replies":
-		return network.Replies
-	default:
-		return network.Both
-	}
+	return h
 }
 
 func (x *injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (effect, error) {
-	switch f.Where {
-	case plan.OnMaster:
-		return x.hurtMasters(ctx, s)
-	case plan.OnNetwork:
-		return x.poison(ctx, x.links(s), toxic(s))
-	case plan.OnPartition:
-		if f.Name == "flapping" {
-			return x.flap(ctx, s)
-		}
-		return x.poison(ctx, x.matrix(f.Name, s).Links(), network.Silence(direction(s)))
+	clients, ms := x.plan.Clients, x.plan.Masters
+	switch {
+	case f.Where == plan.OnMaster:
+		return x.hurtMasters(ctx, f, s)
+	case f.Where == plan.OnNetwork:
+		return x.poison(ctx, s.Links(clients, ms), f.Toxic(s))
+	case f.Name == "flapping":
+		return x.flap(ctx, f, s)
+	case f.Where == plan.OnPartition:
+		return x.poison(ctx, f.Cuts(s, clients, ms), f.Toxic(s))
 	default:
 		return x.hurtClients(f, s)
-	}
-}
-
-func toxic(s plan.Step) network.Toxic {
-	dir, delay := direction(s), time.Duration(s.Delay)
-	switch s.Fault {
-	case "latency":
-		return network.Latency(dir, delay, time.Duration(s.Jitter))
-	case "bandwidth":
-		return network.Bandwidth(dir, int64(s.Rate))
-	case "slow-close":
-		return network.SlowClose(delay)
-	case "timeout":
-		return network.Timeout(dir, delay)
-	case "reset":
-		return network.ResetPeer(dir, 0)
-	case "slicer":
-		return network.Slicer(dir, s.Bytes, delay)
-	case "limit-data":
-		return network.LimitData(dir, s.Bytes)
-	case "down":
-		return network.Down()
-	default:
-		return network.Silence(dir)
 	}
 }
 
@@ -291,9 +194,8 @@ func (x *injector) poison(ctx context.Context, links []network.Link, t network.T
 }
 
 // flap cuts and mends paths every period until it is healed.
-func (x *injector) flap(ctx context.Context, s plan.Step) (effect, error) {
-	links := x.matrix(s.Fault, s).Links()
-	cut := network.Silence(direction(s))
+func (x *injector) flap(ctx context.Context, f plan.Fault, s plan.Step) (effect, error) {
+	links, cut := f.Cuts(s, x.plan.Clients, x.plan.Masters), f.Toxic(s)
 	remove, err := x.network.Add(ctx, links, cut)
 	if err != nil {
 		return effect{}, err
@@ -326,11 +228,11 @@ func (x *injector) flap(ctx context.Context, s plan.Step) (effect, error) {
 }
 
 // hurtMasters does an action to several masters side by side.
-func (x *injector) hurtMasters(ctx context.Context, s plan.Step) (effect, error) {
-	chosen := orAll(s.Masters, x.plan.Masters)
+func (x *injector) hurtMasters(ctx context.Context, f plan.Fault, s plan.Step) (effect, error) {
+	chosen := f.Hit(s, x.plan.Masters)
 	injections := make([]masters.Injection, len(chosen))
 	errs := make([]error, len(chosen))
-	params := masters.Params{For: time.Duration(s.For) + time.Second, Step: time.Duration(s.Step), Rate: s.Rate}
+	params := s.Params()
 	var group sync.WaitGroup
 	for i, m := range chosen {
 		group.Go(func() {
@@ -365,7 +267,7 @@ func (x *injector) hurtClients(f plan.Fault, s plan.Step) (effect, error) {
 	case "child-pause":
 		return x.children.pause()
 	}
-	chosen := orAll(s.Clients, x.plan.Clients)
+	chosen := plan.OrAll(s.Clients, x.plan.Clients)
 	for _, c := range chosen {
 		x.gates[c].Shut()
 	}

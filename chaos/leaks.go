@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
@@ -32,19 +31,16 @@ func (r *run) labelled(ctx context.Context, f func(ctx context.Context)) {
 
 // lookForLeaks waits until the subject's goroutines have ended, but not longer than the limit. It is for after the
 // clients have been closed.
-func (r *run) lookForLeaks() {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(r.limits().Goroutines); ; <-tick.C {
+func (r *run) lookForLeaks(ctx context.Context) {
+	r.machine.await(ctx, r.limits().Goroutines, func() bool {
 		n, stack, err := goroutinesOf(r.label)
 		if err != nil {
 			r.unexpectedError("looking for goroutines", err)
-			return
+			return true
 		}
-		if r.left, r.leftAt = n, stack; n == 0 || time.Now().After(end) {
-			return
-		}
-	}
+		r.left, r.leftAt = n, stack
+		return n == 0
+	})
 }
 
 // leaks is what lookForLeaks found.

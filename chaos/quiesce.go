@@ -19,8 +19,9 @@ func (r *run) quiesce(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // cut short: there is no time for orphans and leaks to show
 	}
-	sleepUntil(ctx, time.Now().Add(r.limits().Orphan+100*time.Millisecond))
-	r.lookForLeaks()
+	r.machine.await(ctx, r.limits().Orphan+100*time.Millisecond, func() bool { return false })
+	r.lookForLeaks(ctx)
+	r.keysAfter = r.lookAtKeys(ctx)
 	for i, m := range r.fleet.Masters {
 		keys, err := m.Look(closing, r.profile.KeyNames())
 		if err != nil {

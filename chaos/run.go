@@ -44,8 +44,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close())
 	}
+	r.keysBefore = r.lookAtKeys(ctx)
+	r.machine = newMachine(r.recorder, r.profile.TTL, r.processes)
 	r.drive(ctx)
 	r.quiesce(ctx)
+	r.machine.stop()
 	rep := r.judge()
 	if err := r.close(); err != nil {
 		rep.Notes = append(rep.Notes, "ending the run: "+err.Error())
@@ -78,10 +81,11 @@ type run struct {
 	gates    []*workload.Gate
 	lasted   time.Duration
 
-	stalls       int
-	longestStall time.Duration
-	left         int    // goroutines of the subject
-	leftAt       string // where the first of them is
+	machine *machine
+	left    int    // goroutines of the subject
+	leftAt  string // where the first of them is
+
+	keysBefore, keysAfter []map[string]time.Duration // by master: those that live for long
 
 	mu         sync.Mutex
 	unexpected int
@@ -97,7 +101,9 @@ func (r *run) open(ctx context.Context) error {
 	if r.fleet, err = r.cfg.Backends.Open(ctx, r.cfg.Backend, options); err != nil {
 		return err
 	}
-	r.plan.Masters = len(r.fleet.Masters) // an external fleet has as many as it has
+	if err := r.replan(len(r.fleet.Masters)); err != nil {
+		return err
+	}
 	r.notes = append(r.notes, r.fleet.Notes...)
 	upstreams := r.fleet.Upstreams
 	if len(upstreams) == 0 {
@@ -124,6 +130,35 @@ func (r *run) open(ctx context.Context) error {
 	return r.openClients(ctx)
 }
 
+// replan draws the plan anew if there are not as many masters as it was drawn for: an external fleet has as many as it has. One
+// that was given must fit as it is.
+func (r *run) replan(masters int) error {
+	planned := r.plan.Masters
+	if masters == planned {
+		return nil
+	}
+	if r.cfg.given {
+		r.plan.Masters = masters
+		if err := r.plan.Complete(); err != nil {
+			return fmt.Errorf("there are %d masters, and the plan is for %d: %w", masters, planned, err)
+		}
+		return nil
+	}
+	if r.cfg.Masters != 0 {
+		return fmt.Errorf("there are %d masters, and %d were asked for", masters, r.cfg.Masters)
+	}
+	byDefault := r.cfg.Replay == r.cfg.replay()
+	r.cfg.Masters = masters
+	if err := r.cfg.drawPlan(); err != nil {
+		return err
+	}
+	r.plan = r.cfg.Plan
+	if byDefault {
+		r.cfg.Replay = r.cfg.replay()
+	}
+	return nil
+}
+
 func (r *run) openClients(ctx context.Context) error {
 	processes := min(r.profile.Children, r.plan.Clients-1)
 	for c := range r.plan.Clients {
@@ -141,11 +176,11 @@ func (r *run) openClients(ctx context.Context) error {
 		r.lockers = append(r.lockers, locker)
 	}
 	r.injector = &injector{
-		plan: r.plan, ttl: r.profile.TTL, fleet: r.fleet, network: r.network, recorder: r.recorder,
+		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network, recorder: r.recorder,
 		reach: newReach(r.recorder, r.plan.Clients, r.plan.Masters), gates: r.gates, children: r.children, log: r.cfg.Log,
 		on: make(map[string]int), observed: make(map[string]string), unavailable: make(map[string]string),
 	}
-	r.watch = newWatch(r.fleet, r.recorder, r.profile.KeyNames(), r.ownerOf)
+	r.watch = newWatch(r.fleet, r.recorder, r.profile, r.ownerOf)
 	return r.children.start(processes)
 }
 
@@ -157,7 +192,6 @@ func (r *run) drive(ctx context.Context) {
 	r.labelled(working, func(working context.Context) { r.startWorkers(working, &workers) })
 	around.Go(func() { r.watch.run(working) })
 	around.Go(func() { r.progress(working) })
-	around.Go(func() { r.feelStalls(working) })
 
 	start := time.Now()
 	r.injector.run(working, start)
@@ -176,6 +210,15 @@ func (r *run) drive(ctx context.Context) {
 	around.Wait()
 }
 
+// processes are those of this run: masters, as far as they are processes of this machine, and clients.
+func (r *run) processes() []process {
+	out := r.children.processes()
+	for i, pid := range r.fleet.Pids() {
+		out = append(out, process{fmt.Sprintf("master %d", i), pid})
+	}
+	return out
+}
+
 func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 	checked, unchecked := workload.NewRegister(r.recorder, true), workload.NewRegister(r.recorder, false)
 	fenced := r.cfg.Subject.Supports(history.Fenced) == nil
@@ -186,7 +229,7 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 		}
 		for i := range perClient {
 			w := workload.Worker{
-				Client: c, Locker: locker, Sink: r.recorder, Profile: r.profile, Gate: r.gates[c], Fenced: fenced,
+				Client: c, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.gates[c], Fenced: fenced,
 				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: checked, Unchecked: unchecked,
 				Unexpected: r.unexpectedError,
 			}
@@ -218,33 +261,6 @@ func (r *run) unexpectedError(op string, err error) {
 }
 
 func (r *run) limits() Limits { return r.cfg.Limits.withDefaults(r.profile.TTL) }
-
-// stallBeat is how often the run looks whether the machine still runs it.
-const stallBeat = 5 * time.Millisecond
-
-// feelStalls notices when this process got no time to run. A request has a twentieth of the ttl; one that failed because
-// the machine had no time for anybody says nothing about the lock. Such a stretch counts like one without a majority.
-func (r *run) feelStalls(ctx context.Context) {
-	tolerable := max(4*stallBeat, r.profile.TTL/80)
-	tick := time.NewTicker(stallBeat)
-	defer tick.Stop()
-	last := r.recorder.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := r.recorder.Now()
-		if stall := time.Duration(now - last); stall > tolerable {
-			r.stalls++
-			r.longestStall = max(r.longestStall, stall)
-			r.recorder.Append(history.Event{At: last, Type: history.MajorityLost, Client: history.Everyone, Note: "the machine stood still"})
-			r.recorder.Append(history.Event{At: now, Type: history.MajorityBack, Client: history.Everyone})
-		}
-		last = now
-	}
-}
 
 // progress tells how far the run is, four times a second.
 func (r *run) progress(ctx context.Context) {

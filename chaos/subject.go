@@ -5,12 +5,18 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/mutant"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 // Redlock is this library as a subject, with its default options.
@@ -24,6 +30,10 @@ func RedlockWith(name string, opts redlock.Options) workload.Subject {
 type ownSubject struct {
 	name string
 	opts redlock.Options
+	// mutant names the mutant that the program has to be built with; empty: none.
+	mutant string
+	// aged lets masters pass for ones that have run for longer than the restart guard.
+	aged bool
 }
 
 // Name implements workload.Subject.
@@ -31,6 +41,17 @@ func (s ownSubject) Name() string { return s.name }
 
 // Supports implements workload.Subject: this library has all kinds.
 func (s ownSubject) Supports(history.Kind) error { return nil }
+
+// Patience implements workload.Patient.
+func (s ownSubject) Patience(ttl time.Duration) time.Duration {
+	if s.opts.RequestTimeout > 0 {
+		return s.opts.RequestTimeout
+	}
+	return min(max(ttl/20, 10*time.Millisecond), time.Second)
+}
+
+// SupportsSeveral implements workload.Several.
+func (s ownSubject) SupportsSeveral() error { return nil }
 
 // OwnerOf implements workload.OwnerReader. A plain lock's key has the owner itself; of the other kinds each hold is
 // mode:owner:id.
@@ -43,17 +64,40 @@ func (s ownSubject) OwnerOf(raw string) string {
 	return rest[:end]
 }
 
-// Open implements workload.Subject.
+// Open implements workload.Subject. What it opens is what its name says, or nothing. Clients give credentials, so that there
+// are some to be changed.
 func (s ownSubject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	if has := mutant.Built(); s.mutant != has {
+		return nil, fmt.Errorf("chaos: subject %s wants the engine with the mutant %q, and this program was built with %q (empty: none)", s.name, s.mutant, has)
+	}
+	if s.aged {
+		if err := age(ctx, addrs, s.opts.RestartGuard); err != nil {
+			return nil, err
+		}
+	}
 	urls := make([]string, len(addrs))
 	for i, addr := range addrs {
-		urls[i] = "redis://" + addr
+		u := url.URL{Scheme: "redis", User: url.UserPassword(masters.User, masters.Password), Host: addr}
+		urls[i] = u.String()
 	}
 	locker, err := redlock.Dial(ctx, urls, s.opts)
 	if err != nil {
 		return nil, err
 	}
 	return ownLocker{locker}, nil
+}
+
+// age leaves on each master what one has that was old enough to vote: it was started a moment ago, and a run has no time to
+// wait until it is.
+func age(ctx context.Context, addrs []string, guard time.Duration) error {
+	for _, addr := range addrs {
+		client := redis.NewClient(&redis.Options{Addr: addr, Username: masters.User, Password: masters.Password, MaxRetries: -1})
+		err := client.Set(ctx, single.GuardKey, guard.Milliseconds(), 0).Err()
+		if err = errors.Join(err, client.Close()); err != nil {
+			return fmt.Errorf("chaos: %s: %w", addr, err)
+		}
+	}
+	return nil
 }
 
 type ownLocker struct{ *redlock.Locker }
@@ -73,6 +117,9 @@ func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 		opts = append(opts, redlock.Exclusive())
 	case history.Reentrant:
 		opts = append(opts, redlock.Reentrant(orElse(r.Owner, rand.Text())))
+	}
+	if len(r.Also) > 0 {
+		opts = append(opts, redlock.AndKeys(r.Also...))
 	}
 	acquire := l.Locker.Acquire
 	if r.Once {

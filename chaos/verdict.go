@@ -15,7 +15,16 @@ import (
 
 // always are the oracles whose promises need no assumption on time or memory. The others are judged only in scenarios
 // that stay inside the assumptions.
-var always = []string{oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults}
+var always = []string{oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults, oracle.NameValidity, NameKeyspace}
+
+// Oracles lists the names of all oracles.
+func Oracles() []string {
+	return []string{
+		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
+		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
+		oracle.NameKept, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameKeyspace,
+	}
+}
 
 // judge runs all oracles over what was recorded.
 func (r *run) judge() *Report {
@@ -38,19 +47,34 @@ func (r *run) judge() *Report {
 
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
-	overlaps, orphans, tokens := oracle.Overlap(v), oracle.Orphans(v, l.Orphan), oracle.TokenOrder(v)
-	registers := oracle.Register(v, l.Register)
-	rep.Overlaps, rep.Orphans, rep.TokenViolations = len(overlaps), len(orphans), len(tokens)
+	found := ofHistory(v, l)
 	rep.GoroutinesLeft = r.left
-	for _, x := range registers {
-		if strings.HasSuffix(x.Key, "/unchecked") && !x.Unknown {
-			rep.LostUpdates++
+	for _, x := range found {
+		switch x.Oracle {
+		case oracle.NameOverlap:
+			rep.Overlaps++
+		case oracle.NameOrphan:
+			rep.Orphans++
+		case oracle.NameTokenOrder:
+			rep.TokenViolations++
+		case oracle.NameRegister:
+			if strings.HasSuffix(x.Key, "/unchecked") && !x.Unknown {
+				rep.LostUpdates++
+			}
 		}
 	}
-	return slices.Concat(overlaps, tokens, oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
-		oracle.DoneAfterBound(v, l.Done), orphans, registers, oracle.Availability(v, l.Settle, l.Availability),
-		oracle.Liveness(v, l.Liveness, 50*time.Millisecond), oracle.Recovery(v, l.Recovery),
-		oracle.Reentry(v, l.Reentry), oracle.PlannedFaults(v, r.plannedFaults()), r.leaks())
+	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
+		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
+}
+
+func granted(v *history.View) int {
+	n := 0
+	for i := range v.Attempts {
+		if v.Attempts[i].Granted() {
+			n++
+		}
+	}
+	return n
 }
 
 // plannedFaults are those that could be done here.
@@ -90,9 +114,10 @@ func (r *run) describe(v *history.View) *Report {
 		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))
 	}
 	r.count(rep, v)
-	if r.stalls > 0 {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %v at most; attempts at those times do not count for availability",
-			r.stalls, r.longestStall.Round(time.Millisecond)))
+	rep.StalledMS = milliseconds(oracle.Stalled(v))
+	if n, longest, whose := r.machine.stalled(); n > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times do not count",
+			n, rep.StalledMS, milliseconds(v.End), longest.Round(time.Millisecond), whose))
 	}
 	if n := r.network.Replaced(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
@@ -154,6 +179,11 @@ func (r *run) conclude(rep *Report) {
 	}
 	for _, f := range r.injector.failures {
 		unknown("a fault went wrong: %s", f)
+	}
+	all := rep.StalledMS / milliseconds(max(1, r.recorder.Now()))
+	rep.Starved = all > r.limits().Stalled/2
+	if all > r.limits().Stalled {
+		unknown("the machine stood still for %.0f %% of the time, and at most %.0f %% are to be: too little was seen", 100*all, 100*r.limits().Stalled)
 	}
 	if rep.Acquisitions == 0 {
 		unknown("nothing was acquired, so nothing was shown")

@@ -2,20 +2,28 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 const (
-	// watchEvery is how often each master is asked who holds the watched keys.
-	watchEvery = 100 * time.Millisecond
+	// mostWatch and leastWatch are how often each master is asked who holds the watched keys: the shorter the holds, the oftener.
+	mostWatch  = 100 * time.Millisecond
+	leastWatch = 10 * time.Millisecond
 	// watchedKeys is of how many keys.
 	watchedKeys = 3
 )
+
+// NameReleased is the oracle that finds releases which released nothing.
+const NameReleased = "released"
 
 // watch asks the masters, past all broken networks, who holds what.
 type watch struct {
@@ -23,20 +31,25 @@ type watch struct {
 	recorder *history.Recorder
 	keys     []string
 	ownerOf  func(raw string) string
+	every    time.Duration
 
 	mu      sync.Mutex
 	samples []report.Sample
 }
 
-func newWatch(fleet *masters.Fleet, recorder *history.Recorder, keys []string, ownerOf func(string) string) *watch {
-	return &watch{fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), watchedKeys)], ownerOf: ownerOf}
+func newWatch(fleet *masters.Fleet, recorder *history.Recorder, profile workload.Profile, ownerOf func(string) string) *watch {
+	keys := profile.KeyNames()
+	return &watch{
+		fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), watchedKeys)], ownerOf: ownerOf,
+		every: min(mostWatch, max(leastWatch, profile.Hold.Max/4)),
+	}
 }
 
 func (w *watch) run(ctx context.Context) {
 	var group sync.WaitGroup
 	for i, m := range w.fleet.Masters {
 		group.Go(func() {
-			tick := time.NewTicker(watchEvery)
+			tick := time.NewTicker(w.every)
 			defer tick.Stop()
 			for {
 				w.sample(ctx, i, m)
@@ -52,11 +65,11 @@ func (w *watch) run(ctx context.Context) {
 }
 
 func (w *watch) sample(ctx context.Context, i int, m masters.Master) {
-	bounded, cancel := context.WithTimeout(ctx, watchEvery)
+	bounded, cancel := context.WithTimeout(ctx, mostWatch)
 	defer cancel()
 	s := report.Sample{At: w.recorder.Now(), Master: i, Owners: make([]string, len(w.keys)), TTLs: make([]time.Duration, len(w.keys))}
 	found, err := m.Look(bounded, w.keys)
-	s.Up = err == nil
+	s.Up, s.Until = err == nil, w.recorder.Now()
 	for _, key := range found {
 		for k, name := range w.keys {
 			if name == key.Name && len(key.Owners) > 0 {
@@ -75,7 +88,7 @@ func (w *watch) sample(ctx context.Context, i int, m masters.Master) {
 func (w *watch) removals(v *history.View) []history.Event {
 	holders := make(map[string]*history.Attempt)
 	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() && a.Kind == history.Plain || a.Kind == history.Fenced {
+		if a := &v.Attempts[i]; a.Granted() && (a.Kind == history.Plain || a.Kind == history.Fenced) {
 			holders[a.Key+"\x00"+a.Owner] = a
 		}
 	}
@@ -92,17 +105,57 @@ func (w *watch) removals(v *history.View) []history.Event {
 		}
 		for k, owner := range before.Owners {
 			a := holders[w.keys[k]+"\x00"+owner]
-			lives := int64(before.TTLs[k]) > s.At-before.At+int64(watchEvery)
+			lives := int64(before.TTLs[k]) > s.Until-before.At+int64(time.Millisecond)
 			if owner == "" || owner == s.Owners[k] || a == nil || !lives {
 				continue
 			}
-			// The look took until some time after s.At, so the hold has to outlive it by a margin.
-			if a.Return > before.At || a.End() < s.At+int64(watchEvery) || forgetful.overlaps(before.At, s.At+int64(watchEvery)) {
+			// A look tells what was at some time while it lasted, so the hold has to last through both.
+			if a.Return > before.At || a.End() < s.Until || forgetful.overlaps(before.At, s.Until) {
 				continue
 			}
 			out = append(out, history.Event{
 				At: s.At, Type: history.Removed, Client: history.Everyone, Master: s.Master, Key: w.keys[k],
 				Owner: releaser(v, a, before.At, s.At), Before: owner, After: s.Owners[k],
+			})
+		}
+	}
+	return out
+}
+
+// lingering finds holds whose release was confirmed, and which a majority of masters still had for longer than grace after that:
+// what is said to be free is not. Nobody but its owner's release is asked for; waiting for the ttl is no release.
+func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violation {
+	type held struct{ key, owner string }
+	last := make(map[held]map[int]int64) // by master: when it was last seen to have it
+	for _, s := range w.samples {
+		for k, owner := range s.Owners {
+			if !s.Up || owner == "" {
+				continue
+			}
+			h := held{w.keys[k], owner}
+			if last[h] == nil {
+				last[h] = make(map[int]int64)
+			}
+			last[h][s.Master] = s.At
+		}
+	}
+	var out []oracle.Violation
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced {
+			continue
+		}
+		have, until := 0, int64(0)
+		for _, at := range last[held{a.Key, a.Owner}] {
+			if at > a.ReleaseReturn+int64(grace) {
+				have, until = have+1, max(until, at)
+			}
+		}
+		if have > len(w.fleet.Masters)/2 {
+			out = append(out, oracle.Violation{
+				Oracle: NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
+				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters had it until %v at least",
+					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have, time.Duration(until)),
 			})
 		}
 	}
@@ -141,8 +194,7 @@ func forgetfulTimes(v *history.View) bands {
 		if e.Type != history.FaultOn && e.Type != history.FaultOff {
 			continue
 		}
-		switch e.Name {
-		case "flushall", "evict", "kill", "kill-empty", "clock-step", "clock-rate":
+		if f, err := plan.FindFault(e.Name); err == nil && f.Forgets {
 			out = append(out, [2]int64{e.At - after, e.At + after})
 		}
 	}

@@ -69,7 +69,7 @@ type entry struct {
 // New makes a Guard that remembers at most limit keys, and more only while more are being changed at the same time; 0
 // or less sets no limit.
 //
-// When it has to forget a key, it forgets the one with the least token, and from then on refuses that token's elders
+// When it has to forget a key, it forgets the one with the least token, and from then on refuses smaller tokens than that one
 // for every key it does not know. So forgetting never lets a stale holder in. It may turn away a holder whose key was
 // not known and whose lock is older than one that was forgotten: it gets a [StaleError], and its next acquisition a
 // token that passes, since tokens follow the clock. Choose limit so that locks older than the oldest of limit keys are rare.

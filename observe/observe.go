@@ -2,8 +2,8 @@
 // packages of their own, so that nobody inherits what they do not use: slogobserver in this module, promobserver and
 // otelobserver in modules of theirs.
 //
-// An observer is a func(redlock.Event), given as redlock.Options.Observer. It is called by the goroutines that carry the
-// requests, from several at once and sometimes with a lock's mutex held: it must be quick and must not call the Locker.
+// An observer is a func(redlock.Event), given as redlock.Options.Observer. It is told of one event after the other, in a
+// goroutine of the Locker's own, soon after they happened: it delays nothing but later events. See there.
 package observe
 
 import (

@@ -34,6 +34,7 @@ func leastRights(t *testing.T) []string {
 // begin as the library's own only the documented ones are. Some tests need more for themselves: other databases, a
 // Cluster, the restart guard, and one of them BLPOP, to keep a connection busy.
 func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
+	t.Parallel()
 	rules := slices.DeleteFunc(leastRights(t), func(rule string) bool { return rule == "~orders:*" })
 	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "~redlock:guard", "+info", "+config|get", "+blpop")
 	for name, c := range map[string]struct {
@@ -125,6 +126,7 @@ func refusals(t *testing.T, s *redistest.Server) []string {
 }
 
 func TestEveryRightThatTheDocumentationGivesIsNeeded(t *testing.T) {
+	t.Parallel()
 	rules := leastRights(t)
 	for i := -1; i < len(rules); i++ {
 		fewer, name := slices.Clone(rules), "all of them"

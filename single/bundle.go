@@ -1,12 +1,10 @@
 package single
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // Releases of a batch go out as one script, release_bundle.lua. Alone each costs a master as much as all the rest of an
@@ -18,6 +16,12 @@ import (
 //
 // A master that does not take the bundle gets the releases one by one: one of the keys may be forbidden to the user, or
 // the keys have different Cluster slots. The script fails before it has deleted anything, if it does.
+
+// wrongType is what release_bundle.lua returns for a key that is no lock.
+const wrongType = -1
+
+// maxBundle bounds a bundle, so that no other client waits for more than this many releases.
+const maxBundle = 256
 
 // apartFor is for how long a master that has refused a bundle is not given another one.
 const apartFor = 10 * time.Second
@@ -42,7 +46,7 @@ func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
 		if len(todo) == 0 {
 			reserve = c.Request.Reserve.Milliseconds()
 		}
-		if len(todo) < maxBatch && c.bundled() && c.Request.Reserve.Milliseconds() == reserve {
+		if len(todo) < maxBundle && c.bundled() && c.Request.Reserve.Milliseconds() == reserve {
 			todo = append(todo, exchange{call: c})
 		}
 	}
@@ -78,37 +82,29 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 	return args
 }
 
-// bundleCommand is a bundle as go-redis takes it.
-func bundleCommand(ctx context.Context, bundle []exchange) redis.Cmder {
-	return redis.NewCmd(ctx, box(bundleArgs(nil, bundle))...)
-}
-
-// unbundle enters the answer to a bundle as those to its releases.
-func unbundle(bundle []exchange, from answer) {
+// unbundle enters the reply to a bundle as those to its releases.
+func unbundle(bundle []exchange, from *wire.Reply) {
 	switch {
-	case from.err == nil && from.kind == anArray && len(from.fields) == len(bundle):
-		for i, field := range from.fields {
-			bundle[i].answer = answerIs(field)
+	case from.Kind() == wire.Array && len(from.Items()) == len(bundle):
+		for i, field := range from.Items() {
+			bundle[i].answer = field
 		}
-	case from.err != nil || from.kind == aNumber:
-		for i := range bundle {
-			bundle[i].answer = from
-		}
+	case from.Kind() == wire.Array:
+		fail(bundle, wire.ErrProtocol)
 	default:
-		fail(bundle, errProtocol)
+		for i := range bundle {
+			bundle[i].answer = *from
+		}
 	}
 }
 
 // settleBundle reads the answers to a bundle into its calls, and appends to more what has to be sent again.
 func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	head := bundle[0]
-	err := head.answer.err
 	switch {
-	case err != nil && !head.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
-		return again(more, bundle, true, head.stale)
-	case errors.Is(err, errStale) && head.stale < maxStale:
-		return again(more, bundle, head.source, head.stale+1)
-	case concernsBundle(err):
+	case !head.source && head.answer.Refused("NOSCRIPT"):
+		return again(more, bundle)
+	case concernsBundle(&head.answer):
 		m.apart.Store(time.Now().Add(apartFor).UnixNano())
 		for i := range bundle {
 			more = append(more, exchange{call: bundle[i].call})
@@ -116,8 +112,12 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 		return more
 	}
 	for i := range bundle {
-		c := bundle[i].call
-		if err != nil {
+		c := bundle[i].call // more may grow over the rest
+		if a := &bundle[i].answer; a.Kind() == wire.Number && a.Int() == wrongType {
+			more = append(more, exchange{call: c}) // alone, it gets the error
+			continue
+		}
+		if err := bundle[i].answer.Err(); err != nil {
 			c.Err = err
 			c.Sent = !c.Answered() && !m.neverSent(err)
 			continue
@@ -129,19 +129,21 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 
 // concernsBundle reports that the master may take one by one what it does not take together. What else it may say, that it
 // is loading or read-only, holds for each.
-func concernsBundle(err error) bool {
-	reply := redis.Error(nil)
-	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "CROSSSLOT") ||
-		errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "ERR ") && !redis.HasErrorPrefix(err, "max number of clients")
+func concernsBundle(reply *wire.Reply) bool {
+	if reply.Kind() != wire.Refusal {
+		return false
+	}
+	return reply.Refused("NOPERM") || reply.Refused("CROSSSLOT") ||
+		strings.HasPrefix(reply.Err().Error(), "ERR ") && !reply.Refused("max number of clients")
 }
 
-// again appends a bundle once more.
-func again(more, bundle []exchange, source bool, stale int) []exchange {
+// again appends a bundle once more, with its script.
+func again(more, bundle []exchange) []exchange {
 	n := len(bundle)
 	for i := range bundle { // more may grow over it
 		more = append(more, exchange{call: bundle[i].call})
 	}
 	head := &more[len(more)-n]
-	head.bundle, head.source, head.stale = n, source, stale
+	head.bundle, head.source = n, true
 	return more
 }

@@ -2,81 +2,42 @@ package single
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// dialer wraps the dialer of opt for connections of a master's own. Closing one sends RST and drops the kernel's send
+// dialer wraps the dialer of opt for connections that go-redis makes for a master of the library's own: those of its
+// Client, and where [direct] says no those for everything. Closing one sends RST and drops the kernel's send
 // queue (SO_LINGER 0): otherwise an acquire that timed out is retransmitted for as long as the kernel pleases, and may
 // land after its own release.
 //
 // A connection that can't be made comes back as one on which nothing works, not as an error. go-redis counts errors of
 // its dialer, and after as many as its pool has places dials no more by itself but once a second, for ever: a master
 // that has come back would not be noticed for so long.
-func dialer(opt *redis.Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
+func dialer(opt *redis.Options, g *guard) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := opt.Dialer
 	if dial == nil {
 		dial = redis.NewDialer(opt)
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if err := g.refusing(); err != nil {
+			return deadConn{dialError{err}}, nil //nolint:nilerr // see above
+		}
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
 			return deadConn{dialError{asDial(err, network)}}, nil
 		}
-		raw := conn
-		if secure, ok := conn.(*tls.Conn); ok {
-			raw = secure.NetConn()
+		if err := wire.ResetOnClose(conn); err != nil {
+			return nil, errors.Join(fmt.Errorf("single: %w", err), conn.Close())
 		}
-		tcp, ok := raw.(*net.TCPConn)
-		if !ok {
-			return conn, nil
-		}
-		if err := tcp.SetLinger(0); err != nil {
-			return nil, errors.Join(fmt.Errorf("single: set linger: %w", err), conn.Close())
-		}
-		return watch(conn, tcp)
+		return conn, nil
 	}
-}
-
-// errStale is what writing on a connection meets that the master closed while it was idle. Nothing was sent, so the
-// request can go out on another one.
-var errStale = errors.New("single: the master had closed the connection")
-
-// idleCheck is for how long a connection may have been idle before it is looked at before use.
-const idleCheck = 50 * time.Millisecond
-
-// watchedConn looks, before it is written to after a while, whether the master has closed it. go-redis would look
-// before every single use, which costs a system call; it does not where a connection is no [syscall.Conn].
-type watchedConn struct {
-	net.Conn
-	raw  syscall.RawConn
-	used atomic.Int64 // when it was last written to, in Unix nanoseconds
-}
-
-func watch(conn net.Conn, tcp *net.TCPConn) (net.Conn, error) {
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("single: %w", err), conn.Close())
-	}
-	c := &watchedConn{Conn: conn, raw: raw}
-	c.used.Store(time.Now().UnixNano())
-	return c, nil
-}
-
-func (c *watchedConn) Write(b []byte) (int, error) {
-	now := time.Now().UnixNano()
-	if time.Duration(now-c.used.Load()) > idleCheck && peerClosed(c.raw) {
-		return 0, dialError{errStale}
-	}
-	c.used.Store(now)
-	return c.Conn.Write(b)
 }
 
 // asDial makes sure that err is known for one of dialling, before which nothing was sent: a context that ended, or a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/localport"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
@@ -102,6 +103,7 @@ func TestHazard04TheDeadlineIsKeptByABatch(t *testing.T) {
 }
 
 func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
+	t.Parallel()
 	cluster, clusterClient := clusterOf(t)
 	server := redistest.Start(t)
 	for name, m := range map[string]*single.Master{
@@ -137,6 +139,7 @@ func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
 }
 
 func TestAFailedDialMeansNotSent(t *testing.T) {
+	t.Parallel()
 	port, err := localport.Reserve() // nobody listens there
 	must(t, err)
 	defer func() { must(t, port.Release()) }()
@@ -302,10 +305,10 @@ func TestHazard04TheDeadlineIsKeptWhileOthersUseUpTheClientsPool(t *testing.T) {
 	}, "the only connection to be taken")
 
 	r := acquire("key", "me", time.Minute)
-	c := single.Call{Request: &r, To: make(receiver, 1), Deadline: time.Now().Add(short)}
+	c := lane.Call{Call: single.Call{Request: &r}, To: make(receiver, 1), Deadline: time.Now().Add(short)}
 	began := time.Now()
-	lane := newLane(t, m) // a lane's context has a deadline and no timer
-	lane.Send(&c)
+	queue := newLane(t, m) // a lane's context has a deadline and no timer
+	queue.Send(&c)
 	<-c.To.(receiver)
 	if took := time.Since(began); took > long/2 {
 		t.Errorf("took %v, want %v", took, short)
@@ -318,6 +321,7 @@ func TestHazard04TheDeadlineIsKeptWhileOthersUseUpTheClientsPool(t *testing.T) {
 }
 
 func TestHazard04TheDeadlineIsKeptByAClusterClient(t *testing.T) {
+	t.Parallel()
 	server, client := clusterOf(t)
 	m := over(t, client)
 	took := pausedRequest(t, server, m)
@@ -335,4 +339,26 @@ func TestHazard04TheDeadlineIsKeptByARing(t *testing.T) {
 	if took > long/2 {
 		t.Errorf("took %v, want %v", took, short)
 	}
+}
+
+// The deadline of a request is what bounds it, whatever a brought client's own timeouts are.
+func TestHazard68AShorterTimeoutOfTheClientDoesNotEndARequest(t *testing.T) {
+	server := redistest.Start(t)
+	m := over(t, redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond}))
+	ask(t, m, inspect("key"))
+	must(t, server.Pause())
+	ended := make(chan error, 1)
+	ctx := within(t, patience)
+	go func() {
+		_, err := m.Ask(ctx, inspect("key"))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		must(t, server.Resume())
+		t.Fatalf("it ended with %v while its deadline was ahead", err)
+	case <-time.After(short):
+	}
+	must(t, server.Resume())
+	must(t, <-ended)
 }

@@ -146,3 +146,32 @@ func TestHazard34NoErrorShowsAPassword(t *testing.T) {
 		}
 	}
 }
+
+// What go-redis would panic on, ignore, or obey to somebody's harm.
+func TestDialRefusesWhatCanNotBeMeant(t *testing.T) {
+	for url, says := range map[string]string{
+		"rediss://:hunter2@127.0.0.1:1?skip_verify=true":     "skip_verify",
+		"redis://:hunter2@127.0.0.1:1?pool_size=-1":          "PoolSize",
+		"redis://:hunter2@127.0.0.1:1?pool_size=99999999999": "PoolSize",
+		"redis://:hunter2@127.0.0.1:1?protocol=7":            "Protocol",
+		"redis://:hunter2@127.0.0.1:1,127.0.0.1:2":           "comma",
+		"redis:127.0.0.1:1":                                  "no //",
+		"rediss:u:hunt@host:1":                               "no //",
+		"127.0.0.1:1":                                        "begins with redis://",
+		"redis://:hunt/er2@127.0.0.1:1":                      "percent-encoded",
+		"http://:hunter2@127.0.0.1:1":                        "scheme",
+	} {
+		m, err := single.Dial(url, single.Options{})
+		if err == nil {
+			must(t, m.Close())
+			t.Errorf("%s was accepted", url)
+			continue
+		}
+		if !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunt") {
+			t.Errorf("%s: %v, want it to say %q and no password", url, err, says)
+		}
+	}
+	m, err := single.Dial("rediss://127.0.0.1:1?pool_size=3&protocol=3&skip_verify=false", single.Options{})
+	must(t, err)
+	must(t, m.Close())
+}

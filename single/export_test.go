@@ -9,12 +9,5 @@ func Programs() map[string][2]string {
 	return programs
 }
 
-// The lane's limits, by which its tests count.
-const (
-	MaxBatch    = maxBatch
-	MaxQueue    = maxQueue
-	MaxInFlight = maxInFlight
-	BatchWindow = batchWindow
-	DownAfter   = downAfter
-	ProbePause  = probePause
-)
+// MaxBundle is how many releases go out together at most.
+const MaxBundle = maxBundle

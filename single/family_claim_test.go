@@ -65,6 +65,7 @@ func TestAWriterThatDoesNotWaitClaimsNothing(t *testing.T) {
 }
 
 func TestAClaimIsRenewedByEveryAttemptAndEndsByItself(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("a", "1", time.Hour))
@@ -93,6 +94,7 @@ func TestAClaimIsRenewedByEveryAttemptAndEndsByItself(t *testing.T) {
 }
 
 func TestAClaimDoesNotOutliveItsKey(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("a", "1", 50*time.Millisecond))
@@ -209,12 +211,12 @@ func TestWhatHasEndedKeepsNobodyOut(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	long := -float64(serverNow(t, server).Add(-time.Second).UnixMilli())
-	must(t, server.Client().ZAdd(t.Context(), "key", redis.Z{Score: long, Member: "c:dead"}).Err())
+	setMarked(t, server, "key", redis.Z{Score: long, Member: "c:dead"})
 	if got := ask(t, m, reader("r", "1", time.Minute)); got.Outcome != single.Granted {
 		t.Errorf("a reader behind a claim that has ended: %+v", got)
 	}
 	must(t, server.Client().FlushDB(t.Context()).Err())
-	must(t, server.Client().ZAdd(t.Context(), queueOf("key"), redis.Z{Score: long, Member: "!dead"}).Err())
+	setMarked(t, server, queueOf("key"), redis.Z{Score: long, Member: "!dead"})
 	polite := by("w", 0, acquire("key", "me", time.Minute))
 	polite.Polite = true
 	if got := ask(t, m, polite); got.Outcome != single.Granted {

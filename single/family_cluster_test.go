@@ -2,6 +2,7 @@ package single_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,51 +21,74 @@ func slot(tb testing.TB, s *redistest.Server, key string) int64 {
 	return n
 }
 
-func TestNamesBesideAKeyAreInItsClusterSlot(t *testing.T) {
+// oddKeys have braces in every position that Redis Cluster treats in its own way, and some that it does not.
+var oddKeys = []string{
+	"key", "orders:42", "{tag}", "{tag}key", "key{tag}", "a{b}c{d}e", "{a}{b}", "{{tag}}", "{{tag", "key{", "{", "{a{b}c",
+	" ", "\x00", "ключ", "a{ }b", "{\x00}x", "}", "a}b", "{}", "{}a", "}{a", "a{}b{c}", "x{y}z", "{x}", "x", "}}", "{{}}x", "}{",
+}
+
+func TestHazard57WhatIsBesideAKeyIsInItsClusterSlotAndNoOtherKeys(t *testing.T) {
 	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	for _, key := range []string{
-		"key", "orders:42", "{tag}", "{tag}key", "key{tag}", "a{b}c{d}e", "{a}{b}", "{{tag}}", "{{tag", "key{", "{", "{a{b}c",
-		" ", "\x00", "ключ", "a{ }b", "redlock:queue:{key}", "{\x00}x",
-	} {
+	beside := make(map[string]string) // the key, by what belongs to it
+	look := func(tb rapid.TB, key string) {
 		for _, prefix := range []string{single.QueuePrefix, single.CounterPrefix} {
-			if name := single.Beside(prefix, key); slot(t, server, name) != slot(t, server, key) {
-				t.Errorf("%q is in slot %d, %q in slot %d", key, slot(t, server, key), name, slot(t, server, name))
+			name := single.Beside(prefix, key)
+			if of, ok := beside[name]; ok && of != key {
+				tb.Errorf("%q belongs to %q and to %q", name, of, key)
+			}
+			beside[name] = key
+			if !strings.HasPrefix(name, prefix+"{") {
+				tb.Errorf("%q belongs to %q: no rule for users can say so", name, key)
+			}
+			if theirs, its := slot(t, server, name), slot(t, server, key); theirs != its {
+				tb.Errorf("%q is in slot %d, %q in slot %d", key, its, name, theirs)
 			}
 		}
+	}
+	for _, key := range oddKeys {
+		look(t, key)
 	}
 	if slot(t, server, single.QueuePrefix+"key") == slot(t, server, "key") {
 		t.Error("control: a name without the hash tag is in the same slot by chance; choose another key")
 	}
-}
-
-// The keys for which no name can be beside them are just those with a closing brace and without a hash tag.
-func TestWhichKeysHaveNoNamesBesideThem(t *testing.T) {
-	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	for _, key := range []string{"}", "a}b", "{}", "{}a", "}{a", "a{}b{c}"} {
-		if name := single.Beside(single.QueuePrefix, key); slot(t, server, name) == slot(t, server, key) {
-			t.Errorf("%q and %q are in one slot: is it no exception any more?", key, name)
-		}
+	if t.Failed() {
+		t.FailNow()
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		key := rapid.StringOfN(rapid.RuneFrom([]rune("ab{")), 1, 12, -1).Draw(rt, "key") // no closing brace
-		if rapid.Bool().Draw(rt, "tagged") {
-			key += rapid.StringMatching(`\{[a-c{]{1,4}\}[ab{}]{0,6}`).Draw(rt, "tag")
-		}
-		for _, prefix := range []string{single.QueuePrefix, single.CounterPrefix} {
-			if name := single.Beside(prefix, key); slot(t, server, name) != slot(t, server, key) {
-				rt.Errorf("%q and %q are in different slots", key, name)
-			}
-		}
+		look(rt, rapid.StringOfN(rapid.RuneFrom([]rune("ab{}")), 1, 7, -1).Draw(rt, "short"))
+		look(rt, rapid.StringN(1, 40, 100).Draw(rt, "any")+rapid.StringMatching(`[{}x]{0,6}`).Draw(rt, "end"))
 	})
+	t.Logf("%d names", len(beside))
+}
+
+func TestHazard57EverySlotHasATag(t *testing.T) {
+	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
+	pipe := server.Client().Pipeline()
+	const slots = 1 << 14
+	for n := range slots {
+		tag := single.TagOf(uint16(n))
+		if tag == "" || strings.ContainsAny(tag, "{}") {
+			t.Fatalf("the tag of slot %d is %q", n, tag)
+		}
+		pipe.ClusterKeySlot(t.Context(), "{"+tag+"}x")
+	}
+	replies, err := pipe.Exec(t.Context())
+	must(t, err)
+	for n, reply := range replies {
+		if got := reply.(*redis.IntCmd).Val(); got != int64(n) {
+			t.Fatalf("the tag of slot %d is in slot %d", n, got)
+		}
+	}
 }
 
 // Every operation of every kind on a Cluster, which refuses what touches more than one slot.
 func TestEveryKindOfLockWorksOnACluster(t *testing.T) {
+	t.Parallel()
 	server := clusterServer(t)
 	m := over(t, redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{server.Addr()}, ContextTimeoutEnabled: true, MaxRetries: -1,
 	}))
-	for i, key := range []string{"key", "{tag}key", "a{b}c{d}", "{{x"} {
+	for i, key := range []string{"key", "{tag}key", "a{b}c{d}", "{{x", "a}b", "{}x", "}"} {
 		plain := []single.Request{
 			by("w", 0, acquire(key, "me", time.Minute)), polite(by("w", 0, acquire(key, "me", time.Minute))),
 			fenced(key, "me", 7), raise(key, "me", 9), extend(key, "me", time.Minute, true), inspect(key), release(key, "me"),

@@ -30,7 +30,7 @@ func counterOf(key string) string { return "redlock:token:{" + key + "}" }
 // counted is what the counter of key says, "" when there is none.
 func counted(tb testing.TB, s *redistest.Server, key string) string {
 	tb.Helper()
-	score, err := s.Client().ZScore(tb.Context(), counterOf(key), "token").Result()
+	score, err := s.Client().ZScore(tb.Context(), counterOf(key), "redlock:token").Result()
 	if errors.Is(err, redis.Nil) {
 		return ""
 	}
@@ -41,7 +41,7 @@ func counted(tb testing.TB, s *redistest.Server, key string) string {
 // setCounter makes the counter of key say n, for a minute.
 func setCounter(tb testing.TB, s *redistest.Server, key string, n float64) {
 	tb.Helper()
-	must(tb, s.Client().ZAdd(tb.Context(), counterOf(key), redis.Z{Score: n, Member: "token"}).Err())
+	must(tb, s.Client().ZAdd(tb.Context(), counterOf(key), redis.Z{Score: n, Member: "redlock:token"}).Err())
 	must(tb, s.Client().Expire(tb.Context(), counterOf(key), time.Minute).Err())
 }
 
@@ -61,19 +61,23 @@ func TestATokenIsTheProposalOrAboveTheCounter(t *testing.T) {
 	}
 }
 
+// retained says that the request need not keep its counter, so it goes out as SET NX and ZADD.
+func retained(r single.Request) single.Request {
+	r.Retained = true
+	return r
+}
+
 func TestARefusedAcquireTellsTheCounter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, fenced("key", "holder", 41))
 	for _, step := range []struct{ proposal, want uint64 }{{30, 41}, {41, 41}, {100, 100}, {41, 100}} {
-		got := ask(t, m, fenced("key", "me", step.proposal))
+		got := ask(t, m, retained(fenced("key", "me", step.proposal))) // whose ZADD raises it
 		if got.Outcome != single.Refused || got.Token != step.want || got.Holder != "holder" {
 			t.Errorf("%+v, want refused and the counter, %d", got, step.want)
 		}
 	}
-	polite := by("w", 0, fenced("key", "me", 200))
-	polite.Polite = true
-	if got := ask(t, m, polite); got.Outcome != single.Refused || got.Token != 100 {
+	if got := ask(t, m, fenced("key", "me", 200)); got.Outcome != single.Refused || got.Token != 100 {
 		t.Errorf("one that asks by script: %+v, want refused and an unchanged counter, 100", got)
 	}
 }
@@ -87,7 +91,7 @@ func TestARepeatedFencedAcquireGetsATokenOfItsOwn(t *testing.T) {
 			t.Errorf("%+v, want token %d", got, want)
 		}
 	}
-	ask(t, m, fenced("key", "other", 50)) // refused
+	ask(t, m, retained(fenced("key", "other", 50))) // refused
 	if got := ask(t, m, fenced("key", "me", 44)); got.Token != 51 {
 		t.Errorf("a request repeated after another's had raised the counter: %+v, want token 51", got)
 	}
@@ -102,9 +106,10 @@ func TestBetweenTheKeyAndItsCounter(t *testing.T) {
 		must(t, c.SetArgs(t.Context(), "key", owner, redis.SetArgs{Mode: "NX", TTL: time.Minute}).Err())
 	}
 	t.Run("another's counter", func(t *testing.T) {
-		set("me")                                 // our first command
-		ask(t, m, fenced("key", "other", 77))     // refused, and ahead of us
-		got := ask(t, m, fenced("key", "me", 76)) // the rest of ours, as its script sees it
+		set("me") // our first command
+		must(t, c.ZAdd(t.Context(), counterOf("key"), redis.Z{Score: 5, Member: "redlock:token"}).Err())
+		ask(t, m, retained(fenced("key", "other", 77))) // refused, and ahead of us
+		got := ask(t, m, fenced("key", "me", 76))       // the rest of ours, as its script sees it
 		if got.Outcome != single.Granted || got.Token != 78 {
 			t.Errorf("%+v, want a token above 77", got)
 		}
@@ -117,7 +122,7 @@ func TestBetweenTheKeyAndItsCounter(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		// Our second command, which must not be taken for accepted.
-		changed, err := c.ZAddArgs(t.Context(), counterOf("key"), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: 77, Member: "token"}}}).Result()
+		changed, err := c.ZAddArgs(t.Context(), counterOf("key"), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: 77, Member: "redlock:token"}}}).Result()
 		if must(t, err); changed != 0 {
 			t.Error("the counter accepted one number twice")
 		}
@@ -153,8 +158,8 @@ func TestRaise(t *testing.T) {
 		t.Error("a refused raise changed a counter")
 	}
 	must(t, server.Client().HSet(t.Context(), "hash", "x", "me").Err())
-	if got := ask(t, m, raise("hash", "me", 60)); got.Outcome != single.Refused {
-		t.Errorf("raise of something else: %+v", got)
+	if got, err := m.Ask(t.Context(), raise("hash", "me", 60)); !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Errorf("raise of something else: %+v, %v", got, err)
 	}
 }
 
@@ -250,8 +255,7 @@ func TestARetainedCounter(t *testing.T) {
 			if test.counter > 0 {
 				setCounter(t, server, "key", test.counter)
 			}
-			r := fenced("key", "me", 50)
-			r.Retained = true
+			r := retained(fenced("key", "me", 50))
 			if got := ask(t, m, r); got.Outcome != single.Granted || got.Token != test.token {
 				t.Errorf("%+v, want token %d", got, test.token)
 			}
@@ -309,20 +313,19 @@ func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 	must(t, server.Client().HSet(t.Context(), counterOf("other"), "x", "y").Err())
 	setCounter(t, server, "last", single.MaxToken)
 	for _, key := range []string{"key", "other", "last"} {
-		r := fenced(key, "me", 1)
+		r := fenced(key, "me", 1) // goes by script, which looks first
+		if got, err := m.Ask(t.Context(), r); err == nil || exists(t, server, key) {
+			t.Errorf("by script: %+v, want an error and no key", got)
+		}
+		r = retained(r)
 		c := &single.Call{Request: &r}
 		m.Do(t.Context(), []*single.Call{c})
-		if c.Err == nil || c.Reply.Outcome != single.Refused || !c.Sent {
-			t.Errorf("%+v, %v, sent: %t, want an error after which the key may be there", c.Reply, c.Err, c.Sent)
+		if c.Err == nil || c.Reply.Outcome != single.Refused || !c.Sent && exists(t, server, key) {
+			t.Errorf("%+v, %v, sent: %t, want an error, and to be told that the key may be there", c.Reply, c.Err, c.Sent)
 		}
 		ask(t, m, release(key, "me"))
 		if exists(t, server, key) {
 			t.Errorf("%s was left behind", key)
-		}
-		polite := by("w", 0, r)
-		polite.Polite = true // goes by script, which looks first
-		if got, err := m.Ask(t.Context(), polite); err == nil || exists(t, server, key) {
-			t.Errorf("by script: %+v, want an error and no key", got)
 		}
 		if key == "last" {
 			continue // a holder's extension needs no greater token
@@ -332,5 +335,28 @@ func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 		if got, err := m.Ask(t.Context(), r); err == nil || exists(t, server, key) {
 			t.Errorf("extend: %+v, want an error and no key", got)
 		}
+	}
+}
+
+// A fenced lock is not extended by a master that has somebody else's data in the place of its counter: that master would
+// not refuse a smaller token.
+func TestAMasterThatCanNotKeepTheTokenDoesNotExtendAFencedLock(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	fenced := acquire("key", "me", time.Minute)
+	fenced.Fence = true
+	token := ask(t, m, fenced).Token
+	must(t, server.Client().Set(t.Context(), single.CounterKey("key"), "somebody's", 0).Err())
+	longer := extend("key", "me", time.Hour, true)
+	longer.Token = token
+	if _, err := m.Ask(t.Context(), longer); !redis.HasErrorPrefix(err, "WRONGTYPE") || !about(life(t, server, "key"), time.Minute) {
+		t.Errorf("%v, and the key lives for %v; want WRONGTYPE, and the minute it had", err, life(t, server, "key"))
+	}
+	if got := value(t, server, single.CounterKey("key")); got != "somebody's" {
+		t.Errorf("what was in the counter's place is now %q", got)
+	}
+	must(t, server.Client().Del(t.Context(), single.CounterKey("key")).Err())
+	if got := ask(t, m, longer); got.Outcome != single.Granted {
+		t.Errorf("when the place is free again: %+v", got)
 	}
 }

@@ -48,20 +48,31 @@ func serverNow(tb testing.TB, s *redistest.Server) time.Time {
 	return now
 }
 
-// members reads a sorted set.
+// setMarked adds to a sorted set as the scripts make them.
+func setMarked(tb testing.TB, s *redistest.Server, key string, more ...redis.Z) {
+	tb.Helper()
+	must(tb, s.Client().ZAdd(tb.Context(), key, append(more, redis.Z{Score: single.LeastScore, Member: single.Mark(key)})...).Err())
+}
+
+// members reads a sorted set, without the mark.
 func members(tb testing.TB, s *redistest.Server, key string) []redis.Z {
 	tb.Helper()
 	zs, err := s.Client().ZRangeWithScores(tb.Context(), key, 0, -1).Result()
 	must(tb, err)
+	if len(zs) > 0 && zs[0].Member == single.Mark(key) {
+		return zs[1:]
+	}
 	return zs
 }
 
-// names reads the members of a sorted set in their order.
+// names reads the members of a sorted set in their order, without the mark.
 func names(tb testing.TB, s *redistest.Server, key string) []string {
 	tb.Helper()
-	zs, err := s.Client().ZRange(tb.Context(), key, 0, -1).Result()
-	must(tb, err)
-	return zs
+	var all []string
+	for _, z := range members(tb, s, key) {
+		all = append(all, z.Member.(string))
+	}
+	return all
 }
 
 // exists reports that a key is there.

@@ -113,3 +113,48 @@ func TestWhoIsLetPastAClaim(t *testing.T) {
 		t.Error("a reader under its own hold is kept out by a writer that waits for it")
 	}
 }
+
+// Whatever has become of the key meanwhile, who leaves stands in no queue any more, and is not notified in vain.
+func TestHazard49WhoLeavesASharedKeyLeavesItsQueue(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for name, then := range map[string]func(){
+		"is free":                  func() {},
+		"is a plain lock's":        func() { ask(t, m, acquire("key", "next", time.Minute)) },
+		"is held":                  func() { ask(t, m, writer("next", "1", time.Minute)) },
+		"is something else by now": func() { foreign(t, server) },
+	} {
+		for _, kind := range []single.Kind{single.Shared, single.Exclusive} {
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			ask(t, m, writer("holder", "1", time.Minute))
+			ask(t, m, by("gone", 0, hold(single.Acquire, kind, "g", "1", time.Minute)))
+			must(t, server.Client().Del(t.Context(), "key").Err()) // it ended
+			then()
+			if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"gone"}) {
+				t.Fatalf("control: %q wait", got)
+			}
+			ask(t, m, leave("gone", kind))
+			if exists(t, server, queueOf("key")) {
+				t.Errorf("the key %s: %q still wait", name, names(t, server, queueOf("key")))
+			}
+		}
+	}
+}
+
+// A free key is reserved for a waiter that leaves: the next one gets the call.
+func TestHazard49WhoLeavesASharedKeyPassesItsCallOn(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	heard := listen(t, server, "gone", "next")
+	ask(t, m, acquire("key", "holder", time.Minute))
+	ask(t, m, by("gone", time.Hour, reader("g", "1", time.Minute)))
+	ask(t, m, by("next", 0, writer("n", "1", time.Minute)))
+	ask(t, m, reserving(time.Hour, release("key", "holder")))
+	if got := hears(t, heard); got != "gone key" {
+		t.Fatalf("%q was notified", got)
+	}
+	ask(t, m, reserving(time.Hour, leave("gone", single.Shared)))
+	if got := hears(t, heard); got != "next key" {
+		t.Errorf("%q was notified, want the next: the key is free", got)
+	}
+}

@@ -134,6 +134,7 @@ func TestAReservationKeepsOnlyThePoliteOut(t *testing.T) {
 }
 
 func TestAReservationEndsByItself(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))
@@ -169,7 +170,7 @@ func TestADeadWaiterIsCalledOnce(t *testing.T) {
 	// Without its help nobody would have taken it out of the queue.
 	ask(t, m, acquire("key", "holder", time.Minute))
 	ask(t, m, by("dead", time.Hour, acquire("key", "d", time.Minute)))
-	for _, owner := range []string{"holder", "heir"} {
+	for _, owner := range []string{"holder", "next"} {
 		ask(t, m, acquire("key", owner, time.Minute))
 		got := ask(t, m, reserving(time.Millisecond, release("key", owner)))
 		if want := owner == "holder"; got.Called != want {

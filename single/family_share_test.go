@@ -56,8 +56,6 @@ func TestWhoGetsIntoASharedKey(t *testing.T) {
 		{"a reader behind a plain lock", nil, plain, reader("a", "1", ttl), single.Refused, "plain", 0},
 		{"a writer behind a plain lock", nil, plain, writer("a", "1", ttl), single.Refused, "plain", 0},
 		{"a plain lock's owner as a writer", nil, plain, writer("plain", "1", ttl), single.Refused, "plain", 0},
-		{"a reader behind something else", nil, foreign, reader("a", "1", ttl), single.Refused, "", 0},
-		{"a writer behind something else", nil, foreign, writer("a", "1", ttl), single.Refused, "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			must(t, server.Client().FlushDB(t.Context()).Err())
@@ -115,10 +113,11 @@ func TestPlainLocksAreKeptOutOfASharedKey(t *testing.T) {
 }
 
 func TestEachHoldOfASharedKeyEndsByItself(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("long", "1", time.Hour))
-	ask(t, m, reader("short", "1", 300*time.Millisecond))
+	ask(t, m, reader("short", "1", 2*time.Second))
 	if got := ask(t, m, inspect("key")); got.Token != 2 || got.Holder != "long" || !about(got.TTL, time.Hour) {
 		t.Fatalf("inspect of two readers: %+v", got)
 	}
@@ -131,7 +130,35 @@ func TestEachHoldOfASharedKeyEndsByItself(t *testing.T) {
 	}
 }
 
+// A hold that is found to have ended, so many milliseconds after it was asked for and no more, has not had its ttl. The server
+// counts whole milliseconds.
+func TestNoHoldOfASharedKeyEndsBeforeItsTTL(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Millisecond
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for name, again := range map[string]bool{"acquired": false, "extended": true} {
+		for range 100 {
+			began := time.Now()
+			ask(t, m, reader("a", "1", ttl))
+			if again {
+				began = time.Now()
+				if ask(t, m, as(single.Extend, reader("a", "1", ttl))).Outcome != single.Granted {
+					continue // a busy machine
+				}
+			}
+			for ask(t, m, inspect("key")).Outcome == single.Granted {
+				continue
+			}
+			if lived := time.Since(began); lived < ttl {
+				t.Fatalf("%s: it was over after %v", name, lived)
+			}
+		}
+	}
+}
+
 func TestASharedKeyVanishesWithItsLastHold(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("a", "1", 200*time.Millisecond))
@@ -150,7 +177,7 @@ func TestAnEndedHoldIsInNobodysWay(t *testing.T) {
 	for _, r := range []single.Request{writer("w", "1", time.Minute), reader("r", "1", time.Minute)} {
 		for _, left := range []string{"w:other:1", "r:other:1"} {
 			must(t, server.Client().FlushDB(t.Context()).Err())
-			must(t, server.Client().ZAdd(t.Context(), "key", redis.Z{Score: ended, Member: left}).Err())
+			setMarked(t, server, "key", redis.Z{Score: ended, Member: left})
 			if got := ask(t, m, inspect("key")); got.Outcome != single.Refused {
 				t.Errorf("%s has ended, and inspect says %+v", left, got)
 			}
@@ -195,16 +222,15 @@ func TestTheExtensionOfASharedHold(t *testing.T) {
 		{"of what is gone", nil, nil, me, false, single.Refused, ""},
 		{"of what is gone and can be repaired", nil, nil, me, true, single.Repaired, ""},
 		{"of a writer that is gone", nil, nil, mine, true, single.Repaired, ""},
-		{"of what is gone, with another reader", []single.Request{reader("b", "1", ttl)}, nil, me, false, single.Refused, "b"},
+		{"of what is gone, with another reader", []single.Request{reader("b", "1", ttl)}, nil, me, false, single.Refused, ""},
 		{"repaired beside another reader", []single.Request{reader("b", "1", ttl)}, nil, me, true, single.Repaired, ""},
 		{"repaired beside the owner's other hold", []single.Request{writer("me", "2", ttl)}, nil, mine, true, single.Repaired, ""},
 		{"not repaired beside a writer", []single.Request{writer("b", "1", ttl)}, nil, me, true, single.Refused, "b"},
 		{"of a writer, not repaired beside a writer", []single.Request{writer("b", "1", ttl)}, nil, mine, true, single.Refused, "b"},
 		{"of a writer, not repaired beside a reader", []single.Request{reader("b", "1", ttl)}, nil, mine, true, single.Refused, "b"},
-		{"of the owner's other hold", []single.Request{writer("me", "2", ttl)}, nil, mine, false, single.Refused, "me"},
+		{"of the owner's other hold", []single.Request{writer("me", "2", ttl)}, nil, mine, false, single.Refused, ""},
 		{"of a reader, as a writer", []single.Request{me}, nil, mine, true, single.Refused, "me"},
 		{"behind a plain lock", nil, plain, me, true, single.Refused, "plain"},
-		{"behind something else", nil, foreign, me, true, single.Refused, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			must(t, server.Client().FlushDB(t.Context()).Err())
@@ -305,11 +331,6 @@ func TestAReleaseOfASharedHoldLeavesOtherKindsOfKeys(t *testing.T) {
 	if got := ask(t, m, as(single.Release, writer("plain", "1", 0))); got.Outcome != single.Refused || got.Holder != "plain" {
 		t.Errorf("release on a plain lock: %+v", got)
 	}
-	must(t, server.Client().FlushDB(t.Context()).Err())
-	foreign(t, server)
-	if got := ask(t, m, as(single.Release, writer("x", "1", 0))); got.Outcome != single.Refused {
-		t.Errorf("release on something else: %+v", got)
-	}
 	if !exists(t, server, "key") {
 		t.Error("the release removed it")
 	}
@@ -337,7 +358,7 @@ func TestTheLongestSharedHold(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	ask(t, m, reader("a", "1", longest))
 	got := members(t, server, "key")
-	want := float64(serverNow(t, server).UnixMilli() + longest.Milliseconds())
+	want := float64(serverNow(t, server).UnixMilli() + longest.Milliseconds() + 1)
 	if len(got) != 1 || got[0].Score > want || got[0].Score < want-float64(patience.Milliseconds()) {
 		t.Errorf("the hold is %v, want it to end at %.0f", got, want)
 	}
@@ -368,6 +389,7 @@ func TestManyReadersHoldOneKey(t *testing.T) {
 // A hold that ended, and a claim whose writer has gone, are in nobody's way: neither is a longer hold that was released
 // in the way for as long as it would have lasted. Plain locks see only whether the key is there.
 func TestAReleasedHoldDoesNotLeaveItsTimeToTheKey(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("long", "1", time.Hour))

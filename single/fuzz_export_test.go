@@ -1,10 +1,43 @@
 package single
 
-// Decode types what a script has returned, as a go-redis client has read it.
+import (
+	"fmt"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
+)
+
+// Decode types what a script returns, from values as they come over the wire.
 func Decode(value any) (Reply, error) {
-	answer := answerIs(value)
-	if answer.err != nil {
-		return Reply{}, answer.err
+	answer := wire.Parse(onTheWire(nil, value), &wire.ExpectAny)
+	if err := answer.Err(); err != nil {
+		return Reply{}, err
 	}
 	return decode(&Request{Op: Inspect}, &answer)
+}
+
+func onTheWire(out []byte, value any) []byte {
+	switch value := value.(type) {
+	case int64:
+		return fmt.Appendf(out, ":%d\r\n", value)
+	case string:
+		return fmt.Appendf(out, "$%d\r\n%s\r\n", len(value), value)
+	case bool:
+		return fmt.Appendf(out, "#%.1t\r\n", value)
+	case float64:
+		return fmt.Appendf(out, ",%v\r\n", value)
+	case []any:
+		out = fmt.Appendf(out, "*%d\r\n", len(value))
+		for _, field := range value {
+			out = onTheWire(out, field)
+		}
+		return out
+	case map[any]any:
+		out = fmt.Appendf(out, "%%%d\r\n", len(value))
+		for key, field := range value {
+			out = onTheWire(onTheWire(out, key), field)
+		}
+		return out
+	default:
+		return append(out, "_\r\n"...)
+	}
 }

@@ -1,15 +1,13 @@
 package single
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // This file keeps a master that restarted without its data from voting until every lock that it may have forgotten has
@@ -110,6 +108,11 @@ type guard struct {
 	kept bool          // the run began with all that the one before it had answered
 	// heard is our clock before the latest request that a connection in use has answered; the run that did was alive.
 	heard time.Duration
+
+	until     time.Duration // connections would be refused until then
+	lookAt    time.Duration // but one is made then
+	why       string        // Unclear of the refusal
+	recheckAt time.Duration // when a durable run is asked again, on a connection in use
 }
 
 // sighting is what one connection learnt about the server behind it.
@@ -140,84 +143,6 @@ func newGuard(name string, opts Options) (*guard, error) {
 	return g, nil
 }
 
-// onConnect returns what a client has to do with each new connection: what the user wants first, then the check.
-func (g *guard) onConnect(users func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
-	return func(ctx context.Context, conn *redis.Conn) error {
-		if users != nil {
-			if err := users(ctx, conn); err != nil {
-				return err
-			}
-		}
-		s, err := g.look(ctx, conn)
-		if err != nil {
-			return err
-		}
-		// go-redis hands on what an error from here wraps, not the error itself: a GuardError wraps nothing.
-		if left := g.judge(s); left > 0 {
-			return &GuardError{Master: g.name, Guard: g.guard, Remaining: left}
-		}
-		return g.mark(ctx, conn, s)
-	}
-}
-
-// mark leaves the key by which the next run of a durable server is told from one that was emptied. A server that refuses
-// it is guarded after its next restart, too.
-func (g *guard) mark(ctx context.Context, conn *redis.Conn, s sighting) error {
-	if !s.durable || s.marked || !s.markable {
-		return nil
-	}
-	err := conn.Set(ctx, GuardKey, g.guard.Milliseconds(), 0).Err()
-	if _, refused := errors.AsType[redis.Error](err); refused {
-		return nil
-	}
-	return err
-}
-
-// readMark says what the key holds: nothing, the guard time that had passed when it was set, or something of somebody
-// else's, which is left alone.
-func (g *guard) readMark(cmd *redis.StringCmd) (marked, markable bool) {
-	if errors.Is(cmd.Err(), redis.Nil) {
-		return false, true
-	}
-	passed, err := cmd.Int64()
-	return err == nil && passed >= g.guard.Milliseconds(), err == nil
-}
-
-// look asks the server who it is, in one round trip. A master that does not say can't be told from one that restarted,
-// so a refusal of INFO or TIME is an error; one of CONFIG or of the mark only means that the master counts as forgetful.
-func (g *guard) look(ctx context.Context, conn *redis.Conn) (sighting, error) {
-	s := sighting{asked: g.now()}
-	pipe := conn.Pipeline()
-	server, persistence, wall := pipe.Info(ctx, "server"), pipe.Info(ctx, "persistence"), pipe.Time(ctx)
-	fsync, rewrite := pipe.ConfigGet(ctx, "appendfsync"), pipe.ConfigGet(ctx, "no-appendfsync-on-rewrite")
-	mark := pipe.Get(ctx, GuardKey)
-	_, _ = pipe.Exec(ctx) // each command carries its error
-	s.answered = g.now()
-	for _, cmd := range []redis.Cmder{server, persistence, wall} {
-		var reply redis.Error
-		switch err := cmd.Err(); {
-		case errors.As(err, &reply):
-			return s, g.unclear(fmt.Sprintf("%s: %v", cmd.Name(), reply))
-		case err != nil:
-			return s, err // the network's
-		}
-	}
-	s.runID = infoField(server.Val(), "run_id")
-	seconds, err := strconv.ParseInt(infoField(server.Val(), "uptime_in_seconds"), 10, 64)
-	if err != nil || s.runID == "" {
-		return s, g.unclear("its INFO has no run_id or no uptime_in_seconds")
-	}
-	s.uptime, s.wall = time.Duration(seconds)*time.Second, wall.Val()
-	s.durable = infoField(persistence.Val(), "aof_enabled") == "1" && fsync.Val()["appendfsync"] == "always" &&
-		rewrite.Val()["no-appendfsync-on-rewrite"] != "yes"
-	s.marked, s.markable = g.readMark(mark)
-	return s, nil
-}
-
-func (g *guard) unclear(why string) error {
-	return &GuardError{Master: g.name, Guard: g.guard, Remaining: g.guard, Unclear: why}
-}
-
 // judge takes note of a sighting and returns for how long its connection must not be used; 0 when it may be.
 func (g *guard) judge(s sighting) time.Duration {
 	g.mu.Lock()
@@ -235,10 +160,50 @@ func (g *guard) judge(s sighting) time.Duration {
 	if g.last.runID != s.runID || s.asked >= g.last.asked {
 		g.last = s
 	}
+	left := max(0, g.guard-(s.answered-g.born))
 	if g.kept {
-		return 0
+		left = 0
 	}
-	return max(0, g.guard-(s.answered-g.born))
+	g.hush(s.answered, left, "")
+	return left
+}
+
+const (
+	// A guarded master is looked at again now and then, though it is known how long it remains guarded: another server may
+	// have taken its place. At least, and at most, so much time passes before that, and up to half as much again.
+	leastHush = 100 * time.Millisecond
+	mostHush  = 2 * time.Second
+	// recheckEvery is how often a run that counts as durable is asked whether it still is.
+	recheckEvery = time.Second
+)
+
+// hush makes refusing do without the server from now on: for so long at most, and with looks in between.
+func (g *guard) hush(now, left time.Duration, unclear string) {
+	pause := min(max(leastHush, g.guard/10), mostHush)
+	pause += rand.N(pause / 2)
+	g.until, g.lookAt, g.why = now+left, now+min(pause, max(left, leastHush)), unclear
+}
+
+// refusing returns why no connection need be made now, because it would be refused. g may be nil.
+func (g *guard) refusing() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	left := g.until - now
+	if left <= 0 {
+		return nil
+	}
+	if now >= g.lookAt {
+		g.hush(now, left, g.why) // one looks
+		return nil
+	}
+	if g.why != "" {
+		left = g.guard
+	}
+	return &GuardError{Master: g.name, Guard: g.guard, Remaining: left, Unclear: g.why}
 }
 
 // credible is how old the run seen in s is at least, when an earlier run of the same server was seen as in before, and
@@ -257,22 +222,11 @@ func credible(before sighting, alive time.Duration, s sighting) time.Duration {
 // one to a run that was judged.
 func (g *guard) answered(began time.Duration, todo []exchange) {
 	for i := range todo {
-		var reply redis.Error
-		if err := todo[i].answer.err; err == nil || errors.As(err, &reply) {
+		if kind := todo[i].answer.Kind(); kind != wire.Unread && kind != wire.Failure {
 			g.mu.Lock()
 			g.heard = max(g.heard, began)
 			g.mu.Unlock()
 			return
 		}
 	}
-}
-
-// infoField reads one field of an INFO reply; "" when it isn't there.
-func infoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if value, found := strings.CutPrefix(line, name+":"); found {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

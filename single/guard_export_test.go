@@ -1,6 +1,10 @@
 package single
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
+)
 
 // Sighting is what a connection learns about the server behind it.
 type Sighting struct {
@@ -26,7 +30,7 @@ func (j *Judge) Judge(s Sighting) time.Duration {
 
 // Heard says that a request which began at this time was answered.
 func (j *Judge) Heard(began time.Duration) {
-	j.guard.answered(began, []exchange{{answer: answer{kind: aStatus}}})
+	j.guard.answered(began, []exchange{{answer: wire.Parse([]byte("+OK\r\n"), &wire.ExpectOK)}})
 }
 
 // InfoField is infoField.

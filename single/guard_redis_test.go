@@ -59,6 +59,7 @@ func untilItVotes(t *testing.T, m *single.Master) (refusals int) {
 }
 
 func TestAMasterThatRestartedEmptyDoesNotVoteForOneGuardTime(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
 	untilItVotes(t, m)
@@ -243,6 +244,7 @@ func TestAMasterThatDoesNotSayHowOldItIsDoesNotVote(t *testing.T) {
 }
 
 func TestWithoutTheRightToAskConfigTheGuardStaysOn(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithAOF())
 	m := guarded(t, user(t, server, "-config"), single.Options{})
 	var refused *single.GuardError

@@ -3,10 +3,13 @@ package single
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 const (
@@ -45,7 +48,56 @@ func (m *Master) Listen(channel string, ready func(), heard func(message string)
 
 // listen keeps one subscription until it breaks or ctx is done, and reports whether it was ever made.
 func (m *Master) listen(ctx context.Context, channel string, ready func(), heard func(message string)) (made bool) {
-	sub := m.client.Subscribe(ctx)
+	if own, ok := m.transport.(conns); ok {
+		return own.listen(ctx, channel, ready, heard)
+	}
+	return m.listenThrough(ctx, channel, ready, heard)
+}
+
+// listen keeps a subscription on a connection of the library's own. What is heard there is a hint, so the guard does not
+// mind it.
+func (p conns) listen(ctx context.Context, channel string, ready func(), heard func(message string)) (made bool) {
+	dialCtx, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
+	c, _, err := p.config.Dial(dialCtx)
+	if err != nil {
+		return false
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends a Next that waits
+	defer func() { _ = c.Close() }()
+	sub, err := c.Subscribe(channel, time.Now().Add(listenProbe))
+	if err != nil {
+		return false
+	}
+	for asked := false; ; {
+		message, err := sub.Next(listenProbe)
+		switch {
+		case err == nil:
+			asked = false
+		case errors.Is(err, wire.ErrSilent) && !asked:
+			asked = true
+			err = sub.Ping(time.Now().Add(listenProbe))
+		}
+		if err != nil || ctx.Err() != nil {
+			return made
+		}
+		if message.Subscribed {
+			made = true
+			ready()
+		}
+		if message.Published {
+			heard(message.Payload)
+		}
+	}
+}
+
+// listenThrough keeps a subscription of a go-redis client. A Ring subscribes on the one of its servers that the channel
+// belongs to; what the others publish is not heard.
+func (m *Master) listenThrough(ctx context.Context, channel string, ready func(), heard func(message string)) (made bool) {
+	sub := subscribe(ctx, m.client, channel)
+	if sub == nil {
+		return false
+	}
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = sub.Close() // ends a Receive that waits
@@ -58,11 +110,8 @@ func (m *Master) listen(ctx context.Context, channel string, ready func(), heard
 		}
 		<-closed
 	}()
-	if err := sub.Subscribe(ctx, channel); err != nil {
-		return false
-	}
 	for asked := false; ; {
-		message, err := sub.ReceiveTimeout(ctx, listenProbe)
+		message, err := receive(ctx, sub)
 		var timeout net.Error
 		switch {
 		case err == nil:
@@ -82,4 +131,24 @@ func (m *Master) listen(ctx context.Context, channel string, ready func(), heard
 			heard(message.Payload)
 		}
 	}
+}
+
+// subscribe returns nil when it can't: a Ring whose servers are all down panics.
+func subscribe(ctx context.Context, client redis.UniversalClient, channel string) (sub *redis.PubSub) {
+	defer func() {
+		if recover() != nil {
+			sub = nil
+		}
+	}()
+	return client.Subscribe(ctx, channel)
+}
+
+// receive waits for what comes next. go-redis panics when a server sends what it does not expect.
+func receive(ctx context.Context, sub *redis.PubSub) (message any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			message, err = nil, fmt.Errorf("single: the client panicked: %v", p)
+		}
+	}()
+	return sub.ReceiveTimeout(ctx, listenProbe)
 }

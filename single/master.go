@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // Master is one Redis server behind a go-redis client: it speaks the scripts and types their replies.
@@ -20,15 +22,16 @@ import (
 type Master struct {
 	name   string
 	client redis.UniversalClient
+	// patience is for how long a request without a deadline may take; 0 leaves it to the client.
+	patience time.Duration
 	// exact says that this client sends a request at most once, so that a failed dial means: not sent.
-	exact    bool
-	owned    bool
-	cluster  bool         // keys have slots
-	heldBack atomic.Int32 // batches past their deadline that the client goes on with
-	guard    *guard       // nil without Options.RestartGuard
-	carrier  carrier
-	apart    atomic.Int64 // until when releases go out one by one, in Unix nanoseconds
-	scratch  sync.Pool    // of *[]exchange
+	exact     bool
+	owned     bool
+	heldBack  atomic.Int32 // batches past their deadline that the client goes on with
+	guard     *guard       // nil without Options.RestartGuard
+	transport transport
+	apart     atomic.Int64 // until when releases go out one by one, in Unix nanoseconds
+	scratch   sync.Pool    // of *[]exchange
 }
 
 // Options configure a Master. The zero value is usable.
@@ -54,12 +57,14 @@ type Options struct {
 // A *redis.Client is used through a derived one that shares its pool but not its hooks, keeps the deadline of every request and never
 // retries, whatever the client's own options say. Cluster and Ring clients are used as they are; give them
 // ContextTimeoutEnabled and MaxRetries -1. A request that one of them holds back past its deadline ends all the same, as
-// unknown, but until the client gives it up nothing else is sent to this master.
+// unknown, but until the client gives it up nothing else is sent to this master. Close a Ring only when no request is under
+// way, not even one that it holds back: go-redis may panic in a goroutine of its own, where nobody can recover.
 func New(client redis.UniversalClient, opts Options) (*Master, error) {
 	if opts.RestartGuard != 0 {
 		return nil, errGuardNeedsOpen
 	}
 	m := &Master{name: opts.Name, client: client}
+	carries := client
 	switch c := client.(type) {
 	case nil:
 		return nil, errors.New("single: nil client")
@@ -67,13 +72,15 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 		if c == nil {
 			return nil, errors.New("single: nil client")
 		}
-		m.name = firstNonEmpty(m.name, c.Options().Addr)
-		m.client, m.exact = keepDeadlines(c), true
+		m.name = cmp.Or(m.name, c.Options().Addr)
+		own := keepDeadlines(c, c.Options().ReadTimeout)
+		m.client, m.exact, m.patience = own, true, c.Options().ReadTimeout
+		carries = keepDeadlines(c, min(0, m.patience)) // the deadline alone, which may be later; negative: none is ever set
 	case *redis.ClusterClient:
 		if c == nil {
 			return nil, errors.New("single: nil client")
 		}
-		m.name, m.cluster = firstNonEmpty(m.name, strings.Join(c.Options().Addrs, ",")), true
+		m.name = cmp.Or(m.name, strings.Join(c.Options().Addrs, ","))
 	case *redis.Ring:
 		if c == nil {
 			return nil, errors.New("single: nil client")
@@ -83,26 +90,20 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 			addrs = append(addrs, addr)
 		}
 		slices.Sort(addrs)
-		m.name = firstNonEmpty(m.name, strings.Join(addrs, ","))
+		m.name = cmp.Or(m.name, strings.Join(addrs, ","))
 	}
 	if m.name == "" {
 		return nil, fmt.Errorf("single: a %T has no address to go by: set Options.Name", client)
 	}
-	m.carrier = clientCarrier{m.client}
+	m.transport = clientTransport{carries}
 	return m, nil
 }
 
-func firstNonEmpty(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // keepDeadlines derives a client on the same connections that obeys the context's deadline and sends once.
-// go-redis by default ignores the deadline of a request in flight, and sends a request up to four times.
-func keepDeadlines(c *redis.Client) *redis.Client {
-	derived := c.WithTimeout(c.Options().ReadTimeout)
+// go-redis by default ignores the deadline of a request in flight, and sends a request up to four times. With a timeout
+// above 0, that holds too.
+func keepDeadlines(c *redis.Client, timeout time.Duration) *redis.Client {
+	derived := c.WithTimeout(timeout)
 	opt := derived.Options() // the derived client's own copy
 	opt.ContextTimeoutEnabled = true
 	opt.MaxRetries = 0
@@ -121,12 +122,12 @@ func (m *Master) Close() error {
 	if !m.owned {
 		return nil
 	}
-	return errors.Join(m.carrier.close(), m.client.Close())
+	return errors.Join(m.transport.close(), m.client.Close())
 }
 
 // Prepare builds, once, what Do sends first for r. A Request that goes to several masters is prepared for each of them
 // before the first one gets it; after that it must not change. Requests that were not prepared are built anew each time.
-func (m *Master) Prepare(r *Request) { m.carrier.prepare(r) }
+func (m *Master) Prepare(r *Request) { m.transport.prepare(r) }
 
 // Ask performs one request and returns its reply. It is the way to use a single master without the rest of the
 // library. When err is not nil the request may have taken effect all the same, or may still do so: a caller that
@@ -144,10 +145,17 @@ func (m *Master) Ask(ctx context.Context, r Request) (Reply, error) {
 // decide: a script the master did not know, or who holds a key that SET NX found taken. It fills in every call's
 // Reply, Err and Sent. ctx's deadline bounds it.
 func (m *Master) Do(ctx context.Context, batch []*Call) {
-	deadline, ok := ctx.Deadline()
-	if m.owned || !ok {
+	if _, own := m.transport.(conns); own {
 		m.do(ctx, batch)
 		return
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		if m.patience <= 0 {
+			m.do(ctx, batch)
+			return
+		}
+		deadline = time.Now().Add(m.patience)
 	}
 	// Somebody else may have used up the client's pool, and waiting for a connection ends by Done alone.
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -213,11 +221,7 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 			c.joined = false
 			continue
 		}
-		if m.cluster && unslottable(c.Request.Keys) {
-			c.Err, c.Sent = errNoSlot, false
-			continue
-		}
-		todo = first(todo, c, 0)
+		todo = first(todo, c)
 	}
 	whole := todo
 	for len(todo) > 0 {
@@ -229,31 +233,27 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 	m.scratch.Put(scratch)
 }
 
-// maxStale bounds these: so many connections a master can have closed while they were idle.
-const maxStale = maxInFlight + 2
-
 // stage says how far a call has come.
 type stage uint8
 
 const (
 	stageFirst  stage = iota // the form for a free key, where there is one
 	stageCount               // right behind it in the same pipeline, of a fenced acquisition: its counter
-	stageKeep                // and that one's retention, which the request may do without
 	stageScript              // the script, because the key was not free or the counter ahead
 )
 
 // first appends what a call begins with.
-func first(todo []exchange, c *Call, stale int) []exchange {
-	todo = append(todo, exchange{call: c, stale: stale})
-	for n := range c.Request.trailing() {
-		todo = append(todo, exchange{call: c, stage: stageCount + stage(n)})
+func first(todo []exchange, c *Call) []exchange {
+	todo = append(todo, exchange{call: c})
+	if c.Request.trailing() > 0 {
+		todo = append(todo, exchange{call: c, stage: stageCount})
 	}
 	return todo
 }
 
 // next is the exchange that follows e.
 func (e *exchange) next(at stage, source bool) exchange {
-	return exchange{call: e.call, stage: at, source: source, set: e.set, stale: e.stale}
+	return exchange{call: e.call, stage: at, source: source, set: e.set}
 }
 
 // send takes the commands to the master and brings back the answers.
@@ -261,7 +261,7 @@ func (m *Master) send(ctx context.Context, todo []exchange) {
 	if m.guard != nil {
 		defer m.guard.answered(m.guard.now(), todo)
 	}
-	m.carrier.carry(ctx, todo)
+	m.transport.send(ctx, todo)
 }
 
 // settle reads the answers into their calls and returns what needs one more command. It reuses todo.
@@ -275,32 +275,24 @@ func (m *Master) settle(todo []exchange) []exchange {
 			i += n - 1
 			continue
 		}
-		c, err := e.call, e.answer.err
+		c, err := e.call, e.answer.Err()
 		if n := c.Request.trailing(); e.stage == stageFirst && n > 0 {
-			behind := todo[i+1 : i+1+n]
 			i += n
 			if err == nil && !taken(&e.answer) {
-				more = settleCounted(more, e, behind)
+				more = settleCounted(more, e, &todo[i].answer)
 				continue
 			}
 		}
 		switch {
 		case e.stage == stageFirst && c.Request.quick() && taken(&e.answer):
 			more = append(more, e.next(stageScript, false))
-		case err != nil && !e.source && redis.HasErrorPrefix(err, "NOSCRIPT"):
+		case !e.source && e.answer.Refused("NOSCRIPT"):
 			// The source goes out once a pipeline; behind it the SHA is known again.
 			p := c.Request.program()
 			more = append(more, e.next(e.stage, !sourced[p]))
 			sourced[p] = true
-		case err != nil && errors.Is(err, errStale) && e.stale < maxStale:
-			if e.stage == stageFirst && !e.source {
-				more = first(more, c, e.stale+1)
-			} else {
-				e.stale++
-				more = append(more, e.next(e.stage, e.source))
-			}
 		case err != nil:
-			c.Err = err
+			c.Err = explained(err)
 			c.Sent = e.set || !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
@@ -310,13 +302,15 @@ func (m *Master) settle(todo []exchange) []exchange {
 	return more
 }
 
-// settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the commands behind it.
-func settleCounted(more []exchange, e *exchange, behind []exchange) []exchange {
-	c, counted, last := e.call, &behind[0].answer, &behind[len(behind)-1].answer
-	switch err := cmp.Or(counted.err, last.err); {
+// settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the command behind it.
+func settleCounted(more []exchange, e *exchange, counted *wire.Reply) []exchange {
+	c := e.call
+	switch err := counted.Err(); {
 	case err != nil:
-		c.Err = err // Sent stays true: the key is there
-	case counted.number == 1:
+		c.Err = explained(err) // Sent stays true: the key is there
+	case !e.answer.OK() || counted.Kind() != wire.Number:
+		c.Err = unexpected(&e.answer) // or the other one; the key may be there
+	case counted.Int() == 1:
 		c.Reply = Reply{Outcome: Granted, Token: c.Request.proposal()}
 	default:
 		e.set = true
@@ -326,19 +320,20 @@ func settleCounted(more []exchange, e *exchange, behind []exchange) []exchange {
 }
 
 // taken reports that the form for a free key found the key taken.
-func taken(a *answer) bool {
-	return a.kind == aNull || a.kind == aNumber && a.number == 0
-}
+func taken(a *wire.Reply) bool { return a.Kind() == wire.Null }
 
 // neverSent reports that err came before a byte was written.
 func (m *Master) neverSent(err error) bool {
 	if !m.exact {
 		return false
 	}
+	if _, unsent := errors.AsType[unsentError](err); unsent {
+		return true
+	}
 	if _, guarded := errors.AsType[*GuardError](err); guarded {
 		return true
 	}
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" ||
-		errors.Is(err, errStale) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }

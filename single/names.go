@@ -1,12 +1,13 @@
 package single
 
 import (
-	"errors"
 	"strings"
 	"time"
 )
 
 const (
+	// ReservedPrefix is how the names of all that the library keeps on a master beside the locks themselves begin.
+	ReservedPrefix = "redlock:"
 	// queuePrefix, counterPrefix and ChannelPrefix name what belongs to a key but is not the lock itself. An ACL user
 	// needs them beside the keys. See QueueKey and CounterKey.
 	queuePrefix   = "redlock:queue:"
@@ -17,7 +18,7 @@ const (
 	// queueKeep is how long a place in an arrival queue is kept without being renewed by another attempt.
 	queueKeep = time.Minute
 	// counterMember is the member of a counter; the scripts know it, too.
-	counterMember = "token"
+	counterMember = "redlock:token"
 	// counterKeep is how long a fencing counter outlives the last request to keep it, and thirty days by how long at least
 	// it outlives the last acquisition of its key: not each of them asks; see Request.Retained. After that tokens start
 	// again from the wall clock, which has moved on by then.
@@ -27,37 +28,76 @@ const (
 	writerClaim = time.Second
 )
 
-// QueueKey is where a master keeps the arrival queue of a key: a sorted set of waiters with the milliseconds since 1970 at
-// which they began to wait. Negative scores are not waiters but mark until when the key is reserved for one.
+// Reserved reports that a key begins as the names of queues, counters and the other things that the library keeps on a
+// master. Such a name is no lock's: a lock on a queue or a counter would be held by whoever uses that one's key.
+func Reserved(key string) bool { return strings.HasPrefix(key, ReservedPrefix) }
+
+// QueueKey is where a master keeps the wait queue of a key: a sorted set of waiters with the milliseconds since 1970 at
+// which they began to wait. Negative scores are not waiters but mark until when the key is reserved for one, and the least
+// one that the set is a queue.
 func QueueKey(key string) string { return beside(queuePrefix, key) }
 
 // CounterKey is where a master keeps the fencing counter of a key: a sorted set whose only member has the latest token as
 // its score.
 func CounterKey(key string) string { return beside(counterPrefix, key) }
 
-// beside names a key that lives in the same Cluster slot as key: it has the same hash tag. For a key with a closing
-// brace but no hash tag there is none; see unslottable.
+// beside names a key that belongs to key, to no other one, and lives in its Cluster slot: prefix{tag}, or prefix{tag}key
+// where the tag is not the key itself. A tag has no closing brace, so it can be told from what follows.
 func beside(prefix, key string) string {
-	if hasTag(key) {
-		return prefix + key // the prefix has no brace, so the key's tag stays the first
-	}
-	return prefix + "{" + key + "}"
+	tag, rest := tagFor(key)
+	return prefix + "{" + tag + "}" + rest
 }
 
-// hasTag reports that a part of key decides its Cluster slot.
-func hasTag(key string) bool {
-	open := strings.IndexByte(key, '{')
-	return open >= 0 && strings.IndexByte(key[open+1:], '}') > 0
-}
-
-var errNoSlot = errors.New("single: on a Cluster a key with a closing brace needs a hash tag, as in orders:{42}")
-
-// unslottable reports that there is a key beside which nothing can be put in the same Cluster slot.
-func unslottable(keys []string) bool {
-	for _, key := range keys {
-		if !hasTag(key) && strings.IndexByte(key, '}') >= 0 {
-			return true
+// tagFor finds a hash tag that puts a name in the slot of key, and what has to follow it. What decides the slot of a key is
+// its own tag or, where it has none, all of it; that can be a tag unless it has a closing brace.
+func tagFor(key string) (tag, rest string) {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
+			return key[open+1 : open+1+end], key
 		}
 	}
-	return false
+	if strings.IndexByte(key, '}') >= 0 {
+		return tagOf(slot(key)), key
+	}
+	return key, ""
 }
+
+// The slot of a key is its CRC-16 (XMODEM), modulo the number of slots.
+const (
+	slots      = 1 << 14
+	polynomial = 0x1021
+)
+
+func slot(key string) uint16 { return crc16(key) % slots }
+
+func crc16(text string) uint16 {
+	crc := uint16(0)
+	for i := range len(text) {
+		crc ^= uint16(text[i]) << 8
+		for range 8 {
+			crc = crc<<1 ^ polynomial*(crc>>15)
+		}
+	}
+	return crc
+}
+
+// tagOf returns a short printable text whose slot is n: a letter, and the two bytes behind it that give one of the CRCs of
+// that slot. They are found by going two bytes back from that CRC.
+func tagOf(n uint16) string {
+	for letter := 'a'; letter <= 'z'; letter++ {
+		behind := crc16(string(letter))
+		for crc := uint32(n); crc < 1<<16; crc += slots {
+			back := uint16(crc)
+			for range 16 {
+				back = back>>1 ^ (polynomial>>1|1<<15)*(back&1)
+			}
+			back ^= behind
+			if first, second := byte(back>>8), byte(back); printable(first) && printable(second) {
+				return string([]byte{byte(letter), first, second})
+			}
+		}
+	}
+	return "" // does not happen: a test looks at every slot
+}
+
+func printable(b byte) bool { return '!' <= b && b <= 'z' }

@@ -3,6 +3,8 @@ package single
 import (
 	"bufio"
 	"io"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // Encode is a request's first command as it goes over the wire, and as go-redis gets it.
@@ -10,39 +12,60 @@ func Encode(r *Request) (encoded []byte, boxed []any) {
 	return r.encode(nil, stageFirst, false), r.boxed(stageFirst, false)
 }
 
-// ReadReply reads the reply to r, and leaves what comes after it. err is the connection's, replyErr what the caller gets.
+// ReadReply reads the reply to r's first command, and leaves what comes after it. err is the connection's, replyErr what
+// the caller gets.
 func ReadReply(from io.Reader, r *Request) (reply Reply, replyErr, err error) {
 	in, ok := from.(*bufio.Reader)
 	if !ok {
-		in = bufio.NewReaderSize(from, wireBuffer)
+		in = bufio.NewReaderSize(from, 4<<10)
 	}
-	answer, err := readAnswer(in)
-	if err != nil || answer.err != nil {
-		return Reply{}, answer.err, err
+	var want wire.Expect
+	expect(&want, []exchange{{call: &Call{Request: r}}})
+	answer, err := wire.Read(in, &want)
+	if err != nil || answer.Err() != nil {
+		return Reply{}, answer.Err(), err
 	}
 	reply, replyErr = decode(r, &answer)
 	return reply, replyErr, nil
 }
 
 // ErrProtocol is what a reply meets that no master gives.
-var ErrProtocol = errProtocol
+var ErrProtocol = wire.ErrProtocol
 
 // Direct reports that m has connections that it writes to itself.
 func Direct(m *Master) bool {
-	_, direct := m.carrier.(*wires)
+	_, direct := m.transport.(conns)
 	return direct
 }
 
 // IdleConnections is how many of those are idle, BusyConnections how many are in use.
 func IdleConnections(m *Master) int {
-	w := m.carrier.(*wires)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.idle)
+	p := m.transport.(conns)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
 }
 
 // BusyConnections is how many connections of m's own are in use.
-func BusyConnections(m *Master) int { return len(m.carrier.(*wires).slots) }
+func BusyConnections(m *Master) int {
+	p := m.transport.(conns)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all - p.dialing - len(p.idle)
+}
 
 // EncodedSize is for how many bytes there is room when r is encoded, and how many it has.
 func EncodedSize(r *Request) (room, used int) { return r.encodedSize(), len(r.encodeFirst(nil)) }
+
+// IdleClean reports that nothing is left to be read on any idle connection.
+func IdleClean(m *Master) bool {
+	p := m.transport.(conns)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		if !c.Clean() {
+			return false
+		}
+	}
+	return true
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	_ "embed" // the scripts below
 	"encoding/hex"
+	"strings"
 )
 
 var (
@@ -11,8 +12,12 @@ var (
 	acquireSource string
 	//go:embed lua/extend.lua
 	extendSource string
-	//go:embed lua/call.lua
-	callSource string
+	//go:embed lua/kind.lua
+	kindSource string
+	//go:embed lua/queue.lua
+	queueSource string
+	//go:embed lua/counter.lua
+	counterSource string
 	//go:embed lua/release.lua
 	releaseSource string
 	//go:embed lua/release_bundle.lua
@@ -56,8 +61,8 @@ type script struct {
 var scripts = [numPrograms]script{
 	acquireProgram:       newScript("acquire", acquireSource),
 	extendProgram:        newScript("extend", extendSource),
-	releaseProgram:       newScript("release", callSource+releaseSource),
-	releaseBundleProgram: newScript("release_bundle", callSource+releaseBundleSource),
+	releaseProgram:       newScript("release", releaseSource),
+	releaseBundleProgram: newScript("release_bundle", releaseBundleSource),
 	raiseProgram:         newScript("raise", raiseSource),
 	inspectProgram:       newScript("inspect", inspectSource),
 	shareProgram:         newScript("share", shareSource),
@@ -65,7 +70,11 @@ var scripts = [numPrograms]script{
 	shareReleaseProgram:  newScript("share_release", shareReleaseSource),
 }
 
+// newScript puts what several scripts have in common where they include it: behind what the usual case can do without.
 func newScript(name, source string) script {
+	source = strings.NewReplacer(
+		"-- include kind.lua\n", kindSource, "-- include queue.lua\n", queueSource, "-- include counter.lua\n", counterSource,
+	).Replace(source)
 	sum := sha1.Sum([]byte(source))
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }

@@ -7,8 +7,7 @@
 //
 // The pieces, from the bottom up:
 //   - scripts: the Lua programs, one file each, embedded, run by EVALSHA with a fallback to EVAL
-//   - [Master]: a batch of calls as one pipeline over any go-redis client
-//   - [Lane]: the queue in front of a master that turns many callers into few batches
+//   - [Master]: a batch of calls as one pipeline, over connections of its own or any go-redis client
 package single
 
 import (
@@ -80,13 +79,14 @@ type Request struct {
 	// Fence asks Acquire of one Plain key to raise the key's fencing counter to at least Token, and above what it was,
 	// and to return it; a repeated request gets another one. If it is refused the counter may have been raised to Token all
 	// the same. For Raise, Token is what the counter is raised to, for Extend what it is raised to at least; at most
-	// MaxToken.
+	// MaxToken. Where something else than a counter is in its place, each of them fails and changes nothing.
 	Fence bool
 	// Retained says of a fenced Acquire that every master was asked within the last two days to keep the key's counter,
-	// by a fenced Acquire without it that was granted. That saves a command; a master that has lost the counter all the
+	// by a fenced Acquire without it that was granted. That saves the script; a master that has lost the counter all the
 	// same makes a new one, and keeps that.
 	Retained bool
-	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates.
+	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates. None
+	// begins with [ReservedPrefix].
 	Keys []string
 	// Owner proves who holds the keys. Compared in full, never by prefix.
 	Owner string
@@ -105,7 +105,7 @@ type Request struct {
 	// somebody else.
 	Waiter string
 	Waited time.Duration
-	// Reserve is for how long Release keeps the key for the waiter that it calls.
+	// Reserve is for how long Release and Leave keep the key for the waiter that they call.
 	Reserve time.Duration
 
 	// What goes out first, as each kind of connection takes it; see Master.Prepare.

@@ -6,20 +6,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
 // sends. It is faster than the script; that one follows only when the key is taken, to learn by whom and for how long,
-// and to queue up. A polite request wants to know before that.
+// and to queue up. A polite request wants to know before that. A fenced one whose counter is to be kept has to look at the
+// counter first: nothing but a script can set a counter and its expiry, or prolong it, and leave what is no counter alone.
 func (r *Request) quick() bool {
-	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite
+	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained)
 }
 
-// trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as several:
-// SET NX PX, then ZADD GT, which raises the fencing counter to the proposal if it is below, and says whether it was, and
-// PEXPIRE of the counter. Where that one may be left out, the ZADD is an XX, so that it never makes a counter that would
-// live for ever. Together they cost a master half of what a script does, but they are not one step. What may come between
-// them:
+// trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as two:
+// SET NX PX, then ZADD XX GT, which raises the fencing counter to the proposal if it is below, and says whether it was.
+// Because of the XX it never makes a counter, which would live for ever, and never adds to a sorted set that is no counter:
+// that has no such member. Together they cost a master half of what a script does, but they are not one step. What may come
+// between them:
 //
 //   - Another's SET: it is refused. Another's ZADD raises the counter: then ours may find it above the proposal, and the
 //     script follows, which counts on from there.
@@ -31,14 +34,10 @@ func (r *Request) quick() bool {
 // In the other order it would not be: the counter could grow by a whole acquisition before the key was ours. A ZADD behind
 // a SET that was refused raises the counter for nothing, which makes a gap in the tokens and no more.
 func (r *Request) trailing() int {
-	switch {
-	case !r.Fence || !r.quick():
-		return 0
-	case r.Retained:
+	if r.Fence && r.quick() {
 		return 1
-	default:
-		return 2
 	}
+	return 0
 }
 
 // proposal is the token that a fenced request proposes.
@@ -51,6 +50,8 @@ func (r *Request) validate() error {
 		return errors.New("single: no key")
 	case slices.Contains(r.Keys, ""):
 		return errors.New("single: empty key")
+	case slices.ContainsFunc(r.Keys, Reserved):
+		return fmt.Errorf("single: a key must not begin with %q, as what the library itself keeps beside the keys does", ReservedPrefix)
 	case r.Owner == "" && r.Op != Inspect && r.Op != Leave:
 		return errors.New("single: no owner")
 	case (r.Op == Acquire || r.Op == Extend) && r.TTL < time.Millisecond:
@@ -63,6 +64,8 @@ func (r *Request) validate() error {
 		return fmt.Errorf("single: hold id %q is empty or contains a colon", r.Hold)
 	case (r.Fence || r.Op == Raise) && len(r.Keys) > 1:
 		return errors.New("single: a fenced lock has one key")
+	case strings.HasPrefix(r.Waiter, "!") || Reserved(r.Waiter):
+		return fmt.Errorf("single: waiter %.64q begins with ! or %q", r.Waiter, ReservedPrefix)
 	case r.Token > MaxToken:
 		return fmt.Errorf("single: token %d is above %d", r.Token, uint64(MaxToken))
 	default:
@@ -107,13 +110,8 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	case at == stageFirst && r.quick():
 		return append(args, text("set"), text(r.Keys[0]), text(r.Owner), text("px"), r.ttlMillis(), text("nx"))
 	case at == stageCount:
-		args = append(args, text("zadd"), besides(counterPrefix, r.Keys[0]))
-		if r.Retained {
-			args = append(args, text("xx"))
-		}
-		return append(args, text("gt"), text("ch"), number(r.proposal()), text(counterMember))
-	case at == stageKeep:
-		return append(args, text("pexpire"), besides(counterPrefix, r.Keys[0]), millis(counterKeep))
+		return append(args, text("zadd"), besides(counterPrefix, r.Keys[0]),
+			text("xx"), text("gt"), text("ch"), number(r.proposal()), text(counterMember))
 	}
 	script := &scripts[r.program()]
 	if source {
@@ -138,7 +136,11 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	case Extend:
 		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token), millis(counterKeep))
 	case Release, Leave:
-		args = append(args, text(r.Owner), millis(r.Reserve))
+		owner := r.Owner
+		if r.Op == Leave {
+			owner = "" // which no key has
+		}
+		args = append(args, text(owner), millis(r.Reserve))
 		if r.Waiter != "" {
 			args = append(args, text(r.Waiter))
 		}
@@ -183,7 +185,7 @@ func (r *Request) appendShared(args []arg) []arg {
 	case Extend:
 		return append(args, r.ttlMillis(), flag(r.Repair))
 	default:
-		return append(args, text(ChannelPrefix), text(r.Waiter))
+		return append(args, millis(r.Reserve), text(r.Waiter))
 	}
 }
 
@@ -196,8 +198,8 @@ func (r *Request) encode(out []byte, at stage, source bool) []byte {
 // encodeFirst appends all that the request begins with.
 func (r *Request) encodeFirst(out []byte) []byte {
 	out = r.encode(out, stageFirst, false)
-	for n := range r.trailing() {
-		out = r.encode(out, stageCount+stage(n), false)
+	if r.trailing() > 0 {
+		out = r.encode(out, stageCount, false)
 	}
 	return out
 }
@@ -225,19 +227,28 @@ func box(args []arg) []any {
 }
 
 // decode types the reply of a command that succeeded.
-func decode(r *Request, from *answer) (Reply, error) {
-	switch {
-	case from.kind == anArray:
-		return decodeArray(from.fields)
-	case from.kind == aStatus && r.quick():
+func decode(r *Request, from *wire.Reply) (Reply, error) {
+	n := from.Int()
+	switch kind := from.Kind(); {
+	case kind == wire.Array:
+		return decodeArray(from.Items())
+	case from.OK() && r.quick():
 		return Reply{Outcome: Granted}, nil
-	case from.kind == aNumber && r.Op == Acquire && (from.number == 1 || r.Fence && from.number > 1):
-		return granted(r, from.number), nil
-	case from.kind == aNumber && (r.Op == Release || r.Op == Leave):
-		return Reply{Outcome: outcome(from.number), Called: from.number == releasedAndCalled}, nil
+	case kind == wire.Number && r.Op == Acquire && (n == 1 || r.Fence && n > 1 && n <= MaxToken):
+		return granted(r, n), nil
+	case kind == wire.Number && (r.Op == Release || r.Op == Leave):
+		return Reply{Outcome: outcome(n), Called: n == releasedAndCalled}, nil
 	default:
-		return Reply{}, fmt.Errorf("single: unexpected reply, %v", from.kind)
+		return Reply{}, unexpected(from)
 	}
+}
+
+// unexpected says that a reply is not one to its request.
+func unexpected(from *wire.Reply) error {
+	if err := from.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("single: unexpected reply, %v", from.Kind())
 }
 
 // granted reads the short reply of an acquisition: its token, or 1 if it has none.
@@ -250,27 +261,28 @@ func granted(r *Request, n int64) Reply {
 }
 
 // decodeArray reads {outcome, ttl in ms, holder, key, token}; what is missing at the end is zero.
-func decodeArray(fields []any) (Reply, error) {
+func decodeArray(fields []wire.Reply) (Reply, error) {
 	if len(fields) == 0 {
 		return Reply{}, errors.New("single: unexpected reply, an empty array")
 	}
 	var reply Reply
-	for i, field := range fields {
-		number, isNumber := field.(int64)
-		text, isText := field.(string)
+	for i := range fields {
+		field := &fields[i]
+		number, isNumber := field.Int(), field.Kind() == wire.Number
+		isText := field.Kind() == wire.Text
 		switch {
 		case i == 0 && isNumber:
 			reply.Outcome = outcome(number)
 		case i == 1 && isNumber:
 			reply.TTL = time.Duration(number) * time.Millisecond
 		case i == 2 && isText:
-			reply.Holder = text
+			reply.Holder = field.Str()
 		case i == 3 && isText:
-			reply.Key = text
-		case i == 4 && isNumber && number >= 0:
+			reply.Key = field.Str()
+		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further, and whoever did would stop the others
 			reply.Token = uint64(number)
 		default:
-			return Reply{}, fmt.Errorf("single: unexpected field %d of type %T in a reply", i, field)
+			return Reply{}, fmt.Errorf("single: unexpected field %d in a reply, %v", i, field.Kind())
 		}
 	}
 	return reply, nil

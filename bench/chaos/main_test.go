@@ -116,7 +116,8 @@ func TestTheCommandComparesOnRealServers(t *testing.T) {
 // forgetTTL is the ttl in a run whose first master forgets, and how long this library then keeps it from voting.
 const forgetTTL = 1500 * time.Millisecond
 
-// forgetful lets the first master restart without its data while somebody holds the key. It gives a restart guard, which
+// forgetful lets the first master restart without its data while somebody holds the key, which somebody does most of the time: on a busy machine a
+// restart takes long. It gives a restart guard, which
 // distrusts servers that have just been started, time to trust them first.
 func forgetful() *plan.Plan {
 	forget := func(at time.Duration) plan.Step {
@@ -124,8 +125,8 @@ func forgetful() *plan.Plan {
 	}
 	return &plan.Plan{
 		Scenario: "forgetful", Text: "The first master restarts without its data.", Workload: "register", Seed: 3,
-		TTL: plan.Duration(forgetTTL), Hold: plan.Duration(600 * time.Millisecond), Duration: plan.Duration(5 * time.Second),
-		Steps: []plan.Step{forget(2500 * time.Millisecond), forget(4 * time.Second)},
+		TTL: plan.Duration(forgetTTL), Hold: plan.Duration(1200 * time.Millisecond), Duration: plan.Duration(7 * time.Second),
+		Steps: []plan.Step{forget(2500 * time.Millisecond), forget(4 * time.Second), forget(5500 * time.Millisecond)},
 	}
 }
 
@@ -142,7 +143,7 @@ func TestTheNaiveLockIsCaughtWhenItsMasterForgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rep.Acquisitions == 0 || rep.Faults["kill-empty"] != 2 {
+		if rep.Acquisitions == 0 || rep.Faults["kill-empty"] != 3 {
 			t.Errorf("%s: %d acquisitions, faults %v", s.Name(), rep.Acquisitions, rep.Faults)
 		}
 		return rep.Overlaps

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -186,7 +187,7 @@ func askTogether(b *testing.B, m *single.Master, n int) {
 // ended passes a call's end on to the goroutine that sent it.
 type ended chan struct{}
 
-func (e ended) Ended(*single.Call) { e <- struct{}{} }
+func (e ended) Ended(*lane.Call) { e <- struct{}{} }
 
 func BenchmarkLane(b *testing.B) {
 	for _, callers := range []int{1, 16, 128, 1024} {
@@ -194,20 +195,20 @@ func BenchmarkLane(b *testing.B) {
 			m := master(b)
 			requests := held(b, m, callers)
 			var batches errgroup.Group
-			lane := single.NewLane(m, batches.Go)
+			queue := lane.New(m, batches.Go)
 			var left atomic.Int64
 			var group errgroup.Group
 			b.ReportAllocs()
 			b.ResetTimer()
 			left.Store(int64(b.N))
 			for _, r := range requests {
-				group.Go(func() error { return extend(lane, r, &left) })
+				group.Go(func() error { return extend(queue, r, &left) })
 			}
 			if err := group.Wait(); err != nil {
 				b.Error(err)
 			}
 			b.StopTimer()
-			lane.Close()
+			queue.Close()
 			if err := batches.Wait(); err != nil {
 				b.Error(err)
 			}
@@ -230,11 +231,11 @@ func held(b *testing.B, m *single.Master, callers int) []*single.Request {
 }
 
 // extend sends one request again and again for as long as there is something left to do.
-func extend(lane *single.Lane, request *single.Request, left *atomic.Int64) error {
+func extend(queue *lane.Lane, request *single.Request, left *atomic.Int64) error {
 	done := make(ended, 1)
 	for left.Add(-1) >= 0 {
-		c := &single.Call{Request: request, Deadline: time.Now().Add(10 * time.Second), To: done}
-		lane.Send(c)
+		c := &lane.Call{Call: single.Call{Request: request}, Deadline: time.Now().Add(10 * time.Second), To: done}
+		queue.Send(c)
 		<-done
 		if c.Err != nil {
 			return fmt.Errorf("extend %s: %w", request.Keys[0], c.Err)

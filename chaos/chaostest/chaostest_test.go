@@ -49,7 +49,7 @@ var quick = chaos.Limits{Orphan: time.Second, Tail: 200 * time.Millisecond}
 
 func TestABrokenLockFailsTheTestWithSeedReasonAndReport(t *testing.T) {
 	failure, rep := run(t, chaos.Config{
-		Subject: controls.New(controls.QuorumOfTwo), Scenario: "calm", Seed: 42, Duration: 2 * time.Second, TTL: ttl, Limits: quick, Dir: t.TempDir(),
+		Subject: controls.New(controls.QuorumOfTwo), Scenario: "bridge", Seed: 42, Duration: 4 * time.Second, TTL: ttl, Limits: quick, Dir: t.TempDir(),
 	})
 	if rep != nil {
 		t.Fatalf("a lock with a quorum of two passed: %+v", rep)

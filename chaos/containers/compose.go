@@ -81,18 +81,18 @@ func (p *project) open(ctx context.Context, want masters.Options) (*masters.Flee
 		return nil, fmt.Errorf("containers: %s: toxiproxy does not publish its API, port %d", p.file, apiPort)
 	}
 	out := &masters.Fleet{Backend: "external", Cleanup: p.leave, Notes: []string{"clock steps are emulated by moving ttls"}}
-	var crew []member
+	var members []member
 	for _, c := range chosen[:want.N] {
 		m, err := p.enlist(c, proxies[0], keeps)
 		if err != nil {
 			return nil, err
 		}
-		crew = append(crew, m)
+		members = append(members, m)
 	}
 	if err := p.claim(url); err != nil {
 		return nil, err
 	}
-	if err := muster(ctx, out, url, crew, places, want.AOF); err != nil {
+	if err := attach(ctx, out, url, members, places, want.AOF); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w%s", err, p.hint()), out.Close())
 	}
 	return out, p.empty(ctx, out)
@@ -109,23 +109,23 @@ func (p *project) find(ctx context.Context) error {
 		return fmt.Errorf("containers: %s: %w", p.file, errors.Join(err, errors.New("nothing is known about its containers")))
 	}
 	p.name = one.Container.Config.Labels[projectLabel]
-	var lame string
+	var unhealthy string
 	var hopeless bool
 	poll(ctx, healthPatience, func() bool {
-		p.services, lame, hopeless, err = p.look(ctx)
-		return err != nil || lame == "" || hopeless
+		p.services, unhealthy, hopeless, err = p.look(ctx)
+		return err != nil || unhealthy == "" || hopeless
 	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("containers: %s: %w", p.file, err)
-	case lame != "":
-		return fmt.Errorf("containers: %s: %s; docker compose -f %s up -d --force-recreate starts everything afresh", p.file, lame, p.file)
+	case unhealthy != "":
+		return fmt.Errorf("containers: %s: %s; docker compose -f %s up -d --force-recreate starts everything afresh", p.file, unhealthy, p.file)
 	}
 	return nil
 }
 
 // look inspects the labelled containers and says what is wrong with one that is not well, and whether waiting is hopeless.
-func (p *project) look(ctx context.Context) (found []container.InspectResponse, lame string, hopeless bool, err error) {
+func (p *project) look(ctx context.Context) (found []container.InspectResponse, unhealthy string, hopeless bool, err error) {
 	filters := make(client.Filters).Add("label", projectLabel+"="+p.name, roleLabel)
 	list, err := p.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
 	if err != nil {
@@ -140,16 +140,16 @@ func (p *project) look(ctx context.Context) (found []container.InspectResponse, 
 		switch {
 		case c.State.Paused || !c.State.Running:
 			hopeless = true
-			lame = service(c) + " is " + string(c.State.Status)
+			unhealthy = service(c) + " is " + string(c.State.Status)
 		case c.State.Health != nil && c.State.Health.Status != container.Healthy && c.State.Health.Status != container.NoHealthcheck:
-			lame = service(c) + " is " + string(c.State.Health.Status)
+			unhealthy = service(c) + " is " + string(c.State.Health.Status)
 		}
 		found = append(found, c)
 	}
 	slices.SortFunc(found, func(a, b container.InspectResponse) int {
 		return cmp.Or(cmp.Compare(len(service(a)), len(service(b))), cmp.Compare(service(a), service(b))) // master-10 after master-9
 	})
-	return found, lame, hopeless, nil
+	return found, unhealthy, hopeless, nil
 }
 
 func service(c container.InspectResponse) string { return c.Config.Labels[serviceLabel] }

@@ -246,14 +246,14 @@ func (f *fleet) assemble(ctx context.Context) error {
 	if !poll(ctx, startPatience, func() bool { _, err = api.Proxies(); return err == nil }) {
 		return fmt.Errorf("containers: toxiproxy at %s: %w", f.proxyAddr, err)
 	}
-	crew := make([]member, len(f.nodes))
+	members := make([]member, len(f.nodes))
 	for i, n := range f.nodes {
 		place := f.places[i]
 		_, err := api.CreateProxy(fmt.Sprintf("redlock-chaos-control-%d", i), place.Listen, redisAt(f.control.host(10+i).String()))
 		if err != nil {
 			return fmt.Errorf("containers: toxiproxy: %w", err)
 		}
-		crew[i] = member{node: n, control: place.Addr, upstream: redisAt(f.locks.host(10 + i).String()), keeps: f.want.AOF}
+		members[i] = member{node: n, control: place.Addr, upstream: redisAt(f.locks.host(10 + i).String()), keeps: f.want.AOF}
 	}
-	return muster(ctx, f.out, url, crew, f.places[len(crew):], f.want.AOF)
+	return attach(ctx, f.out, url, members, f.places[len(members):], f.want.AOF)
 }

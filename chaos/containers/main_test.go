@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
@@ -19,6 +20,7 @@ const victimVariable = "REDLOCK_CHAOS_VICTIM"
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
+	logging.Disable()                        // clients meet broken connections by the hundred
 	if os.Getenv(victimVariable) != "" {
 		os.Exit(victim())
 	}

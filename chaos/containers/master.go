@@ -30,11 +30,16 @@ func (m *master) Can(action masters.Action) error {
 		return fmt.Errorf("%w: %s must not lose data here, and the masters have no AOF; start the profile aof", masters.ErrUnavailable, action)
 	case action == masters.KillEmpty && m.keeps && m.node.remake == nil:
 		return fmt.Errorf("%w: %s would have to remove a volume of masters that others started", masters.ErrUnavailable, action)
-	case action == masters.Pause, action == masters.Kill, action == masters.KillEmpty, action == masters.Disconnect:
+	case (masters.Process | masters.Packets).Has(action) == nil:
 		return nil
 	default:
 		return m.Master.Can(action)
 	}
+}
+
+// Keyspace lists all keys.
+func (m *master) Keyspace(ctx context.Context) (map[string]time.Duration, error) {
+	return masters.Keyspace(ctx, m.Master)
 }
 
 // Inject implements masters.Master.

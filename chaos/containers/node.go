@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,11 +39,21 @@ func (n *node) inspect(ctx context.Context) (container.InspectResponse, error) {
 	return result.Container, err
 }
 
+// freezeTries is how often the engine is asked to freeze a container.
+const freezeTries = 3
+
 func (n *node) pause(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, err := n.api.ContainerPause(ctx, n.id, client.ContainerPauseOptions{}); err != nil {
-		return err
+	for try := 1; ; try++ {
+		_, err := n.api.ContainerPause(ctx, n.id, client.ContainerPauseOptions{})
+		if err == nil {
+			break
+		}
+		// On a busy machine the engine gives up waiting for the kernel's freezer after a while, and may be asked again.
+		if try == freezeTries || !strings.Contains(err.Error(), "unable to freeze") {
+			return err
+		}
 	}
 	c, err := n.inspect(ctx)
 	if err == nil && !c.State.Paused {

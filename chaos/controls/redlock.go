@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +74,12 @@ if not held then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
 )
 
 // New returns the variant as a subject. An unknown variant behaves like Textbook.
-func New(v Variant) workload.Subject { return subject{v} }
+func New(v Variant) workload.Subject {
+	if slices.Contains(Blind(), v) {
+		return blind{v}
+	}
+	return subject{v}
+}
 
 type subject struct{ variant Variant }
 

@@ -48,6 +48,10 @@ type Event struct {
 	TTL int64 `json:"ttl,omitempty"`
 	// Wait is how long the caller of an acquisition is ready to wait, in nanoseconds; 0 for one attempt only.
 	Wait int64 `json:"wait,omitempty"`
+	// Lock is the same for the attempts of one acquisition of several keys, all or none; 0 for one of a single key.
+	Lock uint64 `json:"lock,omitempty"`
+	// Renew tells that the library was asked to renew the hold by itself.
+	Renew bool `json:"renew,omitempty"`
 	// Token is the fencing token; 0 means none.
 	Token uint64 `json:"token,omitempty"`
 	// NoDone marks a hold whose library has no way to tell the holder that the hold is lost.

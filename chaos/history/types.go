@@ -13,7 +13,7 @@ const NoteSeen = "seen by its new bound"
 
 // The types of event. The comment on each names the fields it fills besides At and Client.
 const (
-	// AcquireCall: an attempt began. Attempt, Key, Kind, TTL, Wait; Owner when it is known in advance.
+	// AcquireCall: an attempt began. Attempt, Key, Kind, TTL, Wait, Renew, Lock; Owner when it is known in advance.
 	AcquireCall Type = iota + 1
 	// AcquireReturn: the attempt ended. Attempt, Outcome, and for Acquired also Owner, Hold, Until, Token, NoDone.
 	AcquireReturn
@@ -53,12 +53,19 @@ const (
 	// Outcome is Acquired when it was accepted and Held when the resource refused the token.
 	RegisterRead
 	RegisterWrite
+	// KeepLost and KeepBack bracket the time in which Client (or every client) could not reach a majority of masters that
+	// extend what is held. It may have one while it has none to acquire by: a full master refuses what is new.
+	KeepLost
+	KeepBack
+	// Stall: from At on the machine gave something of the run (a thread of this process, a client's process, a master) no
+	// time for Value nanoseconds. What was late then says nothing about the lock. Note says whom.
+	Stall
 )
 
 var typeNames = []string{
 	"", "acquire-call", "acquire-return", "extend-call", "extend-return", "release-call", "release-return",
 	"done-closed", "stopped", "paused", "resumed", "removed", "key-found", "fault-on", "fault-off", "majority-lost",
-	"majority-back", "healed", "register-read", "register-write",
+	"majority-back", "healed", "register-read", "register-write", "keep-lost", "keep-back", "stall",
 }
 
 // Kind says how a key is held.

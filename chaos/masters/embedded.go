@@ -37,14 +37,7 @@ func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 func (m *inProcess) Addr() string { return m.master.Addr() }
 
 // Can implements Master.
-func (m *inProcess) Can(action Action) error {
-	switch action {
-	case Pause, Kill, KillEmpty, FlushAll, ScriptFlush, ClockStep:
-		return nil
-	default:
-		return unavailable("an embedded master can't do %s; use the process backend", action)
-	}
-}
+func (m *inProcess) Can(action Action) error { return (Process | Consent).Has(action) }
 
 // Look implements Master.
 func (m *inProcess) Look(ctx context.Context, keys []string) ([]Key, error) { return m.look(ctx, keys) }

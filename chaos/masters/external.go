@@ -42,17 +42,11 @@ func (m *external) Addr() string { return m.addr }
 
 // Can implements Master.
 func (m *external) Can(action Action) error {
-	switch action {
-	case Pause, Kill, KillEmpty, Disconnect, ClockRate:
-		return unavailable("%s needs a server that the run itself started; use the process backend", action)
-	case ClientKill, ScriptFlush, Busy:
-		return nil
-	default:
-		if !m.destructive {
-			return unavailable("%s would destroy data or change settings of an external server, which was not allowed", action)
-		}
-		return nil
+	has := Server
+	if m.destructive {
+		has |= Consent
 	}
+	return has.Has(action)
 }
 
 // Look implements Master.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -20,7 +21,8 @@ import (
 // Action names something to do to a master.
 type Action string
 
-// The actions. All but the last two are over when Injection.Heal has returned.
+// The actions that backends do in ways of their own; the others stand in the files of their faults. All but those of clocks
+// are over when Injection.Heal has returned.
 const (
 	// Pause stops the server where it stands: connections are accepted and nothing is answered. Heal lets it go on.
 	Pause Action = "pause"
@@ -29,34 +31,10 @@ const (
 	Kill Action = "kill"
 	// KillEmpty ends it and loses its data; Heal starts it again.
 	KillEmpty Action = "kill-empty"
-	// ClientKill closes all client connections.
-	ClientKill Action = "client-kill"
-	// FlushAll deletes all keys.
-	FlushAll Action = "flushall"
-	// ScriptFlush empties the script cache.
-	ScriptFlush Action = "script-flush"
-	// Evict sets an eviction policy and a memory limit that no key fits in. Heal lifts them.
-	Evict Action = "evict"
-	// Busy runs a script meanwhile everybody else is answered BUSY, for Params.For at most (10 s when 0). Heal kills it.
-	Busy Action = "busy"
-	// MaxClients closes all client connections and refuses new ones. Heal allows them.
-	MaxClients Action = "maxclients"
 	// Disconnect takes the server off the network on which clients reach it: packets are lost in both directions, and
 	// connections stay as they are. Heal plugs it in again.
 	Disconnect Action = "disconnect"
-	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be moved.
-	ClockStep Action = "clock-step"
-	// ClockRate lets the server's clock run at Params.Rate. Heal lets it run true again; what it gained stays.
-	ClockRate Action = "clock-rate"
 )
-
-// Actions lists all actions.
-func Actions() []Action {
-	return []Action{
-		Pause, Kill, KillEmpty, ClientKill, FlushAll, ScriptFlush, Evict, Busy, MaxClients, Disconnect, ClockStep,
-		ClockRate,
-	}
-}
 
 // ErrUnavailable is matched when a backend can't be had here, or a master can't do an action. The error says why.
 var ErrUnavailable = errors.New("masters: not available")
@@ -90,8 +68,8 @@ type Key struct {
 	TTL time.Duration
 }
 
-// Master is one server to hurt. Its methods are safe for concurrent use, but two injections of one action at a time
-// are the caller's mistake and may heal each other.
+// Master is one server to hurt. Its methods are safe for concurrent use. Two injections of one action at a time may heal
+// each other, but on masters of [Registry.Open], where an action is over when all its injections are healed.
 type Master interface {
 	// Addr is host:port, where clients (or the proxies before it) connect; the same for the master's whole life.
 	Addr() string
@@ -104,6 +82,21 @@ type Master interface {
 	Look(ctx context.Context, keys []string) ([]Key, error)
 	// Close ends the master and removes what it left, paused or not.
 	Close() error
+}
+
+// Keyspace lists all keys of a master with their times to live; negative: for ever. The error matches ErrUnavailable if its
+// backend can't tell.
+func Keyspace(ctx context.Context, m Master) (map[string]time.Duration, error) {
+	if o, ok := m.(*overlapping); ok {
+		m = o.Master
+	}
+	lister, ok := m.(interface {
+		Keyspace(context.Context) (map[string]time.Duration, error)
+	})
+	if !ok {
+		return nil, unavailable("this backend does not list keys")
+	}
+	return lister.Keyspace(ctx)
 }
 
 // Fleet is the masters of one run.
@@ -131,6 +124,22 @@ func (f *Fleet) Addrs() []string {
 		addrs[i] = m.Addr()
 	}
 	return addrs
+}
+
+// Pids are the processes of those masters that are processes of this machine, at the moment; by number of the master.
+func (f *Fleet) Pids() map[int]int {
+	pids := make(map[int]int)
+	for i, m := range f.Masters {
+		if o, ok := m.(*overlapping); ok {
+			m = o.Master
+		}
+		if p, ok := m.(*process); ok {
+			if pid := p.server.Pid(); pid != 0 {
+				pids[i] = pid
+			}
+		}
+	}
+	return pids
 }
 
 // Can returns nil if every master can do the action, or the first reason why not.
@@ -177,6 +186,23 @@ type Options struct {
 	TempDir string
 }
 
+// Flags are the flags of redlock-chaos that say the same, each after a blank.
+func (o Options) Flags() string {
+	var b strings.Builder
+	for _, f := range [][2]string{{"addrs", strings.Join(o.Addrs, ",")}, {"proxy", o.Proxy}, {"binary", o.Binary}} {
+		if f[1] != "" {
+			fmt.Fprintf(&b, " -%s %s", f[0], f[1])
+		}
+	}
+	if o.AOF {
+		b.WriteString(" -aof")
+	}
+	if o.Destructive {
+		b.WriteString(" -destructive")
+	}
+	return b.String()
+}
+
 // Factory makes a fleet. On failure it leaves nothing behind; the error matches ErrUnavailable if this machine lacks
 // what it needs.
 type Factory func(ctx context.Context, o Options) (*Fleet, error)
@@ -204,5 +230,12 @@ func (r Registry) Open(ctx context.Context, backend string, o Options) (*Fleet, 
 	if o.N < 1 || o.Clients < 1 {
 		return nil, fmt.Errorf("masters: %d masters and %d clients asked for, want at least 1 of each", o.N, o.Clients)
 	}
-	return open(ctx, o)
+	fleet, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range fleet.Masters {
+		fleet.Masters[i] = &overlapping{Master: m, on: make(map[repeat]*shared)}
+	}
+	return fleet, nil
 }

@@ -78,11 +78,13 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
+	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {false, true},
+	masters.Credentials: {false, true}, masters.Rights: {false, true},
 }
 
 // TestEveryActionHasItsEffect does each action that the backend has and looks at a client's side of it.
 func TestEveryActionHasItsEffect(t *testing.T) {
-	for backend, want := range map[string]int{"process": 11, "embedded": 6} {
+	for backend, want := range map[string]int{"process": 17, "embedded": 6} {
 		t.Run(backend, func(t *testing.T) {
 			m := open(t, backend, masters.Options{N: 1, AOF: true}).Masters[0]
 			available := 0
@@ -180,6 +182,68 @@ func TestWhatABusyMasterCanNotDoIsDoneAfterwards(t *testing.T) {
 	}
 	if err := busy.Heal(within(t)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnActionThatIsOnTwiceIsOverWithTheSecond: lanes of a plan do not know of each other.
+func TestAnActionThatIsOnTwiceIsOverWithTheSecond(t *testing.T) {
+	m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
+	for _, action := range []masters.Action{masters.Pause, masters.Full, masters.ReadOnly, masters.Credentials, masters.Rights, masters.Loading} {
+		written := func() error {
+			c := redis.NewClient(&redis.Options{
+				Addr: m.Addr(), Username: masters.User, Password: masters.Password, MaxRetries: -1, ContextTimeoutEnabled: true,
+			})
+			defer c.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return c.Set(ctx, "k", "v", time.Minute).Err()
+		}
+		if err := written(); err != nil {
+			t.Fatalf("before %s: %v", action, err)
+		}
+		var on []masters.Injection
+		for range 2 {
+			injected, err := m.Inject(within(t), action, params)
+			if err != nil {
+				t.Fatalf("%s: %v", action, err)
+			}
+			on = append(on, injected)
+		}
+		if err := errors.Join(on[0].Heal(within(t)), on[0].Heal(within(t))); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if err := written(); err == nil {
+			t.Errorf("%s is over with the first of two", action)
+		}
+		if err := on[1].Heal(within(t)); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if err := written(); err != nil {
+			t.Errorf("%s is not over: %v", action, err)
+		}
+	}
+}
+
+// TestPasswordAndRightsComeBackInAnyOrder: two faults of one user's.
+func TestPasswordAndRightsComeBackInAnyOrder(t *testing.T) {
+	m := open(t, "process", masters.Options{N: 1}).Masters[0]
+	for _, actions := range [][]masters.Action{{masters.Credentials, masters.Rights}, {masters.Rights, masters.Credentials}} {
+		var on []masters.Injection
+		for _, action := range actions {
+			injected, err := m.Inject(within(t), action, masters.Params{})
+			if err != nil {
+				t.Fatalf("%s: %v", action, err)
+			}
+			on = append(on, injected)
+		}
+		for i := range on {
+			if err := on[i].Heal(within(t)); err != nil {
+				t.Errorf("%s: %v", actions[i], err)
+			}
+		}
+		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
+			t.Errorf("%v: %v", actions, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"time"
@@ -20,6 +21,7 @@ type process struct {
 	server *redistest.Server
 	clock  *shim.Clock // nil when it can't be moved
 	why    error       // why not
+	keeps  bool        // it has an append-only file
 }
 
 // OpenProcess starts redis-server or valkey-server from PATH, each with a port and a directory of its own.
@@ -44,8 +46,9 @@ func OpenProcess(ctx context.Context, o Options) (*Fleet, error) {
 }
 
 func startProcess(ctx context.Context, o Options, dir string, i int, library *shim.Library, why error) (*process, error) {
-	cfg := redistest.Config{Binary: o.Binary, AOF: o.AOF, TempDir: o.TempDir}
-	m := &process{why: why}
+	// With rules for the clients' user this run's own connections go by another one, whatever becomes of that user's rights.
+	cfg := redistest.Config{Binary: o.Binary, AOF: o.AOF, TempDir: o.TempDir, User: []string{"~*", "&*", "+@all"}}
+	m := &process{why: why, keeps: o.AOF}
 	if library != nil {
 		clock, err := library.NewClock(dir, fmt.Sprintf("clock-%d", i))
 		if err != nil {
@@ -77,13 +80,15 @@ func (m *process) Addr() string { return m.server.Addr() }
 
 // Can implements Master.
 func (m *process) Can(action Action) error {
-	if action == ClockRate && m.clock == nil {
-		return unavailable("%s needs the clock shim: %v", action, m.why)
+	has := Server | Consent | Process | Arguments
+	if m.clock != nil {
+		has |= Clock
 	}
-	if action == Disconnect {
-		return unavailable("%s needs servers with a network of their own; use containers", action)
+	err := has.Has(action)
+	if err != nil && action == ClockRate {
+		err = fmt.Errorf("%w: %w", err, m.why)
 	}
-	return nil
+	return err
 }
 
 // Look implements Master.
@@ -105,6 +110,10 @@ func (m *process) Inject(ctx context.Context, action Action, p Params) (Injectio
 		return m.kill(m.server.Restart)
 	case KillEmpty:
 		return m.kill(m.server.RestartEmpty)
+	case Loading:
+		return patiently(ctx, func() (Injection, error) { return m.load(ctx) })
+	case Misconf:
+		return patiently(ctx, func() (Injection, error) { return m.failSave(ctx) })
 	case ClockStep:
 		if m.clock != nil {
 			return m.stepClock(ctx, p.Step)
@@ -145,26 +154,73 @@ func (m *process) stepClock(ctx context.Context, d time.Duration) (Injection, er
 }
 
 func (m *process) setRate(ctx context.Context, rate float64) (Injection, error) {
-	serverTime := func() (there, here time.Time, err error) {
-		there, err = m.client.Time(ctx).Result()
-		return there, time.Now(), err
-	}
 	m.clock.SetRate(rate)
 	heal := func(context.Context) error { m.clock.SetRate(1); return nil }
-	there0, here0, err := serverTime()
-	var measured float64
-	matches := func() bool {
-		there, here, e := serverTime()
-		err = errors.Join(err, e)
-		if elapsed := here.Sub(here0); elapsed > 20*time.Millisecond {
-			measured = there.Sub(there0).Seconds() / elapsed.Seconds()
-		}
-		return measured != 0 && (measured-rate)*(measured-rate) < (rate-1)*(rate-1)/4
-	}
-	if !poll(ctx, 2*time.Second, matches) || err != nil {
-		return Injection{}, errors.Join(fmt.Errorf("clock-rate: wanted %g, measured %.4f: %w", rate, measured, err), heal(ctx))
+	measured, err := measureRate(ctx, rate, m.readTime)
+	if err != nil {
+		return Injection{}, errors.Join(fmt.Errorf("clock-rate: %w", err), heal(ctx))
 	}
 	return seen(heal, "TIME runs at %.4f of the true rate", measured), nil
+}
+
+// readTime asks what time it is on the server.
+func (m *process) readTime(ctx context.Context) (reading, error) {
+	before := time.Now()
+	there, err := m.client.Time(ctx).Result()
+	after := time.Now()
+	return reading{there, before, after}, err
+}
+
+// reading is a server's time, which it had at some moment between before and after.
+type reading struct{ there, before, after time.Time }
+
+// took is by how much the moment is unknown.
+func (r reading) took() time.Duration { return r.after.Sub(r.before) }
+
+// rateSince returns how fast the server's clock ran between two readings, and by how much that may be wrong.
+func (r reading) rateSince(first reading) (rate, unsure float64) {
+	elapsed := r.before.Sub(first.before) + (r.took()-first.took())/2
+	if elapsed <= 0 {
+		return 0, 1
+	}
+	return r.there.Sub(first.there).Seconds() / elapsed.Seconds(), ((r.took() + first.took()) / 2).Seconds() / elapsed.Seconds()
+}
+
+// measureRate reads a server's time until it is known that its clock runs at the wanted rate: that the true one is off by no more than
+// half of how far that is from 1. A busy machine answers late, so that a reading tells little; then it takes longer.
+func measureRate(ctx context.Context, wanted float64, read func(context.Context) (reading, error)) (float64, error) {
+	const within, base = 10 * time.Second, 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	enough := math.Abs(wanted-1) / 2
+	var first reading
+	measured, unsure := 0.0, 1.0
+	var failed error // a connection may have been closed by a fault that was on before
+	for {
+		r, err := read(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return 0, errors.Join(fmt.Errorf("wanted %g, and in %v measured only %.4f, give or take %.4f", wanted, within, measured, unsure), failed)
+		case err != nil:
+			failed = err
+			pauseFor(ctx, 5*time.Millisecond)
+			continue
+		case first.before.IsZero(), r.took() < first.took() && r.after.Sub(first.before) < base:
+			first = r // the sooner it was answered, the better it is known when it was read
+			continue
+		}
+		now, off := r.rateSince(first)
+		if off < unsure {
+			measured, unsure = now, off
+		}
+		if unsure < enough {
+			if math.Abs(measured-wanted) > enough {
+				return 0, fmt.Errorf("wanted %g, measured %.4f, give or take %.4f", wanted, measured, unsure)
+			}
+			return measured, nil
+		}
+		pauseFor(ctx, 5*time.Millisecond)
+	}
 }
 
 // Close implements Master.

@@ -93,6 +93,13 @@ func LimitData(dir Direction, bytes int64) Toxic {
 // Down closes connections and refuses new ones.
 func Down() Toxic { return Toxic{Type: "down", Cuts: true} }
 
+// SynDrop closes connections and neither accepts nor refuses new ones: what is dialled stays without an answer, as when
+// packets are lost or a listener's backlog is full. Proxies of a toxiproxy server elsewhere can't do that.
+func SynDrop() Toxic { return Toxic{Type: "syn-drop", Cuts: true} }
+
+// closes tells that the toxic is on the proxy's door, not on what goes through it.
+func (t Toxic) closes() bool { return t.Type == "down" || t.Type == "syn-drop" }
+
 type wire struct {
 	Name       string           `json:"name"`
 	Type       string           `json:"type"`
@@ -159,12 +166,35 @@ type Network struct {
 
 	mu   sync.Mutex
 	next int
-	down map[Link]int // how many Downs are on a path
+	down map[Link]doors
+}
+
+// doors are how many Downs and SynDrops are on a path.
+type doors struct{ refused, silent int }
+
+// door is what a proxy does with those who dial.
+type door uint8
+
+const (
+	open door = iota
+	refused
+	silent
+)
+
+func (d doors) door() door {
+	switch {
+	case d.silent > 0:
+		return silent
+	case d.refused > 0:
+		return refused
+	default:
+		return open
+	}
 }
 
 // New makes the proxies. On failure none is left.
 func New(ctx context.Context, o Options) (*Network, error) {
-	n := &Network{down: make(map[Link]int)}
+	n := &Network{down: make(map[Link]doors)}
 	if paths := o.Clients * len(o.Upstreams); len(o.Places) > 0 && len(o.Places) < paths {
 		return nil, fmt.Errorf("network: %d clients and %d masters need %d proxies, and the toxiproxy server has room for %d",
 			o.Clients, len(o.Upstreams), paths, len(o.Places))
@@ -211,7 +241,7 @@ func (n *Network) Addrs(client int) []string {
 // A proxy that does not answer within 2 s is replaced by a new one on the same port, which ends its connections.
 func (n *Network) Add(ctx context.Context, links []Link, t Toxic) (remove func() error, err error) {
 	parts := []Toxic{t}
-	if t.Direction == Both && t.Type != "down" {
+	if t.Direction == Both && !t.closes() {
 		parts = []Toxic{t, t}
 		parts[0].Direction, parts[1].Direction = Requests, Replies
 	}
@@ -242,8 +272,8 @@ func (n *Network) Add(ctx context.Context, links []Link, t Toxic) (remove func()
 func (n *Network) putOn(l Link, p proxy, parts []Toxic) error {
 	for _, t := range parts {
 		var err error
-		if t.Type == "down" {
-			err = n.shift(l, p, 1)
+		if t.closes() {
+			err = n.shift(l, p, t, 1)
 		} else {
 			err = p.add(t)
 		}
@@ -257,8 +287,8 @@ func (n *Network) putOn(l Link, p proxy, parts []Toxic) error {
 func (n *Network) takeOff(l Link, p proxy, parts []Toxic) error {
 	var err error
 	for _, t := range parts {
-		if t.Type == "down" {
-			err = errors.Join(err, n.shift(l, p, -1))
+		if t.closes() {
+			err = errors.Join(err, n.shift(l, p, t, -1))
 		} else {
 			err = errors.Join(err, p.remove(t.Name))
 		}
@@ -266,17 +296,37 @@ func (n *Network) takeOff(l Link, p proxy, parts []Toxic) error {
 	return err
 }
 
-// shift counts the Downs of a path: it is up again only when the last is removed.
-func (n *Network) shift(l Link, p proxy, by int) error {
+// shift counts what closes a path: it is open again only when the last is removed.
+func (n *Network) shift(l Link, p proxy, t Toxic, by int) error {
 	n.mu.Lock()
-	was := n.down[l]
-	n.down[l] += by
-	is := n.down[l]
+	d := n.down[l]
+	was := d.door()
+	if t.Type == "down" {
+		d.refused += by
+	} else {
+		d.silent += by
+	}
+	n.down[l] = d
 	n.mu.Unlock()
-	if (was > 0) == (is > 0) {
+	if was == d.door() {
 		return nil
 	}
-	return p.enable(is == 0)
+	return p.enable(d.door())
+}
+
+// Can returns nil if the toxic is available on these proxies, or an error that says why not.
+func (n *Network) Can(t Toxic) error {
+	if t.Type != "syn-drop" {
+		return nil
+	}
+	for _, row := range n.proxies {
+		for _, p := range row {
+			if _, own := p.(*local); !own {
+				return fmt.Errorf("network: %s: %w", t, errors.ErrUnsupported)
+			}
+		}
+	}
+	return canSilence()
 }
 
 func (n *Network) each(links []Link, f func(Link, proxy) error) error {

@@ -293,6 +293,34 @@ func TestDownRefusesAndComesBackWhenTheLastIsRemoved(t *testing.T) {
 	dial(t, n.Addrs(0)[0]).mustAsk("x")
 }
 
+func TestSynDropLetsDiallingHang(t *testing.T) {
+	n, _ := pair(t)
+	if err := n.Can(network.SynDrop()); err != nil {
+		t.Skip("LOUD: ", err)
+	}
+	w := dial(t, n.Addrs(0)[0])
+	w.mustAsk("x")
+	refused, silent, again := add(t, n, network.Down()), add(t, n, network.SynDrop()), add(t, n, network.SynDrop())
+	if _, err := w.ask("x", time.Second); err == nil || isTimeout(err) {
+		t.Errorf("an open connection ended with %v", err)
+	}
+	hangs := func() {
+		t.Helper()
+		if _, err := net.DialTimeout("tcp", n.Addrs(0)[0], 100*time.Millisecond); err == nil || !isTimeout(err) {
+			t.Errorf("dialling: %v, want no answer", err)
+		}
+	}
+	hangs()
+	silent()
+	hangs()
+	again()
+	if _, err := net.DialTimeout("tcp", n.Addrs(0)[0], time.Second); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dialling: %v, want refused", err)
+	}
+	refused()
+	dial(t, n.Addrs(0)[0]).mustAsk("x")
+}
+
 // TestAProxyWhoseRemovalHangsIsReplaced makes toxiproxy's issue 558 happen: the client stops reading, so data piles up
 // before the toxic and its removal waits for ever.
 func TestAProxyWhoseRemovalHangsIsReplaced(t *testing.T) {
@@ -373,6 +401,12 @@ func TestARemoteToxiproxyDoesTheSame(t *testing.T) {
 	remove()
 	if d := w.mustAsk("x"); d > 60*time.Millisecond {
 		t.Errorf("an exchange took %v after removal", d)
+	}
+	if err := n.Can(network.SynDrop()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("syn-drop there: %v", err)
+	}
+	if _, err := n.Add(t.Context(), []network.Link{{}}, network.SynDrop()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("syn-drop there was done: %v", err)
 	}
 	remove = add(t, n, network.Down())
 	if _, err := net.DialTimeout("tcp", n.Addrs(0)[0], time.Second); err == nil {

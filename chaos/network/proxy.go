@@ -20,7 +20,7 @@ type proxy interface {
 	addr() string
 	add(Toxic) error
 	remove(name string) error
-	enable(bool) error
+	enable(door) error
 	close() error
 }
 
@@ -60,7 +60,8 @@ type local struct {
 	mu     sync.Mutex
 	proxy  *toxiproxy.Proxy
 	toxics []Toxic // what the proxy should have, to bring it back after a replacement
-	up     bool
+	door   door
+	mute   *muteListener // stands in for the proxy while the door is silent
 	stuck  int
 }
 
@@ -70,7 +71,7 @@ func newServer() *toxiproxy.ApiServer {
 }
 
 func newLocal(server *toxiproxy.ApiServer, name, upstream string) (*local, error) {
-	p := &local{server: server, name: name, upstream: upstream, listen: "127.0.0.1:0", up: true}
+	p := &local{server: server, name: name, upstream: upstream, listen: "127.0.0.1:0"}
 	p.proxy = toxiproxy.NewProxy(server, name, p.listen, upstream)
 	if err := p.proxy.Start(); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
@@ -120,13 +121,15 @@ func (p *local) remove(name string) error {
 	return err
 }
 
-func (p *local) enable(up bool) error {
+func (p *local) enable(to door) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.up = up
+	p.door = to
+	p.mute.close()
+	p.mute = nil
 	proxy := p.proxy
 	err := bounded(func() error {
-		if !up {
+		if to != open {
 			proxy.Stop()
 			return nil
 		}
@@ -136,7 +139,10 @@ func (p *local) enable(up bool) error {
 		return nil
 	})
 	if errors.Is(err, errStuck) {
-		return p.replace()
+		err = p.replace()
+	}
+	if err == nil && to == silent {
+		p.mute, err = listenMute(p.listen)
 	}
 	return err
 }
@@ -166,7 +172,7 @@ func (p *local) replace() error {
 			return fmt.Errorf("network: replacing a stuck proxy: %w", err)
 		}
 	}
-	if !p.up {
+	if p.door != open {
 		return nil
 	}
 	if err := startOn(p.proxy); err != nil {
@@ -179,6 +185,8 @@ func (p *local) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	proxy := p.proxy
+	p.mute.close()
+	p.mute = nil
 	if err := bounded(func() error { proxy.Stop(); return nil }); err != nil {
 		return fmt.Errorf("%w: %s", err, p.name)
 	}
@@ -216,12 +224,16 @@ func (p *remote) remove(name string) error {
 	return boundedBy(remotePatience, func() error { return p.proxy.RemoveToxic(name) })
 }
 
-func (p *remote) enable(up bool) error {
+func (p *remote) enable(to door) error {
 	return boundedBy(remotePatience, func() error {
-		if up {
+		switch to {
+		case open:
 			return p.proxy.Enable()
+		case refused:
+			return p.proxy.Disable()
+		default:
+			return fmt.Errorf("network: syn-drop on a toxiproxy server: %w", errors.ErrUnsupported)
 		}
-		return p.proxy.Disable()
 	})
 }
 

@@ -13,9 +13,10 @@ import (
 //
 // The bound is the latest that the hold had when it passed: an extension that returned after it does not count.
 // tolerance is for the scheduler of a real machine; in virtual time it is zero. A client that was paused over its
-// bound has until it resumes, plus the tolerance. Holds marked NoDone are not judged.
+// bound has until it resumes, plus the tolerance; time in which the machine stood still does not count. Holds marked NoDone are not judged.
 func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 	var out []Violation
+	still := stalls(v)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
 		if !a.Granted() || a.NoDone {
@@ -23,7 +24,11 @@ func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 		}
 		bound := boundInForce(a)
 		left := min(a.ReleaseCall, a.Stopped)
-		latest := resumed(v.Events, a.Client, bound) + int64(tolerance)
+		due := resumed(v.Events, a.Client, bound)
+		if due >= history.Never/2 {
+			continue
+		}
+		latest := due + int64(tolerance) + covered(window{due, min(a.Done, left, v.End)}, still)
 		if left <= bound || min(a.Done, left) <= latest {
 			continue
 		}

@@ -8,22 +8,32 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Liveness finds stretches longer than bound in which clients that could reach a majority asked for a key that nobody
+// Liveness finds stretches longer than bound, not counting those in which the machine stood still, in which clients that could reach a majority asked for a key that nobody
 // held, and nobody got it. It needs MajorityLost and MajorityBack events if there were such times.
+//
+// Who asks for several keys at once, all or none, asks for each of them only while the others are free, too. Whatever else
+// those who ask have to do with each other, a key that is free and wanted has to be had by one of them.
 //
 // Attempts no further apart than gap count as asking all the time, so that clients that try once, sleep and try
 // again are judged too. The bound must cover what failed attempts leave behind, a ttl at most.
 func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	var out []Violation
 	reach := newReach(v)
+	busy, still := newTaken(v), stalls(v)
 	v.ByKey(func(key string, attempts []int) {
 		var asked []window
 		for _, i := range attempts {
 			a := &v.Attempts[i]
-			asked = append(asked, intersect([]window{{a.Call, min(a.Return, v.End)}}, reach.of(a.Client))...)
+			asks := intersect([]window{{a.Call, min(a.Return, v.End)}}, reach.of(a.Client))
+			for _, other := range busy.locks[a.Lock] {
+				if other != key {
+					asks = subtract(asks, busy.keys[other])
+				}
+			}
+			asked = append(asked, asks...)
 		}
-		for _, w := range subtract(merge(asked, int64(gap)), busy(v, attempts)) {
-			if w.to-w.from > int64(bound) {
+		for _, w := range subtract(merge(asked, int64(gap)), busy.keys[key]) {
+			if w.to-w.from-covered(w, still) > int64(bound) {
 				out = append(out, starved(v, key, attempts, w, bound))
 			}
 		}
@@ -47,15 +57,19 @@ func starved(v *history.View, key string, attempts []int, w window, bound time.D
 	return violation
 }
 
-// Service is how the attempts fared that could reach a majority all the time they took.
+// Service is how the attempts fared that could reach a majority all the time they took, on a machine that did not stand still.
 type Service struct {
+	// Total is how many attempts ended, whether they are counted or not.
+	Total int `json:"total"`
 	// Attempts that are counted: Acquired + Refused + Failed.
 	Attempts int `json:"attempts"`
 	Acquired int `json:"acquired"`
-	// Refused were told that somebody has the key, were cancelled by their caller, or waited in vain while others held
-	// the key for most of the time.
+	// Refused were told that somebody has the key while somebody had, wanted, or had just had it; were cancelled by their caller;
+	// waited in vain while others held the key for most of the time; or were a single attempt that got no quorum because others
+	// had or wanted the key.
 	Refused int `json:"refused"`
-	// Failed got an error, no quorum or a used-up validity, or waited in vain for a key that was mostly free.
+	// Failed got an error, no quorum or a used-up validity, waited in vain for a key that was mostly free, or were told that
+	// somebody has a key that nobody had.
 	Failed int `json:"failed"`
 	// FailedAttempts are the numbers of those that failed, the first hundred of them.
 	FailedAttempts []uint64 `json:"failed_attempts,omitempty"`
@@ -64,18 +78,22 @@ type Service struct {
 }
 
 // Serve counts how attempts fared. An attempt counts if its client could reach a majority from settle before its call
-// to its return.
+// to its return, and the machine did not stand still in between.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
+	busy, still := newTaken(v), stalls(v)
 	v.ByKey(func(_ string, attempts []int) {
-		taken := busy(v, attempts)
 		for _, i := range attempts {
 			a := &v.Attempts[i]
-			if a.Return == history.Never || !inside(a, reach.of(a.Client), int64(settle)) {
+			if a.Return == history.Never {
 				continue
 			}
-			s.count(a, taken)
+			s.Total++
+			if !inside(a, reach.of(a.Client), int64(settle)) || covered(window{a.Call, a.Return}, still) > 0 {
+				continue
+			}
+			s.count(a, func() []window { return busy.forAny(a) }, func() bool { return contended(v, attempts, a) })
 		}
 	})
 	s.Ratio = 1
@@ -91,12 +109,15 @@ func inside(a *history.Attempt, ws []window, settle int64) bool {
 	})
 }
 
-func (s *Service) count(a *history.Attempt, taken []window) {
+func (s *Service) count(a *history.Attempt, taken func() []window, contended func() bool) {
 	s.Attempts++
 	switch {
 	case a.Granted():
 		s.Acquired++
-	case a.Outcome == history.Held, a.Outcome == history.Cancelled && !waitedInVain(a, taken):
+	case a.Outcome == history.Cancelled && !waitedInVain(a, taken), a.Outcome == history.NoQuorum && a.Wait == 0 && contended(),
+		a.Outcome == history.Held && a.Wait == 0 && contended(),
+		// Who was ready to wait is not to be sent away while the key is free, whoever else wants it.
+		a.Outcome == history.Held && a.Wait > 0 && 2*covered(window{a.Call, a.Return}, taken()) >= a.Return-a.Call:
 		s.Refused++
 	default:
 		s.Failed++
@@ -106,31 +127,61 @@ func (s *Service) count(a *history.Attempt, taken []window) {
 	}
 }
 
-// waitedInVain tells whether a waited for all the time it had although the key was free for half of it or more.
-func waitedInVain(a *history.Attempt, taken []window) bool {
-	waited := a.Return - a.Call
-	return a.Wait > 0 && waited >= a.Wait && covered(window{a.Call, a.Return}, taken) < waited/2
+// afterwards is for how long what an attempt or a release leaves behind may be in the way of others.
+const afterwards = int64(250 * time.Millisecond)
+
+// contended tells whether somebody else had the key during a's call or shortly before, or asked for it. The masters in reach may then have been
+// divided; that nobody gets the key for long is for Liveness to find.
+func contended(v *history.View, attempts []int, a *history.Attempt) bool {
+	return slices.ContainsFunc(attempts, func(i int) bool {
+		b := &v.Attempts[i]
+		end := b.Return
+		if b.Granted() {
+			end = b.LastUntil()
+		}
+		if b.Released {
+			end = b.ReleaseReturn
+		}
+		if end < history.Never-afterwards {
+			end += afterwards
+		}
+		return b.ID != a.ID && (b.Lock == 0 || b.Lock != a.Lock) && b.Call < a.Return && a.Call < end
+	})
 }
 
-// Availability finds that fewer than atLeast of the attempts with a majority in reach succeeded.
-func Availability(v *history.View, settle time.Duration, atLeast float64) []Violation {
+// waitedInVain tells whether a waited for all the time it had although the key was free for half of it or more.
+func waitedInVain(a *history.Attempt, taken func() []window) bool {
+	waited := a.Return - a.Call
+	return a.Wait > 0 && waited >= a.Wait && covered(window{a.Call, a.Return}, taken()) < waited/2
+}
+
+// Availability finds that fewer than atLeast of the attempts with a majority in reach succeeded. If it could judge fewer than
+// the share judged of all attempts, it finds that it does not know: a violation marked Unknown.
+func Availability(v *history.View, settle time.Duration, atLeast, judged float64) []Violation {
 	s := Serve(v, settle)
 	if s.Ratio >= atLeast {
-		return nil
+		if float64(s.Attempts) >= judged*float64(s.Total) {
+			return nil
+		}
+		return []Violation{{
+			Oracle: NameAvailability, At: v.End, Unknown: true,
+			Text: fmt.Sprintf("judged %d of %d attempts, and at least %.0f %% are wanted: the others met a time without a majority, or one in "+
+				"which the machine stood still", s.Attempts, s.Total, 100*judged),
+		}}
 	}
 	first := v.Lookup(s.FailedAttempts[0])
 	return []Violation{{
 		Oracle: NameAvailability, Key: first.Key, At: first.Return, Attempts: s.FailedAttempts,
 		Events: []int{first.CallEvent, first.ReturnEvent},
 		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at least %.3f %% "+
-			"wanted); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast,
+			"wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast, s.Attempts, s.Total,
 			holder(first), first.Key, at(first.Call), first.Outcome, first.Note),
 	}}
 }
 
 // Recoveries returns, for each time a majority came back to somebody and for the Healed event, how long it took until
-// every key that somebody asked for was acquired again. Time in which nobody asked, or somebody held the key, does not
-// count. A key nobody acquired before the history ends, or before a majority is lost again, is left out: Liveness judges that.
+// every key that somebody asked for was acquired again. Time in which nobody asked, somebody held the key, or the machine stood
+// still does not count. A key nobody acquired before the history ends, or before a majority is lost again, is left out: Liveness judges that.
 func Recoveries(v *history.View) []time.Duration {
 	var out []time.Duration
 	for i := range v.Events {
@@ -168,16 +219,18 @@ func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool
 		if a.Return < healed {
 			continue
 		}
-		asked = min(asked, max(healed, a.Call))
+		if a.Lock == 0 { // who wants several keys at once may wait for another of them
+			asked = min(asked, max(healed, a.Call))
+		}
 		if a.Granted() {
 			granted = min(granted, a.Return)
 		}
 	}
-	if granted >= until {
+	if granted >= until || asked >= granted {
 		return 0, false
 	}
-	w := window{asked, granted}
-	return granted - asked - covered(w, busy(v, attempts)), true
+	w := []window{{asked, granted}}
+	return length(subtract(subtract(w, busy(v, attempts)), stalls(v))), true
 }
 
 // Recovery finds that some recovery took longer than bound.
@@ -202,7 +255,9 @@ func LongestOutage(v *history.View) int64 {
 	v.ByKey(func(_ string, attempts []int) {
 		var asked []window
 		for _, i := range attempts {
-			asked = append(asked, window{v.Attempts[i].Call, min(v.Attempts[i].Return, v.End)})
+			if a := &v.Attempts[i]; a.Lock == 0 {
+				asked = append(asked, window{a.Call, min(a.Return, v.End)})
+			}
 		}
 		for _, w := range subtract(merge(asked, int64(50*time.Millisecond)), busy(v, attempts)) {
 			longest = max(longest, w.to-w.from)

@@ -41,6 +41,16 @@ func TestLiveness(t *testing.T) {
 			h.mark(10, history.MajorityLost, 2)
 			tries(h, 1, 0, 400)
 		}, 1},
+		{"wanted together with a key that is held", func(h *tape) {
+			h.hold(2, history.Plain, 0, 5, 300, onKey("other"))
+			h.both(1, 10, 290)
+		}, 0},
+		{"wanted together with a key that is free", func(h *tape) { h.both(1, 10, 290) }, 2},
+		{"wanted by another, too, who needs no other key", func(h *tape) {
+			h.hold(2, history.Plain, 0, 5, 300, onKey("other"))
+			h.both(1, 10, 290)
+			h.fail(1, history.Cancelled, 20, 200, 180)
+		}, 1},
 		{"never answered", func(h *tape) {
 			h.add(0, history.Event{Type: history.AcquireCall, Client: 1, Attempt: 99, Key: "k"})
 			h.mark(500, history.Healed, history.Everyone)
@@ -51,9 +61,37 @@ func TestLiveness(t *testing.T) {
 func TestAvailability(t *testing.T) {
 	judge(t, []trial{
 		{"all acquired", func(h *tape) { h.hold(1, history.Plain, 0, 90, 200) }, 0},
-		{"refused is served", func(h *tape) { h.fail(1, history.Held, 0, 5, 0) }, 0},
+		{"refused is served", func(h *tape) {
+			h.hold(2, history.Plain, 0, 1, 400)
+			h.fail(1, history.Held, 2, 5, 0)
+		}, 0},
+		{"refused just after it was given back", func(h *tape) {
+			h.release(h.hold(2, history.Plain, 0, 3, 200), 8, 9)
+			h.fail(1, history.Held, 20, 25, 0)
+		}, 0},
+		{"refused although nobody has it", func(h *tape) { h.fail(1, history.Held, 0, 5, 0) }, 1},
+		{"sent away from a free key instead of waiting", func(h *tape) {
+			h.fail(2, history.Cancelled, 0, 9, 0)
+			h.fail(1, history.Held, 2, 5, 1000)
+		}, 1},
+		{"sent away from a key that is taken", func(h *tape) {
+			h.hold(2, history.Plain, 0, 1, 400)
+			h.fail(1, history.Held, 2, 5, 1000)
+		}, 0},
 		{"an error is not", func(h *tape) { h.fail(1, history.Failed, 0, 5, 0) }, 1},
 		{"no quorum is not", func(h *tape) { h.fail(1, history.NoQuorum, 0, 5, 0) }, 1},
+		{"no quorum because another has some masters", func(h *tape) {
+			h.release(h.hold(2, history.Plain, 0, 3, 200), 8, 9)
+			h.fail(1, history.NoQuorum, 4, 6, 0)
+		}, 0},
+		{"no quorum long after the other", func(h *tape) {
+			h.release(h.hold(2, history.Plain, 0, 3, 200), 8, 9)
+			h.fail(1, history.NoQuorum, 314, 316, 0)
+		}, 1},
+		{"no quorum for one who waits", func(h *tape) {
+			h.release(h.hold(2, history.Plain, 0, 3, 200), 8, 9)
+			h.fail(1, history.NoQuorum, 4, 6, 20)
+		}, 1},
 		{"no majority", func(h *tape) {
 			h.mark(0, history.MajorityLost, 1)
 			h.fail(1, history.NoQuorum, 2, 5, 0)
@@ -78,8 +116,13 @@ func TestAvailability(t *testing.T) {
 			h.hold(2, history.Plain, 0, 1, 400)
 			h.fail(1, history.Cancelled, 0, 500, 500)
 		}, 0},
+		{"waited for two keys of which one was taken", func(h *tape) {
+			h.hold(2, history.Plain, 0, 1, 400, onKey("other"))
+			h.both(1, 0, 500)
+		}, 0},
+		{"waited in vain for two keys", func(h *tape) { h.both(1, 0, 500) }, 1},
 	}, oracle.NameAvailability, func(v *history.View) []oracle.Violation {
-		return oracle.Availability(v, 50*time.Millisecond, 1)
+		return oracle.Availability(v, 50*time.Millisecond, 1, 0)
 	})
 }
 
@@ -88,8 +131,8 @@ func TestServeCounts(t *testing.T) {
 	h.hold(1, history.Plain, 0, 1, 10)
 	h.hold(1, history.Plain, 20, 21, 30)
 	h.hold(1, history.Plain, 40, 41, 50)
-	h.fail(2, history.NoQuorum, 60, 61, 0)
-	h.fail(2, history.Held, 70, 71, 0)
+	h.fail(2, history.Held, 52, 53, 0)
+	h.fail(2, history.NoQuorum, 460, 461, 0)
 	got := oracle.Serve(h.view(), 0)
 	if got.Attempts != 5 || got.Acquired != 3 || got.Refused != 1 || got.Failed != 1 || got.Ratio != 0.75 {
 		t.Fatalf("got %+v", got)
@@ -114,6 +157,11 @@ func TestRecovery(t *testing.T) {
 			h.hold(2, history.Plain, 0, 1, 160)
 			h.mark(100, history.MajorityBack, history.Everyone)
 			h.hold(1, history.Plain, 50, 170, 200)
+		}, 0},
+		{"wanted only together with another key", func(h *tape) {
+			h.mark(100, history.MajorityBack, history.Everyone)
+			h.both(1, 50, 500)
+			h.hold(1, history.Plain, 590, 600, 700)
 		}, 0},
 	}, oracle.NameRecovery, func(v *history.View) []oracle.Violation { return oracle.Recovery(v, 50*time.Millisecond) })
 }

@@ -47,6 +47,18 @@ func (t *tape) fail(client int, outcome history.Outcome, call, ret, wait int64) 
 	return t.ids
 }
 
+// both is an acquisition of the keys "k" and "other", all or none, that its caller gave up.
+func (t *tape) both(client int, call, ret int64) {
+	lock := t.ids + 1
+	for _, key := range []string{"k", "other"} {
+		t.ids++
+		e := history.Event{Type: history.AcquireCall, Client: client, Attempt: t.ids, Key: key, Lock: lock, Wait: (ret - call) * ms}
+		t.add(call, e)
+		e.Type, e.Outcome = history.AcquireReturn, history.Cancelled
+		t.add(ret, e)
+	}
+}
+
 func (t *tape) release(id uint64, call, ret int64) {
 	t.add(call, history.Event{Type: history.ReleaseCall, Attempt: id})
 	t.add(ret, history.Event{Type: history.ReleaseReturn, Attempt: id, Outcome: history.Acquired})
@@ -63,6 +75,11 @@ func (t *tape) extend(id uint64, call, ret, until int64) {
 
 func (t *tape) mark(at int64, typ history.Type, client int) {
 	t.add(at, history.Event{Type: typ, Client: client})
+}
+
+// stall is a time in which the machine stood still.
+func (t *tape) stall(from, to int64) {
+	t.add(from, history.Event{Type: history.Stall, Client: history.Everyone, Value: (to - from) * ms})
 }
 
 func (t *tape) view() *history.View { return history.NewView(t.events) }

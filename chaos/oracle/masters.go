@@ -30,11 +30,11 @@ func ForeignRelease(v *history.View) []Violation {
 //
 // A key is excused until grace after the latest of: the Healed event, the end of the attempt or hold that left it. If
 // the attempt or the release never returned (its client was killed, say), nobody is left to clear it and it is excused for the ttl it
-// was last asked to live, plus grace. A key that never expires is never excused, nor is one whose owner made no
+// was last asked to live, plus grace. Time in which the machine stood still does not count. A key that never expires is never excused, nor is one whose owner made no
 // attempt, unless some attempt with unknown owner may have left it.
 func Orphans(v *history.View, grace time.Duration) []Violation {
 	var out []Violation
-	healed := lastHealed(v.Events)
+	healed, still := lastHealed(v.Events), stalls(v)
 	known := make(map[string]int, len(v.Attempts))
 	unnamed := int64(0)
 	for i := range v.Attempts {
@@ -58,7 +58,7 @@ func Orphans(v *history.View, grace time.Duration) []Violation {
 			deadline = left(whose)
 		}
 		deadline = max(deadline, healed) + int64(grace)
-		if e.At <= deadline && e.Value >= 0 {
+		if e.At-covered(window{deadline - int64(grace), e.At}, still) <= deadline && e.Value >= 0 {
 			continue
 		}
 		out = append(out, orphan(e, i, whose, deadline))

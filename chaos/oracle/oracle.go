@@ -26,6 +26,7 @@ const (
 	NameTokenOrder     = "token-order"
 	NameRegister       = "fenced-register"
 	NameFaults         = "planned-faults"
+	NameKept           = "kept"
 )
 
 // Violation is one broken promise.

@@ -15,7 +15,7 @@ const NameReentry = "reentry"
 // deadlock that the ttl ended.
 func Reentry(v *history.View, bound time.Duration) []Violation {
 	var out []Violation
-	reach := newReach(v)
+	reach, still := newReach(v), stalls(v)
 	v.ByKey(func(key string, attempts []int) {
 		held := make(map[string]*history.Attempt)
 		for _, i := range attempts {
@@ -32,7 +32,7 @@ func Reentry(v *history.View, bound time.Duration) []Violation {
 			}
 			w := window{a.Call, min(a.Return, first.End(), v.End)}
 			waited := covered(w, reach.of(a.Client))
-			if waited <= int64(bound) || w.to-w.from != waited {
+			if w.to-w.from != waited || waited-covered(w, still) <= int64(bound) {
 				continue
 			}
 			out = append(out, Violation{

@@ -12,19 +12,24 @@ type window struct{ from, to int64 }
 
 // reachable returns the stretches in which client could reach a majority of masters.
 func reachable(v *history.View, client int) []window {
+	return between(v, client, history.MajorityLost, history.MajorityBack)
+}
+
+// between returns the stretches in which client had what an event of type lost takes and one of type back gives.
+func between(v *history.View, client int, lost, back history.Type) []window {
 	var out []window
 	all, own, since := true, true, int64(0)
 	for i := range v.Events {
 		e := &v.Events[i]
-		if e.Type != history.MajorityLost && e.Type != history.MajorityBack {
+		if e.Type != lost && e.Type != back {
 			continue
 		}
 		was := all && own
 		switch e.Client {
 		case history.Everyone:
-			all = e.Type == history.MajorityBack
+			all = e.Type == back
 		case client:
-			own = e.Type == history.MajorityBack
+			own = e.Type == back
 		}
 		switch is := all && own; {
 		case was && !is:
@@ -55,6 +60,21 @@ func (r *reach) of(client int) []window {
 	}
 	return w
 }
+
+// stalls returns the stretches in which the machine gave the run no time, merged. Every oracle about time treats them alike:
+// they do not count for what anybody took or waited, and an attempt that met one is not judged.
+func stalls(v *history.View) []window {
+	var out []window
+	for i := range v.Events {
+		if e := &v.Events[i]; e.Type == history.Stall {
+			out = append(out, window{e.At, e.At + e.Value})
+		}
+	}
+	return merge(out, 0)
+}
+
+// Stalled returns for how much of the history, in nanoseconds, the machine gave the run no time.
+func Stalled(v *history.View) int64 { return covered(window{0, v.End}, stalls(v)) }
 
 // merge sorts windows and joins those that overlap or are no further apart than gap.
 func merge(ws []window, gap int64) []window {
@@ -113,6 +133,15 @@ func subtract(a, b []window) []window {
 	return out
 }
 
+// length is how long windows are together.
+func length(ws []window) int64 {
+	total := int64(0)
+	for _, w := range ws {
+		total += w.to - w.from
+	}
+	return total
+}
+
 // covered returns how much of w lies in ws, which is merged.
 func covered(w window, ws []window) int64 {
 	total := int64(0)
@@ -142,4 +171,33 @@ func busy(v *history.View, attempts []int) []window {
 		out = append(out, window{a.Return, end})
 	}
 	return merge(out, 0)
+}
+
+// taken are the stretches in which keys were taken, and which keys belong to one lock.
+type taken struct {
+	keys  map[string][]window
+	locks map[uint64][]string // of locks over several keys
+}
+
+func newTaken(v *history.View) *taken {
+	t := &taken{keys: make(map[string][]window), locks: make(map[uint64][]string)}
+	v.ByKey(func(key string, attempts []int) { t.keys[key] = busy(v, attempts) })
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Lock != 0 {
+			t.locks[a.Lock] = append(t.locks[a.Lock], a.Key)
+		}
+	}
+	return t
+}
+
+// forAny returns the stretches in which any of the keys was taken that a's lock is over.
+func (t *taken) forAny(a *history.Attempt) []window {
+	if a.Lock == 0 {
+		return t.keys[a.Key]
+	}
+	var all []window
+	for _, key := range t.locks[a.Lock] {
+		all = append(all, t.keys[key]...)
+	}
+	return merge(all, 0)
 }

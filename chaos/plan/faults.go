@@ -1,8 +1,14 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
 // Where says what a fault breaks.
@@ -16,7 +22,8 @@ const (
 	OnClient    Where = "client"
 )
 
-// Fault is a kind of fault that plans can name.
+// Fault is a kind of fault that plans can name, with all that is known of it. What it breaks says where it is defined: on
+// masters in package masters, one file each; on the network, in partitions and on clients in this package.
 type Fault struct {
 	Name  string `json:"name"`
 	Where Where  `json:"where"`
@@ -26,108 +33,143 @@ type Fault struct {
 	Lasts bool `json:"lasts"`
 	// Outside tells that it breaks what a lock assumes, whatever its numbers.
 	Outside bool `json:"outside"`
+	// Leaves says what those whom it hits can still be counted on for (masters and clients).
+	Leaves masters.Service `json:"-"`
+	// Forgets tells that masters may lose keys that were to live on.
+	Forgets bool `json:"forgets,omitempty"`
+
+	// complete fills in the numbers that the fault needs and checks them; none when nil.
+	complete func(s *Step) *numberError
+	// toxic is what comes onto the paths (OnNetwork).
+	toxic func(s Step) network.Toxic
+	// mild tells of numbers with which the paths stay useful; none are when nil (OnNetwork).
+	mild func(s Step, patience time.Duration) bool
+	// matrix says which paths are cut (OnPartition).
+	matrix func(s Step, clients, masters int) network.Matrix
+}
+
+// numberError says which number of a step is wrong.
+type numberError struct {
+	field string
+	text  string
 }
 
 // Faults lists all faults.
-func Faults() []Fault {
-	return []Fault{
-		{"pause", OnMaster, "the server stands still (SIGSTOP)", true, false},
-		{"kill", OnMaster, "the server is killed and restarted with the data it has on disk", true, false},
-		{"kill-empty", OnMaster, "the server is killed and restarted without data", true, true},
-		{"client-kill", OnMaster, "all client connections are closed", false, false},
-		{"flushall", OnMaster, "all keys are deleted", false, true},
-		{"script-flush", OnMaster, "the script cache is emptied", false, false},
-		{"evict", OnMaster, "memory is full and keys are evicted", true, true},
-		{"busy", OnMaster, "a long script keeps the server busy", true, false},
-		{"maxclients", OnMaster, "connections are closed and new ones refused", true, false},
-		{"disconnect", OnMaster, "the server is off the network, its connections stay (containers)", true, false},
-		{"clock-step", OnMaster, "the server's clock jumps by step", true, true},
-		{"clock-rate", OnMaster, "the server's clock runs at rate", true, false},
+func Faults() []Fault { return slices.Clone(faults()) }
 
-		{"latency", OnNetwork, "data is delayed by delay, give or take jitter", true, false},
-		{"bandwidth", OnNetwork, "rate kilobytes a second get through", true, false},
-		{"slow-close", OnNetwork, "the end of a connection is delayed by delay", true, false},
-		{"silence", OnNetwork, "data is dropped, connections stay open", true, false},
-		{"timeout", OnNetwork, "data is dropped, connections are closed after delay", true, false},
-		{"reset", OnNetwork, "connections are reset at the first data", true, false},
-		{"slicer", OnNetwork, "data comes in pieces of some bytes, delay apart", true, false},
-		{"limit-data", OnNetwork, "connections end after some bytes", true, false},
-		{"down", OnNetwork, "connections are closed and refused", true, false},
-
-		{"isolate-client", OnPartition, "clients can reach no master", true, false},
-		{"isolate-master", OnPartition, "masters can be reached by no client", true, false},
-		{"minority-lost", OnPartition, "every client misses as many masters as it can", true, false},
-		{"majority-lost", OnPartition, "every client misses one master too many", true, false},
-		{"different-majorities", OnPartition, "every client sees a bare majority, neighbours different ones", true, false},
-		{"bridge", OnPartition, "two halves of the clients see majorities that share one master", true, false},
-		{"ring", OnPartition, "every client misses one master, the next client the next", true, false},
-		{"flapping", OnPartition, "the paths to some masters come and go, every period", true, false},
-
-		{"client-pause", OnClient, "the code that uses the lock stands still, as in a garbage collection", true, false},
-		{"child-pause", OnClient, "a client's process is stopped (SIGSTOP)", true, false},
-		{"child-kill", OnClient, "a client's process is killed and another one started", true, false},
-	}
-}
+var faults = sync.OnceValue(func() []Fault {
+	return slices.Concat(masterFaults(), networkFaults(), partitionFaults(), clientFaults())
+})
 
 // FindFault returns the fault of that name. The error matches ErrUnknownFault.
 func FindFault(name string) (Fault, error) {
-	var names []string
-	for _, f := range Faults() {
-		if f.Name == name {
-			return f, nil
+	all := faults()
+	for i := range all {
+		if all[i].Name == name {
+			return all[i], nil
 		}
-		names = append(names, f.Name)
+	}
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Name)
 	}
 	return Fault{}, fmt.Errorf("%w: %q; there are %v", ErrUnknownFault, name, names)
 }
 
-// defaults fills in the numbers of a step that its fault needs.
-func (f Fault) defaults(s *Step, at func(string) string) error {
-	delay := func(d time.Duration) {
-		if s.Delay == 0 {
-			s.Delay = Duration(d)
+// masterFaults are what masters can do.
+func masterFaults() []Fault {
+	var out []Fault
+	for _, f := range masters.Faults() {
+		fault := Fault{
+			Name: string(f.Action), Where: OnMaster, Text: f.Text, Lasts: f.Lasts, Outside: f.Outside, Leaves: f.Leaves, Forgets: f.Forgets,
+		}
+		if f.Check != nil {
+			fault.complete = func(s *Step) *numberError {
+				p := s.Params()
+				var wrong *masters.ParamError
+				if err := f.Check(&p); errors.As(err, &wrong) {
+					return &numberError{wrong.Field, wrong.Text}
+				}
+				return nil
+			}
+		}
+		out = append(out, fault)
+	}
+	return out
+}
+
+// Params are the step's numbers for a master.
+func (s Step) Params() masters.Params {
+	return masters.Params{For: time.Duration(s.For), Step: time.Duration(s.Step), Rate: s.Rate}
+}
+
+// Links are the paths that the step names.
+func (s Step) Links(clients, masters int) []network.Link {
+	var out []network.Link
+	for _, c := range OrAll(s.Clients, clients) {
+		for _, m := range OrAll(s.Masters, masters) {
+			out = append(out, network.Link{Client: c, Master: m})
 		}
 	}
-	switch f.Name {
-	case "latency":
-		if s.Delay <= 0 {
-			return wrong(at("delay"), "a latency needs a delay above 0")
-		}
-	case "bandwidth":
-		if s.Rate == 0 {
-			s.Rate = 20
-		}
-		if s.Rate < 1 {
-			return wrong(at("rate"), "%g kB/s is below what the network can do, 1", s.Rate)
-		}
-	case "slow-close":
-		delay(300 * time.Millisecond)
-	case "timeout":
-		delay(100 * time.Millisecond)
-	case "slicer":
-		delay(500 * time.Microsecond)
-		if s.Bytes <= 0 {
-			s.Bytes = 16
-		}
-	case "limit-data":
-		if s.Bytes <= 0 {
-			s.Bytes = 200
-		}
-	case "clock-step":
-		if s.Step == 0 {
-			return wrong(at("step"), "a clock step needs a step that is not 0")
-		}
-	case "clock-rate":
-		if s.Rate <= 0 || s.Rate == 1 {
-			return wrong(at("rate"), "a clock rate must be above 0 and not 1")
-		}
-	case "flapping":
-		if s.Period == 0 {
-			s.Period = Duration(200 * time.Millisecond)
-		}
-		if s.Period < Duration(10*time.Millisecond) {
-			return wrong(at("period"), "%v is below 10ms", time.Duration(s.Period))
-		}
+	return out
+}
+
+// Cuts are the paths that a step of this fault silences (OnPartition); none for others.
+func (f Fault) Cuts(s Step, clients, masters int) []network.Link {
+	if f.matrix == nil {
+		return nil
 	}
-	return nil
+	return f.matrix(s, clients, masters).Links()
+}
+
+// Toxic is what a step of this fault puts onto its paths (OnNetwork, OnPartition).
+func (f Fault) Toxic(s Step) network.Toxic {
+	if f.toxic == nil {
+		return network.Silence(s.direction())
+	}
+	return f.toxic(s)
+}
+
+// Useless are the paths that a step of this fault makes useless, or so slow that nothing can be promised of them: patience is how long
+// the lock waits for one master's reply.
+func (f Fault) Useless(s Step, clients, masters int, patience time.Duration) []network.Link {
+	switch {
+	case f.Where == OnPartition:
+		return f.Cuts(s, clients, masters)
+	case f.Where != OnNetwork, f.mild != nil && f.mild(s, patience):
+		return nil
+	default:
+		return s.Links(clients, masters)
+	}
+}
+
+// Hit are the masters that a step of this fault is on.
+func (f Fault) Hit(s Step, masters int) []int {
+	if f.Where != OnMaster {
+		return nil
+	}
+	return OrAll(s.Masters, masters)
+}
+
+// OrAll is those who were chosen, or all n when nobody was.
+func OrAll(chosen []int, n int) []int {
+	if len(chosen) > 0 {
+		return chosen
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func (s Step) direction() network.Direction {
+	switch s.Direction {
+	case "requests":
+		return network.Requests
+	case "replies":
+		return network.Replies
+	default:
+		return network.Both
+	}
 }

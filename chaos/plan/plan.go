@@ -195,7 +195,13 @@ func (p *Plan) checkStep(i int) error {
 	if p.Inside && f.Outside {
 		return wrong(at("fault"), "%s is outside what a lock assumes; the scenario says inside: true", s.Fault)
 	}
-	return f.defaults(s, at)
+	if f.complete == nil {
+		return nil
+	}
+	if bad := f.complete(s); bad != nil {
+		return wrong(at(bad.field), "%s", bad.text)
+	}
+	return nil
 }
 
 // ErrUnknownFault is matched when a plan names a fault that there is not.

@@ -64,7 +64,7 @@ func TestEveryDrawnPlanIsValid(t *testing.T) {
 	}
 }
 
-// TestAScenarioOfSomeLengthHasAllItsFaults: each dish comes before any comes again.
+// TestAScenarioOfSomeLengthHasAllItsFaults: each template comes before any comes again.
 func TestAScenarioOfSomeLengthHasAllItsFaults(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range plan.Scenarios() {

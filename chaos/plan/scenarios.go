@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,15 +19,17 @@ type Scenario struct {
 	Workload string `json:"workload"`
 
 	ttl, hold time.Duration
-	menu      []dish
+	// clients, if not 0, is how many there are, whatever the caller asks for: more would get in each other's way.
+	clients   int
+	catalogue []template
 	// gap is the range of pauses between the end of a fault and the next, length that of how long one stays.
 	gap, length [2]time.Duration
 	// atOnce is how many faults may be on at a time. Default 1.
 	atOnce int
 }
 
-// dish is a fault to draw, with its numbers.
-type dish struct {
+// template is a fault to draw, with its numbers.
+type template struct {
 	fault string
 	fill  func(r *rand.Rand, p *Plan, s *Step)
 }
@@ -100,7 +103,7 @@ func Scenarios() []Scenario {
 		{
 			Name: "slow-network", Text: "Latency, jitter, little bandwidth, slicing and slow closing on some paths.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long, atOnce: 2,
-			menu: []dish{
+			catalogue: []template{
 				{"latency", all(minority, delayed(1*ms, 30*ms, 0), directed)},
 				{"latency", delayed(5*ms, 15*ms, 4*ms)},
 				{"bandwidth", all(oneMaster, rate(20, 50))},
@@ -111,18 +114,19 @@ func Scenarios() []Scenario {
 		{
 			Name: "broken-network", Text: "Silence in one or both directions, resets, cut-off data, refused connections, at a minority.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long,
-			menu: []dish{
+			catalogue: []template{
 				{"silence", all(minority, directed)},
 				{"timeout", minority},
 				{"reset", all(minority, directed)},
 				{"limit-data", minority},
 				{"down", minority},
+				{"syn-drop", minority},
 			},
 		},
 		{
 			Name: "partitions", Text: "Clients see different majorities, one client none, all of them too few masters.",
 			Inside: true, Workload: "register", gap: normal, length: long,
-			menu: []dish{
+			catalogue: []template{
 				{"isolate-client", oneClient},
 				{"isolate-master", oneMaster},
 				{"minority-lost", directed},
@@ -134,14 +138,19 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
+			Name: "bridge", Text: "Two clients, whatever number is asked for, see majorities that share one master, which alone keeps them apart.",
+			Inside: true, Workload: "hot-key", hold: 200 * ms, clients: 2, gap: normal, length: [2]time.Duration{2 * time.Second, 3 * time.Second},
+			catalogue: []template{{"bridge", everyMaster}},
+		},
+		{
 			Name: "wandering-majority", Text: "Only a bare majority of masters can be reached, every half second another: what they count and keep goes apart.",
 			Inside: true, Workload: "register", ttl: 800 * ms, gap: [2]time.Duration{0, 100 * ms},
-			length: [2]time.Duration{300 * ms, 700 * ms}, menu: []dish{{"isolate-master", largestMinority}},
+			length: [2]time.Duration{300 * ms, 700 * ms}, catalogue: []template{{"isolate-master", largestMinority}},
 		},
 		{
 			Name: "master-outage", Text: "A minority of masters stops, is killed and comes back with its data, or refuses service.",
 			Inside: true, AOF: true, Workload: "hot-key", gap: normal, length: long,
-			menu: []dish{
+			catalogue: []template{
 				{"pause", minority},
 				{"kill", oneMaster},
 				{"client-kill", minority},
@@ -151,31 +160,66 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
+			Name: "credentials", Text: "Clients' passwords and rights are changed at some masters or most, connections are closed, and all is changed back.",
+			Inside: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
+			catalogue: []template{
+				{"credentials", largestMinority},
+				{"credentials", majority},
+				{"rights", largestMinority},
+				{"rights", majority},
+			},
+		},
+		{
+			Name: "refused-writes", Text: "A minority of masters serves reads and refuses writes: full, unable to save, a replica, still loading.",
+			Inside: true, AOF: true, Workload: "register", gap: normal, length: long,
+			catalogue: []template{{"full", minority}, {"misconf", minority}, {"readonly", minority}, {"loading", oneMaster}},
+		},
+		{
+			Name: "full", Text: "All masters, which are of one size, run full, and have room again: what is held and renewed must stay held.",
+			Inside: true, Workload: "long-holds", gap: normal, length: [2]time.Duration{2500 * ms, 4 * time.Second},
+			catalogue: []template{{"full", everyMaster}, {"full", majority}},
+		},
+		{
+			Name: "loading", Text: "A majority of masters restarts with its data and takes time to load it.",
+			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: long,
+			catalogue: []template{{"loading", majority}, {"loading", oneMaster}},
+		},
+		{
+			Name: "slow-restart", Text: "A majority of masters restarts with its data and takes seconds to load it: who guards itself against restarts must know them again.",
+			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{7 * time.Second, 8 * time.Second},
+			length: [2]time.Duration{1500 * ms, 2 * time.Second}, catalogue: []template{{"loading", majority}},
+		},
+		{
+			Name: "lost-packets", Text: "For a moment connections break and dialling hangs, at all masters or some: what is renewed must stay held.",
+			Inside: true, Workload: "long-holds", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: [2]time.Duration{50 * ms, 200 * ms},
+			catalogue: []template{{"syn-drop", everyMaster}, {"syn-drop", majority}, {"syn-drop", minority}},
+		},
+		{
 			Name: "unplugged", Text: "Masters leave the network and come back, a minority at a time; sent data arrives late. For containers.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long,
-			menu: []dish{{"disconnect", minority}, {"disconnect", oneMaster}, {"pause", oneMaster}},
+			catalogue: []template{{"disconnect", minority}, {"disconnect", oneMaster}, {"pause", oneMaster}},
 		},
 		{
 			Name: "majority-outage", Text: "A majority stops or is killed and comes back with its data; nobody may hold what was lost, and all recover.",
 			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: long,
-			menu: []dish{{"pause", majority}, {"kill", majority}, {"down", majority}},
+			catalogue: []template{{"pause", majority}, {"kill", majority}, {"down", majority}},
 		},
 		{
 			Name: "drift", Text: "Masters' clocks run up to 0.8 % fast or slow, and holders keep locks to their very bound.",
 			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: normal,
-			length: [2]time.Duration{3 * time.Second, 6 * time.Second},
-			menu:   []dish{{"clock-rate", rate(1.008, 0.992)}},
+			length:    [2]time.Duration{3 * time.Second, 6 * time.Second},
+			catalogue: []template{{"clock-rate", rate(1.008, 0.992)}},
 		},
 		{
 			Name: "late-replies", Text: "Replies take longer than the drift allowance, and holders keep locks to their very bound.",
 			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: [2]time.Duration{20 * ms, 40 * ms},
-			length: [2]time.Duration{6 * time.Second, 8 * time.Second},
-			menu:   []dish{{"latency", all(delayed(45*ms, 50*ms, 0), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "replies" })}},
+			length:    [2]time.Duration{6 * time.Second, 8 * time.Second},
+			catalogue: []template{{"latency", all(delayed(45*ms, 50*ms, 0), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "replies" })}},
 		},
 		{
 			Name: "renewal", Text: "Long holds are renewed while a minority of masters comes and goes.",
 			Inside: true, AOF: true, Workload: "long-holds", gap: normal, length: long,
-			menu: []dish{
+			catalogue: []template{
 				{"pause", minority},
 				{"silence", all(minority, directed)},
 				{"kill", oneMaster},
@@ -185,68 +229,78 @@ func Scenarios() []Scenario {
 		{
 			Name: "paused-clients", Text: "Holders stand still for longer than their locks live; the checked register must refuse what they write then.",
 			Inside: true, Workload: "register", hold: 60 * ms, ttl: 500 * ms, gap: normal, length: [2]time.Duration{600 * ms, 1200 * ms},
-			menu: []dish{{"client-pause", oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
+			catalogue: []template{{"client-pause", oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
 		},
 		{
 			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask for a lock.",
 			Inside: true, Workload: "children", gap: normal, length: [2]time.Duration{300 * ms, 1500 * ms},
-			menu: []dish{{"child-kill", everyMaster}, {"child-pause", everyMaster}},
+			catalogue: []template{{"child-kill", everyMaster}, {"child-pause", everyMaster}},
+		},
+		{
+			Name: "stopped-clients", Text: "Clients are processes that are stopped while they hold a lock, for longer than it lives: none may go on as if no time had passed.",
+			Inside: true, Workload: "children", hold: 400 * ms, gap: normal, length: [2]time.Duration{1200 * ms, 1800 * ms},
+			catalogue: []template{{"child-pause", everyMaster}},
 		},
 		{
 			Name: "handoff-storm", Text: "Dozens wait for one key that is given back at once, over a network with jitter.",
 			Inside: true, Workload: "handoff", gap: normal, length: long,
-			menu: []dish{{"latency", delayed(2*ms, 10*ms, 2*ms)}, {"client-kill", oneMaster}},
+			catalogue: []template{{"latency", delayed(2*ms, 10*ms, 2*ms)}, {"client-kill", oneMaster}},
+		},
+		{
+			Name: "mixed-waiters", Text: "One process, whatever number is asked for, whose goroutines want one key, several at once, or their own again, while some keep keys for long.",
+			Inside: true, Workload: "mixed", clients: 1, gap: normal, length: long,
+			catalogue: []template{{"latency", delayed(1*ms, 5*ms, 1*ms)}, {"silence", all(oneMaster, directed)}, {"client-kill", oneMaster}},
 		},
 		{
 			Name: "many-keys", Text: "Distinct keys, tried once each, while a minority is slow, silent or gone.",
 			Inside: true, Workload: "many-keys", gap: normal, length: long,
-			menu: []dish{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"latency", all(minority, delayed(1*ms, 30*ms, 0))}},
+			catalogue: []template{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"latency", all(minority, delayed(1*ms, 30*ms, 0))}},
 		},
 		{
 			Name: "shared", Text: "Readers and writers while a minority comes and goes.",
 			Inside: true, AOF: true, Workload: "shared", gap: normal, length: long,
-			menu: []dish{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
+			catalogue: []template{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
 		},
 		{
 			Name: "reentrant", Text: "Owners that hold a key several times while a minority comes and goes.",
 			Inside: true, AOF: true, Workload: "reentrant", gap: normal, length: long,
-			menu: []dish{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
+			catalogue: []template{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
 		},
 		{
 			Name: "stragglers", Text: "Jitter larger than a round: late grants must not outlive their release. Ends while it is on.",
 			Inside: true, Workload: "short-holds", ttl: 15 * time.Second, gap: [2]time.Duration{50 * ms, 100 * ms},
-			length: [2]time.Duration{2 * time.Second, 3 * time.Second},
-			menu:   []dish{{"latency", all(delayed(22*ms, 28*ms, 20*ms), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "requests" })}},
+			length:    [2]time.Duration{2 * time.Second, 3 * time.Second},
+			catalogue: []template{{"latency", all(delayed(22*ms, 28*ms, 20*ms), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "requests" })}},
 		},
 		{
 			Name: "back-again", Text: "One master refuses connections and is back, again and again: nothing that was given up meanwhile may land on it and stay.",
 			Inside: true, Workload: "register", ttl: 15 * time.Second, gap: [2]time.Duration{100 * ms, 300 * ms},
-			length: [2]time.Duration{300 * ms, 700 * ms}, menu: []dish{{"down", oneMaster}},
+			length: [2]time.Duration{300 * ms, 700 * ms}, catalogue: []template{{"down", oneMaster}},
 		},
 		{
 			Name: "amnesia", Text: "A majority of masters is killed and comes back without its data, within a lock's life: what a restart guard is for.",
 			Workload: "register", ttl: 4 * time.Second, hold: 1500 * ms, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
-			length: [2]time.Duration{20 * ms, 60 * ms}, menu: []dish{{"kill-empty", majority}},
+			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"kill-empty", majority}},
 		},
 		{
 			Name: "data-loss", Text: "Keys vanish from masters that run on: FLUSHALL and eviction.",
 			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{100 * ms, 400 * ms},
-			menu: []dish{{"flushall", majority}, {"evict", majority}, {"flushall", minority}},
+			catalogue: []template{{"flushall", majority}, {"evict", majority}, {"flushall", minority}},
 		},
 		{
 			Name: "clock-jumps", Text: "Masters' clocks jump forwards, so that keys expire at once, and back.",
 			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{300 * ms, 900 * ms},
-			menu: []dish{{"clock-step", all(majority, jump(30*time.Second, time.Minute))}, {"clock-step", all(minority, jump(-10*time.Second))}},
+			catalogue: []template{{"clock-step", all(majority, jump(30*time.Second, time.Minute))}, {"clock-step", all(minority, jump(-10*time.Second))}},
 		},
 		{
 			Name: "lapsed-extension", Text: "Holders stand still past their bound and then extend: whoever is told that its hold goes on must have had it all along.",
 			Inside: true, Workload: "contended-extends", gap: [2]time.Duration{50 * ms, 200 * ms},
-			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 3, menu: []dish{{"client-pause", oneClient}},
+			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 3, catalogue: []template{{"client-pause", oneClient}},
 		},
 		{
 			Name: "everything", Text: "All faults that a lock has to stand, two at a time.",
 			Inside: true, AOF: true, Workload: "register", gap: normal, length: long, atOnce: 2,
-			menu: []dish{
+			catalogue: []template{
 				{"silence", all(oneMaster, directed)},
 				{"down", oneMaster},
 				{"reset", oneMaster},
@@ -260,6 +314,10 @@ func Scenarios() []Scenario {
 				{"isolate-client", oneClient},
 				{"clock-rate", all(oneMaster, rate(1.005, 0.995))},
 				{"ring", everyMaster},
+				{"syn-drop", oneMaster},
+				{"credentials", oneMaster},
+				{"full", oneMaster},
+				{"readonly", oneMaster},
 			},
 		},
 	}
@@ -288,7 +346,7 @@ func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
 	p := &Plan{
 		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, Workload: sc.Workload, Seed: seed,
 		TTL: Duration(sc.ttl), Hold: Duration(sc.hold),
-		Masters: size.Masters, Clients: size.Clients, Duration: Duration(size.Duration),
+		Masters: size.Masters, Clients: cmp.Or(sc.clients, size.Clients), Duration: Duration(size.Duration),
 	}
 	if err := p.Complete(); err != nil {
 		return nil, err
@@ -303,25 +361,28 @@ func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
 	return p, nil
 }
 
-// lane draws faults one after another. Each dish comes once before any comes again, so that a run of some length has
+// lane draws faults one after another. Each template comes once before any comes again, so that a run of some length has
 // them all.
 func (sc Scenario) lane(r *rand.Rand, p *Plan) {
 	var turn []int
 	end := time.Duration(p.Duration)
 	at := between(r, 200*ms, 400*ms)
-	for len(sc.menu) > 0 {
+	for len(sc.catalogue) > 0 {
 		if len(turn) == 0 {
-			turn = r.Perm(len(sc.menu))
+			turn = r.Perm(len(sc.catalogue))
 		}
-		d := sc.menu[turn[0]]
+		d := sc.catalogue[turn[0]]
 		turn = turn[1:]
 		length := between(r, sc.length[0], sc.length[1])
 		if at+length >= end-300*ms {
 			return
 		}
-		s := Step{At: Duration(at), For: Duration(length), Fault: d.fault}
-		d.fill(r, p, &s)
+		s, fits := p.fit(r, d, at, length, end-300*ms)
+		if !fits {
+			return
+		}
 		p.Steps = append(p.Steps, s)
+		at = time.Duration(s.At)
 		at += length + between(r, sc.gap[0], sc.gap[1])
 	}
 }

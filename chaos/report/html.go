@@ -31,6 +31,8 @@ type pageData struct {
 	Faults [][]any `json:"faults"`
 	// Lost are client, from, to: without a majority.
 	Lost [][3]int64 `json:"lost"`
+	// Stalls are from, to, and what had to wait: times in which the machine stood still.
+	Stalls [][]any `json:"stalls"`
 	// Samples are time, master, up, client that holds the watched key (-1 nobody, -2 unknown).
 	Samples [][]any `json:"samples"`
 	// Votes are granted, refused and unknown by master and bucket; VoteBucket is how long each is.
@@ -53,7 +55,7 @@ const micro = 1000
 
 func newPageData(r *Report) *pageData {
 	v := history.NewView(r.History)
-	d := &pageData{Report: r, Attempts: [][]any{}, Faults: [][]any{}, Lost: [][3]int64{}, Samples: [][]any{}, Keys: []string{}}
+	d := &pageData{Report: r, Attempts: [][]any{}, Faults: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, Samples: [][]any{}, Keys: []string{}}
 	d.End = max(1, v.End/micro)
 	d.attempts(v)
 	d.bands(v)
@@ -97,6 +99,8 @@ func (d *pageData) bands(v *history.View) {
 				d.Faults = append(d.Faults, []any{on[0].At / micro, e.At / micro, e.Name, on[0].Note})
 				open[e.Name] = on[1:]
 			}
+		case history.Stall:
+			d.Stalls = append(d.Stalls, []any{e.At / micro, (e.At + e.Value) / micro, e.Note})
 		case history.MajorityLost:
 			lost[e.Client] = e.At
 		case history.MajorityBack:

@@ -100,6 +100,8 @@ if (notes.length) {
 });
 
 // --- the timeline ---
+const STILL = 'the machine stood still'; // drawn as a fault is: what was late then says nothing about the lock
+(data.stalls || []).forEach(s => data.faults.push([s[0], s[1], STILL, s[2]]));
 const broken = new Map(); // attempt id -> violation text
 [...(rep.violations || []), ...(rep.allowed || [])].forEach(v => (v.attempts || []).forEach(id => broken.has(id) || broken.set(id, v.oracle + ': ' + v.text)));
 const byKey = data.keys.map(() => []);

@@ -57,6 +57,10 @@ type Report struct {
 	// Availability is the share of the attempts with a majority in reach that did not fail.
 	Availability float64        `json:"availability"`
 	Service      oracle.Service `json:"service"`
+	// StalledMS is for how long the machine gave the run, or something of it, no time, in milliseconds. Starved tells that this
+	// was more than half of what the limits allow: what the run did not see it may not have had the time to see.
+	StalledMS float64 `json:"stalled_ms"`
+	Starved   bool    `json:"starved,omitempty"`
 	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired again.
 	RecoveryMSMax float64 `json:"recovery_ms_max"`
 	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key that somebody asked for.
@@ -110,9 +114,10 @@ type Latency struct {
 
 // Sample is what one master said about the first keys at one time.
 type Sample struct {
-	At     int64 // nanoseconds
-	Master int
-	Up     bool
+	// At and Until are the nanoseconds at which the look began and ended.
+	At, Until int64
+	Master    int
+	Up        bool
 	// Owners has, for each of the sampled keys, who holds it; empty when nobody does.
 	Owners []string
 	TTLs   []time.Duration

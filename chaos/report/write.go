@@ -52,6 +52,7 @@ type junitSuite struct {
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
 	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr,omitempty"`
 	Time     float64     `xml:"time,attr"`
 	Stamp    string      `xml:"timestamp,attr"`
 	Cases    []junitCase `xml:"testcase"`
@@ -63,6 +64,7 @@ type junitCase struct {
 	Time    float64     `xml:"time,attr"`
 	Failure *junitFault `xml:"failure,omitempty"`
 	Error   *junitFault `xml:"error,omitempty"`
+	Skipped *junitFault `xml:"skipped,omitempty"`
 	Output  string      `xml:"system-out,omitempty"`
 }
 

@@ -39,7 +39,7 @@ func newClient(w *world, number int) (*client, error) {
 		masters[i] = l
 	}
 	locker, err := redlock.New(masters, redlock.Options{
-		Clock: clientClock{c}, Jitter: c.draw, Sabotage: w.plan.Broken.Engine,
+		Clock: clientClock{c}, Jitter: c.draw,
 	})
 	if err != nil {
 		return nil, err

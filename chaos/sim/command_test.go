@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
@@ -95,16 +96,16 @@ func TestTheProgressBarReachesItsEndAndIsWipedAway(t *testing.T) {
 
 // result is what a script reads of the file that -json names.
 type result struct {
-	Verdict   string          `json:"verdict"`
-	Profile   string          `json:"profile"`
-	FirstSeed *uint64         `json:"first_seed"`
-	Schedules int             `json:"schedules"`
-	Rate      float64         `json:"schedules_per_second"`
-	Counts    map[string]int  `json:"counts"`
-	Seed      *uint64         `json:"failed_seed"`
-	Found     []any           `json:"found"`
-	Replay    string          `json:"replay"`
-	Schedule  json.RawMessage `json:"schedule"`
+	Verdict   string             `json:"verdict"`
+	Profile   string             `json:"profile"`
+	FirstSeed *uint64            `json:"first_seed"`
+	Schedules int                `json:"schedules"`
+	Rate      float64            `json:"schedules_per_second"`
+	Counts    map[string]int     `json:"counts"`
+	Seed      *uint64            `json:"failed_seed"`
+	Found     []oracle.Violation `json:"found"`
+	Replay    string             `json:"replay"`
+	Schedule  json.RawMessage    `json:"schedule"`
 }
 
 // written runs the command with -json and reads the result.

@@ -3,10 +3,13 @@ package sim_test
 import (
 	"bytes"
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/seed-624411e5/redlock/chaos/sim"
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 )
 
 // most is within how many schedules a mistake has to be noticed.
@@ -15,28 +18,68 @@ const most = 5000
 func TestEveryMistakeIsNoticed(t *testing.T) {
 	for _, c := range sim.Controls() {
 		t.Run(c.Name, func(t *testing.T) {
-			first := uint64(1)
-			if c.Name == "no-drift" {
-				first = 30_001 // it shows in one schedule of some 3,000; beginning here it does not take long
+			t.Parallel()
+			b := &sim.Batch{Profile: c.Profile, First: c.First, N: most, Broken: c.Broken, Oracles: c.Oracles, StopAfter: 1}
+			var done int
+			if c.Broken.Mutant == "" {
+				done = notice(t, b)
+			} else {
+				done = noticedElsewhere(t, c)
 			}
-			b := &sim.Batch{Profile: c.Profile, First: first, N: most, Broken: c.Broken, Oracles: c.Oracles, StopAfter: 1}
-			out := b.Run(t.Context())
-			if len(out.Failures) == 0 || out.Failures[0].Err != nil {
-				t.Fatalf("not noticed in %d schedules: %+v", out.Done, out.Failures)
-			}
-			f := out.Failures[0]
-			t.Logf("seed %d, after %d schedules: %v", f.Seed, out.Done, f.Violations[0])
-
 			// The same schedules are harmless to the engine as it is.
 			whole := *b
-			whole.Broken, whole.N = sim.BrokenVariants{}, max(out.Done, 200)
+			whole.Broken, whole.N = sim.BrokenVariants{}, min(max(done, 200), harmless)
 			complain(t, &whole, whole.Run(t.Context()))
 		})
 	}
 }
 
+// noticedElsewhere has the command find a control's mistake, which it does in a build with its mutant, and returns after how many
+// schedules it did.
+func noticedElsewhere(t *testing.T, c sim.Control) (schedules int) {
+	t.Helper()
+	first := strconv.FormatUint(c.First, 10)
+	r, status, stdout, _ := written(t, "-broken", c.Name, "-seed", first, "-schedules", strconv.Itoa(most), "-whole")
+	if status != 1 || r.Seed == nil || len(r.Found) == 0 {
+		t.Fatalf("not noticed, status %d:\n%s", status, stdout)
+	}
+	for _, v := range r.Found {
+		if len(c.Oracles) > 0 && !slices.Contains(c.Oracles, v.Oracle) {
+			t.Errorf("%v is not what %v look for", v, c.Oracles)
+		}
+	}
+	t.Logf("noticed after %d schedules, seed %d: %v", r.Schedules, *r.Seed, r.Found[0])
+	return r.Schedules
+}
+
+// withMutant tells whether this program has the control's mistake. If not, it has run the test in one that has, and returns
+// what that printed.
+func withMutant(t *testing.T, c sim.Control) (out string, within bool) {
+	t.Helper()
+	if c.Broken.Mutant == "" {
+		return "", true
+	}
+	out, within = mutanttest.Within(t, c.Broken.Mutant)
+	return out + "noticed after ", within
+}
+
+// notice has a batch find the mistake it makes, and returns after how many schedules.
+func notice(t *testing.T, b *sim.Batch) (schedules int) {
+	t.Helper()
+	out := b.Run(t.Context())
+	if len(out.Failures) == 0 || out.Failures[0].Err != nil {
+		t.Fatalf("not noticed in %d schedules: %+v", out.Done, out.Failures)
+	}
+	f := out.Failures[0]
+	t.Logf("noticed after %d schedules, seed %d: %v", out.Done, f.Seed, f.Violations[0])
+	return out.Done
+}
+
 func TestAFailureShrinksAndIsDrawn(t *testing.T) {
 	c := sim.Controls()[0]
+	if _, within := withMutant(t, c); !within {
+		return
+	}
 	b := &sim.Batch{Profile: c.Profile, First: 1, N: most, Broken: c.Broken, Oracles: c.Oracles, StopAfter: 1}
 	f := b.Run(t.Context()).Failures[0]
 	s := b.Schedule(f.Seed)

@@ -35,6 +35,10 @@ type Counts struct {
 	Guarded    int `json:"guarded"`     // requests turned away by a master that had restarted
 	Called     int `json:"called"`      // messages to waiters
 	Pauses     int `json:"pauses"`      // of clients
+	Refusing   int `json:"refusing"`    // requests that a master refused, whatever they were
+	Denied     int `json:"denied"`      // requests for which a master had no memory
+	Dialled    int `json:"dialled"`     // connections that were to be made
+	Redialled  int `json:"redialled"`   // of which nothing was heard for a second
 	Faults     int `json:"faults"`
 }
 

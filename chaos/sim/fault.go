@@ -60,6 +60,10 @@ func (w *world) breakDown(f *Fault) {
 			m.frozen++
 		case Slow:
 			m.slow += int64(f.Amount)
+		case Refuse:
+			m.refusing++
+		case Full:
+			m.full++
 		case Crash:
 			m.crash(false)
 		case Forget:
@@ -101,6 +105,10 @@ func (w *world) mend(f *Fault) {
 			m.thaw()
 		case Slow:
 			m.slow -= int64(f.Amount)
+		case Refuse:
+			m.refusing--
+		case Full:
+			m.full--
 		case Crash:
 			m.restart(0)
 		case Forget:

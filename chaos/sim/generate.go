@@ -25,6 +25,7 @@ type Profile struct {
 	unguarded  bool
 	everywhere bool // a fault hits all masters at once
 	clean      bool // messages come through
+	dials      bool // connections have to be made
 	stray      bool
 	contended  bool // long waits for one key
 	hurried    bool // many attempts at the same time, short holds
@@ -101,9 +102,27 @@ func Tokens() Profile {
 	return p
 }
 
+// Refusals draws schedules in which masters are there and do not do what they are asked: connections that have to be dialled and
+// set up first, and can't be, data that are still being loaded, no memory.
+func Refusals() Profile {
+	p := Within()
+	p.Name, p.About = "refusals", "inside the assumptions, with masters that refuse and connections to be made"
+	p.faults, p.dials = []FaultKind{Refuse, Refuse, Full, Full, CutRequests, CutReplies, Freeze, Crash, Pause}, true
+	p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced}
+	return p
+}
+
+// Fullness draws schedules in which all masters run full at the same time: what is held must stay held.
+func Fullness() Profile {
+	p := Refusals()
+	p.Name, p.About = "full", "inside the assumptions, all masters full at once"
+	p.faults, p.everywhere, p.clean, p.stray = []FaultKind{Full}, true, true, false
+	return p
+}
+
 // Profiles are all there are, the first the usual one.
 func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), ClockSteps(), Forgetful(), Blackout(), WildClocks()}
+	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), ClockSteps(), Forgetful(), Blackout(), WildClocks()}
 }
 
 // Generate draws the schedule of a seed.
@@ -244,6 +263,7 @@ func (a *author) net() Net {
 	timeout := max(a.ttl/20, 10*time.Millisecond)
 	n := Net{MinDelay: a.upTo("min delay", 300*time.Microsecond) + 20*time.Microsecond}
 	n.MaxDelay = n.MinDelay + a.upTo("delay spread", timeout/4)
+	n.Dials = a.dials
 	if a.clean {
 		return n
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
 // The exit statuses of Main.
@@ -33,24 +34,28 @@ type options struct {
 	report    string
 	replay    string
 	timeline  bool
+	whole     bool
 	quiet     bool
 }
 
 // Main is the command `redlock-chaos sim`: it runs schedules, shows how far it is, and says what it found. The exit
 // status is 0 for a pass, 1 for a violation, 2 for wrong usage and for -help, and 3 when the run was interrupted or could
-// not be judged.
+// not be judged. What wants a mutant of the engine is run in a build with it, which takes the go command and a checkout.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, status, ok := parse(args, stderr)
 	if !ok {
 		return status
 	}
 	if o.replay != "" {
-		return replay(o, stdout, stderr)
+		return replay(ctx, o, args, stdout, stderr)
 	}
 	b, err := o.batch()
 	if err != nil {
 		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
 		return exitUsage
+	}
+	if b.Broken.Mutant != "" && mutant.Built() == "" {
+		return asMutant(ctx, b.Broken.Mutant, args, stdout, stderr)
 	}
 	if !o.quiet {
 		b.Progress = newBar(stderr, o.schedules).show
@@ -77,6 +82,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.StringVar(&o.report, "json", "", "write the result to this file")
 	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
+	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
 	if f.Parse(args) != nil { // f has said why
 		return o, exitUsage, false
@@ -124,15 +130,14 @@ func (o *options) batch() (*Batch, error) {
 	if o.profile == "" && o.broken != "" {
 		return b, nil
 	}
-	profiles := Profiles()
-	i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == o.profile })
-	switch {
-	case o.profile == "":
-		i = 0
-	case i < 0:
+	if o.profile == "" {
+		b.Profile = Profiles()[0]
+		return b, nil
+	}
+	var ok bool
+	if b.Profile, ok = findProfile(o.profile); !ok {
 		return nil, fmt.Errorf("no profile is called %q", o.profile)
 	}
-	b.Profile = profiles[i]
 	return b, nil
 }
 
@@ -203,6 +208,11 @@ func explain(ctx context.Context, o *options, b *Batch, f *Failure, r *report, s
 		fmt.Fprintf(stdout, "\nThis was to be expected %s: nothing is promised there.\n", b.Profile.About)
 		r.Verdict = "violation, as expected " + b.Profile.About
 	}
+	if o.whole {
+		r.Schedule = b.Schedule(f.Seed)
+		fmt.Fprintf(stdout, "replay: %s\n", r.Replay)
+		return exitViolation
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shrinkFor)
 	defer cancel()
 	r.Schedule = Shrink(ctx, b.Schedule(f.Seed), found)
@@ -259,11 +269,14 @@ func writeReport(path string, r *report) error {
 }
 
 // replay runs the schedule of a report, or one by itself.
-func replay(o *options, stdout, stderr io.Writer) int {
+func replay(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) int {
 	s, err := readSchedule(o.replay)
 	if err != nil {
 		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
 		return exitUsage
+	}
+	if s.Broken.Mutant != "" && mutant.Built() == "" {
+		return asMutant(ctx, s.Broken.Mutant, args, stdout, stderr)
 	}
 	r, err := RunTraced(s)
 	if err == nil {

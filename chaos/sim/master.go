@@ -18,13 +18,15 @@ type master struct {
 	stepped time.Duration // by how much its clock has been set
 	store   *Store
 
-	down    bool
-	crashes int           // crashes that are not over: it is down until the last one is
-	owed    time.Duration // the guard with which it then restarts
-	frozen  int           // how many faults keep it still
-	guarded int64
-	slow    int64
-	socket  []packet // what arrived while it was frozen
+	down     bool
+	crashes  int           // crashes that are not over: it is down until the last one is
+	owed     time.Duration // the guard with which it then restarts
+	frozen   int           // how many faults keep it still
+	refusing int           // how many faults make it refuse everything
+	full     int           // how many faults leave it no memory
+	guarded  int64
+	slow     int64
+	socket   []packet // what arrived while it was frozen
 }
 
 // packet is a request in a socket.
@@ -39,28 +41,32 @@ func (m *master) time() time.Duration {
 }
 
 // perform serves one request, or tries to with SET NX, and records what it did to somebody's hold.
-func (m *master) perform(f *flight, r *single.Request, set bool) single.Reply {
+func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, error) {
 	now := m.time()
+	if m.store.Full = m.full > 0; m.denies(r) {
+		return single.Reply{}, errFull
+	}
 	if set {
 		reply := single.Reply{}
-		if m.store.TrySet(now, r) {
+		done, err := m.store.TrySet(now, r)
+		if done {
 			reply.Outcome = single.Granted
 			m.w.told(f, r, reply)
 		}
-		return reply
+		return reply, err
 	}
 	if r.Op != single.Release {
-		reply := m.store.Script(now, r)
+		reply, err := m.store.Script(now, r)
 		m.w.counts.served(reply)
 		m.w.told(f, r, reply)
-		return reply
+		return reply, err
 	}
 	defer m.callWaiters()
 	var before [8]string
 	for i, key := range r.Keys {
 		before[i&7], _ = m.store.Holder(now, key)
 	}
-	reply := m.store.Script(now, r)
+	reply, err := m.store.Script(now, r)
 	for i, key := range r.Keys {
 		if m.w.plan.Broken.PlainDelete {
 			m.store.Delete(key)
@@ -73,11 +79,19 @@ func (m *master) perform(f *flight, r *single.Request, set bool) single.Reply {
 		}
 	}
 	m.w.told(f, r, reply)
-	return reply
+	return reply, err
+}
+
+// denies makes the mistake of a full master that also refuses to keep what is held.
+func (m *master) denies(r *single.Request) bool {
+	return m.full > 0 && m.w.plan.Broken.FullDenies && r.Op == single.Extend
 }
 
 // count raises the counter of a fenced request to its proposal, and reports whether it was below.
-func (m *master) count(r *single.Request) bool { return m.store.TryCount(m.time(), r) }
+func (m *master) count(r *single.Request) (bool, error) {
+	m.store.Full = m.full > 0
+	return m.store.TryCount(m.time(), r)
+}
 
 // thaw lets a frozen master go on: it reads its sockets in any order.
 func (m *master) thaw() {

@@ -15,9 +15,13 @@ var (
 	errTimeout = errors.New("sim: i/o timeout")
 	errRefused = errors.New("sim: connection refused")
 	errBroken  = errors.New("sim: connection reset by peer")
+	errRefuses = errors.New("sim: the master refuses everything")
 	errGuarded = errors.New("sim: master restarted lately and does not vote yet")
 	errHome    = errors.New("sim: the run is over")
 )
+
+// redial is after how long a lost packet of a connection that is being made is sent again.
+const redial = int64(time.Second)
 
 // retransmit is after how long what got lost is sent again.
 const retransmit = int64(200 * time.Millisecond)
@@ -35,13 +39,14 @@ type link struct {
 	waiting int // workers at the gate
 	fresh   []*flight
 
-	flights  uint64    // so far
-	cutThere int       // faults that hold requests back
-	cutBack  int       // faults that hold replies back
-	healed   []*flight // held back, until the last of these faults is over
-	open     []*flight // all that were launched, for the end of the run
-	ear      *subscription
-	ears     uint64 // subscriptions so far
+	flights   uint64    // so far
+	connected bool      // there is a connection, which need not be dialled
+	cutThere  int       // faults that hold requests back
+	cutBack   int       // faults that hold replies back
+	healed    []*flight // held back, until the last of these faults is over
+	open      []*flight // all that were launched, for the end of the run
+	ear       *subscription
+	ears      uint64 // subscriptions so far
 }
 
 // flight is one batch on its way.
@@ -60,16 +65,19 @@ type flight struct {
 	gaveUp   int64 // when the client closed the connection; 0: it has not
 	aired    int64 // when the request left for good
 	replies  []single.Reply
-	halfway  []int // fenced calls whose counter is still to be raised, by their place in the batch
-	second   []int // calls that need another command
+	errs     []error // what the master replied with instead
+	set      []bool  // fenced calls whose key has been set; an error of the counter's does not change that
+	halfway  []int   // fenced calls whose counter is still to be raised, by their place in the batch
+	second   []int   // calls that need another command
 	err      error
+	dialling bool
 	unsent   bool
 }
 
 // Name implements redlock.Master.
 func (l *link) Name() string { return l.name }
 
-// Gather implements single.Gatherer: a lane takes its batch when everybody woken by the event under way has sent what
+// Gather implements lane.Paced: a lane takes its batch when everybody woken by the event under way has sent what
 // they had to send. Otherwise the composition of a batch would depend on which goroutine ran first.
 func (l *link) Gather() {
 	l.w.mu.Lock()
@@ -143,6 +151,42 @@ func (f *flight) depart() {
 		f.replyAt(w.now + 2*f.delay())
 		return
 	}
+	if w.plan.Net.Dials && !l.connected {
+		f.dialling = true
+		f.dial()
+		return
+	}
+	f.leave()
+}
+
+// dial makes a connection, which takes a round trip. Nobody accepts or refuses it while the way is cut.
+func (f *flight) dial() {
+	l, w := f.link, f.link.w
+	if f.returned {
+		return
+	}
+	w.counts.Dialled++
+	if l.cutThere+l.cutBack > 0 || w.chance(&f.draw, w.plan.Net.LoseRequest) {
+		w.counts.Redialled++
+		f.schedule(w.now+redial, inside, l.client.number, f.dial)
+		return
+	}
+	f.schedule(w.now+2*f.delay(), inside, l.client.number, func() {
+		switch {
+		case f.returned:
+		case l.master.down:
+			f.unsent, f.err = true, errRefused
+			f.replyAt(w.now)
+		default:
+			f.dialling, l.connected = false, true
+			f.leave()
+		}
+	})
+}
+
+// leave sends the request over a connection that is there.
+func (f *flight) leave() {
+	l, w := f.link, f.link.w
 	f.aired = w.now
 	if l.cutThere > 0 {
 		f.aired = -1
@@ -237,22 +281,35 @@ func (f *flight) arrive(again bool) {
 // first performance.
 func (f *flight) serve(again bool) {
 	w, l := f.link.w, f.link
+	if l.master.refusing > 0 {
+		if !again {
+			w.counts.Refusing++
+			f.err, f.unsent = errRefuses, true
+			f.replyAt(w.now + f.delay())
+		}
+		return
+	}
 	if f.gaveUp > 0 {
 		w.counts.LateServed++
 	}
 	if again {
 		w.counts.Repeated++
 		for i := range f.asks {
-			l.master.perform(f, &f.asks[i], false)
+			_, _ = l.master.perform(f, &f.asks[i], false)
 		}
 		return
 	}
-	f.replies = make([]single.Reply, len(f.asks))
+	f.replies, f.errs, f.set = make([]single.Reply, len(f.asks)), make([]error, len(f.asks)), make([]bool, len(f.asks))
 	for i := range f.asks {
 		r := &f.asks[i]
-		f.replies[i] = l.master.perform(f, r, plainSet(r))
+		f.replies[i], f.errs[i] = l.master.perform(f, r, plainSet(r))
+		if errors.Is(f.errs[i], errFull) {
+			w.counts.Denied++
+		}
 		switch {
+		case f.errs[i] != nil:
 		case counts(r):
+			f.set[i] = f.replies[i].Outcome == single.Granted
 			f.halfway = append(f.halfway, i)
 		case f.replies[i].Outcome == single.Refused && plainSet(r):
 			// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
@@ -287,12 +344,15 @@ func (f *flight) arriveHalfway() {
 func (f *flight) serveCounters() {
 	for _, i := range f.halfway {
 		r, reply := &f.asks[i], &f.replies[i]
-		accepted := f.link.master.count(r)
-		if accepted && reply.Outcome == single.Granted {
+		accepted, err := f.link.master.count(r)
+		switch {
+		case err != nil && f.set[i]:
+			f.errs[i] = err
+		case accepted && f.set[i]:
 			reply.Token = proposal(r)
-			continue
+		default:
+			f.second = append(f.second, i)
 		}
-		f.second = append(f.second, i)
 	}
 	f.halfway = nil
 	f.serveMore()
@@ -334,7 +394,7 @@ func (f *flight) arriveSecond() {
 
 func (f *flight) serveSecond() {
 	for _, i := range f.second {
-		f.replies[i] = f.link.master.perform(f, &f.asks[i], false)
+		f.replies[i], f.errs[i] = f.link.master.perform(f, &f.asks[i], false)
 	}
 	f.second = nil
 	f.sendReply()
@@ -388,7 +448,7 @@ func (f *flight) back() {
 // giveUp returns from Do because the request's time is up: the connection is closed with a reset.
 func (f *flight) giveUp() {
 	f.link.w.counts.Unanswered++
-	f.unsent = false
+	f.unsent = f.dialling
 	f.gaveUp = f.link.w.now
 	f.finish(errTimeout)
 }
@@ -398,14 +458,12 @@ func (f *flight) finish(err error) {
 	if err != nil && f.gaveUp == 0 {
 		f.gaveUp = f.link.w.now
 	}
+	f.link.connected = f.link.connected && err == nil
 	f.fill(err)
 	for _, c := range f.batch {
 		if c.Request.Op == single.Acquire && f.link.w.know(c.Request.Owner).settled {
 			f.link.w.counts.Stragglers++
 		}
-	}
-	if len(f.batch) > 1 {
-		f.link.pace(f.batch)
 	}
 	close(f.done)
 }
@@ -414,18 +472,21 @@ func (f *flight) finish(err error) {
 func (f *flight) fill(err error) {
 	for i, c := range f.batch {
 		c.Err, c.Sent = err, !f.unsent
-		if err == nil {
+		switch { // as single.Master says it
+		case err != nil:
+		case f.errs[i] != nil:
+			c.Err, c.Sent = f.errs[i], f.repeats || f.set[i]
+		default:
 			c.Reply = f.replies[i]
-			c.Sent = f.repeats || c.Request.Op != single.Acquire || c.Reply.Outcome != single.Refused // as single.Master says it
+			c.Sent = f.repeats || c.Request.Op != single.Acquire || c.Reply.Outcome != single.Refused
 		}
 	}
 }
 
-// pacer gives each call of a batch an instant of its own to end in, because what they wake would otherwise run at the
-// same time.
+// pacer is a call of a batch that waits for an instant of its own to end in, because what they wake would otherwise run at
+// the same time.
 type pacer struct {
 	link *link
-	to   single.Receiver
 	turn chan struct{}
 	went bool
 }
@@ -438,25 +499,16 @@ func (p *pacer) letGo() {
 	}
 }
 
-// pace puts a pacer before the receiver of every call but the first.
-func (l *link) pace(batch []*single.Call) {
-	for _, c := range batch[1:] {
-		c.To = &pacer{link: l, to: c.To, turn: make(chan struct{})}
-	}
-}
-
-// Ended implements single.Receiver.
-func (p *pacer) Ended(c *single.Call) {
-	c.To = p.to
-	w := p.link.w
-	w.mu.Lock()
-	over := w.over
+// Pace implements lane.Paced.
+func (l *link) Pace() {
+	p := &pacer{link: l, turn: make(chan struct{})}
+	l.w.mu.Lock()
+	over := l.w.over
 	if !over {
-		w.paced = append(w.paced, p)
+		l.w.paced = append(l.w.paced, p)
 	}
-	w.mu.Unlock()
+	l.w.mu.Unlock()
 	if !over {
 		<-p.turn
 	}
-	p.to.Ended(c)
 }

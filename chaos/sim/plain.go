@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -13,18 +12,10 @@ const (
 	queueKeep   = time.Minute
 )
 
-// beside names what belongs to a key, as package single does.
-func beside(prefix, key string) string {
-	if open := strings.IndexByte(key, '{'); open >= 0 && strings.IndexByte(key[open+1:], '}') > 0 {
-		return prefix + key
-	}
-	return prefix + "{" + key + "}"
-}
-
-func counterOf(key string) string { return beside("redlock:token:", key) }
+func counterOf(key string) string { return single.CounterKey(key) }
 
 // servePlain performs requests for plain and fenced locks.
-func (s *Store) servePlain(r *single.Request) single.Reply {
+func (s *Store) servePlain(r *single.Request) (single.Reply, error) {
 	switch r.Op {
 	case single.Acquire:
 		return s.acquire(r)
@@ -37,14 +28,17 @@ func (s *Store) servePlain(r *single.Request) single.Reply {
 	}
 }
 
-// holds says who holds a plain key: mine for the owner, free for nobody. A key of another kind is somebody's without
-// a name.
-func (s *Store) holds(key, owner string) (v *value, mine, free bool) {
+// holds says who holds a plain key: mine for the owner, free for nobody. A shared key is somebody's without a name.
+func (s *Store) holds(key, owner string) (v *value, mine, free bool, _ error) {
 	v = s.get(key)
-	if v == nil {
-		return nil, false, true
+	switch {
+	case v == nil:
+		return nil, false, true, nil
+	case v.what != aString && v.what != holds:
+		return v, false, false, errWrongType
+	default:
+		return v, v.what == aString && v.text == owner, false, nil
 	}
-	return v, v.members == nil && v.text == owner, false
 }
 
 // keep lets a key live for at least ttl from now.
@@ -54,107 +48,139 @@ func (s *Store) keep(key, owner string, ttl int64) {
 	}
 }
 
-func (s *Store) counter(key string) uint64 {
-	if v := s.get(counterOf(key)); v != nil {
-		n, _ := v.score("token")
-		return uint64(n)
+func (s *Store) counter(key string) (uint64, error) {
+	v := s.get(counterOf(key))
+	switch {
+	case v == nil:
+		return 0, nil
+	case v.what != counter:
+		return 0, errWrongType
 	}
-	return 0
+	n, _ := v.score("token")
+	return uint64(n), nil
 }
 
 func (s *Store) setCounter(key string, n uint64) {
-	s.zadd(counterOf(key), "token", int64(n))
+	s.zadd(counterOf(key), counter, "token", int64(n))
 	s.expire(counterOf(key), counterKeep.Milliseconds())
 }
 
 // acquire is acquire.lua.
-func (s *Store) acquire(r *single.Request) single.Reply {
-	counter := uint64(0)
+func (s *Store) acquire(r *single.Request) (single.Reply, error) {
+	count := uint64(0)
 	if r.Fence {
-		counter = s.counter(r.Keys[0])
-	}
-	for _, key := range r.Keys {
-		v, mine, free := s.holds(key, r.Owner)
-		if mine {
-			continue
+		var err error
+		if count, err = s.counter(r.Keys[0]); err != nil {
+			return single.Reply{}, err
 		}
-		if !free {
+	}
+	ttl, takes := r.TTL.Milliseconds(), false
+	for _, key := range r.Keys {
+		v, mine, free, err := s.holds(key, r.Owner)
+		switch {
+		case err != nil:
+			return single.Reply{}, err
+		case mine:
+			continue
+		case !free:
 			s.enqueue(r, key)
-			return refused(s.pttl(v), v.text, key, counter)
+			return refused(s.pttl(v), v.text, key, count), nil
 		}
 		if left := s.reserved(r, key); r.Polite && left > 0 {
 			s.enqueue(r, key)
-			return refused(left, "", key, counter)
+			return refused(left, "", key, count), nil
 		}
+		takes = true
+	}
+	if s.Full && takes {
+		return single.Reply{}, errFull
 	}
 	if r.Fence {
-		counter = max(counter+1, proposal(r))
-		s.setCounter(r.Keys[0], counter)
+		count = max(count+1, proposal(r))
+		s.setCounter(r.Keys[0], count)
 	}
 	for _, key := range r.Keys {
-		s.keep(key, r.Owner, r.TTL.Milliseconds())
+		s.keep(key, r.Owner, ttl)
 		s.dequeue(r, key)
 	}
-	return single.Reply{Outcome: single.Granted, Token: counter}
+	return single.Reply{Outcome: single.Granted, Token: count}, nil
 }
 
 // extend is extend.lua.
-func (s *Store) extend(r *single.Request) single.Reply {
+func (s *Store) extend(r *single.Request) (single.Reply, error) {
 	gone := false
 	for _, key := range r.Keys {
-		v, mine, free := s.holds(key, r.Owner)
+		v, mine, free, err := s.holds(key, r.Owner)
 		switch {
+		case err != nil:
+			return single.Reply{}, err
 		case mine:
 		case !free:
-			return refused(s.pttl(v), v.text, key, 0)
+			return refused(s.pttl(v), v.text, key, 0), nil
 		case !r.Repair:
-			return refused(0, "", key, 0)
+			return refused(0, "", key, 0), nil
 		default:
 			gone = true
 		}
+	}
+	count, err := s.counter(r.Keys[0])
+	switch {
+	case r.Token > 0 && err != nil:
+		return single.Reply{}, err
+	case s.Full && gone:
+		return single.Reply{}, errFull
 	}
 	for _, key := range r.Keys {
 		s.keep(key, r.Owner, r.TTL.Milliseconds())
 	}
 	if r.Token > 0 {
-		s.setCounter(r.Keys[0], max(s.counter(r.Keys[0]), r.Token))
+		s.setCounter(r.Keys[0], max(count, r.Token))
 	}
 	if gone {
-		return single.Reply{Outcome: single.Repaired}
+		return single.Reply{Outcome: single.Repaired}, nil
 	}
-	return single.Reply{Outcome: single.Granted}
+	return single.Reply{Outcome: single.Granted}, nil
 }
 
-// release is release.lua. Without an owner it only takes a waiter out of the queues.
-func (s *Store) release(r *single.Request) single.Reply {
+// release is release.lua. Who leaves only takes a waiter out of the queues.
+func (s *Store) release(r *single.Request) (single.Reply, error) {
+	for _, key := range r.Keys { // before anything is removed
+		if _, _, _, err := s.holds(key, r.Owner); err != nil && r.Op == single.Release {
+			return single.Reply{}, err
+		}
+	}
 	reply := single.Reply{Outcome: single.Granted}
 	for _, key := range r.Keys {
-		_, mine, free := s.holds(key, r.Owner)
-		if !mine {
+		_, mine, free, _ := s.holds(key, r.Owner)
+		if !mine || r.Op == single.Leave {
 			reply = single.Reply{}
-			s.giveUpPlace(r, key, free)
+			if s.dequeue(r, key) && free {
+				s.callNext(r, key)
+			}
 			continue
 		}
 		s.Delete(key)
-		if r.Waiter != "" {
-			s.zrem(queueOf(key), r.Waiter)
-		}
+		s.dequeue(r, key)
 		if s.callNext(r, key) && reply.Outcome == single.Granted {
 			reply.Called = true
 		}
 	}
-	return reply
+	return reply, nil
 }
 
 // raise is raise.lua.
-func (s *Store) raise(r *single.Request) single.Reply {
+func (s *Store) raise(r *single.Request) (single.Reply, error) {
 	key := r.Keys[0]
-	if _, mine, _ := s.holds(key, r.Owner); !mine {
-		return single.Reply{}
+	if _, mine, _, err := s.holds(key, r.Owner); !mine {
+		return single.Reply{}, err
 	}
-	if counter := s.counter(key); counter >= r.Token {
-		return single.Reply{Token: counter}
+	count, err := s.counter(key)
+	switch {
+	case err != nil:
+		return single.Reply{}, err
+	case count >= r.Token:
+		return single.Reply{Token: count}, nil
 	}
 	s.setCounter(key, r.Token)
-	return single.Reply{Outcome: single.Granted, Token: r.Token}
+	return single.Reply{Outcome: single.Granted, Token: r.Token}, nil
 }

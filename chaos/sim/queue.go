@@ -10,76 +10,69 @@ import (
 // maxWaiters is how many places an arrival queue has.
 const maxWaiters = 256
 
-func queueOf(key string) string { return beside("redlock:queue:", key) }
+func queueOf(key string) string { return single.QueueKey(key) }
+
+// queue returns the wait queue of a key; nil if there is none, be it that something else is in its place.
+func (s *Store) queue(key string) *value {
+	if v := s.get(queueOf(key)); v != nil && v.what == queue {
+		return v
+	}
+	return nil
+}
 
 // reserved is for how much longer key is kept for another waiter.
 func (s *Store) reserved(r *single.Request, key string) int64 {
-	queue := s.get(queueOf(key))
-	if queue == nil || len(queue.members) == 0 {
+	v := s.queue(key)
+	if v == nil {
 		return 0
 	}
-	if first := queue.members[0]; first.score < 0 && first.name != "!"+r.Waiter {
+	if first := v.members[0]; first.score < 0 && first.name != "!"+r.Waiter {
 		return -first.score - s.now
 	}
 	return 0
 }
 
-// enqueue gives a refused caller that waits its place.
+// enqueue gives a refused caller that waits its entry.
 func (s *Store) enqueue(r *single.Request, key string) {
-	if r.Waiter == "" {
+	if r.Waiter == "" || s.queue(key) == nil && s.get(queueOf(key)) != nil {
 		return
 	}
-	queue := queueOf(key)
-	s.zadd(queue, r.Waiter, s.now-r.Waited.Milliseconds())
-	if v := s.get(queue); len(v.members) > maxWaiters {
+	s.zadd(queueOf(key), queue, r.Waiter, s.now-r.Waited.Milliseconds())
+	if v := s.queue(key); len(v.members) > maxWaiters {
 		v.members = slices.Delete(v.members, maxWaiters, len(v.members))
 	}
-	s.expire(queue, queueKeep.Milliseconds())
+	s.expire(queueOf(key), queueKeep.Milliseconds())
 }
 
-// dequeue takes a caller that got the key out of the queue.
-func (s *Store) dequeue(r *single.Request, key string) {
-	if r.Waiter != "" {
-		s.zrem(queueOf(key), r.Waiter, "!"+r.Waiter)
+// dequeue takes a caller out of the queue, and reports whether the key was reserved for it.
+func (s *Store) dequeue(r *single.Request, key string) bool {
+	if r.Waiter == "" || s.queue(key) == nil {
+		return false
 	}
+	s.zrem(queueOf(key), r.Waiter)
+	return s.zrem(queueOf(key), "!"+r.Waiter)
 }
 
 // callNext reserves a key that was released for whoever has waited longest, and reports whether there is one.
 func (s *Store) callNext(r *single.Request, key string) bool {
-	queue := queueOf(key)
-	if s.get(queue) == nil {
-		return false
-	}
-	left := s.pttl(s.get(queue))
-	s.zremBetween(queue, -1<<62, 0)
-	v := s.get(queue)
+	v := s.queue(key)
 	if v == nil {
 		return false
 	}
-	next := v.members[0].name
+	s.zremBetween(queueOf(key), -1<<62, 0)
+	if len(v.members) == 0 {
+		return false
+	}
+	next, last, reserve := v.members[0].name, len(v.members) == 1, r.Reserve.Milliseconds()
 	s.calls = append(s.calls, call{next, key})
-	v.members = slices.Delete(v.members, 0, 1)
-	if len(v.members) == 0 { // Redis drops an empty set, and its expiry with it
-		s.Delete(queue)
-		left = -2
+	v.remove(next)
+	left := s.pttl(v)
+	s.zadd(queueOf(key), queue, "!"+next, -(s.now + reserve))
+	if last {
+		left = 0
 	}
-	reserve := r.Reserve.Milliseconds()
-	s.zadd(queue, "!"+next, -(s.now + reserve))
-	s.expire(queue, max(reserve, left))
+	s.expire(queueOf(key), max(reserve, left))
 	return true
-}
-
-// giveUpPlace takes a waiter out of the queue of a key that was not its own; if the key is free and reserved for it,
-// the next one is called.
-func (s *Store) giveUpPlace(r *single.Request, key string, free bool) {
-	if r.Waiter == "" {
-		return
-	}
-	queue := queueOf(key)
-	s.zrem(queue, r.Waiter)
-	if s.zrem(queue, "!"+r.Waiter) && free {
-		s.callNext(r, key)
-	}
 }
 
 // call tells a waiter that it may take key.
@@ -90,18 +83,14 @@ const maxCalled = 8
 
 // callSeveral calls those who have waited longest for a shared key.
 func (s *Store) callSeveral(key string) {
-	queue := queueOf(key)
-	v := s.get(queue)
+	v := s.queue(key)
 	if v == nil {
 		return
 	}
-	n := min(maxCalled, len(v.members))
-	for _, m := range v.members[:n] {
+	s.zremBetween(queueOf(key), -1<<62, 0)
+	for _, m := range slices.Clone(v.members[:min(maxCalled, len(v.members))]) {
 		s.calls = append(s.calls, call{m.name, key})
-	}
-	v.members = slices.Delete(v.members, 0, n)
-	if len(v.members) == 0 {
-		s.Delete(queue)
+		s.zrem(queueOf(key), m.name)
 	}
 }
 

@@ -2,5 +2,9 @@
 
 package sim_test
 
-// replayed is how many seeds of each profile are run twice.
-const replayed = 1000
+const (
+	raced     = false
+	replayed  = 1000
+	schedules = 1200
+	harmless  = most
+)

@@ -36,6 +36,9 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 	if len(s.Masters) == 0 || len(s.Masters) > len(masterNames) || len(s.Clients) == 0 {
 		return nil, fmt.Errorf("sim: %d masters and %d clients can't be run", len(s.Masters), len(s.Clients))
 	}
+	if err := s.Broken.builtFor(); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("sim: the bubble ended badly: %v", r)
@@ -92,6 +95,9 @@ func (w *world) play() error {
 	if w.troubled() {
 		w.record(history.Event{Type: history.MajorityLost, Client: history.Everyone})
 	}
+	if !w.keeps() {
+		w.record(history.Event{Type: history.KeepLost, Client: history.Everyone})
+	}
 	for _, c := range w.clients {
 		for _, t := range c.tasks {
 			t.next()
@@ -99,13 +105,20 @@ func (w *world) play() error {
 	}
 	w.loop(math.MaxInt64, func() bool { return w.now >= healed && w.idle() })
 	w.recover()
-	return w.goHome()
+	return w.shutDown()
 }
 
 // troubled tells whether anything can go wrong, so that nobody is promised a majority.
 func (w *world) troubled() bool {
 	n := &w.plan.Net
 	return len(w.plan.Faults) > 0 || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
+}
+
+// keeps tells whether nothing goes wrong but that masters are full, which takes nothing that is held and renewed.
+func (w *world) keeps() bool {
+	n := &w.plan.Net
+	return n.Spike+n.LoseRequest+n.LoseReply+n.Reset == 0 &&
+		!slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Full })
 }
 
 // idle tells that all tasks have gone through their sessions and all holds are over.
@@ -172,8 +185,8 @@ func (w *world) excused(name string) bool {
 	return false
 }
 
-// goHome ends every goroutine of the run. One that does not end is reported by the bubble.
-func (w *world) goHome() error {
+// shutDown ends every goroutine of the run. One that does not end is reported by the bubble.
+func (w *world) shutDown() error {
 	if w.steps > maxSteps {
 		w.record(history.Event{Type: history.Stopped, Client: history.Everyone, Note: "the run did not end"})
 	}
@@ -214,6 +227,7 @@ func (w *world) judge() []oracle.Violation {
 		oracle.DoneAfterBound(v, doneTolerance),
 		oracle.Orphans(v, w.grace()),
 		oracle.Liveness(v, w.patience(), 0),
+		oracle.Kept(v),
 		w.ended(),
 	)
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
-	"github.com/seed-624411e5/redlock/internal/sabotage"
 )
 
 // Schedule is one run as data. Nothing but a Schedule decides what happens.
@@ -19,11 +18,14 @@ type Schedule struct {
 	Broken  BrokenVariants `json:"broken,omitzero"`
 }
 
-// BrokenVariants are the mistakes that negative controls make: those of the engine and two of its surroundings.
+// BrokenVariants are the mistakes that negative controls make: a mutant of the engine, and some of its surroundings.
 type BrokenVariants struct {
-	Engine sabotage.Switches `json:"engine,omitzero"`
+	// Mutant names the one that the program has to be built with; empty: none.
+	Mutant string `json:"mutant,omitempty"`
 	// PlainDelete lets every release delete the key, whoever has it.
 	PlainDelete bool `json:"plain_delete,omitempty"`
+	// FullDenies lets a master that is full refuse extensions, too.
+	FullDenies bool `json:"full_denies,omitempty"`
 	// NoGuard lets masters vote at once after a restart without their data.
 	NoGuard bool `json:"no_guard,omitempty"`
 }
@@ -94,6 +96,9 @@ type Net struct {
 	// Stray lets repeated requests arrive long after the answer, and requests whose sender has given up arrive late:
 	// clients that retry by themselves, or close connections without a reset.
 	Stray bool `json:"stray,omitempty"`
+	// Dials makes clients dial: a connection that broke, or whose request was given up, is made anew, which takes a round trip
+	// before anything is sent. A lost packet of that is sent again after a second.
+	Dials bool `json:"dials,omitempty"`
 	// Stagger is the greatest delay between the sends to the masters of one round.
 	Stagger time.Duration `json:"stagger,omitempty"`
 }
@@ -114,6 +119,11 @@ const (
 	// until every lock it may have forgotten has expired.
 	Crash  FaultKind = "crash"
 	Forget FaultKind = "forget"
+	// Refuse: Master answers whatever is asked with an error and does nothing, as where connections can't be set up, the data
+	// are still being loaded, or it has become a replica.
+	Refuse FaultKind = "refuse"
+	// Full: Master has no memory for what is new. What it has can be extended and released.
+	Full FaultKind = "full"
 	// Step: Master's clock is set by Amount.
 	Step FaultKind = "clock-step"
 	// Pause: Client stands still. Kill: it dies.

@@ -25,8 +25,8 @@ type standing struct {
 	ends         int64
 }
 
-func (v *value) standing() standing {
-	if v == nil || len(v.members) == 0 || v.members[len(v.members)-1].score <= 0 {
+func (v *value) standing(now int64) standing {
+	if v == nil || len(v.members) == 0 || v.members[len(v.members)-1].score <= now {
 		return standing{}
 	}
 	last := v.members[len(v.members)-1]
@@ -52,112 +52,143 @@ func memberOf(r *single.Request) string {
 // live lets the key live for at least ttl.
 func (s *Store) live(key string, ttl int64) { s.expire(key, max(ttl, s.pttl(s.get(key)))) }
 
-// serveShared performs requests for keys that several can hold, after it has removed the holds and claims that ended.
-func (s *Store) serveShared(r *single.Request) single.Reply {
+// serveShared performs requests for keys that several can hold.
+func (s *Store) serveShared(r *single.Request) (single.Reply, error) {
 	key := r.Keys[0]
-	if v := s.get(key); v != nil && v.members == nil {
-		if r.Op == single.Acquire {
+	v := s.get(key)
+	switch {
+	case r.Op == single.Leave || v == nil || v.what == holds:
+	case v.what != aString:
+		return single.Reply{}, errWrongType
+	default:
+		switch r.Op {
+		case single.Acquire:
 			s.enqueue(r, key)
+		case single.Release:
+			s.dequeue(r, key)
 		}
-		return refused(s.pttl(v), v.text, key, 0)
+		return refused(s.pttl(v), v.text, key, 0), nil
 	}
-	there := s.get(key) != nil
-	s.zremBetween(key, -s.now, s.now)
 	switch r.Op {
 	case single.Acquire:
 		return s.share(r, key)
 	case single.Extend:
 		return s.shareExtend(r, key)
 	default:
-		if !there {
-			return single.Reply{}
-		}
-		return s.shareRelease(r, key)
+		return s.shareRelease(r, key), nil
 	}
 }
 
 // share is share.lua.
-func (s *Store) share(r *single.Request, key string) single.Reply {
-	there := s.get(key).standing()
+func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
+	v := s.get(key)
+	there := v.standing(s.now)
 	if !there.admits(r) {
 		if r.Kind == single.Exclusive && r.Waiter != "" {
-			s.zadd(key, "c:"+r.Waiter, -(s.now + writerClaim))
 			s.live(key, writerClaim)
+			s.zremBetween(key, -s.now, s.now)
+			s.zadd(key, holds, "c:"+r.Waiter, -(s.now + writerClaim))
 		}
 		s.enqueue(r, key)
-		return refused(there.ends-s.now, there.holder, key, 0)
+		return refused(there.ends-s.now, there.holder, key, 0), nil
 	}
-	name := memberOf(r)
-	ends := s.now + r.TTL.Milliseconds()
-	if v := s.get(key); v != nil {
-		old, again := v.score(name)
-		if _, within := v.score("r:" + r.Owner + ":" + r.Within); within {
-			again = true // a writer that waits for that one must not keep this one out
-		}
-		if first := v.members[0]; r.Kind == single.Shared && !again && first.score < 0 {
+	if v != nil && r.Kind == single.Shared && !v.stands(memberOf(r), s.now) && !v.stands("r:"+r.Owner+":"+r.Within, s.now) {
+		// A writer that waits for a hold of this owner must not keep this one out.
+		if first := v.members[0]; -first.score > s.now {
 			s.enqueue(r, key)
-			return refused(-first.score-s.now, "", key, 0)
+			return refused(-first.score-s.now, "", key, 0), nil
 		}
-		ends = max(ends, old)
 	}
-	s.zadd(key, name, ends)
+	if s.Full {
+		return single.Reply{}, errFull
+	}
+	s.addHold(r, key)
 	if r.Waiter != "" {
 		s.zrem(key, "c:"+r.Waiter)
 		s.dequeue(r, key)
 	}
+	return single.Reply{Outcome: single.Granted, Token: s.get(key).countAfter(s.now)}, nil
+}
+
+// ends is when the last of the holds and claims does.
+func (v *value) ends() int64 {
+	if len(v.members) == 0 {
+		return 0
+	}
+	return max(v.members[len(v.members)-1].score, -v.members[0].score)
+}
+
+// stands reports that a hold is there and has not ended.
+func (v *value) stands(name string, now int64) bool {
+	ends, found := v.score(name)
+	return found && ends > now
+}
+
+// addHold adds or prolongs the hold of r, and removes what has ended.
+func (s *Store) addHold(r *single.Request, key string) {
+	name, ends := memberOf(r), s.now+r.TTL.Milliseconds()
+	if v := s.get(key); v != nil {
+		old, _ := v.score(name)
+		ends = max(ends, old)
+	}
+	s.zadd(key, holds, name, ends)
 	s.live(key, r.TTL.Milliseconds())
-	return single.Reply{Outcome: single.Granted, Token: s.get(key).countAfter(0)}
+	s.zremBetween(key, -s.now, s.now)
 }
 
 // shareExtend is share_extend.lua.
-func (s *Store) shareExtend(r *single.Request, key string) single.Reply {
-	name := memberOf(r)
+func (s *Store) shareExtend(r *single.Request, key string) (single.Reply, error) {
 	v := s.get(key)
-	there := v.standing()
-	ends, found := int64(0), false
-	if v != nil {
-		ends, found = v.score(name)
+	there := v.standing(s.now)
+	mine := v != nil && v.stands(memberOf(r), s.now)
+	switch {
+	case mine:
+	case !there.admits(r):
+		return refused(there.ends-s.now, there.holder, key, 0), nil
+	case !r.Repair:
+		return refused(0, "", key, 0), nil
+	case s.Full:
+		return single.Reply{}, errFull
 	}
-	if !found && (!r.Repair || !there.admits(r)) {
-		left := int64(0)
-		if there.held {
-			left = there.ends - s.now
-		}
-		return refused(left, there.holder, key, 0)
+	s.addHold(r, key)
+	if mine {
+		return single.Reply{Outcome: single.Granted}, nil
 	}
-	s.zadd(key, name, max(s.now+r.TTL.Milliseconds(), ends))
-	s.live(key, r.TTL.Milliseconds())
-	if found {
-		return single.Reply{Outcome: single.Granted}
-	}
-	return single.Reply{Outcome: single.Repaired}
+	return single.Reply{Outcome: single.Repaired}, nil
 }
 
 // shareRelease is share_release.lua.
 func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
-	removed := s.zrem(key, memberOf(r))
-	if r.Waiter != "" {
-		s.zrem(queueOf(key), r.Waiter)
-		if r.Hold == "" {
-			s.zrem(key, "c:"+r.Waiter)
+	v, removed, claimed := s.get(key), false, false
+	free := v == nil
+	if v != nil && v.what == holds {
+		if r.Op == single.Leave {
+			claimed = s.zrem(key, "c:"+r.Waiter)
+		} else {
+			removed = s.zrem(key, memberOf(r))
+		}
+		free = !v.standing(s.now).held
+		if len(v.members) > 0 && (removed || claimed) { // the key lives as long as what is left in it
+			s.zremBetween(key, -s.now, s.now)
+			s.expire(key, v.ends()-s.now)
 		}
 	}
-	v := s.get(key)
-	if v != nil { // the key lives as long as what is left in it
-		s.expire(key, max(v.members[len(v.members)-1].score, -v.members[0].score)-s.now)
-	}
-	if removed && !v.standing().held {
-		s.callSeveral(key)
-	}
-	if removed {
-		reply := single.Reply{Outcome: single.Granted}
-		if v != nil {
-			reply.Token = v.countAfter(0)
+	mine := s.dequeue(r, key)
+	switch {
+	case r.Op == single.Leave:
+		if mine && free {
+			s.callNext(r, key)
 		}
-		return reply
-	}
-	if there := v.standing(); there.held {
+		return single.Reply{}
+	case removed:
+		if free {
+			s.callSeveral(key)
+		}
+		return single.Reply{Outcome: single.Granted, Token: v.countAfter(s.now)}
+	case free:
+		return single.Reply{}
+	default:
+		there := v.standing(s.now)
 		return refused(there.ends-s.now, there.holder, key, 0)
 	}
-	return single.Reply{}
 }

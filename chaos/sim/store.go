@@ -13,16 +13,60 @@ import (
 type Store struct {
 	now  int64 // of the request being served, in milliseconds
 	keys map[string]*value
+	// Full says that the master's memory is: it refuses what could take more, in the words of Redis.
+	Full bool
 	// calls are the waiters that the request being served has called.
 	calls []call
 }
 
-// value is a string, or a sorted set if members is not nil.
+// value is a string or, by what, something else.
 type value struct {
+	what    what
 	text    string
 	members []member // by score, then by name
 	expires int64    // the millisecond after which it is gone; 0: never
 }
+
+// what is the type of a value. The sorted sets of the scripts are told from others by a member of theirs; here the type says
+// it, and an empty one is gone as one is there that has only that member.
+type what uint8
+
+const (
+	aString    what = iota
+	holds           // a shared key
+	queue           // a wait queue
+	counter         // a fencing counter
+	foreign         // no lock's
+	foreignSet      // a sorted set that is no lock's
+)
+
+// replyError is an error that a master replies with. It matches redis.Error.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+// RedisError implements redis.Error.
+func (replyError) RedisError() {}
+
+const (
+	errWrongType = replyError("WRONGTYPE it is no lock")
+	errFull      = replyError("OOM command not allowed when used memory > 'maxmemory'")
+)
+
+// Put lets a key hold what no lock has made: a string if text is not empty, a sorted set or something else.
+func (s *Store) Put(key, text string, sortedSet bool) {
+	v := &value{what: foreign, text: text}
+	switch {
+	case text != "":
+		v.what = aString
+	case sortedSet:
+		v.what = foreignSet
+	}
+	s.keys[key] = v
+}
+
+// IsForeign reports that a key still holds what Put put there, other than a string.
+func (s *Store) IsForeign(key string) bool { return s.keys[key] != nil && s.keys[key].what >= foreign }
 
 type member struct {
 	name  string
@@ -34,48 +78,65 @@ func NewStore() *Store { return &Store{keys: make(map[string]*value)} }
 
 // Serve performs r at the given time of the master's own clock, atomically, and returns what package single makes of
 // a real master's reply.
-func (s *Store) Serve(now time.Duration, r *single.Request) single.Reply {
-	set := s.TrySet(now, r)
-	if counts(r) && s.TryCount(now, r) && set {
-		return single.Reply{Outcome: single.Granted, Token: proposal(r)}
+func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error) {
+	set, err := s.TrySet(now, r)
+	if err != nil {
+		return single.Reply{}, err
+	}
+	if counts(r) {
+		counted, err := s.TryCount(now, r)
+		switch {
+		case set && err != nil:
+			return single.Reply{}, err
+		case set && counted:
+			return single.Reply{Outcome: single.Granted, Token: proposal(r)}, nil
+		}
 	}
 	if set && !r.Fence {
-		return single.Reply{Outcome: single.Granted}
+		return single.Reply{Outcome: single.Granted}, nil
 	}
 	return s.Script(now, r)
 }
 
 // TrySet is the SET NX that package single tries before the script where that is enough. It reports false when the
 // script has to follow: the key is taken, or the request is another.
-func (s *Store) TrySet(now time.Duration, r *single.Request) bool {
+func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
 	s.calls = s.calls[:0]
-	if !plainSet(r) || s.get(r.Keys[0]) != nil {
-		return false
+	switch {
+	case !plainSet(r):
+		return false, nil
+	case s.Full:
+		return false, errFull
+	case s.get(r.Keys[0]) != nil:
+		return false, nil
 	}
 	s.set(r.Keys[0], r.Owner, r.TTL.Milliseconds())
-	return true
+	return true, nil
 }
 
-// TryCount is the ZADD GT that package single sends behind the SET NX of a fenced acquisition, whatever became of that. It
-// reports whether the counter was below the proposal.
-func (s *Store) TryCount(now time.Duration, r *single.Request) bool {
+// TryCount is the ZADD XX GT that package single sends behind the SET NX of a fenced acquisition, whatever became of that.
+// It reports whether there is a counter and it was below the proposal.
+func (s *Store) TryCount(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
-	key, counter := r.Keys[0], s.counter(r.Keys[0])
-	switch {
-	case r.Retained && counter == 0: // lost
-		return false
-	case r.Retained:
-		s.zadd(counterOf(key), "token", int64(max(counter, proposal(r))))
-	default:
-		s.setCounter(key, max(counter, proposal(r)))
+	if s.Full {
+		return false, errFull
 	}
-	return counter < proposal(r)
+	v := s.get(counterOf(r.Keys[0]))
+	switch {
+	case v == nil || v.what == foreignSet: // lost, or never there
+		return false, nil
+	case v.what != counter:
+		return false, errWrongType
+	}
+	before, _ := s.counter(r.Keys[0])
+	s.zadd(counterOf(r.Keys[0]), counter, "token", int64(max(before, proposal(r))))
+	return before < proposal(r), nil
 }
 
-// plainSet says for which requests SET NX comes first, and counts for which ZADD GT comes behind it.
+// plainSet says for which requests SET NX comes first, and counts for which ZADD XX GT comes behind it.
 func plainSet(r *single.Request) bool {
-	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite
+	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained)
 }
 
 func counts(r *single.Request) bool { return plainSet(r) && r.Fence }
@@ -84,7 +145,7 @@ func counts(r *single.Request) bool { return plainSet(r) && r.Fence }
 func proposal(r *single.Request) uint64 { return max(1, r.Token) }
 
 // Script performs r as its script does.
-func (s *Store) Script(now time.Duration, r *single.Request) single.Reply {
+func (s *Store) Script(now time.Duration, r *single.Request) (single.Reply, error) {
 	s.now = now.Milliseconds()
 	s.calls = s.calls[:0]
 	if r.Op == single.Inspect {
@@ -102,7 +163,7 @@ func (s *Store) Script(now time.Duration, r *single.Request) single.Reply {
 func (s *Store) Holder(now time.Duration, key string) (owner string, left time.Duration) {
 	s.now = now.Milliseconds()
 	v := s.get(key)
-	if v == nil || v.members != nil {
+	if v == nil || v.what != aString {
 		return "", 0
 	}
 	return v.text, time.Duration(s.pttl(v)) * time.Millisecond
@@ -114,7 +175,7 @@ func (s *Store) Holders(now time.Duration, key string) map[string]time.Duration 
 	if owner, left := s.Holder(now, key); owner != "" {
 		holders[owner] = left
 	}
-	if v := s.get(key); v != nil {
+	if v := s.get(key); v != nil && v.what == holds {
 		for _, m := range v.members {
 			if owner := ownerOf(m.name); owner != "" && m.score > s.now {
 				holders[owner] = max(holders[owner], time.Duration(m.score-s.now)*time.Millisecond)
@@ -161,10 +222,10 @@ func (s *Store) expire(key string, ttl int64) {
 }
 
 // zadd adds a member or moves it.
-func (s *Store) zadd(key, name string, score int64) {
+func (s *Store) zadd(key string, kind what, name string, score int64) {
 	v := s.get(key)
 	if v == nil {
-		v = &value{}
+		v = &value{what: kind}
 		s.keys[key] = v
 	}
 	v.remove(name)
@@ -216,25 +277,23 @@ func (v *value) score(name string) (int64, bool) {
 }
 
 // inspect is inspect.lua.
-func (s *Store) inspect(r *single.Request) single.Reply {
+func (s *Store) inspect(r *single.Request) (single.Reply, error) {
 	for _, key := range r.Keys {
 		v := s.get(key)
 		switch {
 		case v == nil:
-		case v.members == nil:
-			return granted(s.pttl(v), v.text, key, 1)
+		case v.what == aString:
+			return granted(s.pttl(v), v.text, key, 1), nil
+		case v.what != holds:
+			return single.Reply{}, errWrongType
 		default:
 			if n := v.countAfter(s.now); n > 0 {
 				last := v.members[len(v.members)-1]
-				owner := ownerOf(last.name)
-				if owner == "" {
-					owner = last.name
-				}
-				return granted(last.score-s.now, owner, key, n)
+				return granted(last.score-s.now, ownerOf(last.name), key, n), nil
 			}
 		}
 	}
-	return single.Reply{}
+	return single.Reply{}, nil
 }
 
 func granted(ttl int64, holder, key string, n uint64) single.Reply {

@@ -82,7 +82,13 @@ func (t *task) begin(s *Session, after func()) {
 		h.ids = append(h.ids, w.attempt)
 		h.keys = append(h.keys, keyName(n))
 	}
-	h.record(history.Event{Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait)})
+	call := history.Event{
+		Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait), Renew: s.Renew && s.MaxHold == 0,
+	}
+	if len(h.ids) > 1 {
+		call.Lock = h.ids[0]
+	}
+	h.record(call)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t.cancel = cancel
 	if s.Wait > 0 {
@@ -95,7 +101,8 @@ func (t *task) begin(s *Session, after func()) {
 
 // acquire makes the call that the session asks for.
 func acquire(ctx context.Context, locker *redlock.Locker, keys []string, s *Session) (*redlock.Lock, error) {
-	var opts []redlock.Option
+	// The least grace, so that it does not stand in for the drift allowance, whose absence is to be noticed.
+	opts := []redlock.Option{redlock.Grace(time.Millisecond)}
 	if s.Renew {
 		opts = append(opts, redlock.AutoRenew())
 	}

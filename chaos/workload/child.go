@@ -19,6 +19,18 @@ import (
 // childMark in the environment makes [Main] turn the process into a worker.
 const childMark = "REDLOCK_CHAOS_WORKER"
 
+const (
+	// hello is the first line a child writes, and ready the second, once it has its client.
+	hello = "redlock-chaos: here is a client"
+	ready = "redlock-chaos: it is ready"
+	// helloPatience is how long a child may take for the one, and readyPatience for the other.
+	helloPatience = 10 * time.Second
+	readyPatience = 30 * time.Second
+)
+
+// ErrNoHello is matched by the error of [StartChild] when what was started is no client: the program does not call [Main].
+var ErrNoHello = errors.New("workload: the process that was started as a client does not say that it is one")
+
 // childConfig is the first line a child reads.
 type childConfig struct {
 	Subject string   `json:"subject"`
@@ -47,6 +59,9 @@ func Main(subjects ...Subject) {
 }
 
 func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
+	if _, err := fmt.Fprintln(out, hello); err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
 	lines := bufio.NewReader(in)
 	first, err := lines.ReadBytes('\n')
 	if err != nil {
@@ -75,11 +90,14 @@ func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
 	if err != nil {
 		return fmt.Errorf("workload: child: %w", err)
 	}
+	if _, err := fmt.Fprintln(out, ready); err != nil {
+		return fmt.Errorf("workload: child: %w", err)
+	}
 	sink := &lineSink{out: out, origin: cfg.Origin, attempt: cfg.FirstAttempt}
 	var group sync.WaitGroup
 	for i := range max(1, cfg.Profile.Workers) {
 		w := Worker{
-			Client: cfg.Client, Locker: locker, Sink: sink, Profile: cfg.Profile,
+			Client: cfg.Client, Locker: locker, Sink: sink, Profile: cfg.Profile.Of(i),
 			Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(i))),
 		}
 		group.Go(func() { w.Run(ctx) })
@@ -125,6 +143,7 @@ type Child struct {
 	cmd      *exec.Cmd
 	stdin    io.WriteCloser
 	recorder *history.Recorder
+	said     chan string   // what it says before it begins: hello, ready
 	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
 
 	mu   sync.Mutex
@@ -144,15 +163,18 @@ type ChildOptions struct {
 	Nth int
 }
 
-// StartChild starts this program again as a client, whose events go to recorder. It is ended by Kill or Stop, and on Linux
+// StartChild starts this program again as a client, whose events go to recorder, and returns when that is ready. It is ended by Kill or Stop, and on Linux
 // by the end of this process.
 func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
+	if os.Getenv(childMark) != "" { // or it would start itself again and again
+		return nil, fmt.Errorf("%w: this process has itself been started as one, and did not call workload.Main", ErrNoHello)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("workload: child: %w", err)
 	}
 	c := &Child{
-		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}), open: make(map[uint64]bool),
+		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}), said: make(chan string, 2), open: make(map[uint64]bool),
 	}
 	c.cmd.Env = append(os.Environ(), childMark+"=1")
 	c.cmd.Stderr = os.Stderr
@@ -179,7 +201,27 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 		c.Kill()
 		return nil, fmt.Errorf("workload: child: %w", err)
 	}
+	if !c.says(hello, helloPatience) {
+		c.Kill()
+		return nil, fmt.Errorf("%w: %s has to call workload.Main first thing in main, or in TestMain", ErrNoHello, self)
+	}
+	if !c.says(ready, readyPatience) {
+		c.Kill()
+		return nil, fmt.Errorf("workload: the process of client %d could not open its client of %s; it has written why to the standard error, if it knew", o.Client, o.Subject)
+	}
 	return c, nil
+}
+
+// says tells whether the child says that in time.
+func (c *Child) says(what string, within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case said := <-c.said:
+		return said == what
+	case <-timer.C:
+		return false
+	}
 }
 
 // read takes over the child's events until it ends. What it held then is held by nobody who acts.
@@ -187,7 +229,17 @@ func (c *Child) read(out io.Reader) {
 	defer close(c.exited)
 	scanner := bufio.NewScanner(out)
 	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
+	isClient := true
+	for _, line := range []string{hello, ready} {
+		isClient = isClient && scanner.Scan() && scanner.Text() == line
+		if isClient {
+			c.said <- line
+		}
+	}
+	if !isClient {
+		close(c.said)
+	}
+	for isClient && scanner.Scan() {
 		var e history.Event
 		if json.Unmarshal(scanner.Bytes(), &e) != nil {
 			continue // the half line of a killed process
@@ -215,6 +267,16 @@ func (c *Child) follow(e history.Event) {
 		delete(c.open, e.Attempt)
 	}
 }
+
+// Holds tells whether the process has a key, as far as it has told.
+func (c *Child) Holds() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open) > 0
+}
+
+// Pid is the process's id.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
 // Alive tells whether the process has not ended.
 func (c *Child) Alive() bool {

@@ -39,6 +39,39 @@ type Profile struct {
 	Workers int `json:"workers,omitempty"`
 	// Children is how many clients are processes of their own, which faults stop and kill.
 	Children int `json:"children,omitempty"`
+	// Together is how many keys a lock has, all or none; 1 when 0.
+	Together int `json:"together,omitempty"`
+	// First and Some narrow the keys that a worker uses: so many from that one on; all when Some is 0.
+	First int `json:"first,omitempty"`
+	Some  int `json:"some,omitempty"`
+	// Parts are what workers do that do not all do the same: the workers of each client take them in turns.
+	Parts []Part `json:"parts,omitempty"`
+}
+
+// Part is what one worker of several does; what it does not say is as in its profile.
+type Part struct {
+	Kind     history.Kind `json:"kind,omitempty"`
+	Together int          `json:"together,omitempty"`
+	First    int          `json:"first,omitempty"`
+	Some     int          `json:"some,omitempty"`
+	Nested   int          `json:"nested,omitempty"`
+	Renew    bool         `json:"renew,omitempty"`
+	Hold     Span         `json:"hold"`
+}
+
+// Of is what the n-th worker of a client does.
+func (p Profile) Of(n int) Profile {
+	if len(p.Parts) == 0 {
+		return p
+	}
+	part := p.Parts[n%len(p.Parts)]
+	p.Parts = nil
+	p.Kind, p.Together, p.First, p.Some = part.Kind, part.Together, part.First, part.Some
+	p.Nested, p.Renew = part.Nested, part.Renew
+	if part.Hold.Max > 0 {
+		p.Hold = part.Hold
+	}
+	return p
 }
 
 const ms = time.Millisecond
@@ -88,6 +121,28 @@ func Profiles() []Profile {
 			Keys: 1, TTL: 2 * time.Second, Wait: 30 * time.Second, Workers: 5,
 		},
 		{
+			Name: "crowd", Text: "Many goroutines of each client try for some keys, again and again, so that their requests share connections.",
+			Keys: 6, TTL: 10 * time.Second, Hold: Span{0, 5 * ms}, Think: Span{0, 5 * ms}, Workers: 6,
+		},
+		{
+			Name: "mixed", Text: "In one process some want one key, some several at once, some enter again what they hold, and some keep a key by renewal.",
+			Keys: 5, TTL: time.Second, Hold: Span{ms, 10 * ms}, Think: Span{0, 10 * ms}, Wait: 60 * time.Second, Workers: 12,
+			Parts: []Part{
+				{Some: 3},
+				{Some: 3, Together: 2},
+				{First: 3, Some: 2, Kind: history.Reentrant, Nested: 2},
+				{Some: 3, Renew: true, Hold: Span{time.Second, 2 * time.Second}},
+				{Some: 3, Together: 3},
+				{Some: 3},
+				{Some: 3, Together: 2},
+				{First: 3, Some: 2, Kind: history.Reentrant, Nested: 1},
+				{Some: 1, Renew: true, Hold: Span{5 * time.Second, 7 * time.Second}},
+				{Some: 3, Together: 2, Renew: true},
+				{First: 1, Some: 2},
+				{First: 3, Some: 2, Kind: history.Reentrant, Renew: true, Hold: Span{time.Second, 2 * time.Second}},
+			},
+		},
+		{
 			Name: "children", Text: "One hot key, and some of the clients are processes that are stopped and killed.",
 			Keys: 1, TTL: time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second, Children: 2,
 		},
@@ -116,12 +171,29 @@ func (p Profile) KeyNames() []string {
 	return names
 }
 
+// keys are the names of the keys that this worker uses.
+func (p Profile) keys() []string {
+	names := p.KeyNames()
+	if p.Some > 0 {
+		names = names[p.First : p.First+p.Some]
+	}
+	return names
+}
+
 // Check returns an error if the subject can't do what the profile needs. Fenced falls back to plain: without tokens
 // there is only the unchecked register.
 func (p Profile) Check(s Subject) error {
 	kinds := []history.Kind{p.Kind}
 	if p.Readers > 0 {
 		kinds = append(kinds, history.Shared)
+	}
+	together := p.Together > 1
+	for _, part := range p.Parts {
+		kinds = append(kinds, part.Kind)
+		together = together || part.Together > 1
+	}
+	if several, ok := s.(Several); together && (!ok || several.SupportsSeveral() != nil) {
+		return fmt.Errorf("workload %s: %w: %s has no locks over several keys", p.Name, ErrUnsupported, s.Name())
 	}
 	for _, kind := range kinds {
 		if kind == history.Fenced {

@@ -44,6 +44,27 @@ type OwnerReader interface {
 	OwnerOf(raw string) string
 }
 
+// Patient is a Subject that knows how long it waits for the reply of one master. A path is counted as useless while it is so slow that
+// this could be too short. Of others it is assumed that they wait for a twentieth of the ttl, and for 50 ms at the most.
+type Patient interface {
+	// Patience returns that time for locks with that ttl.
+	Patience(ttl time.Duration) time.Duration
+}
+
+// PatienceOf is how long a subject waits for the reply of one master.
+func PatienceOf(s Subject, ttl time.Duration) time.Duration {
+	if p, ok := s.(Patient); ok {
+		return p.Patience(ttl)
+	}
+	return min(ttl/20, 50*time.Millisecond)
+}
+
+// Several is a Subject that may have locks over several keys, all or none.
+type Several interface {
+	// SupportsSeveral returns nil if it has, or an error that matches ErrUnsupported and says why not.
+	SupportsSeveral() error
+}
+
 // Locker is one client.
 type Locker interface {
 	// Acquire takes the key or returns an error; it never returns neither. With r.Once it tries once, else until ctx is done.
@@ -54,7 +75,9 @@ type Locker interface {
 
 // Request is what a worker asks for.
 type Request struct {
-	Key  string
+	Key string
+	// Also are further keys of the same lock: the hold is of all of them or there is none. Only for a [Several].
+	Also []string
 	TTL  time.Duration
 	Kind history.Kind
 	// Once asks for a single attempt.

@@ -73,12 +73,23 @@ type Worker struct {
 
 // Run takes locks until ctx is done. It then gives back what it holds and returns.
 func (w *Worker) Run(ctx context.Context) {
-	keys := w.Profile.KeyNames()
+	keys := w.Profile.keys()
 	for ctx.Err() == nil {
 		w.pass()
-		w.cycle(ctx, keys[w.Rand.IntN(len(keys))])
+		w.cycle(ctx, w.choose(keys))
 		w.sleep(ctx, w.draw(w.Profile.Think))
 	}
+}
+
+// choose draws the keys of a lock: one, or as many as the profile has together.
+func (w *Worker) choose(keys []string) []string {
+	if w.Profile.Together < 2 {
+		n := w.Rand.IntN(len(keys))
+		return keys[n : n+1]
+	}
+	out := slices.Clone(keys)
+	w.Rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out[:min(w.Profile.Together, len(out))]
 }
 
 func (w *Worker) pass() {
@@ -125,9 +136,9 @@ func (w *Worker) kind() history.Kind {
 }
 
 // cycle is one acquisition and the life of its hold.
-func (w *Worker) cycle(ctx context.Context, key string) {
+func (w *Worker) cycle(ctx context.Context, keys []string) {
 	request := Request{
-		Key: key, TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0, Renew: w.Profile.Renew,
+		Key: keys[0], Also: keys[1:], TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0, Renew: w.Profile.Renew,
 	}
 	hold := w.acquire(ctx, request, 1)
 	if hold == nil {
@@ -152,8 +163,10 @@ func (w *Worker) cycle(ctx context.Context, key string) {
 // held is a hold and what is known of it.
 type held struct {
 	Hold
-	id    uint64
-	key   string
+	id    uint64 // of the attempt for the first key
+	ids   []uint64
+	key   string // the first
+	keys  []string
 	until int64 // reference time
 	// watch ends the goroutine that waits for Done, and waits for it.
 	watch func()
@@ -171,26 +184,41 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 	}
 	defer cancel()
 	e := history.Event{
-		Type: history.AcquireCall, Client: w.Client, Attempt: w.Sink.NextAttempt(), Key: r.Key, Kind: r.Kind, Owner: r.Owner,
-		Hold: number, TTL: int64(r.TTL), Wait: int64(wait),
+		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait), Renew: r.Renew,
 	}
-	w.Sink.Record(e)
+	h := &held{key: r.Key, keys: append([]string{r.Key}, r.Also...)}
+	for range h.keys {
+		h.ids = append(h.ids, w.Sink.NextAttempt())
+	}
+	if h.id = h.ids[0]; len(h.ids) > 1 {
+		e.Lock = h.id
+	}
+	w.record(h, e)
 	hold, err := w.Locker.Acquire(attempt, r)
 	e.Type, e.Outcome = history.AcquireReturn, Classify(attempt, err)
 	if err != nil {
 		e.Note = err.Error()
-		w.Sink.Record(e)
+		w.record(h, e)
 		if e.Outcome == history.Failed {
 			w.unexpected("acquire", err)
 		}
 		return nil
 	}
-	h := &held{Hold: hold, id: e.Attempt, key: r.Key}
+	h.Hold = hold
 	h.until = w.Sink.Now() + int64(hold.Remaining())
 	e.Owner, e.Token, e.Until, e.NoDone = hold.Owner(), hold.Token(), h.until, hold.Done() == nil
-	w.Sink.Record(e)
+	w.record(h, e)
 	h.watch = w.watchDone(h)
 	return h
+}
+
+// record enters an event of a hold, or of an attempt at one, once for each of its keys.
+func (w *Worker) record(h *held, e history.Event) {
+	e.Client = w.Client
+	for i, id := range h.ids {
+		e.Attempt, e.Key = id, h.keys[i]
+		w.Sink.Record(e)
+	}
 }
 
 // watchDone records the moment Done closes.
@@ -211,7 +239,7 @@ func (w *Worker) watchDone(h *held) (end func()) {
 				return
 			}
 		}
-		w.Sink.Record(history.Event{Type: history.DoneClosed, Client: w.Client, Attempt: h.id, Key: h.key})
+		w.record(h, history.Event{Type: history.DoneClosed})
 	}()
 	return func() { close(stop); <-ended }
 }
@@ -255,14 +283,14 @@ func (w *Worker) still(h *held) bool {
 	now := w.Sink.Now()
 	left := int64(h.Remaining())
 	if left <= 0 {
-		w.Sink.Record(history.Event{Type: history.Stopped, Client: w.Client, Attempt: h.id, Note: "its bound passed"})
+		w.record(h, history.Event{Type: history.Stopped, Note: "its bound passed"})
 		return false
 	}
 	// Reading the clock twice moves a bound by microseconds; a renewal moves it by a good part of the ttl.
 	if now+left > h.until+int64(w.Profile.TTL/50) {
 		h.until = now + left
-		w.Sink.Record(history.Event{
-			Type: history.ExtendReturn, Client: w.Client, Attempt: h.id, Outcome: history.Acquired, Until: h.until,
+		w.record(h, history.Event{
+			Type: history.ExtendReturn, Outcome: history.Acquired, Until: h.until,
 			TTL: int64(w.Profile.TTL), Note: history.NoteSeen,
 		})
 	}
@@ -270,8 +298,8 @@ func (w *Worker) still(h *held) bool {
 }
 
 func (w *Worker) extend(ctx context.Context, h *held) {
-	e := history.Event{Type: history.ExtendCall, Client: w.Client, Attempt: h.id, TTL: int64(w.Profile.TTL)}
-	w.Sink.Record(e)
+	e := history.Event{Type: history.ExtendCall, TTL: int64(w.Profile.TTL)}
+	w.record(h, e)
 	err := h.Extend(ctx, w.Profile.TTL)
 	e.Type, e.Outcome = history.ExtendReturn, Classify(ctx, err)
 	if err != nil {
@@ -280,7 +308,7 @@ func (w *Worker) extend(ctx context.Context, h *held) {
 		h.until = w.Sink.Now() + int64(h.Remaining())
 		e.Until = h.until
 	}
-	w.Sink.Record(e)
+	w.record(h, e)
 	if e.Outcome == history.Failed && !errors.Is(err, ErrUnsupported) {
 		w.unexpected("extend", err)
 	}
@@ -315,8 +343,8 @@ const releasePatience = 10 * time.Second
 func (w *Worker) release(ctx context.Context, h *held) {
 	w.pass()
 	h.watch() // a release closes Done too, which is no news
-	e := history.Event{Type: history.ReleaseCall, Client: w.Client, Attempt: h.id, Key: h.key}
-	w.Sink.Record(e)
+	e := history.Event{Type: history.ReleaseCall}
+	w.record(h, e)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
 	err := h.Release(bounded)
@@ -324,7 +352,7 @@ func (w *Worker) release(ctx context.Context, h *held) {
 	if err != nil {
 		e.Note = err.Error()
 	}
-	w.Sink.Record(e)
+	w.record(h, e)
 	if e.Outcome == history.Failed {
 		w.unexpected("release", err)
 	}

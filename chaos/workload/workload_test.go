@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(silent) != "" { // a program whose author has forgotten what comes next
+		fmt.Println("PASS")
+		os.Exit(0)
+	}
 	workload.Main(&memory{}) // for the tests with children
 	goleak.VerifyTestMain(m)
 }
@@ -39,6 +44,8 @@ func (m *memory) Supports(kind history.Kind) error {
 	}
 	return nil
 }
+
+func (m *memory) SupportsSeveral() error { return nil }
 
 func (m *memory) Open(context.Context, []string) (workload.Locker, error) { return m, nil }
 func (m *memory) Close(context.Context) error                             { return nil }
@@ -67,12 +74,15 @@ func (m *memory) try(r workload.Request) *memoryHold {
 	if m.holder == nil {
 		m.holder = make(map[string]*memoryHold)
 	}
-	other := m.holder[r.Key]
-	if other != nil && (r.Kind != history.Reentrant || other.owner != r.Owner) {
-		return nil
+	keys := append([]string{r.Key}, r.Also...)
+	for _, key := range keys {
+		if other := m.holder[key]; other != nil && (r.Kind != history.Reentrant || other.owner != r.Owner) {
+			return nil
+		}
 	}
+	other := m.holder[r.Key]
 	m.token++
-	h := &memoryHold{m: m, key: r.Key, owner: r.Owner, token: m.token, done: make(chan struct{}), outer: other}
+	h := &memoryHold{m: m, keys: keys, owner: r.Owner, token: m.token, done: make(chan struct{}), outer: other}
 	if h.owner == "" {
 		h.owner = fmt.Sprint("owner-", m.token)
 	}
@@ -80,17 +90,20 @@ func (m *memory) try(r workload.Request) *memoryHold {
 	if m.lost {
 		close(h.done)
 	}
-	m.holder[r.Key] = h
+	for _, key := range keys {
+		m.holder[key] = h
+	}
 	return h
 }
 
 type memoryHold struct {
-	m          *memory
-	key, owner string
-	token      uint64
-	until      time.Time
-	done       chan struct{}
-	outer      *memoryHold
+	m     *memory
+	keys  []string
+	owner string
+	token uint64
+	until time.Time
+	done  chan struct{}
+	outer *memoryHold
 }
 
 func (h *memoryHold) Owner() string            { return h.owner }
@@ -106,9 +119,11 @@ func (h *memoryHold) Extend(_ context.Context, ttl time.Duration) error {
 func (h *memoryHold) Release(context.Context) error {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
-	h.m.holder[h.key] = h.outer
-	if h.outer == nil {
-		delete(h.m.holder, h.key)
+	for _, key := range h.keys {
+		h.m.holder[key] = h.outer
+		if h.outer == nil {
+			delete(h.m.holder, key)
+		}
 	}
 	return nil
 }
@@ -124,7 +139,7 @@ func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *
 	var group sync.WaitGroup
 	for c := range 3 {
 		w := workload.Worker{
-			Client: c, Locker: m, Sink: recorder, Profile: profile, Rand: rand.New(rand.NewPCG(1, uint64(c))), Fenced: true,
+			Client: c, Locker: m, Sink: recorder, Profile: profile.Of(c), Rand: rand.New(rand.NewPCG(1, uint64(c))), Fenced: true,
 			Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
 			Unexpected: func(op string, err error) { t.Errorf("%s: %v", op, err) },
 		}
@@ -172,7 +187,7 @@ func TestWorkersRecordWholeLives(t *testing.T) {
 		}
 		t.Run(profile.Name, func(t *testing.T) {
 			v := work(t, m, profile, 12)
-			nested, extended := 0, 0
+			nested, extended, together := 0, 0, 0
 			for _, a := range v.Attempts {
 				if a.Return == history.Never || a.Granted() && (!a.Released || a.ReleaseReturn < a.ReleaseCall || a.ReleaseCall < a.Return) {
 					t.Errorf("attempt %+v is not whole", a)
@@ -184,11 +199,32 @@ func TestWorkersRecordWholeLives(t *testing.T) {
 					nested++
 				}
 				extended += len(a.Extensions)
+				if a.Lock != 0 {
+					together++
+				}
+			}
+			if mixed := len(profile.Parts) > 0; (together > 0) != mixed || mixed && nested == 0 {
+				t.Errorf("%d attempts for several keys, %d nested", together, nested)
+			} else if mixed {
+				return
 			}
 			if (nested > 0) != (profile.Nested > 0) || extended == 0 && profile.Extend == 1 {
 				t.Errorf("%d nested, %d extensions", nested, extended)
 			}
 		})
+	}
+}
+
+// alone is a subject that has no locks over several keys.
+type alone struct{ workload.Subject }
+
+func TestALibraryWithoutLocksOverSeveralKeysIsToldSo(t *testing.T) {
+	mixed, err := workload.FindProfile("mixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mixed.Check(alone{&memory{}}); !errors.Is(err, workload.ErrUnsupported) || !strings.Contains(err.Error(), "several keys") {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -262,6 +298,29 @@ func TestClassify(t *testing.T) {
 		if got := workload.Classify(tt.ctx, tt.err); got != tt.want {
 			t.Errorf("%v is %v, want %v", tt.err, got, tt.want)
 		}
+	}
+}
+
+// silent in the environment makes this program one that does not know that it may be started as a client.
+const silent = "REDLOCK_CHAOS_TEST_SILENT"
+
+func TestAProcessThatIsNoClientIsASetUpError(t *testing.T) {
+	recorder := history.NewRecorder(func() int64 { return 0 })
+	t.Run("no Main", func(t *testing.T) {
+		t.Setenv(silent, "1")
+		_, err := workload.StartChild(recorder, workload.ChildOptions{Subject: "memory"})
+		if !errors.Is(err, workload.ErrNoHello) || !strings.Contains(err.Error(), "workload.Main") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("no such subject", func(t *testing.T) {
+		_, err := workload.StartChild(recorder, workload.ChildOptions{Subject: "nobody's"})
+		if err == nil || errors.Is(err, workload.ErrNoHello) || !strings.Contains(err.Error(), "nobody's") {
+			t.Errorf("error %v", err)
+		}
+	})
+	if n := recorder.Len(); n != 0 {
+		t.Errorf("%d events of processes that are no clients", n)
 	}
 }
 

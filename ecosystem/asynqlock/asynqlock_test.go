@@ -61,3 +61,51 @@ func TestTasksWithOneKeyAreProcessedOneAtATime(t *testing.T) {
 		t.Errorf("a lock that was lost: %v", err)
 	}
 }
+
+// heldLocker finds every key locked.
+type heldLocker struct{}
+
+func (heldLocker) Do(context.Context, string, time.Duration, func(context.Context) error, ...redlock.Option) error {
+	return &redlock.QuorumError{Op: "acquire", Key: "orders:42", Reason: redlock.ErrHeld}
+}
+
+// freeLocker finds every key free.
+type freeLocker struct{}
+
+func (freeLocker) Do(ctx context.Context, _ string, _ time.Duration, fn func(context.Context) error, _ ...redlock.Option) error {
+	return fn(ctx)
+}
+
+func TestATaskWhoseKeyIsBusyHasNotFailed(t *testing.T) {
+	run := func(l asynqlock.Locker, handler error) error {
+		middleware := asynqlock.OneAtATime(l, time.Minute, func(*asynq.Task) string { return "orders:42" })
+		return middleware(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return handler })).ProcessTask(t.Context(), asynq.NewTask("charge", nil))
+	}
+	const usual = 7 * time.Hour
+	delay := asynqlock.RetryDelay(time.Second, func(int, error, *asynq.Task) time.Duration { return usual })
+	busy := run(heldLocker{}, nil)
+	if !errors.Is(busy, redlock.ErrHeld) || asynqlock.IsFailure(busy) {
+		t.Errorf("busy: %v, a failure: %t", busy, asynqlock.IsFailure(busy))
+	}
+	for range 100 {
+		if d := delay(1, busy, nil); d < 500*time.Millisecond || d > 1500*time.Millisecond {
+			t.Fatalf("tried again after %v", d)
+		}
+	}
+	for name, err := range map[string]error{
+		"the handler's own error":                    run(freeLocker{}, errors.New("no such order")),
+		"a lock that the handler wanted for itself":  run(freeLocker{}, redlock.ErrHeld),
+		"a lock that was lost":                       run(freeLocker{}, redlock.ErrNotHeld),
+		"masters that could not be reached, for one": redlock.ErrNoQuorum,
+	} {
+		if !asynqlock.IsFailure(err) || delay(1, err, nil) != usual {
+			t.Errorf("%s: a failure: %t, tried again after %v", name, asynqlock.IsFailure(err), delay(1, err, nil))
+		}
+	}
+	if err := run(freeLocker{}, nil); err != nil || asynqlock.IsFailure(err) {
+		t.Errorf("a success: %v", err)
+	}
+	if d := asynqlock.RetryDelay(0, nil)(1, busy, nil); d <= 0 || d > 2*time.Second {
+		t.Errorf("by default: %v", d)
+	}
+}

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Locker is what it takes of a *redlock.Locker or a *redlock.Sharded.
+// Locker is what it takes of a *redlock.Locker or a *sharded.Locker.
 type Locker interface {
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 }

@@ -46,6 +46,17 @@ func checkCommands(t *testing.T, c *redis.Client) {
 			t.Error("PEXPIRE accepted a missing key")
 		}
 	})
+	t.Run("AUTH without a password that is asked for", func(t *testing.T) {
+		if err := c.Do(t.Context(), "AUTH", "default", "any").Err(); err != nil {
+			t.Errorf("of the default user: %v", err)
+		}
+		if err := c.Do(t.Context(), "AUTH", "any").Err(); !redis.HasErrorPrefix(err, "AUTH") {
+			t.Errorf("of nobody in particular: %v", err)
+		}
+		if err := c.Do(t.Context(), "AUTH", "nobody", "any").Err(); !redis.HasErrorPrefix(err, "WRONGPASS") {
+			t.Errorf("of nobody: %v", err)
+		}
+	})
 	t.Run("scripts", func(t *testing.T) { checkScripts(t, c) })
 	t.Run("publish and subscribe", func(t *testing.T) { checkPubSub(t, c) })
 	t.Run("sets and hashes", func(t *testing.T) { checkCollections(t, c) })

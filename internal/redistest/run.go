@@ -84,7 +84,7 @@ func runOnPort(ctx context.Context, cfg Config, binary string, reserve func() (*
 	if err := s.makeDirs(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redistest: %w", err), s.removeDirs(), port.Release())
 	}
-	if err := s.start(ctx); err != nil {
+	if err := s.start(ctx, serves); err != nil {
 		return nil, errors.Join(fmt.Errorf("redistest: start %s on %s: %w", binary, s.Addr(), err), s.removeDirs(), port.Release())
 	}
 	s.client = s.newClient()
@@ -124,8 +124,9 @@ func (s *Server) removeDirs() error {
 	return errors.Join(s.removeSocketDir(), os.RemoveAll(s.base))
 }
 
-// start runs the process and waits until it answers. On failure no process is left. The caller has exclusive use of s.
-func (s *Server) start(ctx context.Context) error {
+// start runs the process, with more arguments, and waits until it answers what is ready. On failure no process is left. The
+// caller has exclusive use of s.
+func (s *Server) start(ctx context.Context, ready func(answer string) bool, more ...string) error {
 	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
 		return err
 	}
@@ -138,15 +139,15 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	proc, err := launch(s.binary, s.cfg.arguments(s.Port(), s.dataDir(), s.socket()), s.cfg.Env, log)
+	proc, err := launch(s.binary, append(s.cfg.arguments(s.Port(), s.dataDir(), s.socket()), more...), s.cfg.Env, log)
 	if err != nil {
 		return err
 	}
 	s.proc = proc
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	ready := poll(ctx, func() bool { return !proc.alive() || answers(s.socket()) })
-	if ready && proc.alive() && ctx.Err() == nil { // a caller that gave up must not be left with a server
+	answered := poll(ctx, func() bool { return !proc.alive() || ready(answer(s.socket())) })
+	if answered && proc.alive() && ctx.Err() == nil { // a caller that gave up must not be left with a server
 		return nil
 	}
 	return s.whyNotReady(ctx, log, before)
@@ -174,19 +175,30 @@ func (s *Server) whyNotReady(ctx context.Context, log io.ReaderAt, offset int64)
 	}
 }
 
-// answers says whether the server behind the socket serves commands; "who are you" is an answer, "loading" is not.
-func answers(socket string) bool {
+// serves tells whether a server that answers this serves commands; "who are you" is an answer, "loading" is not.
+func serves(answer string) bool {
+	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH") || strings.HasPrefix(answer, "-NOPERM")
+}
+
+// listens is serves that is content with "loading".
+func listens(answer string) bool { return serves(answer) || strings.HasPrefix(answer, "-LOADING") }
+
+// answer is the first line that the server behind the socket says to a PING; empty when there is none.
+func answer(socket string) string {
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return false
+		return ""
 	}
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
+		return ""
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
-	return err == nil && (strings.HasPrefix(line, "+PONG") || strings.HasPrefix(line, "-NOAUTH") || strings.HasPrefix(line, "-NOPERM"))
+	if err != nil {
+		return ""
+	}
+	return line
 }

@@ -138,7 +138,18 @@ func (s *Server) Restart() error {
 		if err := s.proc.kill(); err != nil {
 			return err
 		}
-		return s.start(context.Background())
+		return s.start(context.Background(), serves)
+	})
+}
+
+// RestartWith is Restart with more arguments this once, which returns as soon as the server listens: it may still load its
+// data then, and answer LOADING.
+func (s *Server) RestartWith(args ...string) error {
+	return s.change("restart", func() error {
+		if err := s.proc.kill(); err != nil {
+			return err
+		}
+		return s.start(context.Background(), listens, args...)
 	})
 }
 
@@ -151,7 +162,7 @@ func (s *Server) RestartEmpty() error {
 		if err := os.RemoveAll(s.dataDir()); err != nil {
 			return err
 		}
-		return s.start(context.Background())
+		return s.start(context.Background(), serves)
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 type instruments struct {
 	rounds, waited, votes, heldFor metric.Float64Histogram
 	lost, dropped                  metric.Int64Counter
-	held, debts                    metric.Int64UpDownCounter
+	held, pending                  metric.Int64UpDownCounter
 }
 
 // New returns an observer that records to meter; histograms count, so there are no counters beside them. Safe for
@@ -50,9 +50,9 @@ func New(meter metric.Meter) (func(redlock.Event), error) {
 	m.votes = histogram("redlock.vote.duration", "From a round's beginning to the end of a master's part in it.")
 	m.heldFor = histogram("redlock.hold.duration", "For how long locks were held.")
 	m.lost = counter("redlock.lost", "Locks that ended although nobody had released them.")
-	m.dropped = counter("redlock.debts.dropped", "Releases given up because a master owed too many.")
+	m.dropped = counter("redlock.pending_releases.dropped", "Releases given up because too many of a master were pending.")
 	m.held = gauge("redlock.held", "Locks that are held.")
-	m.debts = gauge("redlock.debts", "Releases that a master has yet to confirm.")
+	m.pending = gauge("redlock.pending_releases", "Releases that a master has yet to confirm.")
 	if failed != nil {
 		return nil, fmt.Errorf("otelobserver: %w", failed)
 	}
@@ -83,14 +83,14 @@ func (m *instruments) observe(e redlock.Event) {
 		m.votes.Record(ctx, e.Took.Seconds(), master, metric.WithAttributes(op, attribute.String("redlock.vote", e.Vote.String())))
 	case redlock.EventLost:
 		m.lost.Add(ctx, 1)
-	case redlock.EventOwed:
+	case redlock.EventPending:
 		if e.Err != nil {
 			m.dropped.Add(ctx, 1, master)
 			return
 		}
-		m.debts.Add(ctx, 1, master)
+		m.pending.Add(ctx, 1, master)
 	case redlock.EventSwept, redlock.EventLapsed:
-		m.debts.Add(ctx, -1, master)
+		m.pending.Add(ctx, -1, master)
 	}
 	if e.Kind == redlock.EventRelease && e.Held { // each lock ends with one release, a lost one too
 		m.held.Add(ctx, -1)

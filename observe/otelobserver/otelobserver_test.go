@@ -77,9 +77,9 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 	}
 	must(t, servers[0].Kill())
 	must(t, lock.Release(ctx))
-	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.debts"] >= 1 }, "a debt")
+	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.pending_releases"] >= 1 }, "a pending release")
 	must(t, servers[0].Restart())
-	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.debts"] == 0 }, "no debt")
+	redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)["redlock.pending_releases"] == 0 }, "no pending release")
 	errWork := errors.New("work failed")
 	if err := traced.Do(ctx, "b", time.Minute, func(context.Context) error { return errWork }); !errors.Is(err, errWork) {
 		t.Errorf("Do: %v", err)

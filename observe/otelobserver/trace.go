@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/observe"
 )
 
-// Locker is what is traced: a *redlock.Locker or a *redlock.Sharded.
+// Locker is what is traced: a *redlock.Locker or a *sharded.Locker.
 type Locker interface {
 	Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)

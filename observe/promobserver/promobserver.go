@@ -26,7 +26,7 @@ type Observer struct {
 	heldFor  prometheus.Histogram
 	votes    *prometheus.CounterVec
 	answered *prometheus.HistogramVec
-	debts    *prometheus.GaugeVec
+	pending  *prometheus.GaugeVec
 	dropped  *prometheus.CounterVec
 	masters  prometheus.Gauge
 	margin   prometheus.Gauge
@@ -79,8 +79,8 @@ func newMetrics() *Observer {
 		heldFor:  prometheus.NewHistogram(seconds("held_seconds", "For how long locks were held.", slow)),
 		votes:    counter("votes_total", "Votes of each master, late ones included.", "master", "op", "vote"),
 		answered: prometheus.NewHistogramVec(seconds("vote_seconds", "From a round's beginning to a master's answer.", fast), []string{"master"}),
-		debts:    prometheus.NewGaugeVec(gauge("debts", "Releases that a master has yet to confirm."), []string{"master"}),
-		dropped:  counter("debts_dropped_total", "Releases given up because a master owed too many: these keys lapse.", "master"),
+		pending:  prometheus.NewGaugeVec(gauge("pending_releases", "Releases that a master has yet to confirm."), []string{"master"}),
+		dropped:  counter("pending_releases_dropped_total", "Releases given up because too many of a master were pending: these keys lapse.", "master"),
 		masters:  prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
 		margin:   prometheus.NewGauge(gauge("quorum_margin", "Masters whose latest vote is known, less the quorum: how many more may fail.")),
 		silent:   make(map[string]bool),
@@ -89,7 +89,7 @@ func newMetrics() *Observer {
 
 func (o *Observer) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		o.rounds, o.took, o.calls, o.waited, o.lost, o.held, o.heldFor, o.votes, o.answered, o.debts, o.dropped, o.masters, o.margin,
+		o.rounds, o.took, o.calls, o.waited, o.lost, o.held, o.heldFor, o.votes, o.answered, o.pending, o.dropped, o.masters, o.margin,
 	}
 }
 
@@ -114,14 +114,14 @@ func (o *Observer) Observe(e redlock.Event) {
 		o.heard(e)
 	case redlock.EventLost:
 		o.lost.WithLabelValues(result).Inc()
-	case redlock.EventOwed:
+	case redlock.EventPending:
 		if e.Err != nil {
 			o.dropped.WithLabelValues(e.Master).Inc()
 			return
 		}
-		o.debts.WithLabelValues(e.Master).Inc()
+		o.pending.WithLabelValues(e.Master).Inc()
 	case redlock.EventSwept, redlock.EventLapsed:
-		o.debts.WithLabelValues(e.Master).Dec()
+		o.pending.WithLabelValues(e.Master).Dec()
 	}
 	// A lock that is lost is released, too, what is left of it: each lock ends with one release.
 	if e.Kind == redlock.EventRelease && e.Held {

@@ -86,7 +86,7 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	must(t, lock.Extend(ctx, time.Minute))
 	eventually(1, "redlock_rounds_total", "op=extend", "result=ok")
 
-	// A master that is killed before it has answered all that was sent to it owes more than the test's own release.
+	// A master that is killed before it has answered all that was sent to it leaves more pending than the test's own release.
 	answered := func(acquires, extends float64) {
 		t.Helper()
 		eventually(acquires, "redlock_votes_total", "op=acquire")
@@ -98,9 +98,9 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	eventually(0, "redlock_held")
 	eventually(1, "redlock_held_seconds")
 	eventually(0, "redlock_quorum_margin")
-	eventually(1, "redlock_debts", "master="+servers[0].Addr())
+	eventually(1, "redlock_pending_releases", "master="+servers[0].Addr())
 	must(t, servers[0].Restart())
-	eventually(0, "redlock_debts")
+	eventually(0, "redlock_pending_releases")
 
 	released := reading(t, registry, "redlock_votes_total", "op=release")
 	lost, err := locker.Acquire(ctx, "b", time.Minute)
@@ -152,7 +152,7 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 	} {
 		observer.Observe(redlock.Event{Kind: kind, Op: "acquire", Master: "m", Held: true})
 	}
-	observer.Observe(redlock.Event{Kind: redlock.EventOwed, Master: "m", Err: redlock.ErrNoQuorum})
+	observer.Observe(redlock.Event{Kind: redlock.EventPending, Master: "m", Err: redlock.ErrNoQuorum})
 	families, err := registry.Gather()
 	must(t, err)
 	known := map[string]bool{}

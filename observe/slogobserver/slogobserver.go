@@ -11,7 +11,7 @@ import (
 
 // New returns an observer that writes to logger; nil is slog.Default. Safe for concurrent use. The levels:
 //
-//   - Error: a lock that was held is lost, or a master owes so many releases that keys are left to lapse
+//   - Error: a lock that was held is lost, or a master leaves so many releases unconfirmed that keys are left to lapse
 //   - Warn: a round without a quorum, or whose votes came too late; a master that did not answer; a lock that was not the
 //     caller's any more when it was released
 //   - Info: a lock was acquired, given back or could not be had
@@ -34,7 +34,7 @@ func New(logger *slog.Logger) func(redlock.Event) {
 func levelOf(e redlock.Event) slog.Level {
 	result := observe.Result(e.Err)
 	switch {
-	case e.Kind == redlock.EventLost, e.Kind == redlock.EventOwed && e.Err != nil:
+	case e.Kind == redlock.EventLost, e.Kind == redlock.EventPending && e.Err != nil:
 		return slog.LevelError
 	case result == "no_quorum", result == "expired", e.Kind == redlock.EventVote && e.Vote == redlock.Unknown,
 		e.Kind == redlock.EventRelease && e.Held && e.Err != nil:

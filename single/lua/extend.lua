@@ -7,33 +7,53 @@
 -- Returns {1} when all keys were there; {2} when some were gone and free and have been set again; {0, ttl in ms of
 -- what is in the way, its owner, its key} when a key is gone or somebody else's: then nothing was changed.
 --
--- A fenced lock's counter is raised to its token, so that a master that lost it, or never got so far, will not give
--- out a smaller one.
+-- A key that is there is kept by PEXPIRE, which a full master does not refuse. A fenced lock's counter is raised to its
+-- token, so that a master that lost it, or never got so far, will not give out a smaller one. Where somebody else's data has
+-- taken the counter's place that can't be done, and the extension fails: a lock whose token no master would defend ends.
 local n, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local repair, token = ARGV[4] == '1', tonumber(ARGV[5])
-local gone = false
+
+-- include kind.lua
+-- include counter.lua
+
+local gone, short = {}, {}
 for i = 1, n do
-	local held = redis.pcall('GET', KEYS[i])
-	if type(held) == 'table' then
-		held = ''
-	end
-	if not held then
-		if not repair then
-			return {0, 0, '', KEYS[i]}
+	local held, err = holder(KEYS[i])
+	if err then
+		return err
+	elseif not held and not repair then
+		return {0, 0, '', KEYS[i]}
+	elseif not held then
+		gone[#gone + 1] = KEYS[i]
+	else
+		local left = redis.call('PTTL', KEYS[i])
+		if held ~= owner then
+			return {0, left, told(held), KEYS[i]}
+		elseif left < ttl and left ~= -1 then
+			short[#short + 1] = KEYS[i]
 		end
-		gone = true
-	elseif held ~= owner then
-		return {0, redis.call('PTTL', KEYS[i]), held, KEYS[i]}
 	end
 end
-if token > 0 then -- first of all: whoever gets an error has changed nothing
-	redis.call('ZADD', KEYS[n + 1], 'GT', ARGV[5], 'token')
-	redis.call('PEXPIRE', KEYS[n + 1], ARGV[6])
-end
-for i = 1, n do
-	local left = redis.call('PTTL', KEYS[i])
-	if left < ttl and left ~= -1 then
-		redis.call('SET', KEYS[i], owner, 'PX', ttl)
+local counter, err = 0, nil
+if token > 0 then
+	counter, err = reached(KEYS[n + 1])
+	if err then
+		return err
 	end
 end
-return {gone and 2 or 1}
+
+if token > 0 or n > 1 then -- as in acquire.lua: whoever gets an error has set nothing
+	for _, key in ipairs(gone) do
+		redis.call('SET', key, owner, 'XX', 'PX', ttl)
+	end
+end
+if token > 0 then
+	raise(KEYS[n + 1], counter, token, ARGV[6])
+end
+for _, key in ipairs(short) do
+	redis.call('PEXPIRE', key, ttl)
+end
+for _, key in ipairs(gone) do
+	redis.call('SET', key, owner, 'PX', ttl)
+end
+return {gone[1] and 2 or 1}

@@ -1,8 +1,9 @@
 -- Releases many locks of one key each: does for every one of them what release.lua does, with a few commands for all.
 --
--- KEYS: n keys and their n arrival queues. ARGV: for how many ms a key is reserved for the waiter that is called, and n
+-- KEYS: n keys and their n wait queues. ARGV: for how many ms a key is reserved for the waiter that is notified, and n
 -- owners.
--- Returns 1 when every key was its owner's and nobody waits for any; otherwise what release.lua returns, for each.
+-- Returns 1 when every key was its owner's and nobody waits for any; otherwise what release.lua returns, for each, or -1
+-- for a key with which that would end in an error.
 local n = #KEYS / 2
 local held = redis.call('MGET', unpack(KEYS, 1, n))
 local all = true
@@ -17,6 +18,9 @@ if all and not waited and redis.call('DEL', unpack(KEYS, 1, n)) == n then
 	return 1 -- the usual case in as few steps as can be; DEL counts less where a key is there twice
 end
 
+-- include kind.lua
+-- include queue.lua
+
 local results, mine, gone = {}, {}, {}
 for i = 1, n do
 	local key = KEYS[i]
@@ -24,6 +28,8 @@ for i = 1, n do
 	if held[i] == ARGV[1 + i] and not gone[key] then -- asked twice, it is released once
 		results[i], gone[key] = 1, true
 		mine[#mine + 1] = key
+	elseif not held[i] and not kind(key) then -- MGET tells no other type from a key that is free
+		results[i] = -1
 	end
 end
 if mine[1] then
@@ -31,7 +37,7 @@ if mine[1] then
 end
 if waited then
 	for i = 1, n do
-		if results[i] == 1 and redis.pcall('EXISTS', KEYS[n + i]) == 1 and call(KEYS[i], KEYS[n + i], ARGV[1]) then
+		if results[i] == 1 and notify(KEYS[i], KEYS[n + i], ARGV[1]) then
 			results[i] = 3
 		end
 	end

@@ -1,48 +1,63 @@
--- Removes one hold of a shared key, and tells those who wait when the last one is gone. Holds are as in share.lua. With an
--- empty hold id it only takes a waiter, and its claim, out of the way.
--- KEYS: key, arrival queue. ARGV: 'r' or 'w', owner, hold id, the prefix of the channels, the name
+-- Removes one hold of a shared key, and notifies those who wait when the last one is gone. Holds are as in share.lua. With
+-- an empty hold id it only takes a waiter, and its claim, out of the way, and notifies the next one if the key is free and
+-- was reserved for it.
+-- KEYS: key, wait queue. ARGV: 'r' or 'w', owner, hold id, for how many ms the key is reserved for the next one, the name
 -- under which the caller itself had queued up ('' if it had not).
 -- Returns {1, 0, '', '', holds left} when it was there; {0, ttl in ms, owner of what holds the key} when not: the
 -- owner is the caller's own if its other holds remain.
 local key, queue = KEYS[1], KEYS[2]
+local id, waiter = ARGV[3], ARGV[5]
+
+-- include kind.lua
+-- include queue.lua
+
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local kind = redis.call('TYPE', key).ok
-if kind == 'string' then
-	return {0, redis.call('PTTL', key), redis.call('GET', key), key}
-elseif kind ~= 'zset' then
-	return {0}
+local is, err = kind(key)
+if err and id ~= '' then
+	return err
 end
-redis.call('ZREMRANGEBYSCORE', key, -now, now)
-local waiter = ARGV[5]
-local removed = redis.call('ZREM', key, ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3])
-if waiter ~= '' then
-	redis.pcall('ZREM', queue, waiter)
-	if ARGV[3] == '' then
-		redis.call('ZREM', key, 'c:' .. waiter)
+local removed, free, last, holder, holds = false, is == 'none', 0, '', 0
+if is == 'holds' then -- all that is asked for is asked for before anything is written
+	local member = id == '' and 'c:' .. waiter or ARGV[1] .. ':' .. ARGV[2] .. ':' .. id
+	local score = tonumber(redis.call('ZSCORE', key, member))
+	local top = redis.call('ZREVRANGE', key, 0, 1, 'WITHSCORES')
+	local low = redis.call('ZRANGE', key, 1, 2, 'WITHSCORES') -- behind the mark
+	holds = redis.call('ZCOUNT', key, '(' .. now, '+inf')
+	local t, l = top[1] == member and 3 or 1, low[1] == member and 3 or 1
+	last, holder, free = tonumber(top[t + 1]), top[t], tonumber(top[t + 1]) <= now
+	if score then
+		removed, holds = true, score > now and holds - 1 or holds
+		if holder == HOLDS then -- nothing else is left
+			redis.call('ZREM', key, member, HOLDS)
+		else -- the key lives as long as what is left in it
+			redis.call('ZREM', key, member)
+			redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
+			redis.pcall('PEXPIRE', key, math.max(last, -tonumber(low[l + 1])) - now)
+		end
 	end
 end
 
--- The key lives as long as what is left in it.
-local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-if not last[1] then
-	last = nil
-else
-	local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
-	redis.call('PEXPIRE', key, math.max(tonumber(last[2]), -tonumber(first[2])) - now)
-	if tonumber(last[2]) < 0 then
-		last = nil
+local mine = dequeue(queue, waiter)
+if id == '' then
+	if mine and free then
+		notify(key, queue, ARGV[4])
 	end
-end
-if removed == 1 and not last and redis.call('EXISTS', queue) == 1 then
-	local called = redis.pcall('ZPOPMIN', queue, 8) -- some may be readers, who can all have it
-	for i = 1, #called, 2 do
-		redis.pcall('PUBLISH', ARGV[4] .. called[i], key)
+	return {0}
+elseif removed and free and marked(queue, QUEUE) then
+	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
+	local waiters = redis.pcall('ZRANGE', queue, 1, 8) -- some may be readers, who can all have it
+	for i = 1, #waiters do
+		redis.pcall('ZREM', queue, waiters[i])
+		redis.pcall('PUBLISH', 'redlock:free:' .. waiters[i], key)
 	end
+	tidy(queue)
 end
-if removed == 1 then
-	return {1, 0, '', '', redis.call('ZCOUNT', key, '(0', '+inf')}
-elseif not last then
+if removed then
+	return {1, 0, '', '', holds}
+elseif is == 'string' then
+	return {0, redis.call('PTTL', key), told(redis.call('GET', key)), key}
+elseif free then
 	return {0}
 end
-return {0, tonumber(last[2]) - now, string.match(last[1], '^[rw]:(.*):[^:]*$'), key}
+return {0, last - now, string.match(holder, '^[rw]:(.*):[^:]*$'), key}

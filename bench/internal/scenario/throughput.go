@@ -23,9 +23,10 @@ const (
 	endTimeout = 30 * time.Second
 )
 
-// warmup fills the connection pools. With a thousand workers that takes longer than a fifth of a short measurement.
+// warmup fills the connection pools. With a thousand workers that takes longer than a fifth of a short measurement; one
+// that is shorter than that is a trial.
 func (e *Env) warmup() time.Duration {
-	return min(max(e.Duration/5, 200*time.Millisecond), time.Second)
+	return min(max(e.Duration/5, min(e.Duration, 200*time.Millisecond)), time.Second)
 }
 
 func (e *Env) load(workers int, prefix string) load.Load {

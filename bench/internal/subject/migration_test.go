@@ -64,7 +64,7 @@ func TestRedsyncKeepsOutWhatRedsyncHasNot(t *testing.T) {
 			t.Errorf("another kind of lock on the key that redsync holds: %v, want ErrHeld", err)
 		}
 	}
-	if h, err := locker.Holder(t.Context(), migrated); err != nil || !h.Held || h.Owner != theirs.Value() {
+	if h, err := locker.Holder(t.Context(), migrated); err != nil || !h.Held || h.Identity != "#"+h.ID {
 		t.Errorf("Holder: %+v, %v, want redsync's value %q", h, err, theirs.Value())
 	}
 	if ok, err := theirs.UnlockContext(t.Context()); err != nil || !ok {

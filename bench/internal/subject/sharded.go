@@ -2,12 +2,11 @@ package subject
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/sharded"
 )
 
 // shardedSubject is this library with its keys spread over groups of masters.
@@ -20,13 +19,7 @@ func (shardedSubject) Name() string { return "redlock" }
 
 // Open implements Subject.
 func (s shardedSubject) Open(ctx context.Context, addrs []string) (Client, error) {
-	var groups []redlock.Group
-	abandon := func(err error) error {
-		for _, g := range groups {
-			err = errors.Join(err, g.Locker.Close(ctx))
-		}
-		return err
-	}
+	var groups []sharded.Group
 	for members := range slices.Chunk(addrs, s.size) {
 		if len(members) < s.size {
 			break
@@ -35,20 +28,16 @@ func (s shardedSubject) Open(ctx context.Context, addrs []string) (Client, error
 		for i, addr := range members {
 			urls[i] = "redis://" + addr // from the command line or a started server: no credentials
 		}
-		locker, err := redlock.Dial(ctx, urls, redlock.Options{})
-		if err != nil {
-			return nil, abandon(err)
-		}
-		groups = append(groups, redlock.Group{Name: fmt.Sprintf("group %d", len(groups)), Locker: locker})
+		groups = append(groups, sharded.Group{Name: fmt.Sprintf("group %d", len(groups)), URLs: urls})
 	}
-	sharded, err := redlock.NewSharded(groups, redlock.ShardedOptions{})
+	locker, err := sharded.New(groups, sharded.Options{})
 	if err != nil {
-		return nil, abandon(err)
+		return nil, err
 	}
-	return &shardedClient{sharded}, nil
+	return &shardedClient{locker}, nil
 }
 
-type shardedClient struct{ sharded *redlock.Sharded }
+type shardedClient struct{ sharded *sharded.Locker }
 
 // Acquire implements Client.
 func (c *shardedClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {

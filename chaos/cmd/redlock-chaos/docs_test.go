@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
@@ -72,5 +73,25 @@ func checkScenario(t *testing.T, name string) {
 	t.Helper()
 	if _, err := plan.FindScenario(name); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestThePageOnTheHarnessSaysWhatThereIs: its plan can be read, and its table has every oracle.
+func TestThePageOnTheHarnessSaysWhatThereIs(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "chaos.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```").FindSubmatch(raw)
+	if block == nil {
+		t.Fatal("no plan")
+	}
+	if p, err := plan.Parse(block[1]); err != nil || len(p.Steps) != 2 || len(p.Conflicts()) != 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, name := range chaos.Oracles() {
+		if !strings.Contains(string(raw), "\n| "+name+" | ") {
+			t.Errorf("the table lacks %s", name)
+		}
 	}
 }

@@ -39,16 +39,17 @@ func commands() []command {
 	return []command{
 		{"run", "run a scenario and judge it", runCommand},
 		{"sim", "run schedules in virtual time, on simulated masters", simCommand},
+		{"check", "judge a history that was recorded before", checkCommand},
 		{"list", "list scenarios, workloads, faults, backends and subjects", listCommand},
 		{"controls", "show that every broken lock is caught", controlsCommand},
 	}
 }
 
 func main() {
-	workload.Main(chaos.Subjects()...) // does not return in a worker process
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	log.SetDefault(log.NewNoopLogger()) // Testcontainers introduces itself at length
 	logging.Disable()                   // the clients meet broken connections by the hundred; reports say what matters
+	workload.Main(chaos.Subjects()...)  // does not return in a worker process
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

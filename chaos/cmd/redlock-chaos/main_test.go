@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
@@ -21,6 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	workload.Main(chaos.Subjects()...)
 	zerolog.SetGlobalLevel(zerolog.Disabled)
+	logging.Disable() // clients meet broken connections by the hundred
 	const lib = "github.com/Shopify/toxiproxy/v2"
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
@@ -51,7 +53,7 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 		says   string
 	}{
 		"pass":             {time.Minute, []string{"-file", file}, 0, "PASS"},
-		"violation":        {time.Minute, []string{"-subject", "quorum-of-two", "-scenario", "calm", "-duration", "10s", "-ttl", "3s"}, 1, "VIOLATION"},
+		"violation":        {time.Minute, []string{"-subject", "quorum-of-two", "-scenario", "bridge", "-duration", "4s"}, 1, "VIOLATION"},
 		"cut short":        {300 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
 		"no such backend":  {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
 		"no such subject":  {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
@@ -83,6 +85,36 @@ func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
 	var got struct{ Verdict, Scenario string }
 	if err := json.Unmarshal(raw, &got); err != nil || got.Verdict != "pass" || got.Scenario != "calm" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestReplayLinesReproduceAllFlags: what was given is in the line, and the line's own run prints the same line again.
+func TestReplayLinesReproduceAllFlags(t *testing.T) {
+	t.Parallel()
+	args := []string{
+		"run", "-backend", "embedded", "-quiet", "-aof", "-destructive", "-ttl", "9s", "-masters", "3", "-clients", "2", "-scenario", "calm",
+		"-duration", "700ms", "-seed", "11", "-binary", "/a place/redis",
+	}
+	replay := func(args []string) string {
+		_, stdout, stderr := execute(t.Context(), t, append(args, "-dir", t.TempDir())...)
+		_, line, ok := strings.Cut(stdout, "\n  replay: ")
+		if !ok {
+			t.Fatalf("no replay line: %s%s", stdout, stderr)
+		}
+		return strings.TrimSpace(line)
+	}
+	line := replay(args)
+	for _, flag := range []string{"-aof", "-destructive", "-ttl 9s", "-masters 3", "-clients 2", "-scenario calm", "-duration 700ms", "-seed 11", "-binary '/a place/redis'", "-backend embedded", "-subject redlock"} {
+		if !strings.Contains(line+" ", flag+" ") {
+			t.Errorf("%q lacks %s", line, flag)
+		}
+	}
+	again := strings.Fields(strings.ReplaceAll(strings.TrimPrefix(line, "redlock-chaos "), "'/a place/redis'", "@"))
+	for i := range again {
+		again[i] = strings.ReplaceAll(again[i], "@", "/a place/redis")
+	}
+	if second := replay(append(again, "-quiet")); second != line {
+		t.Errorf("replayed, the line is %q, was %q", second, line)
 	}
 }
 
@@ -127,5 +159,38 @@ func TestHelp(t *testing.T) {
 		if status != 2 || !strings.Contains(stderr, "usage:") || !strings.Contains(stderr, "controls") {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}
+	}
+}
+
+// A control with a mutant of the engine is caught in a build with it, and compared with the engine as it is.
+func TestControlsBuildMutants(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	status, out, stderr := execute(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "redlock:half-quorum", "-json", filepath.Join(dir, "t.json"))
+	if status != 0 || !strings.Contains(out, "redlock:half-quorum") || !strings.Contains(out, "held twice") {
+		t.Fatalf("status %d: %s%s", status, out, stderr)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
+	var got []chaos.ControlResult
+	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+// Without the go command no mutant can be built. That is no pass: the status and a message say so.
+func TestWithoutTheGoCommandAMutantIsNoPass(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for want, args := range map[int][]string{
+		exitSetup:   {"controls", "-backend", "embedded", "-dir", t.TempDir(), "-only", "redlock:half-quorum"},
+		exitUnknown: {"sim", "-broken", "half-quorum", "-quiet"},
+	} {
+		status, out, stderr := execute(t.Context(), t, args...)
+		if status != want || !strings.Contains(stderr, "takes the go command and a checkout of the module") {
+			t.Errorf("%v: status %d, want %d\n%s%s", args, status, want, out, stderr)
+		}
+	}
+	status, _, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-dir", t.TempDir(), "-subject", "redlock:half-quorum")
+	if status != exitSetup || !strings.Contains(stderr, "go command") {
+		t.Errorf("run: status %d, %s", status, stderr)
 	}
 }

@@ -7,13 +7,16 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/program"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
 // where are the flags that run and controls share: what to run on and where to write.
@@ -27,7 +30,7 @@ type where struct {
 
 func (w *where) flags(f *flag.FlagSet, dir string) {
 	f.StringVar(&w.backend, "backend", "process", "where masters come from: embedded, process, containers or external")
-	f.IntVar(&w.masters, "masters", 5, "how many masters")
+	f.IntVar(&w.masters, "masters", 0, "how many masters (default 5, or as many as the external backend has)")
 	f.IntVar(&w.clients, "clients", 5, "how many clients")
 	f.Uint64Var(&w.seed, "seed", 1, "what everything is drawn from")
 	f.StringVar(&w.addrs, "addrs", "", "masters of the external backend, host:port,host:port,...")
@@ -58,33 +61,60 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	w.flags(f, "chaos-report")
 	duration := f.Duration("duration", 30*time.Second, "how long the workload runs")
 	ttl := f.Duration("ttl", 0, "ttl of the locks, instead of the scenario's")
-	scenario := f.String("scenario", "everything", "name of a scenario, see redlock-chaos list")
+	scenario := f.String("scenario", "everything", "names of scenarios, separated by commas, see redlock-chaos list")
+	seeds := f.String("seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of each run are in a directory of its own")
+	failFast := f.Bool("failfast", false, "with several runs: stop at the first violation")
+	markdown := f.String("markdown", "", "append a table of the runs to this file, such as $GITHUB_STEP_SUMMARY")
 	file := f.String("file", "", "a scenario of your own, in YAML, instead")
 	subject := f.String("subject", "redlock", "the lock under test, see redlock-chaos list")
+	var limits chaos.Limits
+	limitFlags(f, &limits)
+	command := f.String("exec", "", "a program that speaks the line protocol of docs/chaos.md, with arguments, as the lock under test: one process for each client")
+	tokens := f.Bool("exec-tokens", false, "the program's locks have fencing tokens")
 	jsonFile := f.String("json", "", "write the JSON report here")
 	htmlFile := f.String("html", "", "write the HTML report here")
 	junitFile := f.String("junit", "", "write the JUnit report here")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
 	}
+	if name := mutantOf(*subject); name != "" && mutant.Built() == "" {
+		return asMutant(ctx, name, append([]string{"run"}, args...), stdout, stderr)
+	}
 	cfg := w.config()
 	cfg.Scenario, cfg.Duration, cfg.TTL = *scenario, *duration, *ttl
+	cfg.Limits = limits
 	cfg.HTML, cfg.JSON, cfg.JUnit = *htmlFile, *jsonFile, *junitFile
 	var err error
-	if cfg.Subject, err = chaos.FindSubject(*subject); err != nil {
+	if words := strings.Fields(*command); len(words) > 0 {
+		cfg.Subject = program.Subject(words, *tokens)
+	} else if cfg.Subject, err = chaos.FindSubject(*subject); err != nil {
 		return setupFailed(stderr, err)
 	}
 	if *file != "" {
 		if cfg.Plan, err = plan.ParseFile(*file); err != nil {
 			return setupFailed(stderr, err)
 		}
-		cfg.Replay = fmt.Sprintf("redlock-chaos run -subject %s -backend %s -seed %d -file %s%s", *subject, cfg.Backend, w.seed, *file,
-			cfg.ReplayFlags)
 	}
+	cfg.Replay = replayLine(f)
 	end := func() {}
 	if !w.quiet {
 		cfg.Progress, end = progress(stderr)
 		cfg.Log = stderr
+	}
+	if strings.Contains(*scenario, ",") || *seeds != "" || *markdown != "" {
+		if *file != "" || *jsonFile != "" || *htmlFile != "" {
+			fmt.Fprintln(stderr, "redlock-chaos run: -file, -json and -html are for a single run")
+			return exitUsage
+		}
+		several, err := newSuite(*scenario, *seeds, w.seed)
+		if err != nil {
+			fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
+			return exitUsage
+		}
+		several.markdown, several.failFast = *markdown, *failFast
+		status := several.run(ctx, cfg, replayOne(f), stdout, stderr)
+		end()
+		return status
 	}
 	rep, err := chaos.Run(ctx, cfg)
 	end()
@@ -95,14 +125,68 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if err != nil {
 		return setupFailed(stderr, err)
 	}
-	switch rep.Verdict {
-	case report.Pass:
-		return exitPass
-	case report.Violation:
-		return exitViolation
-	default:
-		return exitUnknown
+	return exitOf(rep.Verdict)
+}
+
+// replayLine is the command that runs the same plan again: all flags that were given, but those that say where to write, and the
+// defaults that others may change.
+func replayLine(f *flag.FlagSet) string {
+	given := map[string]bool{"seed": true, "duration": true, "backend": true, "subject": true}
+	f.Visit(func(x *flag.Flag) { given[x.Name] = true })
+	if given["exec"] {
+		delete(given, "subject")
 	}
+	if !given["file"] {
+		given["scenario"] = true
+	}
+	for _, name := range []string{"dir", "json", "html", "junit", "quiet", "seeds", "failfast", "markdown"} {
+		delete(given, name)
+	}
+	line := "redlock-chaos run"
+	f.VisitAll(func(x *flag.Flag) {
+		switch value := x.Value.String(); {
+		case !given[x.Name] || value == "":
+		case value == "true":
+			line += " -" + x.Name
+		case strings.ContainsAny(value, " \t\"'$&|;<>()*?"):
+			line += fmt.Sprintf(" -%s '%s'", x.Name, strings.ReplaceAll(value, "'", `'\''`))
+		default:
+			line += fmt.Sprintf(" -%s %s", x.Name, value)
+		}
+	})
+	return line
+}
+
+// replayOne is replayLine for one run of several.
+func replayOne(f *flag.FlagSet) func(scenario string, seed uint64) string {
+	return func(scenario string, seed uint64) string {
+		_ = f.Set("scenario", scenario) // flags of these types take these values
+		_ = f.Set("seed", strconv.FormatUint(seed, 10))
+		return replayLine(f)
+	}
+}
+
+// mutantOf names the mutant of the engine that a subject takes; empty: none.
+func mutantOf(subject string) string {
+	for _, c := range chaos.Controls() {
+		if c.Subject.Name() == subject {
+			return c.Mutant
+		}
+	}
+	return ""
+}
+
+// asMutant runs this command in a build with a mutant.
+func asMutant(ctx context.Context, name string, args []string, stdout, stderr io.Writer) int {
+	m, err := mutant.Find(name)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	status, err := m.Run(ctx, mutant.Command, args, stdout, stderr)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	return status
 }
 
 // progress writes a line that is overwritten, on a terminal, and nothing elsewhere.
@@ -137,8 +221,8 @@ func summarize(w io.Writer, r *report.Report) {
 		r.Latency.P50, r.Latency.P99, r.Latency.Max)
 	fmt.Fprintf(w, "  overlaps %d, token violations %d, orphans %d, lost updates %d, stale writes refused %d\n", r.Overlaps,
 		r.TokenViolations, r.Orphans, r.LostUpdates, r.StaleWrites)
-	fmt.Fprintf(w, "  availability %.4f %%, longest outage %.0f ms, longest recovery %.0f ms, unexpected errors %d\n",
-		100*r.Availability, r.OutageMSMax, r.RecoveryMSMax, r.UnexpectedErrors)
+	fmt.Fprintf(w, "  availability %.4f %% (judged %d of %d attempts), longest outage %.0f ms, longest recovery %.0f ms, unexpected errors %d\n",
+		100*r.Availability, r.Service.Attempts, r.Service.Total, r.OutageMSMax, r.RecoveryMSMax, r.UnexpectedErrors)
 	names := make([]string, 0, len(r.Faults))
 	for name, n := range r.Faults {
 		names = append(names, fmt.Sprintf("%s %d", name, n))

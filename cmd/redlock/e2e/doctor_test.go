@@ -172,9 +172,13 @@ func must(t *testing.T, err error) {
 // TestDoctorFindsEveryPlantedMistake looks at each set twice: before the mistake is planted, when nothing of it may be
 // found, and after it.
 func TestDoctorFindsEveryPlantedMistake(t *testing.T) {
+	// A disk that takes a second for one fsync is something to be found, and three sets of three servers are enough for one.
+	disk := make(chan struct{}, 3)
 	for _, m := range mistakes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
+			disk <- struct{}{}
+			defer func() { <-disk }()
 			s := &set{servers: redistest.StartN(t, 3, redistest.WithAOF())}
 			for _, server := range s.servers {
 				s.urls = append(s.urls, server.URL())
@@ -261,7 +265,7 @@ func (s *set) redlock(t *testing.T, args ...string) (status int, stdout string) 
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Env = []string{"LANG=C", "REDLOCK_MASTERS=" + strings.Join(s.urls, ",")}
-	for _, name := range []string{"PATH", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR"} {
+	for _, name := range []string{"PATH", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR", "GORACE"} {
 		cmd.Env = append(cmd.Env, name+"="+os.Getenv(name))
 	}
 	cmd.Dir = t.TempDir()

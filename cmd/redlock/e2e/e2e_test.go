@@ -2,8 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,10 +16,34 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(suite{m}, map[string]func(){
 		"redlock": func() { os.Exit(cli.Main(os.Args[1:])) },
+		"guarded": guardedMain,
 	})
 }
+
+// atOnce is how many tests run at the same time unless -parallel says otherwise: they wait for locks to end.
+const atOnce = 8
+
+// suite is this package's tests, with settings that suit programs which are started by the hundred.
+type suite struct{ *testing.M }
+
+// Run runs them.
+func (s suite) Run() int {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))) // testing registers it
+	}
+	if os.Getenv("GORACE") == "" {
+		_ = os.Setenv("GORACE", noSleep) // its name is valid
+	}
+	return s.M.Run()
+}
+
+// noSleep lets a program that was built with -race end at once, and not a second later.
+const noSleep = "atexit_sleep_ms=0"
 
 func TestScripts(t *testing.T) {
 	redistest.Start(t) // says so when there is no redis-server
@@ -44,6 +71,7 @@ func TestScripts(t *testing.T) {
 func setup(env *testscript.Env) error {
 	env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
 	env.Setenv("LANG", "C")
+	env.Setenv("GORACE", os.Getenv("GORACE"))
 	env.Values[fleetKey{}] = &fleet{}
 	env.Defer(func() {
 		f := env.Values[fleetKey{}].(*fleet)

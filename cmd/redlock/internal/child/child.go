@@ -1,7 +1,34 @@
-// Package child runs one command in a process group of its own, so that everything it starts can be ended with it.
+// Package child runs one command for as long as a lock is held, and ends it with everything that it has started.
 //
-// Where standard input is a terminal, the command gets the terminal as a shell's foreground job would: it reads from it,
-// Ctrl-C goes to it, and Ctrl-Z stops it together with this program.
+// Three processes take part:
+//
+//	redlock    holds the lock, and decides. It is the command's parent and stays in the process group that the shell
+//	           made for it, so that a shell's job control, and a script around it, see an ordinary program.
+//	command    leads a process group of its own, the job: one signal reaches all of it, whoever has started whom. At first
+//	           it is this program again, which becomes the command when it is told to: after watch has been told of it,
+//	           and not after the end of the validity.
+//	watch      is this program once more, in a session of its own, where no terminal and no signal to a group reaches
+//	           it. It is told until when the lock is valid. It kills the job when that moment has passed and nobody has
+//	           told it of another one, as when redlock is stopped; and it ends the job when redlock is gone, which it
+//	           learns from the end of a pipe.
+//
+// So the job outlives the lock only if redlock and watch both fail at once. Each order of events ends the same way:
+//
+//	redlock is stopped (SIGSTOP, a debugger)       watch kills the job when the validity ends
+//	redlock is killed                              watch asks the job to end, and kills it a grace later or when the
+//	                                               validity ends; on Linux the kernel also asks the command itself
+//	watch is killed or stopped                     redlock goes on as before, and starts another one if it is gone
+//	the whole machine stands still                 all wake up together; both read a clock that went on meanwhile
+//	Ctrl-Z                                         the job is stopped, all of it, before redlock stops itself; nobody but
+//	                                               redlock continues it, and asks its lock before. If it is not back
+//	                                               when the validity ends, watch kills the job where it stands
+//
+// A terminal has one group in its foreground, which reads from it and gets the signals of its keys. If standard input
+// and output both are the terminal, that is the job from the start. Otherwise, in a pipeline say, redlock's own group
+// keeps the foreground, since others in it may need it, and redlock passes signals on; a command that nevertheless wants
+// the terminal, for a password, is stopped by the kernel, gets the foreground then, and goes on.
+//
+// A process that leaves the job's group, as daemons do, is out of reach.
 package child
 
 import (
@@ -9,6 +36,15 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+)
+
+const (
+	// WatchCommand is this program's only argument when it is to be a [Watch], see [RunWatch].
+	WatchCommand = "(watch)"
+	// ExecCommand is its first one when it is to become a command, see [RunExec].
+	ExecCommand = "(exec)"
+	// cantRun is the exit status of a command that could not be started.
+	cantRun = 126
 )
 
 // Config says what to run.
@@ -19,16 +55,14 @@ type Config struct {
 	Env []string
 	// Standard input, output and error.
 	Stdin, Stdout, Stderr *os.File
-	// MayContinue is asked before a command that was stopped (Ctrl-Z) is continued, after this program was itself: the
-	// world may have changed meanwhile. If it returns false the command is killed instead. Nil means yes.
-	MayContinue func() bool
 }
 
 // Process is a command that was started. Its methods may be called concurrently.
 type Process struct {
 	platform
-	done   chan struct{}
-	status Status // written before done is closed
+	done    chan struct{}
+	status  Status // written before done is closed
+	stopped chan os.Signal
 }
 
 // Status is how a command ended: with an exit code, or by a signal, which is 0 otherwise.
@@ -39,6 +73,9 @@ type Status struct {
 // Done is closed when the command, not necessarily everything it has started, has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Stopped tells which signal stopped the command, each time.
+func (p *Process) Stopped() <-chan os.Signal { return p.stopped }
+
 // Status waits for Done and says how the command ended.
 func (p *Process) Status() Status {
 	<-p.done
@@ -48,11 +85,4 @@ func (p *Process) Status() Status {
 // Missing says whether an error of Start means that there is no such program.
 func Missing(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
-}
-
-func (c Config) command() *exec.Cmd {
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	cmd.Env = c.Env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	return cmd
 }

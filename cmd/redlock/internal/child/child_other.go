@@ -1,19 +1,22 @@
-//go:build !unix
+//go:build !unix || aix
 
 package child
 
-import "os"
-
-// Forwarded are the signals that a program which stands in front of a command passes on to it. Here there is only the
-// interrupt, which the console sends to both.
-var Forwarded = []os.Signal{os.Interrupt}
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+)
 
 type platform struct{ process *os.Process }
 
 // Start starts the command. There are no process groups on this system: what the command itself starts is not ended
-// with it.
+// with it, and nothing is when this program is killed.
 func Start(cfg Config) (*Process, error) {
-	cmd := cfg.command()
+	cmd := exec.Command(cfg.Argv[0], cfg.Argv[1:]...)
+	cmd.Env = cfg.Env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = cfg.Stdin, cfg.Stdout, cfg.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -26,6 +29,15 @@ func Start(cfg Config) (*Process, error) {
 	return p, nil
 }
 
+// Begin does nothing: it has begun.
+func (p *Process) Begin(time.Duration) error { return nil }
+
+// RunExec is not needed on this system.
+func RunExec([]string) (status int, err error) { return cantRun, errors.ErrUnsupported }
+
+// Group is the command's process id.
+func (p *Process) Group() int { return p.process.Pid }
+
 // Signal does nothing: the console has told the command already.
 func (p *Process) Signal(os.Signal) error { return nil }
 
@@ -34,3 +46,51 @@ func (p *Process) Terminate() error { return p.Kill() }
 
 // Kill ends the command at once.
 func (p *Process) Kill() error { return p.process.Kill() }
+
+// Left says whether the command still runs.
+func (p *Process) Left() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// HasTerminal is false: there is no job control on this system.
+func (p *Process) HasTerminal() bool { return false }
+
+// GiveTerminal does nothing.
+func (p *Process) GiveTerminal() bool { return false }
+
+// TakeTerminal does nothing.
+func (p *Process) TakeTerminal() bool { return false }
+
+// Suspend does nothing.
+func (p *Process) Suspend(bool) error { return nil }
+
+// Watch does nothing on this system.
+type Watch struct{}
+
+// StartWatch does nothing.
+func StartWatch() (*Watch, error) { return &Watch{}, nil }
+
+// Ended never tells.
+func (w *Watch) Ended() <-chan struct{} { return nil }
+
+// Tell does nothing.
+func (w *Watch) Tell(Order) {}
+
+// Dismiss does nothing.
+func (w *Watch) Dismiss() {}
+
+// RunWatch does nothing.
+func RunWatch(*os.File) {}
+
+var began = time.Now()
+
+// Now is the time since some fixed moment.
+func Now() time.Duration { return time.Since(began) }
+
+// DieOf returns: this system has no such deaths.
+func DieOf(os.Signal, bool) {}

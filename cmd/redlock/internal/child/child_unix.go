@@ -1,45 +1,67 @@
-//go:build unix
+//go:build unix && !aix
 
 package child
 
 import (
 	"errors"
+	"fmt"
 	"os"
-	"os/signal"
+	"os/exec"
 	"runtime"
 	"syscall"
-
-	"golang.org/x/sys/unix"
+	"time"
 )
-
-// Forwarded are the signals that a program which stands in front of a command passes on to it.
-var Forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-}
 
 type platform struct {
 	pid      int
-	terminal int // the terminal's file descriptor; -1 if the command has none
+	begin    *os.File
+	terminal *terminal // nil if there is none
 }
 
-// Start starts the command. A goroutine waits for its end.
+// beginFD is where a command that has not begun yet hears that it may.
+const beginFD = 3
+
+// Start prepares the command, as the leader of a process group of its own: a process that waits for [Process.Begin] and
+// becomes the command then. So whoever watches over the group knows it before the command does anything. A goroutine waits
+// for its end.
 //
-// On Linux the kernel sends the command a SIGTERM when this program dies, even by SIGKILL: nobody would renew its lock.
-// For the kernel it is the thread that forked which dies, so that goroutine keeps its thread to itself.
+// On Linux the kernel sends the command a SIGTERM when this program dies. For the kernel it is the thread that forked
+// which dies, so that goroutine keeps its thread to itself.
 func Start(cfg Config) (*Process, error) {
-	cmd := cfg.command()
-	p := &Process{platform: platform{terminal: -1}, done: make(chan struct{})}
-	attributes := &syscall.SysProcAttr{Setpgid: true}
-	tieToParent(attributes)
-	if fd, ok := controlled(cfg.Stdin); ok {
-		p.terminal = fd
-		// Whoever is in the background and touches the terminal's foreground group is stopped, unless it ignores that.
-		signal.Ignore(syscall.SIGTTOU)
-		if inForeground(fd) {
-			attributes.Foreground, attributes.Ctty = true, fd
+	path, err := exec.LookPath(cfg.Argv[0])
+	if err != nil {
+		return nil, err
+	}
+	own, err := self()
+	if err != nil {
+		return nil, err
+	}
+	hears, begin, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer hears.Close()
+	cmd := &exec.Cmd{
+		Path: own, Args: append([]string{os.Args[0], ExecCommand, path}, cfg.Argv...), Env: cfg.Env,
+		Stdin: cfg.Stdin, Stdout: cfg.Stdout, Stderr: cfg.Stderr, ExtraFiles: []*os.File{hears},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	tieToParent(cmd.SysProcAttr)
+	p := &Process{platform: platform{begin: begin, terminal: openTerminal()}, done: make(chan struct{}), stopped: make(chan os.Signal, 16)}
+	if err := p.start(cmd); err != nil {
+		p.terminal.close()
+		return nil, errors.Join(err, begin.Close())
+	}
+	if p.terminal != nil {
+		ignoreTerminalOutput()
+		if isTerminal(cfg.Stdin) && isTerminal(cfg.Stdout) {
+			p.GiveTerminal()
 		}
 	}
-	cmd.SysProcAttr = attributes
+	return p, nil
+}
+
+func (p *Process) start(cmd *exec.Cmd) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
@@ -49,41 +71,69 @@ func Start(cfg Config) (*Process, error) {
 		}
 		started <- err
 		if err == nil {
-			p.wait(cfg.MayContinue)
+			p.wait()
 			_ = cmd.Process.Release() // it was waited for
 			close(p.done)
 		}
 	}()
-	if err := <-started; err != nil {
-		p.takeTerminal()
-		return nil, err
-	}
-	return p, nil
+	return <-started
 }
 
-// Signal sends sig to every process of the command's group. It does nothing when none is left.
-func (p *Process) Signal(sig os.Signal) error {
-	number, ok := sig.(syscall.Signal)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	err := syscall.Kill(-p.pid, number)
-	if errors.Is(err, syscall.ESRCH) {
-		return nil
-	}
-	return err
+// Begin lets the command begin, if that is before the deadline, by [Now], which it asks itself.
+func (p *Process) Begin(deadline time.Duration) error {
+	_, err := fmt.Fprintln(p.begin, int64(deadline))
+	return errors.Join(err, p.begin.Close())
 }
+
+// errTooLate is why a command does not begin: who started it is gone, or its lock is.
+var errTooLate = errors.New("the command does not begin: its lock is over")
+
+// RunExec is the life of a command before it begins. It returns an exit status if it could not, with the reason.
+func RunExec(args []string) (status int, err error) {
+	hears := os.NewFile(beginFD, "begin")
+	var deadline time.Duration
+	if _, err := fmt.Fscanln(hears, &deadline); err != nil || Now() >= deadline {
+		return cantRun, errTooLate
+	}
+	_ = hears.Close()
+	err = syscall.Exec(args[0], args[1:], os.Environ())
+	return cantRun, &os.PathError{Op: "exec", Path: args[0], Err: err}
+}
+
+// Group is the id of the command's process group.
+func (p *Process) Group() int { return p.pid }
+
+// Signal sends sig to every process of the command's group. It does nothing when none is left. An error means that it
+// reached nobody; a process of another user's may also be left out without one, see [Process.Left].
+func (p *Process) Signal(sig os.Signal) error { return signalGroup(p.pid, sig) }
+
+// Kill ends the whole group at once, also one that is stopped.
+func (p *Process) Kill() error { return p.Signal(syscall.SIGKILL) }
 
 // Terminate asks the whole group to end. Also one that is stopped has to hear of it.
 func (p *Process) Terminate() error {
 	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
 }
 
-// Kill ends the whole group at once.
-func (p *Process) Kill() error { return p.Signal(syscall.SIGKILL) }
+// Left says whether any process of the group is left. One that has ended counts until its parent has taken note.
+func (p *Process) Left() bool { return groupLeft(p.pid) }
 
-// wait waits until the command has ended, and looks after its stops, as a shell does for its jobs.
-func (p *Process) wait(mayContinue func() bool) {
+func signalGroup(group int, sig os.Signal) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	err := syscall.Kill(-group, number)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+func groupLeft(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
+
+// wait waits until the command has ended, and tells of its stops.
+func (p *Process) wait() {
 	for {
 		var ws syscall.WaitStatus
 		_, err := syscall.Wait4(p.pid, &ws, syscall.WUNTRACED, nil)
@@ -91,66 +141,18 @@ func (p *Process) wait(mayContinue func() bool) {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // somebody else has waited for it, which nobody does
 			p.status = Status{Code: 1}
-			p.takeTerminal()
 			return
 		case ws.Stopped():
-			p.stopWith(mayContinue)
+			select {
+			case p.stopped <- ws.StopSignal():
+			default: // so many stops at once say no more than a few
+			}
 		case ws.Exited():
 			p.status = Status{Code: ws.ExitStatus()}
-			p.takeTerminal()
 			return
 		case ws.Signaled():
 			p.status = Status{Signal: int(ws.Signal())}
-			p.takeTerminal()
 			return
 		}
 	}
-}
-
-// stopWith lets this program stop when its command was stopped at the terminal, so that the shell takes over, and the
-// command go on when this program does. Without a terminal whoever stopped the command continues it.
-func (p *Process) stopWith(mayContinue func() bool) {
-	if p.terminal < 0 {
-		return
-	}
-	p.takeTerminal()
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, syscall.SIGCONT)
-	_ = syscall.Kill(0, syscall.SIGTSTP) // our own group, which exists
-	<-continued
-	signal.Stop(continued)
-	if mayContinue != nil && !mayContinue() {
-		_ = p.Kill() // a group that is stopped must not run another instruction
-		return
-	}
-	if inForeground(p.terminal) {
-		_ = unix.IoctlSetPointerInt(p.terminal, unix.TIOCSPGRP, p.pid) // if it fails, reading stops the command again
-	}
-	_ = p.Signal(syscall.SIGCONT)
-}
-
-// takeTerminal makes this program's group the terminal's foreground again, if the command's is.
-func (p *Process) takeTerminal() {
-	if p.terminal < 0 {
-		return
-	}
-	if group, err := unix.IoctlGetInt(p.terminal, unix.TIOCGPGRP); err == nil && group != p.pid && p.pid != 0 {
-		return
-	}
-	_ = unix.IoctlSetPointerInt(p.terminal, unix.TIOCSPGRP, unix.Getpgrp()) // the shell does it too
-}
-
-// controlled returns f's descriptor if f is this program's controlling terminal.
-func controlled(f *os.File) (int, bool) {
-	if f == nil {
-		return -1, false
-	}
-	fd := int(f.Fd())
-	_, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	return fd, err == nil
-}
-
-func inForeground(fd int) bool {
-	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
 }

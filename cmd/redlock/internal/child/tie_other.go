@@ -1,8 +1,14 @@
-//go:build unix && !linux
+//go:build unix && !linux && !aix
 
 package child
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // tieToParent does nothing: only Linux can.
 func tieToParent(*syscall.SysProcAttr) {}
+
+// self is this program's own file.
+func self() (string, error) { return os.Executable() }

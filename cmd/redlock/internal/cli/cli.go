@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
 
 // Exit statuses. Those above 63 are chosen so that a command run under a lock is unlikely to use them itself.
@@ -23,7 +25,9 @@ const (
 	statusUsage    = 64  // bad usage; nothing was asked of any master
 	statusNoQuorum = 69  // too few masters answered
 	statusLost     = 73  // the lock was lost while the command ran
+	statusWrite    = 74  // what is to be said could not be written
 	statusHeld     = 75  // somebody else holds the lock
+	statusRanOn    = 77  // the lock was lost, and the command could not be killed
 	statusCantRun  = 126 // the command could not be started
 	statusNotFound = 127 // the command does not exist
 	statusSignal   = 128 // plus the number of the signal that ended the command
@@ -41,10 +45,11 @@ type command struct {
 
 // terminal is what a command reads and writes.
 type terminal struct {
-	in     *os.File
-	out    *os.File
-	err    *os.File
-	getenv func(string) string
+	in      *os.File
+	out     *os.File
+	err     *os.File
+	getenv  func(string) string
+	environ []string
 }
 
 func commands() []command {
@@ -63,6 +68,8 @@ func commands() []command {
 type statusError struct {
 	status int
 	err    error
+	signal os.Signal // which this program dies of instead, if it can
+	group  bool      // and its process group with it
 }
 
 func (e *statusError) Error() string {
@@ -75,7 +82,7 @@ func (e *statusError) Error() string {
 func (e *statusError) Unwrap() error { return e.err }
 
 func usage(format string, args ...any) error {
-	return &statusError{statusUsage, fmt.Errorf(format, args...)}
+	return &statusError{status: statusUsage, err: fmt.Errorf(format, args...)}
 }
 
 // silently exits with a status that needs no words.
@@ -88,21 +95,37 @@ func silently(status int) error {
 
 // Main runs the command line args, without the program's name, and returns the exit status.
 func Main(args []string) int {
+	switch {
+	case len(args) == 1 && args[0] == child.WatchCommand:
+		child.RunWatch(os.Stdin)
+		return statusOK
+	case len(args) > 2 && args[0] == child.ExecCommand:
+		status, err := child.RunExec(args[1:])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "redlock:", err)
+		}
+		return status
+	}
 	redis.SetLogger(silence{}) // every failed connection is in an error of ours, and only there is it wanted
-	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, environ: os.Environ()}
 	err := dispatch(context.Background(), t, args)
 	if err == nil {
 		return statusOK
 	}
 	var s *statusError
 	if !errors.As(err, &s) {
-		s = &statusError{statusOf(err), err}
+		s = &statusError{status: statusOf(err), err: err}
 	}
+	last := newNotes(t.err)
 	if s.err != nil {
-		fmt.Fprintln(t.err, "redlock:", bare{s.err})
+		last.printf("redlock: %v", bare{s.err})
 	}
 	if s.status == statusUsage {
-		fmt.Fprintln(t.err, helpCommand(args), "says how it is used")
+		last.printf("%s says how it is used", helpCommand(args))
+	}
+	last.flush()
+	if s.signal != nil {
+		child.DieOf(s.signal, s.group)
 	}
 	return s.status
 }
@@ -162,7 +185,7 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 	case err != nil:
 		return usage("%s: %w", c.name, err)
 	}
-	if err := fillIn(fs, t.getenv); err != nil {
+	if err := fillIn(fs, t.environ); err != nil {
 		return err
 	}
 	return run(ctx, t, fs.Args())
@@ -193,6 +216,9 @@ func find(name string) (command, error) {
 			return c, nil
 		}
 		names = append(names, c.name)
+	}
+	if !nameForm.MatchString(name) { // perhaps a URL with a password
+		name = "like this"
 	}
 	return command{}, usage("no command %q; there are %s", name, strings.Join(names, ", "))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/audit"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -29,62 +30,96 @@ Each finding says what it is, why it matters and how to mend it. "unsafe" means 
 "risk" that an event which has to be expected would make it so, or leave the lock unavailable; "note" that it is worth
 knowing. Give the same -restart-guard as your programs do.
 
-The exit status is 1 if anything is unsafe (-strict: or a risk), 0 if not, and otherwise
+With -probe it uses each master by itself instead: it takes locks of every kind on the key redlock-probe, extends, fences and
+releases them, lets one expire and has one waited for, and says what does not work there. That is for servers other than
+Redis and Valkey, services that others run, and proxies. The probe's fencing counter stays, as that of any key does.
+
+The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does not work), 0 if not, and otherwise
    64  bad usage                             69  too few masters answered, and nothing unsafe was seen`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &doctor{}
 			d.masters.define(fs)
 			fs.BoolVar(&d.json, "json", false, "print JSON")
 			fs.BoolVar(&d.strict, "strict", false, "exit with 1 for risks too")
+			fs.BoolVar(&d.probe, "probe", false, "use each master by itself, and say what works there")
 			return d.run
 		},
 	}
 }
 
 type doctor struct {
-	masters      masterFlags
-	json, strict bool
+	masters             masterFlags
+	json, strict, probe bool
 }
 
 func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) > 0 {
 		return usage("doctor: unexpected %q", args[0])
 	}
+	if d.probe {
+		return d.probeMasters(ctx, t)
+	}
 	locker, disconnect, err := d.masters.locker()
 	if err != nil {
 		return err
 	}
 	defer disconnect()
-	defer closeSoon(locker)
-	audit, err := locker.Check(ctx)
+	defer closeSoon(locker, confirmedTimeout)
+	report, err := locker.Check(ctx)
 	if err != nil {
 		return err
 	}
 	if d.json {
-		err = writeJSON(t.out, auditJSON(audit))
+		err = writeJSON(t.out, auditJSON(report))
 	} else {
-		err = writeAudit(t.out, audit)
+		err = writeAudit(t.out, report)
 	}
-	switch worst := audit.Worst(); {
+	switch worst := report.Worst(); {
 	case err != nil:
 		return err
-	case worst >= redlock.Unsafe, d.strict && worst >= redlock.Risk:
+	case worst >= audit.Unsafe, d.strict && worst >= audit.Risk:
 		return silently(statusNo)
-	case tooFew(audit):
+	case tooFew(report):
 		return silently(statusNoQuorum)
 	}
 	return nil
 }
 
+func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
+	masters, err := d.masters.open()
+	if err != nil {
+		return err
+	}
+	defer closeMasters(masters)
+	reports, err := probeAll(ctx, masters, d.masters.guard)
+	if err != nil {
+		return err
+	}
+	if d.json {
+		err = writeJSON(t.out, reports)
+	} else {
+		err = writeProbes(t.out, reports)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range reports {
+		if !r.OK {
+			return silently(statusNo)
+		}
+	}
+	return nil
+}
+
 // tooFew says that fewer masters than a quorum answered, so that the rest of the audit is not worth much.
-func tooFew(a *redlock.Audit) bool {
+func tooFew(a *audit.Report) bool {
 	answered := 0
 	for _, m := range a.Masters {
 		if m.Err == nil {
 			answered++
 		}
 	}
-	return answered < len(a.Masters)/2+1
+	return answered < redlock.Quorum(len(a.Masters))
 }
 
 // auditDocument is an Audit as `redlock doctor -json` prints it.
@@ -116,7 +151,7 @@ type masterDocument struct {
 	ClockRate   float64 `json:"clock_rate"`
 }
 
-func auditJSON(a *redlock.Audit) auditDocument {
+func auditJSON(a *audit.Report) auditDocument {
 	doc := auditDocument{Worst: a.Worst().String(), Findings: []findingReport{}}
 	for _, f := range a.Findings {
 		doc.Findings = append(doc.Findings, findingReport{f.Severity.String(), f.Master, f.What, f.Why, f.Fix})
@@ -136,7 +171,7 @@ func auditJSON(a *redlock.Audit) auditDocument {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func writeAudit(out io.Writer, a *redlock.Audit) error {
+func writeAudit(out io.Writer, a *audit.Report) error {
 	rows := [][]string{{"MASTER", "ROLE", "VERSION", "UP", "KEEPS ITS DATA", "ROUND TRIP", "CLOCK AHEAD", "CLOCK RATE"}}
 	for i := range a.Masters {
 		rows = append(rows, auditRow(&a.Masters[i]))
@@ -157,7 +192,7 @@ func writeAudit(out io.Writer, a *redlock.Audit) error {
 }
 
 // auditRow leaves a question mark for what a master did not tell.
-func auditRow(m *redlock.MasterReport) []string {
+func auditRow(m *audit.MasterReport) []string {
 	if errors.As(m.Err, new(*single.GuardError)) {
 		return []string{m.Name, "(no vote yet)"}
 	}
@@ -176,9 +211,9 @@ func auditRow(m *redlock.MasterReport) []string {
 }
 
 // together joins findings that differ in their master only.
-func together(findings []redlock.Finding) []redlock.Finding {
-	var joined []redlock.Finding
-	place := make(map[redlock.Finding]int)
+func together(findings []audit.Finding) []audit.Finding {
+	var joined []audit.Finding
+	place := make(map[audit.Finding]int)
 	for _, f := range findings {
 		same := f
 		same.Master = ""
@@ -192,11 +227,11 @@ func together(findings []redlock.Finding) []redlock.Finding {
 	return joined
 }
 
-func summary(a *redlock.Audit) string {
+func summary(a *audit.Report) string {
 	switch a.Worst() {
-	case redlock.Unsafe:
+	case audit.Unsafe:
 		return "UNSAFE: two holders of one lock are possible with these masters as they are."
-	case redlock.Risk:
+	case audit.Risk:
 		if tooFew(a) {
 			return "Too few masters answered to tell whether they are safe."
 		}

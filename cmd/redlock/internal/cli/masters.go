@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -108,7 +109,7 @@ func (m *masterFlags) locker() (l *redlock.Locker, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err = newLocker(masters)
+	l, err = newLocker(masters, m.guard)
 	if err != nil {
 		closeMasters(masters)
 		return nil, nil, err
@@ -116,12 +117,13 @@ func (m *masterFlags) locker() (l *redlock.Locker, done func(), err error) {
 	return l, func() { closeMasters(masters) }, nil
 }
 
-func newLocker(masters []*single.Master) (*redlock.Locker, error) {
+// newLocker takes masters that were opened with the guard.
+func newLocker(masters []*single.Master, guard time.Duration) (*redlock.Locker, error) {
 	voters := make([]redlock.Master, len(masters))
 	for i, master := range masters {
 		voters[i] = master
 	}
-	return redlock.New(voters, redlock.Options{})
+	return redlock.New(voters, redlock.Options{RestartGuard: guard})
 }
 
 func closeMasters(masters []*single.Master) {
@@ -141,7 +143,9 @@ func statusOf(err error) int {
 		return statusHeld
 	case errors.Is(err, redlock.ErrNotHeld):
 		return statusLost
-	default:
-		return statusNo
 	}
+	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "write" {
+		return statusWrite // not 1, which would be an answer
+	}
+	return statusNo
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -29,9 +30,11 @@ is too long to wait for.
 
 It shows who holds KEY on each master and asks before it does anything; -yes answers. Only what was shown is removed: a
 lock that somebody else takes meanwhile stays. A lock that readers share, or that is reentrant, goes with all its holds.
-The fencing counter stays, so tokens go on growing.
+The fencing counter stays, so tokens go on growing. What is no lock is not removed: KEY has to be a string with a ttl whose
+value could be an owner, of whatever library, or a sorted set of holds.
 
-The exit status is 0 when a quorum of masters has no hold on KEY any more, 1 when the answer was no, and otherwise
+The exit status is 0 when a quorum of masters has no hold on KEY any more, 1 when the answer was no or KEY is no lock, and
+otherwise
    64  bad usage                             69  too few masters answered`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &releaser{}
@@ -50,8 +53,9 @@ type releaser struct {
 
 // sight is what one master said.
 type sight struct {
-	reply single.Reply
-	err   error
+	reply   single.Reply
+	content content
+	err     error
 }
 
 func (s sight) held() bool { return s.err == nil && s.reply.Outcome == single.Granted }
@@ -60,6 +64,8 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	switch {
 	case len(args) != 1 || args[0] == "":
 		return usage("release: want one key after the flags")
+	case single.Reserved(args[0]):
+		return usage("release: %q is no lock: names that begin with %q are kept beside the keys", args[0], single.ReservedPrefix)
 	case !r.force:
 		return usage("release: this takes the lock from its holder; say -force if that is what you want")
 	}
@@ -70,10 +76,15 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	defer closeMasters(masters)
 	seen := eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
-		reply, err := masters[i].Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
-		return sight{reply, err}
+		reply, content, err := inspect(ctx, masters[i], key)
+		return sight{reply, content, err}
 	})
 	held := r.show(t, masters, seen)
+	for i, s := range seen {
+		if s.content.notLock != "" {
+			return &statusError{status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key, masters[i].Name(), s.content.notLock)}
+		}
+	}
 	if held == 0 {
 		return r.verdict(t, key, masters, seen, seen)
 	}
@@ -91,9 +102,11 @@ func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (he
 		switch {
 		case s.err != nil:
 			what = "no answer: " + bare{s.err}.Error()
+		case s.content.notLock != "":
+			what = "no lock: " + s.content.notLock
 		case s.held():
 			held++
-			what = fmt.Sprintf("held by %s, %s", shortOwner(s.reply.Holder), lifetime(s.reply.TTL))
+			what = fmt.Sprintf("held by %s, %s", ownerName(s.reply.Holder), lifetime(s.reply.TTL))
 		}
 		rows[i] = []string{masters[i].Name(), what}
 	}
@@ -112,27 +125,27 @@ func (r *releaser) confirm(t *terminal, key string) error {
 	fmt.Fprintf(t.out, "Type the key to remove these holds: ")
 	answer, err := bufio.NewReader(t.in).ReadString('\n')
 	if strings.TrimRight(answer, "\r\n") != key {
-		return &statusError{statusNo, errors.Join(errors.New("not confirmed, nothing was removed"), err)}
+		return &statusError{status: statusNo, err: errors.Join(errors.New("not confirmed, nothing was removed"), err)}
 	}
 	return nil
 }
 
-// removeAll removes what was seen and, where a master can tell, nothing that came after it: a plain lock by its owner, a
-// lock of another kind by its key.
+// removeAll removes what was seen, and nothing that came after it: a plain lock by its owner, another one by its holds.
 func removeAll(ctx context.Context, masters []*single.Master, key string, seen []sight) []sight {
 	return eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
-		if !seen[i].held() {
+		switch {
+		case !seen[i].held():
 			return seen[i]
-		}
-		kind, err := masters[i].Client().Type(ctx, key).Result()
-		if err != nil {
-			return sight{err: err}
-		}
-		if kind != "string" {
-			return sight{err: masters[i].Client().Del(ctx, key).Err()}
+		case len(seen[i].content.holds) > 0:
+			for _, hold := range seen[i].content.holds {
+				if _, err := masters[i].Ask(ctx, hold); err != nil {
+					return sight{err: err}
+				}
+			}
+			return sight{}
 		}
 		reply, err := masters[i].Ask(ctx, single.Request{Op: single.Release, Keys: []string{key}, Owner: seen[i].reply.Holder})
-		return sight{reply, err}
+		return sight{reply: reply, err: err}
 	})
 }
 
@@ -147,9 +160,9 @@ func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, se
 			fmt.Fprintf(t.err, "redlock: %s: %v\n", masters[i].Name(), bare{s.err})
 		}
 	}
-	quorum := len(masters)/2 + 1
+	quorum := redlock.Quorum(len(masters))
 	if free < quorum {
-		return &statusError{statusNoQuorum, fmt.Errorf("only %d of %d masters are known to have no hold on %q, where %d decide; run it again when the others answer",
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %d of %d masters are known to have no hold on %q, where %d decide; run it again when the others answer",
 			free, len(masters), key, quorum)}
 	}
 	fmt.Fprintf(t.out, "%q is free on %d of %d masters\n", key, free, len(masters))
@@ -167,24 +180,4 @@ func eachMaster(ctx context.Context, masters []*single.Master, ask func(ctx cont
 	}
 	wg.Wait()
 	return sights
-}
-
-// shortOwner shows enough of an owner to tell it from others, not enough to release its lock.
-func shortOwner(owner string) string {
-	const shown = 8
-	switch {
-	case owner == "":
-		return "several or a lock of another kind"
-	case len(owner) <= shown:
-		return fmt.Sprintf("%.3q...", owner)
-	default:
-		return owner[:shown] + "..."
-	}
-}
-
-func lifetime(ttl time.Duration) string {
-	if ttl < 0 {
-		return "for ever"
-	}
-	return "for another " + ttl.Round(time.Millisecond).String()
 }

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,40 +26,94 @@ Passwords are better kept in the file or the environment: a command line is seen
 // printed, because of a variable that somebody once set.
 var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true}
 
+// excludes are flags that say the same in two ways: whichever is set nearer to the user counts.
+var excludes = map[string]string{"try": "wait", "wait": "try"}
+
 // fillIn sets the flags that were not given, from the environment or the file.
-func fillIn(fs *flag.FlagSet, getenv func(string) string) error {
-	given := make(map[string]bool)
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+func fillIn(fs *flag.FlagSet, environ []string) error {
 	config := fs.Lookup("config")
 	if config == nil {
 		return nil
 	}
+	env, err := fromEnvironment(environ)
+	if err != nil {
+		return err
+	}
 	path := config.Value.String()
 	if path == "" {
-		path = getenv(envName("config"))
+		path = env["config"]
 	}
 	file, err := readFile(path)
 	if err != nil {
 		return err
 	}
+	if under := env[underKey]; under != "" && file["key"] == under {
+		delete(file, "key")
+	}
+	if err := fillFrom(fs, env, envName); err != nil {
+		return err
+	}
+	return fillFrom(fs, file, func(string) string { return path })
+}
+
+// fillFrom sets what the settings say, and no flag that was set before or excluded by one that was.
+func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name string) string) error {
+	before := make(map[string]bool)
+	fs.Visit(func(f *flag.Flag) { before[f.Name], before[excludes[f.Name]] = true, true })
 	var failure error
 	fs.VisitAll(func(f *flag.Flag) {
-		if given[f.Name] || explicit[f.Name] || failure != nil {
-			return
-		}
-		value, source := getenv(envName(f.Name)), envName(f.Name)
-		if value == "" {
-			value, source = file[f.Name], path
-		}
-		if value == "" {
+		value := settings[f.Name]
+		if before[f.Name] || explicit[f.Name] || failure != nil || value == "" {
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {
-			failure = usage("%s: %s: %w", source, f.Name, err)
+			failure = usage("%s: %s: %w", source(f.Name), f.Name, err)
 		}
 	})
 	return failure
 }
+
+// underKey is not the name of a flag: under it stands the key of the lock which this redlock runs under. That is not the key
+// of its own: it would wait for its own ancestor. Who wants that types it.
+const underKey = "(under)"
+
+// told are variables that, beside REDLOCK_KEY, a command finds which runs under a lock.
+var told = map[string]bool{"REDLOCK_OWNER": true, "REDLOCK_TOKEN": true}
+
+// notOurs are the beginnings of variables that Kubernetes makes where there is a service of this name.
+var notOurs = []string{"REDLOCK_SERVICE_", "REDLOCK_PORT"}
+
+// fromEnvironment returns the settings of the environment, by their flags. A variable that no command knows is an error, as
+// in a file.
+func fromEnvironment(environ []string) (map[string]string, error) {
+	known := map[string]string{envName("config"): "config"}
+	for name := range allSettings() {
+		known[envName(name)] = name
+	}
+	settings := make(map[string]string)
+	under := false
+	for _, entry := range environ {
+		variable, value, _ := strings.Cut(entry, "=")
+		name, ok := known[variable]
+		switch {
+		case !strings.HasPrefix(variable, envPrefix) || value == "":
+		case ok:
+			settings[name] = value
+		case told[variable]:
+			under = under || variable == "REDLOCK_OWNER"
+		case !slices.ContainsFunc(notOurs, func(prefix string) bool { return strings.HasPrefix(variable, prefix) }):
+			return nil, usage("environment: there is no setting %s", variable)
+		}
+	}
+	if under {
+		settings[underKey] = settings["key"]
+		delete(settings, "key")
+	}
+	return settings, nil
+}
+
+// nameForm is what can be shown of a name.
+var nameForm = regexp.MustCompile(`^[a-z][a-z-]{0,24}$`)
 
 func envName(name string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -87,6 +143,8 @@ func readFile(path string) (map[string]string, error) {
 		switch {
 		case !found:
 			return nil, usage("configuration: %s, line %d: want name = value", path, n)
+		case !nameForm.MatchString(name): // perhaps the rest of a list, which may hold a password
+			return nil, usage("configuration: %s, line %d: want name = value; a value, also a list, stands on one line", path, n)
 		case !known[name]:
 			return nil, usage("configuration: %s, line %d: there is no setting %q", path, n, name)
 		case settings[name] != "":
@@ -109,7 +167,11 @@ func allSettings() map[string]bool {
 		if fs.Lookup("config") == nil {
 			continue
 		}
-		fs.VisitAll(func(f *flag.Flag) { known[f.Name] = !explicit[f.Name] })
+		fs.VisitAll(func(f *flag.Flag) {
+			if !explicit[f.Name] {
+				known[f.Name] = true
+			}
+		})
 	}
 	return known
 }

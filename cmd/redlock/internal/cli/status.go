@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +25,8 @@ func statusCommand() command {
 		summary: "show who holds a lock, on each master and by quorum",
 		help: `
 Asks every master who holds KEY, for how long at most, what the fencing counter is and how many wait in the arrival queue,
-and says what the majority makes of it. It changes nothing. Owners are abbreviated: whoever knows one can release its lock.
+and says what the majority makes of it. It changes nothing. Owners are shown by the name that they give themselves, if they
+do, and a fingerprint: whoever knows an owner can release its lock.
 
 The exit status is 0 if a quorum of masters agrees that KEY is held, 1 if it is not held, and otherwise
    64  bad usage                             69  too few masters answered`,
@@ -57,6 +59,7 @@ type keyStatus struct {
 type masterStatus struct {
 	Master  string  `json:"master"`
 	Held    bool    `json:"held"`
+	NotLock string  `json:"no_lock,omitempty"` // what is there instead of a lock, and keeps one from being taken
 	Owner   string  `json:"owner,omitempty"`
 	Holds   uint64  `json:"holds,omitempty"`
 	TTL     float64 `json:"ttl_seconds,omitempty"`
@@ -75,11 +78,11 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 		return err
 	}
 	defer closeMasters(masters)
-	locker, err := newLocker(masters)
+	locker, err := newLocker(masters, s.masters.guard)
 	if err != nil {
 		return err
 	}
-	defer closeSoon(locker)
+	defer closeSoon(locker, confirmedTimeout)
 	status, err := look(ctx, locker, masters, args[0])
 	if err != nil {
 		return err
@@ -93,7 +96,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	case err != nil:
 		return err
 	case status.why != nil:
-		return &statusError{statusNoQuorum, fmt.Errorf("too few masters answered to tell who holds %q", args[0])}
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters answered to tell who holds %q", args[0])}
 	case status.Verdict != "held":
 		return silently(statusNo)
 	}
@@ -102,7 +105,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 
 // look asks for the quorum's view and for each master's. The two are asked one after the other and may differ.
 func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key string) (*keyStatus, error) {
-	status := &keyStatus{Key: key, Verdict: "free", Quorum: len(masters)/2 + 1, Masters: make([]masterStatus, len(masters))}
+	status := &keyStatus{Key: key, Verdict: "free", Quorum: redlock.Quorum(len(masters)), Masters: make([]masterStatus, len(masters))}
 	holder, err := l.Holder(ctx, key)
 	switch {
 	case errors.Is(err, redlock.ErrNoQuorum):
@@ -110,7 +113,7 @@ func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key 
 	case err != nil:
 		return nil, err
 	case holder.Held:
-		status.Verdict, status.Owner, status.Holds, status.TTL = "held", shortOwner(holder.Owner), holder.Holds, seconds(holder.TTL)
+		status.Verdict, status.Owner, status.Holds, status.TTL = "held", holderName(holder.Identity, holder.ID), holder.Holds, seconds(holder.TTL)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -119,19 +122,29 @@ func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key 
 		wg.Go(func() { status.Masters[i] = lookAt(ctx, m, key) })
 	}
 	wg.Wait()
+	taken := 0
+	for _, m := range status.Masters {
+		if m.NotLock != "" {
+			taken++
+		}
+	}
+	if taken >= status.Quorum { // which Holder can't tell a holder of
+		status.Verdict, status.why = "held", nil
+	}
 	return status, nil
 }
 
 // lookAt asks one master. What a user with few rights may not read beside the lock itself is left out.
 func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	s := masterStatus{Master: m.Name()}
-	reply, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
+	reply, content, err := inspect(ctx, m, key)
 	if err != nil {
 		s.Error = err.Error()
 		return s
 	}
 	if s.Held = reply.Outcome == single.Granted; s.Held {
-		s.Owner, s.Holds, s.ttl, s.TTL = shortOwner(reply.Holder), reply.Token, reply.TTL, seconds(reply.TTL)
+		s.NotLock = content.notLock
+		s.Owner, s.Holds, s.ttl, s.TTL = ownerName(reply.Holder), reply.Token, reply.TTL, seconds(reply.TTL)
 	}
 	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil && len(last) == 1 {
 		s.Token = strconv.FormatFloat(last[0].Score, 'f', 0, 64)
@@ -155,7 +168,10 @@ func (s *keyStatus) write(out io.Writer) error {
 		default:
 			held++
 			owner := m.Owner
-			if m.Holds > 1 {
+			switch {
+			case m.NotLock != "":
+				owner = "(no lock: " + m.NotLock + ")"
+			case m.Holds > 1:
 				owner = fmt.Sprintf("%d holds", m.Holds)
 			}
 			rows = append(rows, []string{m.Master, owner, freeIn(m.ttl), m.Token, waiters})
@@ -184,6 +200,9 @@ func freeIn(ttl time.Duration) string {
 
 func (s *keyStatus) sentence(held int) string {
 	count := fmt.Sprintf("on %d of %d masters, where %d decide", held, len(s.Masters), s.Quorum)
+	if i := slices.IndexFunc(s.Masters, func(m masterStatus) bool { return m.NotLock != "" }); i >= 0 {
+		return fmt.Sprintf("%q is TAKEN, on %s by %s, which is no lock and keeps locks from being had", s.Key, s.Masters[i].Master, s.Masters[i].NotLock)
+	}
 	switch {
 	case s.Verdict == "held" && s.Holds > 1:
 		return fmt.Sprintf("%q is HELD by %d holds %s", s.Key, s.Holds, count)

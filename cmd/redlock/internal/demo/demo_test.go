@@ -10,7 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 	"github.com/seed-624411e5/redlock/internal/embedded"
-	"github.com/seed-624411e5/redlock/internal/sabotage"
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 // quick is a show in a hurry: every act ends as soon as it has shown its point.
@@ -51,6 +52,7 @@ func failed(r demo.Report) []string {
 }
 
 func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
+	t.Parallel()
 	var kinds []string
 	r := newShow(t, quick).Run(t.Context(), func(e demo.Event) { kinds = append(kinds, e.Kind) })
 	if !r.OK {
@@ -59,8 +61,9 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	if r.Overlaps != 0 || r.Acquisitions == 0 || r.Handoffs == 0 || r.Seconds > 20 {
 		t.Errorf("%d overlaps, %d acquisitions, %d handoffs in %.1f s", r.Overlaps, r.Acquisitions, r.Handoffs, r.Seconds)
 	}
-	if len(r.Acts) != 5 || r.Acts[3].Acquisitions != 0 || r.Acts[3].Refusals == 0 || r.Acts[4].Acquisitions == 0 {
-		t.Errorf("acts: %+v; want five, nothing acquired in the fourth and something in the fifth", r.Acts)
+	// One may have been granted just as the third master was stopped.
+	if len(r.Acts) != 5 || r.Acts[3].Acquisitions > 1 || r.Acts[3].Refusals == 0 || r.Acts[4].Acquisitions == 0 {
+		t.Errorf("acts: %+v; want five, one lock at the most acquired in the fourth and something in the fifth", r.Acts)
 	}
 	if !strings.Contains(r.Refusal, redlock.ErrNoQuorum.Error()) || !strings.Contains(r.Refusal, "connection refused") {
 		t.Errorf("the refusal %q does not say why", r.Refusal)
@@ -72,14 +75,17 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	}
 }
 
-// The negative control: with a "quorum" of two out of five two workers can hold the lock at once, and the show must
-// notice and say so.
+// With a "quorum" of two out of five, two workers can hold the lock at once: in a build with that mutant the show must notice
+// and say so.
 func TestTheShowFindsOverlapsOfALockThatDoesNotExclude(t *testing.T) {
+	t.Parallel()
+	if _, within := mutanttest.Within(t, "half-quorum"); !within {
+		return
+	}
 	cfg := quick
 	cfg.Workers = 8
 	cfg.Act = 2 * time.Second
 	cfg.URLs = masters(t, 5).URLs()
-	cfg.Options = redlock.Options{Sabotage: sabotage.Switches{HalfQuorum: true}}
 	r := newShow(t, cfg).Run(t.Context(), nil)
 	if r.Overlaps == 0 || r.OK {
 		t.Fatalf("%d overlaps and OK %t with a broken quorum: this show can't fail", r.Overlaps, r.OK)
@@ -106,6 +112,7 @@ func TestTheResourceSeesWhoIsInsideTogether(t *testing.T) {
 }
 
 func TestAnInterruptedShowLeavesNoKey(t *testing.T) {
+	t.Parallel()
 	cluster := masters(t, 5)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -129,6 +136,7 @@ func TestAnInterruptedShowLeavesNoKey(t *testing.T) {
 
 // Somebody else's masters: two of five are down before the show begins, then three.
 func TestMastersOfSomebodyElseAreUsedAsTheyAre(t *testing.T) {
+	t.Parallel()
 	cluster := masters(t, 5)
 	cfg := quick
 	cfg.URLs = cluster.URLs()
@@ -160,6 +168,7 @@ func TestMastersOfSomebodyElseAreUsedAsTheyAre(t *testing.T) {
 }
 
 func TestAKeyThatIsLeftIsFound(t *testing.T) {
+	t.Parallel()
 	cluster := masters(t, 3)
 	cfg := quick
 	cfg.URLs, cfg.Key = cluster.URLs(), "left"
@@ -172,10 +181,10 @@ func TestAKeyThatIsLeftIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	show := newShow(t, cfg)
-	left, unseen := demo.KeysLeft(show, t.Context())
-	if len(left) != 3 || unseen != 0 {
-		t.Errorf("%q left, %d masters not seen; want 3 and 0", left, unseen)
-	}
+	redistest.Eventually(t, 20*time.Second, func() bool { // a quorum has granted; the third is on its way
+		left, unseen := demo.KeysLeft(show, t.Context())
+		return len(left) == 3 && unseen == 0
+	}, "the key to be found on all masters")
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
 
@@ -22,7 +23,7 @@ func picture(v Snapshot, h *history, log []string, width, height int, style term
 			fit("(a larger window shows more)", width),
 		}
 	}
-	quorum := len(v.Masters)/2 + 1
+	quorum := redlock.Quorum(len(v.Masters))
 	clock := fmt.Sprintf("%5.1f s ", v.At.Seconds())
 	title := fit(fmt.Sprintf(" redlock demo: %d workers want one lock, %d masters vote, %d are a quorum", len(v.Workers), len(v.Masters), quorum), width-len(clock))
 	lines := []string{

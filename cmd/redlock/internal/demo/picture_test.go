@@ -31,7 +31,7 @@ func TestAPictureFitsEveryWindow(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {20, 5}, {63, 30}, {64, 21}, {80, 24}, {200, 60}} {
 		width, height := size[0], size[1]
 		var film demo.Film
-		for at := range 300 {
+		for at := range 60 {
 			v := moment(time.Duration(at)*100*time.Millisecond, at%5)
 			v.Refusal = log[:at%30]
 			lines := film.Frame(v, log, width, height, term.Style{Colour: true, Unicode: true})

@@ -3,6 +3,8 @@ package demo
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/seed-624411e5/redlock"
 )
 
 // Report is what happened.
@@ -80,7 +82,7 @@ func (s *Show) report(interrupted bool) Report {
 		Interrupted: interrupted,
 		Seconds:     s.board.elapsed().Seconds(),
 		Masters:     len(s.fleet.urls),
-		Quorum:      len(s.fleet.urls)/2 + 1,
+		Quorum:      redlock.Quorum(len(s.fleet.urls)),
 		Workers:     s.cfg.Workers,
 		Key:         s.cfg.Key,
 		Handoffs:    handoffs,

@@ -1,0 +1,142 @@
+# What .ci/servers test does. Sourced.
+
+# suites are the tests that are run on every server: a title, a package, and which of its tests.
+suites() {
+	cat <<-'END'
+		single ./single Hazard|Share|Fence|Queue|Bundle|Script
+		root . ^(TestSource|TestS[234]|TestHolder|TestAHolderMadeByHand|TestThisLibrary|TestALockOfThis|TestEveryKind|TestHazard(27|28|33|36|50|52|54|64)|Example)
+		doctor ./audit .
+		redsync ./bench/internal/subject Redsync|BothLibraries
+	END
+}
+
+# build makes the programs and the tests' binaries once for all servers.
+build() {
+	local title package
+	suites | while read -r title package _; do
+		go test -c -o "$work/$title.test" "$package"
+	done
+	go build -o "$work/redlock" ./cmd/redlock
+	go build -o "$work/redlock-chaos" ./chaos/cmd/redlock-chaos
+}
+
+# on_one tries a server, and writes its line of the table; what failed is in its log.
+on_one() {
+	local name=$1 log="$work/$1.log" cells=() title package which began=$SECONDS
+	[[ $name == this-machine ]] || PATH="$servers/$name:$PATH"
+	mkdir -p "$work/$name"
+	export TMPDIR="$work/$name"
+	: >"$log"
+	local version
+	version=$("$(command -v redis-server || command -v valkey-server)" --version | sed -E 's/^([A-Z][a-z]+) server v=([^ ]*).*/\1 \2/')
+	if [[ $name == redis-6.* ]]; then
+		cells=("$(tell refused_clearly)")
+		[[ ${cells[0]} != ok ]] || cells=("too old for all but plain locks, and said to be")
+	else
+		while read -r title package which; do
+			cells+=("$(tell run_suite "$title" "$package" "$which")")
+		done < <(suites)
+		cells+=("$(tell with_masters healthy)" "$(tell with_masters probed)" "$(tell chaos_scenario)")
+		! grep -q "^UNKNOWN" "$log" || cells[-1]=unknown
+	fi
+	printf '%s\t%s' "$name" "$version" >"$work/$name.row"
+	printf '\t%s' "${cells[@]}" "$((SECONDS - began)) s" >>"$work/$name.row"
+}
+
+# tell says whether a step succeeded.
+tell() {
+	if "$@" >>"$log" 2>&1; then echo ok; else
+		echo "=== FAILED on $name: $*" >>"$log"
+		echo FAILED
+	fi
+}
+
+run_suite() { (cd "$2" && "$work/$1.test" -test.run "$3" -test.parallel 3 -test.timeout 4m -test.failfast); }
+
+# with_masters runs a function with three masters that fsync always; their URLs are in $masters.
+with_masters() (
+	local i pids=() urls=()
+	trap '((${#pids[@]} == 0)) || { kill "${pids[@]}"; wait; } 2>/dev/null' EXIT
+	for i in 1 2 3; do
+		mkdir -p "$TMPDIR/m$i"
+		redis-server --port 0 --unixsocket "$TMPDIR/$i.sock" --save '' --appendonly yes --appendfsync always --dir "$TMPDIR/m$i" &
+		pids+=("$!")
+		urls+=("unix://$TMPDIR/$i.sock")
+	done
+	for i in 1 2 3; do
+		until [[ -S $TMPDIR/$i.sock ]]; do
+			kill -0 "${pids[i - 1]}" || exit 1
+			sleep 0.05
+		done
+	done
+	masters=$(IFS=,; echo "${urls[*]}")
+	"$@"
+)
+
+healthy() { "$work/redlock" doctor -strict -masters "$masters"; }
+
+probed() { "$work/redlock" doctor -probe -masters "$masters"; }
+
+# chaos_scenario fails when a promise was broken. On a machine that is short of processors the verdict may be that too little was
+# seen; that the harness can judge is what other tests show.
+chaos_scenario() {
+	local status=0
+	"$work/redlock-chaos" run -backend process -scenario everything -duration 5s -seed 1 -quiet -dir "$TMPDIR/chaos" || status=$?
+	((status != 3)) || echo "UNKNOWN: too little was seen"
+	((status == 0 || status == 3))
+}
+
+# refused_clearly wants a server that is too old to be named as such: by the doctor, and by a lock that asks more of it.
+refused_clearly() { with_masters too_old; }
+
+too_old() {
+	local status=0 said
+	said=$("$work/redlock" doctor -strict -masters "$masters") || status=$?
+	echo "doctor: status $status: $said"
+	[[ $status == 1 && $said == *"Use version 6.2 or later"* ]] || return 1
+	"$work/redlock" run -fenced=false -masters "$masters" -key k -- true || return 1
+	status=0
+	said=$("$work/redlock" run -masters "$masters" -key k -wait 30s -- echo ran 2>&1) || status=$?
+	echo "a fenced lock: status $status: $said"
+	[[ $status == 69 && $said == *6.2* && $said != ran* ]]
+}
+
+# test_servers fetches what is not there yet, and tries the servers two at a time. A mirror that does not answer leaves one out.
+test_servers() {
+	local name names failed=0
+	cd "$(dirname "$0")/.."
+	servers=${CI_SERVERS:-${XDG_CACHE_HOME:-$HOME/.cache}/redlock-servers}
+	work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-servers.XXXXXX")
+	trap 'rm -rf "$work"' EXIT
+	names=("$@")
+	((${#names[@]} > 0)) || mapfile -t names < <(echo this-machine && table | cut -d ' ' -f 1)
+	for name in "${names[@]}"; do
+		if [[ $name != this-machine ]] && ! "$0" fetch "$servers" "$name"; then
+			echo "LEFT OUT: $name can't be had from the mirror; nothing is known about it"
+			(($# == 0)) || failed=1 # it was asked for by name
+		fi
+	done
+	build
+	export GOFLAGS=-buildvcs=false
+	for name in "${names[@]}"; do
+		[[ $name == this-machine || -x $servers/$name/redis-server ]] || continue
+		while (($(jobs -pr | wc -l) >= 2)); do wait -n; done
+		on_one "$name" &
+	done
+	wait
+	{
+		printf 'server\tversion\tsingle\troot\tdoctor\tredsync beside it\tdoctor -strict\tdoctor -probe\tchaos\ttime\n'
+		for name in "${names[@]}"; do
+			[[ ! -e $work/$name.row ]] || { cat "$work/$name.row" && echo; }
+		done
+	} | column -t -s $'\t'
+	for name in "${names[@]}"; do
+		if grep -q FAILED "$work/$name.row" 2>/dev/null; then
+			failed=1
+			echo "--- $name"
+			grep -E -A 6 '^ *--- FAIL' "$work/$name.log" | head -n 60 || true
+			tail -n 40 "$work/$name.log"
+		fi
+	done
+	return "$failed"
+}

@@ -1,0 +1,259 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// clockSpan is how far apart the two readings of a master's clock are that tell its rate.
+	clockSpan = 500 * time.Millisecond
+	// clockReadings are taken each time; the quickest one is the most exact.
+	clockReadings = 5
+	// probeTTL is for how long the probe's key would stay if its release were lost.
+	probeTTL = 5 * time.Second
+	// sentinelChannel is where Sentinels meet, on every master that they watch.
+	sentinelChannel = "__sentinel__:hello"
+	// failoverAddr is what go-redis calls the address of a client that asks Sentinels for it.
+	failoverAddr = "FailoverClient"
+)
+
+// facts is what was learnt about one master.
+type facts struct {
+	MasterReport
+
+	client   bool              // it has a go-redis client that can be asked
+	secure   bool              // by TLS
+	info     map[string]string // INFO; nil if that was not allowed
+	config   map[string]string // CONFIG GET of what matters; nil if that was not allowed
+	sentinel bool              // Sentinels watch it, or lead to it
+	denied   []string          // what this user may not ask
+	probe    error             // why a lock could not be taken
+	wrong    string            // what the probe found that no lock can live with
+	publish  error             // why waiters can't be notified
+}
+
+// lookAt asks one master. It works with whatever the master offers.
+func (s *Settings) lookAt(ctx context.Context, m Master) facts {
+	f := facts{}
+	f.Name = m.Name()
+	if g, ok := m.(interface{ RestartGuard() time.Duration }); ok {
+		f.Guard = max(0, g.RestartGuard())
+	}
+	f.tryLock(ctx, m)
+	c, ok := m.(interface{ Client() redis.UniversalClient })
+	if !ok {
+		return f
+	}
+	client := c.Client()
+	f.client = true
+	if c, ok := client.(*redis.Client); ok {
+		f.secure = c.Options().TLSConfig != nil
+	}
+	if f.Err = client.Ping(ctx).Err(); f.Err != nil && (!isReply(f.Err) || redis.IsAuthError(f.Err)) {
+		return f
+	}
+	f.Err = nil
+	first := f.readClock(ctx, client, s)
+	f.ask(ctx, client)
+	f.tryNotifying(ctx, client)
+	if first.quick > 0 && s.Sleep(ctx, clockSpan) == nil {
+		if second := f.readClock(ctx, client, s); second.quick > 0 {
+			f.ClockRate, f.ClockRateError = second.rateSince(first)
+		}
+	}
+	return f
+}
+
+// reading is one comparison of a master's wall clock with ours.
+type reading struct {
+	wall  time.Time     // the master's
+	at    time.Duration // our clock, in the middle of the round trip
+	quick time.Duration // the round trip; 0 if there was none
+}
+
+// readClock compares the clocks; it keeps the quickest of several readings, and their median as the latency.
+func (f *facts) readClock(ctx context.Context, client redis.UniversalClient, s *Settings) reading {
+	var best reading
+	var trips []time.Duration
+	for range clockReadings {
+		local, start := s.Wall(), s.Now()
+		wall, err := client.Time(ctx).Result()
+		trip := max(s.Now()-start, 1)
+		if err != nil {
+			f.mayNot("TIME", err)
+			return best
+		}
+		trips = append(trips, trip)
+		if best.quick == 0 || trip < best.quick {
+			best = reading{wall: wall, at: start + trip/2, quick: trip}
+			f.ClockOffset = wall.Sub(local.Add(trip / 2)).Round(time.Microsecond)
+		}
+	}
+	slices.SortFunc(trips, cmp.Compare[time.Duration])
+	f.Latency = trips[len(trips)/2]
+	return best
+}
+
+// rateSince is by which fraction the master's clock was faster than ours since an earlier reading, and how exactly that
+// is known: each reading may have been taken at any moment of its round trip.
+func (r reading) rateSince(first reading) (rate, inexact float64) {
+	ours := float64(r.at - first.at)
+	if ours <= 0 {
+		return 0, 1
+	}
+	return float64(r.wall.Sub(first.wall))/ours - 1, float64(r.quick+first.quick) / 2 / ours
+}
+
+// ask reads what the server says of itself.
+func (f *facts) ask(ctx context.Context, client redis.UniversalClient) {
+	if info, err := client.Info(ctx).Result(); err == nil {
+		f.info = parseInfo(info)
+	} else {
+		f.mayNot("INFO", err)
+	}
+	for _, name := range []string{"appendfsync", "no-appendfsync-on-rewrite", "save"} {
+		values, err := client.ConfigGet(ctx, name).Result()
+		if err != nil {
+			f.mayNot("CONFIG GET", err)
+			break
+		}
+		if f.config == nil {
+			f.config = make(map[string]string)
+		}
+		f.config[name] = values[name]
+	}
+	if c, ok := client.(*redis.Client); ok && c.Options().Addr == failoverAddr {
+		f.sentinel = true
+	} else if n, err := client.PubSubNumSub(ctx, sentinelChannel).Result(); err != nil {
+		f.mayNot("PUBSUB NUMSUB", err)
+	} else {
+		f.sentinel = n[sentinelChannel] > 0
+	}
+	f.RunID, f.Role = f.info["run_id"], f.info["role"]
+	f.Version = f.info["redis_version"]
+	if seconds, err := strconv.ParseInt(f.info["uptime_in_seconds"], 10, 64); err == nil {
+		f.Uptime = time.Duration(seconds) * time.Second
+	}
+	f.Persistence = f.persistence()
+}
+
+// persistence says in words how the master keeps its data.
+func (f *facts) persistence() string {
+	switch {
+	case f.info == nil:
+		return ""
+	case f.info["aof_enabled"] != "1" && f.config["save"] != "":
+		return "snapshots"
+	case f.info["aof_enabled"] != "1":
+		return "none"
+	case f.config == nil:
+		return "aof"
+	case f.config["no-appendfsync-on-rewrite"] == "yes":
+		return "aof, fsync " + f.config["appendfsync"] + " but not during rewrites"
+	default:
+		return "aof, fsync " + f.config["appendfsync"]
+	}
+}
+
+// keepsAll reports that the master answers nothing that is not on its disk.
+func (f *facts) keepsAll() bool { return f.Persistence == "aof, fsync always" }
+
+// mayNot notes what this user may not ask, or the server does not know.
+func (f *facts) mayNot(what string, err error) {
+	if isReply(err) && !slices.Contains(f.denied, what) {
+		f.denied = append(f.denied, what)
+	}
+}
+
+// isReply reports that the server answered, with an error.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// probePatience is for how long each request of tryLock waits for a master that may hang.
+const probePatience = time.Second
+
+// tryLock takes a key that nobody else uses as a lock would, and gives it back, also when it is cut short.
+func (f *facts) tryLock(ctx context.Context, m Master) {
+	key, mine := "redlock:check:"+owner.Random(), owner.Random()
+	taken := false
+	defer func() {
+		if !taken {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probePatience)
+		defer cancel()
+		release := single.Request{Op: single.Release, Keys: []string{key}, Owner: mine}
+		m.Do(ctx, []*single.Call{{Request: &release}})
+	}()
+	steps := []struct {
+		what    string
+		request single.Request
+		want    single.Outcome
+	}{
+		{"takes a free key", single.Request{Op: single.Acquire, Owner: mine, TTL: probeTTL}, single.Granted},
+		{"refuses a held key", single.Request{Op: single.Acquire, Owner: owner.Random(), TTL: probeTTL}, single.Refused},
+		{"extends for the owner", single.Request{Op: single.Extend, Owner: mine, TTL: probeTTL}, single.Granted},
+		{"shows who holds a key", single.Request{Op: single.Inspect}, single.Granted},
+		{"refuses a release by others", single.Request{Op: single.Release, Owner: owner.Random()}, single.Refused},
+		{"releases for the owner", single.Request{Op: single.Release, Owner: mine}, single.Granted},
+	}
+	for _, step := range steps {
+		step.request.Keys = []string{key}
+		c := single.Call{Request: &step.request}
+		stepCtx, cancel := context.WithTimeout(ctx, probePatience)
+		m.Do(stepCtx, []*single.Call{&c})
+		cancel()
+		switch {
+		case step.request.Owner == mine && step.request.Op == single.Acquire:
+			taken = c.Sent
+		case step.request.Owner == mine && step.request.Op == single.Release && c.Err == nil:
+			taken = false
+		}
+		if c.Err != nil {
+			if f.probe = c.Err; !c.Answered() {
+				f.Err = c.Err
+			}
+			return
+		}
+		if c.Reply.Outcome != step.want {
+			f.wrong = fmt.Sprintf("Asked to be a master that %s, it did not.", step.what)
+			return
+		}
+	}
+}
+
+// tryNotifying publishes and subscribes as a release and a waiter would.
+func (f *facts) tryNotifying(ctx context.Context, client redis.UniversalClient) {
+	channel := single.ChannelPrefix + "check"
+	if f.publish = client.Publish(ctx, channel, "").Err(); f.publish != nil {
+		return
+	}
+	sub := client.Subscribe(ctx, channel)
+	defer sub.Close()
+	_, f.publish = sub.Receive(ctx)
+}
+
+// parseInfo reads the lines of INFO.
+func parseInfo(text string) map[string]string {
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), ":"); found {
+			fields[name] = value
+		}
+	}
+	return fields
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// suite are several runs of one call: scenarios times seeds.
+type suite struct {
+	scenarios []string
+	seeds     []uint64
+	markdown  string
+	failFast  bool
+}
+
+// newSuite reads -scenario and -seeds. It fails on a name or a range that there is not.
+func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
+	s := &suite{seeds: []uint64{seed}}
+	for name := range strings.SplitSeq(scenarios, ",") {
+		if _, err := plan.FindScenario(name); err != nil {
+			return nil, err
+		}
+		s.scenarios = append(s.scenarios, name)
+	}
+	if seeds == "" {
+		return s, nil
+	}
+	from, to, isRange := strings.Cut(seeds, "..")
+	first, err := strconv.ParseUint(from, 10, 64)
+	last := first
+	if err == nil && isRange {
+		last, err = strconv.ParseUint(to, 10, 64)
+	}
+	if err != nil || first == 0 || last < first || last-first >= 100_000 {
+		return nil, fmt.Errorf("-seeds is %q, want a number above 0 or a range such as 1..20", seeds)
+	}
+	s.seeds = nil
+	for n := first; n <= last; n++ {
+		s.seeds = append(s.seeds, n)
+	}
+	return s, nil
+}
+
+// run makes the runs, each with a directory of its own in cfg.Dir, and writes junit.xml there for all of them. The status is that of the
+// worst: a violation before unknown before pass.
+func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string, stdout, stderr io.Writer) int {
+	var runs []report.SuiteRun
+	worst, junit := exitPass, cfg.JUnit
+	dir := cfg.Dir
+	if junit == "" {
+		junit = filepath.Join(dir, "junit.xml")
+	}
+	for _, scenario := range s.scenarios {
+		for _, seed := range s.seeds {
+			if ctx.Err() != nil || s.failFast && worst == exitViolation {
+				continue
+			}
+			cfg.Scenario, cfg.Seed, cfg.Replay = scenario, seed, replay(scenario, seed)
+			cfg.Dir = filepath.Join(dir, fmt.Sprintf("%s-%d", scenario, seed))
+			cfg.HTML, cfg.JSON, cfg.JUnit = "", "", ""
+			rep, err := chaos.Run(ctx, cfg)
+			switch {
+			case rep == nil && errors.Is(err, workload.ErrUnsupported):
+				runs = append(runs, report.SuiteRun{Scenario: scenario, Seed: seed, Skipped: err.Error()})
+				fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %v\n", scenario, seed, err)
+				continue
+			case err != nil:
+				return setupFailed(stderr, err)
+			}
+			summarize(stdout, rep)
+			runs = append(runs, report.SuiteRun{Scenario: scenario, Seed: seed, Report: rep})
+			if status := exitOf(rep.Verdict); status == exitViolation || worst == exitPass {
+				worst = status
+			}
+		}
+	}
+	if err := s.write(junit, runs); err != nil {
+		return setupFailed(stderr, err)
+	}
+	fmt.Fprintf(stdout, "%d runs: %s\n", len(runs), junit)
+	if ctx.Err() != nil && worst == exitPass {
+		worst = exitUnknown
+	}
+	if shown := len(runs) - skipped(runs); shown == 0 && worst == exitPass {
+		fmt.Fprintln(stderr, "redlock-chaos: every scenario was skipped, so nothing was shown")
+		worst = exitUnknown
+	}
+	return worst
+}
+
+func skipped(runs []report.SuiteRun) int {
+	n := 0
+	for i := range runs {
+		if runs[i].Report == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *suite) write(junit string, runs []report.SuiteRun) error {
+	if err := report.WriteSuite(junit, chaos.Oracles(), runs); err != nil || s.markdown == "" {
+		return err
+	}
+	// Appended, as the files are that build servers give for this.
+	f, err := os.OpenFile(s.markdown, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Markdown(f, runs), f.Close())
+}

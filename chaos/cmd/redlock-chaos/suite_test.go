@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/chaos"
+)
+
+// TestSuitesAreOneFileAndOneTable has a lock that passes one scenario, is convicted in one, and has no locks for the third.
+func TestSuitesAreOneFileAndOneTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	table := filepath.Join(dir, "summary.md")
+	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-subject", "quorum-of-two",
+		"-scenario", "shared,bridge", "-seeds", "3..4", "-duration", "4s", "-markdown", table, "-failfast")
+	if status != 1 {
+		t.Fatalf("status %d: %s%s", status, stdout, stderr)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Skipped  int `xml:"skipped,attr"`
+		Cases    []struct {
+			Name    string    `xml:"name,attr"`
+			Failure *struct{} `xml:"failure"`
+		} `xml:"testcase"`
+	}
+	if err := xml.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	// Two runs that were skipped, and one with a verdict and all oracles; the other seed was not run any more.
+	if want := 2 + 1 + len(chaos.Oracles()); got.Tests != want && got.Tests != want+1+len(chaos.Oracles()) || got.Skipped != 2 || got.Failures < 2 {
+		t.Errorf("%+v", got)
+	}
+	overlap := false
+	for _, c := range got.Cases {
+		overlap = overlap || strings.HasPrefix(c.Name, "bridge/seed-") && strings.HasSuffix(c.Name, "/overlap") && c.Failure != nil
+	}
+	if !overlap {
+		t.Errorf("no case for the overlap: %+v", got.Cases)
+	}
+	summary, err := os.ReadFile(table)
+	if err != nil || !strings.Contains(string(summary), "| shared | 3 | skipped |") || !strings.Contains(string(summary), "| violation |") ||
+		!strings.Contains(string(summary), "-scenario bridge") {
+		t.Errorf("%s, %v", summary, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "bridge-3", "report.html")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASuiteOfNothingIsNoPass(t *testing.T) {
+	for says, args := range map[string][]string{
+		"nothing was shown": {"-subject", "quorum-of-two", "-scenario", "shared,reentrant"},
+		"no scenario":       {"-scenario", "calm,nonsense"},
+		"want a number":     {"-scenario", "calm", "-seeds", "5..2"},
+		"a range such as":   {"-scenario", "calm", "-seeds", "many"},
+		"single run":        {"-scenario", "calm,bridge", "-json", "x.json"},
+	} {
+		status, stdout, stderr := execute(t.Context(), t, append([]string{"run", "-backend", "embedded", "-quiet", "-dir", t.TempDir()}, args...)...)
+		if status == 0 || !strings.Contains(stderr, says) {
+			t.Errorf("%v: status %d, %s%s", args, status, stdout, stderr)
+		}
+	}
+}

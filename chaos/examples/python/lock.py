@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""A Redlock in Python's standard library alone, for redlock-chaos run -exec; docs/chaos.md has the protocol.
+
+It is a reference for the protocol, not a lock to use: one thread for each request, no waiting, no fencing, no renewal.
+With --quorum N it takes N grants for a majority, which redlock-chaos finds out.
+"""
+
+import argparse
+import json
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+
+ACQUIRE = ("SET", "{key}", "{owner}", "NX", "PX", "{ttl}")
+RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+EXTEND = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+
+
+class Master:
+    """One master: a connection for one request at a time, made anew after anything that went wrong."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.address = (host, int(port))
+        self.idle = queue.LifoQueue()
+
+    def ask(self, timeout, *words):
+        end = time.monotonic() + timeout
+        try:
+            conn = self.idle.get_nowait()
+        except queue.Empty:
+            conn = socket.create_connection(self.address, timeout)
+        try:
+            conn.settimeout(max(0.001, end - time.monotonic()))
+            encoded = [str(w).encode() for w in words]
+            conn.sendall(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in encoded))
+            line = b""
+            while not line.endswith(b"\r\n"):
+                piece = conn.recv(256)
+                if not piece:
+                    raise OSError("the connection has ended after %r" % line)
+                line += piece
+            if line[:1] == b"$" and line != b"$-1\r\n":
+                raise OSError("another reply than was asked for: %r" % line)
+        except Exception:
+            conn.close()  # a late reply must not be taken for that of the next request
+            raise
+        self.idle.put(conn)
+        if line[:1] == b"-":
+            raise OSError(line.decode().strip())
+        return line[:1] != b"$" and line != b":0\r\n"
+
+
+class Lock:
+    def __init__(self, masters, quorum):
+        self.masters = [Master(m) for m in masters]
+        self.quorum = quorum or len(masters) // 2 + 1
+        self.holds = {}
+        self.cleaning = []
+
+    def everywhere(self, ask, timeout):
+        """Asks all masters at the same time; returns who said yes, who said no, and who did not answer."""
+        votes = queue.Queue()
+
+        def one(m):
+            try:
+                votes.put((m, ask(m)))
+            except Exception:
+                votes.put((m, None))
+
+        for m in self.masters:
+            threading.Thread(target=one, args=(m,), daemon=True).start()
+        said = {True: [], False: [], None: []}
+        for _ in self.masters:
+            m, vote = votes.get()
+            said[vote].append(m)
+        return said[True], said[False], said[None]
+
+    def acquire(self, key, ttl):
+        begun, owner, timeout = time.monotonic(), os.urandom(16).hex(), max(0.05, ttl / 20000)
+        words = [w.format(key=key, owner=owner, ttl=int(ttl)) for w in ACQUIRE]
+        yes, no, silent = self.everywhere(lambda m: m.ask(timeout, *words), timeout)
+        valid = ttl - ttl / 100 - 2
+        if len(yes) >= self.quorum and (time.monotonic() - begun) * 1000 < valid:
+            self.holds[owner] = (key, ttl)
+            return {"hold": owner, "owner": owner, "valid_ms": valid}
+        self.give_back(key, owner, ttl)
+        if len(yes) + len(no) < self.quorum:
+            return {"error": "no-quorum", "message": "%d masters did not answer" % len(silent)}
+        return {"error": "held", "message": "%d masters of %d" % (len(yes), len(self.masters))}
+
+    def extend(self, owner, ttl):
+        key, _ = self.holds[owner]
+        timeout = max(0.05, ttl / 20000)
+        yes, _, _ = self.everywhere(lambda m: m.ask(timeout, "EVAL", EXTEND, 1, key, owner, int(ttl)), timeout)
+        if len(yes) < self.quorum:
+            return {"error": "lost", "message": "%d masters extended it" % len(yes)}
+        return {"valid_ms": ttl - ttl / 100 - 2}
+
+    def release(self, owner):
+        key, ttl = self.holds.pop(owner)
+        yes = self.give_back(key, owner, ttl)
+        if len(yes) < self.quorum:
+            return {"error": "lost", "message": "%d masters had it" % len(yes)}
+        return {}
+
+    def give_back(self, key, owner, ttl):
+        """Removes the key wherever it is; a master that does not answer is asked again until the key has gone by itself."""
+        timeout = max(0.05, ttl / 20000)
+        yes, _, silent = self.everywhere(lambda m: m.ask(timeout, "EVAL", RELEASE, 1, key, owner), timeout)
+
+        def again(m, end):
+            while time.monotonic() < end:
+                time.sleep(0.1)
+                try:
+                    m.ask(timeout, "EVAL", RELEASE, 1, key, owner)
+                    return
+                except OSError:
+                    pass
+
+        for m in silent:
+            thread = threading.Thread(target=again, args=(m, time.monotonic() + ttl / 1000), daemon=True)
+            self.cleaning.append(thread)
+            thread.start()
+        return yes
+
+
+def main():
+    flags = argparse.ArgumentParser()
+    flags.add_argument("--quorum", type=int, default=0, help="how many grants are enough (default: a majority)")
+    quorum = flags.parse_args().quorum
+    writing = threading.Lock()
+    lock = None
+
+    def say(answer):
+        with writing:
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+    def serve(r):
+        try:
+            if r["op"] == "acquire":
+                answer = lock.acquire(r["key"], r["ttl_ms"])
+            elif r["op"] == "extend":
+                answer = lock.extend(r["hold"], r["ttl_ms"])
+            elif r["op"] == "release":
+                answer = lock.release(r["hold"])
+            else:
+                answer = {"error": "unsupported", "message": r["op"]}
+        except Exception as e:  # the harness is told; the client goes on
+            answer = {"error": "failed", "message": repr(e)}
+        say({"id": r["id"], **answer})
+
+    for line in sys.stdin:
+        r = json.loads(line)
+        if r["op"] == "open":
+            lock = Lock(r["masters"], quorum)
+            say({"id": r["id"]})
+        elif r["op"] == "close":
+            for thread in list(lock.cleaning):
+                thread.join(2)
+            say({"id": r["id"]})
+            return
+        elif r["op"] != "cancel":  # an attempt takes a twentieth of the ttl, and is not worth being canceled
+            threading.Thread(target=serve, args=(r,), daemon=True).start()
+
+
+main()

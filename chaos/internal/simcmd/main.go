@@ -1,0 +1,19 @@
+// Command simcmd is `redlock-chaos sim` by itself. It is what is built with a mutant of the engine: it links so much less than
+// the whole command that a dozen mutants cost little.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/seed-624411e5/redlock/chaos/sim"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := sim.Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}

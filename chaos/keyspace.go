@@ -1,0 +1,66 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// NameKeyspace is the oracle that finds keys which a lock leaves on the masters for good.
+const NameKeyspace = "keyspace"
+
+// lasting is for how long a key has to live to count as left for good.
+const lasting = time.Hour
+
+// lookAtKeys lists the keys of each master that live for long; nothing of one that can't tell.
+func (r *run) lookAtKeys(ctx context.Context) []map[string]time.Duration {
+	out := make([]map[string]time.Duration, len(r.fleet.Masters))
+	for i, m := range r.fleet.Masters {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		keys, err := masters.Keyspace(bounded, m)
+		cancel()
+		if err != nil {
+			continue
+		}
+		out[i] = make(map[string]time.Duration)
+		for name, ttl := range keys {
+			if ttl < 0 || ttl > lasting {
+				out[i][name] = ttl
+			}
+		}
+	}
+	return out
+}
+
+// litter finds that keys which live for long have become more by one for every few acquisitions: memory that nobody gives back. A
+// lock may keep something for each key that is locked, not for each time it is.
+func litter(before, after []map[string]time.Duration, keys, acquisitions int) []oracle.Violation {
+	allowed := max(4*keys+4, acquisitions/10)
+	for i := range after {
+		if before[i] == nil || after[i] == nil {
+			continue
+		}
+		left, forever, example := 0, 0, ""
+		for name, ttl := range after[i] {
+			if _, was := before[i][name]; was {
+				continue
+			}
+			if left++; ttl < 0 {
+				forever++
+			}
+			if example == "" || name < example {
+				example = name
+			}
+		}
+		if left > allowed {
+			return []oracle.Violation{{
+				Oracle: NameKeyspace, Text: fmt.Sprintf("master %d has %d keys more than before the run, after %d acquisitions of %d keys; %d of them never expire; one is %q",
+					i, left, acquisitions, keys, forever, example),
+			}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+const (
+	// beat is how often the run looks whether the machine still runs it.
+	beat = 5 * time.Millisecond
+	// looks is how many beats pass between two looks at how long threads and processes had to wait for a processor.
+	looks = 4
+)
+
+// machine notices when something of this run got no time to run. A request has a twentieth of the ttl; one that failed because
+// the machine had no time for anybody says nothing about the lock. Each such stretch goes into the history as a Stall, which
+// all oracles about time treat alike. It is seen in three ways, because none sees all:
+//
+//   - a goroutine that wakes every few milliseconds wakes late: the whole process, or the whole machine, stood still;
+//   - the Go scheduler says how long goroutines that could have run had to wait (it looks at one of eight);
+//   - the kernel says how long threads of this process, the clients' processes and the masters that are processes of this
+//     machine had to wait for a processor. Where the kernel does not tell, the first two remain.
+//
+// It also tells how much time the run was given, for waits whose length is to say something about the lock and not about
+// what else the machine does.
+type machine struct {
+	recorder *history.Recorder
+	tolerate time.Duration // how long a stretch must be to count as a stall
+	given    atomic.Int64  // nanoseconds
+	cancel   context.CancelFunc
+	group    sync.WaitGroup
+
+	mu      sync.Mutex
+	stalls  int
+	longest time.Duration
+	whose   string
+}
+
+// newMachine starts to look. processes are the others that belong to the run, as they are at the moment.
+func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() []process) *machine {
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &machine{recorder: recorder, tolerate: max(4*beat, ttl/80), cancel: cancel}
+	m.group.Go(func() { m.run(ctx, processes) })
+	return m
+}
+
+// process is one that belongs to the run.
+type process struct {
+	name string
+	pid  int
+}
+
+func (m *machine) run(ctx context.Context, processes func() []process) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	last := m.recorder.Now()
+	sched, kernel := newSchedule(), newDelays()
+	lastLook := last
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := m.recorder.Now()
+		m.beat(last, now)
+		last = now
+		if n%looks != 0 {
+			continue
+		}
+		if d := sched.longest(); d > m.tolerate {
+			m.stall(lastLook-int64(d), now, d, "goroutines that could run")
+		}
+		for _, p := range append(processes(), process{name: "this process"}) {
+			if d := kernel.of(p.pid); d > 2*m.tolerate { // one thread of many, of which the others may have done its work
+				m.stall(lastLook-int64(d), now, d, p.name)
+			}
+		}
+		lastLook = now
+	}
+}
+
+// beat takes note of the time between two beats. A beat that comes late counts for at most two.
+func (m *machine) beat(last, now int64) {
+	m.given.Add(min(now-last, int64(2*beat)))
+	if d := time.Duration(now - last); d > m.tolerate {
+		m.stall(last, now, d, "this process")
+	}
+}
+
+// stall takes note that something had to wait for d, somewhere from then to now.
+func (m *machine) stall(from, now int64, d time.Duration, whose string) {
+	m.mu.Lock()
+	m.stalls++
+	if d > m.longest {
+		m.longest, m.whose = d, whose
+	}
+	m.mu.Unlock()
+	from = max(0, from)
+	m.recorder.Append(history.Event{
+		At: from, Type: history.Stall, Client: history.Everyone, Master: history.Everyone, Value: now - from,
+		Note: fmt.Sprintf("%s had to wait for %s", whose, d.Round(time.Millisecond)),
+	})
+}
+
+// stalled returns how often the machine stood still, for how long at the most, and for whom that was.
+func (m *machine) stalled() (n int, longest time.Duration, whose string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stalls, m.longest, m.whose
+}
+
+// await returns true once cond holds, looking every few milliseconds, or false when the run has been given that much time in
+// which it did not, or ctx is done.
+func (m *machine) await(ctx context.Context, d time.Duration, cond func() bool) bool {
+	tick := time.NewTicker(2 * beat)
+	defer tick.Stop()
+	for end := m.given.Load() + int64(d); ; {
+		over := m.given.Load() >= end
+		if cond() {
+			return true
+		}
+		if over {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+// stop ends it.
+func (m *machine) stop() {
+	m.cancel()
+	m.group.Wait()
+}
+
+// schedule reads from the Go runtime how long goroutines had to wait until they ran.
+type schedule struct {
+	sample []metrics.Sample
+	before []uint64
+}
+
+func newSchedule() *schedule {
+	s := &schedule{sample: []metrics.Sample{{Name: "/sched/latencies:seconds"}}}
+	s.longest()
+	return s
+}
+
+// longest returns the longest such wait that ended since the last call, by less than it may have been: the histogram's buckets
+// are a tenth apart or so.
+func (s *schedule) longest() time.Duration {
+	metrics.Read(s.sample)
+	if s.sample[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return 0 // a runtime that does not tell
+	}
+	h := s.sample[0].Value.Float64Histogram()
+	longest := time.Duration(0)
+	for i, n := range h.Counts {
+		if len(s.before) == len(h.Counts) && n > s.before[i] && h.Buckets[i] > 0 {
+			longest = time.Duration(h.Buckets[i] * float64(time.Second))
+		}
+	}
+	s.before = append(s.before[:0], h.Counts...)
+	return longest
+}

@@ -1,0 +1,132 @@
+package chaos
+
+import (
+	"context"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// bare is a machine that nobody looks at by itself.
+func bare(recorder *history.Recorder, tolerate time.Duration) *machine {
+	return &machine{recorder: recorder, tolerate: tolerate}
+}
+
+func TestABeatThatComesLateIsAStall(t *testing.T) {
+	now := int64(5 * time.Second)
+	recorder := history.NewRecorder(func() int64 { return now })
+	m := bare(recorder, 20*time.Millisecond)
+	m.beat(now-int64(beat), now)
+	if n, _, _ := m.stalled(); n != 0 || len(recorder.Events()) != 0 || m.given.Load() != int64(beat) {
+		t.Errorf("%d stalls, %v, given %d", n, recorder.Events(), m.given.Load())
+	}
+	m.beat(now-int64(time.Second), now) // the machine stood still
+	if given := time.Duration(m.given.Load()); given != 3*beat {
+		t.Errorf("a second in which nothing ran counts as %v", given-beat)
+	}
+	events := recorder.Events()
+	n, longest, whose := m.stalled()
+	if n != 1 || longest != time.Second || whose == "" || len(events) != 1 {
+		t.Fatalf("%d stalls of %v, %v", n, longest, events)
+	}
+	if e := events[0]; e.Type != history.Stall || e.At != 4*int64(time.Second) || e.Value != int64(time.Second) || !strings.Contains(e.Note, "1s") {
+		t.Errorf("recorded %+v", e)
+	}
+}
+
+func TestWhatTheRunWasGivenIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // every beat is punctual
+		start := time.Now()
+		m := bare(history.NewRecorder(func() int64 { return int64(time.Since(start)) }), time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			tick := time.NewTicker(beat)
+			defer tick.Stop()
+			for last := time.Duration(0); ; {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				now := time.Since(start)
+				m.beat(int64(last), int64(now))
+				last = now
+			}
+		}()
+		if m.await(t.Context(), 300*time.Millisecond, func() bool { return false }) {
+			t.Error("what never holds held")
+		}
+		if took := time.Since(start); took < 300*time.Millisecond || took > 320*time.Millisecond {
+			t.Errorf("on a machine with time it took %v", took)
+		}
+		calls := 0
+		if !m.await(t.Context(), time.Hour, func() bool { calls++; return calls == 3 }) {
+			t.Error("what holds in the end did not")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestWhatWaitsForAProcessorIsSeen has one processor of the Go scheduler, which one goroutine keeps busy while another could
+// run; and a process that competes with others for the processors of the machine.
+func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
+	t.Run("a goroutine", func(t *testing.T) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		sched := newSchedule()
+		const many = 200 // the runtime looks at some of them
+		var ran sync.WaitGroup
+		for range many {
+			ran.Go(func() {})
+		}
+		for start := time.Now(); time.Since(start) < 8*time.Millisecond; { // the scheduler interrupts it after ten
+		}
+		ran.Wait()
+		if d := sched.longest(); d < 4*time.Millisecond {
+			t.Errorf("a goroutine that waited for some 8 ms is said to have waited for %v", d)
+		}
+		if d := sched.longest(); d > time.Second {
+			t.Errorf("the same wait was told again: %v", d)
+		}
+	})
+	t.Run("a process", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("the kernel does not tell")
+		}
+		kernel := newDelays()
+		var busy []*exec.Cmd
+		for range 3 * runtime.NumCPU() {
+			c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			busy = append(busy, c)
+			kernel.of(c.Process.Pid)
+		}
+		deadline, most := time.Now().Add(20*time.Second), time.Duration(0)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for most < 5*time.Millisecond && time.Now().Before(deadline) {
+			<-tick.C
+			for _, c := range busy {
+				most = max(most, kernel.of(c.Process.Pid))
+			}
+		}
+		for _, c := range busy {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+		if most < 5*time.Millisecond {
+			t.Errorf("of three busy processes for each processor none waited for more than %v", most)
+		}
+		if d := kernel.of(busy[0].Process.Pid); d != 0 {
+			t.Errorf("a process that is gone waited for %v", d)
+		}
+	})
+}

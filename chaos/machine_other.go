@@ -1,0 +1,12 @@
+//go:build !linux
+
+package chaos
+
+import "time"
+
+// delays is empty where the kernel does not tell for how long threads have waited for a processor.
+type delays struct{}
+
+func newDelays() *delays { return &delays{} }
+
+func (*delays) of(int) time.Duration { return 0 }

@@ -1,0 +1,63 @@
+package masters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Busy runs a script meanwhile everybody else is answered BUSY, for a second more than Params.For at most (10 s when 0). Heal kills it.
+const Busy Action = "busy"
+
+var busy = Fault{Action: Busy, Text: "a long script keeps the server busy", Needs: Server, Lasts: true, act: runScript}
+
+// runScript runs a script without end and shows that another client is told so. The script is killed by Heal, or after
+// atMost, so that nobody's server spins for ever because a run was killed.
+func runScript(ctx context.Context, c *commands, p Params) (Injection, error) {
+	atMost := p.For + time.Second // Heal is a little late, too
+	if p.For <= 0 {
+		atMost = 10 * time.Second
+	}
+	if err := c.client.Ping(ctx).Err(); err != nil {
+		return Injection{}, err
+	}
+	if err := c.client.ConfigSet(ctx, "lua-time-limit", "1").Err(); err != nil {
+		return Injection{}, err
+	}
+	background, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost+10*time.Second)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runner := redis.NewClient(c.client.Options())
+		defer runner.Close()
+		_ = runner.WithTimeout(atMost+10*time.Second).Eval(background, "while true do end", nil).Err()
+	}()
+	killer := time.AfterFunc(atMost, func() { _ = c.client.ScriptKill(background).Err() })
+	heal := once(func(ctx context.Context) error {
+		defer cancel()
+		killer.Stop()
+		var err error
+		ended := poll(ctx, 5*time.Second, func() bool {
+			err = c.client.ScriptKill(ctx).Err()
+			return err == nil || strings.HasPrefix(err.Error(), "NOTBUSY")
+		})
+		if !ended {
+			return fmt.Errorf("the script can't be killed: %w", err)
+		}
+		<-done
+		return nil
+	})
+	var answer error
+	busy := func() bool {
+		answer = c.client.Ping(ctx).Err()
+		return answer != nil && strings.HasPrefix(answer.Error(), "BUSY")
+	}
+	if !poll(ctx, atMost, busy) {
+		return Injection{}, errors.Join(answered("a ping", answer), heal(ctx))
+	}
+	return seen(heal, "a ping was answered BUSY"), nil
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package network
+
+import "net"
+
+func shortenBacklog(net.Listener) error { return canSilence() }

@@ -1,0 +1,121 @@
+package oracle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// TestStallsDoNotCountForAnyOracleAboutTime has for each a history that is judged guilty, and the same with a stall that
+// explains it; a stall that explains too little changes nothing.
+func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
+	const bound = 100 * time.Millisecond
+	for name, tt := range map[string]struct {
+		guilty func(h *tape)
+		judge  func(v *history.View) []oracle.Violation
+		// from and to are a stall that explains it, and short is one that does not.
+		from, to, short int64
+	}{
+		"liveness": {
+			func(h *tape) { h.fail(1, history.Cancelled, 0, 150, 150) },
+			func(v *history.View) []oracle.Violation { return oracle.Liveness(v, bound, 0) }, 20, 90, 50,
+		},
+		"availability": {
+			func(h *tape) { h.fail(1, history.NoQuorum, 100, 150, 0) },
+			func(v *history.View) []oracle.Violation { return oracle.Availability(v, 0, 1, 0) }, 90, 110, 95,
+		},
+		"recovery": {
+			func(h *tape) {
+				h.mark(100, history.MajorityBack, history.Everyone)
+				h.hold(1, history.Plain, 50, 250, 400)
+			},
+			func(v *history.View) []oracle.Violation { return oracle.Recovery(v, bound) }, 120, 200, 130,
+		},
+		"done after bound": {
+			func(h *tape) {
+				id := h.hold(1, history.Plain, 0, 5, 100)
+				h.add(300, history.Event{Type: history.DoneClosed, Attempt: id})
+			},
+			func(v *history.View) []oracle.Violation { return oracle.DoneAfterBound(v, bound) }, 90, 290, 150,
+		},
+		"kept": {
+			func(h *tape) {
+				id := h.hold(1, history.Plain, 0, 5, 100, renewed)
+				h.add(100, history.Event{Type: history.DoneClosed, Attempt: id})
+			},
+			oracle.Kept, 20, 60, 25,
+		},
+		"reentry": {
+			func(h *tape) {
+				h.hold(1, history.Reentrant, 0, 5, 500, owner("o"))
+				h.hold(1, history.Reentrant, 10, 200, 600, owner("o"))
+			},
+			func(v *history.View) []oracle.Violation { return oracle.Reentry(v, bound) }, 20, 150, 40,
+		},
+		"orphan": {
+			func(h *tape) {
+				id := h.hold(1, history.Plain, 0, 5, 900, owner("o"))
+				h.release(id, 10, 20)
+				h.add(150, history.Event{Type: history.KeyFound, Key: "k", Owner: "o", Value: 700 * ms})
+			},
+			func(v *history.View) []oracle.Violation { return oracle.Orphans(v, bound) }, 30, 140, 40,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for which, stall := range map[string]struct {
+				to    int64
+				found int
+			}{"no stall": {tt.from, 1}, "one that is too short": {tt.short, 1}, "one that explains it": {tt.to, 0}} {
+				h := &tape{}
+				tt.guilty(h)
+				if stall.to > tt.from {
+					h.stall(tt.from, stall.to)
+				}
+				if got := tt.judge(h.view()); len(got) != stall.found {
+					t.Errorf("%s: found %v, want %d", which, got, stall.found)
+				}
+			}
+		})
+	}
+}
+
+// A stall is no excuse for two holders at a time, nor for tokens out of order.
+func TestStallsExcuseNothingThatIsAboutSafety(t *testing.T) {
+	h := &tape{}
+	h.hold(1, history.Fenced, 0, 5, 200, token(9))
+	h.hold(2, history.Fenced, 10, 20, 200, token(3))
+	h.stall(0, 300)
+	if v := h.view(); len(oracle.Overlap(v)) != 1 || len(oracle.TokenOrder(v)) != 1 {
+		t.Errorf("found %v and %v", oracle.Overlap(v), oracle.TokenOrder(v))
+	}
+}
+
+func TestStalledIsTheTimeCoveredOnce(t *testing.T) {
+	h := &tape{}
+	h.stall(10, 30)
+	h.stall(20, 40)
+	h.stall(100, 110)
+	h.mark(200, history.Healed, history.Everyone)
+	if got := oracle.Stalled(h.view()); got != 40*ms {
+		t.Errorf("stalled for %v", time.Duration(got))
+	}
+}
+
+func TestAvailabilityThatJudgedTooLittleIsUnknown(t *testing.T) {
+	h := &tape{}
+	for at := int64(0); at < 1000; at += 100 {
+		h.hold(1, history.Plain, at, at+10, at+20)
+	}
+	h.stall(0, 850)
+	judge := func(share float64) []oracle.Violation { return oracle.Availability(h.view(), 0, 1, share) }
+	if got := judge(0.1); len(got) != 0 {
+		t.Errorf("one of ten was judged: %v", got)
+	}
+	if got := judge(0.2); len(got) != 1 || !got[0].Unknown {
+		t.Errorf("only one of ten was judged: %v", got)
+	}
+}
+
+func renewed(e *history.Event) { e.Renew = true }

@@ -1,0 +1,37 @@
+package oracle
+
+import (
+	"fmt"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// NameValidity is the name of Validity.
+const NameValidity = "validity"
+
+// Validity finds that more than the share most of all holds had no time left when they were granted: nobody may act under such
+// a hold, so nothing that the other oracles do not find says anything. It is a violation marked Unknown. Holds that were granted
+// while the machine stood still are not counted.
+func Validity(v *history.View, most float64) []Violation {
+	still := stalls(v)
+	holds, without, first := 0, 0, (*history.Attempt)(nil)
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if !a.Granted() || covered(window{a.Call, a.Return + 1}, still) > 0 {
+			continue
+		}
+		holds++
+		if a.Until <= a.Return {
+			if without++; first == nil {
+				first = a
+			}
+		}
+	}
+	if float64(without) <= most*float64(holds) {
+		return nil
+	}
+	return []Violation{{
+		Oracle: NameValidity, Key: first.Key, At: first.Return, Attempts: []uint64{first.ID}, Unknown: true,
+		Text: fmt.Sprintf("%d of %d holds had no time left when they were granted, so that nobody may act under them; the first is that of %s", without, holds, holder(first)),
+	}}
+}

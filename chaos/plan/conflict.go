@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// apart is how long after a fault of a master or client is over another one may come onto it: healing takes a moment.
+const apart = Duration(500 * time.Millisecond)
+
+// Conflict is a pair of steps of which the later may not take effect, or end before it should: both are done to the same
+// master, or to the same client, and they overlap or follow each other too closely. Who has been killed can't be told anything.
+type Conflict struct {
+	// First and Second index Plan.Steps.
+	First, Second int
+}
+
+// Conflicts lists the pairs of steps that get in each other's way. Drawn plans have none. Faults of the network may overlap as
+// they like.
+func (p *Plan) Conflicts() []Conflict {
+	var out []Conflict
+	for j := range p.Steps {
+		for i := range j {
+			if p.collide(&p.Steps[i], &p.Steps[j]) {
+				out = append(out, Conflict{i, j})
+			}
+		}
+	}
+	return out
+}
+
+func (p *Plan) collide(a, b *Step) bool {
+	if a.At >= b.At+b.For+apart || b.At >= a.At+a.For+apart {
+		return false
+	}
+	f, err := FindFault(a.Fault)
+	if err != nil {
+		return false
+	}
+	g, err := FindFault(b.Fault)
+	if err != nil || f.Where != g.Where {
+		return false
+	}
+	switch f.Where {
+	case OnMaster:
+		return meet(f.Hit(*a, p.Masters), g.Hit(*b, p.Masters))
+	case OnClient:
+		// Which of the clients that are processes is hit is drawn when it happens.
+		return a.Fault != b.Fault || meet(OrAll(a.Clients, p.Clients), OrAll(b.Clients, p.Clients))
+	default:
+		return false
+	}
+}
+
+func meet(a, b []int) bool {
+	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
+}
+
+// fit fills in a step of a template that conflicts with none that is there: on somebody else, or, if everybody is taken,
+// later. It fails if there is no time for it before end.
+func (p *Plan) fit(r *rand.Rand, d template, at, length, end time.Duration) (Step, bool) {
+	for ; at+length < end; at += 50 * ms {
+		for range 4 {
+			s := Step{At: Duration(at), For: Duration(length), Fault: d.fault}
+			d.fill(r, p, &s)
+			if !slices.ContainsFunc(p.Steps, func(other Step) bool { return p.collide(&other, &s) }) {
+				return s, true
+			}
+		}
+	}
+	return Step{}, false
+}

@@ -1,0 +1,435 @@
+// Package program makes a lock library in any language a subject: the harness starts a program for each client and speaks a
+// small protocol with it, JSON by lines on its standard input and output. docs/chaos.md has the protocol.
+package program
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+const (
+	// openPatience is how long a program may take to start and to open its client, and closePatience to end.
+	openPatience  = 30 * time.Second
+	closePatience = 10 * time.Second
+	// retryLeast and retryMost are the pauses between attempts of a program that does not wait by itself.
+	retryLeast = 5 * time.Millisecond
+	retryMost  = 50 * time.Millisecond
+	// complaintSize is how much of what a program writes to its standard error is kept.
+	complaintSize = 2 << 10
+)
+
+// ErrGone is matched when a program has ended, or says what is not in the protocol.
+var ErrGone = errors.New("program: it has ended")
+
+// request is a line to the program.
+type request struct {
+	ID      uint64   `json:"id"`
+	Op      string   `json:"op"`
+	Masters []string `json:"masters,omitempty"`
+	Key     string   `json:"key,omitempty"`
+	TTL     float64  `json:"ttl_ms,omitempty"`
+	Once    bool     `json:"once,omitempty"`
+	Renew   bool     `json:"renew,omitempty"`
+	Fenced  bool     `json:"fenced,omitempty"`
+	Hold    string   `json:"hold,omitempty"`
+	Of      uint64   `json:"of,omitempty"`
+}
+
+// reply is a line from the program: the answer to a request, or, with Event, news of a hold.
+type reply struct {
+	ID      uint64  `json:"id"`
+	Error   string  `json:"error"`
+	Message string  `json:"message"`
+	Hold    string  `json:"hold"`
+	Owner   string  `json:"owner"`
+	Token   uint64  `json:"token"`
+	Valid   float64 `json:"valid_ms"`
+	// In the answer to open: whether it has fencing tokens, tells of lost holds, waits for keys by itself.
+	Tokens bool   `json:"tokens"`
+	Lost   bool   `json:"lost"`
+	Waits  bool   `json:"waits"`
+	Event  string `json:"event"`
+}
+
+// words are the errors of the protocol.
+var words = map[string]error{
+	"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired, "lost": workload.ErrLost,
+	"unsupported": workload.ErrUnsupported,
+}
+
+func (r *reply) err() error {
+	if r.Error == "" {
+		return nil
+	}
+	if word, ok := words[r.Error]; ok {
+		return fmt.Errorf("%w: %s", word, r.Message)
+	}
+	return fmt.Errorf("program: %s: %s", r.Error, r.Message)
+}
+
+// Subject returns the subject whose clients are processes of the program args[0] with these arguments. tokens says that its
+// locks have fencing tokens.
+func Subject(args []string, tokens bool) workload.Subject {
+	return subject{args: args, tokens: tokens}
+}
+
+type subject struct {
+	args   []string
+	tokens bool
+}
+
+// Name implements workload.Subject.
+func (s subject) Name() string {
+	return "exec:" + filepath.Base(s.args[0]) + strings.Join(append([]string{""}, s.args[1:]...), " ")
+}
+
+// Supports implements workload.Subject.
+func (s subject) Supports(kind history.Kind) error {
+	if kind == history.Plain || kind == history.Fenced && s.tokens {
+		return nil
+	}
+	return fmt.Errorf("%w: a program has no %s locks", workload.ErrUnsupported, kind)
+}
+
+// Open implements workload.Subject.
+func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	c := &client{
+		cmd: exec.Command(s.args[0], s.args[1:]...), waiting: make(map[uint64]*question), holds: make(map[string]*hold),
+		ended: make(chan struct{}), complaints: &tail{},
+	}
+	c.cmd.Stderr = c.complaints
+	c.cmd.WaitDelay = time.Second
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	go c.read(out)
+	bounded, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	r, _, err := c.ask(bounded, request{Op: "open", Masters: addrs})
+	if err == nil {
+		err = r.err()
+	}
+	if err == nil && s.tokens && !r.Tokens {
+		err = errors.New("program: it was to have fencing tokens, and says in its answer to open that it has none")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name(), err), c.end(0))
+	}
+	c.features = r
+	return c, nil
+}
+
+// question is a request that has not been answered.
+type question struct {
+	op     string
+	asked  time.Time // before the program can have read it
+	answer chan reply
+	hold   *hold // what came of it, before it is answered
+}
+
+// client is one process.
+type client struct {
+	cmd        *exec.Cmd
+	in         io.WriteCloser
+	features   reply
+	complaints *tail
+	ended      chan struct{} // closed when the process has ended
+	broken     error         // why, before ended is closed
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]*question
+	holds   map[string]*hold
+
+	writing sync.Mutex
+}
+
+// read takes what the program says until it ends.
+func (c *client) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r reply
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			c.broken = fmt.Errorf("it wrote %.80q, which is no line of the protocol: %w", lines.Text(), err)
+			_ = c.cmd.Process.Kill() // an error means that it has ended
+			break
+		}
+		c.take(r)
+	}
+	if err := lines.Err(); err != nil && c.broken == nil {
+		c.broken = fmt.Errorf("what it wrote can't be read: %w", err)
+		_ = c.cmd.Process.Kill()
+	}
+	// What it has started may keep its output open; Wait closes this end of it.
+	if err := c.cmd.Wait(); err != nil && c.broken == nil {
+		c.broken = err
+	}
+	c.mu.Lock()
+	holds := c.holds
+	c.holds = nil
+	c.mu.Unlock()
+	for _, h := range holds {
+		h.lose()
+	}
+	close(c.ended)
+}
+
+func (c *client) take(r reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Event != "" {
+		switch h := c.holds[r.Hold]; {
+		case h == nil:
+		case r.Event == "lost":
+			h.lose()
+		case r.Event == "renewed":
+			h.move(h.asked.Add(milliseconds(r.Valid)))
+		}
+		return
+	}
+	q := c.waiting[r.ID]
+	if q == nil {
+		return
+	}
+	delete(c.waiting, r.ID)
+	if q.op == "acquire" && r.Error == "" { // news of it may be in the next line
+		q.hold = c.granted(r, q.asked)
+		c.holds[r.Hold] = q.hold
+	}
+	q.answer <- r
+}
+
+func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
+
+// ask sends a request and waits for its answer.
+func (c *client) ask(ctx context.Context, r request) (answer reply, q *question, err error) {
+	q = &question{op: r.Op, answer: make(chan reply, 1), asked: time.Now()}
+	c.mu.Lock()
+	c.last++
+	r.ID = c.last
+	c.waiting[r.ID] = q
+	c.mu.Unlock()
+	if err := c.send(r); err != nil {
+		select {
+		case <-c.ended:
+			return answer, q, c.gone() // which knows why
+		case <-time.After(time.Second):
+			return answer, q, err
+		}
+	}
+	select {
+	case answer = <-q.answer:
+		return answer, q, nil
+	case <-c.ended:
+		return answer, q, c.gone()
+	case <-ctx.Done():
+	}
+	// Its caller has given up. The program says what became of it.
+	if r.Op == "acquire" {
+		_ = c.send(request{ID: 0, Op: "cancel", Of: r.ID}) // if it can't be sent the process is gone
+		select {
+		case answer = <-q.answer:
+			return answer, q, nil
+		case <-c.ended:
+			return answer, q, c.gone()
+		case <-time.After(closePatience):
+			return answer, q, fmt.Errorf("program: %s is not answered %v after it was canceled", r.Op, closePatience)
+		}
+	}
+	return answer, q, ctx.Err()
+}
+
+func (c *client) send(r request) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("program: %w", err)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if _, err := c.in.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
+}
+
+func (c *client) gone() error {
+	return fmt.Errorf("%w: %v; its standard error ends with: %s", ErrGone, c.broken, c.complaints)
+}
+
+// Acquire implements workload.Locker.
+func (c *client) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	want := request{
+		Op: "acquire", Key: r.Key, TTL: float64(r.TTL) / float64(time.Millisecond), Once: r.Once || !c.features.Waits,
+		Renew: r.Renew, Fenced: r.Kind == history.Fenced,
+	}
+	for pause := retryLeast; ; pause = min(2*pause, retryMost) {
+		answer, q, err := c.ask(ctx, want)
+		if err == nil {
+			err = answer.err()
+		}
+		if err == nil {
+			return q.hold, nil
+		}
+		if r.Once || c.features.Waits || errors.Is(err, ErrGone) || ctx.Err() != nil {
+			return nil, errors.Join(err, ctx.Err())
+		}
+		timer := time.NewTimer(pause/2 + time.Duration(time.Now().UnixNano())%(pause/2))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(ctx.Err(), err)
+		case <-timer.C:
+		}
+	}
+}
+
+// granted makes a hold of an answer. The caller holds mu.
+func (c *client) granted(r reply, asked time.Time) *hold {
+	h := &hold{c: c, id: r.Hold, owner: r.Owner, token: r.Token, asked: asked, until: asked.Add(milliseconds(r.Valid))}
+	if c.features.Lost {
+		h.done = make(chan struct{})
+	}
+	return h
+}
+
+// Close implements workload.Locker.
+func (c *client) Close(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	r, _, err := c.ask(bounded, request{Op: "close"})
+	if err == nil {
+		err = r.err()
+	}
+	return errors.Join(err, c.end(closePatience))
+}
+
+// end closes the program's input and waits until it has ended; it is killed after that time.
+func (c *client) end(within time.Duration) error {
+	_ = c.in.Close()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+		return nil
+	case <-timer.C:
+	}
+	_ = c.cmd.Process.Kill()
+	<-c.ended
+	if within == 0 {
+		return nil
+	}
+	return fmt.Errorf("program: it did not end %v after close", within)
+}
+
+// hold is one acquisition.
+type hold struct {
+	c     *client
+	id    string
+	owner string
+	token uint64
+	asked time.Time
+	done  chan struct{} // nil when the program does not tell of lost holds
+
+	mu    sync.Mutex
+	until time.Time
+	over  bool
+}
+
+// Owner implements workload.Hold.
+func (h *hold) Owner() string { return h.owner }
+
+// Token implements workload.Hold.
+func (h *hold) Token() uint64 { return h.token }
+
+// Remaining implements workload.Hold.
+func (h *hold) Remaining() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Until(h.until)
+}
+
+// Done implements workload.Hold.
+func (h *hold) Done() <-chan struct{} { return h.done }
+
+func (h *hold) move(until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = until
+}
+
+func (h *hold) lose() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over && h.done != nil {
+		close(h.done)
+	}
+	h.over = true
+}
+
+// Extend implements workload.Hold.
+func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
+	r, q, err := h.c.ask(ctx, request{Op: "extend", Hold: h.id, TTL: float64(ttl) / float64(time.Millisecond)})
+	if err == nil {
+		err = r.err()
+	}
+	if err == nil {
+		h.move(q.asked.Add(milliseconds(r.Valid)))
+	}
+	return err
+}
+
+// Release implements workload.Hold.
+func (h *hold) Release(ctx context.Context) error {
+	r, _, err := h.c.ask(ctx, request{Op: "release", Hold: h.id})
+	if err == nil {
+		err = r.err()
+	}
+	h.c.mu.Lock()
+	delete(h.c.holds, h.id)
+	h.c.mu.Unlock()
+	h.lose()
+	return err
+}
+
+// tail keeps the end of what was written.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-complaintSize):]
+	return len(b), nil
+}
+
+// String is what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,173 @@
+package program_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/program"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+func TestMain(m *testing.M) {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
+	logging.Disable()                        // clients meet broken connections by the hundred
+	const lib = "github.com/Shopify/toxiproxy/v2"
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+}
+
+// TestThePythonClientPassesAndIsConvictedWhenItIsBroken runs the reference client of the protocol, as it is and with two grants
+// for a majority.
+func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("LOUD: ", err)
+	}
+	lock := []string{"python3", "../examples/python/lock.py"}
+	for name, tt := range map[string]struct {
+		args []string
+		want report.Verdict
+	}{"as it is": {lock, report.Pass}, "broken": {append(lock, "--quorum", "2"), report.Violation}} {
+		t.Run(name, func(t *testing.T) {
+			rep, err := chaos.Run(t.Context(), chaos.Config{
+				Subject: program.Subject(tt.args, false), Backend: "process", Scenario: "bridge", Seed: 1, Duration: 5 * time.Second,
+				TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second},
+			})
+			if errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true" {
+				t.Skip("LOUD: ", err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rep.Starved && rep.Verdict != tt.want && rep.Verdict != report.Violation {
+				t.Skipf("LOUD: the machine stood still for %.0f ms, so the run showed nothing: %v", rep.StalledMS, rep.Reasons)
+			}
+			if rep.Verdict != tt.want || rep.Acquisitions == 0 || (rep.Overlaps > 0) != (tt.want == report.Violation) {
+				t.Errorf("%s: %v", rep.Verdict, rep.Reasons)
+			}
+			for _, v := range rep.Violations {
+				if v.Oracle == oracle.NameAvailability {
+					t.Error(v)
+				}
+			}
+		})
+	}
+}
+
+// script is a program of one shell script.
+func script(text string) workload.Subject { return program.Subject([]string{"sh", "-c", text}, false) }
+
+func TestAProgramThatDoesNotSpeakTheProtocolIsSaidToBeOne(t *testing.T) {
+	for name, tt := range map[string]struct{ text, says string }{
+		"it ends":       {"echo no such module >&2; exit 3", "exit status 3; its standard error ends with: no such module"},
+		"nonsense":      {"echo hello; sleep 60", `"hello", which is no line of the protocol`},
+		"it refuses":    {`read line; echo '{"id":1,"error":"failed","message":"no masters"}'; read line`, "no masters"},
+		"not to be had": {"exec /nonexistent/lock", "nonexistent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := script(tt.text).Open(t.Context(), []string{"127.0.0.1:1"}); err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want %q", err, tt.says)
+			}
+		})
+	}
+	if _, err := program.Subject([]string{"/nonexistent/lock"}, false).Open(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "/nonexistent/lock") {
+		t.Errorf("error %v", err)
+	}
+	tokens := program.Subject([]string{"sh", "-c", `read line; echo '{"id":1}'; read line`}, true)
+	if _, err := tokens.Open(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "fencing tokens") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// talk is a program that answers requests in their order.
+func talk(t *testing.T, answers ...string) workload.Locker {
+	t.Helper()
+	text := `read line; echo '{"id":1,"waits":true,"lost":true}'; `
+	for _, a := range answers {
+		text += "read line; echo '" + a + "'; "
+	}
+	locker, err := script(text+"cat >/dev/null").Open(t.Context(), []string{"127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = locker.Close(over) // it does not answer that
+	})
+	return locker
+}
+
+func TestAnswersMeanWhatTheProtocolSays(t *testing.T) {
+	request := workload.Request{Key: "k", TTL: 10 * time.Second, Once: true, Kind: history.Plain}
+	for word, want := range map[string]error{
+		"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired, "unsupported": workload.ErrUnsupported,
+	} {
+		if _, err := talk(t, `{"id":2,"error":"`+word+`","message":"m"}`).Acquire(t.Context(), request); !errors.Is(err, want) {
+			t.Errorf("%s is %v", word, err)
+		}
+	}
+	locker := talk(t, `{"id":2,"hold":"h","owner":"o","token":7,"valid_ms":9000}`, `{"id":3,"valid_ms":20000}`,
+		`{"event":"renewed","hold":"h","valid_ms":30000}
+{"id":4,"error":"lost","message":"m"}`)
+	before := time.Now()
+	hold, err := locker.Acquire(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func(want time.Duration) {
+		t.Helper()
+		// What it may act for counts from the request, not from the answer.
+		if got := hold.Remaining(); got > want || got < want-time.Since(before) {
+			t.Errorf("%v left, want %v at the request", got, want)
+		}
+	}
+	if hold.Owner() != "o" || hold.Token() != 7 || hold.Done() == nil {
+		t.Errorf("hold %+v", hold)
+	}
+	left(9 * time.Second)
+	if err := hold.Extend(t.Context(), time.Second); err != nil {
+		t.Error(err)
+	}
+	left(20 * time.Second)
+	if err := hold.Extend(t.Context(), time.Second); !errors.Is(err, workload.ErrLost) {
+		t.Errorf("error %v", err)
+	}
+	left(30 * time.Second)
+}
+
+func TestAHoldThatIsLostIsDone(t *testing.T) {
+	for name, after := range map[string]string{
+		"it says so": `{"event":"lost","hold":"h"}`,
+		"it ends":    `'; exit 1; echo '`,
+	} {
+		locker := talk(t, `{"id":2,"hold":"h","owner":"o","valid_ms":9000}`+"\n"+after)
+		hold, err := locker.Acquire(t.Context(), workload.Request{Key: "k", TTL: time.Second, Once: true})
+		if err != nil && name == "it ends" && errors.Is(err, program.ErrGone) {
+			continue // both at once
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		select {
+		case <-hold.Done():
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: Done does not close", name)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// SuiteRun is one run of several that belong together.
+type SuiteRun struct {
+	Scenario string
+	Seed     uint64
+	// Report is what it found; nil when it was not made, for the reason in Skipped.
+	Report  *Report
+	Skipped string
+}
+
+// WriteSuite writes the runs as one JUnit file with a case for each run and oracle, and one for each run's verdict.
+func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
+	return put(name, func(f *os.File) error {
+		suite := junitSuite{Name: "redlock-chaos", Stamp: time.Now().UTC().Format(time.RFC3339)}
+		for i := range runs {
+			suite.Cases = append(suite.Cases, runs[i].cases(oracles)...)
+		}
+		for i := range suite.Cases {
+			c := &suite.Cases[i]
+			suite.Tests++
+			suite.Time += c.Time
+			switch {
+			case c.Failure != nil:
+				suite.Failures++
+			case c.Error != nil:
+				suite.Errors++
+			case c.Skipped != nil:
+				suite.Skipped++
+			}
+		}
+		if _, err := f.WriteString(xml.Header); err != nil {
+			return err
+		}
+		enc := xml.NewEncoder(f)
+		enc.Indent("", "  ")
+		return enc.Encode(suite)
+	})
+}
+
+// cases are the verdict, whose text has the reasons and the replay line, and what each oracle found.
+func (s *SuiteRun) cases(oracles []string) []junitCase {
+	name := fmt.Sprintf("%s/seed-%d", s.Scenario, s.Seed)
+	if s.Report == nil {
+		return []junitCase{{Class: "redlock-chaos", Name: name, Skipped: &junitFault{Message: s.Skipped}}}
+	}
+	r := s.Report
+	class := "redlock-chaos." + r.Backend + "." + r.Subject
+	verdict := junitCase{Class: class, Name: name + "/verdict", Time: float64(r.DurationMS) / 1000, Output: r.Replay + "\n"}
+	text := strings.Join(r.Reasons, "\n") + "\nreplay: " + r.Replay + "\n"
+	switch r.Verdict {
+	case Violation:
+		verdict.Failure = &junitFault{Message: string(r.Verdict), Text: text}
+	case Unknown:
+		verdict.Error = &junitFault{Message: string(r.Verdict), Text: text}
+	}
+	out := []junitCase{verdict}
+	for _, oracle := range oracles {
+		c := junitCase{Class: class, Name: name + "/" + oracle}
+		for _, v := range r.Violations {
+			switch {
+			case v.Oracle != oracle:
+			case v.Unknown && c.Error == nil:
+				c.Error = &junitFault{Message: v.Text, Text: "replay: " + r.Replay + "\n"}
+			case !v.Unknown && c.Failure == nil:
+				c.Failure = &junitFault{Message: v.Text, Text: "replay: " + r.Replay + "\n"}
+			}
+		}
+		if c.Failure != nil {
+			c.Error = nil
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// Markdown writes a table of the runs, for a build server's summary.
+func Markdown(w io.Writer, runs []SuiteRun) error {
+	cell := strings.NewReplacer("|", "\\|", "\n", " ").Replace
+	var b strings.Builder
+	b.WriteString("| scenario | seed | verdict | acquisitions | availability | judged | why |\n| --- | ---: | --- | ---: | ---: | ---: | --- |\n")
+	for i := range runs {
+		s := &runs[i]
+		if s.Report == nil {
+			fmt.Fprintf(&b, "| %s | %d | skipped | | | | %s |\n", s.Scenario, s.Seed, cell(s.Skipped))
+			continue
+		}
+		r, why := s.Report, ""
+		if len(r.Reasons) > 0 {
+			why = cell(r.Reasons[0]) + "; `" + cell(r.Replay) + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %.3f %% | %d of %d | %s |\n", s.Scenario, s.Seed, r.Verdict, r.Acquisitions, 100*r.Availability,
+			r.Service.Attempts, r.Service.Total, why)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

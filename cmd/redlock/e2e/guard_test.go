@@ -1,0 +1,255 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The way to the master is cut, so that the lock lapses while the command runs and has to be told so.
+
+func TestHazard69AFullPipeDoesNotDelayTheEndOfTheCommand(t *testing.T) {
+	s := newScene(t)
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	defer write.Close()
+	full := int(write.Fd())
+	must(t, unix.SetNonblock(full, true))
+	for err == nil {
+		_, err = unix.Write(full, make([]byte, 512))
+	}
+	must(t, unix.SetNonblock(full, false))
+	s.start(func(cmd *exec.Cmd) { cmd.Stderr = write }, "-stubborn")
+	s.link.sever()
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
+func TestHazard69AClosedPipeDoesNotEndTheSupervision(t *testing.T) {
+	s := newScene(t)
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer write.Close()
+	cmd := s.start(func(cmd *exec.Cmd) { cmd.Stderr = write }, "-stubborn")
+	must(t, read.Close())
+	s.link.sever()
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+	if got := s.exit(cmd); got.ExitStatus() != 73 {
+		t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
+	}
+}
+
+func TestHazard69ClosedStandardErrorIsHarmless(t *testing.T) {
+	s := newScene(t)
+	s.start(func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{"sh", "-c", `exec "$0" "$@" 2>&-`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+	}, "-stubborn")
+	s.link.sever()
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
+func TestHazard70ACommandDoesNotOutliveItsLockWhileRedlockIsStopped(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTSTP} {
+		t.Run(unix.SignalName(sig), func(t *testing.T) {
+			s := newScene(t)
+			// Not in a session of its own: whoever stops must have somebody who could continue it.
+			cmd := s.start(func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }, "-nested")
+			must(t, cmd.Process.Signal(sig))
+			s.rival(killSlack)
+			s.nobodyWorksAfterTheRival()
+			must(t, cmd.Process.Signal(syscall.SIGCONT))
+			if got := s.exit(cmd); got.ExitStatus() != 73 {
+				t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
+			}
+			s.nobodyWorksAfterTheRival()
+		})
+	}
+}
+
+func TestHazard70AStopAndItsEndWithinTheTTLAreSurvived(t *testing.T) {
+	s := newScene(t)
+	cmd := s.start(func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
+	must(t, cmd.Process.Signal(syscall.SIGTSTP))
+	if !wait(func() bool { return isStopped(s.pids()[0]) && isStopped(cmd.Process.Pid) }) {
+		t.Fatal("not both are stopped")
+	}
+	must(t, cmd.Process.Signal(syscall.SIGCONT))
+	s.grows()
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	if got := s.exit(cmd); got.Signal() != syscall.SIGTERM {
+		t.Errorf("redlock ended with %v %v, want SIGTERM", got.ExitStatus(), got.Signal())
+	}
+}
+
+func TestHazard70ASignalReachesACommandThatIsStopped(t *testing.T) {
+	s := newScene(t)
+	cmd := s.start(nil)
+	must(t, syscall.Kill(s.pids()[0], syscall.SIGSTOP))
+	if !wait(func() bool { return isStopped(s.pids()[0]) }) {
+		t.Fatal("the command is not stopped")
+	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	s.exit(cmd)
+}
+
+// All stand still for longer than the ttl, as with a machine that is suspended. redlock is the first to go on, and has
+// several things to do at once; in whatever order it does them, the command must not run.
+func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
+	for i := range 6 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			s := newScene(t)
+			cmd := s.start(nil, "-stubborn")
+			stopped := append(s.pids(), cmd.Process.Pid)
+			if watch := watchedIn(t, cmd.Process.Pid); watch != 0 {
+				stopped = append(stopped, watch)
+				defer func() { _ = syscall.Kill(watch, syscall.SIGCONT) }()
+			}
+			for _, pid := range stopped {
+				must(t, syscall.Kill(pid, syscall.SIGSTOP))
+			}
+			s.rival(0)
+			if i%2 == 1 { // one more signal that a command which is stopped has to be continued for
+				must(t, cmd.Process.Signal(syscall.SIGTERM))
+			}
+			must(t, cmd.Process.Signal(syscall.SIGCONT))
+			s.nobodyWorksAfterTheRival()
+			if got := s.exit(cmd); got.ExitStatus() != 73 {
+				t.Errorf("redlock ended with %v %v, want status 73", got.ExitStatus(), got.Signal())
+			}
+		})
+	}
+}
+
+func TestHazard72WhatTheCommandHasStartedHearsOfRedlocksDeath(t *testing.T) {
+	s := newScene(t)
+	cmd := s.start(nil, "-stubborn", "-nested")
+	if !wait(func() bool { return len(s.pids()) == 2 }) {
+		t.Fatal("there is no second process")
+	}
+	must(t, cmd.Process.Kill())
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
+func TestHazard72AWatchThatIsKilledIsReplaced(t *testing.T) {
+	s := newScene(t)
+	cmd := s.start(nil, "-stubborn", "-nested")
+	first := watchOf(t, cmd.Process.Pid)
+	if first == 0 {
+		t.Fatal("nobody watches")
+	}
+	must(t, syscall.Kill(first, syscall.SIGKILL))
+	if !wait(func() bool { second := watchOf(t, cmd.Process.Pid); return second != 0 && second != first }) {
+		t.Fatal("nobody watches any more")
+	}
+	must(t, cmd.Process.Kill())
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
+// A command that has become another user can't be killed. redlock says so, and does not pretend that it ended.
+func TestHazard72AKillThatIsRefusedIsToldAndRepeated(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a program that becomes root")
+	}
+	s := newScene(t)
+	dir := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(dir), 0o755)) // the directory of all of this test's
+	program := filepath.Join(dir, "guarded")
+	copyFile(t, mustFind(t, "guarded"), program, 0o755)
+	must(t, os.Chmod(program, 0o755|os.ModeSetuid))
+	redlock := filepath.Join(dir, "redlock")
+	copyFile(t, mustFind(t, "redlock"), redlock, 0o755)
+	must(t, os.WriteFile(s.log, nil, 0o666))
+	must(t, os.Chmod(s.log, 0o666))
+	said, err := os.Create(filepath.Join(dir, "said"))
+	must(t, err)
+	defer said.Close()
+	cmd := s.start(func(cmd *exec.Cmd) {
+		cmd.Path, cmd.Dir, cmd.Stderr = redlock, "/", said
+		for i, arg := range cmd.Args {
+			if arg == "guarded" {
+				cmd.Args[i] = program
+			}
+		}
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}, "-root")
+	s.link.sever()
+	if !wait(func() bool {
+		return strings.Contains(readFile(t, said.Name()), "can't kill the command: operation not permitted")
+	}) {
+		t.Fatalf("it only says %q", readFile(t, said.Name()))
+	}
+	if ended(cmd.Process.Pid) {
+		t.Error("redlock is gone before its command")
+	}
+	s.killWriters()
+	if got := s.exit(cmd); got.ExitStatus() != 77 {
+		t.Errorf("redlock ended with %v %v, want status 77; it said %q", got.ExitStatus(), got.Signal(), readFile(t, said.Name()))
+	}
+}
+
+// The oracle must be able to fail.
+func TestTheOracleSeesWhoWorksAfterTheRival(t *testing.T) {
+	s := newScene(t)
+	must(t, os.WriteFile(s.log, []byte("works 1\nRIVAL\nworks 1\n"), 0o600))
+	if before, after, _ := strings.Cut(s.read(), "RIVAL\n"); strings.Count(before, "works ") != 1 || strings.Count(after, "works ") != 1 {
+		t.Errorf("the log is %q", s.read())
+	}
+}
+
+// watchedIn is watchOf for a redlock that may have none.
+func watchedIn(t *testing.T, redlock int) int {
+	t.Helper()
+	for _, pid := range childrenOf(t, redlock) {
+		if strings.Contains(readFile(t, fmt.Sprintf("/proc/%d/cmdline", pid)), "(watch)") {
+			return pid
+		}
+	}
+	return 0
+}
+
+func isStopped(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.HasPrefix(string(raw[strings.LastIndexByte(string(raw), ')')+1:]), " T")
+}
+
+func mustFind(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	must(t, err)
+	return path
+}
+
+func copyFile(t *testing.T, from, to string, mode os.FileMode) {
+	t.Helper()
+	in, err := os.Open(from)
+	must(t, err)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, mode)
+	must(t, err)
+	_, err = io.Copy(out, in)
+	must(t, err)
+	must(t, out.Close())
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	must(t, err)
+	return string(raw)
+}

@@ -1,0 +1,58 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// guardedMain is a command to be run under a lock. It appends to a log, a line every few milliseconds, for as long as it
+// lives: nobody may do that after somebody else has the lock.
+func guardedMain() {
+	stubborn := flag.Bool("stubborn", false, "ignore what can be ignored")
+	nested := flag.Bool("nested", false, "start another one like this")
+	root := flag.Bool("root", false, "be root, if the file's mode permits it")
+	tty := flag.Bool("tty", false, "read a line from the terminal first")
+	flag.Parse()
+	path := flag.Arg(0)
+	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	exitOn(err)
+	if *stubborn {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	}
+	if *root {
+		exitOn(syscall.Setresuid(0, 0, 0))
+	}
+	if *nested {
+		cmd := exec.Command(os.Args[0], "-stubborn", path)
+		exitOn(cmd.Start())
+	}
+	if *tty {
+		fmt.Fprintf(log, "asks %d\n", os.Getpid())
+		terminal, err := os.Open("/dev/tty")
+		exitOn(err)
+		line, err := bufio.NewReader(terminal).ReadString('\n')
+		exitOn(err)
+		fmt.Fprintf(log, "read %s", line)
+	}
+	for {
+		if _, err := fmt.Fprintf(log, "works %d\n", os.Getpid()); err != nil {
+			os.Exit(3)
+		}
+		<-time.After(3 * time.Millisecond)
+	}
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guarded:", err)
+		os.Exit(4)
+	}
+}

@@ -1,0 +1,194 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// screen is a pseudo-terminal, and somebody at it.
+type screen struct {
+	*scene
+	cmd *exec.Cmd
+	tty *os.File
+	mu  sync.Mutex
+	out strings.Builder
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlS = "\x13"
+	ctrlZ = "\x1a"
+)
+
+// at starts a program as the leader of a terminal's session, as sshd does.
+func (s *scene) at(name string, args ...string) *screen {
+	s.t.Helper()
+	p := &screen{scene: s, cmd: exec.Command(name, args...)}
+	p.cmd.Env = append(os.Environ(), "PS1=ready> ", "TERM=dumb", "HISTFILE=")
+	var err error
+	p.tty, err = pty.Start(p.cmd)
+	must(s.t, err)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := p.tty.Read(buffer)
+			p.mu.Lock()
+			p.out.Write(buffer[:n])
+			p.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() {
+		s.killWriters()
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		_ = p.tty.Close()
+		<-read
+	})
+	return p
+}
+
+// shell starts one with job control.
+func (s *scene) shell() *screen {
+	s.t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		s.t.Skip("there is no bash")
+	}
+	p := s.at(bash, "--norc", "--noprofile", "-i")
+	p.expect("ready> ")
+	return p
+}
+
+func (p *screen) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+func (p *screen) expect(text string) {
+	p.t.Helper()
+	if !wait(func() bool { return strings.Contains(p.said(), text) }) {
+		p.t.Fatalf("no %q on the screen: %q", text, p.said())
+	}
+}
+
+func (p *screen) write(text string) {
+	p.t.Helper()
+	_, err := p.tty.WriteString(text)
+	must(p.t, err)
+}
+
+// line is what redlock is called with, for a shell.
+func (s *scene) line(guarded ...string) string {
+	return mustFind(s.t, "redlock") + " " + strings.Join(s.args(guarded...), " ")
+}
+
+func TestHazard69AStoppedTerminalDoesNotDelayTheEndOfTheCommand(t *testing.T) {
+	s := newScene(t)
+	p := s.at("redlock", s.args("-stubborn")...)
+	s.eventually("works ")
+	p.write(ctrlS)
+	s.link.sever()
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
+func TestHazard70CtrlZStopsTheWholeJob(t *testing.T) {
+	for name, redirected := range map[string]string{"stdin is the terminal": "", "stdin is no terminal": " </dev/null", "stdout is no terminal": " | cat"} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			p := s.shell()
+			p.write(s.line("-nested") + redirected + "; echo ended\n")
+			if !wait(func() bool { return len(s.pids()) == 2 }) {
+				t.Fatal("there is no second process")
+			}
+			p.write(ctrlZ)
+			if !wait(func() bool { return isStopped(s.pids()[0]) && isStopped(s.pids()[1]) }) {
+				t.Fatal("the command is not stopped")
+			}
+			p.expect("Stopped")
+			s.rival(killSlack)
+			p.write("fg\n")
+			s.nobodyWorksAfterTheRival()
+		})
+	}
+}
+
+func TestHazard70AJobThatIsBackInTimeGoesOn(t *testing.T) {
+	s := newScene(t)
+	p := s.shell()
+	p.write(s.line() + "\n")
+	s.eventually("works ")
+	p.write(ctrlZ)
+	p.expect("Stopped")
+	p.write("fg\n")
+	s.grows()
+	p.write(ctrlC)
+	p.write("echo status $?\n")
+	p.expect("status 130")
+}
+
+func TestHazard70CtrlZWithNobodyToContinueIsOvercome(t *testing.T) {
+	s := newScene(t)
+	p := s.at("redlock", s.args()...) // the leader of its session, as under ssh -t
+	s.eventually("works ")
+	p.write(ctrlZ)
+	if !wait(func() bool { return strings.Contains(p.said(), "^Z") }) {
+		t.Fatal("the terminal did not see it")
+	}
+	s.grows()
+	s.grows()
+	p.write(ctrlC)
+	if got := s.exit(p.cmd); got.Signal() != syscall.SIGINT && got.ExitStatus() != 130 {
+		t.Errorf("redlock ended with %v %v, want SIGINT", got.ExitStatus(), got.Signal())
+	}
+}
+
+func TestHazard70ACommandMayAskAtTheTerminalBehindAPipe(t *testing.T) {
+	s := newScene(t)
+	p := s.shell()
+	p.write("true | " + s.line("-tty") + "\n")
+	s.eventually("asks ")
+	p.write("the answer\n")
+	s.eventually("read the answer")
+	s.eventually("works ")
+	p.write(ctrlC)
+	if !wait(func() bool { return ended(s.pids()[0]) }) {
+		t.Error("Ctrl-C does not end it")
+	}
+}
+
+func TestHazard75CtrlCStopsTheScriptAroundIt(t *testing.T) {
+	for _, shell := range []string{"sh", "bash"} {
+		for name, redirected := range map[string]string{"terminal": "", "no terminal": " </dev/null"} {
+			t.Run(shell+" "+name, func(t *testing.T) {
+				s := newScene(t)
+				next := filepath.Join(t.TempDir(), "next")
+				script := filepath.Join(t.TempDir(), "script")
+				must(t, os.WriteFile(script, []byte(s.line()+redirected+"\ntouch "+strconv.Quote(next)+"\n"), 0o600))
+				p := s.at(mustFind(t, shell), script)
+				s.eventually("works ")
+				p.write(ctrlC)
+				s.exit(p.cmd)
+				if _, err := os.Stat(next); err == nil {
+					t.Error("the script went on")
+				}
+			})
+		}
+	}
+}

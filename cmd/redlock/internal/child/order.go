@@ -1,0 +1,44 @@
+package child
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Order is what a [Watch] is told.
+type Order struct {
+	// Group is the process group to be killed.
+	Group int
+	// Deadline is when, by [Now], unless another order moves it.
+	Deadline time.Duration
+	// Grace is for how long the group may go on, and at most to the deadline, when this program is gone.
+	Grace time.Duration
+}
+
+const (
+	orderLine = "%d %d %d\n"
+	dismissed = "dismissed\n"
+)
+
+func (o Order) String() string { return fmt.Sprintf(orderLine, o.Group, o.Deadline, o.Grace) }
+
+// readOrders sends on what is read from in and closes the channel at its end. It returns whether the watch was dismissed;
+// otherwise whoever gave the orders is gone.
+func readOrders(in io.Reader, orders chan<- Order) bool {
+	defer close(orders)
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadString('\n')
+		if line == dismissed {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		var o Order
+		if _, err := fmt.Sscanf(line, orderLine, &o.Group, &o.Deadline, &o.Grace); err == nil {
+			orders <- o
+		}
+	}
+}

@@ -1,0 +1,110 @@
+//go:build unix && !aix
+
+package child
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is this program's controlling terminal, whatever its standard input is.
+type terminal struct{ fd int }
+
+// openTerminal returns nil if there is none.
+func openTerminal() *terminal {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	return &terminal{fd}
+}
+
+func (t *terminal) close() {
+	if t != nil {
+		_ = unix.Close(t.fd)
+	}
+}
+
+// foreground is the group that has the terminal.
+func (t *terminal) foreground() (group int, ok bool) {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return group, err == nil
+}
+
+func (t *terminal) give(group int) bool {
+	return unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
+}
+
+// ignoreTerminalOutput keeps this program from being stopped when it writes to its terminal, or takes it back, from the
+// background. It is called after the command was started, which would inherit it.
+func ignoreTerminalOutput() { signal.Ignore(syscall.SIGTTOU) }
+
+// isTerminal says whether f is this program's controlling terminal.
+func isTerminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	_, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil
+}
+
+// HasTerminal says whether this program has a controlling terminal.
+func (p *Process) HasTerminal() bool { return p.terminal != nil }
+
+// GiveTerminal puts the command into the terminal's foreground, if this program is there, and says whether it is there
+// then.
+func (p *Process) GiveTerminal() bool {
+	if p.terminal == nil {
+		return false
+	}
+	group, ok := p.terminal.foreground()
+	switch {
+	case !ok:
+		return false
+	case group == unix.Getpgrp():
+		return p.terminal.give(p.pid)
+	default:
+		return group == p.pid
+	}
+}
+
+// TakeTerminal puts this program's group into the foreground again, if the command's is there, and says whether it was.
+func (p *Process) TakeTerminal() bool {
+	if p.terminal == nil {
+		return false
+	}
+	if group, ok := p.terminal.foreground(); !ok || group != p.pid {
+		return false
+	}
+	return p.terminal.give(unix.Getpgrp())
+}
+
+// Suspend stops the command's group, every process of it, and then this program as a job of the shell that started it;
+// all says whether the other processes of this program's group are to be stopped with it. It returns about when this
+// program was continued, or at once if the kernel does not stop it because nobody is there who would continue it. The
+// caller has to ask for SIGTSTP again.
+//
+// This program is stopped by SIGTTIN, which nobody catches, because Go's runtime does not give back SIGTSTP.
+func (p *Process) Suspend(all bool) error {
+	err := p.Signal(syscall.SIGSTOP)
+	if unix.Getpid() == sessionOf(0) {
+		return err // the leader of a session has no shell above it
+	}
+	if all {
+		signal.Ignore(Stop)
+		err = errors.Join(err, syscall.Kill(0, Stop))
+	}
+	return errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGTTIN))
+}
+
+func sessionOf(pid int) int {
+	session, err := unix.Getsid(pid)
+	if err != nil {
+		return -1
+	}
+	return session
+}

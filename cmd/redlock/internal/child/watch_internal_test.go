@@ -1,0 +1,253 @@
+//go:build unix && !aix
+
+package child
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOrdersAreReadAsTheyAreWritten(t *testing.T) {
+	first := Order{Group: 12, Deadline: 3 * time.Hour, Grace: time.Second}
+	second := Order{Group: 12, Deadline: 4 * time.Hour}
+	for name, c := range map[string]struct {
+		in        string
+		want      []Order
+		dismissed bool
+	}{
+		"nothing":                      {},
+		"one":                          {in: first.String(), want: []Order{first}},
+		"two and a dismissal":          {in: first.String() + second.String() + dismissed, want: []Order{first, second}, dismissed: true},
+		"a dismissal only":             {in: dismissed, dismissed: true},
+		"nothing after the dismissal":  {in: dismissed + first.String(), dismissed: true},
+		"half an order":                {in: first.String() + "12 99", want: []Order{first}},
+		"half a dismissal":             {in: first.String() + dismissed[:4], want: []Order{first}},
+		"an order cut at its last":     {in: strings.TrimSuffix(first.String(), "\n")},
+		"what is no order is left out": {in: "kill them all\n\n12 x 3\n" + second.String(), want: []Order{second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			orders := make(chan Order, 10)
+			if got := readOrders(strings.NewReader(c.in), orders); got != c.dismissed {
+				t.Errorf("dismissed: %v, want %v", got, c.dismissed)
+			}
+			var got []Order
+			for o := range orders {
+				got = append(got, o)
+			}
+			if len(got) != len(c.want) {
+				t.Fatalf("orders %v, want %v", got, c.want)
+			}
+			for i := range got {
+				if got[i] != c.want[i] {
+					t.Errorf("order %d is %v, want %v", i, got[i], c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// watched is a follow in virtual time, with a machine that can be suspended: its clock goes on, and its timers do not.
+type watched struct {
+	orders    chan Order
+	began     time.Time
+	suspended atomic.Int64
+	done      chan struct{}
+	last      Order
+	ended     bool
+	at        time.Duration
+}
+
+func watching(t *testing.T, test func(w *watched)) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		w := &watched{orders: make(chan Order), began: time.Now(), done: make(chan struct{})}
+		go func() {
+			defer close(w.done)
+			w.last, w.ended = follow(w.orders, w.now)
+			w.at = w.now()
+		}()
+		test(w)
+	})
+}
+
+func (w *watched) now() time.Duration { return time.Since(w.began) + time.Duration(w.suspended.Load()) }
+
+// passes lets the time go on.
+func (w *watched) passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// over fails unless follow has returned, at this moment at the latest, with this order.
+func (w *watched) over(t *testing.T, last Order, ended bool, atMost time.Duration) {
+	t.Helper()
+	<-w.done
+	if w.last != last || w.ended != ended || w.at > atMost || !ended && w.at < last.Deadline {
+		t.Errorf("it ended at %v with (%v, %v), want at most %v and (%v, %v)", w.at, w.last, w.ended, atMost, last, ended)
+	}
+}
+
+func order(deadline time.Duration) Order {
+	return Order{Group: 7, Deadline: deadline, Grace: time.Second}
+}
+
+func TestAWatchWithoutAnOrderWaits(t *testing.T) {
+	watching(t, func(w *watched) {
+		w.passes(time.Hour)
+		close(w.orders)
+		w.over(t, Order{}, true, time.Hour)
+	})
+}
+
+func TestAWatchKillsAtTheDeadline(t *testing.T) {
+	watching(t, func(w *watched) {
+		w.orders <- order(10 * time.Second)
+		w.over(t, order(10*time.Second), false, 10*time.Second)
+	})
+}
+
+func TestALaterOrderMovesTheDeadline(t *testing.T) {
+	watching(t, func(w *watched) {
+		for at := time.Duration(0); at < time.Minute; at += 3 * time.Second {
+			w.orders <- order(at + 10*time.Second)
+			w.passes(3 * time.Second)
+		}
+		w.over(t, order(67*time.Second), false, 67*time.Second)
+	})
+}
+
+func TestAWatchLearnsSoonThatTheMachineWasSuspended(t *testing.T) {
+	watching(t, func(w *watched) {
+		w.orders <- order(10 * time.Second)
+		w.passes(5 * time.Second)
+		w.suspended.Store(int64(time.Hour))
+		w.over(t, order(10*time.Second), false, time.Hour+5*time.Second+lookAgain+orderTimeout)
+	})
+	if lookAgain > 100*time.Millisecond {
+		t.Errorf("a command may go on for %v after a suspension", lookAgain)
+	}
+}
+
+// A machine that was suspended, or a watch that was stopped, finds in the pipe what redlock has told it meanwhile.
+func TestAWatchThatWasHeldUpReadsItsOrdersFirst(t *testing.T) {
+	watching(t, func(w *watched) {
+		w.orders <- order(10 * time.Second)
+		w.passes(5 * time.Second)
+		w.suspended.Store(int64(time.Minute))
+		go func() {
+			w.orders <- order(65 * time.Second)
+			w.orders <- order(65*time.Second + lookAgain) // past by less than what would be on time
+			w.orders <- order(80 * time.Second)
+		}()
+		w.over(t, order(80*time.Second), false, 80*time.Second)
+	})
+}
+
+// redlock was killed while the watch was held up: the end of the pipe is no order, and least of all one to let go.
+func TestHazard72AWatchThatWasHeldUpRemembersWhatToKill(t *testing.T) {
+	for range 20 { // the timer and the end of the pipe are both there, and either may be taken
+		watching(t, func(w *watched) {
+			w.orders <- order(10 * time.Second)
+			w.passes(10*time.Second - lookAgain/2)
+			w.suspended.Store(int64(time.Minute))
+			<-time.After(lookAgain / 2) // the same moment as the watch's next look
+			close(w.orders)
+			w.over(t, order(10*time.Second), true, 70*time.Second+lookAgain)
+		})
+	}
+}
+
+func TestPauseEndsAtTheDeadline(t *testing.T) {
+	for name, c := range map[string]struct {
+		order     Order
+		now, want time.Duration
+	}{
+		"no order":           {Order{}, time.Hour, lookAgain},
+		"far away":           {order(time.Hour), time.Second, lookAgain},
+		"near":               {order(time.Second), time.Second - time.Millisecond, time.Millisecond},
+		"now":                {order(time.Second), time.Second, 0},
+		"long ago":           {order(time.Second), time.Hour, 0},
+		"just the time of a": {order(time.Second + lookAgain), time.Second, lookAgain},
+	} {
+		if got := pause(c.order, c.now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// group starts a shell script as a process group of its own, and waits until it has said that it is ready.
+func group(t *testing.T, script string) (pid int, ended <-chan error) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	buf := make([]byte, 6)
+	if _, err := out.Read(buf); err != nil {
+		t.Error(err)
+	}
+	go func() { done <- cmd.Wait() }()
+	t.Cleanup(func() { _ = signalGroup(cmd.Process.Pid, syscall.SIGKILL) })
+	return cmd.Process.Pid, done
+}
+
+func diedOf(t *testing.T, err error) syscall.Signal {
+	t.Helper()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatalf("it ended with %v", err)
+	}
+	return exit.Sys().(syscall.WaitStatus).Signal()
+}
+
+func TestEndAsksFirst(t *testing.T) {
+	pid, ended := group(t, "echo ready; exec sleep 60")
+	end(Order{Group: pid, Deadline: Now() + time.Hour, Grace: time.Minute})
+	if sig := diedOf(t, <-ended); sig != syscall.SIGTERM {
+		t.Errorf("it died of %v", sig)
+	}
+}
+
+func TestEndAlsoReachesWhatIsStopped(t *testing.T) {
+	pid, ended := group(t, "echo ready; exec sleep 60")
+	if err := signalGroup(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	end(Order{Group: pid, Deadline: Now() + time.Hour, Grace: time.Minute})
+	if sig := diedOf(t, <-ended); sig != syscall.SIGTERM {
+		t.Errorf("it died of %v", sig)
+	}
+}
+
+func TestEndKillsWhatDoesNotEnd(t *testing.T) {
+	for name, o := range map[string]Order{
+		"after the grace":    {Deadline: time.Hour, Grace: 50 * time.Millisecond},
+		"at the deadline":    {Deadline: 50 * time.Millisecond, Grace: time.Hour},
+		"after the deadline": {Deadline: -time.Second, Grace: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid, ended := group(t, "trap '' TERM; echo ready; while :; do sleep 60; done")
+			o.Group, o.Deadline = pid, o.Deadline+Now()
+			end(o)
+			if sig := diedOf(t, <-ended); sig != syscall.SIGKILL {
+				t.Errorf("it died of %v", sig)
+			}
+		})
+	}
+}

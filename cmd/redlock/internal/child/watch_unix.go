@@ -1,0 +1,179 @@
+//go:build unix && !aix
+
+package child
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lookAgain is how often a watch that has a deadline reads the clock: its timers stand still while the machine is
+	// suspended, and the command goes on for as long after it.
+	lookAgain = 100 * time.Millisecond
+	// killAgain is how often it kills what does not end.
+	killAgain = time.Second
+	// orderTimeout is how long an order may take to be written into a pipe, which only a watch that was stopped long ago
+	// leaves full.
+	orderTimeout = 10 * time.Millisecond
+)
+
+// Now is the time since some fixed moment, the same for all processes, and goes on while this one is stopped.
+func Now() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clock, &ts); err != nil { // no such clock: a Linux before 2.6.39
+		return time.Duration(time.Now().UnixNano())
+	}
+	return time.Duration(ts.Nano())
+}
+
+// Watch is the process that ends the command when this one does not.
+type Watch struct {
+	orders *os.File
+	ended  chan struct{}
+}
+
+// StartWatch starts one, which does nothing before it is told something. This program's main function has to call
+// [RunWatch] when its only argument is [WatchCommand].
+func StartWatch() (*Watch, error) {
+	path, err := self()
+	if err != nil {
+		return nil, err
+	}
+	in, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	cmd := &exec.Cmd{
+		Path: path, Args: []string{os.Args[0], WatchCommand}, Env: []string{"GOMAXPROCS=1"}, Dir: "/", Stdin: in,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		_ = orders.Close()
+		return nil, err
+	}
+	w := &Watch{orders: orders, ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		_ = cmd.Wait() // that it has ended is all there is to know
+	}()
+	return w, nil
+}
+
+// Ended is closed when the watch has ended.
+func (w *Watch) Ended() <-chan struct{} { return w.ended }
+
+// Tell gives it an order. It does not wait: if a watch does not take the order, its earlier one stands.
+func (w *Watch) Tell(o Order) { w.write(o.String()) }
+
+// Dismiss ends it without harm to the group.
+func (w *Watch) Dismiss() {
+	w.write(dismissed)
+	_ = w.orders.Close() // whatever comes of it, there is nothing left to guard
+}
+
+func (w *Watch) write(line string) {
+	_ = w.orders.SetWriteDeadline(time.Now().Add(orderTimeout)) // a pipe has deadlines
+	_, _ = w.orders.WriteString(line)                           // if it is gone, Ended tells
+}
+
+// RunWatch is the whole life of a watch, which reads its orders from in.
+func RunWatch(in *os.File) {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
+	orders := make(chan Order)
+	wasDismissed := make(chan bool, 1)
+	go func() { wasDismissed <- readOrders(in, orders) }()
+	last, ended := follow(orders, Now)
+	switch {
+	case last.Group == 0: // there has not been a command yet
+	case !ended:
+		kill(last.Group) // whatever redlock says now comes too late
+	case !<-wasDismissed:
+		end(last)
+	}
+}
+
+// follow returns the last order, when its deadline has passed by the clock now, or when there is nobody any more who gives
+// orders.
+func follow(orders <-chan Order, now func() time.Duration) (last Order, ended bool) {
+	timer := time.NewTimer(lookAgain)
+	heldUp := false
+	for {
+		select {
+		case o, ok := <-orders:
+			if !ok {
+				return last, true
+			}
+			last = o
+		case <-timer.C:
+			late := now() - last.Deadline
+			switch heldUp = late >= 2*orderTimeout || heldUp && late >= 0; {
+			case last.Group == 0, late < 0:
+			case !heldUp:
+				return last, false
+			default: // this process was: a newer order may be in the pipe
+				o, ok, some := nextOrder(orders)
+				switch {
+				case !some:
+					return last, false
+				case !ok:
+					return last, true
+				}
+				last = o
+			}
+		}
+		timer.Reset(pause(last, now()))
+	}
+}
+
+// nextOrder is what is in the pipe, ok unless that is its end, if there is something.
+func nextOrder(orders <-chan Order) (o Order, ok, some bool) {
+	select {
+	case o, ok = <-orders:
+		return o, ok, true
+	case <-time.After(orderTimeout):
+		return Order{}, false, false
+	}
+}
+
+// pause is for how long a watch need not read the clock.
+func pause(o Order, now time.Duration) time.Duration {
+	if o.Group == 0 {
+		return lookAgain
+	}
+	return max(0, min(lookAgain, o.Deadline-now))
+}
+
+// end asks the group to end, and kills it a grace later, or at the deadline.
+func end(o Order) {
+	o.Deadline = min(o.Deadline, Now()+o.Grace)
+	if o.Deadline <= Now() {
+		kill(o.Group)
+		return
+	}
+	_ = signalGroup(o.Group, syscall.SIGTERM) // if it does not, the next signal is no question
+	_ = signalGroup(o.Group, syscall.SIGCONT)
+	for groupLeft(o.Group) {
+		left := o.Deadline - Now()
+		if left <= 0 {
+			kill(o.Group)
+			return
+		}
+		<-time.After(min(left, 20*time.Millisecond))
+	}
+}
+
+// kill kills the group. A kill that is refused is repeated for as long as there is anything to kill: who refuses it may be
+// a program of another user's that ends or becomes somebody else.
+func kill(group int) {
+	for signalGroup(group, syscall.SIGKILL) != nil && groupLeft(group) {
+		<-time.After(killAgain)
+	}
+}

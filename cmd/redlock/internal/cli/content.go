@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// content is what stands under a key on one master.
+type content struct {
+	holds   []single.Request // that release a lock of several holds
+	notLock string           // why it is no lock; "" if it may be one
+}
+
+var (
+	// ownerForm is what owners look like, ours and those of other implementations: a random text, printable and short.
+	ownerForm = regexp.MustCompile(`^[[:graph:]]{1,255}$`)
+	// dataForm is what tells data from an owner: quotes and brackets.
+	dataForm = regexp.MustCompile("[{}\\[\\]<>\"'`\\\\]")
+	// holdForm is a hold of a shared or reentrant lock.
+	holdForm = regexp.MustCompile(`(?s)^([rw]):(.*):([^:]+)$`)
+)
+
+// inspect asks a master who holds key, and judges whether what is there is a lock.
+func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, content, error) {
+	reply, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
+	taken := redis.HasErrorPrefix(err, "WRONGTYPE")
+	if err != nil && !taken || err == nil && reply.Outcome != single.Granted {
+		return reply, content{}, err
+	}
+	kind, err := m.Client().Type(ctx, key).Result()
+	switch {
+	case err != nil:
+		return reply, content{}, err
+	case taken:
+		left, err := m.Client().PTTL(ctx, key).Result()
+		if kind == "zset" {
+			kind = "sorted set of something else than holds"
+		}
+		return single.Reply{Outcome: single.Granted, Key: key, TTL: left}, content{notLock: "a " + kind}, err
+	case kind == "zset":
+		holds, err := holdsOf(ctx, m, key)
+		return reply, content{holds: holds}, err
+	case reply.TTL < 0:
+		return reply, content{notLock: "a string that never expires"}, nil
+	case !ownerForm.MatchString(reply.Holder), dataForm.MatchString(reply.Holder):
+		return reply, content{notLock: "a string that is no owner"}, nil
+	}
+	return reply, content{}, nil
+}
+
+// holdsOf returns what releases each hold of a shared or reentrant lock.
+func holdsOf(ctx context.Context, m *single.Master, key string) ([]single.Request, error) {
+	members, err := m.Client().ZRange(ctx, key, 0, -1).Result()
+	var holds []single.Request
+	for _, member := range members { // the others are the mark of the set, and claims
+		if parts := holdForm.FindStringSubmatch(member); parts != nil {
+			kind := map[string]single.Kind{"r": single.Shared, "w": single.Exclusive}[parts[1]]
+			holds = append(holds, single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: parts[2], Hold: parts[3]})
+		}
+	}
+	return holds, err
+}
+
+// ownerName says who an owner is, as far as it says so itself, and tells it from others, without a byte of its random
+// part: whoever knows that can release the lock.
+func ownerName(value string) string { return holderName(owner.Show(value), owner.Fingerprint(value)) }
+
+// holderName is ownerName of what the library says of a holder.
+func holderName(identity, id string) string {
+	switch {
+	case id == "":
+		return "several or a lock of another kind"
+	case identity == "#"+id:
+		return identity
+	default:
+		return identity + " #" + id
+	}
+}
+
+func lifetime(ttl time.Duration) string {
+	if ttl < 0 {
+		return "for ever"
+	}
+	return fmt.Sprintf("for another %v", ttl.Round(time.Millisecond))
+}

@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// probeKey is what the probes lock, and probeAlso where two keys are needed. Their counters stay on the masters for as
+	// long as those of other fenced keys, so the names are always the same.
+	probeKey, probeAlso = "redlock-probe", "redlock-probe-also"
+	// probeTTL is that of all locks but the one that is left to expire.
+	probeTTL = 20 * time.Second
+	// probeTimeout bounds each probe.
+	probeTimeout = 20 * time.Second
+	// wakeRounds is how often a waiter may miss a release, having subscribed too late, and wokenWithin how long it may take to
+	// be woken. It would ask by itself after pollEvery.
+	wakeRounds, wokenWithin, pollEvery = 3, time.Second, 3 * time.Second
+	// queuedWithin is how soon a waiter is in the server's queue of arrivals, if it can be at all.
+	queuedWithin = time.Second
+	// outage is for how long a server that does not answer is asked again.
+	outage = 3 * time.Second
+)
+
+// probe is one thing that a lock needs of a server.
+type probe struct {
+	name string
+	try  func(p *probed, ctx context.Context) error
+}
+
+// probes are done in this order; without the first there is no use in the others.
+var probes = []probe{
+	{"take", (*probed).take},
+	{"extend", (*probed).extend},
+	{"release", (*probed).release},
+	{"expire", (*probed).expire},
+	{"wake", (*probed).wake},
+	{"fence", (*probed).fence},
+	{"share", (*probed).share},
+	{"reenter", (*probed).reenter},
+	{"several keys", (*probed).several},
+}
+
+// probed is one master, with two clients that want the same lock.
+type probed struct {
+	master     *single.Master
+	own, rival *redlock.Locker
+}
+
+// probeReport is what was found on one master, as -json prints it.
+type probeReport struct {
+	Master string        `json:"master"`
+	OK     bool          `json:"ok"`
+	Probes []probeResult `json:"probes"`
+}
+
+type probeResult struct {
+	Name string `json:"name"`
+	// Result is "ok", "fails", or "not tried".
+	Result string  `json:"result"`
+	Error  string  `json:"error,omitempty"`
+	Took   float64 `json:"took_ms"`
+}
+
+// probeAll probes all masters at the same time.
+func probeAll(ctx context.Context, masters []*single.Master, guard time.Duration) ([]probeReport, error) {
+	reports, errs := make([]probeReport, len(masters)), make([]error, len(masters))
+	var wg sync.WaitGroup
+	for i, m := range masters {
+		wg.Go(func() { reports[i], errs[i] = probeOne(ctx, m, guard) })
+	}
+	wg.Wait()
+	return reports, firstError(errors.Join(errs...), ctx.Err())
+}
+
+func probeOne(ctx context.Context, m *single.Master, guard time.Duration) (probeReport, error) {
+	p, err := newProbed(m, guard)
+	if err != nil {
+		return probeReport{}, err
+	}
+	defer p.close()
+	report := probeReport{Master: m.Name(), OK: true}
+	for i, each := range probes {
+		result := probeResult{Name: each.name, Result: "not tried"}
+		if i == 0 || report.Probes[0].Result == "ok" {
+			began := time.Now()
+			err := p.within(ctx, each)
+			result.Result, result.Took = "ok", millis(time.Since(began))
+			if err != nil {
+				result.Result, result.Error, report.OK = "fails", saidBy(err).Error(), false
+			}
+		}
+		report.Probes = append(report.Probes, result)
+	}
+	return report, nil
+}
+
+func newProbed(m *single.Master, guard time.Duration) (*probed, error) {
+	own, err := newLocker([]*single.Master{m}, guard)
+	if err != nil {
+		return nil, err
+	}
+	rival, err := newLocker([]*single.Master{m}, guard)
+	if err != nil {
+		closeSoon(own, confirmedTimeout)
+		return nil, err
+	}
+	return &probed{master: m, own: own, rival: rival}, nil
+}
+
+// saidBy is what the one master said, if it is its fault.
+func saidBy(err error) error {
+	if q, ok := errors.AsType[*redlock.QuorumError](err); ok && len(q.Nodes) == 1 && q.Nodes[0].Err != nil {
+		return q.Nodes[0].Err
+	}
+	return err
+}
+
+func (p *probed) within(ctx context.Context, each probe) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	return each.try(p, ctx)
+}
+
+func (p *probed) close() {
+	closeSoon(p.own, confirmedTimeout)
+	closeSoon(p.rival, confirmedTimeout)
+}
+
+// held runs f while own holds the key, which it waits for: somebody else may be probing.
+func (p *probed) held(ctx context.Context, f func(lock *redlock.Lock) error, opts ...redlock.Option) error {
+	lock, err := p.own.Acquire(ctx, probeKey, probeTTL, append(opts, redlock.MaxOutage(outage))...)
+	if err != nil {
+		return err
+	}
+	if err := f(lock); err != nil {
+		return errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
+	}
+	return lock.Release(ctx)
+}
+
+// refused fails unless the rival is told that the key is held.
+func (p *probed) refused(ctx context.Context, opts ...redlock.Option) error {
+	lock, err := p.rival.TryAcquire(ctx, probeKey, probeTTL, opts...)
+	switch {
+	case err == nil:
+		return errors.Join(errors.New("two clients hold the same lock"), lock.Release(ctx))
+	case !errors.Is(err, redlock.ErrHeld):
+		return fmt.Errorf("a second client is not refused, but gets: %w", err)
+	}
+	return nil
+}
+
+func (p *probed) take(ctx context.Context) error {
+	return p.held(ctx, func(*redlock.Lock) error { return p.refused(ctx) })
+}
+
+func (p *probed) extend(ctx context.Context) error {
+	return p.held(ctx, func(lock *redlock.Lock) error {
+		if err := lock.Extend(ctx, 2*probeTTL); err != nil {
+			return err
+		}
+		seen, err := p.rival.Holder(ctx, probeKey)
+		if err == nil && seen.TTL < probeTTL {
+			err = fmt.Errorf("after an extension to %v the server shows a ttl of %v", 2*probeTTL, seen.TTL)
+		}
+		return err
+	})
+}
+
+func (p *probed) release(ctx context.Context) error {
+	if err := p.held(ctx, func(*redlock.Lock) error { return nil }); err != nil {
+		return err
+	}
+	seen, err := p.rival.Holder(ctx, probeKey)
+	if err == nil && seen.Held {
+		err = errors.New("the server still shows a holder after a release")
+	}
+	return err
+}
+
+func (p *probed) expire(ctx context.Context) error {
+	const ttl = 500 * time.Millisecond
+	lock, err := p.own.Acquire(ctx, probeKey, ttl)
+	if err != nil {
+		return err
+	}
+	until := lock.Until()
+	next, err := p.rival.Acquire(ctx, probeKey, probeTTL)
+	if err != nil {
+		return fmt.Errorf("a lock of %v was not released, and does not expire: %w", ttl, err)
+	}
+	if early := time.Until(until); early > 0 {
+		err = fmt.Errorf("the lock was given to another %v before the end of its validity", early)
+	}
+	return errors.Join(err, next.Release(ctx))
+}
+
+func (p *probed) wake(ctx context.Context) error {
+	fastest := time.Duration(0)
+	for range wakeRounds {
+		took, err := p.wakeOnce(ctx)
+		if err != nil {
+			return err
+		}
+		if fastest == 0 || took < fastest {
+			fastest = took
+		}
+		if fastest < wokenWithin {
+			return nil
+		}
+	}
+	return fmt.Errorf("a release wakes nobody who waits (PUBLISH and SUBSCRIBE): waiters ask again in turns, here after %v", fastest.Round(time.Millisecond))
+}
+
+// wakeOnce is how long after a release a waiter has the lock.
+func (p *probed) wakeOnce(ctx context.Context) (took time.Duration, err error) {
+	var waiter sync.WaitGroup
+	defer waiter.Wait()
+	var released time.Time
+	var got error
+	err = p.held(ctx, func(*redlock.Lock) error {
+		waiter.Go(func() {
+			lock, err := p.rival.Acquire(ctx, probeKey, probeTTL, redlock.RetryEvery(pollEvery))
+			if took, got = time.Since(released), err; err == nil {
+				got = lock.Release(ctx)
+			}
+		})
+		for began := time.Now(); time.Since(began) < queuedWithin && lookAt(ctx, p.master, probeKey).Waiters == 0; {
+			<-time.After(10 * time.Millisecond)
+		}
+		released = time.Now()
+		return nil
+	})
+	waiter.Wait()
+	return took, errors.Join(err, got)
+}
+
+func (p *probed) fence(ctx context.Context) error {
+	last := uint64(0)
+	for range 2 {
+		token := uint64(0)
+		if err := p.held(ctx, func(lock *redlock.Lock) error { token = lock.Token(); return nil }, redlock.Fenced()); err != nil {
+			return err
+		}
+		if token <= last {
+			return fmt.Errorf("token %d after %d: they have to grow", token, last)
+		}
+		last = token
+	}
+	return nil
+}
+
+func (p *probed) share(ctx context.Context) error {
+	return p.held(ctx, func(*redlock.Lock) error {
+		second, err := p.rival.TryAcquire(ctx, probeKey, probeTTL, redlock.Shared())
+		if err != nil {
+			return fmt.Errorf("a second reader: %w", err)
+		}
+		return errors.Join(p.refused(ctx, redlock.Exclusive()), second.Release(ctx))
+	}, redlock.Shared())
+}
+
+func (p *probed) reenter(ctx context.Context) error {
+	const owner = "redlock-probe"
+	return p.held(ctx, func(*redlock.Lock) error {
+		again, err := p.own.TryAcquire(ctx, probeKey, probeTTL, redlock.Reentrant(owner))
+		if err != nil {
+			return fmt.Errorf("for the second time: %w", err)
+		}
+		return errors.Join(p.refused(ctx, redlock.Reentrant("another")), again.Release(ctx))
+	}, redlock.Reentrant(owner))
+}
+
+func (p *probed) several(ctx context.Context) error {
+	return p.held(ctx, func(*redlock.Lock) error { return p.refused(ctx) }, redlock.AndKeys(probeAlso))
+}
+
+// writeProbes shows a line for each master, and then why what fails does.
+func writeProbes(out io.Writer, reports []probeReport) error {
+	heading := []string{"MASTER"}
+	for _, each := range probes {
+		heading = append(heading, strings.ToUpper(each.name))
+	}
+	rows := [][]string{heading}
+	for _, r := range reports {
+		row := []string{r.Master}
+		for _, result := range r.Probes {
+			row = append(row, map[string]string{"ok": "ok", "fails": "FAILS"}[result.Result])
+		}
+		rows = append(rows, row)
+	}
+	if err := writeTable(out, rows); err != nil {
+		return err
+	}
+	all := true
+	for _, r := range reports {
+		all = all && r.OK
+		for _, result := range r.Probes {
+			if result.Result != "fails" {
+				continue
+			}
+			fmt.Fprintf(out, "\nFAILS: %s on %s\n", result.Name, r.Master)
+			for _, line := range demo.Wrap(result.Error, 96) {
+				fmt.Fprintf(out, "    %s\n", line)
+			}
+		}
+	}
+	summary := "Everything that a lock can ask of these servers works. What they do when they fail is not probed; see the audit."
+	if !all {
+		summary = "Not everything works on these servers. Plain locks need take, extend, release and expire."
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", summary)
+	return err
+}

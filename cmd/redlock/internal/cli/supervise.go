@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
+)
+
+const (
+	// looks is how often during a ttl the supervisor asks its lock, at least.
+	looks = 6
+	// killAgain is how often it kills a command that does not end.
+	killAgain = time.Second
+	// watchesAtMost are started anew.
+	watchesAtMost = 10
+	// stuckAfter so many kills a command is said to run on.
+	stuckAfter = 3
+)
+
+// process is the command, as [child.Process] is one; its signals reach the whole group.
+type process interface {
+	Begin(deadline time.Duration) error
+	Done() <-chan struct{}
+	Stopped() <-chan os.Signal
+	Status() child.Status
+	Group() int
+	Signal(sig os.Signal) error
+	Terminate() error
+	Kill() error
+	HasTerminal() bool
+	GiveTerminal() bool
+	TakeTerminal() bool
+	Suspend(all bool) error
+}
+
+// supervisor ends a command before its lock does. See package child for who else takes part. Whatever happens, look then
+// compares the clock with the lock; and whatever it decides, the signal is sent before it is talked of.
+type supervisor struct {
+	key                 string
+	lock                *redlock.Lock
+	ttl, grace, maxHold time.Duration
+	process             process
+	watch               *child.Watch
+	signals             chan os.Signal
+	notes               *notes
+	quiet               bool
+
+	began   time.Duration // when the lock was had, by child.Now, as all that follow
+	bound   time.Duration // when its validity ends, as far as is known
+	lost    error         // why the command is being ended
+	killAt  time.Duration // when it is killed then, or killed again
+	kills   int
+	refused error // why a kill reached nobody
+	watches int   // how many were started anew
+	job
+
+	received os.Signal // what was meant to end this program, and was passed on
+	keyboard bool      // the command had the terminal when it ended
+}
+
+// guard returns when the command has ended.
+func (s *supervisor) guard() {
+	signal.Notify(s.signals, child.Forwarded()...)
+	over := s.lock.Done()
+	s.began = child.Now()
+	s.look()
+	if err := s.process.Begin(s.bound); err != nil { // it was ended before it began
+		s.say("%v", err)
+	}
+	timer := time.NewTimer(s.pause())
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.process.Done():
+			s.ended()
+			return
+		case sig := <-s.signals:
+			s.pass(sig)
+		case sig := <-s.process.Stopped():
+			s.stopped(sig)
+		case <-s.watch.Ended():
+			s.watchAgain()
+		case <-over:
+			over = nil
+		case <-timer.C:
+		}
+		s.settle()
+		timer.Reset(s.pause())
+	}
+}
+
+// settle does what is due, after each event.
+func (s *supervisor) settle() {
+	s.look()
+	s.nudge()
+}
+
+// ended is called when the command has ended.
+func (s *supervisor) ended() {
+	s.keyboard = s.process.TakeTerminal()
+	if s.lost != nil { // what the command has started and left runs without a lock
+		s.refused = firstError(s.process.Kill(), s.refused)
+	}
+	s.watch.Dismiss()
+}
+
+// look compares the clock with the lock.
+func (s *supervisor) look() {
+	now := child.Now() // before the lock is asked: the bound may only be too early
+	err := s.lock.Err()
+	if err == nil && s.lost == nil {
+		s.extend(now + s.lock.Remaining())
+	}
+	switch {
+	case s.lost != nil && now >= s.killAt:
+		s.kill(now)
+	case s.lost != nil:
+	case now >= s.bound: // there is nothing left in which it could end by itself
+		s.lost = firstError(err, redlock.ErrNotHeld)
+		s.kill(now)
+		s.say("the lock on %q has ended: %v", s.key, bare{s.lost})
+	case err != nil: // all at once, as when somebody deleted it
+		s.stop(err, min(now+s.grace, s.bound))
+	case s.bound-now <= s.grace:
+		s.stop(s.ending(now), s.bound)
+	}
+}
+
+// extend notes that the lock is valid for longer. Clocks of two processes may differ by a little.
+func (s *supervisor) extend(bound time.Duration) {
+	if bound < s.bound+s.ttl/100 {
+		return
+	}
+	s.bound = bound
+	s.tellWatch()
+}
+
+func (s *supervisor) tellWatch() {
+	s.watch.Tell(child.Order{Group: s.process.Group(), Deadline: s.bound, Grace: s.grace})
+}
+
+// watchAgain replaces a watch that somebody has killed.
+func (s *supervisor) watchAgain() {
+	watch, err := child.StartWatch()
+	if s.watches++; err != nil || s.watches > watchesAtMost {
+		s.say("the process that watches over this one is gone, and there is no new one: %v", firstError(err, errors.New("they all end at once")))
+		s.watch = &child.Watch{}
+		return
+	}
+	s.watch = watch
+	s.tellWatch()
+	s.say("the process that watches over this one was killed; there is a new one")
+}
+
+// pause is for how long nothing has to be looked at.
+func (s *supervisor) pause() time.Duration {
+	next := s.bound - s.grace
+	if s.lost != nil {
+		next = s.killAt
+	}
+	if at, ok := s.job.next(); ok {
+		next = min(next, at)
+	}
+	return max(0, min(next-child.Now(), s.ttl/looks))
+}
+
+// ending is why there is only so little left: -max-hold, if that is where the validity ends, or renewals that failed.
+func (s *supervisor) ending(now time.Duration) error {
+	why := "it was not renewed"
+	if s.maxHold > 0 && s.bound-s.began > s.maxHold-s.grace {
+		why = fmt.Sprintf("it may be held for %v (-max-hold)", s.maxHold)
+	}
+	return fmt.Errorf("%s, and ends in %v", why, (s.bound - now).Round(time.Millisecond))
+}
+
+// stop asks the command to end, and plans its death.
+func (s *supervisor) stop(why error, killAt time.Duration) {
+	err := s.process.Terminate()
+	s.lost, s.killAt = why, killAt
+	s.say("losing the lock on %q: %v; stopping the command", s.key, bare{why})
+	if err != nil {
+		s.say("it does not hear: %v", err)
+	}
+}
+
+// kill kills the command, and does so again until it has ended.
+func (s *supervisor) kill(now time.Duration) {
+	err := s.process.Kill()
+	s.kills++
+	s.killAt = now + killAgain
+	switch {
+	case err != nil && s.refused == nil:
+		s.say("can't kill the command: %v; it RUNS ON WITHOUT THE LOCK on %q; trying again", err, s.key)
+	case s.kills == 1:
+		s.say("killing the command")
+	case s.kills == stuckAfter && s.refused == nil:
+		s.say("the command was killed and has not ended: it RUNS ON WITHOUT THE LOCK on %q; trying again", s.key)
+	}
+	s.refused = firstError(s.refused, err)
+}
+
+// outcome is the error for how the command and its lock have ended; released is what came of the release.
+func (s *supervisor) outcome(released error) error {
+	ended := s.process.Status()
+	switch {
+	case s.refused != nil || s.kills >= stuckAfter:
+		why := firstError(s.refused, fmt.Errorf("killed %d times", s.kills))
+		return &statusError{status: statusRanOn, err: fmt.Errorf("the lock on %q was lost, and the command RAN ON WITHOUT IT: %w", s.key, why)}
+	case s.lost != nil && s.quiet:
+		return &statusError{status: statusLost, err: fmt.Errorf("the lock on %q was lost while the command ran: %w", s.key, bare{s.lost})}
+	case s.lost != nil: // the note has said why
+		return &statusError{status: statusLost, err: fmt.Errorf("the lock on %q was lost while the command ran", s.key)}
+	case isNotHeld(released):
+		return &statusError{status: statusLost, err: fmt.Errorf("the lock on %q was lost before the command had ended: %w", s.key, bare{released})}
+	case ended.Signal != 0:
+		return s.diedOf(syscall.Signal(ended.Signal))
+	default:
+		return silently(ended.Code) // that too few masters confirmed is no concern of the command's
+	}
+}
+
+// diedOf makes this program die of what its command died of, if it was sent the same, or would have been: by a key of a
+// terminal that the command had for itself.
+func (s *supervisor) diedOf(sig syscall.Signal) error {
+	e := &statusError{status: statusSignal + int(sig)}
+	switch {
+	case s.received == os.Signal(sig):
+		e.signal = sig
+	case s.keyboard && (sig == syscall.SIGINT || sig == syscall.SIGQUIT):
+		e.signal, e.group = sig, true
+	}
+	return e
+}
+
+func (s *supervisor) say(format string, args ...any) {
+	if !s.quiet {
+		s.notes.printf("redlock: "+format, args...)
+	}
+}
+
+// firstError is the first that is not nil.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

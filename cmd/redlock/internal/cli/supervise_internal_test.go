@@ -1,0 +1,191 @@
+//go:build unix
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// fakeProcess is a command that only notes what is done to it.
+type fakeProcess struct {
+	terminal          bool // there is one, and it is the command's to have
+	continued, killed int
+}
+
+func (p *fakeProcess) Begin(time.Duration) error { return nil }
+func (p *fakeProcess) Done() <-chan struct{}     { return nil }
+func (p *fakeProcess) Stopped() <-chan os.Signal { return nil }
+func (p *fakeProcess) Status() child.Status      { return child.Status{} }
+func (p *fakeProcess) Group() int                { return 1 << 30 }
+func (p *fakeProcess) HasTerminal() bool         { return p.terminal }
+func (p *fakeProcess) GiveTerminal() bool        { return p.terminal }
+func (p *fakeProcess) TakeTerminal() bool        { return p.terminal }
+func (p *fakeProcess) Suspend(bool) error        { return nil }
+
+func (p *fakeProcess) Signal(sig os.Signal) error {
+	if sig == child.Continue {
+		p.continued++
+	}
+	return nil
+}
+
+func (p *fakeProcess) Terminate() error {
+	p.continued++ // so that one which is stopped hears of it
+	return nil
+}
+
+func (p *fakeProcess) Kill() error {
+	p.killed++
+	return nil
+}
+
+// event is what the supervisor may hear of.
+type event struct {
+	name   string
+	handle func(s *supervisor)
+}
+
+var events = []event{
+	{"SIGCONT", func(s *supervisor) { s.pass(child.Continue) }},
+	{"SIGTERM", func(s *supervisor) { s.pass(syscall.SIGTERM) }},
+	{"SIGTSTP", func(s *supervisor) { s.pass(child.Stop) }},
+	{"stopped", func(s *supervisor) { s.stopped(syscall.SIGSTOP) }},
+	{"stopped for the terminal", func(s *supervisor) { s.stopped(syscall.SIGTTIN) }},
+	{"timer", func(s *supervisor) { // whatever is planned is due
+		s.nudgeAt = min(s.nudgeAt, 1)
+		if s.wakeAt > 0 {
+			s.wakeAt = 1
+		}
+		if s.kills > 0 { // before, it is planned for the end of the lock
+			s.killAt = 1
+		}
+	}},
+}
+
+// losing is the beginning of the grace, when the command is asked to end. It comes while the lock is held.
+var losing = event{"grace", func(s *supervisor) { s.grace = s.ttl }}
+
+// sequences are all of these events of at most n.
+func sequences(of []event, n int) [][]event {
+	all := [][]event{nil}
+	for begin := 0; n > 0; n-- {
+		for _, s := range all[begin:] {
+			begin++
+			for _, e := range of {
+				all = append(all, append(slices.Clip(s), e))
+			}
+		}
+	}
+	return all
+}
+
+func names(sequence []event) string {
+	var names []string
+	for _, e := range sequence {
+		names = append(names, e.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// shortHold acquires a lock which nobody renews.
+func shortHold(t *testing.T, ttl time.Duration) *redlock.Lock {
+	t.Helper()
+	master, err := embedded.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	locker, err := redlock.Dial(t.Context(), []string{master.URL()}, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locker.Close(context.Background()) })
+	lock, err := locker.Acquire(t.Context(), "key", ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// history is a supervisor after some events which came while its lock was held.
+type history struct {
+	supervisor
+	process fakeProcess
+	before  []event
+}
+
+// later returns a copy to go on with.
+func (h *history) later() (*supervisor, *fakeProcess) {
+	s, p := h.supervisor, h.process
+	s.process = &p
+	return &s, &p
+}
+
+// After a pause of all processes there are several things to hear of at once, in any order, and none may let the command run
+// for a moment. What came before is heard of in any order, too.
+func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T) {
+	const ttl = time.Second
+	lock := shortHold(t, ttl)
+	signals := make(chan os.Signal, 1)
+	t.Cleanup(func() { signal.Stop(signals) })
+	var histories []*history
+	for _, terminal := range []bool{false, true} {
+		for _, before := range sequences(append(slices.Clip(events), losing), 2) {
+			h := &history{before: before, process: fakeProcess{terminal: terminal}}
+			h.supervisor = supervisor{
+				lock: lock, ttl: ttl, grace: ttl / 100, process: &h.process, watch: &child.Watch{}, signals: signals, quiet: true,
+			}
+			h.look()
+			for _, e := range before {
+				e.handle(&h.supervisor)
+				h.settle()
+			}
+			if h.kills > 0 || lock.Err() != nil {
+				t.Fatalf("killed %d times while the lock is held (%v), by %s", h.kills, lock.Err(), names(before))
+			}
+			wanted := slices.ContainsFunc(before, func(e event) bool { return e.name == "SIGCONT" || e.name == "grace" })
+			if wanted && h.process.continued == 0 {
+				t.Fatalf("not continued while the lock is held, by %s", names(before))
+			}
+			histories = append(histories, h)
+		}
+	}
+	end := slices.MaxFunc(histories, func(a, b *history) int { return cmp.Compare(a.bound, b.bound) }).bound
+	redistest.Eventually(t, 10*ttl, func() bool { return child.Now() >= end && lock.Err() != nil }, "the end of the validity")
+
+	tried := 0
+	for _, h := range histories {
+		for _, after := range sequences(events, 3)[1:] {
+			s, p := h.later()
+			for i, e := range after {
+				e.handle(s)
+				s.settle()
+				if p.continued > h.process.continued || p.killed == 0 {
+					t.Fatalf("continued %d times, killed %d times after the end of the lock; before it: %s; after it: %s",
+						p.continued-h.process.continued, p.killed, names(h.before), names(after[:i+1]))
+				}
+			}
+			s.ended()
+			if p.continued > h.process.continued {
+				t.Fatalf("continued when it had ended; before the end of the lock: %s; after it: %s", names(h.before), names(after))
+			}
+			tried++
+		}
+	}
+	if tried < 25_000 {
+		t.Errorf("only %d orders were tried", tried)
+	}
+}

@@ -1,0 +1,129 @@
+package redlock
+
+import (
+	"context"
+	"reflect"
+	"slices"
+)
+
+// Done returns a channel that is closed when the lock is over: released, lost, or about to lapse. Then it closes a grace
+// before validity ends (see [Grace]), so that who waits for it can stop in time. A timer promises no more than that: where
+// the machine is so busy that timers or goroutines are later than the grace, or is suspended, so is Done. Err, which reads
+// the clock, knows the end in any case; after a suspension Done closes within a second.
+//
+// A lock that is over by its grace is still kept from others until its validity ends, or Release is called.
+func (k *Lock) Done() <-chan struct{} {
+	if k == nil {
+		return alwaysDone
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done == nil {
+		k.done = make(chan struct{})
+		if k.over != nil {
+			close(k.done)
+		}
+	}
+	return k.done
+}
+
+// alwaysDone is the Done of no lock.
+var alwaysDone = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Context returns a context that is cancelled when the lock is over, with the reason as its cause, or when parent is. Its
+// Err reads the clock as the lock's does; contexts that descend from it are cancelled when Done is closed. It costs the
+// lock nothing any more once parent has ended; the same parent as in the call before gets the same context. Without a
+// parent, or of a nil Lock, it is cancelled from the beginning.
+func (k *Lock) Context(parent context.Context) context.Context {
+	if parent == nil {
+		return cancelled(context.Background(), invalid("nil context"))
+	}
+	if k == nil {
+		return cancelled(parent, ErrNotHeld)
+	}
+	k.mu.Lock()
+	c := k.contexts.last(parent)
+	k.mu.Unlock()
+	if c != nil {
+		return c
+	}
+	c = &lockContext{lock: k, parent: parent}
+	c.Context, c.cancel = context.WithCancelCause(parent)
+	k.mu.Lock()
+	over := k.over
+	if over == nil {
+		k.contexts.add(c)
+	}
+	k.mu.Unlock()
+	if over != nil {
+		c.cancel(over)
+	}
+	return c
+}
+
+func cancelled(parent context.Context, cause error) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	cancel(cause)
+	return ctx
+}
+
+// lockContext is a context that asks its lock.
+type lockContext struct {
+	context.Context
+	parent context.Context
+	lock   *Lock
+	cancel context.CancelCauseFunc
+}
+
+// lockContextKey is what a lockContext answers to with itself.
+type lockContextKey struct{}
+
+func (c *lockContext) Value(key any) any {
+	if key == (lockContextKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func (c *lockContext) Err() error {
+	if over := c.lock.Err(); over != nil {
+		c.cancel(over)
+	}
+	return c.Context.Err()
+}
+
+// pruneAt is from how many contexts on a hold drops those that have ended.
+const pruneAt = 32
+
+// contexts are those of one hold that end with it. The lock's mutex guards them.
+type contexts struct {
+	live    []*lockContext
+	pruneAt int // the length at which those that have ended are dropped
+}
+
+// last returns the latest context if it is one for parent: the same parent gets the same context.
+func (cs *contexts) last(parent context.Context) *lockContext {
+	if n := len(cs.live); n > 0 && sameContext(cs.live[n-1].parent, parent) {
+		return cs.live[n-1]
+	}
+	return nil
+}
+
+// add keeps c until the hold is over. Contexts whose parent has ended are dropped each time as many have been added as
+// were left the last time, so a hold of any length keeps twice as many as are of use, and adding one costs next to nothing.
+func (cs *contexts) add(c *lockContext) {
+	if len(cs.live) >= max(cs.pruneAt, pruneAt) {
+		cs.live = slices.DeleteFunc(cs.live, func(c *lockContext) bool { return c.Context.Err() != nil })
+		cs.pruneAt = 2 * len(cs.live)
+	}
+	cs.live = append(cs.live, c)
+}
+
+// sameContext reports that two contexts are one; of kinds that can't be compared, that is not known.
+func sameContext(a, b context.Context) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+}

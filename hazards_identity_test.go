@@ -1,0 +1,155 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// secretsIn names those parts of owner values that a text shows.
+func secretsIn(text string, owners ...string) (shown []string) {
+	for _, owner := range owners {
+		random := owner[strings.LastIndexByte(owner, '/')+1:]
+		if strings.Contains(text, random) || strings.Contains(text, random[:8]) {
+			shown = append(shown, owner)
+		}
+	}
+	return shown
+}
+
+// Whatever the library says to anybody but the holder itself, in any form in which Go prints it.
+func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	var mu sync.Mutex
+	var events []redlock.Event
+	l := dial(t, servers, redlock.Options{Identity: "orders-api/7"})
+	watched := dial(t, servers, redlock.Options{Identity: "stranger", Observer: func(e redlock.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, e)
+	}})
+	const job, foreign = "job-9f1c2b3a4d5e", "hunter2-hunter2"
+	var owners, texts []string
+	say := func(values ...any) {
+		for _, v := range values {
+			texts = append(texts, fmt.Sprintf("%v %+v %#v", v, v, v))
+			var q *redlock.QuorumError
+			if err, is := v.(error); is && errors.As(err, &q) {
+				texts = append(texts, fmt.Sprintf("%+v %#v", *q, *q))
+			}
+		}
+	}
+	for i, opts := range [][]redlock.Option{nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.Reentrant(job)}} {
+		lock := take(t, l, key, longTTL, opts...)
+		owners = append(owners, lock.Owner())
+		everywhere(t, servers, lock)
+		_, err := watched.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		h, failed := watched.Holder(t.Context(), key)
+		must(t, failed)
+		say(err, h)
+		who, own := "orders-api/7", lock.Owner() != job
+		if !own {
+			who = "#" + lock.ID()
+		}
+		if !h.Held || h.ID != lock.ID() || h.Identity != who {
+			t.Errorf("the holder is %+v, want %q, %s", h, who, lock.ID())
+		}
+		var q *redlock.QuorumError
+		if told := i < 2; !errors.As(err, &q) || told && !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool { return n.Holder == who }) {
+			t.Errorf("the error does not say who holds it: %+v", err)
+		}
+		if own != strings.HasPrefix(lock.Owner(), "orders-api/7/") {
+			t.Errorf("the owner is %q", lock.Owner())
+		}
+		for _, s := range servers {
+			must(t, s.Client().FlushAll(t.Context()).Err())
+		}
+		err = lock.Release(t.Context())
+		is(t, err, redlock.ErrNotHeld)
+		say(err)
+	}
+	setByHand(t, servers, foreign, longTTL)
+	_, err := watched.TryAcquire(t.Context(), key, longTTL)
+	h, failed := watched.Holder(t.Context(), key)
+	must(t, failed)
+	say(err, h)
+	if !h.Held || h.Identity != "#"+h.ID || len(h.ID) != 12 {
+		t.Errorf("the holder is %+v", h)
+	}
+	must(t, watched.Close(t.Context())) // events are complete
+	mu.Lock()
+	defer mu.Unlock()
+	for _, e := range events {
+		say(e, e.Err)
+	}
+	for _, text := range texts {
+		if shown := secretsIn(text, append(owners, foreign)...); len(shown) > 0 {
+			t.Errorf("%q shows %q", text, shown)
+		}
+	}
+	if len(secretsIn(fmt.Sprint(owners), owners...)) != len(owners) {
+		t.Error("the test would not notice an owner")
+	}
+}
+
+// Two locks of one process have one identity. That must not make a split vote of them look like a lock that is held.
+func TestHazard54LocksOfOneIdentityAreToldApart(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		const tail = "00112233445566778899aabbccddee"
+		for i, m := range masters[1:] {
+			m.take(fmt.Sprintf("me/%s0%d", tail, i), time.Minute)
+			m.behave(on(single.Acquire, act{after: time.Millisecond})) // the first one's grant counts
+		}
+		l := masters.locker(t, redlock.Options{Identity: "me"})
+		_, err := l.TryAcquire(t.Context(), key, time.Minute)
+		var q *redlock.QuorumError
+		if !errors.As(err, &q) || !redlock.Split(q) {
+			t.Errorf("%v is not taken for a split vote", err)
+		}
+		settle(time.Second)
+		for _, m := range masters[1:] {
+			m.forget()
+			m.take("me/"+tail+"00", time.Minute)
+		}
+		_, err = l.TryAcquire(t.Context(), key, time.Minute)
+		if !errors.As(err, &q) || redlock.Split(q) {
+			t.Errorf("%v is taken for a split vote", err)
+		}
+		settle(time.Second)
+	})
+}
+
+func TestHazard54AnIdentityIsText(t *testing.T) {
+	for _, bad := range []string{"a\nb", "\x1b[31m", "a\x00", "\xff", strings.Repeat("a", 65), "a\u202eb"} {
+		_, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Identity: bad})
+		if is(t, err, redlock.ErrInvalid); err != nil && strings.ContainsAny(err.Error(), "\n\x1b\x00") {
+			t.Errorf("%q", err)
+		}
+	}
+}
+
+func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	for i, readers := range []int{2, 1, 1} { // all of different owners: leftovers
+		for range readers {
+			one := dial(t, servers[i:i+1], redlock.Options{})
+			_ = take(t, one, key, 5*time.Second, redlock.Shared()) // lapses by itself
+		}
+	}
+	h, err := l.Holder(t.Context(), key)
+	must(t, err)
+	if h.Held {
+		t.Errorf("no two masters have the same reader: %+v", h)
+	}
+}

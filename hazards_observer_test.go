@@ -1,0 +1,341 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// watched is an Observer that counts, and does what a test has it do.
+type watched struct {
+	mu    sync.Mutex
+	kinds map[redlock.EventKind]int
+	does  func(redlock.Event)
+}
+
+func (w *watched) observe(e redlock.Event) {
+	w.mu.Lock()
+	if w.kinds == nil {
+		w.kinds = make(map[redlock.EventKind]int)
+	}
+	w.kinds[e.Kind]++
+	w.mu.Unlock()
+	w.does(e)
+}
+
+func (w *watched) count(k redlock.EventKind) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kinds[k]
+}
+
+// everything has a Locker go through whatever it tells of, and what an Observer could get in the way of. lapsing is told of
+// every lock before it ends without a Release.
+func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsing func(*redlock.Lock)) {
+	t.Helper()
+	ctx := t.Context()
+	lock := acquire(t, l, longTTL)
+	_, err := l.TryAcquire(ctx, key, longTTL)
+	is(t, err, redlock.ErrHeld)
+	must(t, lock.Extend(ctx, longTTL))
+	must(t, lock.Release(ctx))
+
+	lapses := func(end func(*redlock.Lock), opts ...redlock.Option) {
+		t.Helper()
+		lock := acquire(t, l, time.Second, opts...)
+		lapsing(lock)
+		inner := lock.Context(ctx)
+		until := lock.Until()
+		end(lock)
+		if lock.Err() == nil {
+			t.Error("a lock did not end")
+		}
+		<-lock.Done()
+		<-inner.Done()
+		if late := time.Since(until); late > 0 {
+			t.Errorf("Done closed %v after the bound", late)
+		}
+		settle(5 * time.Second) // what is left on masters
+		masters.behave(nil)
+	}
+	lapses(func(lock *redlock.Lock) { <-lock.Done() })
+	lapses(func(lock *redlock.Lock) { <-lock.Done() }, redlock.MaxHold(300*time.Millisecond), redlock.AutoRenew())
+	lapses(func(*redlock.Lock) { c.suspend(time.Hour) }) // Err finds out
+	lapses(func(lock *redlock.Lock) {                    // lost on a majority
+		for _, m := range masters {
+			m.forget()
+		}
+		is(t, lock.Extend(ctx, time.Second), redlock.ErrNotHeld)
+	})
+	lapses(func(lock *redlock.Lock) { // a renewal finds out
+		for _, m := range masters {
+			m.forget()
+		}
+		<-lock.Done()
+	}, redlock.AutoRenew())
+
+	lock = acquire(t, l, time.Second) // one master confirms late, another one never
+	masters[0].behave(on(single.Release, act{mute: true}))
+	masters[1].behave(on(single.Release, act{lost: true}))
+	_ = lock.Release(ctx)
+	settle(500 * time.Millisecond)
+	masters[0].behave(nil)
+	settle(5 * time.Second)
+	masters.behave(nil)
+
+	lock = acquire(t, l, longTTL)
+	lapsing(lock)
+	ended, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_ = l.Close(ended)
+	is(t, lock.Err(), redlock.ErrClosed)
+	<-lock.Done()
+}
+
+func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var l *redlock.Locker
+		var lapsing atomic.Pointer[redlock.Lock]
+		w := &watched{does: func(e redlock.Event) {
+			if name := l.HoldsMutex(lapsing.Load()); name != "" {
+				t.Errorf("%v: told with the mutex of %s held", e.Kind, name)
+				return // to ask the lock would be a deadlock
+			}
+			if e.Kind == redlock.EventLost && !over(lapsing.Load()) {
+				t.Errorf("told of %v before Done was closed", e.Err)
+			}
+		}}
+		c := newClock()
+		l = masters.locker(t, redlock.Options{Clock: c, Observer: w.observe})
+		everything(t, l, masters, c, func(k *redlock.Lock) { lapsing.Store(k); _ = k.Done() })
+		settle(time.Second)
+		for k := redlock.EventAcquire; k <= redlock.EventReturned; k++ {
+			if w.count(k) == 0 {
+				t.Errorf("no event of kind %v: this test shows nothing about it", k)
+			}
+		}
+		if n := w.count(redlock.EventLost); n != 6 {
+			t.Errorf("told of %d lost locks, and 6 were", n)
+		}
+	})
+}
+
+func TestHazard77ASlowObserverDelaysNobody(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		c := newClock()
+		l := masters.locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) { pass(700 * time.Millisecond) }})
+		other := acquire(t, l, time.Second, redlock.AutoRenew(), redlock.AndKeys("another"))
+		must(t, other.Release(t.Context()))
+		began := time.Now()
+		everything(t, l, masters, c, func(*redlock.Lock) {})
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("took %v", took)
+		}
+		settle(time.Hour) // until the observer has been told of it all
+	})
+}
+
+func TestHazard77APanickingObserverLeavesNoMutexLockedAndIsToldByClose(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for name, opts := range map[string]func(redlock.Event){
+			"panics": func(redlock.Event) { panic("a bug of the observer's") }, //nolint:forbidigo // that is what is tested
+			"exits":  func(redlock.Event) { runtime.Goexit() },
+		} {
+			c := newClock()
+			voters := make([]redlock.Master, len(masters))
+			for i, m := range masters {
+				voters[i] = m
+			}
+			var told atomic.Int64
+			l, err := redlock.New(voters, redlock.Options{Clock: c, Observer: func(e redlock.Event) { told.Add(1); opts(e) }})
+			must(t, err)
+			lock := acquire(t, l, time.Second)
+			c.suspend(time.Hour)
+			is(t, lock.Err(), redlock.ErrNotHeld) // tells of the loss
+			is(t, lock.Err(), redlock.ErrNotHeld)
+			if left := lock.Remaining(); left != 0 {
+				t.Errorf("%v are left", left)
+			}
+			settle(time.Second)
+			must(t, acquire(t, l, time.Second).Release(t.Context()))
+			settle(time.Second)
+			err = l.Close(t.Context())
+			if name == "panics" && (err == nil || !strings.Contains(err.Error(), "a bug of the observer's")) {
+				t.Errorf("Close says %v", err)
+			}
+			if name == "exits" {
+				must(t, err)
+			}
+			if told.Load() < 10 {
+				t.Errorf("%s: told of %d events", name, told.Load())
+			}
+		}
+	})
+}
+
+func TestHazard77AnObserverMayAskTheLockAndBlock(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var l *redlock.Locker
+		var lost atomic.Pointer[redlock.Lock]
+		release := make(chan struct{})
+		asked := make(chan error, 1)
+		l = masters.locker(t, redlock.Options{Observer: func(e redlock.Event) {
+			if e.Kind != redlock.EventLost {
+				return
+			}
+			lock := lost.Load()
+			err := lock.Err()
+			if lock.Remaining() != 0 || lock.Until().After(time.Now()) || !over(lock) || lock.Context(t.Context()).Err() == nil {
+				err = errors.New("the lock does not know of its end")
+			}
+			if _, failed := l.Holder(t.Context(), key); failed != nil {
+				err = failed
+			}
+			_ = lock.Release(t.Context())
+			asked <- err
+			<-release
+		}})
+		lock := acquire(t, l, time.Second)
+		lost.Store(lock)
+		is(t, <-asked, redlock.ErrNotHeld)
+		for range 100 { // while it blocks
+			lock := acquire(t, l, time.Second, redlock.AutoRenew())
+			pass(2 * time.Second)
+			must(t, lock.Release(t.Context()))
+		}
+		close(release)
+	})
+}
+
+func TestHazard77EventsForWhichThereIsNoRoomAreCounted(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		begin := make(chan struct{})
+		var told, missed, returned atomic.Int64
+		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) {
+			<-begin
+			told.Add(1)
+			missed.Add(int64(e.Missed))
+			if e.Kind == redlock.EventReturned {
+				returned.Add(1)
+			}
+		}})
+		for range redlock.MaxEvents / 4 {
+			must(t, acquire(t, l, time.Second).Release(t.Context()))
+		}
+		settle(time.Second)
+		if told.Load() != 0 {
+			t.Error("the observer did not block")
+		}
+		close(begin)
+		settle(time.Second)
+		if n := told.Load(); n < redlock.MaxEvents || n > redlock.MaxEvents+1 {
+			t.Errorf("told of %d events", n)
+		}
+		before := returned.Load()
+		must(t, acquire(t, l, time.Second).Release(t.Context()))
+		settle(time.Second)
+		if missed.Load() == 0 || returned.Load() != before+1 {
+			t.Errorf("%d missed events were counted, and then %d told", missed.Load(), returned.Load()-before)
+		}
+	})
+}
+
+func TestHazard77EventsThatFoundNoRoomAtTheEndAreToldByClose(t *testing.T) {
+	for _, more := range []int{0, 3} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			begin := make(chan struct{})
+			var told, missed atomic.Int64
+			l, err := redlock.New([]redlock.Master{masters[0]}, redlock.Options{Clock: newClock(), Observer: func(e redlock.Event) {
+				<-begin
+				told.Add(1)
+				missed.Add(int64(e.Missed))
+			}})
+			must(t, err)
+			for range redlock.MaxEvents / 5 { // of 5 events each: two votes, two rounds, one return
+				must(t, acquire(t, l, time.Second).Release(t.Context()))
+			}
+			for range more {
+				must(t, acquire(t, l, time.Second).Release(t.Context()))
+			}
+			synctest.Wait()
+			closed := make(chan error, 1)
+			go func() { closed <- l.Close(context.Background()) }()
+			synctest.Wait()
+			close(begin)
+			err = <-closed
+			lost := int64(5*(redlock.MaxEvents/5+more)) - told.Load()
+			switch {
+			case lost <= 0:
+				must(t, err)
+			case err == nil || !strings.Contains(err.Error(), fmt.Sprintf("last %d events", lost)):
+				t.Errorf("told of %d events, %d missed ones counted, and Close says %v", told.Load(), missed.Load(), err)
+			}
+			if more > 0 && lost <= 0 {
+				t.Errorf("%d events, and none was missed", told.Load())
+			}
+		})
+	}
+}
+
+func TestHazard77CloseDoesNotWaitForAnObserverThatNeverReturns(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		stuck := make(chan struct{})
+		l, err := redlock.New([]redlock.Master{masters[0]}, redlock.Options{Clock: newClock(), Observer: func(redlock.Event) { <-stuck }})
+		must(t, err)
+		must(t, acquire(t, l, time.Second).Release(t.Context()))
+		began := time.Now()
+		if err := l.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "Observer") {
+			t.Errorf("Close says %v", err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		close(stuck)
+	})
+}
+
+// One that returns from each call is waited for, however many there are; a context that ends bounds that, and is told of.
+func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
+	const locks, each = 40, 100 * time.Millisecond
+	for name, atMost := range map[string]time.Duration{"for as long as it takes": time.Hour, "until its context ends": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				told := 0
+				l, err := redlock.New([]redlock.Master{masters[0]}, redlock.Options{Clock: newClock(), Observer: func(redlock.Event) {
+					<-time.After(each)
+					told++
+				}})
+				must(t, err)
+				for range locks {
+					must(t, acquire(t, l, time.Second).Release(t.Context()))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), atMost)
+				defer cancel()
+				began := time.Now()
+				err = l.Close(ctx)
+				took := time.Since(began)
+				if atMost == time.Hour {
+					if err != nil || told < 3*locks || took < 4*time.Second {
+						t.Errorf("Close took %v and says %v; %d events were told", took, err, told)
+					}
+					return
+				}
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") || took > atMost {
+					t.Errorf("Close took %v and says %v", took, err)
+				}
+				synctest.Wait()
+				<-time.After(time.Minute) // the rest is told all the same
+			})
+		})
+	}
+}

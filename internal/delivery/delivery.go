@@ -1,0 +1,111 @@
+// Package delivery hands values on to a function that may be slow: in their order, one at a time, by a goroutine that is
+// there only while values wait. So whatever the function does, wait or end its goroutine, it holds up nothing but later
+// values. It must not panic.
+package delivery
+
+import (
+	"slices"
+	"sync"
+)
+
+// Queue delivers values. It is safe for concurrent use; its mutex may be taken under any other, and the function is called
+// without any. Make it with [New].
+type Queue[E any] struct {
+	deliver func(e E, missed int)
+	room    int
+
+	mu      sync.Mutex
+	waiting []item[E]
+	next    int           // of waiting
+	missed  int           // values for which there was no room, since the last for which there was
+	busy    bool          // there is a goroutine that delivers
+	at      bool          // it is at a value
+	closed  bool          // nothing more is taken
+	idle    chan struct{} // closed when closed and not busy any more
+}
+
+type item[E any] struct {
+	value  E
+	missed int
+}
+
+// New makes a Queue in which up to room values wait. deliver is called with each, and with how many before it found no room.
+func New[E any](room int, deliver func(e E, missed int)) *Queue[E] {
+	return &Queue[E]{deliver: deliver, room: room, idle: make(chan struct{})}
+}
+
+// Put has e delivered, if there is room. It never waits.
+func (q *Queue[E]) Put(e E) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return
+	case len(q.waiting)-q.next >= q.room:
+		q.missed++
+		return
+	}
+	q.waiting = append(q.waiting, item[E]{e, q.missed})
+	q.missed = 0
+	if !q.busy {
+		q.busy = true
+		go q.run()
+	}
+}
+
+// run delivers what waits. If deliver ends its goroutine (runtime.Goexit), another one goes on.
+func (q *Queue[E]) run() {
+	finished := false
+	defer func() {
+		if !finished {
+			go q.run()
+		}
+	}()
+	for i, ok := q.take(); ok; i, ok = q.take() {
+		q.deliver(i.value, i.missed)
+	}
+	finished = true
+}
+
+// take returns the next value. If there is none, the goroutine is to end.
+func (q *Queue[E]) take() (item[E], bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.at = q.next < len(q.waiting)
+	if !q.at {
+		q.waiting, q.next, q.busy = q.waiting[:0], 0, false
+		if q.closed {
+			close(q.idle)
+		}
+		return item[E]{}, false
+	}
+	i := q.waiting[q.next]
+	q.waiting[q.next] = item[E]{} // keeps nothing alive
+	if q.next++; q.next >= 1024 && q.next > len(q.waiting)/2 {
+		q.waiting, q.next = slices.Delete(q.waiting, 0, q.next), 0
+	}
+	return i, true
+}
+
+// Close takes no more values and waits until all there are have been delivered, or given is closed. missed is how many of
+// the last found no room, of which no later value can tell; left is how many have not been delivered, or not to the end. It may
+// be called again, to wait again.
+func (q *Queue[E]) Close(given <-chan struct{}) (missed, left int) {
+	q.mu.Lock()
+	q.closed = true
+	busy := q.busy
+	q.mu.Unlock()
+	if busy {
+		select {
+		case <-q.idle:
+		case <-given:
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left = len(q.waiting) - q.next
+	if q.at {
+		left++
+	}
+	return q.missed, left
+}

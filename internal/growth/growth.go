@@ -1,0 +1,37 @@
+// Package growth measures what one item costs, among 10³, 10⁴ and 10⁵ of them: neither time nor memory of one may grow with
+// how many there are. It is for benchmarks, whose figures are compared by eye, and no test of time.
+package growth
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+)
+
+// Sizes are how many items there are.
+var Sizes = []int{1_000, 10_000, 100_000}
+
+// Run has fill make n items, and return what keeps them alive, for every size. It reports ns/item and the heap bytes that an
+// item takes while it is kept.
+func Run(b *testing.B, fill func(n int) (kept any)) {
+	b.Helper()
+	for _, n := range Sizes {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			kept, heap := any(nil), inUse()
+			for b.Loop() {
+				kept = fill(n)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/item")
+			b.ReportMetric(float64(inUse()-heap)/float64(n), "heap-B/item")
+			runtime.KeepAlive(kept)
+		})
+	}
+}
+
+// inUse is how many bytes of the heap can be reached.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

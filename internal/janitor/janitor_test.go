@@ -1,0 +1,177 @@
+package janitor_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/internal/growth"
+	"github.com/seed-624411e5/redlock/internal/janitor"
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/schedule"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errSilent = errors.New("no answer")
+
+// masters answer with an error, or none, whatever they are asked.
+type masters struct {
+	began time.Time
+
+	mu    sync.Mutex
+	err   error
+	asked int
+	told  []janitor.Kind
+}
+
+func (m *masters) janitor(n int) *janitor.Janitor {
+	return janitor.New(janitor.Config{
+		Masters: n,
+		Now:     func() time.Duration { return time.Since(m.began) },
+		After:   func(d time.Duration, f func()) schedule.Timer { return time.AfterFunc(d, f) },
+		Send: func(c *lane.Call) {
+			m.mu.Lock()
+			m.asked++
+			c.Err = m.err
+			m.mu.Unlock()
+			c.To.Ended(c)
+		},
+		Down:    func(int) bool { return false },
+		Timeout: func(time.Duration) time.Duration { return time.Second },
+		Lapsed:  func(now, ttl time.Duration) time.Duration { return now + ttl },
+		Observe: func(kind janitor.Kind, _ int, _ *single.Request) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.told = append(m.told, kind)
+		},
+	})
+}
+
+// answer has them answer from now on, and counts anew.
+func (m *masters) answer() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err, m.asked = nil, 0
+}
+
+// seen is how often they were asked, and what was told.
+func (m *masters) seen() (asked int, told []janitor.Kind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked, slices.Clone(m.told)
+}
+
+func release(master int) *lane.Call {
+	request := &single.Request{Op: single.Release, Keys: []string{"key"}, Owner: "owner", TTL: time.Minute}
+	return &lane.Call{Call: single.Call{Request: request, Err: errSilent}, Index: master}
+}
+
+// settle lets time pass, up to just before the next sweep.
+func settle(intervals int) {
+	<-time.After(time.Duration(intervals)*janitor.Interval + janitor.Interval/2)
+	synctest.Wait()
+}
+
+func TestAMasterIsAskedUntilItConfirms(t *testing.T) {
+	for unsure, confirmations := range map[bool]int{false: 1, true: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &masters{began: time.Now(), err: errSilent}
+			j := m.janitor(1)
+			defer j.Close()
+			j.Adopt(release(0), unsure, time.Minute)
+			settle(10)
+			if asked, _ := m.seen(); asked != 10 || j.Pending() != 1 {
+				t.Errorf("unsure %t: asked %d times in ten intervals, %d pending", unsure, asked, j.Pending())
+			}
+			m.answer()
+			settle(10)
+			asked, told := m.seen()
+			if asked != confirmations || j.Pending() != 0 {
+				t.Errorf("unsure %t: asked %d times since the master answers, %d pending", unsure, asked, j.Pending())
+			}
+			if want := []janitor.Kind{janitor.Adopted, janitor.Settled}; !slices.Equal(told, want) {
+				t.Errorf("told of %v, want %v", told, want)
+			}
+		})
+	}
+}
+
+func TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet(t *testing.T) {
+	for unsure, left := range map[bool]int{false: 0, true: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &masters{began: time.Now(), err: errSilent}
+			j := m.janitor(1)
+			defer j.Close()
+			j.Adopt(release(0), unsure, time.Minute)
+			<-time.After(time.Hour)
+			if j.Pending() != left {
+				t.Errorf("unsure %t: %d pending after an hour, want %d", unsure, j.Pending(), left)
+			}
+		})
+	}
+}
+
+func TestWhatIsPendingAtOneMasterIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &masters{began: time.Now(), err: errSilent}
+		j := m.janitor(2)
+		defer j.Close()
+		for range janitor.MaxPending + 1 {
+			j.Adopt(release(1), false, time.Minute)
+		}
+		j.Adopt(release(0), false, time.Minute)
+		_, told := m.seen()
+		if want := janitor.MaxPending + 1; j.Pending() != want || told[janitor.MaxPending] != janitor.Dropped {
+			t.Errorf("%d pending, want %d, and the one above was told as %v", j.Pending(), want, told[janitor.MaxPending])
+		}
+		m.answer()
+		settle(1)
+		if j.Pending() != 0 {
+			t.Errorf("%d pending when the masters answer", j.Pending())
+		}
+	})
+}
+
+// BenchmarkGrowthPendingReleases has as few masters as hold n pending releases, and asks each for all of them, in vain. The
+// time of an item grows with how many are pending at its master, up to the bound.
+func BenchmarkGrowthPendingReleases(b *testing.B) {
+	growth.Run(b, func(n int) any {
+		var sweep func()
+		j := janitor.New(janitor.Config{
+			Masters: n/janitor.MaxPending + 1,
+			Now:     func() time.Duration { return time.Hour },
+			After: func(_ time.Duration, f func()) schedule.Timer {
+				sweep = f
+				return stopped{}
+			},
+			Send: func(c *lane.Call) {
+				c.Err = errSilent
+				c.To.Ended(c)
+			},
+			Down:    func(int) bool { return false },
+			Timeout: func(time.Duration) time.Duration { return time.Second },
+			Lapsed:  func(now, ttl time.Duration) time.Duration { return now + ttl },
+		})
+		for i := range n {
+			c := release(i / janitor.MaxPending)
+			c.Request.Keys = []string{fmt.Sprint("key-", i)}
+			j.Adopt(c, false, 2*time.Hour)
+		}
+		sweep()
+		return j
+	})
+}
+
+// stopped is a timer that never fires.
+type stopped struct{}
+
+func (stopped) Stop() bool               { return true }
+func (stopped) Reset(time.Duration) bool { return true }

@@ -1,0 +1,105 @@
+package mutant
+
+import (
+	"slices"
+	"time"
+)
+
+// What several mutants do.
+var (
+	repairAtOnce = []Edit{{"extend.go", "Op: single.Extend, TTL: ttl}", "Op: single.Extend, TTL: ttl, Repair: true}"}}
+	countRepairs = slices.Concat(repairAtOnce, []Edit{
+		{"round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, c.Reply.Outcome == single.Repaired:"},
+	})
+	lateExtend = []Edit{
+		{"lock.go", "if k.over == nil && k.locker.clock.Now() >= k.until {", "if false {"},
+		{"extend.go", "late := k.locker.clock.Now() >= k.until", "late := false"},
+		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.overLocked(k.lapse(), &after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
+		{"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked", "\tcase now >= k.until-k.spec.grace && k.renewal.round == nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked"},
+	}
+)
+
+// All are the mutants. Choose texts that are short and do not change often; where one is not found any more, the mistake
+// has to be made anew in the present code.
+func All() []Mutant {
+	return []Mutant{
+		{ // floor(n/2) grants are a majority
+			Name:  "half-quorum",
+			Edits: []Edit{{"quorum.go", "{ return n/2 + 1 }", "{ return max(1, n/2) }"}},
+			Sim:   []Sim{{Profile: "within", Oracle: "overlap"}},
+			Chaos: []Chaos{{"bridge", "overlap", 4 * time.Second}},
+		},
+		{ // the drift allowance is left out of the validity
+			Name:  "no-drift",
+			Edits: []Edit{{"round.go", "return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)", "return r.start + r.request.TTL"}},
+			Sim: []Sim{
+				{Profile: "within", Oracle: "overlap", First: 30_001}, // it shows in one schedule of some 3,000
+				{Name: "no-drift-slow", Profile: "slow-clients", Oracle: "overlap"},
+			},
+			Chaos: []Chaos{{"drift", "overlap", 15 * time.Second}},
+			Tests: []Tests{{".", []string{"TestHazard06AWinWithoutValidityIsALoss"}}},
+		},
+		{ // a vote that arrives after its round was decided is neither waited for nor released
+			Name:  "drop-stragglers",
+			Edits: []Edit{{"order.go", "if s.last != nil {\n\t\treturn false\n", "if s.last != nil {\n\t\treturn true\n"}},
+			Sim:   []Sim{{Profile: "within", Oracle: "orphan"}},
+			Chaos: []Chaos{{"stragglers", "orphan", 5 * time.Second}},
+			Tests: []Tests{{".", []string{"TestHazard02StragglersAreReleasedWhenTheyLand"}}},
+		},
+		{ // a release does not wait for the same master's acquire to end
+			Name:  "unordered-release",
+			Edits: []Edit{{"order.go", "if s.last != nil {\n\t\t\t\tb.After", "if false {\n\t\t\t\tb.After"}},
+			Sim:   []Sim{{Profile: "within", Oracle: "orphan"}},
+			Tests: []Tests{{".", []string{"TestHazard03AReleaseNeverOvertakesItsAcquire", "TestHazard22ExtendAndReleaseDoNotRace"}}},
+		},
+		{ // a master on which the key had to be set again counts as if it had been there all along
+			Name:  "count-repairs",
+			Edits: countRepairs,
+			Sim:   []Sim{{Profile: "blackout", Oracle: "extension-continuity"}},
+			Tests: []Tests{{".", []string{"TestHazard23ARestartedMinorityRegainsTheKey"}}},
+		},
+		{ // every extension sets the key again, also one that is not won, and the next one counts it
+			Name:  "eager-repair",
+			Edits: repairAtOnce,
+			Tests: []Tests{{".", []string{"TestAFailedExtensionSetsNothingAgain"}}},
+		},
+		{ // nobody asks whether the validity is already over
+			Name:  "late-extend",
+			Edits: lateExtend,
+			Sim:   []Sim{{Profile: "within", Oracle: "done-after-bound"}},
+		},
+		{ // both of them: a hold comes back to life after somebody else's
+			Name:  "late-extend-and-repairs",
+			Edits: slices.Concat(lateExtend, countRepairs),
+			Tests: []Tests{{".", []string{"TestHazard17ExtendAfterExpiryFails"}}},
+		},
+		{ // a hold that has lapsed by its grace is released at once, while its holder comes to an end
+			Name:  "release-in-grace",
+			Edits: []Edit{{"renew.go", "case now >= k.until:", "default:"}, {"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// renew sends", "\t}\n}\n\n// renew sends"}},
+			Tests: []Tests{{".", []string{"TestHazard53DoneClosesAGraceBeforeTheBound"}}},
+		},
+		{ // validity is counted from the end of the round instead of its start
+			Name:  "bound-from-now",
+			Edits: []Edit{{"round.go", "return validUntil(r.start,", "return validUntil(r.lock.locker.clock.Now(),"}},
+			Sim:   []Sim{{Profile: "within", Oracle: "overlap"}},
+			Chaos: []Chaos{{"late-replies", "overlap", 15 * time.Second}},
+			Tests: []Tests{{".", []string{"TestHazard19TheBoundIsCountedFromTheStartOfTheRound"}}},
+		},
+		{ // the greatest of the masters' counters is the token, and the others are not raised to it
+			Name:  "max-token",
+			Edits: []Edit{{"fenced.go", "if agreed {", "if agreed || true {"}},
+			Sim:   []Sim{{Profile: "tokens", Oracle: "token-order"}},
+			Tests: []Tests{{".", []string{"TestHazard27TokensFollowTheOrderOfMajorities", "TestHazard27OneMasterAhead"}}},
+		},
+		{ // a master that is still loading its data counts as one that has lost them
+			Name:  "loading-is-forgetting",
+			Edits: []Edit{{"single/guard_ask.go", "case !lasting(reply):", "case i < 3 && !lasting(reply):"}},
+			Chaos: []Chaos{{"slow-restart", "liveness", 9 * time.Second}},
+		},
+		{ // who waits for several keys stays in the line of one that is free while another one is in its way
+			Name:  "stays-in-line",
+			Edits: []Edit{{"internal/waitqueue/waitqueue.go", "if keys[0] != from {", "if false {"}},
+			Chaos: []Chaos{{"mixed-waiters", "liveness", 10 * time.Second}},
+		},
+	}
+}

@@ -1,0 +1,100 @@
+package mutant_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/mutant"
+)
+
+// Every mutant is one of the tree as it is, and names tests that there are.
+func TestEveryMutantFitsTheTree(t *testing.T) {
+	root := filepath.Join("..", "..")
+	names := make(map[string]bool)
+	for _, m := range mutant.All() {
+		if names[m.Name] || m.Name == "" {
+			t.Errorf("there are two mutants called %q", m.Name)
+		}
+		names[m.Name] = true
+		if len(m.Sim)+len(m.Chaos)+len(m.Tests) == 0 {
+			t.Errorf("%s: nothing has to notice it", m.Name)
+		}
+		changed, err := m.Apply(root)
+		if err != nil || len(changed) == 0 {
+			t.Errorf("%s changes %d files: %v; make the mistake anew in the present code", m.Name, len(changed), err)
+		}
+		for _, tests := range m.Tests {
+			for _, name := range tests.Names {
+				if !declared(t, filepath.Join(root, tests.Package), name) {
+					t.Errorf("%s: there is no %s in %s", m.Name, name, tests.Package)
+				}
+			}
+		}
+	}
+}
+
+// declared tells whether a test is declared in a package.
+func declared(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`(?m)^func ` + name + `\(`).Match(raw) {
+			return true
+		}
+	}
+	return false
+}
+
+// A mutant whose text has gone, or stands there twice, is an error that names the file and the text.
+func TestAMutantThatDoesNotFitIsAnError(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []string{"three", "two"} {
+		m := mutant.Mutant{Name: "m", Edits: []mutant.Edit{{"a.go", old, "four"}}}
+		if _, err := m.Apply(root); err == nil || !strings.Contains(err.Error(), "a.go") || !strings.Contains(err.Error(), old) {
+			t.Errorf("%s: %v", old, err)
+		}
+	}
+	two := mutant.Mutant{Name: "m", Edits: []mutant.Edit{{"a.go", "one", "three"}, {"a.go", "three two", "four"}}}
+	if got, err := two.Apply(root); err != nil || got["a.go"] != "four two" {
+		t.Errorf("two edits of a file: %q, %v", got, err)
+	}
+	gone := mutant.Mutant{Name: "m", Edits: []mutant.Edit{{"b.go", "one", "two"}}}
+	if _, err := gone.Apply(root); !errors.Is(err, mutant.ErrNoSource) {
+		t.Errorf("without the file: %v", err)
+	}
+}
+
+// Where there is no go command, and away from the module's source, that is what is said.
+func TestWithoutSourceThereIsNoMutant(t *testing.T) {
+	m := mutant.All()[0]
+	build := func(t *testing.T, says string) {
+		t.Helper()
+		_, err := m.Build(context.Background(), t.TempDir(), ".")
+		if !errors.Is(err, mutant.ErrNoSource) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want it to say %q", err, says)
+		}
+	}
+	t.Run("elsewhere", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		build(t, "lies in no checkout")
+	})
+	t.Run("no go command", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		build(t, "executable file not found")
+	})
+}

@@ -1,0 +1,125 @@
+// Package mutanttest is for tests that must fail, or must notice something, in a build with a mutant of the engine.
+package mutanttest
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/mutant"
+	"github.com/seed-624411e5/redlock/internal/soak"
+)
+
+// places bounds how many mutants are built and run at the same time.
+var places = make(chan struct{}, min(2, runtime.GOMAXPROCS(0)))
+
+// MustFail runs the tests of the package in the working directory in builds with the mutants that name tests there, one
+// build for each mutant. Each of these tests must fail. Mutants that the simulator has to notice are left to it, unless
+// there is time for all ([soak.On]).
+func MustFail(t *testing.T) {
+	t.Helper()
+	if mutant.Built() != "" {
+		t.Skip("this is a build with a mutant itself")
+	}
+	here := directory(t)
+	found := 0
+	for _, m := range mutant.All() {
+		i := slices.IndexFunc(m.Tests, func(s mutant.Tests) bool { return s.Package == here })
+		if i < 0 {
+			continue
+		}
+		found++
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			if len(m.Sim) > 0 && !soak.On() {
+				t.Skip("the simulator has to notice it in every run; these tests with REDLOCK_SOAK=1")
+			}
+			out := run(t, m, "^("+strings.Join(m.Tests[i].Names, "|")+")$")
+			for _, name := range m.Tests[i].Names {
+				switch verdict(out, name) {
+				case "FAIL":
+				case "PASS":
+					t.Errorf("%s does not notice the mutant:\n%s", name, out)
+				default:
+					t.Errorf("%s has not run to its end:\n%s", name, out)
+				}
+			}
+		})
+	}
+	if found == 0 {
+		t.Errorf("no mutant names tests in %q", here)
+	}
+}
+
+// Within tells whether this test runs in a build with the mutant; then it must show what the mutant does. If not, Within
+// runs it in one and returns what that has printed; the test fails if it fails there.
+func Within(t *testing.T, name string) (out string, within bool) {
+	t.Helper()
+	if mutant.Built() == name {
+		return "", true
+	}
+	m, err := mutant.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(t.Name(), "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	out = run(t, m, strings.Join(parts, "/"))
+	if verdict(out, t.Name()) != "PASS" {
+		t.Fatalf("in a build with the mutant:\n%s", out)
+	}
+	return out, false
+}
+
+// run runs tests of the package in the working directory in a build with a mutant, and returns what they print.
+func run(t *testing.T, m mutant.Mutant, tests string) string {
+	t.Helper()
+	places <- struct{}{}
+	defer func() { <-places }()
+	program, err := m.BuildTest(t.Context(), t.TempDir(), path.Join(mutant.Module, directory(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	args := []string{"-test.v", "-test.count=1", "-test.timeout=5m", "-test.run", tests}
+	if _, err := mutant.Execute(context.WithoutCancel(t.Context()), program, args, &out, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.Bytes())
+	}
+	return out.String()
+}
+
+// verdict is what verbose output says of a test: PASS, FAIL or SKIP; empty: nothing.
+func verdict(out, name string) string {
+	m := regexp.MustCompile(`(?m)^ *--- (\w+): ` + regexp.QuoteMeta(name) + ` \(`).FindStringSubmatch(out)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+// directory is the working directory, as a path in the module.
+func directory(t *testing.T) string {
+	t.Helper()
+	root, err := mutant.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := filepath.Rel(root, wd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.ToSlash(here)
+}

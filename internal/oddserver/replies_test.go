@@ -1,0 +1,264 @@
+package oddserver_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/oddserver"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// disorder is what may become of whole replies on their way: the n-th byte says it of the n-th reply.
+func disorder(plan []byte) oddserver.Script {
+	next := 0
+	return func(step oddserver.Step) oddserver.Act {
+		if step.Name == oddserver.Connect || step.Name == "HELLO" || step.Name == "AUTH" || step.Name == "SELECT" || step.Name == "CLIENT" || next >= len(plan) {
+			return oddserver.Pass()
+		}
+		what := plan[next]
+		next++
+		switch what % 16 {
+		case 1:
+			return oddserver.Again(1 + int(what/16))
+		case 2:
+			return oddserver.Unanswered()
+		case 3:
+			return oddserver.Late()
+		case 4:
+			return oddserver.Pieces(1 + int(what/16))
+		case 5:
+			return oddserver.After("+OK\r\n")
+		case 6:
+			return oddserver.After(":1\r\n")
+		case 7:
+			return oddserver.After("*5\r\n:1\r\n:1000\r\n$6\r\nowner3\r\n$4\r\nkey3\r\n:1\r\n")
+		case 8:
+			return oddserver.After("$-1\r\n")
+		case 9:
+			return oddserver.Cut(int(what / 16)).ThenClose()
+		case 10:
+			return oddserver.Before(">2\r\n+invalidate\r\n*1\r\n$1\r\nx\r\n")
+		case 11:
+			return oddserver.Lie("").ThenReset()
+		default:
+			return oddserver.Pass()
+		}
+	}
+}
+
+const heldKeys = 8
+
+// heldKey is a key that its owner holds for good.
+func heldKey(i int) (key, owner string) {
+	return fmt.Sprintf("key%d", i%heldKeys), fmt.Sprintf("owner%d", i%heldKeys)
+}
+
+// order asks a master one thing after the other, each identifiable by its answer, while replies are in disorder, and says which
+// request was answered by what is not its answer.
+func order(addr string, look *redis.Client, plan, asks []byte) (answered int, err error) {
+	for i := range heldKeys {
+		key, owner := heldKey(i)
+		if err := look.Set(bg, key, owner, 0).Err(); err != nil {
+			return 0, err
+		}
+	}
+	odd, err := oddserver.Run(addr, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer odd.Close()
+	m, err := single.Open(&redis.Options{Addr: odd.Addr(), PoolSize: 1}, single.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = m.Close() }()
+	for what := range 4 { // the connection is made and the scripts are known
+		if ok, err := askOne(bg, m, look, what, fmt.Sprintf("free:%d", runs.Add(1))); err != nil || !ok {
+			return 0, fmt.Errorf("in good order: %w", err)
+		}
+	}
+	odd.Play(disorder(plan))
+	for i, what := range asks {
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		ok, err := askOne(ctx, m, look, int(what), fmt.Sprintf("free:%d:%d", runs.Add(1), i))
+		cancel()
+		if err != nil {
+			return answered, fmt.Errorf("request %d of %x, replies by %s: %w", i, asks, hex.EncodeToString(plan), err)
+		}
+		if ok {
+			answered++
+		}
+	}
+	return answered, nil
+}
+
+// askOne asks one thing; ok says that there was an answer.
+func askOne(ctx context.Context, m *single.Master, look *redis.Client, what int, free string) (ok bool, err error) {
+	key, owner := heldKey(what / 4)
+	switch what % 4 {
+	case 0:
+		reply, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
+		if err == nil && (reply.Outcome != single.Granted || reply.Holder != owner || reply.Key != key) {
+			return false, fmt.Errorf("inspect of %s, which %s holds: %+v", key, owner, reply)
+		}
+		return err == nil, nil
+	case 1:
+		reply, err := m.Ask(ctx, single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL})
+		if err == nil && (reply.Outcome != single.Refused || reply.Holder != owner) {
+			return false, fmt.Errorf("acquire of %s, which %s holds: %+v", key, owner, reply)
+		}
+		return err == nil, nil
+	case 2:
+		reply, err := m.Ask(ctx, single.Request{Op: single.Acquire, Keys: []string{free}, Owner: "me", TTL: longTTL})
+		if err == nil && (reply.Outcome != single.Granted || look.Get(bg, free).Val() != "me") {
+			return false, fmt.Errorf("acquire of the free %s: %+v, and %q has it", free, reply, look.Get(bg, free).Val())
+		}
+		return err == nil, nil
+	default:
+		reply, err := m.Ask(ctx, single.Request{Op: single.Release, Keys: []string{key}, Owner: "me"})
+		if err == nil && reply.Outcome != single.Refused {
+			return false, fmt.Errorf("release of %s by a stranger: %+v", key, reply)
+		}
+		return err == nil, nil
+	}
+}
+
+// disorders are plans and requests worth beginning with.
+var disorders = [][2][]byte{
+	{{1}, {2, 1, 1}},                                   // a grant twice
+	{{5}, {0, 1, 5, 0}},                                // an OK behind an inspection
+	{{7, 7, 7}, {0, 4, 8, 12, 1}},                      // somebody else's inspection
+	{{2, 0, 3, 0}, {0, 1, 4, 5, 0}},                    // lost, late
+	{{8}, {2, 2, 1}},                                   // a null behind a grant
+	{{17, 33, 65, 6}, {0, 4, 8, 3, 7, 1}},              // again and again
+	{{4, 20, 9, 25, 10, 11}, {0, 1, 2, 3, 4, 5, 6, 7}}, // bent, but in order
+}
+
+// TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError has whole replies added, lost, repeated, late and in pieces on one connection.
+func TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError(t *testing.T) {
+	server := redistest.Start(t)
+	answered := 0
+	for _, d := range disorders {
+		n, err := order(server.Addr(), server.Client(), d[0], d[1])
+		answered += n
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if answered == 0 {
+		t.Error("nothing was ever answered, which proves nothing")
+	}
+	t.Logf("%d requests answered", answered)
+}
+
+// Of a pipeline that gets replies too many nothing counts, because nobody can tell which is whose. Here the refusal of the first of two
+// comes last, behind two grants.
+func TestHazard42APipelineWithRepliesTooManyCountsForNothing(t *testing.T) {
+	server := redistest.Start(t)
+	odd := oddserver.Start(t, server.Addr(), nil)
+	m, err := single.Open(&redis.Options{Addr: odd.Addr(), PoolSize: 1}, single.Options{})
+	must(t, err)
+	defer func() { _ = m.Close() }()
+	key, owner := heldKey(0)
+	must(t, server.Client().Set(bg, key, owner, 0).Err())
+	for _, confused := range []bool{false, true} {
+		if confused {
+			odd.Play(func(step oddserver.Step) oddserver.Act {
+				switch {
+				case step.Name == "SET" && step.Args[0] == key:
+					return oddserver.Late()
+				case step.Name == "SET":
+					return oddserver.Again(1)
+				}
+				return oddserver.Pass()
+			})
+		}
+		var batch []*single.Call
+		for _, key := range []string{key, fmt.Sprint("free:", confused)} {
+			r := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL}
+			batch = append(batch, &single.Call{Request: &r})
+		}
+		ctx, cancel := context.WithTimeout(bg, patience)
+		m.Do(ctx, batch)
+		cancel()
+		for i, call := range batch {
+			granted := call.Err == nil && call.Reply.Outcome == single.Granted
+			if !confused && (call.Err != nil || granted != (i == 1)) {
+				t.Errorf("in good order, request %d: %+v, %v", i, call.Reply, call.Err)
+			}
+			if confused && (call.Err == nil || !call.Sent) {
+				t.Errorf("request %d: %+v, sent %t; want an error of what may have taken effect", i, call.Reply, call.Sent)
+			}
+		}
+	}
+}
+
+// Behind a reply that can't be to its request, those that follow may be others', too: the OK of the first of two here comes as the second's.
+func TestHazard42BehindAReplyThatIsNotItsOwnNothingOfAPipelineCounts(t *testing.T) {
+	server := redistest.Start(t)
+	odd := oddserver.Start(t, server.Addr(), func(step oddserver.Step) oddserver.Act {
+		if step.Name == "SET" && strings.HasPrefix(step.Args[0], "free") {
+			return oddserver.Before("+PONG\r\n")
+		}
+		return oddserver.Pass()
+	})
+	for _, m := range []*single.Master{
+		open(t, &redis.Options{Addr: odd.Addr()}), over(t, redis.NewClient(&redis.Options{Addr: odd.Addr()})),
+	} {
+		key, owner := heldKey(0)
+		must(t, server.Client().Set(bg, key, owner, 0).Err())
+		var batch []*single.Call
+		for _, key := range []string{fmt.Sprint("free:", runs.Add(1)), key} {
+			r := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL}
+			batch = append(batch, &single.Call{Request: &r})
+		}
+		ctx, cancel := context.WithTimeout(bg, patience)
+		m.Do(ctx, batch)
+		cancel()
+		for i, call := range batch {
+			if call.Err == nil {
+				t.Errorf("request %d: %+v", i, call.Reply)
+			}
+		}
+	}
+}
+
+// open makes a master with connections of its own, over one with a client's, each closed with the test.
+func open(t *testing.T, opt *redis.Options) *single.Master {
+	t.Helper()
+	m, err := single.Open(opt, single.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+func over(t *testing.T, client *redis.Client) *single.Master {
+	t.Helper()
+	m, end, err := brought(client)
+	must(t, err)
+	t.Cleanup(end)
+	return m
+}
+
+// FuzzReplies is the same with any disorder.
+func FuzzReplies(f *testing.F) {
+	server := redistest.Start(f)
+	for _, d := range disorders {
+		f.Add(d[0], d[1])
+	}
+	f.Fuzz(func(t *testing.T, plan, asks []byte) {
+		if len(plan) > 32 || len(asks) > 32 {
+			return
+		}
+		if _, err := order(server.Addr(), server.Client(), plan, asks); err != nil {
+			t.Error(err)
+		}
+	})
+}

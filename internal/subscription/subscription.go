@@ -1,0 +1,162 @@
+// Package subscription listens on masters for all who wait in one process: a release names on the process's own channel the
+// key that it may take. It keeps one subscription a master, while anybody waits and a little longer.
+package subscription
+
+import (
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/schedule"
+)
+
+// Linger is for how long a Subscription goes on after the last who waits has gone, so that a program that takes a contended
+// lock again and again does not subscribe each time.
+const Linger = 2 * time.Second
+
+// Listen begins to listen on one master. It calls ready each time the subscription has been made and notified with every
+// message, possibly before it returns; stop returns when neither will be called any more.
+type Listen func(ready func(), notified func(key string)) (stop func())
+
+// Config is what a Subscription works with.
+type Config struct {
+	// Masters listen; nil for one that can't.
+	Masters []Listen
+	// Quorum is how many have to be ready before waiters can depend on it.
+	Quorum int
+	// After calls a function once a time has passed.
+	After func(time.Duration, func()) schedule.Timer
+	// Notified is told of every message, with the number of its master.
+	Notified func(key string, master int)
+	// Ready is called when a quorum has become ready: what was published before then was missed.
+	Ready func()
+}
+
+// Subscription is safe for concurrent use. Masters are called without its mutex, and may call back before they return. Make
+// it with [New].
+type Subscription struct {
+	Config
+
+	mu      sync.Mutex
+	waiters int
+	current *listening // nil while it does not listen
+	linger  schedule.Timer
+	closed  bool
+}
+
+// listening is one time of listening.
+type listening struct {
+	ready uint64        // a bit for each master whose subscription was made
+	stops []func()      // once all have been asked
+	asked chan struct{} // closed then
+}
+
+// New makes a Subscription that does not listen yet.
+func New(c Config) *Subscription { return &Subscription{Config: c} }
+
+// Enter listens on account of one waiter more.
+func (s *Subscription) Enter() {
+	l := s.begin()
+	if l == nil {
+		return
+	}
+	for i, listen := range s.Masters {
+		if listen != nil {
+			l.stops = append(l.stops, listen(func() { s.ready(l, i) }, func(key string) { s.Notified(key, i) }))
+		}
+	}
+	close(l.asked)
+}
+
+// begin counts one waiter more, and returns what is to be begun, nil if nothing is.
+func (s *Subscription) begin() *listening {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters++
+	if s.current != nil || s.closed {
+		return nil
+	}
+	s.current = &listening{asked: make(chan struct{})}
+	return s.current
+}
+
+// ready notes that master i can notify.
+func (s *Subscription) ready(l *listening, i int) {
+	s.mu.Lock()
+	before := s.readyLocked()
+	l.ready |= 1 << i
+	became := !before && s.readyLocked()
+	s.mu.Unlock()
+	if became {
+		s.Ready()
+	}
+}
+
+// Subscribed reports that a quorum can notify. A master that has broken off meanwhile still counts: then notifications may
+// be lost, and a backoff is what that costs.
+func (s *Subscription) Subscribed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readyLocked()
+}
+
+func (s *Subscription) readyLocked() bool {
+	return s.current != nil && bits.OnesCount64(s.current.ready) >= s.Quorum
+}
+
+// Leave counts one waiter less; with the last one the subscription ends, after a while.
+func (s *Subscription) Leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters--
+	if s.waiters > 0 || s.closed {
+		return
+	}
+	if s.linger == nil {
+		s.linger = s.After(Linger, s.expire)
+		return
+	}
+	s.linger.Reset(Linger)
+}
+
+// expire ends the subscription if nobody has come meanwhile.
+func (s *Subscription) expire() {
+	s.mu.Lock()
+	var ended *listening
+	if s.waiters == 0 {
+		ended, s.current = s.current, nil
+	}
+	s.mu.Unlock()
+	ended.stop()
+}
+
+// Close ends the subscription for good.
+func (s *Subscription) Close() {
+	s.mu.Lock()
+	s.closed = true
+	if s.linger != nil {
+		s.linger.Stop()
+	}
+	ended := s.current
+	s.current = nil
+	s.mu.Unlock()
+	ended.stop()
+}
+
+// stop ends the subscriptions on all masters at once: one on a master that hangs takes a while.
+func (l *listening) stop() {
+	if l == nil {
+		return
+	}
+	<-l.asked
+	StopAll(l.stops)
+}
+
+// StopAll calls all of them at once, and waits for them.
+func StopAll(stops []func()) {
+	var all sync.WaitGroup
+	for _, stop := range stops {
+		all.Go(stop)
+	}
+	all.Wait()
+}

@@ -1,0 +1,80 @@
+package subscription_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/internal/schedule"
+	"github.com/seed-624411e5/redlock/internal/subscription"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// master counts how often it is listened on.
+type master struct {
+	begun, ended int
+	ready        func()
+	notified     func(string)
+}
+
+func (m *master) listen(ready func(), notified func(string)) func() {
+	m.begun++
+	m.ready, m.notified = ready, notified
+	return func() { m.ended++ }
+}
+
+func after(d time.Duration, f func()) schedule.Timer { return time.AfterFunc(d, f) }
+
+func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var masters [3]master
+		became, keys := 0, ""
+		s := subscription.New(subscription.Config{
+			Masters: []subscription.Listen{masters[0].listen, nil, masters[2].listen}, Quorum: 2, After: after,
+			Ready: func() { became++ }, Notified: func(key string, _ int) { keys += key },
+		})
+		s.Enter()
+		s.Enter()
+		masters[0].ready()
+		if s.Subscribed() || became != 0 {
+			t.Error("one of two that are needed is a quorum")
+		}
+		masters[2].ready()
+		masters[2].ready() // again, after it had broken off
+		if !s.Subscribed() || became != 1 {
+			t.Errorf("a quorum became ready %d times, want once", became)
+		}
+		masters[0].notified("a")
+		masters[2].notified("b")
+		if keys != "ab" {
+			t.Errorf("notified of %q", keys)
+		}
+		s.Leave()
+		<-time.After(2 * subscription.Linger)
+		s.Leave()
+		<-time.After(subscription.Linger / 2)
+		s.Enter() // in time
+		<-time.After(2 * subscription.Linger)
+		if masters[0].begun != 1 || masters[0].ended != 0 {
+			t.Errorf("begun %d times and ended %d times while somebody waits", masters[0].begun, masters[0].ended)
+		}
+		s.Leave()
+		<-time.After(2 * subscription.Linger)
+		synctest.Wait()
+		if masters[0].ended != 1 || masters[2].ended != 1 || s.Subscribed() {
+			t.Error("it goes on though nobody waits")
+		}
+		s.Enter()
+		if masters[0].begun != 2 || s.Subscribed() {
+			t.Error("it does not begin anew")
+		}
+		s.Close()
+		s.Enter()
+		if masters[0].begun != 2 || masters[0].ended != 2 {
+			t.Errorf("after Close: begun %d times, ended %d times", masters[0].begun, masters[0].ended)
+		}
+	})
+}

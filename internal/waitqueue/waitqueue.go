@@ -1,0 +1,437 @@
+// Package waitqueue keeps the order in which the goroutines of one process try to get keys that somebody holds. It knows
+// keys, masters by number and times; who holds a key is decided elsewhere.
+//
+// # Queues
+//
+// A queue is what waits for one key: entries in the order in which they came. Only the first of a queue tries; the others
+// sleep. What waits for several keys is in one queue at a time, that of the key which is in its way:
+//
+//   - it begins in the first of its keys' queues in which somebody waits, or tries at once if nobody does;
+//   - when an attempt finds another of its keys held, it goes over to that key's queue, to its position by age, and the entry that is
+//     first in the queue that it has left tries at once ([Queue.Blocked]).
+//
+// So the first in the queue of a key is held up by that key, or does not know better until it tries; nobody waits for a
+// free key behind another one which can't use it. A key that is free and wanted is tried by the first in its queue, which gets it
+// or makes room: an entry that waits for key k behind n others waits for n attempts at the most while k is free.
+//
+// # Attempts that reach no quorum
+//
+// An attempt may fail without a quorum for reasons of its own: its timeout is shorter than the way to the masters, or they
+// lack something that only its kind of lock needs. While such an entry is first, those of another [Class] get a chance in
+// turns ([Queue.StepBack]). Within a class the order stays.
+//
+// # Many keys at once
+//
+// The first of two queues that are both in constant use would need both keys at one moment, which may never come. An entry
+// that has waited for long is therefore favoured, for a little: younger entries of this process leave the keys that it
+// waits for alone while its favour lasts, so that keys which are given back one after the other are free together. A
+// favour lasts 8 ms, each further one of the entry twice as long, a quarter of a second at the most; after it the keys
+// are nobody's favour for four times as long. So a hold that does not end costs others a fifth of their time at the most,
+// and holds that are shorter than a favour starve nobody.
+//
+// # Other processes
+//
+// Masters notify a process that a key is its own to try. That is noted with the queue, not with an entry, so it is not lost
+// when the first in the queue changes; the one that becomes first tries at once. If the queue becomes empty, its key is returned as
+// unclaimed: the masters have to be told that this process does not wait any more, so that they notify another one.
+//
+// All methods are safe for concurrent use. None of them calls back, except that timers are set with the function given to
+// [New].
+package waitqueue
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Class tells entries apart whose attempts may end differently although they want the same keys.
+type Class uint64
+
+// Reason says why an entry was woken.
+type Reason uint8
+
+// The reasons. An entry may be woken for several at once.
+const (
+	// First: it has become the first of its queue.
+	First Reason = 1 << iota
+	// Free: its key was released, or masters have notified this process.
+	Free
+	// Missed: something may have been missed, so it is worth looking.
+	Missed
+	// Company: somebody waits behind it now who would try more often than it does; or a favour has ended.
+	Company
+)
+
+// Want is what an entry waits for.
+type Want struct {
+	Keys []string // at least one, without duplicates
+	// Class: see there.
+	Class Class
+	// Since is when the wait began.
+	Since time.Duration
+	// Alone: it stands in no queue, because it must not wait for others of this process. It always has the turn.
+	Alone bool
+	// Seldom: it tries less often than others do, and wants to be told when another one waits behind it.
+	Seldom bool
+}
+
+// Entry is one wait. Its Queue's mutex guards it. The zero value is ready for [Queue.Enter]; it must not be copied.
+type Entry struct {
+	want       Want
+	seq        uint64    // by age: the smaller one came first
+	in         *keyQueue // nil: in none
+	prev, next *Entry
+	own        keyQueue      // the queue that it began, if it began one
+	signal     chan struct{} // of capacity 1, made when first needed
+	reasons    Reason        // why it is woken, until it has taken notice
+	attempts   int
+	inherited  bool          // others may have left the process's position in the masters' queues to it
+	notified   bool          // a quorum had notified before the latest attempt
+	stood      bool          // an attempt was refused because of its queue's key
+	favour     time.Duration // how long its latest one was to last
+}
+
+// keyQueue is what waits for one key. It is in the Queue's map while it has entries.
+type keyQueue struct {
+	key         string
+	first, last *Entry
+	notified    uint64 // a bit for each master that has notified since the latest attempt
+}
+
+// Queue is the queues of one process, one a key. Make it with [New].
+type Queue struct {
+	quorum int
+	after  func(time.Duration, func())
+
+	mu      sync.Mutex
+	queues  map[string]*keyQueue
+	seq     uint64
+	rivals  fading[rival]
+	favours fading[favour]
+}
+
+// New makes an empty Queue over masters of which so many are a quorum. after calls a function once, after some time.
+func New(quorum int, after func(time.Duration, func())) *Queue {
+	return &Queue{quorum: quorum, after: after, queues: make(map[string]*keyQueue)}
+}
+
+// Enter adds e, which must be new, at the end of a queue.
+func (q *Queue) Enter(e *Entry, w Want) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.seq++
+	e.want, e.seq = w, q.seq
+	if w.Alone {
+		e.inherited = true // who else waits is not looked at
+		return
+	}
+	key := w.Keys[0]
+	for _, k := range w.Keys {
+		if q.queues[k] != nil {
+			key = k
+			break
+		}
+	}
+	q.insert(e, key)
+}
+
+// insert puts e into the queue of key, at its position by age.
+func (q *Queue) insert(e *Entry, key string) {
+	l := q.queues[key]
+	if l == nil {
+		if l = &e.own; l.key != "" { // another one began as its own
+			l = new(keyQueue)
+		}
+		l.key, l.first, l.last = key, e, e
+		e.in, q.queues[key] = l, l
+		return
+	}
+	e.in, e.inherited = l, true
+	before := l.last
+	if before.seq > e.seq { // it comes from another queue, and is rather old
+		for before = nil; ; {
+			next := l.first
+			if before != nil {
+				next = before.next
+			}
+			if next.seq > e.seq {
+				break
+			}
+			before = next
+		}
+	}
+	l.link(e, before)
+	if l.first != e && l.first.want.Seldom {
+		l.first.ping(Company)
+	}
+}
+
+// link puts e behind another entry, nil: to the front.
+func (l *keyQueue) link(e, before *Entry) {
+	e.prev = before
+	if before == nil {
+		e.next, l.first = l.first, e
+	} else {
+		e.next, before.next = before.next, e
+	}
+	if e.next == nil {
+		l.last = e
+	} else {
+		e.next.prev = e
+	}
+}
+
+// unlink takes e out of its queue, and reports that the queue has ended. Who becomes the first inherits the process's
+// position and is woken.
+func (q *Queue) unlink(e *Entry) (ended bool) {
+	l := e.in
+	wasFirst := l.first == e
+	if e.prev == nil {
+		l.first = e.next
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		l.last = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
+	e.in, e.prev, e.next = nil, nil, nil
+	if l.first == nil {
+		delete(q.queues, l.key)
+		return true
+	}
+	if wasFirst {
+		l.first.inherited = true
+		l.first.ping(First)
+	}
+	return false
+}
+
+// Leave ends e's wait, with the keys or without. inherited says that the masters may still have this process in their
+// queues on account of others. unclaimed are the keys in whose queues it may stand and for which nobody here waits, where e
+// gives up; somebody who does inherits the position.
+func (q *Queue) Leave(e *Entry, won bool, now time.Duration) (inherited bool, unclaimed []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	stood := e.mayBeQueued()
+	if e.in != nil {
+		q.unlink(e)
+	}
+	q.endFavour(e, now)
+	if !won && stood {
+		unclaimed = q.handOver(e.want.Keys)
+	}
+	return e.inherited, unclaimed
+}
+
+// HandOver leaves the process's position in the masters' queues to those who wait for keys here, and returns the keys for
+// which nobody does.
+func (q *Queue) HandOver(keys []string) (unclaimed []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.handOver(keys)
+}
+
+func (q *Queue) handOver(keys []string) (unclaimed []string) {
+	unclaimed = keys // as is, where nobody waits for any
+	for i, key := range keys {
+		l := q.queues[key]
+		if l != nil {
+			l.first.inherited = true
+		}
+		switch {
+		case l != nil && len(unclaimed) == len(keys):
+			unclaimed = slices.Clone(keys[:i])
+		case l == nil && len(unclaimed) < len(keys):
+			unclaimed = append(unclaimed, key)
+		}
+	}
+	return unclaimed
+}
+
+// mayBeQueued reports that the process may stand in masters' queues for e's keys.
+func (e *Entry) mayBeQueued() bool { return e.inherited || e.attempts > 0 || len(e.want.Keys) > 1 }
+
+// Begin notes that e, which has the turn, makes an attempt. mayBeQueued says that the process may stand in the masters' queues
+// already; polite, that a rival may have been notified, and e has not been by a quorum.
+func (q *Queue) Begin(e *Entry, now time.Duration) (mayBeQueued, polite bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	mayBeQueued = e.mayBeQueued()
+	e.attempts++
+	e.take()
+	e.notified = false
+	if l := e.in; l != nil {
+		e.notified = bits.OnesCount64(l.notified) >= q.quorum
+		l.notified = 0
+	}
+	if !e.notified {
+		polite = slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.rivals.get(key).until })
+	}
+	return mayBeQueued, polite
+}
+
+// Blocked notes that e's latest attempt was refused because of keys, the one that most masters named first. Of an entry
+// for several keys it returns the key whose queue has become empty, if the process may stand in its queue on the masters.
+func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.in == nil || len(e.want.Keys) == 1 || len(keys) == 0 || !slices.Contains(e.want.Keys, keys[0]) {
+		return nil
+	}
+	from := e.in.key
+	e.stood = e.stood || e.inherited || slices.Contains(keys, from)
+	if keys[0] != from {
+		if q.unlink(e) && e.stood {
+			unclaimed = []string{from}
+		}
+		e.stood = true // in the one that it goes to
+		q.insert(e, keys[0])
+	}
+	q.grant(e, now)
+	return unclaimed
+}
+
+// StepBack lets an entry of another class try before e, whose latest attempt reached no quorum: the first of the class
+// that has had the fewest attempts. It does nothing if there is none.
+func (q *Queue) StepBack(e *Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.in == nil || e.in.first != e {
+		return
+	}
+	var chosen *Entry
+	seen := map[Class]bool{e.want.Class: true}
+	for other := e.next; other != nil; other = other.next {
+		if seen[other.want.Class] {
+			continue
+		}
+		seen[other.want.Class] = true
+		if chosen == nil || other.attempts < chosen.attempts {
+			chosen = other
+		}
+	}
+	if chosen == nil {
+		return
+	}
+	l := e.in
+	chosen.prev.next = chosen.next // it is not the first
+	if chosen.next == nil {
+		l.last = chosen.prev
+	} else {
+		chosen.next.prev = chosen.prev
+	}
+	l.link(chosen, nil)
+	chosen.ping(First)
+}
+
+// Turn reports whether e is the first of its queue.
+func (q *Queue) Turn(e *Entry) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return e.in == nil || e.in.first == e
+}
+
+// Status says how it stands with an entry.
+type Status struct {
+	Turn    bool // it is the first of its queue
+	Company bool // somebody waits behind it
+	Why     Reason
+}
+
+// Status returns how it stands with e, and takes notice of why it was woken.
+func (q *Queue) Status(e *Entry) Status {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := e.in
+	return Status{Turn: l == nil || l.first == e, Company: e.next != nil, Why: e.take()}
+}
+
+// Woken returns a channel that is sent to when e is woken, also if it has been since it last took notice.
+func (q *Queue) Woken(e *Entry) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.signal == nil {
+		e.signal = make(chan struct{}, 1)
+		if e.reasons != 0 {
+			e.signal <- struct{}{}
+		}
+	}
+	return e.signal
+}
+
+// ping wakes e.
+func (e *Entry) ping(why Reason) {
+	e.reasons |= why
+	if e.signal == nil {
+		return
+	}
+	select {
+	case e.signal <- struct{}{}:
+	default: // it is being woken
+	}
+}
+
+// take takes notice of why e was woken.
+func (e *Entry) take() Reason {
+	why := e.reasons
+	e.reasons = 0
+	if e.signal != nil {
+		select {
+		case <-e.signal:
+		default:
+		}
+	}
+	return why
+}
+
+// Wake has those try whose turn it is for keys, which have become free.
+func (q *Queue) Wake(keys []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		if l := q.queues[key]; l != nil {
+			l.first.ping(Free)
+		}
+	}
+}
+
+// Look has the first of every queue look whether it has missed something.
+func (q *Queue) Look() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.queues {
+		l.first.ping(Missed)
+	}
+}
+
+// Notify notes that a release on master i named this process as the next to have key. When a quorum has, the first in queue
+// tries: the key is free on all of these. Masters' queues may differ, so that they notify different processes; then those
+// notified by some try after patience.
+func (q *Queue) Notify(key string, i int, patience time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.queues[key]
+	if l == nil {
+		return
+	}
+	l.notified |= 1 << i
+	switch n := bits.OnesCount64(l.notified); {
+	case n >= q.quorum:
+		l.first.ping(Free)
+	case n == 1:
+		q.after(patience, func() { q.notifiedBySome(l) })
+	}
+}
+
+// notifiedBySome has the first of l try if too few masters have notified, and nobody has tried since.
+func (q *Queue) notifiedBySome(l *keyQueue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.first != nil && l.notified != 0 {
+		l.first.ping(Free)
+	}
+}

@@ -1,0 +1,263 @@
+package waitqueue_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/internal/waitqueue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newQueue() *waitqueue.Queue {
+	return waitqueue.New(2, func(d time.Duration, f func()) { time.AfterFunc(d, f) })
+}
+
+// enter adds one that waits for keys.
+func enter(q *waitqueue.Queue, keys ...string) *waitqueue.Entry {
+	e := new(waitqueue.Entry)
+	q.Enter(e, waitqueue.Want{Keys: keys})
+	return e
+}
+
+// woken reports whether e has been woken.
+func woken(q *waitqueue.Queue, e *waitqueue.Entry) bool {
+	select {
+	case <-q.Woken(e):
+		return true
+	default:
+		return false
+	}
+}
+
+func turns(q *waitqueue.Queue, all ...*waitqueue.Entry) (have []int) {
+	for i, e := range all {
+		if q.Turn(e) {
+			have = append(have, i)
+		}
+	}
+	return have
+}
+
+func TestWhoIsBlockedByAnotherKeyMakesRoom(t *testing.T) {
+	q := newQueue()
+	both, a1, a2 := enter(q, "a", "b"), enter(q, "a"), enter(q, "a")
+	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0}) {
+		t.Fatalf("%v have the turn, want the first", got)
+	}
+	q.Begin(both, 0)
+	q.Blocked(both, []string{"b"}, 0)
+	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0, 1}) || !woken(q, a1) {
+		t.Errorf("%v have the turn, want the first of each line, the new one woken", got)
+	}
+	// It comes back to its place by age, once a is in its way.
+	q.Begin(both, 0)
+	q.Blocked(both, []string{"a"}, 0)
+	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0}) {
+		t.Errorf("%v have the turn, want the oldest", got)
+	}
+}
+
+func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) {
+	q := newQueue()
+	e := enter(q, "a", "b")
+	q.Begin(e, 0)
+	if got := q.Blocked(e, []string{"b"}, 0); got != nil {
+		t.Errorf("%v are unclaimed, but no master has refused because of a", got)
+	}
+	q.Begin(e, 0)
+	if got := q.Blocked(e, []string{"a"}, 0); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("%v are unclaimed, want b", got)
+	}
+	other := enter(q, "a")
+	if inherited, unclaimed := q.Leave(e, false, 0); !inherited && !slices.Equal(unclaimed, []string{"b"}) {
+		t.Errorf("%v are unclaimed, want b: somebody waits for a", unclaimed)
+	}
+	if inherited, unclaimed := q.Leave(other, false, 0); !inherited || !slices.Equal(unclaimed, []string{"a"}) {
+		t.Errorf("%v are unclaimed, want the position that it has inherited", unclaimed)
+	}
+}
+
+func TestAnotherClassGetsAChanceAndTheOrderWithinAClassStays(t *testing.T) {
+	q := newQueue()
+	var all []*waitqueue.Entry
+	for _, class := range []waitqueue.Class{1, 1, 2, 3, 2} {
+		e := new(waitqueue.Entry)
+		q.Enter(e, waitqueue.Want{Keys: []string{"a"}, Class: class})
+		all = append(all, e)
+	}
+	var order []int
+	for range 9 {
+		have := turns(q, all...)
+		if len(have) != 1 {
+			t.Fatalf("%v have the turn", have)
+		}
+		order = append(order, have[0])
+		q.Begin(all[have[0]], 0)
+		q.StepBack(all[have[0]])
+	}
+	seen := make(map[int]int)
+	for _, i := range order {
+		seen[i]++
+	}
+	if seen[0] < 2 || seen[2] < 2 || seen[3] < 2 || seen[1]+seen[4] > 0 {
+		t.Errorf("the turn went %v, want the first of each class in turns", order)
+	}
+}
+
+func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		first, second := enter(q, "a"), enter(q, "a")
+		q.Begin(first, 0)
+		q.Notify("a", 0, time.Millisecond)
+		if woken(q, first) {
+			t.Error("one master is no quorum")
+		}
+		q.Leave(first, false, 0) // it gives up, and can't use it
+		q.Status(second)
+		q.Notify("a", 2, time.Millisecond)
+		if !woken(q, second) {
+			t.Error("two masters are a quorum, whoever was first when they notified")
+		}
+		if _, polite := q.Begin(second, 0); polite {
+			t.Error("polite although a quorum has notified")
+		}
+		q.Notify("a", 1, time.Millisecond)
+		<-time.After(time.Millisecond)
+		synctest.Wait()
+		if !woken(q, second) {
+			t.Error("notified by some, it should try after a while")
+		}
+	})
+}
+
+func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		older, both, younger := enter(q, "a"), enter(q, "a", "b"), enter(q, "b")
+		now := time.Second
+		q.Leave(older, true, now)
+		q.Begin(both, now)
+		q.Blocked(both, []string{"b"}, now)
+		d := q.Yield(younger, now)
+		if d <= 0 || q.Yield(both, now) > 0 {
+			t.Fatalf("the younger yields for %v", d)
+		}
+		sum := time.Duration(0)
+		for ; now < 11*time.Second; now += time.Millisecond { // it goes on failing
+			q.Blocked(both, []string{"b"}, now)
+			if q.Yield(younger, now) > 0 {
+				sum += time.Millisecond
+			}
+		}
+		if sum < time.Second || sum > 2500*time.Millisecond {
+			t.Errorf("of ten seconds the younger yielded for %v, want a fifth at the most", sum)
+		}
+		for q.Yield(younger, now) == 0 {
+			now += time.Millisecond
+			q.Blocked(both, []string{"b"}, now)
+		}
+		q.Leave(both, false, now)
+		if d := q.Yield(younger, now); d > 0 || !woken(q, younger) {
+			t.Errorf("after its end it is yielded to for %v", d)
+		}
+	})
+}
+
+func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		e := enter(q, "k5")
+		for i := range 5000 { // more than are ever contended
+			q.Rival([]string{fmt.Sprintf("k%d", i)}, time.Second, 2*time.Second)
+		}
+		if d := q.Yield(e, 0); d != time.Second {
+			t.Errorf("it yields for %v, want a second", d)
+		}
+		if _, polite := q.Begin(e, time.Second); !polite {
+			t.Error("not polite while the rival is remembered")
+		}
+		<-time.After(time.Minute)
+		if _, polite := q.Begin(e, 0); polite {
+			t.Error("a rival is remembered for a minute")
+		}
+	})
+}
+
+// Whatever happens, the first of each line has the turn and nobody else, whoever gets the turn without doing anything is
+// woken, and nobody is lost.
+func TestEveryLineHasOneTurn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := waitqueue.New(2, func(time.Duration, func()) {})
+		keys := []string{"a", "b", "c"}
+		type waiter struct {
+			e    *waitqueue.Entry
+			keys []string
+			line string // in which it is, as the model says
+		}
+		var all []*waiter // by age
+		turn := func(w *waiter) bool { return q.Turn(w.e) }
+		now := time.Duration(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += time.Duration(rapid.IntRange(0, 50).Draw(t, "ms")) * time.Millisecond
+			had := make(map[*waiter]bool)
+			for _, w := range all {
+				had[w] = turn(w)
+				q.Status(w.e)
+			}
+			var acting *waiter
+			if len(all) > 0 {
+				acting = all[rapid.IntRange(0, len(all)-1).Draw(t, "who")]
+			}
+			switch op := rapid.IntRange(0, 3).Draw(t, "op"); {
+			case acting == nil || op == 0:
+				from := rapid.IntRange(0, 2).Draw(t, "from")
+				w := &waiter{e: new(waitqueue.Entry), keys: keys[from : from+rapid.IntRange(1, 3-from).Draw(t, "n")]}
+				w.line = w.keys[0]
+				for _, k := range w.keys {
+					if slices.ContainsFunc(all, func(o *waiter) bool { return o.line == k }) {
+						w.line = k
+						break
+					}
+				}
+				q.Enter(w.e, waitqueue.Want{Keys: w.keys, Since: now})
+				all = append(all, w)
+				acting = w
+			case op == 1:
+				q.Leave(acting.e, rapid.Bool().Draw(t, "won"), now)
+				all = slices.DeleteFunc(all, func(o *waiter) bool { return o == acting })
+			case had[acting]:
+				q.Begin(acting.e, now)
+				acting.line = rapid.SampledFrom(acting.keys).Draw(t, "in the way")
+				q.Blocked(acting.e, []string{acting.line}, now)
+			}
+			first := make(map[string]*waiter)
+			for _, w := range all {
+				if first[w.line] == nil {
+					first[w.line] = w
+				}
+			}
+			for _, w := range all {
+				if got, want := turn(w), first[w.line] == w; got != want {
+					t.Fatalf("of the line of %s: turn is %v, want %v", w.line, got, want)
+				}
+				if turn(w) && !had[w] && w != acting && q.Status(w.e).Why&waitqueue.First == 0 {
+					t.Fatalf("the first in the line of %s was not woken", w.line)
+				}
+			}
+		}
+		for _, w := range all {
+			q.Leave(w.e, false, now)
+		}
+		if unclaimed := q.HandOver(keys); len(unclaimed) != 3 {
+			t.Fatalf("everybody has left, and only %v are unclaimed", unclaimed)
+		}
+	})
+}

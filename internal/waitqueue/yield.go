@@ -1,0 +1,126 @@
+package waitqueue
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// fadeAfter is for how long at least a rival and a favour are remembered; the longest of them is over by then.
+	fadeAfter = 2 * time.Second
+	// Favoured after: an entry for several keys that has waited for so long is favoured.
+	overdue = 100 * time.Millisecond
+	// firstFavour and maxFavour bound a favour; the next one of the same entry is twice as long.
+	firstFavour = 8 * time.Millisecond
+	maxFavour   = 256 * time.Millisecond
+	// favourRest is for how many times as long afterwards nobody is favoured with the same keys.
+	favourRest = 4
+)
+
+// rival is a waiter of another process that a release of ours has notified.
+type rival struct {
+	ahead time.Duration // until then it is left alone with the masters
+	until time.Duration // until then it is left what it has been notified of
+}
+
+// favour keeps a key for one entry.
+type favour struct {
+	seq   uint64        // whose it is: younger entries leave the key alone
+	until time.Duration // as long as this
+	rest  time.Duration // until then nobody else is favoured with it
+}
+
+// Rival notes that a release of ours has notified a waiter of another process of the keys. Until ahead it is left alone
+// with the masters: whatever we asked them meanwhile would be refused, and slow it down. Attempts before until are polite.
+// Both must be less than two seconds from now.
+func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		put(q, &q.rivals, key, rival{ahead, until})
+	}
+}
+
+// Yield is for how long e should let others go first: a rival, unless masters have notified this process, or an older entry
+// that is favoured. It is woken when a favour ends early.
+func (q *Queue) Yield(e *Entry, now time.Duration) (d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.in == nil {
+		return 0
+	}
+	for _, key := range e.want.Keys {
+		if e.in.notified == 0 {
+			d = max(d, q.rivals.get(key).ahead-now)
+		}
+		if f := q.favours.get(key); f.seq < e.seq {
+			d = max(d, f.until-now)
+		}
+	}
+	return d
+}
+
+// grant favours e if it is overdue and nobody is, or has lately been, favoured with one of its keys.
+func (q *Queue) grant(e *Entry, now time.Duration) {
+	if now-e.want.Since < overdue || slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.favours.get(key).rest }) {
+		return
+	}
+	e.favour = min(max(firstFavour, 2*e.favour), maxFavour)
+	for _, key := range e.want.Keys {
+		put(q, &q.favours, key, favour{seq: e.seq, until: now + e.favour, rest: now + (1+favourRest)*e.favour})
+	}
+}
+
+// endFavour ends e's favour, and wakes those who have yielded to it.
+func (q *Queue) endFavour(e *Entry, now time.Duration) {
+	if e.favour == 0 {
+		return
+	}
+	for _, key := range e.want.Keys {
+		f := q.favours.get(key)
+		if f.seq != e.seq || f.until <= now {
+			continue
+		}
+		f.until = now
+		put(q, &q.favours, key, f)
+		if l := q.queues[key]; l != nil {
+			l.first.ping(Company)
+		}
+	}
+}
+
+// fading remembers a value a key for one to two times fadeAfter: those of an earlier time are forgotten together, so that
+// nothing is ever searched for what is over.
+type fading[V any] struct {
+	young, old map[string]V
+	armed      bool
+}
+
+func (f *fading[V]) get(key string) (v V) {
+	if v, ok := f.young[key]; ok {
+		return v
+	}
+	return f.old[key]
+}
+
+// put notes a value. The caller holds q's mutex.
+func put[V any](q *Queue, f *fading[V], key string, v V) {
+	if f.young == nil {
+		f.young = make(map[string]V)
+	}
+	f.young[key] = v
+	if !f.armed {
+		f.armed = true
+		q.after(fadeAfter, func() { fade(q, f) })
+	}
+}
+
+// fade forgets what is old.
+func fade[V any](q *Queue, f *fading[V]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f.old, f.young = f.young, nil
+	if f.armed = len(f.old) > 0; f.armed {
+		q.after(fadeAfter, func() { fade(q, f) })
+	}
+}

@@ -1,0 +1,220 @@
+package wire_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 10 * time.Second
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func within(tb testing.TB, d time.Duration) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), d)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// A reply that nobody has read is an error, and so is one that stands for one.
+func TestNothingReadIsAnError(t *testing.T) {
+	var unread wire.Reply
+	none, failed := wire.Failed(nil), wire.Failed(io.ErrClosedPipe)
+	nothing := wire.Parse(nil, &wire.ExpectAny)
+	for name, r := range map[string]*wire.Reply{"zero": &unread, "no reason": &none, "no bytes": &nothing} {
+		if !errors.Is(r.Err(), wire.ErrUnread) || r.OK() || r.Refused("") || r.Kind() != wire.Unread {
+			t.Errorf("%s: %v, %v", name, r.Kind(), r.Err())
+		}
+	}
+	if !errors.Is(failed.Err(), io.ErrClosedPipe) || failed.OK() || failed.Refused("") {
+		t.Errorf("a failure: %v", failed.Err())
+	}
+}
+
+func TestWhatRepliesAre(t *testing.T) {
+	for raw, want := range map[string]string{
+		"+OK\r\n": "a simple string OK true", "+QUEUED\r\n": "a simple string QUEUED false", "$2\r\nOK\r\n": "a bulk string OK false",
+		":7\r\n": "an integer 7", "$-1\r\n": "a null", "*-1\r\n": "a null", "_\r\n": "a null", "#t\r\n": "a value of another kind",
+		",1.5\r\n": "a value of another kind", "=6\r\ntxt:ab\r\n": "a bulk string ab false", "*2\r\n:1\r\n+a\r\n": "an array of 2",
+		"%1\r\n+a\r\n:1\r\n": "a map or set of 2", "~1\r\n:1\r\n": "a map or set of 1", "-ERR x\r\n": "an error: ERR x", "!5\r\nERR y\r\n": "an error: ERR y",
+		">2\r\n+a\r\n*1\r\n%1\r\n:1\r\n:2\r\n:3\r\n": "an integer 3", "|1\r\n+a\r\n+b\r\n:4\r\n": "an integer 4",
+		"-a\x1b\x00b\r\n": "an error: a??b",
+	} {
+		r := wire.Parse([]byte(raw), &wire.ExpectAny)
+		got := r.Kind().String()
+		switch r.Kind() {
+		case wire.Status, wire.Text:
+			got += fmt.Sprintf(" %s %t", r.Str(), r.OK())
+		case wire.Number:
+			got += fmt.Sprint(" ", r.Int())
+		case wire.Array, wire.Map:
+			got += fmt.Sprintf(" of %d", len(r.Items()))
+		case wire.Refusal:
+			got += ": " + r.Err().Error()
+		}
+		if strings.TrimSuffix(got, " false") != strings.TrimSuffix(want, " false") {
+			t.Errorf("%q is %q, want %q (%v)", raw, got, want, r.Err())
+		}
+	}
+}
+
+func TestWhatIsBeyondItsBoundIsNoReply(t *testing.T) {
+	small := wire.Expect{Kinds: wire.Of(wire.Text, wire.Array, wire.Number), Items: 4, Text: 8, Depth: 2}
+	for _, raw := range []string{
+		"*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*2\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "$536870913\r\n", "+OK\r\n", "_\r\n",
+		":" + strings.Repeat("1", 40) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", ":1\r\n:2\r\n", ":1\r\n\n", "*2\r\n:1\r\n", "$-2\r\n", "=3\r\nabc\r\n",
+		"?\r\n", ":1\n", "%9223372036854775807\r\n", "*9223372036854775807\r\n", "-" + strings.Repeat("x", 2<<20) + "\r\n",
+	} {
+		if r := wire.Parse([]byte(raw), &small); !errors.Is(r.Err(), wire.ErrProtocol) || r.Kind() != wire.Failure {
+			t.Errorf("%.40q is %v, %v", raw, r.Kind(), r.Err())
+		}
+	}
+	if r := wire.Parse([]byte("$9\r\n123456789\r\n"), &small); r.Err() != nil || r.Str() != "" { // the control: read past
+		t.Errorf("a text that is too long: %q, %v", r.Str(), r.Err())
+	}
+}
+
+// FuzzRead: whatever comes, reading ends without a panic, and what is read is of a kind that was expected, within its bounds.
+func FuzzRead(f *testing.F) {
+	for _, raw := range []string{
+		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", ">1\r\n:1\r\n:2\r\n", "%1\r\n+a\r\n+b\r\n", "$999999999\r\nx", "*1\r\n*1\r\n",
+	} {
+		f.Add([]byte(raw), uint16(0xffff))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, kinds uint16) {
+		expect := wire.Expect{Kinds: wire.Kinds(kinds), Items: 16, Text: 32, Depth: 3}
+		in := bufio.NewReaderSize(bytes.NewReader(raw), 4096)
+		for {
+			r, err := wire.Read(in, &expect)
+			if err != nil {
+				if r.Kind() != wire.Failure {
+					t.Fatalf("%v with %v", err, r.Kind())
+				}
+				return
+			}
+			if r.Kind() != wire.Refusal && !expect.Kinds.Has(r.Kind()) || count(&r) > 16 || len(r.Str()) > 4096 {
+				t.Fatalf("%q: %v of %d", raw, r.Kind(), count(&r))
+			}
+		}
+	})
+}
+
+func count(r *wire.Reply) int {
+	n := len(r.Items())
+	for i := range r.Items() {
+		n += count(&r.Items()[i])
+	}
+	return n
+}
+
+// A set-up is one round trip, and a connection that comes of it is the user's, in the database, with the name.
+func TestASetUpIsWhatTheConfigSays(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	for _, protocol := range []int{2, 3} {
+		config := wire.Config{
+			Network: "tcp", Addr: server.Addr(), Protocol: protocol, DB: 3, ClientName: "me",
+			Credentials: func(context.Context) (string, string, error) { return "", "secret", nil },
+		}
+		c, answers, err := config.Dial(within(t, patience), []string{"client", "list"}, []string{"client", "getname"})
+		must(t, err)
+		if got := answers[0].Str(); !strings.Contains(got, "name=me") || !strings.Contains(got, "db=3") || !strings.Contains(got, fmt.Sprintf("resp=%d", protocol)) {
+			t.Errorf("version %d: %s, %v", protocol, got, answers[0].Err())
+		}
+		if answers[1].Str() != "me" || !c.Clean() {
+			t.Errorf("%q, clean %t", answers[1].Str(), c.Clean())
+		}
+		must(t, c.Close())
+		if c.Clean() {
+			t.Error("a closed connection is clean")
+		}
+	}
+}
+
+func TestAUnixSocketIsDialled(t *testing.T) {
+	server := redistest.Start(t)
+	path := server.Client().Options().Addr
+	if server.Client().Options().Network != "unix" {
+		t.Skip("the server has no socket")
+	}
+	c, answers, err := (&wire.Config{Network: "unix", Addr: path}).Dial(within(t, patience), []string{"ping"})
+	must(t, err)
+	if answers[0].Str() != "PONG" || !c.Clean() {
+		t.Errorf("%q", answers[0].Str())
+	}
+	must(t, c.Close())
+}
+
+// What arrives between two requests is seen before the next one is sent.
+func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	c, _, err := (&wire.Config{Network: "tcp", Addr: listener.Addr().String()}).Dial(within(t, patience))
+	must(t, err)
+	defer func() { _ = c.Close() }()
+	server, err := listener.Accept()
+	must(t, err)
+	defer server.Close()
+	if !c.Clean() {
+		t.Error("nothing was said, and it is not clean")
+	}
+	_, err = server.Write([]byte("+OK\r\n"))
+	must(t, err)
+	redistest.Eventually(t, patience, func() bool { return !c.Clean() }, "the word to arrive")
+	if !c.Drained() {
+		t.Error("drained looks at the socket")
+	}
+}
+
+// A set-up whose replies are not what they should be makes no connection, and the server is sent nothing more.
+func TestASetUpThatIsNotOKMakesNoConnection(t *testing.T) {
+	for _, reply := range []string{"+QUEUED\r\n", "$2\r\nOK\r\n", ":1\r\n", "-ERR no\r\n", "+OK\r\n+OK\r\n+OK\r\n", "*1\r\n+OK\r\n", ""} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		ended := make(chan string, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err != nil {
+				ended <- err.Error()
+				return
+			}
+			defer conn.Close()
+			b := make([]byte, 1<<10)
+			n, _ := conn.Read(b)
+			_, _ = io.WriteString(conn, reply)
+			if reply == "" {
+				_ = conn.Close()
+			}
+			more, _ := conn.Read(b[n:])
+			ended <- string(b[n : n+more])
+		}()
+		c, _, err := (&wire.Config{Network: "tcp", Addr: listener.Addr().String(), DB: 1, ClientName: "me"}).Dial(within(t, patience/20))
+		if err == nil || c != nil {
+			t.Errorf("%q: a connection", reply)
+		}
+		if got := <-ended; got != "" {
+			t.Errorf("%q: the server got %q", reply, got)
+		}
+		must(t, listener.Close())
+	}
+}

@@ -1,0 +1,190 @@
+package redlock_test
+
+import (
+	"context"
+	"crypto/x509"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// MaxHold shorter than the way to the masters: Acquire returns a lock that is over.
+func TestALockWhoseMaxHoldIsOverIsNotReturned(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.behave(away(30 * time.Millisecond))
+		l := masters.locker(t, redlock.Options{})
+		_, err := l.TryAcquire(t.Context(), key, 10*time.Second, redlock.MaxHold(20*time.Millisecond))
+		is(t, err, redlock.ErrExpired)
+		settle(time.Second)
+		if n := masters.holders(""); n > 0 {
+			t.Errorf("the key is left on %d masters", n)
+		}
+	})
+}
+
+// the wish of an extension whose caller has gone prolongs a later one.
+func TestTheWishOfAnExtensionThatGaveUpIsForgotten(t *testing.T) {
+	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
+		go func() { _ = lock.Extend(t.Context(), longTTL) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		err := lock.Extend(ctx, time.Hour)
+		t.Logf("the hour: %v", err)
+		settle(20 * time.Second)
+		must(t, lock.Extend(t.Context(), longTTL))
+		if left := lock.Remaining(); left > longTTL {
+			t.Errorf("extended by %v, 20 s after another caller's extension by an hour had failed: remaining %v", longTTL, left)
+		}
+		_ = masters
+	})
+}
+
+// masters that answer with an error for one key count as an outage for the waiters of another.
+func TestMaxOutageIsNotEndedByWhatAnotherKeyMet(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		for _, m := range masters {
+			m.take("somebody", 10*time.Second)
+			m.behave(func(r *single.Request) act {
+				if r.Op == single.Acquire && r.Keys[0] == "list" {
+					return act{err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
+				}
+				return act{}
+			})
+		}
+		w := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second), redlock.RetryEvery(30*time.Second))
+		settle(time.Second)
+		_, err := l.TryAcquire(t.Context(), "list", longTTL)
+		t.Logf("list: %v", err)
+		settle(5 * time.Second)
+		for _, m := range masters {
+			if n := m.count(single.Acquire); n > 4 {
+				t.Errorf("%s was asked %d times", m.name, n)
+			}
+		}
+		settle(30 * time.Second)
+		must(t, w.get(t).Release(t.Context()))
+	})
+}
+
+// descheduled is a clock at which goroutines that are about to tell how an acquisition returned stop until they may go on.
+type descheduled struct {
+	*clock
+	goOn chan struct{}
+}
+
+func (c descheduled) Now() time.Duration {
+	pcs := make([]uintptr, 4)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for f, more := frames.Next(); ; f, more = frames.Next() {
+		if strings.HasSuffix(f.Function, "observeReturn") {
+			<-c.goOn
+		}
+		if !more {
+			return c.clock.Now()
+		}
+	}
+}
+
+// Close returned before the last events.
+func TestCloseWaitsForTheLastEvents(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var returned atomic.Int64
+		ms := make([]redlock.Master, 3)
+		for i, m := range masters {
+			m.take("somebody", time.Hour)
+			ms[i] = m
+		}
+		clock := descheduled{newClock(), make(chan struct{})}
+		l, err := redlock.New(ms, redlock.Options{Clock: clock, Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventReturned {
+				returned.Add(1)
+			}
+		}})
+		must(t, err)
+		for range 4 {
+			go func() { _, _ = l.Acquire(context.Background(), key, longTTL) }()
+		}
+		go func() { _, _ = l.TryAcquire(context.Background(), key, longTTL) }()
+		synctest.Wait() // four wait for the lock, one is about to return
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(context.Background()) }()
+		synctest.Wait() // all five are about to return
+		select {
+		case err := <-closed:
+			closed <- err
+			t.Error("Close did not wait for those who are about to return")
+		default:
+		}
+		close(clock.goOn)
+		must(t, <-closed)
+		synctest.Wait()
+		if n := returned.Load(); n != 5 {
+			t.Errorf("5 acquisitions returned, and %d events told so", n)
+		}
+	})
+}
+
+func unknownAuthority(*single.Request) act { return act{err: x509.UnknownAuthorityError{}} }
+
+// A certificate that was renewed a while ago: the first call since then is the probe, and the others are still refused with
+// what the one before had met.
+func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
+		masters.behave(unknownAuthority)
+		for range 5 {
+			_, err := l.TryAcquire(t.Context(), key, longTTL)
+			is(t, err, redlock.ErrMisconfigured)
+			settle(time.Second)
+		}
+		settle(time.Minute + 50*time.Millisecond) // between two sweeps of the janitor
+		masters.behave(away(time.Second))
+		probe := wait(t, t.Context(), l, key, longTTL)
+		synctest.Wait()
+		other := wait(t, t.Context(), l, "another", longTTL)
+		must(t, other.get(t).Release(t.Context()))
+		must(t, probe.get(t).Release(t.Context()))
+
+		// What was met meanwhile counts, also where another call met it.
+		masters.behave(unknownAuthority)
+		for range 5 {
+			_, _ = l.TryAcquire(t.Context(), key, longTTL)
+			settle(time.Second)
+		}
+		is(t, wait(t, t.Context(), l, key, longTTL).fail(t), redlock.ErrMisconfigured)
+		is(t, wait(t, t.Context(), l, "another", longTTL).fail(t), redlock.ErrMisconfigured)
+	})
+}
+
+// A key of another type, or a right that is missing, does not say that masters can not be reached.
+func TestWhatIsMisconfiguredIsNoOutage(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		masters.behave(func(r *single.Request) act {
+			if r.Op == single.Acquire && r.Keys[0] == "list" {
+				return act{err: refuses("WRONGTYPE Operation against a key holding the wrong kind of value")}
+			}
+			return act{}
+		})
+		_, err := l.TryAcquire(t.Context(), "list", longTTL)
+		is(t, err, redlock.ErrMisconfigured)
+		settle(time.Minute)
+		if since := redlock.OutageSince(l); since != 0 {
+			t.Errorf("a key of another type counts as an outage that began at %v", since)
+		}
+		masters.behave(on(single.Acquire, act{err: errSilent}))
+		_, err = l.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrNoQuorum)
+		if redlock.OutageSince(l) == 0 {
+			t.Error("masters that do not answer are no outage")
+		}
+	})
+}

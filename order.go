@@ -1,0 +1,158 @@
+package redlock
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file keeps the order of operations of one hold on each master. The rule: a master is never sent an operation
+// before its earlier one for the same hold has ended. What it prevents:
+//
+//   - A round is won or lost while an acquire is still on its way to a slow master, and the release overtakes it on
+//     another connection: the key is set after it was deleted, and nobody owns it. So the release of that master
+//     waits for its acquire, however late that ends, while the caller has long returned.
+//   - An extension and a release race, and the extension (which repairs) sets the key again.
+//   - A caller releases and acquires again at once. Its new acquire would arrive before a release that had to wait for a
+//     straggler, and be refused by its own old key. So a release does not wait here but in the master's lane, at its
+//     position there.
+//   - An acquire timed out. It has ended here, but not on the server: a stopped master still has it in its socket.
+//     The outcome of such an acquire is unknown, and after a first confirmed release it is asked once more; see internal/janitor.
+//
+// When a hold is over, each of its masters gets exactly one more operation from here, the release; if that is not
+// confirmed, the janitor adopts it.
+
+// masterState is one master's part in one hold. The lock's mutex guards it.
+type masterState struct {
+	last           *lane.Call // the latest operation, while it has not ended
+	maySet         bool       // our key may be there: something that sets it was sent
+	outcomeUnknown bool       // something that sets the key ended without an answer and may still land
+	queued         bool       // it was refused, and stands in the arrival queue there
+
+	gone              bool // an extension did not find the key there; see extend.go
+	continuityUnknown bool // the key has been set again, and it is not known when
+}
+
+// fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.
+const fewMasters = 5
+
+// issueLocked has round r sent to every master, each behind what it is still doing for this hold. A hold issues one round
+// under one lock of its mutex.
+func (k *Lock) issueLocked(r *round, after *effects) {
+	decided := false
+	now := time.Now() // for the deadlines of network calls, which Go's own clock keeps
+	if r.request.Op == single.Acquire && k.spec.sent.IsZero() {
+		k.spec.sent = now
+	}
+	behind := k.locker.behind(r, now)
+	for i := range k.states { // nothing is sent before all of them know
+		s, b := &k.states[i], &r.ballots[i]
+		switch {
+		case r.request.Op == single.Release && k.nothingThere(s, r):
+			decided = r.count(i, Refused) || decided
+			k.masterSettledLocked()
+		case behind&(1<<i) != 0:
+			b.Err, b.ended = single.ErrBehind, true
+			decided = r.count(i, Unknown) || decided
+			r.observeVote(&b.Call, Unknown)
+		default:
+			b.Deadline = now.Add(k.spec.timeout)
+			b.Unqueued = r.request.Op == single.Release && !k.mayBeQueued && !s.queued && !s.outcomeUnknown
+			if s.last != nil {
+				b.After = s.last
+				b.Undoes = r.request.Op == single.Release && !s.maySet && r.request.Waiter == ""
+				b.Deadline = b.Deadline.Add(k.spec.timeout) // that one may take all of its own
+			}
+			s.last = &b.Call
+			after.ready |= 1 << i
+		}
+	}
+	after.send = r
+	if decided {
+		after.decided = r
+	}
+}
+
+// nothingThere reports that a release need not be sent, because there is nothing that it could remove: no key, and no
+// entry in the arrival queue of a master that refused a lock which was won on others.
+func (k *Lock) nothingThere(s *masterState, release *round) bool {
+	if s.last != nil {
+		return false
+	}
+	return !s.maySet && (!s.queued || release.request.Waiter == "")
+}
+
+// maxBehind is by how much a master's queue may be longer than twice a quorum's before it is spared acquisitions.
+const maxBehind = 20 * time.Millisecond
+
+// behind finds the masters whose queue is much longer than those of the quickest quorum. Rounds are decided by that
+// quorum, so under load nothing would keep callers from outrunning the other masters more and more, until these answer
+// everything too late. An acquisition that is not sent need not be released either, so sparing them lets them catch up;
+// a quorum is always asked. Operations of existing holds are sent in any case.
+func (l *Locker) behind(r *round, now time.Time) (masters uint64) {
+	if r.request.Op != single.Acquire {
+		return 0
+	}
+	const down = math.MaxInt64 / 4 // it refuses at once, and does not count as quick
+	var space [2 * 9]time.Duration
+	waits, worst := space[:0:9], time.Duration(0)
+	for _, lane := range l.lanes {
+		wait := lane.Backlog(now)
+		if lane.Down() {
+			wait = down
+		} else {
+			worst = max(worst, wait)
+		}
+		waits = append(waits, wait)
+	}
+	if worst <= maxBehind {
+		return 0
+	}
+	sorted := append(space[9:9], waits...)
+	slices.Sort(sorted)
+	limit := 2*sorted[r.votes.quorum-1] + maxBehind
+	for i, wait := range waits {
+		// Far away is not behind. A master that is down is asked by a probe.
+		if wait > limit+l.lanes[i].RTT() && wait != down {
+			masters |= 1 << i
+		}
+	}
+	return masters
+}
+
+// settleLocked notes what a call that has ended did to its master.
+func (k *Lock) settleLocked(c *lane.Call) {
+	s := &k.states[c.Index]
+	if s.last == c {
+		s.last = nil
+	}
+	switch c.Request.Op {
+	case single.Acquire, single.Extend:
+		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
+		// attempt while the first is still under way.
+		s.maySet = s.maySet || c.Sent
+		s.outcomeUnknown = s.outcomeUnknown || c.Unsure()
+		if c.Request.Op == single.Acquire {
+			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
+		}
+		s.gone = c.Request.Op == single.Extend && gone(c)
+	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor
+		// takes over
+		if s.maySet && (c.Err != nil || s.outcomeUnknown) {
+			k.locker.janitor.Adopt(c, s.outcomeUnknown, lapsed(k.locker.clock.Now(), k.longest, k.locker.opts.DriftFactor))
+		}
+		s.maySet = false
+		k.masterSettledLocked()
+	}
+}
+
+// masterSettledLocked counts down the masters of a hold that is over; with the last one nothing is left to do for it.
+func (k *Lock) masterSettledLocked() {
+	k.unclosed--
+	if k.unclosed == 0 {
+		k.locker.forget(k)
+	}
+}

@@ -1,0 +1,172 @@
+package redlock
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Release gives the lock back on all masters. It returns nil when a quorum has confirmed, which takes one round trip;
+// masters that have not by then are asked again in the background until they confirm or the key's ttl is over. ctx's
+// cancellation is ignored: Release takes no longer than the request timeout, and an ended context is no reason to
+// leave a key behind.
+//
+// An error that matches [ErrNotHeld] says that the lock was over before, or that a majority of masters did not have
+// it: what it protected may have overlapped with another holder. [ErrNoQuorum] says that too few confirmed in time;
+// the keys left are removed later or lapse. Release again returns the same result.
+func (k *Lock) Release(ctx context.Context) error {
+	if k == nil {
+		return ErrNotHeld
+	}
+	if ctx == nil {
+		return invalid("nil context")
+	}
+	_ = k.Err() // notices a validity that is over
+	w := k.locker.newRoundWait()
+	if r, undecided := k.finish(errReleased, w); r == nil {
+		return k.Err()
+	} else if undecided {
+		_ = w.wait(context.Background(), k.spec.timeout, r) // ends with the timeout at the latest
+	}
+	k.locker.recycle(w)
+	return k.released()
+}
+
+// released is what the caller of Release gets to know.
+func (k *Lock) released() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.ending
+	switch {
+	case k.over != errReleased: //nolint:errorlint // which of our own values it is
+		return k.over
+	case r.verdict == won:
+		return nil
+	case r.verdict == denied:
+		return r.failureLocked(ErrNotHeld)
+	default:
+		return r.failureLocked(ErrNoQuorum)
+	}
+}
+
+// finish ends the hold, for the first reason given, and begins to release it everywhere, if that has not begun. It returns
+// the release, nil if the Locker was shut down before, and whether the observer, which may be nil, is going to be told of its
+// decision.
+func (k *Lock) finish(reason error, observer decisionObserver) (r *round, undecided bool) {
+	var after effects
+	defer after.run()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over == nil {
+		k.overLocked(reason, &after)
+	}
+	switch {
+	case k.over == errShutDown: //nolint:errorlint // our own
+	case k.ending == nil:
+		k.releaseLocked(observer, &after)
+		return k.ending, observer != nil
+	case observer != nil:
+		undecided = k.ending.addObserver(observer)
+	}
+	return k.ending, undecided
+}
+
+// overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. What the masters
+// have of it is not released by that.
+func (k *Lock) overLocked(reason error, after *effects) {
+	k.over = reason
+	k.locker.schedule.Remove(&k.attention)
+	if k.done != nil {
+		close(k.done)
+	}
+	after.reason, after.contexts = reason, k.contexts.live
+	k.contexts.live = nil
+	if k.locker.observer != nil && k.until > 0 && reason != errReleased { //nolint:errorlint // our own
+		k.locker.observer.queue.Put(Event{
+			Kind: EventLost, Key: strings.Join(k.spec.keys, ","), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
+		})
+	}
+}
+
+// releaseLocked begins to release a hold that is over on every master.
+func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
+	k.locker.schedule.Remove(&k.attention)
+	var unclaimed []string
+	request := k.request(single.Request{Op: single.Release, TTL: k.spec.ttl})
+	if k.until > 0 { // a failed attempt reserves nothing, and keeps its place in the queue
+		request.Reserve = k.locker.reserve()
+		unclaimed = k.locker.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
+	}
+	allUnclaimed := len(unclaimed) == len(k.spec.keys)
+	if allUnclaimed {
+		request.Waiter = k.waiterID
+	}
+	k.ending = k.newRound(request, observer)
+	k.issueLocked(k.ending, after)
+	if len(unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
+		after.leaver, after.leaves = k, unclaimed
+	}
+}
+
+// abandon ends the hold without asking the masters, when the Locker is shut down: its keys lapse.
+func (k *Lock) abandon() {
+	var after effects
+	defer after.run()
+	k.mu.Lock()
+	if k.over == nil {
+		k.overLocked(errShutDown, &after)
+	}
+	k.mu.Unlock()
+	k.locker.forget(k)
+}
+
+// departure takes the Locker out of the arrival queues of some keys. A release that has notified it already is passed on to
+// the next waiter. Nothing depends on it but time: a notification in vain costs others a pause.
+type departure struct {
+	locker  *Locker
+	request single.Request
+	calls   []lane.Call
+	open    atomic.Int32 // calls that have not ended
+}
+
+// depart leaves the arrival queues of keys, in the background. On each master it follows what the attempt after, if there
+// was one, is still doing there: a refusal that came later would enter the queue again. Close waits for it.
+//
+// Whatever a call follows must come to its lane. It need not come first: the lane holds up the key for everybody else until
+// then, but not for the owner of the call that is followed, be that a release or a departure (see internal/lane).
+func (l *Locker) depart(s *spec, keys []string, after *Lock) {
+	d := &departure{locker: l, calls: make([]lane.Call, len(l.lanes))}
+	d.request = single.Request{Op: single.Leave, Kind: s.kind, Keys: keys, Waiter: l.id, Reserve: l.reserve()}
+	d.open.Store(int32(len(d.calls)))
+	l.busy.Add(1)
+	for _, p := range l.preparers {
+		p.Prepare(&d.request)
+	}
+	deadline := time.Now().Add(s.timeout)
+	for i := range d.calls {
+		d.calls[i].Request, d.calls[i].Index, d.calls[i].To, d.calls[i].Deadline = &d.request, i, d, deadline
+	}
+	if after != nil {
+		after.mu.Lock()
+		for i := range d.calls {
+			if last := after.states[i].last; last != nil {
+				d.calls[i].After, d.calls[i].Deadline = last, deadline.Add(s.timeout)
+			}
+		}
+		after.mu.Unlock()
+	}
+	for i := range d.calls {
+		l.lanes[i].Send(&d.calls[i])
+	}
+}
+
+// Ended implements [lane.Receiver].
+func (d *departure) Ended(*lane.Call) {
+	if d.open.Add(-1) == 0 {
+		d.locker.notBusy()
+	}
+}

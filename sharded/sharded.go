@@ -1,0 +1,361 @@
+// Package sharded spreads keys over independent groups of masters, so that throughput grows with their number: a key belongs
+// to one group, whose quorum alone decides about it. Which one is decided by rendezvous hashing of the groups' names
+// and the key's hash tag: the part between the first '{' and the next '}', as in a Redis Cluster, or the whole key if
+// there is none. Locks on several keys ([redlock.AndKeys]) need keys of one group, which a common hash tag makes sure of.
+//
+// # Adding and removing groups
+//
+// With one more group of n, one key in n moves there and no other moves; the keys of a group that is removed move to
+// the others. Two processes that disagree about the groups could both lock a key that moves. So a change is rolled out
+// in two steps, with a transition in between that agrees with both:
+//
+//  1. Have every process use a transition: all groups, [Options].Before naming the old ones and After the new ones. Keys that
+//     move are locked in both of their groups as one lock: with a majority in each of them, or not at all. So these
+//     processes and those of before exclude each other.
+//  2. When the last process of before has ended, wait for its locks to end: the longest ttl in use.
+//  3. Have every process use the new groups only. They and the transition's processes exclude each other.
+//
+// No lock that is held has to be given up, and nothing has to stop. A lock belongs for its whole life to the groups
+// in which it was acquired. During the transition a key that moves needs a majority of pairs, one master of either
+// group in each, so one master down in each group can cost two votes; its groups must have the same number of masters. The observer of
+// the group to which the key moves is told of its locks.
+//
+// Fencing tokens of a key that moves stay in order if a process of the transition acquires it, [redlock.Fenced], after the last
+// acquisition by a process of before, and before the first by one that has the new groups only: between steps 2 and 3. That
+// acquisition gets a token above all that the old group has given out, and has a majority of the new group accept it. An
+// earlier one does not do: processes of before raise the counters of the old group alone. Without it the order rests on the
+// clients' wall clocks.
+package sharded
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/audit"
+	"github.com/seed-624411e5/redlock/internal/address"
+	"github.com/seed-624411e5/redlock/internal/boottime"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Group is one independent set of masters.
+type Group struct {
+	// Name decides together with a key's whether the key belongs to this group. It must never change, be the same in every
+	// process, and may outlive the masters: give a number or a place, not an address.
+	Name string
+	// URLs are the group's masters as [redlock.Dial] takes them; Close closes their connections. Or:
+	URLs []string
+	// Masters are the group's masters as [redlock.New] takes them; they stay the caller's to close, after the Locker.
+	Masters []redlock.Master
+	// Options are those of the group's Locker.
+	Options redlock.Options
+}
+
+// Options configure a [Locker]. The zero value is for a set of groups that does not change.
+type Options struct {
+	// Before and After name the groups among which keys are spread before and after a change of groups, and make this
+	// Locker one of the transition: a key whose group is not the same in both is locked in both. See the package's
+	// description. Default: all groups.
+	Before, After []string
+}
+
+// Locker takes locks in the groups to which their keys belong. It is safe for concurrent use. Close it to end its goroutines.
+type Locker struct {
+	groups        []Group           // sorted by name
+	lockers       []*redlock.Locker // of the groups
+	before, after []uint64
+	joint         map[[2]int]*redlock.Locker // by the positions of the groups before and after
+
+	owned  []*single.Master // opened here, closed with it
+	closed atomic.Bool
+}
+
+// New makes a Locker over groups, in any order. Nothing is sent yet. The error matches [redlock.ErrInvalid].
+func New(groups []Group, opts Options) (*Locker, error) {
+	s := &Locker{groups: slices.Clone(groups), joint: make(map[[2]int]*redlock.Locker)}
+	slices.SortFunc(s.groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	if err := s.build(opts); err != nil {
+		return nil, errors.Join(err, s.closeAll(context.Background())) // nothing was sent
+	}
+	return s, nil
+}
+
+// build opens the groups' masters and makes their Lockers, and those for keys that move. On error it leaves what it has made.
+func (s *Locker) build(opts Options) (err error) {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if err := s.checkNames(); err != nil {
+		return err
+	}
+	for _, g := range s.groups {
+		l, err := redlock.New(g.Masters, g.Options)
+		if err != nil {
+			return fmt.Errorf("group %q: %w", g.Name, err)
+		}
+		s.lockers = append(s.lockers, l)
+	}
+	if err := s.checkMasters(); err != nil {
+		return err
+	}
+	if s.before, err = s.seeds("Before", opts.Before); err != nil {
+		return err
+	}
+	if s.after, err = s.seeds("After", opts.After); err != nil {
+		return err
+	}
+	return s.joinMoving()
+}
+
+// open opens the masters that are given by their URLs.
+func (s *Locker) open() error {
+	for i := range s.groups {
+		g := &s.groups[i]
+		if len(g.URLs) > 0 && len(g.Masters) > 0 {
+			return invalid("group %q has both URLs and Masters", g.Name)
+		}
+		g.Masters = slices.Clone(g.Masters)
+		now := boottime.Now
+		if g.Options.Clock != nil {
+			now = g.Options.Clock.Now
+		}
+		for n, url := range g.URLs {
+			m, err := single.Dial(url, single.Options{RestartGuard: g.Options.RestartGuard, Clock: now})
+			if err != nil {
+				return fmt.Errorf("%w: group %q: master %d of %d: %w", redlock.ErrInvalid, g.Name, n+1, len(g.URLs), err)
+			}
+			s.owned = append(s.owned, m)
+			g.Masters = append(g.Masters, m)
+		}
+	}
+	return nil
+}
+
+// checkNames refuses groups that can't be told apart, and such as have no masters.
+func (s *Locker) checkNames() error {
+	if len(s.groups) == 0 {
+		return invalid("no groups")
+	}
+	for i, g := range s.groups {
+		switch {
+		case g.Name == "":
+			return invalid("a group without a name")
+		case len(g.Masters) == 0:
+			return invalid("group %q has no masters", g.Name)
+		case i > 0 && s.groups[i-1].Name == g.Name:
+			return invalid("two groups are called %q", g.Name)
+		}
+	}
+	return nil
+}
+
+// checkMasters refuses groups that are not independent. Like redlock.New it sees only names; Check asks the servers.
+func (s *Locker) checkMasters() error {
+	owner := make(map[string]string)
+	for _, g := range s.groups {
+		for _, m := range g.Masters {
+			name := address.Fold(m.Name())
+			if other, twice := owner[name]; twice {
+				return invalid("master %s is in the groups %q and %q", m.Name(), other, g.Name)
+			}
+			owner[name] = g.Name
+		}
+	}
+	return nil
+}
+
+// seeds returns a hash for each group that takes part, and 0 for those that do not. No names mean all groups.
+func (s *Locker) seeds(field string, names []string) ([]uint64, error) {
+	seeds := make([]uint64, len(s.groups))
+	if names == nil {
+		for i, g := range s.groups {
+			seeds[i] = hash(g.Name)
+		}
+		return seeds, nil
+	}
+	if len(names) == 0 {
+		return nil, invalid("Options.%s names no group", field)
+	}
+	for _, name := range names {
+		i, found := slices.BinarySearchFunc(s.groups, name, func(g Group, name string) int { return cmp.Compare(g.Name, name) })
+		if !found {
+			return nil, invalid("Options.%s names %q, which is no group", field, name)
+		}
+		seeds[i] = hash(name)
+	}
+	return seeds, nil
+}
+
+// joinMoving makes a Locker for every pair of groups between which keys move: to those that are added, and away from
+// those that are removed. Rendezvous hashing moves none between groups that stay.
+func (s *Locker) joinMoving() error {
+	for from := range s.groups {
+		for to := range s.groups {
+			moves := s.before[from] != 0 && s.after[to] != 0 && (s.before[to] == 0 || s.after[from] == 0)
+			if from == to || !moves {
+				continue
+			}
+			locker, err := joinGroups(&s.groups[from], &s.groups[to])
+			if err != nil {
+				return err
+			}
+			s.joint[[2]int{from, to}] = locker
+		}
+	}
+	return nil
+}
+
+// Locker returns the Locker that decides about key: its group's or, during a transition, the one that stands for both
+// of its groups. It is there for what this package does not do itself, such as a [redlock.Election]. Do not close it.
+func (s *Locker) Locker(key string) *redlock.Locker {
+	from, to := s.places(key)
+	if from == to {
+		return s.lockers[to]
+	}
+	return s.joint[[2]int{from, to}]
+}
+
+// GroupOf returns the name of the group to which key belongs; during a transition, the one to which it will.
+func (s *Locker) GroupOf(key string) string {
+	_, to := s.places(key)
+	return s.groups[to].Name
+}
+
+// places returns where key belonged before, and where after a transition; the same outside of one.
+func (s *Locker) places(key string) (from, to int) {
+	h := hash(hashTag(key))
+	return rendezvous(h, s.before), rendezvous(h, s.after)
+}
+
+// Acquire is [redlock.Locker.Acquire] in the key's group. With [redlock.AndKeys] all keys must be of one group; otherwise the error
+// matches [redlock.ErrInvalid] and names two that are not.
+func (s *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+	l, err := s.of(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.Acquire(ctx, key, ttl, opts...)
+}
+
+// TryAcquire is [redlock.Locker.TryAcquire] in the key's group. See [Locker.Acquire].
+func (s *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+	l, err := s.of(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.TryAcquire(ctx, key, ttl, opts...)
+}
+
+// Do is [redlock.Locker.Do] in the key's group. See [Locker.Acquire].
+func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+	l, err := s.of(key, opts)
+	if err != nil {
+		return err
+	}
+	return l.Do(ctx, key, ttl, fn, opts...)
+}
+
+// Holder is [redlock.Locker.Holder] in the key's group. During a transition a key that moves is held when a majority of pairs
+// has it in either of its groups.
+func (s *Locker) Holder(ctx context.Context, key string) (redlock.Holder, error) {
+	return s.Locker(key).Holder(ctx, key)
+}
+
+// of returns the Locker for all keys of one acquisition.
+func (s *Locker) of(key string, opts []redlock.Option) (*redlock.Locker, error) {
+	l := s.Locker(key)
+	if len(opts) == 0 {
+		return l, nil
+	}
+	keys, err := redlock.KeysOf(key, opts...)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range keys {
+		if s.Locker(other) != l {
+			return nil, invalid("AndKeys: %q belongs to group %q and %q to %q: a lock on several keys needs keys of one group; "+
+				"give them a common hash tag, as in {tag}key", key, s.GroupOf(key), other, s.GroupOf(other))
+		}
+	}
+	return l, nil
+}
+
+// Check is [redlock.Locker.Check] of every group, side by side. Masters are those of all groups, group by group in the order of
+// their names. That a server is in two groups under different names is a finding of its own.
+func (s *Locker) Check(ctx context.Context) (*audit.Report, error) {
+	audits, errs := make([]*audit.Report, len(s.lockers)), make([]error, len(s.lockers))
+	var each sync.WaitGroup
+	for i, l := range s.lockers {
+		each.Go(func() { audits[i], errs[i] = l.Check(ctx) })
+	}
+	each.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	all, seen := &audit.Report{}, make(map[string]string)
+	for i, report := range audits {
+		all.Masters = append(all.Masters, report.Masters...)
+		all.Add(report.Findings...)
+		for _, m := range report.Masters {
+			if other := seen[m.RunID]; m.RunID != "" && other != "" {
+				all.Add(sharedServer(other, m.Name))
+			}
+		}
+		for _, m := range report.Masters {
+			seen[m.RunID] = m.Name + " of group " + s.groups[i].Name
+		}
+	}
+	return all, nil
+}
+
+func sharedServer(first, second string) audit.Finding {
+	return audit.Finding{
+		Severity: audit.Risk, Master: second,
+		What: fmt.Sprintf("It is the same server as %s.", first),
+		Why:  "Groups that share a server share its load and its failures, and a transition between them takes a lock for lost.",
+		Fix:  "Give every group servers of its own.",
+	}
+}
+
+// Close is [redlock.Locker.Close] of every group and of what stands for two groups, all at the same time: none of them takes a lock
+// from now on, and each has the whole time that ctx leaves. Close again returns nil at once, also while the first is still
+// waiting.
+func (s *Locker) Close(ctx context.Context) error {
+	if ctx == nil {
+		return invalid("nil context")
+	}
+	if s.closed.Swap(true) {
+		return nil
+	}
+	return s.closeAll(ctx)
+}
+
+// closeAll closes the Lockers, all at the same time, and then the masters that were opened here.
+func (s *Locker) closeAll(ctx context.Context) error {
+	lockers := append(slices.Collect(maps.Values(s.joint)), s.lockers...)
+	errs := make([]error, len(lockers))
+	var each sync.WaitGroup
+	for i, l := range lockers {
+		each.Go(func() { errs[i] = l.Close(ctx) })
+	}
+	each.Wait()
+	err := errors.Join(errs...)
+	for _, m := range s.owned {
+		if failed := m.Close(); failed != nil {
+			err = errors.Join(err, fmt.Errorf("sharded: close master %s: %w", m.Name(), failed))
+		}
+	}
+	return err
+}
+
+// invalid makes an error that matches redlock.ErrInvalid and says what was wrong.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", redlock.ErrInvalid, fmt.Sprintf(format, args...))
+}

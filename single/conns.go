@@ -1,0 +1,148 @@
+package single
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
+)
+
+// conns is the transport over connections of the library's own. A batch is one write of bytes made beforehand, and reads
+// without a value for each reply; a pipeline of go-redis costs the client several times what the master needs to answer
+// it, most of it for what a lock does not use. Nothing of a batch is written to a connection before the set-up is over.
+type conns struct{ *pool }
+
+// unsentError is why nothing of a batch was sent.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// direct reports that connections by opt can be made without go-redis. What a user does with a connection in OnConnect, and
+// credentials that change while it lives, need go-redis's own; so does a limiter, which is asked for every request.
+func direct(opt *redis.Options) bool {
+	return opt.OnConnect == nil && opt.StreamingCredentialsProvider == nil && opt.Limiter == nil
+}
+
+func (p conns) prepare(r *Request) {
+	if r.encodedFirst == nil {
+		r.encodedFirst = r.encodeFirst(make([]byte, 0, r.encodedSize()))
+	}
+}
+
+// encodedSize is how many bytes encodeFirst needs: enough for most requests, almost enough for the rest.
+func (r *Request) encodedSize() int {
+	size := 96 + len(r.Owner)
+	switch {
+	case r.trailing() > 0:
+		size += 110 + len(r.Keys[0])
+	case r.Fence:
+		size += 144 + len(r.Keys[0])
+	case r.quick() || r.Op == Release:
+	default:
+		size += 96
+	}
+	for _, key := range r.Keys {
+		size += len(key)
+		if !r.quick() {
+			size += len(key) + 32
+		}
+	}
+	return size
+}
+
+func (p conns) send(ctx context.Context, todo []exchange) {
+	c, err := p.take(ctx)
+	if err != nil {
+		fail(todo, unsentError{err})
+		return
+	}
+	recheck := p.guard.recheck()
+	if answers := c.exchange(p.deadline(ctx), todo, recheck); answers != nil {
+		p.guard.noticed(answers)
+	}
+	if c.Drained() && !readOnly(todo) {
+		p.put(c)
+	} else {
+		p.drop(c)
+	}
+}
+
+// readOnly reports that a replica answered. Behind the same name there may be a master by now.
+func readOnly(todo []exchange) bool {
+	for i := range todo {
+		if todo[i].answer.Refused("READONLY") {
+			return true
+		}
+	}
+	return false
+}
+
+// deadline is ctx's, or what the options allow a request that has none.
+func (p conns) deadline(ctx context.Context) time.Time {
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline
+	}
+	if p.opt.ReadTimeout <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(p.opt.ReadTimeout)
+}
+
+// exchange sends a batch with one write and reads the replies. With recheck the guard's questions go behind it, and the
+// answers are returned if they were asked. Behind a pipeline there is always a command with a reply that no request has: if
+// there was one reply too many, whenever it comes, the last of the pipeline's own is read in its place.
+func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answers []wire.Reply) {
+	c.out = c.out[:0]
+	n := 0
+	for together := range commands(todo) {
+		n++
+		e := &together[0]
+		switch first := e.call.Request.encodedFirst; {
+		case len(together) > 1:
+			c.args = bundleArgs(c.args[:0], together)
+			c.out = appendCommand(c.out, c.args)
+			clear(c.args) // the texts are their requests'
+		case first == nil || e.stage == stageScript || e.source:
+			c.out = e.call.Request.encode(c.out, e.stage, e.source)
+		case e.stage == stageFirst: // with what belongs to it
+			c.out = append(c.out, first...)
+		}
+	}
+	switch {
+	case recheck:
+		c.out = appendQuestions(c.out, recheckQuestions)
+	case n > 1:
+		c.out = append(c.out, wire.LastCommand...)
+	}
+	if err := c.Send(c.out, deadline); err != nil {
+		fail(todo, err)
+		return nil
+	}
+	for together := range commands(todo) {
+		expect(&c.expect, together)
+		enter(together, c.Reply(&c.expect))
+	}
+	overfull := false
+	if !recheck && n > 1 {
+		last := c.Reply(&wire.ExpectLast)
+		overfull = errors.Is(last.Err(), wire.ErrProtocol)
+	}
+	if recheck {
+		answers = make([]wire.Reply, len(recheckQuestions))
+		for i := range answers {
+			answers[i] = c.Reply(&expectRecheck)
+			overfull = overfull || errors.Is(answers[i].Err(), wire.ErrProtocol) // it may be the last of the batch's
+		}
+	}
+	if overfull || c.Overfull() { // which of the replies is one too many, and which is another's, can't be told
+		fail(todo, errOverfull)
+	}
+	return answers
+}
+
+// errOverfull: a pipeline got more replies than it has commands.
+var errOverfull = fmt.Errorf("single: %w: it says more than it was asked", wire.ErrProtocol)

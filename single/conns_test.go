@@ -1,0 +1,316 @@
+package single_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// direct is a master with connections of its own, to which so many have been made and are idle.
+func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
+	t.Helper()
+	m, err := single.Open(opt, single.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	if !single.Direct(m) {
+		t.Fatal("go-redis carries everything")
+	}
+	for single.IdleConnections(m) < conns {
+		var wg sync.WaitGroup
+		for range conns {
+			wg.Go(func() {
+				_, err := m.Ask(t.Context(), inspect("key"))
+				must(t, err)
+			})
+		}
+		wg.Wait()
+	}
+	return m
+}
+
+// Our own connections and go-redis's lead to the same replies, whatever is asked.
+func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	through := over(t, redis.NewClient(&redis.Options{Addr: servers[0].Addr()}))
+	own := direct(t, &redis.Options{Addr: servers[1].Addr()}, 1)
+	random := rand.New(rand.NewPCG(1, 2))
+	some := func(of ...string) string { return of[random.IntN(len(of))] }
+	for _, m := range []*single.Master{through, own} { // a script that has to be sent again comes after the rest of its batch
+		for _, r := range requests() {
+			_, _ = m.Ask(t.Context(), r)
+		}
+	}
+	for _, s := range servers {
+		must(t, s.Client().FlushAll(t.Context()).Err())
+	}
+	outcomes := make(map[string]int)
+	for range 100 {
+		var batches [2][]*single.Call
+		for range 1 + random.IntN(12) {
+			r := requests()[random.IntN(12)]
+			r.Keys, r.Owner = append([]string{some("a", "b", "c")}, r.Keys[1:]...), some("me", "you")
+			r.TTL, r.Token = time.Hour, min(r.Token, 5)
+			if r.Kind != single.Plain {
+				r.Keys[0] = "shared"
+			}
+			for i, m := range []*single.Master{through, own} {
+				r := r
+				if random.IntN(2) == 0 {
+					m.Prepare(&r)
+				}
+				batches[i] = append(batches[i], &single.Call{Request: &r})
+			}
+		}
+		through.Do(t.Context(), batches[0])
+		own.Do(t.Context(), batches[1])
+		for i, a := range batches[0] {
+			b := batches[1][i]
+			a.Reply.TTL, b.Reply.TTL = a.Reply.TTL.Round(time.Hour), b.Reply.TTL.Round(time.Hour)
+			if a.Request.Kind != single.Plain { // of several holders the one that ends last, which is a matter of milliseconds
+				a.Reply.Holder, b.Reply.Holder = "", ""
+			}
+			if a.Reply != b.Reply || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) || a.Sent != b.Sent || a.Answered() != b.Answered() {
+				t.Errorf("%+v: through go-redis %+v, %v, %t; directly %+v, %v, %t", *a.Request, a.Reply, a.Err, a.Sent, b.Reply, b.Err, b.Sent)
+			}
+			outcomes[fmt.Sprint(a.Reply.Outcome, a.Err != nil)]++
+		}
+	}
+	if len(outcomes) < 3 {
+		t.Errorf("no variety: %v", outcomes)
+	}
+}
+
+func TestConnectionsAreReusedAndBounded(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr(), PoolSize: 3}, 1)
+	before := connections(t, server)
+	for range 20 {
+		_, err := m.Ask(t.Context(), inspect("key"))
+		must(t, err)
+	}
+	if now := connections(t, server); now != before || single.IdleConnections(m) != 1 {
+		t.Errorf("%d connections, %d idle, for one request at a time; %d before", now, single.IdleConnections(m), before)
+	}
+	must(t, server.Pause())
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			defer cancel()
+			if _, err := m.Ask(ctx, inspect("key")); err == nil {
+				t.Error("a paused master answered")
+			}
+		})
+	}
+	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 3 }, "all connections to be in use")
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	c := &single.Call{Request: new(inspect("key"))}
+	if m.Do(ctx, []*single.Call{c}); !errors.Is(c.Err, redis.ErrPoolTimeout) || c.Sent {
+		t.Errorf("the fourth request with three connections: %v, sent %t", c.Err, c.Sent)
+	}
+	wg.Wait()
+	must(t, server.Resume())
+	redistest.Eventually(t, patience, func() bool { return connections(t, server) < before }, "connections that timed out to be closed")
+}
+
+// A connection is kept whatever its first batch was. Pipelines of go-redis have a pool of their own by default, and one
+// made there was closed after its batch: under load, when every batch has several calls, each of them dialled.
+func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 0)
+	made := func() string {
+		info, err := server.Client().Info(t.Context(), "stats").Result()
+		must(t, err)
+		count := single.InfoField(info, "total_connections_received")
+		if count == "" {
+			t.Fatalf("INFO does not say how many connections there were: %q", info)
+		}
+		return count
+	}
+	batch := func() {
+		calls := make([]*single.Call, 5)
+		for i := range calls {
+			calls[i] = &single.Call{Request: new(inspect("key"))}
+		}
+		m.Do(t.Context(), calls)
+		for _, c := range calls {
+			must(t, c.Err)
+		}
+	}
+	batch()
+	before := made()
+	for range 20 {
+		batch()
+	}
+	if after := made(); after != before || single.IdleConnections(m) != 1 {
+		t.Errorf("%s connections, %d of ours idle; after the first batch it were %s", after, single.IdleConnections(m), before)
+	}
+}
+
+// A reply that comes too late must not be taken for that to the next request.
+func TestALateReplyIsNobodysReply(t *testing.T) {
+	server := redistest.Start(t)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
+	_, err := m.Ask(t.Context(), acquire("taken", "somebody", time.Minute))
+	must(t, err)
+	must(t, server.Pause())
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	c := &single.Call{Request: new(acquire("free", "me", time.Minute))}
+	m.Do(ctx, []*single.Call{c})
+	must(t, server.Resume())
+	if !c.Unsure() {
+		t.Errorf("%+v: want a request that may have taken effect", c)
+	}
+	for range 3 {
+		reply, err := m.Ask(t.Context(), acquire("taken", "me", time.Minute))
+		if err != nil || reply.Outcome != single.Refused || reply.Holder != "somebody" {
+			t.Errorf("%+v, %v", reply, err)
+		}
+	}
+}
+
+func TestAConnectionThatBreaksAmidABatch(t *testing.T) {
+	server := redistest.Start(t)
+	bites := make(chan int, 1)
+	m := direct(t, &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &breaking{Conn: conn, bites: bites}, err
+	}}, 1)
+	var batch []*single.Call
+	for i := range 10 {
+		batch = append(batch, &single.Call{Request: new(acquire(fmt.Sprint("key", i), "me", time.Minute))})
+	}
+	bites <- 3 * len("+OK\r\n")
+	m.Do(t.Context(), batch)
+	for i, c := range batch {
+		if granted := c.Err == nil && c.Reply.Outcome == single.Granted; granted != (i < 3) || !granted && !c.Unsure() {
+			t.Errorf("request %d: %+v, %v, sent %t", i, c.Reply, c.Err, c.Sent)
+		}
+	}
+	if single.IdleConnections(m) != 0 {
+		t.Error("the broken connection was kept")
+	}
+	_, err := m.Ask(t.Context(), inspect("key0"))
+	must(t, err)
+}
+
+// breaking is a connection that brings so many more bytes as it is told, and then no more.
+type breaking struct {
+	net.Conn
+	bites chan int
+	left  int
+	told  bool
+}
+
+func (c *breaking) Read(b []byte) (int, error) {
+	select {
+	case c.left = <-c.bites:
+		c.told = true
+	default:
+	}
+	if !c.told {
+		return c.Conn.Read(b)
+	}
+	if c.left == 0 {
+		return 0, net.ErrClosed
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// A replica behind a master's name may be replaced: the next connection finds out.
+func TestAConnectionToAReplicaIsGivenUp(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 1)
+	host, port, err := net.SplitHostPort(servers[1].Addr())
+	must(t, err)
+	must(t, servers[0].Client().Do(t.Context(), "REPLICAOF", host, port).Err())
+	_, err = m.Ask(t.Context(), acquire("key", "me", time.Minute))
+	if !redis.HasErrorPrefix(err, "READONLY") || single.IdleConnections(m) != 0 {
+		t.Errorf("%v, and %d connections kept", err, single.IdleConnections(m))
+	}
+}
+
+func TestOldConnectionsAreReplaced(t *testing.T) {
+	server := redistest.Start(t)
+	var dials int
+	dialer := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials++
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	for name, opt := range map[string]redis.Options{
+		"by age":  {ConnMaxLifetime: time.Nanosecond},
+		"by rest": {ConnMaxIdleTime: time.Nanosecond},
+	} {
+		opt.Addr, opt.Dialer = server.Addr(), dialer
+		m := direct(t, &opt, 1)
+		dials = 0
+		for range 3 {
+			_, err := m.Ask(t.Context(), inspect("key"))
+			must(t, err)
+		}
+		if dials != 3 {
+			t.Errorf("%s: %d connections for 3 requests", name, dials)
+		}
+	}
+}
+
+func TestAClosedMasterClosesItsConnections(t *testing.T) {
+	server := redistest.Start(t)
+	before := connections(t, server)
+	m := direct(t, &redis.Options{Addr: server.Addr()}, 2)
+	must(t, m.Close())
+	_, err := m.Ask(t.Context(), inspect("key"))
+	if !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	redistest.Eventually(t, patience, func() bool { return connections(t, server) <= before }, "connections to be closed")
+}
+
+// What needs go-redis for as long as a connection lives is left to it.
+func TestWhatNeedsTheClientGoesThroughTheClient(t *testing.T) {
+	server := redistest.Start(t)
+	m, err := single.Open(&redis.Options{Addr: server.Addr(), Limiter: &limiter{}}, single.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	_, err = m.Ask(t.Context(), inspect("key"))
+	if single.Direct(m) || !errors.Is(err, errLimited) {
+		t.Errorf("the limiter was not asked: %v", err)
+	}
+}
+
+var errLimited = errors.New("limited")
+
+type limiter struct{}
+
+func (*limiter) Allow() error         { return errLimited }
+func (*limiter) ReportResult(_ error) {}
+
+// A connection that could not be set up is closed by then, although the reason is a reply: it must not be used again.
+func TestAWrongPasswordIsSaidEveryTime(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("right"))
+	m, err := single.Open(&redis.Options{Addr: server.Addr(), Password: "wrong"}, single.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	for i := range 4 {
+		_, err := m.Ask(t.Context(), acquire("key", "me", time.Minute))
+		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+			t.Errorf("request %d: %v, want WRONGPASS", i, err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package single_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Whoever takes the end of a shared key away, with PERSIST, does not make the next request give it one before its holds have
+// ended.
+func TestSharePersistedKeyKeepsItsHolds(t *testing.T) {
+	for name, next := range map[string]single.Request{
+		"refused writer":  by("w", 0, writer("b", "1", time.Minute)),
+		"reader":          reader("b", "1", time.Millisecond),
+		"shorter request": reader("a", "1", time.Millisecond),
+		"extension":       as(single.Extend, reader("a", "1", time.Millisecond)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := dial(t, server.URL())
+			ask(t, m, reader("a", "1", time.Minute))
+			must(t, server.Client().Persist(t.Context(), "key").Err())
+			ask(t, m, next)
+			if left := life(t, server, "key"); !about(left, time.Minute) {
+				t.Errorf("the key lives for %v, and a hold in it for a minute", left)
+			}
+		})
+	}
+}

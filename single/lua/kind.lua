@@ -1,0 +1,36 @@
+-- What is at a key. 'none'; 'string', a plain lock, whoever made it; 'holds', a sorted set made by share.lua. Everything else
+-- is somebody's data and comes back as an error: a sorted set of ours has a member of its own, the mark, with the least
+-- score of all, which nobody else's has, and no script writes to a key before it has looked for that.
+local LEAST, HOLDS = '-9007199254740991', 'redlock:holds'
+
+local function marked(key, mark)
+	return tonumber(redis.pcall('ZSCORE', key, mark)) == tonumber(LEAST)
+end
+
+local function kind(key)
+	local is = redis.call('TYPE', key).ok
+	if is == 'none' or is == 'string' then
+		return is
+	elseif is == 'zset' and marked(key, HOLDS) then
+		return 'holds'
+	end
+	return nil, {err = 'WRONGTYPE a ' .. is .. ' of somebody else is no lock: ' .. string.sub(key, 1, 64)}
+end
+
+-- What a plain key holds as a reply may tell it: it can be somebody's data, of any size.
+local function told(held)
+	return string.sub(held, 1, 16384)
+end
+
+-- The owner of a plain key; false when the key is free, '' when it is held by locks of another kind.
+local function holder(key)
+	local held = redis.pcall('GET', key)
+	if type(held) ~= 'table' then
+		return held
+	end
+	local is, err = kind(key)
+	if is == 'holds' then
+		return ''
+	end
+	return nil, err or held
+end

@@ -1,0 +1,76 @@
+-- A wait queue is a sorted set: waiters by the time at which they began to wait, at most one reservation, '!' and the name
+-- of the waiter whose turn it is with minus the time at which it ends, and a mark as in kind.lua. It decides who should
+-- try, never who holds. So nothing depends on its commands: they may fail, for want of a right or for somebody's data in
+-- the queue's place, which is left as it is, and cost a waiter its next backoff.
+local QUEUE = 'redlock:queue'
+
+local function milliseconds()
+	local time = redis.pcall('TIME')
+	return time[1] and time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- For how many ms the queue's key is reserved for another waiter.
+local function reserved(queue, waiter)
+	local first, now = redis.pcall('ZRANGE', queue, 0, 1, 'WITHSCORES'), nil
+	if first[1] == QUEUE and first[4] and tonumber(first[4]) < 0 and first[3] ~= '!' .. waiter then
+		now = milliseconds()
+	end
+	return now and -tonumber(first[4]) - now or 0
+end
+
+local function enqueue(queue, waiter, waited, keep)
+	if waiter == '' or not marked(queue, QUEUE) and redis.pcall('EXISTS', queue) ~= 0 then
+		return
+	end
+	local there, now = redis.pcall('PEXPIRE', queue, keep), milliseconds()
+	if type(there) ~= 'number' or not now then -- without this right the queue would live for ever
+		return
+	end
+	redis.pcall('ZADD', queue, LEAST, QUEUE, now - waited, waiter)
+	redis.pcall('ZREMRANGEBYRANK', queue, 257, -1)
+	if there == 0 then
+		redis.pcall('PEXPIRE', queue, keep)
+	end
+end
+
+-- Removes the mark of a queue that has nothing else.
+local function tidy(queue)
+	if redis.pcall('ZCOUNT', queue, '-inf', '+inf') == 1 then
+		redis.pcall('ZREM', queue, QUEUE)
+	end
+end
+
+-- Takes a waiter out of a queue; reports whether the key was reserved for it.
+local function dequeue(queue, waiter)
+	if waiter == '' or not marked(queue, QUEUE) then
+		return false
+	end
+	redis.pcall('ZREM', queue, waiter)
+	local mine = redis.pcall('ZREM', queue, '!' .. waiter) == 1
+	tidy(queue)
+	return mine
+end
+
+-- Notifies whoever has waited longest for a key that has become free, and reserves the key for it for some ms; reports
+-- whether there was anybody. The waiter leaves the queue, so one that has died is notified once.
+local function notify(key, queue, reserve)
+	if not marked(queue, QUEUE) then
+		return false
+	end
+	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
+	local next = redis.pcall('ZRANGE', queue, 1, 1)[1]
+	if not next then
+		tidy(queue)
+		return false
+	end
+	local waiting = redis.pcall('ZCOUNT', queue, '(0', '+inf')
+	redis.pcall('ZREM', queue, next)
+	local now, left = milliseconds(), redis.pcall('PTTL', queue)
+	if now and type(left) == 'number' then
+		reserve = tonumber(reserve)
+		redis.pcall('ZADD', queue, -(now + reserve), '!' .. next)
+		redis.pcall('PEXPIRE', queue, waiting == 1 and reserve or math.max(reserve, left))
+	end
+	redis.pcall('PUBLISH', 'redlock:free:' .. next, key)
+	return true
+end

@@ -1,0 +1,155 @@
+package single_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// odd is a server that says what it is told to.
+type odd struct {
+	addr string
+
+	mu    sync.Mutex
+	conns int
+	said  map[string]int // how often each command came, by its name
+	live  map[net.Conn]bool
+}
+
+// answers are what an odd server says to a command; "" is what a server would.
+type answers func(conn int, command []string) string
+
+// oddServer starts one that is closed with the test.
+func oddServer(tb testing.TB, answer answers) *odd {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(tb, err)
+	s := &odd{addr: listener.Addr().String(), said: make(map[string]int), live: make(map[net.Conn]bool)}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns++
+			n := s.conns
+			s.live[conn] = true
+			s.mu.Unlock()
+			wg.Go(func() { s.serve(n, conn, answer) })
+		}
+	})
+	tb.Cleanup(func() {
+		must(tb, listener.Close())
+		s.mu.Lock()
+		for conn := range s.live {
+			_ = conn.Close()
+		}
+		s.mu.Unlock()
+		wg.Wait()
+	})
+	return s
+}
+
+func (s *odd) serve(n int, conn net.Conn, answer answers) {
+	defer func() {
+		s.mu.Lock()
+		delete(s.live, conn)
+		s.mu.Unlock()
+		_ = conn.Close()
+	}()
+	in := bufio.NewReader(conn)
+	for {
+		words, err := command(in)
+		if err != nil {
+			return
+		}
+		name := strings.ToLower(words[0])
+		s.mu.Lock()
+		s.said[name]++
+		s.mu.Unlock()
+		reply := answer(n, words)
+		if reply == "" {
+			reply = usual(name, words)
+		}
+		if _, err := io.WriteString(conn, reply); err != nil {
+			return
+		}
+	}
+}
+
+// usual is what a server says that has nothing of what a lock needs, but for the free key.
+func usual(name string, words []string) string {
+	switch name {
+	case "ping":
+		return "+PONG\r\n"
+	case "evalsha", "eval":
+		return ":1\r\n"
+	case "hello":
+		return "*2\r\n$6\r\nserver\r\n$5\r\nredis\r\n"
+	case "subscribe":
+		return "*3\r\n$9\r\nsubscribe\r\n$" + strconv.Itoa(len(words[1])) + "\r\n" + words[1] + "\r\n:1\r\n"
+	default:
+		return "+OK\r\n"
+	}
+}
+
+// command reads one.
+func command(in *bufio.Reader) ([]string, error) {
+	number := func(kind byte) (int, error) {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		if line[0] != kind {
+			return 0, errors.New("not a command")
+		}
+		return strconv.Atoi(strings.TrimSpace(line[1:]))
+	}
+	n, err := number('*')
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, n)
+	for i := range words {
+		size, err := number('$')
+		if err != nil {
+			return nil, err
+		}
+		word := make([]byte, size+2)
+		if _, err := io.ReadFull(in, word); err != nil {
+			return nil, err
+		}
+		words[i] = string(word[:size])
+	}
+	return words, nil
+}
+
+// heard is how often a command came.
+func (s *odd) heard(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said[name]
+}
+
+// connected is how many connections there have been.
+func (s *odd) connected() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns
+}
+
+// push has the server say something unasked, on all connections that are still there.
+func (s *odd) push(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for conn := range s.live {
+		_, _ = io.WriteString(conn, text)
+	}
+}

@@ -1,0 +1,67 @@
+package single
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// permanentReplies begin the error replies that the same request gets again until somebody changes the server's or the
+// client's settings, or the data.
+var permanentReplies = []string{
+	"WRONGPASS ", "NOAUTH ", "ERR Protocol error: unauthenticated ", "NOPERM ", "WRONGTYPE ", "CROSSSLOT ",
+	"ERR AUTH ", "ERR invalid password", "ERR Client sent AUTH", // servers before 6.0
+	"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed in cluster mode",
+	"ERR unknown command", "ERR ACL failure in script",
+	"ERR there is no greater fencing token",
+}
+
+// Permanent reports that err, with which a call ended, comes again with every further attempt: the password is wrong, a
+// permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted. Servers that are loading, busy, full or unreachable may recover; their errors are not permanent.
+func Permanent(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*oldServerError](err); ok {
+		return true
+	}
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && slices.ContainsFunc(permanentReplies, func(prefix string) bool { return strings.HasPrefix(reply.Error(), prefix) })
+}
+
+// IsReplica reports that err came from a server that is a replica, so that it does not write. Where a client finds out by
+// itself who the master is, that is over when a failover is.
+func IsReplica(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.HasPrefix(reply.Error(), "READONLY ")
+}
+
+// oldServerError is a server's reply that it does not know an option of a command.
+type oldServerError struct{ reply error }
+
+func (e *oldServerError) Error() string {
+	return "the server is older than Redis 6.2, or is of another kind, and does not know an option that locks other than plain ones need (ZADD GT): " + e.reply.Error()
+}
+
+func (e *oldServerError) Unwrap() error { return e.reply }
+
+// explained says what an error reply means where its text does not.
+func explained(err error) error {
+	if reply, ok := errors.AsType[redis.Error](err); ok && strings.Contains(reply.Error(), "ERR syntax error") {
+		return &oldServerError{err}
+	}
+	return err
+}
