@@ -54,7 +54,7 @@ in_modules() {
 # may not have been made yet, so here each finds the others in this tree: by a copy of its go.mod with replacements.
 alone() {
 	local module=$1 mod other
-	mod="$scratch/mod/${1//\//_}.mod"
+	mod=$(copy_of_mod "$1")
 	shift
 	if [[ ! -e $mod || $module/go.mod -nt $mod || $module/go.sum -nt $mod ]]; then
 		mkdir -p "$scratch/mod"
@@ -70,6 +70,9 @@ alone() {
 	*) (cd "$module" && GOWORK=off GOFLAGS="${GOFLAGS-} -modfile=$mod" "$@") ;;
 	esac
 }
+
+# copy_of_mod names the file in which alone keeps its copy of a module's go.mod.
+copy_of_mod() { echo "$scratch/mod/${1//\//_}.mod"; }
 
 module_path() { sed -n 's/^module //p' "$1/go.mod"; }
 
