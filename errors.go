@@ -55,7 +55,8 @@ type NodeResult struct {
 // QuorumError says how a round ended that was not won. It matches one of [ErrHeld], [ErrNoQuorum], [ErrExpired] and
 // [ErrNotHeld].
 type QuorumError struct {
-	// Op is what was tried: "acquire", "extend" or "release".
+	// Op is what was tried: "acquire", "extend", "verify" or "release"; "raise" where a [Fenced] acquisition got its key and
+	// no token, "inspect" of [Locker.Holder].
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string

@@ -110,6 +110,7 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 		return nil, k.over
 	}
 	r := k.newRound(request, observer)
+	r.verifies = request.Op == single.Extend // what is to extend something takes its turn; see extend.go
 	k.issueLocked(r, &after)
 	return r, nil
 }

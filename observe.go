@@ -40,11 +40,13 @@ const (
 	EventPending
 	// EventReturned: an Acquire or TryAcquire has returned Err to its caller, after Took and that many Rounds.
 	EventReturned
+	// EventVerify: [Lock.Verify] was decided: whether a quorum still has the lock's key. It changes nothing.
+	EventVerify
 )
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned"}
+	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify"}
 	if int(k) >= len(names) {
 		return "unknown"
 	}
@@ -54,7 +56,7 @@ func (k EventKind) String() string {
 // Event is something that a Locker did. Which fields are set depends on its Kind.
 type Event struct {
 	Kind EventKind
-	// Op is what the masters were asked: "acquire", "extend", "release", "raise" (a fencing counter), "inspect".
+	// Op is what the masters were asked: "acquire", "extend", "verify", "release", "raise" (a fencing counter), "inspect".
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string
@@ -93,7 +95,9 @@ func (r *round) observe() {
 	case single.Acquire:
 		e.Kind, refusal = EventAcquire, ErrHeld
 	case single.Extend:
-		e.Kind = EventExtend
+		if e.Kind = EventExtend; r.verifies {
+			e.Kind = EventVerify
+		}
 	case single.Release:
 		e.Kind = EventRelease
 		e.Held, e.HeldFor = r.lock.heldUntil(r.start)
@@ -112,12 +116,20 @@ func (r *round) observe() {
 
 // event is what all events of a round have in common.
 func (r *round) event() Event {
-	return Event{Op: opNames[r.request.Op], Key: strings.Join(r.request.Keys, ","), Quorum: r.votes.quorum, N: r.votes.n}
+	return Event{Op: r.opName(), Key: strings.Join(r.request.Keys, ","), Quorum: r.votes.quorum, N: r.votes.n}
 }
 
 // opNames are the operations as an observer gets to know them.
 var opNames = [...]string{
 	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise", single.Inspect: "inspect",
+}
+
+// opName is what the round asks the masters, as an observer and a QuorumError call it.
+func (r *round) opName() string {
+	if r.verifies {
+		return "verify"
+	}
+	return opNames[r.request.Op]
 }
 
 // observeVote tells of a call that has ended, in time for its round or not.

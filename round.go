@@ -25,6 +25,7 @@ type round struct {
 	votes     tally
 	verdict   verdict
 	repairs   bool               // if it is won, masters that have lost the key get it back
+	verifies  bool               // it asks whether the key is there, by an extension that extends nothing
 	observer  decisionObserver   // told once, when the round is decided; may be nil
 	observers []decisionObserver // others, which were added later
 }
@@ -176,7 +177,7 @@ var errNoAnswer = errors.New("no answer in time")
 // failureLocked is the round's result as an error that a caller can act on.
 func (r *round) failureLocked(reason error) *QuorumError {
 	return &QuorumError{
-		Op:      opNames[r.request.Op],
+		Op:      r.opName(),
 		Key:     strings.Join(r.request.Keys, ","),
 		Granted: r.votes.granted,
 		Quorum:  r.votes.quorum,

@@ -72,7 +72,7 @@ func (m *instruments) observe(e redlock.Event) {
 	result := attribute.String("redlock.result", observe.Result(e.Err))
 	op := attribute.String("redlock.op", e.Op)
 	switch e.Kind {
-	case redlock.EventAcquire, redlock.EventExtend, redlock.EventRelease:
+	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
 		m.rounds.Record(ctx, e.Took.Seconds(), metric.WithAttributes(op, result))
 	case redlock.EventReturned:
 		m.waited.Record(ctx, e.Took.Seconds(), metric.WithAttributes(result))

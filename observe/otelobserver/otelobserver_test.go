@@ -44,6 +44,9 @@ func sums(tb testing.TB, reader *metric.ManualReader) map[string]int64 {
 			case metricdata.Histogram[float64]:
 				for _, p := range d.DataPoints {
 					all[m.Name] += int64(p.Count)
+					if op, ok := p.Attributes.Value("redlock.op"); ok {
+						all[m.Name+" "+op.AsString()] += int64(p.Count)
+					}
 				}
 			}
 		}
@@ -72,8 +75,16 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 	if _, err := traced.TryAcquire(ctx, "a", time.Minute); !errors.Is(err, redlock.ErrHeld) {
 		t.Fatalf("got %v", err)
 	}
-	if got := sums(t, reader); got["redlock.held"] != 1 {
-		t.Errorf("one lock is held, and the metric says %d", got["redlock.held"])
+	eventually := func(metric string, want int64) {
+		t.Helper()
+		redistest.Eventually(t, 10*time.Second, func() bool { return sums(t, reader)[metric] == want }, fmt.Sprint(metric, " to be ", want))
+	}
+	eventually("redlock.held", 1)
+	must(t, lock.Verify(ctx))
+	eventually("redlock.vote.duration verify", 3)
+	eventually("redlock.round.duration verify", 1)
+	if n := sums(t, reader)["redlock.round.duration extend"]; n != 0 {
+		t.Errorf("a Verify is measured as an extension")
 	}
 	must(t, servers[0].Kill())
 	must(t, lock.Release(ctx))

@@ -97,7 +97,7 @@ func (o *Observer) collectors() []prometheus.Collector {
 func (o *Observer) Observe(e redlock.Event) {
 	result := observe.Result(e.Err)
 	switch e.Kind {
-	case redlock.EventAcquire, redlock.EventExtend, redlock.EventRelease:
+	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
 		o.rounds.WithLabelValues(e.Op, result).Inc()
 		o.took.WithLabelValues(e.Op).Observe(e.Took.Seconds())
 	case redlock.EventReturned:

@@ -85,6 +85,10 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	eventually(1, "redlock_acquisitions_total", "result=held")
 	must(t, lock.Extend(ctx, time.Minute))
 	eventually(1, "redlock_rounds_total", "op=extend", "result=ok")
+	must(t, lock.Verify(ctx))
+	eventually(1, "redlock_rounds_total", "op=verify", "result=ok")
+	eventually(3, "redlock_votes_total", "op=verify", "vote=granted")
+	eventually(1, "redlock_rounds_total", "op=extend") // it is none
 
 	// A master that is killed before it has answered all that was sent to it leaves more pending than the test's own release.
 	answered := func(acquires, extends float64) {

@@ -56,7 +56,7 @@ func attributes(e redlock.Event) []slog.Attr {
 		attrs = append(attrs, slog.String("master", e.Master))
 	}
 	switch e.Kind {
-	case redlock.EventAcquire, redlock.EventExtend, redlock.EventRelease:
+	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
 		attrs = append(attrs, slog.Int("granted", e.Granted), slog.Int("refused", e.Refused), slog.Int("unknown", e.Unknown),
 			slog.Int("quorum", e.Quorum), slog.Int("masters", e.N), slog.Duration("took", e.Took))
 	case redlock.EventVote:

@@ -1,0 +1,55 @@
+package redlock_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A Verify is sent as an extension that extends nothing. Whoever looks at events, metrics or an error is to see a Verify:
+// extensions that nobody made would hide a renewal that fails.
+func TestVerifyIsToldAsVerify(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var told []string
+		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) { told = append(told, e.Kind.String()+" "+e.Op) }})
+		lock := acquire(t, l, longTTL)
+		settle(time.Second)
+		told = nil
+		must(t, lock.Verify(t.Context()))
+		settle(time.Second)
+		slices.Sort(told)
+		if want := []string{"verify verify", "vote verify", "vote verify", "vote verify"}; !slices.Equal(told, want) {
+			t.Errorf("a Verify is told as %q, want %q", told, want)
+		}
+		told = nil
+		must(t, lock.Extend(t.Context(), longTTL))
+		settle(time.Second)
+		if slices.Sort(told); len(told) != 4 || told[0] != "extend extend" || told[3] != "vote extend" {
+			t.Errorf("an extension is told as %q", told)
+		}
+		masters.behave(func(*single.Request) act { return act{err: errors.New("down")} })
+		op(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, "verify")
+		op(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum, "extend")
+		masters.behave(nil)
+		for _, m := range masters {
+			m.forget()
+		}
+		op(t, lock.Verify(t.Context()), redlock.ErrNotHeld, "verify")
+		op(t, lock.Release(t.Context()), redlock.ErrNotHeld, "release")
+	})
+}
+
+// op checks what a QuorumError says was tried.
+func op(t *testing.T, err, reason error, want string) {
+	t.Helper()
+	is(t, err, reason)
+	var q *redlock.QuorumError
+	if !errors.As(err, &q) || q.Op != want || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v is told as an error of %+v, want %q", err, q, want)
+	}
+}
