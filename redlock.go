@@ -174,8 +174,13 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 
 // Do acquires the lock, runs fn while renewing it, and releases it, also when fn panics. fn's context is cancelled,
 // with a cause, when the lock is lost or ctx is done; fn should return soon after. A lock that can't be renewed leaves it a
-// tenth of the ttl for that, two seconds at the most, before others can have the lock; [Grace] leaves more. Do returns fn's error, joined with
-// [ErrNotHeld] if the lock was lost before fn had returned: what fn did may then have overlapped with another holder.
+// tenth of the ttl for that, two seconds at the most, before others can have the lock; [Grace] leaves more.
+//
+// An error of the acquisition is returned as it is, and fn was not called. Otherwise Do returns fn's error, joined with
+// [ErrNotHeld] if the lock was lost before fn had returned: what fn did may then have overlapped with another holder. So Do
+// can fail though fn returned nil; what fn has done stays done. That masters have not confirmed the release is no error of
+// Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. Who has to
+// know uses Acquire and Release.
 func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	if fn == nil {
 		return invalid("nil function")

@@ -15,9 +15,17 @@ import (
 // cancellation is ignored: Release takes no longer than the request timeout, and an ended context is no reason to
 // leave a key behind.
 //
-// An error that matches [ErrNotHeld] says that the lock was over before, or that a majority of masters did not have
-// it: what it protected may have overlapped with another holder. [ErrNoQuorum] says that too few confirmed in time;
-// the keys left are removed later or lapse. Release again returns the same result.
+// Whatever Release returns, but for [ErrInvalid] of a nil context, the lock is over, there is nothing to call again, and
+// Release again returns the same result. What an error means:
+//
+//   - [ErrNotHeld]: the lock was over before, or a majority of masters did not have it any more. What was done under it may
+//     have overlapped with another holder. Nothing is left of it, or soon will be.
+//   - [ErrNoQuorum]: what was done under the lock was protected, and the lock may still keep others out. Its key may be left
+//     on the masters that have not confirmed. They are asked again every 200 ms (about 8,192 releases of each at the most), so a master that comes back has the key no
+//     longer than that; without an answer it lapses there, no later than the ttl of the last acquisition or extension (of a
+//     master that was stopped with an unread acquisition: that ttl after it goes on). When the process ends before
+//     that, nobody asks any more and the ttl alone ends it; [Locker.Close] waits until nothing is left, or says what is.
+//   - [ErrClosed], together with ErrNotHeld: Close has given the lock up; its key lapses by its ttl.
 func (k *Lock) Release(ctx context.Context) error {
 	if k == nil {
 		return ErrNotHeld

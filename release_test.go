@@ -1,0 +1,73 @@
+package redlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// What the documentation of Release says of ErrNoQuorum: the lock is over for its holder, its key keeps others out, and is gone
+// soon after the masters are back.
+func TestAReleaseThatIsNotConfirmedIsMadeUpForWhenTheMastersAreBack(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, longTTL)
+		settle(time.Second)
+		masters.behave(on(single.Release, act{lost: true}))
+		err := lock.Release(t.Context())
+		onlyIs(t, err, redlock.ErrNoQuorum)
+		if again := lock.Release(t.Context()); again == nil || again.Error() != err.Error() {
+			t.Errorf("the second release says %v, the first said %v", again, err)
+		}
+		is(t, lock.Err(), redlock.ErrNotHeld)
+		settle(longTTL / 2)
+		_, err = other.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		masters.behave(nil)
+		settle(200*time.Millisecond + time.Second) // an interval of the janitor's, and a request that was lost
+		if n := masters.holders(lock.Owner()); n != 0 {
+			t.Errorf("%d masters have the key", n)
+		}
+	})
+}
+
+// The same when the process ends instead: nobody asks any more, Close says so, and the ttl ends it.
+func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		const ttl = 30 * time.Second
+		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, ttl)
+		extended := time.Now().Add(10 * time.Second)
+		settle(10 * time.Second)
+		must(t, lock.Extend(t.Context(), ttl))
+		masters.behave(on(single.Release, act{lost: true}))
+		is(t, lock.Release(t.Context()), redlock.ErrNoQuorum)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		is(t, l.Close(ctx), context.DeadlineExceeded)
+		masters.behave(nil)
+		settle(time.Until(extended.Add(ttl - time.Second)))
+		_, err := other.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		settle(2 * time.Second)
+		must(t, acquire(t, other, longTTL).Release(t.Context()))
+	})
+}
+
+// What fn has done stays done, but it may have been done beside somebody else.
+func TestDoFailsThoughItsFunctionDidNotWhenTheLockWasLost(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		err := l.Do(t.Context(), key, longTTL, func(context.Context) error {
+			for _, m := range masters {
+				m.forget()
+				m.take("other", time.Hour)
+			}
+			return nil
+		})
+		onlyIs(t, err, redlock.ErrNotHeld)
+	})
+}
