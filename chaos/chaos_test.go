@@ -22,6 +22,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/controls"
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/internal/patient"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
@@ -76,34 +77,17 @@ func run(t *testing.T, cfg chaos.Config) *chaos.Report {
 	if cfg.TTL == 0 {
 		cfg.TTL = 10 * time.Second // the machine may be busy with other tests
 	}
-	rep, err := chaos.Run(t.Context(), cfg)
-	if errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true" {
-		t.Skip("LOUD: ", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep := patient.Run(t, cfg)
 	if left, _ := os.ReadDir(tmp); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	return rep
 }
 
-// starved skips a test to whose run the machine gave so little time that nothing was found: that shows nothing, neither good nor
-// bad, of a lock that must pass, and no more of one that must be caught.
-func starved(t *testing.T, rep *chaos.Report) {
-	t.Helper()
-	unjudged := rep.StalledMS > 0 && 10*rep.Service.Attempts < rep.Service.Total
-	if (rep.Starved || unjudged) && rep.Verdict != report.Violation {
-		t.Skipf("LOUD: the machine stood still for %.0f ms of %d: %s", rep.StalledMS, rep.DurationMS, strings.Join(rep.Reasons, "\n"))
-	}
-}
-
 // mustPass accepts nothing but a pass.
 func mustPass(t *testing.T, rep *chaos.Report) {
 	t.Helper()
 	if rep.Failed() {
-		starved(t, rep)
 		t.Fatalf("%s: %s\nreplay: %s", rep.Verdict, strings.Join(rep.Reasons, "\n"), rep.Replay)
 	}
 }
@@ -176,10 +160,6 @@ func TestEmbeddedMastersNeedNothing(t *testing.T) {
 	}
 }
 
-// fewAcquisitions are too few to tell what is left for each from what a lock may keep for each key. A run of eight seconds has
-// hundreds, unless the machine has no time for it.
-const fewAcquisitions = 100
-
 // TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all.
 func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 	for _, c := range chaos.Controls() {
@@ -196,13 +176,9 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 			limits.Orphan = time.Second
 			duration := min(c.Duration, 4*time.Second)
 			if c.Oracle == chaos.NameKeyspace {
-				duration *= 2 // it compares what is left with how much was done
+				duration = 20 * time.Second // it compares what is left with how much was done
 			}
 			rep := run(t, chaos.Config{Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Duration: duration, Limits: limits})
-			starved(t, rep)
-			if c.Oracle == chaos.NameKeyspace && rep.Acquisitions < fewAcquisitions {
-				t.Skipf("LOUD: %d acquisitions leave too few keys to tell them from what a lock may keep; nothing was shown", rep.Acquisitions)
-			}
 			found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == c.Oracle })
 			want := report.Violation
 			if c.Oracle == oracle.NameValidity { // under such a lock nobody may act, so nothing more can be known
@@ -223,7 +199,6 @@ func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
 		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 20 * time.Second,
 	})
 	mustPass(t, rep)
-	starved(t, rep)
 	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
 		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v", rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,8 +25,8 @@ func open(t *testing.T, backend string, o masters.Options) *masters.Fleet {
 		o.TempDir = shortTempDir(t)
 	}
 	fleet, err := masters.Standard().Open(t.Context(), backend, o)
-	if errors.Is(err, masters.ErrUnavailable) && os.Getenv("CI") != "true" {
-		t.Skip("LOUD: ", err)
+	if errors.Is(err, masters.ErrUnavailable) {
+		redistest.NothingTested(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package shim_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func library(t *testing.T) *shim.Library {
 	t.Helper()
 	lib, err := shim.Build(t.Context(), t.TempDir())
-	if errors.Is(err, shim.ErrUnavailable) && os.Getenv("CI") != "true" {
-		t.Skip("LOUD: ", err)
+	if errors.Is(err, shim.ErrUnavailable) {
+		redistest.NothingTested(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +31,8 @@ func library(t *testing.T) *shim.Library {
 func server(t *testing.T, c *shim.Clock) *redistest.Server {
 	t.Helper()
 	s, err := redistest.Run(t.Context(), redistest.Config{Env: c.Env()})
-	if errors.Is(err, redistest.ErrNoServer) && os.Getenv("CI") != "true" {
-		t.Skip("LOUD: ", err)
+	if errors.Is(err, redistest.ErrNoServer) {
+		redistest.NothingTested(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)

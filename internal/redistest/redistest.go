@@ -28,8 +28,7 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
-// Start starts one server and has it stopped when the test ends. Without a redis-server on PATH it skips the test,
-// except where CI is set to true: there it fails it, so that no pipeline is green because it tested nothing.
+// Start starts one server and has it stopped when the test ends. Without a redis-server on PATH there is [NothingTested].
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	return StartN(tb, 1, opts...)[0]
@@ -43,10 +42,10 @@ func StartN(tb TB, n int, opts ...Option) []*Server {
 		opt(&cfg)
 	}
 	servers, err := RunN(context.Background(), n, cfg)
-	switch inCI, _ := strconv.ParseBool(os.Getenv("CI")); {
+	switch {
 	case err == nil:
-	case errors.Is(err, ErrNoServer) && !inCI:
-		tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
+	case errors.Is(err, ErrNoServer):
+		NothingTested(tb, err)
 	default:
 		tb.Fatalf("start %d servers: %v", n, err)
 	}
@@ -58,6 +57,17 @@ func StartN(tb TB, n int, opts ...Option) []*Server {
 		})
 	}
 	return servers
+}
+
+// NothingTested ends a test that can't test anything here, because the machine lacks what it needs: it is skipped, loudly,
+// and fails where CI is set to true, so that no pipeline is green because it tested nothing.
+func NothingTested(tb TB, why any) {
+	tb.Helper()
+	if inCI, _ := strconv.ParseBool(os.Getenv("CI")); inCI {
+		tb.Fatalf("NOTHING WAS TESTED, which is a failure in CI: %v", why)
+		return
+	}
+	tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", why)
 }
 
 // Eventually looks at cond every 2 ms until it holds, and fails the test naming what was waited for when it still does

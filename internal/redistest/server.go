@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,19 +86,12 @@ func (s *Server) newClient() *redis.Client {
 		Network:                  "unix",
 		Addr:                     s.socket(),
 		Username:                 username,
-		Password:                 firstNonEmpty(s.cfg.Password, username),
+		Password:                 cmp.Or(s.cfg.Password, username),
 		MaxRetries:               -1,
 		ContextTimeoutEnabled:    true,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-}
-
-func firstNonEmpty(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func (s *Server) socket() string  { return filepath.Join(s.socketDir, "redis.sock") }

@@ -1,0 +1,32 @@
+package patient
+
+import (
+	"testing"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
+	found := []oracle.Violation{{}}
+	for name, tt := range map[string]struct {
+		rep  chaos.Report
+		want bool
+	}{
+		"no time at all":               {chaos.Report{Starved: true, Verdict: report.Unknown}, true},
+		"no verdict for other reasons": {chaos.Report{Verdict: report.Unknown}, false},
+		"it passed":                    {chaos.Report{Starved: true, Verdict: report.Pass}, false},
+		"it was convicted":             {chaos.Report{Starved: true, Verdict: report.Violation}, false},
+		"something was found":          {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
+	} {
+		if got := starved(&tt.rep); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	stalled := chaos.Report{Verdict: report.Unknown, StalledMS: 1}
+	stalled.Service.Attempts, stalled.Service.Total = 9, 100
+	if !starved(&stalled) {
+		t.Error("a run that judged 9 of 100 attempts because of stalls is not repeated")
+	}
+}
