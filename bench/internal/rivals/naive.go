@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	jitter "math/rand/v2"
 	"time"
 
@@ -33,10 +34,13 @@ func (naiveSubject) Open(_ context.Context, addrs []string) (workload.Locker, er
 		return nil, errors.New("rivals: naive needs a master")
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: addrs[0]})
-	return &naiveClient{client{connections: []*redis.Client{rdb}}}, nil
+	return &naiveClient{client{connections: []io.Closer{rdb}}, rdb}, nil
 }
 
-type naiveClient struct{ client }
+type naiveClient struct {
+	client
+	rdb *redis.Client
+}
 
 var (
 	compareAndDelete = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
@@ -71,7 +75,7 @@ func (c *naiveClient) Acquire(ctx context.Context, r workload.Request) (workload
 }
 
 func (c *naiveClient) try(ctx context.Context, r workload.Request) (workload.Hold, error) {
-	rdb, owner, begin := c.connections[0], rand.Text(), time.Now()
+	rdb, owner, begin := c.rdb, rand.Text(), time.Now()
 	err := rdb.SetArgs(ctx, r.Key, owner, redis.SetArgs{Mode: "NX", TTL: r.TTL}).Err()
 	switch {
 	case errors.Is(err, redis.Nil):

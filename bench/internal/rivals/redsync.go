@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
-	redsyncredis "github.com/go-redsync/redsync/v4/redis"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -48,35 +48,23 @@ func (s redsyncSubject) Supports(kind history.Kind) error { return plainOnly(s.n
 
 // Open implements workload.Subject.
 func (s redsyncSubject) Open(_ context.Context, addrs []string) (workload.Locker, error) {
-	c := &redsyncClient{subject: s, masters: len(addrs)}
-	var pools []redsyncredis.Pool
-	for _, addr := range addrs {
-		opts := s.client
-		opts.Addr = addr
-		rdb := redis.NewClient(&opts)
-		c.connections = append(c.connections, rdb)
-		pools = append(pools, goredis.NewPool(rdb))
-	}
-	c.redsync = redsync.New(pools...)
-	return c, nil
+	all := subject.OpenRedsync(addrs, s.client, s.options...)
+	return &redsyncClient{client: client{connections: []io.Closer{all}}, subject: s, all: all, masters: len(addrs)}, nil
 }
 
 type redsyncClient struct {
 	client
 	subject redsyncSubject
-	redsync *redsync.Redsync
+	all     *subject.RedsyncClient
 	masters int
 }
 
-// Acquire implements workload.Locker. A mutex is made for every acquisition: sharing one between goroutines corrupts it.
-// redsync gives up after 32 tries; who still waits calls it again, as the comment on LockContext says.
+// Acquire implements workload.Locker. redsync gives up after 32 tries; who still waits calls it again, as the comment on LockContext says.
 func (c *redsyncClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	if err := c.subject.Supports(r.Kind); err != nil {
 		return nil, err
 	}
-	options := make([]redsync.Option, 0, len(c.subject.options)+1)
-	options = append(append(options, c.subject.options...), redsync.WithExpiry(r.TTL))
-	m := c.redsync.NewMutex(r.Key, options...)
+	m := c.all.NewMutex(r.Key, r.TTL)
 	lock := m.LockContext
 	if r.Once {
 		lock = m.TryLockContext

@@ -9,12 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -81,7 +80,7 @@ func plainOnly(name string, kind history.Kind) error {
 
 // client is what the clients of all rivals share: connections, and holds that are being renewed.
 type client struct {
-	connections []*redis.Client
+	connections []io.Closer
 	renewals    sync.WaitGroup
 }
 
@@ -95,8 +94,8 @@ func (c *client) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	for _, rdb := range c.connections {
-		err = errors.Join(err, rdb.Close())
+	for _, connection := range c.connections {
+		err = errors.Join(err, connection.Close())
 	}
 	return err
 }

@@ -29,41 +29,59 @@ func RedsyncFailFast() Subject {
 func (s *redsyncSubject) Name() string { return s.name }
 
 func (s *redsyncSubject) Open(_ context.Context, addrs []string) (Client, error) {
-	c := &redsyncClient{options: s.options}
-	var pools []redsyncredis.Pool
-	for _, addr := range addrs {
-		rdb := redis.NewClient(&redis.Options{Addr: addr})
-		c.clients = append(c.clients, rdb)
-		pools = append(pools, goredis.NewPool(rdb))
-	}
-	c.redsync = redsync.New(pools...)
-	return c, nil
+	return redsyncClient{OpenRedsync(addrs, redis.Options{}, s.options...)}, nil
 }
 
-type redsyncClient struct {
+// RedsyncClient is what one process has of go-redsync: pools of go-redis clients, one a master, and mutexes over them. The bench
+// and the chaos comparison both use it so.
+type RedsyncClient struct {
 	redsync *redsync.Redsync
 	clients []*redis.Client
 	options []redsync.Option
 }
 
-// Acquire implements Client. A mutex is made for every acquisition: sharing one between goroutines corrupts it.
-func (c *redsyncClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
-	options := make([]redsync.Option, 0, 2)
-	options = append(append(options, c.options...), redsync.WithExpiry(ttl))
-	m := c.redsync.NewMutex(key, options...)
-	if err := m.LockContext(ctx); err != nil {
-		return nil, err
+// OpenRedsync makes one over the masters at addrs. client are the settings of the go-redis clients, options those of the mutexes.
+func OpenRedsync(addrs []string, client redis.Options, options ...redsync.Option) *RedsyncClient {
+	c := &RedsyncClient{options: options}
+	var pools []redsyncredis.Pool
+	for _, addr := range addrs {
+		own := client
+		own.Addr = addr
+		rdb := redis.NewClient(&own)
+		c.clients = append(c.clients, rdb)
+		pools = append(pools, goredis.NewPool(rdb))
 	}
-	return redsyncHandle{m}, nil
+	c.redsync = redsync.New(pools...)
+	return c
 }
 
-func (c *redsyncClient) Close(context.Context) error {
+// NewMutex makes a mutex. Each acquisition needs its own: sharing one between goroutines corrupts it.
+func (c *RedsyncClient) NewMutex(key string, ttl time.Duration) *redsync.Mutex {
+	options := make([]redsync.Option, 0, 2)
+	return c.redsync.NewMutex(key, append(append(options, c.options...), redsync.WithExpiry(ttl))...)
+}
+
+// Close ends the connections.
+func (c *RedsyncClient) Close() error {
 	var err error
 	for _, rdb := range c.clients {
 		err = errors.Join(err, rdb.Close())
 	}
 	return err
 }
+
+type redsyncClient struct{ all *RedsyncClient }
+
+// Acquire implements Client.
+func (c redsyncClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
+	m := c.all.NewMutex(key, ttl)
+	if err := m.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	return redsyncHandle{m}, nil
+}
+
+func (c redsyncClient) Close(context.Context) error { return c.all.Close() }
 
 type redsyncHandle struct{ mutex *redsync.Mutex }
 
