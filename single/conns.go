@@ -64,21 +64,18 @@ func (p conns) send(ctx context.Context, todo []exchange) {
 	if answers := c.exchange(p.deadline(ctx), todo, recheck); answers != nil {
 		p.guard.noticed(answers)
 	}
-	if c.Drained() && !readOnly(todo) {
-		p.put(c)
-	} else {
+	switch {
+	case readOnly(todo):
 		p.drop(c)
-	}
-}
-
-// readOnly reports that a replica answered. Behind the same name there may be a master by now.
-func readOnly(todo []exchange) bool {
-	for i := range todo {
-		if todo[i].answer.Refused("READONLY") {
-			return true
+		p.distrust(time.Now())
+	case c.Drained():
+		p.put(c)
+	default:
+		p.drop(c)
+		if unanswered(todo) {
+			p.distrust(c.used)
 		}
 	}
-	return false
 }
 
 // deadline is ctx's, or what the options allow a request that has none.

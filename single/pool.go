@@ -101,41 +101,6 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	}
 }
 
-// reuse returns an idle connection; nil when there is none.
-func (p *pool) reuse(now time.Time) (*conn, error) {
-	for {
-		p.mu.Lock()
-		if p.closed {
-			p.mu.Unlock()
-			return nil, redis.ErrClosed
-		}
-		c := p.popIdle()
-		p.mu.Unlock()
-		if c == nil || !p.expired(c, now) && c.Clean() {
-			return c, nil
-		}
-		p.drop(c)
-	}
-}
-
-// popIdle takes out the idle connection that was used last; nil when there is none. mu is locked.
-func (p *pool) popIdle() *conn {
-	last := len(p.idle) - 1
-	if last < 0 {
-		return nil
-	}
-	c := p.idle[last]
-	p.idle[last] = nil
-	p.idle = p.idle[:last]
-	return c
-}
-
-// expired reports that a connection is too old to be used, by the client's options.
-func (p *pool) expired(c *conn, now time.Time) bool {
-	idle, life := p.opt.ConnMaxIdleTime, p.opt.ConnMaxLifetime
-	return idle > 0 && now.Sub(c.used) >= idle || life > 0 && now.Sub(c.born) >= life
-}
-
 // patience is for how long a connection may take to be made, whoever waits for it.
 func (p *pool) patience() time.Duration { return dialTimeout + max(0, p.opt.ReadTimeout) }
 

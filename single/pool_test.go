@@ -21,8 +21,9 @@ import (
 type far struct {
 	takes  func(dial int) time.Duration // from 1
 	refuse error
-	said   chan string // is what it says without being asked, on the latest connection
-	extra  string      // comes with the reply to SET free
+	said   chan string  // is what it says without being asked, on the latest connection
+	extra  string       // comes with the reply to SET free
+	cut    atomic.Int32 // connections up to this number are dead, and nobody is told
 
 	mu                sync.Mutex
 	dials, open, most int
@@ -36,7 +37,8 @@ func (f *far) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	f.dials++
 	f.open++
 	f.most = max(f.most, f.open)
-	takes := f.takes(f.dials)
+	number := f.dials
+	takes := f.takes(number)
 	f.mu.Unlock()
 	select {
 	case <-time.After(takes):
@@ -49,7 +51,7 @@ func (f *far) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, f.refuse
 	}
 	client, server := net.Pipe()
-	go f.serve(server)
+	go f.serve(server, number)
 	return &pipe{Conn: client, closed: sync.OnceFunc(f.closed)}, nil
 }
 
@@ -66,7 +68,7 @@ func (f *far) counts() (dials, most int) {
 }
 
 // serve grants every key but "taken", which is refused.
-func (f *far) serve(conn net.Conn) {
+func (f *far) serve(conn net.Conn, number int) {
 	defer conn.Close()
 	ended := make(chan struct{})
 	defer close(ended)
@@ -85,6 +87,9 @@ func (f *far) serve(conn net.Conn) {
 		words, err := command(in)
 		if err != nil {
 			return
+		}
+		if number <= int(f.cut.Load()) {
+			continue
 		}
 		reply := "+OK\r\n"
 		switch {

@@ -1,0 +1,75 @@
+package single_test
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A firewall between this process and a master forgets all connections, and drops what comes on them. That costs one
+// request, not one for each connection that was kept: renewals would fail for as long.
+func TestConnectionsThatAreCutTogetherCostOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{takes: after(time.Millisecond)}
+		m := f.master(t, redis.Options{})
+		defer func() { must(t, m.Close()) }()
+		const kept = 8
+		var wg sync.WaitGroup
+		for range kept {
+			wg.Go(func() { _, _ = tryFor(t, m, "taken", time.Second) })
+		}
+		wg.Wait()
+		if n := single.IdleConnections(m); n != kept {
+			t.Fatalf("%d connections are kept, want %d", n, kept)
+		}
+		f.cut.Store(kept)
+		failed := 0
+		for ok := false; !ok; failed++ {
+			ok, _ = tryFor(t, m, "key", 500*time.Millisecond)
+		}
+		if failed--; failed != 1 {
+			t.Errorf("%d requests failed before one was answered", failed)
+		}
+	})
+}
+
+// A connection that has been answered since is not given up with one that has not.
+func TestAConnectionThatWasAnsweredSinceIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{takes: after(time.Millisecond)}
+		m := f.master(t, redis.Options{})
+		defer func() { must(t, m.Close()) }()
+		_, err := tryFor(t, m, "key", time.Second)
+		must(t, err)
+		f.cut.Store(1)
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = tryFor(t, m, "key", time.Second) })
+		synctest.Wait()
+		_, err = tryFor(t, m, "key", time.Second) // over another connection
+		must(t, err)
+		wg.Wait()
+		if n := single.IdleConnections(m); n != 1 {
+			t.Errorf("%d connections are kept, want the one that was answered", n)
+		}
+	})
+}
+
+// What one connection learns, that a replica is behind the name, is true of those to the same server that were made before.
+func TestAllConnectionsToAReplicaAreGivenUp(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 3)
+	host, port, err := net.SplitHostPort(servers[1].Addr())
+	must(t, err)
+	must(t, servers[0].Client().Do(t.Context(), "REPLICAOF", host, port).Err())
+	_, err = m.Ask(t.Context(), acquire("key", "me", time.Minute))
+	if n := single.IdleConnections(m); !redis.HasErrorPrefix(err, "READONLY") || n != 0 {
+		t.Errorf("%v, and %d connections are kept", err, n)
+	}
+}
