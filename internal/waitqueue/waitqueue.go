@@ -98,6 +98,7 @@ type keyQueue struct {
 	key         string
 	first, last *Entry
 	notified    uint64 // a bit for each master that has notified since the latest attempt
+	news        Reason // what its first has been told since then, for one that takes its place
 }
 
 // Queue is the queues of one process, one a key. Make it with [New].
@@ -163,7 +164,10 @@ func (q *Queue) insert(e *Entry, key string) {
 		}
 	}
 	l.link(e, before)
-	if l.first != e && l.first.want.Seldom {
+	switch {
+	case l.first == e && l.news != 0:
+		e.ping(l.news) // who was told leaves it to the first
+	case l.first != e && l.first.want.Seldom:
 		l.first.ping(Company)
 	}
 }
@@ -266,7 +270,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (mayBeQueued, polite bool) {
 	e.notified = false
 	if l := e.in; l != nil {
 		e.notified = bits.OnesCount64(l.notified) >= q.quorum
-		l.notified = 0
+		l.notified, l.news = 0, 0
 	}
 	if !e.notified {
 		polite = slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.rivals.get(key).until })
@@ -375,6 +379,12 @@ func (e *Entry) ping(why Reason) {
 	}
 }
 
+// tell wakes whoever is first.
+func (l *keyQueue) tell(why Reason) {
+	l.news |= why
+	l.first.ping(why)
+}
+
 // take takes notice of why e was woken.
 func (e *Entry) take() Reason {
 	why := e.reasons
@@ -394,7 +404,7 @@ func (q *Queue) Wake(keys []string) {
 	defer q.mu.Unlock()
 	for _, key := range keys {
 		if l := q.queues[key]; l != nil {
-			l.first.ping(Free)
+			l.tell(Free)
 		}
 	}
 }
@@ -404,7 +414,7 @@ func (q *Queue) Look() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, l := range q.queues {
-		l.first.ping(Missed)
+		l.tell(Missed)
 	}
 }
 
@@ -421,7 +431,7 @@ func (q *Queue) Notify(key string, i int, patience time.Duration) {
 	l.notified |= 1 << i
 	switch n := bits.OnesCount64(l.notified); {
 	case n >= q.quorum:
-		l.first.ping(Free)
+		l.tell(Free)
 	case n == 1:
 		q.after(patience, func() { q.notifiedBySome(l) })
 	}
@@ -432,6 +442,6 @@ func (q *Queue) notifiedBySome(l *keyQueue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l.first != nil && l.notified != 0 {
-		l.first.ping(Free)
+		l.tell(Free)
 	}
 }

@@ -261,3 +261,91 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 		}
 	})
 }
+
+// A key that has become free is tried by whoever has its queue's turn, whoever has been told. Only who has the turn tries,
+// and an older entry may come to the front when another has been told, or is about to try.
+func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := waitqueue.New(2, func(time.Duration, func()) {})
+		keys := []string{"a", "b"}
+		type waiter struct {
+			e     *waitqueue.Entry
+			keys  []string
+			line  string
+			awake bool // it has taken notice, and tries next
+			at    int  // the step in which its attempt began that is under way, 0: none is
+		}
+		var all []*waiter // by age
+		news := make(map[string]int)
+		first := func(key string) *waiter {
+			for _, w := range all {
+				if w.line == key {
+					return w
+				}
+			}
+			return nil
+		}
+		for step := range rapid.IntRange(1, 100).Draw(t, "steps") {
+			var w *waiter
+			if len(all) > 0 {
+				w = all[rapid.IntRange(0, len(all)-1).Draw(t, "who")]
+			}
+			switch op := rapid.IntRange(0, 4).Draw(t, "op"); {
+			case w == nil || op == 0:
+				from := rapid.IntRange(0, 1).Draw(t, "from")
+				w = &waiter{e: new(waitqueue.Entry), keys: keys[from : from+rapid.IntRange(1, 2-from).Draw(t, "n")], awake: true}
+				w.line = w.keys[0]
+				if at := slices.IndexFunc(w.keys, func(k string) bool { return first(k) != nil }); at >= 0 {
+					w.line = w.keys[at]
+				}
+				q.Enter(w.e, waitqueue.Want{Keys: w.keys})
+				all = append(all, w)
+			case op == 1:
+				key := rapid.SampledFrom(keys).Draw(t, "freed")
+				q.Wake([]string{key})
+				news[key] = 1 + step
+			case op == 2 && w.at == 0:
+				s := q.Status(w.e)
+				w.awake = w.awake || s.Turn && s.Why&(waitqueue.First|waitqueue.Free) != 0
+			case op == 3 && w.at == 0:
+				if w.awake && q.Turn(w.e) {
+					q.Begin(w.e, 0)
+					w.at, news[w.line] = 1+step, 0 // it looks
+				}
+				w.awake = false
+			case op == 4 && w.at > 0:
+				w.line = rapid.SampledFrom(w.keys).Draw(t, "in the way")
+				if news[w.line] < w.at { // somebody else has it by now
+					news[w.line] = 0
+				}
+				w.at = 0
+				q.Blocked(w.e, []string{w.line}, 0)
+			}
+			for _, key := range keys {
+				w := first(key)
+				if w == nil {
+					news[key] = 0
+				}
+				if news[key] > 0 && !w.awake && len(q.Woken(w.e)) == 0 {
+					t.Fatalf("%s is free, and who has the turn does not know", key)
+				}
+			}
+		}
+	})
+}
+
+// An older entry comes to the front of a queue whose first has been told that the key is free, and has not tried yet.
+func TestNewsOfAFreeKeyGoesToWhoeverHasTheTurn(t *testing.T) {
+	q := newQueue()
+	both, a, b := enter(q, "a", "b"), enter(q, "a"), enter(q, "b")
+	q.Begin(both, 0) // is refused because of b, which is then released
+	q.Wake([]string{"b"})
+	q.Status(b) // it is about to try
+	q.Blocked(both, []string{"b"}, 0)
+	if got := turns(q, both, a, b); !slices.Equal(got, []int{0, 1}) {
+		t.Fatalf("%v have the turn", got)
+	}
+	if why := q.Status(both).Why; why&waitqueue.Free == 0 {
+		t.Error("b is free, and who has the turn does not know")
+	}
+}
