@@ -42,6 +42,7 @@ type Subscription struct {
 	current *listening // nil while it does not listen
 	linger  schedule.Timer
 	closed  bool
+	endings sync.WaitGroup // those who end a listening that nobody waits for
 }
 
 // listening is one time of listening.
@@ -123,14 +124,16 @@ func (s *Subscription) Leave() {
 func (s *Subscription) expire() {
 	s.mu.Lock()
 	var ended *listening
-	if s.waiters == 0 {
+	if s.waiters == 0 && !s.closed {
 		ended, s.current = s.current, nil
+		s.endings.Add(1)
+		defer s.endings.Done()
 	}
 	s.mu.Unlock()
 	ended.stop()
 }
 
-// Close ends the subscription for good.
+// Close ends the subscription for good, and returns when no master is listened to any more.
 func (s *Subscription) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -141,6 +144,7 @@ func (s *Subscription) Close() {
 	s.current = nil
 	s.mu.Unlock()
 	ended.stop()
+	s.endings.Wait()
 }
 
 // stop ends the subscriptions on all masters at once: one on a master that hangs takes a while.

@@ -78,3 +78,23 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		}
 	})
 }
+
+// A subscription that is ending because nobody waits any more takes a while, on a master that hangs. Close waits for it:
+// whoever owns the master closes that next.
+func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		slow := func(func(), func(string)) func() {
+			return func() { <-time.After(time.Minute); ended = true }
+		}
+		s := subscription.New(subscription.Config{Masters: []subscription.Listen{slow}, Quorum: 1, After: after})
+		s.Enter()
+		s.Leave()
+		<-time.After(subscription.Linger + time.Second)
+		s.Close()
+		if !ended {
+			t.Error("the master is still being listened to")
+			<-time.After(time.Hour)
+		}
+	})
+}
