@@ -114,6 +114,36 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	})
 }
 
+// What a stopped master has yet to read may set the key for longer than the lock was acquired for: so long it is looked for.
+func TestALongRepairThatLandsAfterItsReleaseIsLookedForAsLong(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, time.Second)
+		settle(time.Millisecond)
+		masters[2].forget()
+		const lands, cutOff = 2 * time.Hour, 10 * time.Second
+		began, answered := time.Now(), 0
+		masters[2].behave(func(r *single.Request) act {
+			switch at := time.Since(began); {
+			case r.Repair:
+				return act{before: lands}
+			case r.Op != single.Release:
+			case at < lands-cutOff || answered == 1 && at < lands+cutOff: // for longer than the lock was acquired for
+				return act{lost: true}
+			default:
+				answered++
+			}
+			return act{}
+		})
+		must(t, lock.Extend(t.Context(), time.Hour))
+		must(t, lock.Release(t.Context()))
+		settle(lands + 2*cutOff)
+		if held := masters[2].holder(); held != "" {
+			t.Errorf("%q has the key, for an hour", held)
+		}
+	})
+}
+
 func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
