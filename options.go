@@ -36,7 +36,7 @@ type Options struct {
 	Jitter func(d time.Duration) time.Duration
 	// RestartGuard keeps a master that restarted, and may have forgotten locks, from voting until it has run for this
 	// long; a master that fsyncs every command before it answers, and has not lost its disk, votes at once. Give the
-	// longest ttl that anybody uses on these masters; this Locker refuses longer ones. It only works on connections of the
+	// longest ttl that anybody uses on these masters; this Locker refuses longer ones, and a guard so short that no ttl is left. It only works on connections of the
 	// library's own: [Dial] opens them so, and [New] takes masters that were (single.Options.RestartGuard, see [Guarded]) and
 	// refuses others. For as long after the very first start of a master it does not vote either. See [single.GuardError].
 	// Default: what the masters have, with Dial none, which is safe only for masters that keep their data.
@@ -116,7 +116,8 @@ func MaxHold(d time.Duration) Option {
 	}
 }
 
-// MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity.
+// MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity. It needs
+// AutoRenew, which [Locker.Do] and an [Election] bring along.
 func MaxRenewals(n int) Option {
 	return func(s *spec) error {
 		if n <= 0 {
@@ -149,8 +150,8 @@ func forWork(s *spec) error {
 
 // MaxAttempts makes Acquire give up after n attempts; the error is that of the last one. An attempt is a round or, while
 // others of this process are before it in the queue for the key, a pause spent there. The last one is a round wherever it stands, so
-// MaxAttempts(1) asks the masters once, at once. A round that only looks for a release that may have been missed does not
-// count. Default: it goes on until its context is done.
+// MaxAttempts(1) asks the masters once, at once, and can't be combined with [RetryEvery] or [MaxOutage]. A round that only
+// looks for a release that may have been missed does not count. Default: it goes on until its context is done.
 func MaxAttempts(n int) Option {
 	return func(s *spec) error {
 		if n <= 0 {

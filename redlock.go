@@ -77,6 +77,9 @@ func New(masters []Master, opts Options) (*Locker, error) {
 		closing: make(chan struct{}),
 		empty:   make(chan struct{}),
 	}
+	if err := l.checkGuardedTTL(); err != nil {
+		return nil, err
+	}
 	for _, m := range masters {
 		l.names = append(l.names, m.Name())
 		if p, ok := m.(Preparer); ok {
@@ -162,7 +165,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 		return nil, err
 	}
 	if s.maxAttempts > 1 || s.every > 0 || s.maxOutage > 0 {
-		return nil, invalid("MaxAttempts, RetryEvery or MaxOutage for a single attempt")
+		return nil, invalid("MaxAttempts, RetryEvery or MaxOutage with TryAcquire, which is a single attempt")
 	}
 	l.busy.Add(1)
 	defer l.notBusy()

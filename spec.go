@@ -100,6 +100,10 @@ func (s *spec) check() error {
 		return invalid("%d keys, and %d is the most", len(s.keys), maxKeys)
 	case s.maxRenewals > 0 && !s.renew:
 		return invalid("MaxRenewals without AutoRenew")
+	case s.maxAttempts == 1 && s.every > 0:
+		return invalid("RetryEvery together with MaxAttempts(1): there is no second attempt")
+	case s.maxAttempts == 1 && s.maxOutage > 0:
+		return invalid("MaxOutage together with MaxAttempts(1): a single attempt waits for no outage to end")
 	case s.fenced && s.kind == single.Shared:
 		return invalid("Fenced and Shared: readers do not exclude each other, so no token could order them")
 	case s.fenced && s.kind != single.Plain:
@@ -142,6 +146,17 @@ func (l *Locker) checkTTL(asked time.Duration) (ttl, timeout time.Duration, _ er
 		return 0, 0, invalid("Options.RequestTimeout %v is not below the ttl %v", timeout, ttl)
 	}
 	return ttl, timeout, nil
+}
+
+// checkGuardedTTL refuses a restart guard that is shorter than the ttl of any lock.
+func (l *Locker) checkGuardedTTL() error {
+	if l.opts.RestartGuard == 0 {
+		return nil
+	}
+	if _, err := l.newSpec("any", l.opts.RestartGuard, nil); err != nil {
+		return fmt.Errorf("%w (no lock can have a longer ttl than the masters' restart guard, %v)", err, l.opts.RestartGuard)
+	}
+	return nil
 }
 
 // The default grace: a share of the ttl, or of MaxHold if that is shorter, within bounds.

@@ -26,7 +26,6 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 		min, max time.Duration
 	}{
 		{"one", []redlock.Option{redlock.MaxAttempts(1)}, 1, 0, 0},
-		{"one, with an interval", []redlock.Option{redlock.MaxAttempts(1), redlock.RetryEvery(time.Hour)}, 1, 0, 0},
 		{
 			"three at a fixed interval",
 			[]redlock.Option{redlock.MaxAttempts(3), redlock.RetryEvery(100 * time.Millisecond)},
@@ -165,6 +164,8 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 		"one good and one bad":            {redlock.Shared(), redlock.RetryEvery(-1)},
 		"several contradictions":          {redlock.Fenced(), redlock.Shared(), redlock.AndKeys("more")},
 		"no renewals, and no limit to it": {redlock.AutoRenew(), redlock.MaxRenewals(0)},
+		"one attempt at an interval":      {redlock.MaxAttempts(1), redlock.RetryEvery(time.Second)},
+		"one attempt in an outage":        {redlock.MaxOutage(time.Second), redlock.MaxAttempts(1)},
 	} {
 		for method, a := range acquirers {
 			if method == "Do" && name == "more renewals than none" {
@@ -176,7 +177,7 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 		}
 	}
 	for name, opt := range map[string]redlock.Option{
-		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second),
+		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second), "an outage": redlock.MaxOutage(time.Second),
 	} {
 		if _, err := l.TryAcquire(t.Context(), key, longTTL, opt); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("TryAcquire with %s: %v, want ErrInvalid", name, err)

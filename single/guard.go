@@ -134,6 +134,8 @@ func newGuard(name string, opts Options) (*guard, error) {
 		return nil, nil //nolint:nilnil // no guard is a guard that is not there
 	case opts.RestartGuard < 0:
 		return nil, fmt.Errorf("single: RestartGuard is negative: %v", opts.RestartGuard)
+	case opts.RestartGuard < time.Millisecond:
+		return nil, fmt.Errorf("single: RestartGuard is %v, and a ttl is at least a millisecond: give the longest that is in use", opts.RestartGuard)
 	}
 	g := &guard{name: name, guard: opts.RestartGuard, now: opts.Clock}
 	if g.now == nil {
