@@ -12,17 +12,24 @@ import (
 // When ctx is done first, the Contexts of the locks still held are cancelled, nothing is renewed or asked any more, and
 // the error says what was left on the masters to lapse by itself. Close takes no longer than ctx; what is under way then
 // ends by its own timeout. Otherwise no goroutine of the Locker is left when it returns, except one inside a Master or an
-// Observer that does not return. Close again returns nil.
+// Observer that does not return.
+//
+// Close again waits for the first to return, and returns nil: what was wrong, the first has said. If its own ctx is done
+// before, it returns ctx's error, and shortens nothing.
 func (l *Locker) Close(ctx context.Context) error {
+	if err := l.check(); err != nil {
+		return err
+	}
 	if ctx == nil {
 		return invalid("nil context")
 	}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return nil
+		return l.awaitClose(ctx)
 	}
 	l.closed = true
+	defer close(l.ended)
 	close(l.closing)
 	l.noteEmptyLocked()
 	l.mu.Unlock()
@@ -34,6 +41,21 @@ func (l *Locker) Close(ctx context.Context) error {
 		lane.Close()
 	}
 	return errors.Join(err, l.awaitGoroutines(ctx), closeAll(l.owned))
+}
+
+// awaitClose waits for another call of Close.
+func (l *Locker) awaitClose(ctx context.Context) error {
+	select {
+	case <-l.ended:
+		return nil
+	default:
+	}
+	select {
+	case <-l.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("redlock: close: waiting for another call of Close: %w", ended(ctx))
+	}
 }
 
 // awaitGoroutines waits for what is under way: requests, which end by their deadlines, and what the Observer has yet to be

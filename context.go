@@ -13,7 +13,7 @@ import (
 //
 // A lock that is over by its grace is still kept from others until its validity ends, or Release is called.
 func (k *Lock) Done() <-chan struct{} {
-	if k == nil {
+	if k.isNone() {
 		return alwaysDone
 	}
 	k.mu.Lock()
@@ -42,7 +42,7 @@ func (k *Lock) Context(parent context.Context) context.Context {
 	if parent == nil {
 		return cancelled(context.Background(), invalid("nil context"))
 	}
-	if k == nil {
+	if k.isNone() {
 		return cancelled(parent, ErrNotHeld)
 	}
 	k.mu.Lock()

@@ -26,14 +26,19 @@ type Election struct {
 // also one whose leader hangs, and so does [MaxRenewals]: after so many the term ends with its validity. [MaxAttempts]
 // limits what a Campaign tries. Nothing is sent yet. The error matches [ErrInvalid].
 func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) (*Election, error) {
-	if locker == nil {
-		return nil, invalid("nil Locker")
-	}
 	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork}, opts...)}
 	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// check refuses an Election that NewElection has not made. e may be nil.
+func (e *Election) check() error {
+	if e == nil || e.locker == nil {
+		return invalid("an Election must be made by NewElection")
+	}
+	return nil
 }
 
 // Leadership is one term of one leader. It is safe for concurrent use. A nil one is over, as a nil [Lock] is.
@@ -50,6 +55,9 @@ func (t *Leadership) hold() *Lock {
 // Campaign waits until this candidate leads, or ctx is done; candidates of one Locker take their turns. The errors are
 // those of [Locker.Acquire]. The caller has to Resign, also when the leadership has ended by itself.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	if err := e.check(); err != nil {
+		return nil, err
+	}
 	lock, err := e.locker.Acquire(ctx, e.key, e.ttl, e.opts...)
 	if err != nil {
 		return nil, err
@@ -73,6 +81,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	}
 	if ctx == nil {
 		return invalid("nil context")
+	}
+	if err := e.check(); err != nil {
+		return err
 	}
 	for {
 		term, err := e.Campaign(ctx)
@@ -116,7 +127,12 @@ func (t *Leadership) serve(ctx context.Context, lead func(ctx context.Context, t
 // Leader asks the masters who leads. Holder.ID is what [Leadership.ID] returns to the leader itself. Any Locker on
 // the same masters can ask, candidate or not. The answer may be outdated when it arrives: it is good for finding the
 // leader, not for acting in its place. The error matches [ErrNoQuorum] when too few masters answered.
-func (e *Election) Leader(ctx context.Context) (Holder, error) { return e.locker.Holder(ctx, e.key) }
+func (e *Election) Leader(ctx context.Context) (Holder, error) {
+	if err := e.check(); err != nil {
+		return Holder{}, err
+	}
+	return e.locker.Holder(ctx, e.key)
+}
 
 // ID tells this term from all others; whoever asks for the leader sees it in Holder.ID. It is no secret.
 func (t *Leadership) ID() string { return t.hold().ID() }

@@ -39,7 +39,7 @@ type extending struct {
 // On error the lock keeps its old end and nothing is released, unless the error matches [ErrNotHeld]: then the lock
 // is over. [ErrNoQuorum] means that it is worth trying again. ctx bounds the wait, not the effect.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
-	if k == nil {
+	if k.isNone() {
 		return ErrNotHeld
 	}
 	if ctx == nil {

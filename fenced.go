@@ -24,7 +24,7 @@ import (
 // Token returns the fencing token of a lock acquired with [Fenced], and 0 of any other. A resource that keeps the
 // greatest token it has seen, and refuses smaller ones, is safe from holders whose lock is long over.
 func (k *Lock) Token() uint64 {
-	if k == nil {
+	if k.isNone() {
 		return 0
 	}
 	k.mu.Lock()

@@ -32,6 +32,9 @@ type Holder struct {
 // Holder asks all masters who holds key. It changes nothing, and what it returns may be outdated at once: do not
 // decide by it whether to act. The error matches [ErrNoQuorum] when too few masters answered.
 func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
+	if err := l.check(); err != nil {
+		return Holder{}, err
+	}
 	if ctx == nil {
 		return Holder{}, invalid("nil context")
 	}

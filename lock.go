@@ -157,9 +157,12 @@ func (k *Lock) bindLocked(r *round, until time.Duration) {
 	k.scheduleLocked()
 }
 
+// isNone reports that k is no lock, as Acquire returns beside an error; one that Acquire has not made is none either.
+func (k *Lock) isNone() bool { return k == nil || k.locker == nil }
+
 // Key returns the key; of a lock on several keys the first.
 func (k *Lock) Key() string {
-	if k == nil {
+	if k.isNone() {
 		return ""
 	}
 	return k.spec.keys[0]
@@ -167,7 +170,7 @@ func (k *Lock) Key() string {
 
 // Keys returns all keys of the lock, sorted.
 func (k *Lock) Keys() []string {
-	if k == nil {
+	if k.isNone() {
 		return nil
 	}
 	return slices.Clone(k.spec.keys)
@@ -180,7 +183,7 @@ func (k *Lock) ID() string { return owner.Fingerprint(k.Owner()) }
 // Owner returns the value that proves on the masters who holds the key: the [Options].Identity and 128 random bits, or what
 // [Reentrant] was given. It is a secret, because whoever knows it can release the lock.
 func (k *Lock) Owner() string {
-	if k == nil {
+	if k.isNone() {
 		return ""
 	}
 	return k.owner
@@ -188,7 +191,7 @@ func (k *Lock) Owner() string {
 
 // Remaining returns for how long the lock is sure to be held from now on, zero when it is over.
 func (k *Lock) Remaining() time.Duration {
-	if k == nil {
+	if k.isNone() {
 		return 0
 	}
 	k.mu.Lock()
@@ -202,7 +205,7 @@ func (k *Lock) Remaining() time.Duration {
 // Until returns the end of the lock's validity as a time of this process, which moves when the lock is extended. It is
 // the present or earlier once the lock is over.
 func (k *Lock) Until() time.Time {
-	if k == nil {
+	if k.isNone() {
 		return time.Time{}
 	}
 	now := time.Now()
@@ -218,7 +221,7 @@ func (k *Lock) Until() time.Time {
 // Err returns nil while the lock is held, and then an error that matches [ErrNotHeld] and says why not. It reads the
 // clock, so it knows of an end that no timer has noticed yet, as on a busy machine or after the machine was suspended.
 func (k *Lock) Err() error {
-	if k == nil {
+	if k.isNone() {
 		return ErrNotHeld
 	}
 	var after effects

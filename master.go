@@ -184,6 +184,9 @@ func isNil(m Master) bool {
 // ctx's error. What a server does not tell stays unchecked: that masters share no machine, rack or disk, that nobody
 // runs FLUSHALL or sets a clock.
 func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
 	if ctx == nil {
 		return nil, invalid("nil context")
 	}

@@ -47,7 +47,8 @@ type Locker struct {
 	busy         atomic.Int64 // acquisitions and departures that Close waits for
 	unreached    atomic.Int64 // the start of the first round that reached no quorum, since the last that did; 0: none
 
-	closing chan struct{}  // closed when Close begins
+	closing chan struct{}  // closed when Close begins; nil in a Locker that New has not made
+	ended   chan struct{}  // closed when Close has returned
 	checks  sync.WaitGroup // goroutines that look at a master
 
 	mu     sync.Mutex
@@ -75,6 +76,7 @@ func New(masters []Master, opts Options) (*Locker, error) {
 		masters: slices.Clone(masters),
 		id:      owner.Random(),
 		closing: make(chan struct{}),
+		ended:   make(chan struct{}),
 		empty:   make(chan struct{}),
 	}
 	if err := l.checkGuardedTTL(); err != nil {
@@ -201,6 +203,14 @@ func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 func lostBefore(err error) error {
 	if errors.Is(err, ErrNotHeld) {
 		return err
+	}
+	return nil
+}
+
+// check refuses a Locker that New has not made. l may be nil.
+func (l *Locker) check() error {
+	if l == nil || l.closing == nil {
+		return invalid("a Locker must be made by New or Dial")
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ import (
 //     that, nobody asks any more and the ttl alone ends it; [Locker.Close] waits until nothing is left, or says what is.
 //   - [ErrClosed], together with ErrNotHeld: Close has given the lock up; its key lapses by its ttl.
 func (k *Lock) Release(ctx context.Context) error {
-	if k == nil {
+	if k.isNone() {
 		return ErrNotHeld
 	}
 	if ctx == nil {

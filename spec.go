@@ -66,6 +66,9 @@ func (s *spec) reenters() bool { return s.owner != "" }
 
 // newSpec checks what was asked for before anything is sent.
 func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
 	s := &spec{key: [1]string{key}}
 	s.keys = s.key[:]
 	if err := s.apply(opts); err != nil {

@@ -75,11 +75,12 @@ type Locker struct {
 
 	owned  []*single.Master // opened here, closed with it
 	closed atomic.Bool
+	ended  chan struct{} // closed when Close has returned; nil in a Locker that New has not made
 }
 
 // New makes a Locker over groups, in any order. Nothing is sent yet. The error matches [redlock.ErrInvalid].
 func New(groups []Group, opts Options) (*Locker, error) {
-	s := &Locker{groups: slices.Clone(groups), joint: make(map[[2]int]*redlock.Locker)}
+	s := &Locker{groups: slices.Clone(groups), joint: make(map[[2]int]*redlock.Locker), ended: make(chan struct{})}
 	slices.SortFunc(s.groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
 	if err := s.build(opts); err != nil {
 		return nil, errors.Join(err, s.closeAll(context.Background())) // nothing was sent
@@ -213,8 +214,12 @@ func (s *Locker) joinMoving() error {
 }
 
 // Locker returns the Locker that decides about key: its group's or, during a transition, the one that stands for both
-// of its groups. It is there for what this package does not do itself, such as a [redlock.Election]. Do not close it.
+// of its groups. It is there for what this package does not do itself, such as a [redlock.Election]. Do not close it. It is
+// nil, of which every method returns an error, if s was not made by New.
 func (s *Locker) Locker(key string) *redlock.Locker {
+	if s.check() != nil {
+		return nil
+	}
 	from, to := s.places(key)
 	if from == to {
 		return s.lockers[to]
@@ -222,8 +227,12 @@ func (s *Locker) Locker(key string) *redlock.Locker {
 	return s.joint[[2]int{from, to}]
 }
 
-// GroupOf returns the name of the group to which key belongs; during a transition, the one to which it will.
+// GroupOf returns the name of the group to which key belongs; during a transition, the one to which it will. It is "" if s
+// was not made by New.
 func (s *Locker) GroupOf(key string) string {
+	if s.check() != nil {
+		return ""
+	}
 	_, to := s.places(key)
 	return s.groups[to].Name
 }
@@ -265,11 +274,17 @@ func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 // Holder is [redlock.Locker.Holder] in the key's group. During a transition a key that moves is held when a majority of pairs
 // has it in either of its groups.
 func (s *Locker) Holder(ctx context.Context, key string) (redlock.Holder, error) {
+	if err := s.check(); err != nil {
+		return redlock.Holder{}, err
+	}
 	return s.Locker(key).Holder(ctx, key)
 }
 
 // of returns the Locker for all keys of one acquisition.
 func (s *Locker) of(key string, opts []redlock.Option) (*redlock.Locker, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	l := s.Locker(key)
 	if len(opts) == 0 {
 		return l, nil
@@ -290,6 +305,9 @@ func (s *Locker) of(key string, opts []redlock.Option) (*redlock.Locker, error) 
 // Check is [redlock.Locker.Check] of every group, side by side. Masters are those of all groups, group by group in the order of
 // their names. That a server is in two groups under different names is a finding of its own.
 func (s *Locker) Check(ctx context.Context) (*audit.Report, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	audits, errs := make([]*audit.Report, len(s.lockers)), make([]error, len(s.lockers))
 	var each sync.WaitGroup
 	for i, l := range s.lockers {
@@ -325,16 +343,47 @@ func sharedServer(first, second string) audit.Finding {
 }
 
 // Close is [redlock.Locker.Close] of every group and of what stands for two groups, all at the same time: none of them takes a lock
-// from now on, and each has the whole time that ctx leaves. Close again returns nil at once, also while the first is still
-// waiting.
+// from now on, and each has the whole time that ctx leaves. Close again waits for the first to return, and returns nil, or
+// its own ctx's error if that is done before.
 func (s *Locker) Close(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	if ctx == nil {
 		return invalid("nil context")
 	}
 	if s.closed.Swap(true) {
-		return nil
+		return s.awaitClose(ctx)
 	}
+	defer close(s.ended)
 	return s.closeAll(ctx)
+}
+
+// awaitClose waits for another call of Close.
+func (s *Locker) awaitClose(ctx context.Context) error {
+	select {
+	case <-s.ended:
+		return nil
+	default:
+	}
+	select {
+	case <-s.ended:
+		return nil
+	case <-ctx.Done():
+		err, cause := ctx.Err(), context.Cause(ctx)
+		if !errors.Is(cause, err) {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		return fmt.Errorf("sharded: close: waiting for another call of Close: %w", err)
+	}
+}
+
+// check refuses a Locker that New has not made. s may be nil.
+func (s *Locker) check() error {
+	if s == nil || s.ended == nil {
+		return invalid("a sharded.Locker must be made by New")
+	}
+	return nil
 }
 
 // closeAll closes the Lockers, all at the same time, and then the masters that were opened here.

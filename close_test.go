@@ -1,0 +1,106 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/sharded"
+)
+
+// Who has seen Close return counts on it that nothing is left, whoever called it first.
+func TestASecondCloseWaitsForTheFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- l.Close(context.Background()) }()
+		synctest.Wait()
+		go func() { second <- l.Close(context.Background()) }()
+		settle(10 * longTTL)
+		select {
+		case err := <-second:
+			t.Errorf("the second Close returned %v, and the first has not", err)
+		default:
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
+		defer cancel()
+		began := time.Now()
+		err := l.Close(ctx)
+		is(t, err, context.DeadlineExceeded)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v, and its context 1s", took)
+		}
+		must(t, lock.Err()) // and has shortened nothing
+		must(t, lock.Release(t.Context()))
+		must(t, <-first)
+		must(t, <-second)
+		must(t, l.Close(ctx)) // there is nothing left to wait for
+	})
+}
+
+// A first Close that gives up has ended, too, and has said what is left.
+func TestASecondCloseReturnsWhenTheFirstHasGivenUp(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		acquire(t, l, longTTL, redlock.AutoRenew())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first := make(chan error, 1)
+		go func() { first <- l.Close(ctx) }()
+		synctest.Wait()
+		must(t, l.Close(context.Background()))
+		is(t, <-first, context.DeadlineExceeded)
+	})
+}
+
+func TestWhatWasNotMadeByItsFunctionIsRefused(t *testing.T) {
+	ctx := t.Context()
+	work := func(context.Context) error { return errors.New("it was run") }
+	for name, l := range map[string]*redlock.Locker{"zero": {}, "nil": nil} {
+		errs := map[string]error{"Do": l.Do(ctx, key, longTTL, work), "Close": l.Close(ctx)}
+		_, errs["Acquire"] = l.Acquire(ctx, key, longTTL)
+		_, errs["TryAcquire"] = l.TryAcquire(ctx, key, longTTL)
+		_, errs["Holder"] = l.Holder(ctx, key)
+		_, errs["Check"] = l.Check(ctx)
+		_, errs["NewElection"] = redlock.NewElection(l, key, longTTL)
+		for method, err := range errs {
+			refused(t, name+" "+method, err, "a Locker must be made by New or Dial")
+		}
+	}
+	for name, s := range map[string]*sharded.Locker{"zero": {}, "nil": nil} {
+		errs := map[string]error{"Do": s.Do(ctx, key, longTTL, work), "Close": s.Close(ctx)}
+		_, errs["Acquire"] = s.Acquire(ctx, key, longTTL)
+		_, errs["TryAcquire"] = s.TryAcquire(ctx, key, longTTL)
+		_, errs["Holder"] = s.Holder(ctx, key)
+		_, errs["Check"] = s.Check(ctx)
+		for method, err := range errs {
+			refused(t, "sharded, "+name+" "+method, err, "must be made by New")
+		}
+		if s.GroupOf(key) != "" || s.Locker(key) != nil {
+			t.Errorf("sharded, %s: it has a group", name)
+		}
+	}
+	for name, e := range map[string]*redlock.Election{"zero": {}, "nil": nil} {
+		_, campaigned := e.Campaign(ctx)
+		_, asked := e.Leader(ctx)
+		ran := e.Run(ctx, func(context.Context, *redlock.Leadership) error { return errors.New("it was run") })
+		for _, err := range []error{campaigned, asked, ran} {
+			refused(t, "Election, "+name, err, "must be made by NewElection")
+		}
+	}
+}
+
+func TestALockThatWasNotAcquiredIsOver(t *testing.T) {
+	lock, ctx := &redlock.Lock{}, t.Context()
+	for _, err := range []error{lock.Err(), lock.Release(ctx), lock.Extend(ctx, longTTL), lock.Verify(ctx), context.Cause(lock.Context(ctx))} {
+		is(t, err, redlock.ErrNotHeld)
+	}
+	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
+		t.Error("a Lock that was not acquired has something")
+	}
+	<-lock.Done()
+}
