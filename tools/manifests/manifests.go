@@ -1,0 +1,65 @@
+// Package manifests checks Kubernetes manifests of masters against what docs/operating.md asks of them: that a master which
+// has granted a lock still knows of it after a restart, and that neither a node, nor a zone, nor an update takes away a majority.
+package manifests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// Masters are the objects that make one set of masters.
+type Masters struct {
+	Config  corev1.ConfigMap
+	Service corev1.Service
+	Budget  policyv1.PodDisruptionBudget
+	Set     appsv1.StatefulSet
+}
+
+// Parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or stands
+// there twice, is an error. There must be one object of each kind in Masters, and no other.
+func Parse(raw []byte) (*Masters, error) {
+	var m Masters
+	into := map[metav1.TypeMeta]any{
+		{APIVersion: "v1", Kind: "ConfigMap"}:                  &m.Config,
+		{APIVersion: "v1", Kind: "Service"}:                    &m.Service,
+		{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}: &m.Budget,
+		{APIVersion: "apps/v1", Kind: "StatefulSet"}:           &m.Set,
+	}
+	reader := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
+	defer reader.Close()
+	buffer := make([]byte, len(raw)+1)
+	for {
+		n, err := reader.Read(buffer)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		var kind metav1.TypeMeta
+		if err := sigsyaml.Unmarshal(buffer[:n], &kind); err != nil {
+			return nil, err
+		}
+		object, known := into[kind]
+		if !known {
+			return nil, fmt.Errorf("%s %s is of an unknown kind, or there twice", kind.APIVersion, kind.Kind)
+		}
+		if err := sigsyaml.UnmarshalStrict(buffer[:n], object); err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.Kind, err)
+		}
+		delete(into, kind)
+	}
+	for kind := range into {
+		return nil, fmt.Errorf("there is no %s", kind.Kind)
+	}
+	return &m, nil
+}

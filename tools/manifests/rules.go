@@ -1,0 +1,221 @@
+package manifests
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	nodes = "kubernetes.io/hostname"
+	zones = "topology.kubernetes.io/zone"
+	// redisPort is what the service and the container must agree on.
+	redisPort = 6379
+	// leastLiveness is the time, in seconds, that a master must have been silent for before it is restarted.
+	leastLiveness = 60
+	// leastStartup is the time, in seconds, that a master may take to load its data.
+	leastStartup = 120
+)
+
+// findings are promises that are not kept.
+type findings []string
+
+func (f *findings) want(ok bool, format string, args ...any) {
+	if !ok {
+		*f = append(*f, fmt.Sprintf(format, args...))
+	}
+}
+
+// Broken lists the promises that the manifests do not keep; nil when they keep all.
+func (m *Masters) Broken() []string {
+	var f findings
+	m.belongTogether(&f)
+	m.spread(&f)
+	m.oneAtATime(&f)
+	m.persist(&f)
+	m.probed(&f)
+	m.confined(&f)
+	return f
+}
+
+// redis is the container of the server; the empty one if there is not exactly one.
+func (m *Masters) redis() corev1.Container {
+	if all := m.Set.Spec.Template.Spec.Containers; len(all) == 1 {
+		return all[0]
+	}
+	return corev1.Container{}
+}
+
+// selects reports that a selector is exactly the labels of the pods.
+func (m *Masters) selects(s *metav1.LabelSelector) bool {
+	return s != nil && len(s.MatchExpressions) == 0 && len(s.MatchLabels) > 0 && maps.Equal(s.MatchLabels, m.Set.Spec.Template.Labels)
+}
+
+// belongTogether: the objects mean each other, and each master has a name of its own.
+func (m *Masters) belongTogether(f *findings) {
+	set, service := m.Set.Spec, m.Service.Spec
+	f.want(len(set.Template.Spec.Containers) == 1 && len(set.Template.Spec.InitContainers) == 0, "a pod is one container")
+	f.want(m.selects(set.Selector), "the stateful set does not select its own pods")
+	f.want(m.selects(m.Budget.Spec.Selector), "the disruption budget is for other pods")
+	f.want(maps.Equal(service.Selector, set.Template.Labels), "the service selects other pods")
+	f.want(set.ServiceName == m.Service.Name, "the pods' names come from the service %q, which is not there", set.ServiceName)
+	f.want(service.ClusterIP == corev1.ClusterIPNone, "the service is not headless: one name leads to any master, which is one vote out of five")
+	f.want(service.PublishNotReadyAddresses, "a master that is not ready loses its name")
+	f.want(len(service.Ports) == 1 && service.Ports[0].Port == redisPort, "the service is not for port %d", redisPort)
+	ports := m.redis().Ports
+	f.want(len(ports) == 1 && ports[0].ContainerPort == redisPort && ports[0].HostPort == 0, "the container is not for port %d", redisPort)
+}
+
+// spread: two masters are never on one node, and no zone has so many that the others are no quorum.
+func (m *Masters) spread(f *findings) {
+	n := 1
+	if m.Set.Spec.Replicas != nil {
+		n = int(*m.Set.Spec.Replicas)
+	}
+	f.want(n >= 3 && n%2 == 1, "%d masters: want an odd number, 3 or more", n)
+	pod := m.Set.Spec.Template.Spec
+	apart := pod.Affinity != nil && pod.Affinity.PodAntiAffinity != nil &&
+		slices.ContainsFunc(pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
+			return t.TopologyKey == nodes && m.selects(t.LabelSelector)
+		})
+	f.want(apart, "two masters may be on one node")
+	zoned := slices.ContainsFunc(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		if c.TopologyKey != zones || c.WhenUnsatisfiable != corev1.DoNotSchedule || c.MaxSkew != 1 || c.MinDomains == nil || !m.selects(c.LabelSelector) {
+			return false
+		}
+		least := int(*c.MinDomains)
+		return least > 0 && (n+least-1)/least < n/2+1 // in the fullest of the fewest zones
+	})
+	f.want(zoned, "one zone may have a majority of the masters")
+}
+
+// oneAtATime: an update and a drain take one master, and the next one only when it has been back for a while.
+func (m *Masters) oneAtATime(f *findings) {
+	set, budget := m.Set.Spec, m.Budget.Spec
+	one := intstr.FromInt32(1)
+	rolling := set.UpdateStrategy.RollingUpdate
+	f.want(set.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
+		(rolling == nil || rolling.MaxUnavailable == nil || *rolling.MaxUnavailable == one), "an update restarts more than one master at a time")
+	f.want(rolling == nil || rolling.Partition == nil || *rolling.Partition == 0, "an update leaves masters out")
+	f.want(set.MinReadySeconds >= 60, "an update goes on before a restart guard of a minute is over")
+	f.want(budget.MinAvailable == nil && budget.MaxUnavailable != nil && *budget.MaxUnavailable == one, "a drain may take more than one master at a time")
+	grace := set.Template.Spec.TerminationGracePeriodSeconds
+	f.want(grace == nil || *grace >= 10, "a master has no time to stop")
+}
+
+// persist: the configuration that the server is started with keeps every grant, on a volume of the master's own.
+func (m *Masters) persist(f *findings) {
+	c := m.redis()
+	config, file := m.startedWith(c)
+	f.want(config != nil, "the server is not started with a file of the config map")
+	for directive, want := range map[string]string{
+		"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no", "maxmemory-policy": "noeviction",
+	} {
+		f.want(config[directive] == want, "%s is %q in %s, want %q", directive, config[directive], file, want)
+	}
+	for _, directive := range []string{"replicaof", "slaveof", "cluster-enabled"} {
+		f.want(config[directive] == "", "%s: %s: a master is on its own", file, directive)
+	}
+	claimed := slices.ContainsFunc(m.Set.Spec.VolumeClaimTemplates, func(v corev1.PersistentVolumeClaim) bool {
+		return len(v.Spec.AccessModes) == 1 && strings.HasPrefix(string(v.Spec.AccessModes[0]), "ReadWriteOnce") &&
+			!v.Spec.Resources.Requests.Storage().IsZero() && mounted(c, v.Name) == config["dir"]
+	})
+	f.want(claimed && config["dir"] != "", "the data directory %q is not on a volume of the master's own", config["dir"])
+	kept := m.Set.Spec.PersistentVolumeClaimRetentionPolicy
+	f.want(kept == nil || kept.WhenScaled != appsv1.DeletePersistentVolumeClaimRetentionPolicyType, "data is deleted with a master that is scaled away")
+	f.want(below(config["maxmemory"], c.Resources.Limits.Memory()), "maxmemory %q is not below the container's limit", config["maxmemory"])
+}
+
+// mounted is where a volume is seen in the container.
+func mounted(c corev1.Container, volume string) string {
+	for _, v := range c.VolumeMounts {
+		if v.Name == volume && v.SubPath == "" {
+			return v.MountPath
+		}
+	}
+	return ""
+}
+
+// startedWith finds the file of the config map that the command names, and its directives; nil if there is none.
+func (m *Masters) startedWith(c corev1.Container) (directives map[string]string, file string) {
+	for _, v := range m.Set.Spec.Template.Spec.Volumes {
+		if v.ConfigMap == nil || v.ConfigMap.Name != m.Config.Name {
+			continue
+		}
+		for name, text := range m.Config.Data {
+			at := path.Join(mounted(c, v.Name), name)
+			if slices.Contains(strings.Fields(strings.Join(append(c.Command, c.Args...), " ")), at) {
+				return directivesOf(text), at
+			}
+		}
+	}
+	return nil, "no file"
+}
+
+func directivesOf(text string) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), " "); found && name != "#" {
+			all[name] = strings.TrimSpace(value)
+		}
+	}
+	return all
+}
+
+// below reports that a size as Redis writes it leaves a quarter of the limit free: a rewrite of the file needs some.
+func below(size string, limit *resource.Quantity) bool {
+	number, found := strings.CutSuffix(size, "mb")
+	q, err := resource.ParseQuantity(number + "Mi")
+	return found && err == nil && q.Value() > 0 && q.Value() <= limit.Value()*3/4
+}
+
+// probed: a master that loads its data or is slow for a moment is not restarted for it.
+func (m *Masters) probed(f *findings) {
+	c := m.redis()
+	f.want(lasts(c.StartupProbe) >= leastStartup, "a master that takes %d s to load its data is restarted", leastStartup)
+	f.want(lasts(c.ReadinessProbe) > 0, "no readiness probe: an update does not wait for a master")
+	f.want(lasts(c.LivenessProbe) > 0, "no liveness probe: a master that hangs stays so")
+	f.want(c.LivenessProbe == nil || lasts(c.LivenessProbe) >= leastLiveness, "a master that is slow for less than %d s is restarted", leastLiveness)
+	f.want(c.LivenessProbe == nil || c.LivenessProbe.TCPSocket != nil, "the liveness probe asks for more than a process that accepts connections")
+	for _, p := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe} {
+		f.want(p != nil && p.Exec != nil && strings.Contains(strings.Join(p.Exec.Command, " "), "PONG"), "a probe does not look at what the server answers")
+	}
+}
+
+// lasts is for how long, in seconds, a probe has to fail before something is done; 0 for none. The API's defaults are 10 s and
+// three times.
+func lasts(p *corev1.Probe) int {
+	if p == nil || p.Exec == nil && p.TCPSocket == nil {
+		return 0
+	}
+	period, failures := int(p.PeriodSeconds), int(p.FailureThreshold)
+	if period == 0 {
+		period = 10
+	}
+	if failures == 0 {
+		failures = 3
+	}
+	return period * failures
+}
+
+// confined: the password comes from a secret, and the server can do nothing but serve.
+func (m *Masters) confined(f *findings) {
+	c, pod := m.redis(), m.Set.Spec.Template.Spec.SecurityContext
+	secret := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		return e.Name == "PASSWORD" && e.Value == "" && e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil
+	})
+	f.want(secret && strings.Contains(strings.Join(c.Args, " "), "--requirepass \"$PASSWORD\""), "the server has no password from a secret")
+	f.want(pod != nil && pod.RunAsNonRoot != nil && *pod.RunAsNonRoot && pod.FSGroup != nil, "the server runs as root, or can't write its volume")
+	s := c.SecurityContext
+	f.want(s != nil && s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation &&
+		s.Capabilities != nil && slices.Contains(s.Capabilities.Drop, "ALL"), "the server keeps privileges")
+	f.want(strings.Contains(c.Image, ":") && !strings.HasSuffix(c.Image, ":latest"), "the image %q has no version: a restart may change it", c.Image)
+}
