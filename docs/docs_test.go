@@ -36,6 +36,7 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10":                                                  {"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`},
 	"go run ./chaos/cmd/redlock-chaos list":                                                               {"chaos/cmd/redlock-chaos/main_test.go", `t, "list")`},
 	".ci/containers":                                                                                      {".ci/run", ".ci/containers"},
+	"go mod init example.com/orders":                                                                      {".ci/cleanroom", `go mod init "example.com/$name"`},
 	"go get github.com/seed-624411e5/redlock":                                                             {".ci/cleanroom", `go get "$path@$version"`},
 	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest":                                      {".ci/cleanroom", `go install "$path/cmd/redlock@$version"`},
 	"git clone https://github.com/seed-624411e5/redlock && cd redlock":                                    {".github/workflows/ci.yml", "actions/checkout"},
@@ -160,6 +161,29 @@ func TestEveryHazardNamesATestThatExists(t *testing.T) {
 				t.Errorf("hazard %s names %s, and there is no such test", row[1], name[1])
 			}
 		}
+	}
+}
+
+// namedTests are the tests that a document says there are.
+func namedTests(text string) []string {
+	var names []string
+	for _, m := range regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]+)`").FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestTestsThatADocumentNamesExist(t *testing.T) {
+	exists := testNames(t)
+	for _, path := range documents(t) {
+		for _, name := range namedTests(read(t, path)) {
+			if !exists[name] {
+				t.Errorf("%s names %s, and there is no such test", path, name)
+			}
+		}
+	}
+	if got := namedTests("see `TestNothing` and `Test`"); !slices.Equal(got, []string{"TestNothing"}) || exists[got[0]] {
+		t.Errorf("a test that does not exist would not be noticed: %q", got)
 	}
 }
 
