@@ -1,6 +1,8 @@
 package redlock_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,4 +188,35 @@ func TestHolderIsNotForNonsense(t *testing.T) {
 	closeLocker(t, l)
 	_, err = l.Holder(t.Context(), key)
 	is(t, err, redlock.ErrClosed)
+}
+
+// Verify is asked by whoever is about to do something, and by many at once. None of them waits for the others, and neither does
+// the renewal, which would otherwise come too late.
+func TestVerifyHoldsUpNothing(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), 2*time.Second, redlock.AutoRenew())
+		masters.behave(away(20 * time.Millisecond)) // of a request timeout of 100 ms
+		end := time.Now().Add(10 * time.Second)
+		var wg sync.WaitGroup
+		var failed atomic.Int32
+		for range 10 {
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					if lock.Verify(t.Context()) != nil {
+						failed.Add(1)
+						<-time.After(time.Millisecond)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := failed.Load(); n > 0 || lock.Err() != nil {
+			t.Errorf("%d times not verified; the lock: %v", n, lock.Err())
+		}
+		began := time.Now()
+		must(t, lock.Release(t.Context()))
+		if took := time.Since(began); took > 30*time.Millisecond {
+			t.Errorf("released after %v", took)
+		}
+	})
 }

@@ -22,6 +22,9 @@ import (
 //   - An acquire timed out. It has ended here, but not on the server: a stopped master still has it in its socket.
 //     The outcome of such an acquire is unknown, and after a first confirmed release it is asked once more; see internal/janitor.
 //
+// What only asks whether the key is there (Lock.Verify) follows what was sent before it, and nothing follows that: it changes
+// nothing, whenever it arrives. Otherwise a renewal would wait for all who ask, and come too late.
+//
 // When a hold is over, each of its masters gets exactly one more operation from here, the release; if that is not
 // confirmed, the janitor adopts it.
 
@@ -66,7 +69,9 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 				b.Undoes = r.request.Op == single.Release && !s.maySet && r.request.Waiter == ""
 				b.Deadline = b.Deadline.Add(k.spec.timeout) // that one may take all of its own
 			}
-			s.last = &b.Call
+			if !r.verifies {
+				s.last = &b.Call
+			}
 			after.ready |= 1 << i
 		}
 	}

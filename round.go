@@ -132,7 +132,9 @@ func (r *round) Ended(c *lane.Call) {
 	if r.count(c.Index, vote) {
 		after.decided = r
 	}
-	k.settleLocked(c)
+	if !r.verifies {
+		k.settleLocked(c)
+	}
 	after.repairs = k.repairsLocked(r)
 }
 
