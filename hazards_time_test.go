@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -126,5 +127,19 @@ func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 		if n := masters.asked() - before; n != released {
 			t.Errorf("the masters were asked %d times, and %d of them to release", n, released)
 		}
+	})
+}
+
+// The longest time there is, counted from now, is no moment before now.
+func TestAMaxHoldBeyondTheEndOfTimeIsNone(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		settle(time.Minute)
+		lock := acquire(t, l, 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(math.MaxInt64))
+		settle(time.Hour)
+		if err := lock.Err(); err != nil || lock.Remaining() > 10*time.Second {
+			t.Errorf("after an hour: %v, %v left", err, lock.Remaining())
+		}
+		must(t, lock.Release(t.Context()))
 	})
 }

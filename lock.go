@@ -129,7 +129,7 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 	defer k.mu.Unlock()
 	until := r.validUntil()
 	if k.spec.maxHold > 0 {
-		k.atMost = r.start + k.spec.maxHold
+		k.atMost = later(r.start, k.spec.maxHold)
 		until = min(until, k.atMost)
 	}
 	switch {
