@@ -161,6 +161,15 @@ func TestHazard72AWatchThatIsKilledIsReplaced(t *testing.T) {
 	s.nobodyWorksAfterTheRival()
 }
 
+// Whoever kills redlock kills one under it, too; the command of that one must not have a grace of its own then.
+func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
+	s := newScene(t)
+	cmd := s.start(func(cmd *exec.Cmd) { cmd.Args = append([]string{"redlock"}, s.nested("-stubborn")...) })
+	must(t, cmd.Process.Kill())
+	s.rival(killSlack)
+	s.nobodyWorksAfterTheRival()
+}
+
 // A command that has become another user can't be killed. redlock says so, and does not pretend that it ended.
 func TestHazard72AKillThatIsRefusedIsToldAndRepeated(t *testing.T) {
 	if os.Getuid() != 0 {

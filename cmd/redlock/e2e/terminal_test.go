@@ -130,6 +130,29 @@ func TestHazard70CtrlZStopsTheWholeJob(t *testing.T) {
 	}
 }
 
+func TestHazard70CtrlZStopsARedlockUnderARedlock(t *testing.T) {
+	s := newScene(t)
+	p := s.shell()
+	p.write("PATH=" + os.Getenv("PATH") + " redlock " + strings.Join(s.nested(), " ") + "\n")
+	s.eventually("works ")
+	p.write(ctrlZ)
+	p.expect("Stopped")
+	if !wait(func() bool { return isStopped(s.pids()[0]) }) {
+		t.Fatal("the command is not stopped")
+	}
+	p.write("fg\n")
+	s.grows()
+	p.write(ctrlZ)
+	if !wait(func() bool { return strings.Count(p.said(), "Stopped") == 2 }) {
+		t.Fatalf("it stops only once: %q", p.said())
+	}
+	p.write("fg\n")
+	s.grows()
+	p.write(ctrlC)
+	p.write("echo status $?\n")
+	p.expect("status 130")
+}
+
 func TestHazard70AJobThatIsBackInTimeGoesOn(t *testing.T) {
 	s := newScene(t)
 	p := s.shell()

@@ -17,6 +17,8 @@
 //	redlock is stopped (SIGSTOP, a debugger)       watch kills the job when the validity ends
 //	redlock is killed                              watch asks the job to end, and kills it a grace later or when the
 //	                                               validity ends; on Linux the kernel also asks the command itself
+//	redlock under redlock, and the inner one       the inner watch kills the inner job at once: the outer lock may be over
+//	is killed
 //	watch is killed or stopped                     redlock goes on as before, and starts another one if it is gone
 //	the whole machine stands still                 all wake up together; both read a clock that went on meanwhile
 //	Ctrl-Z                                         the job is stopped, all of it, before redlock stops itself; nobody but

@@ -78,6 +78,9 @@ func StartWatch() (*Watch, error) { return &Watch{}, nil }
 // Ended never tells.
 func (w *Watch) Ended() <-chan struct{} { return nil }
 
+// Worked is not asked.
+func (w *Watch) Worked() bool { return false }
+
 // Tell does nothing.
 func (w *Watch) Tell(Order) {}
 

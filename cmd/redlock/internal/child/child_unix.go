@@ -5,9 +5,11 @@ package child
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -17,6 +19,9 @@ type platform struct {
 	begin    *os.File
 	terminal *terminal // nil if there is none
 }
+
+// maxScriptLine is how much of a script's first line Linux reads.
+const maxScriptLine = 256
 
 // beginFD is where a command that has not begun yet hears that it may.
 const beginFD = 3
@@ -29,7 +34,13 @@ const beginFD = 3
 // which dies, so that goroutine keeps its thread to itself.
 func Start(cfg Config) (*Process, error) {
 	path, err := exec.LookPath(cfg.Argv[0])
-	if err != nil {
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		if !strings.Contains(path, "/") {
+			path = "./" + path
+		}
+		return nil, fmt.Errorf("PATH leads to %q only by a relative part, such as \".\", which is not relied on; if you mean it, say %s", cfg.Argv[0], path)
+	case err != nil:
 		return nil, err
 	}
 	own, err := self()
@@ -97,7 +108,29 @@ func RunExec(args []string) (status int, err error) {
 	}
 	_ = hears.Close()
 	err = syscall.Exec(args[0], args[1:], os.Environ())
+	if errors.Is(err, syscall.ENOENT) {
+		if _, gone := os.Stat(args[0]); gone == nil {
+			return cantRun, fmt.Errorf("can't run %s: %s does not exist", args[0], interpreter(args[0]))
+		}
+	}
 	return cantRun, &os.PathError{Op: "exec", Path: args[0], Err: err}
+}
+
+// interpreter names what the kernel wants for running a program, besides its file.
+func interpreter(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "what it is run by"
+	}
+	defer f.Close()
+	begin := make([]byte, maxScriptLine)
+	n, _ := io.ReadFull(f, begin) // a shorter file is none of a longer name
+	if line, ok := strings.CutPrefix(string(begin[:n]), "#!"); ok {
+		line, _, _ = strings.Cut(line, "\n")
+		name, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+		return fmt.Sprintf("its interpreter, %q,", name)
+	}
+	return "the loader that it is made for"
 }
 
 // Group is the id of the command's process group.

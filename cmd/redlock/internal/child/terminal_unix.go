@@ -88,7 +88,9 @@ func (p *Process) TakeTerminal() bool {
 // program was continued, or at once if the kernel does not stop it because nobody is there who would continue it. The
 // caller has to ask for SIGTSTP again.
 //
-// This program is stopped by SIGTTIN, which nobody catches, because Go's runtime does not give back SIGTSTP.
+// If its parent can continue it, this program is stopped by SIGSTOP; if there may be nobody, by SIGTTIN, which the kernel
+// then drops. Neither is caught, and Go's runtime does not give back SIGTSTP. SIGTTIN also says that a program wants the
+// terminal, so a parent that is a redlock itself, or sudo, would give it that and let it go on.
 func (p *Process) Suspend(all bool) error {
 	err := p.Signal(syscall.SIGSTOP)
 	if unix.Getpid() == sessionOf(0) {
@@ -98,7 +100,19 @@ func (p *Process) Suspend(all bool) error {
 		signal.Ignore(Stop)
 		err = errors.Join(err, syscall.Kill(0, Stop))
 	}
-	return errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGTTIN))
+	stop := syscall.SIGTTIN
+	if parent := os.Getppid(); sessionOf(parent) == sessionOf(0) && groupOf(parent) != unix.Getpgrp() {
+		stop = syscall.SIGSTOP
+	}
+	return errors.Join(err, syscall.Kill(os.Getpid(), stop))
+}
+
+func groupOf(pid int) int {
+	group, err := unix.Getpgid(pid)
+	if err != nil {
+		return -1
+	}
+	return group
 }
 
 func sessionOf(pid int) int {

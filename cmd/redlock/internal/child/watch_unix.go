@@ -36,6 +36,7 @@ func Now() time.Duration {
 type Watch struct {
 	orders *os.File
 	ended  chan struct{}
+	worked bool // written before ended is closed
 }
 
 // StartWatch starts one, which does nothing before it is told something. This program's main function has to call
@@ -61,13 +62,20 @@ func StartWatch() (*Watch, error) {
 	w := &Watch{orders: orders, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
-		_ = cmd.Wait() // that it has ended is all there is to know
+		w.worked = cmd.Wait() == nil
 	}()
 	return w, nil
 }
 
 // Ended is closed when the watch has ended.
 func (w *Watch) Ended() <-chan struct{} { return w.ended }
+
+// Worked says, once Ended has told, that the watch ended by itself and was not killed: it has killed the group, as its last
+// order had it.
+func (w *Watch) Worked() bool {
+	<-w.ended
+	return w.worked
+}
 
 // Tell gives it an order. It does not wait: if a watch does not take the order, its earlier one stands.
 func (w *Watch) Tell(o Order) { w.write(o.String()) }

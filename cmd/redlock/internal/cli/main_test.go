@@ -1,9 +1,18 @@
 package cli_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == child.WatchCommand { // what this program starts as one
+		child.RunWatch(os.Stdin)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"os/signal"
@@ -75,8 +74,14 @@ func (r *runner) check(args []string) error {
 		return usage("run: no command")
 	case r.key == "":
 		return usage("run: no key: give -key, REDLOCK_KEY or a configuration file (under a redlock, whose own key that variable holds, only -key)")
-	case r.wait < 0, r.grace < 0, r.maxHold < 0:
-		return usage("run: negative time")
+	case r.ttl < time.Millisecond:
+		return usage("run: -ttl is %v, and must be at least a millisecond", r.ttl)
+	case r.wait < 0:
+		return usage("run: -wait is %v, and can't be negative", r.wait)
+	case r.grace < 0:
+		return usage("run: -grace is %v, and can't be negative", r.grace)
+	case r.maxHold < 0:
+		return usage("run: -max-hold is %v, and can't be negative", r.maxHold)
 	}
 	if r.grace == 0 {
 		r.grace = r.ttl / graceShare
@@ -116,7 +121,7 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	s, err := r.start(t, lock, args)
 	if err != nil {
-		err = errors.Join(err, lock.Release(ctx))
+		err = also(err, lock.Release(ctx))
 		closeSoon(locker, closeTimeout)
 		return err
 	}
@@ -132,6 +137,7 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 
 // start starts the command and whoever watches it.
 func (r *runner) start(t *terminal, lock *redlock.Lock, args []string) (*supervisor, error) {
+	first := child.Now() + lock.Remaining()
 	if err := lock.Err(); err != nil { // this program was stopped meanwhile
 		return nil, err
 	}
@@ -151,14 +157,23 @@ func (r *runner) start(t *terminal, lock *redlock.Lock, args []string) (*supervi
 		return nil, &statusError{status: status, err: err}
 	}
 	return &supervisor{
-		key: r.key, lock: lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold, process: process, watch: watch,
-		signals: r.signals, notes: r.notes, quiet: r.quiet,
+		key: r.key, lock: lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold, usedUp: usedUp(first, r.ttl, r.maxHold),
+		process: process, watch: watch, orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, notes: r.notes, quiet: r.quiet,
 	}, nil
+}
+
+// orphanGrace is the grace of a command whose redlock is gone. Under another redlock that is none: what has killed this one may
+// be the end of the other's lock, which has asked the command already, through this one.
+func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
+	if getenv(ownerVariable) != "" {
+		return 0
+	}
+	return r.grace
 }
 
 // tells is what the command is told of its lock.
 func (r *runner) tells(lock *redlock.Lock) []string {
-	told := []string{"REDLOCK_KEY=" + r.key, "REDLOCK_OWNER=" + lock.Owner(), "REDLOCK_TOKEN="}
+	told := []string{"REDLOCK_KEY=" + r.key, ownerVariable + "=" + lock.Owner(), "REDLOCK_TOKEN="}
 	if r.fenced {
 		told[2] += strconv.FormatUint(lock.Token(), 10)
 	}
@@ -177,5 +192,5 @@ func ownEnvironment(environ []string) []string {
 // runSettings are the variables that set what one run does, and not where the masters are, and those that tell of a lock.
 var runSettings = []string{
 	"REDLOCK_KEY", "REDLOCK_TTL", "REDLOCK_WAIT", "REDLOCK_TRY", "REDLOCK_GRACE", "REDLOCK_MAX_HOLD", "REDLOCK_FENCED", "REDLOCK_QUIET",
-	"REDLOCK_OWNER", "REDLOCK_TOKEN",
+	ownerVariable, "REDLOCK_TOKEN",
 }

@@ -77,8 +77,11 @@ func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name str
 // of its own: it would wait for its own ancestor. Who wants that types it.
 const underKey = "(under)"
 
+// ownerVariable is set for whatever runs under a lock.
+const ownerVariable = "REDLOCK_OWNER"
+
 // told are variables that, beside REDLOCK_KEY, a command finds which runs under a lock.
-var told = map[string]bool{"REDLOCK_OWNER": true, "REDLOCK_TOKEN": true}
+var told = map[string]bool{ownerVariable: true, "REDLOCK_TOKEN": true}
 
 // notOurs are the beginnings of variables that Kubernetes makes where there is a service of this name.
 var notOurs = []string{"REDLOCK_SERVICE_", "REDLOCK_PORT"}
@@ -100,7 +103,7 @@ func fromEnvironment(environ []string) (map[string]string, error) {
 		case ok:
 			settings[name] = value
 		case told[variable]:
-			under = under || variable == "REDLOCK_OWNER"
+			under = under || variable == ownerVariable
 		case !slices.ContainsFunc(notOurs, func(prefix string) bool { return strings.HasPrefix(variable, prefix) }):
 			return nil, usage("environment: there is no setting %s", variable)
 		}

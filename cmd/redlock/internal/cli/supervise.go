@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,6 +16,8 @@ import (
 const (
 	// looks is how often during a ttl the supervisor asks its lock, at least.
 	looks = 6
+	// boundSlack of a ttl is what extend leaves out, and the imprecision of usedUp.
+	boundSlack = 50
 	// killAgain is how often it kills a command that does not end.
 	killAgain = time.Second
 	// watchesAtMost are started anew.
@@ -47,12 +50,13 @@ type supervisor struct {
 	ttl, grace, maxHold time.Duration
 	process             process
 	watch               *child.Watch
+	orphanGrace         time.Duration // of the command, when this program is gone
 	signals             chan os.Signal
 	notes               *notes
 	quiet               bool
 
-	began   time.Duration // when the lock was had, by child.Now, as all that follow
-	bound   time.Duration // when its validity ends, as far as is known
+	usedUp  time.Duration // when -max-hold is, about, by child.Now, as all that follow
+	bound   time.Duration // when the lock's validity ends, as far as is known
 	lost    error         // why the command is being ended
 	killAt  time.Duration // when it is killed then, or killed again
 	kills   int
@@ -68,7 +72,6 @@ type supervisor struct {
 func (s *supervisor) guard() {
 	signal.Notify(s.signals, child.Forwarded()...)
 	over := s.lock.Done()
-	s.began = child.Now()
 	s.look()
 	if err := s.process.Begin(s.bound); err != nil { // it was ended before it began
 		s.say("%v", err)
@@ -134,7 +137,7 @@ func (s *supervisor) look() {
 
 // extend notes that the lock is valid for longer. Clocks of two processes may differ by a little.
 func (s *supervisor) extend(bound time.Duration) {
-	if bound < s.bound+s.ttl/100 {
+	if bound-s.bound < s.ttl/100 {
 		return
 	}
 	s.bound = bound
@@ -142,11 +145,18 @@ func (s *supervisor) extend(bound time.Duration) {
 }
 
 func (s *supervisor) tellWatch() {
-	s.watch.Tell(child.Order{Group: s.process.Group(), Deadline: s.bound, Grace: s.grace})
+	s.watch.Tell(child.Order{Group: s.process.Group(), Deadline: s.bound, Grace: s.orphanGrace})
 }
 
-// watchAgain replaces a watch that somebody has killed.
+// watchAgain replaces a watch that somebody has killed. One that has ended by itself has killed the command.
 func (s *supervisor) watchAgain() {
+	if s.watch.Worked() {
+		s.watch = &child.Watch{}
+		if s.look(); s.lost == nil {
+			s.say("the process that watches over this one did not hear in time that the lock on %q is valid for longer, and has killed the command", s.key)
+		}
+		return
+	}
 	watch, err := child.StartWatch()
 	if s.watches++; err != nil || s.watches > watchesAtMost {
 		s.say("the process that watches over this one is gone, and there is no new one: %v", firstError(err, errors.New("they all end at once")))
@@ -170,10 +180,17 @@ func (s *supervisor) pause() time.Duration {
 	return max(0, min(next-child.Now(), s.ttl/looks))
 }
 
+// usedUp is when a lock with this first bound has been held for maxHold, which is counted from the beginning of its acquisition:
+// a validity before the first bound, unless that is the end of maxHold itself.
+func usedUp(first, ttl, maxHold time.Duration) time.Duration {
+	validity := ttl - time.Duration(float64(ttl)*redlock.DefaultDriftFactor)
+	return first + min(max(0, maxHold-validity), math.MaxInt64-first)
+}
+
 // ending is why there is only so little left: -max-hold, if that is where the validity ends, or renewals that failed.
 func (s *supervisor) ending(now time.Duration) error {
 	why := "it was not renewed"
-	if s.maxHold > 0 && s.bound-s.began > s.maxHold-s.grace {
+	if s.maxHold > 0 && s.bound >= s.usedUp-s.ttl/boundSlack {
 		why = fmt.Sprintf("it may be held for %v (-max-hold)", s.maxHold)
 	}
 	return fmt.Errorf("%s, and ends in %v", why, (s.bound - now).Round(time.Millisecond))
@@ -242,6 +259,14 @@ func (s *supervisor) say(format string, args ...any) {
 	if !s.quiet {
 		s.notes.printf("redlock: "+format, args...)
 	}
+}
+
+// also is err, and the other one with it on the same line.
+func also(err, other error) error {
+	if other == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, other)
 }
 
 // firstError is the first that is not nil.
