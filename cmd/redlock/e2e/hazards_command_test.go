@@ -115,10 +115,24 @@ func TestHazard76PasswordsStayOutOfErrors(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "redlock.conf")
 	must(t, os.WriteFile(config, []byte("masters = redis://jobs:hushhush@a:1,\n  redis://jobs:hushhush@b:1?protocol=2\n"), 0o600))
 	for name, r := range map[string]result{
-		"a list on two lines":     runRedlock(t, "run", "-config", config, "-key", "k", "--", "true"),
-		"a URL as the command":    runRedlock(t, "redis://jobs:hushhush@a:1"),
-		"a URL as a time":         runRedlock(t, "run", "-ttl", "redis://jobs:hushhush@a:1", "-key", "k", "--", "true"),
-		"a URL as a bad variable": runRedlock(t, "REDLOCK_TTL=redis://jobs:hushhush@a:1", "run", "-key", "k", "--", "true"),
+		"a list on two lines":       runRedlock(t, "run", "-config", config, "-key", "k", "--", "true"),
+		"a URL as the command":      runRedlock(t, "redis://jobs:hushhush@a:1"),
+		"a URL as a time":           runRedlock(t, "run", "-ttl", "redis://jobs:hushhush@a:1", "-key", "k", "--", "true"),
+		"a URL as a bad variable":   runRedlock(t, "REDLOCK_TTL=redis://jobs:hushhush@a:1", "run", "-key", "k", "--", "true"),
+		"blanks, not quoted":        runRedlock(t, "doctor", "-masters", "redis://:jobs", "hushhush@a:1"),
+		"the same, for the demo":    runRedlock(t, "demo", "-masters", "redis://:jobs", "hushhush@a:1"),
+		"a blank, as a time":        runRedlock(t, "run", "-ttl", "redis://:jobs hushhush@a:1", "-key", "k", "--", "true"),
+		"a comma, as a time":        runRedlock(t, "run", "-ttl", "redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
+		"a quote, as a time":        runRedlock(t, "run", "-ttl", `redis://:jobs"hushhush@a:1`, "-key", "k", "--", "true"),
+		"a line break, as a time":   runRedlock(t, "run", "-ttl", "redis://:jobs\nhushhush@a:1", "-key", "k", "--", "true"),
+		"a piece, as a time":        runRedlock(t, "run", "-ttl", "redis://:hushhush", "-key", "k", "--", "true"),
+		"a comma, as a switch":      runRedlock(t, "run", "-try=redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
+		"a comma, as a number":      runRedlock(t, "demo", "-workers", "redis://:jobs,hushhush@a:1"),
+		"a comma, as a file":        runRedlock(t, "status", "-config", "redis://:jobs,hushhush@a:1", "k"),
+		"a comma, as an authority":  runRedlock(t, "status", "-tls-ca", "redis://:jobs,hushhush@a:1", "-masters", "redis://a:1", "k"),
+		"a comma, as a flag":        runRedlock(t, "run", "-redis://:jobs,hushhush@a:1"),
+		"a comma, as a list":        runRedlock(t, "run", "-masters", "redis://:jobs,hushhush@a:1", "-key", "k", "--", "true"),
+		"a comma, as a demo's list": runRedlock(t, "demo", "-masters", "redis://:jobs,hushhush@a:1"),
 	} {
 		if r.status != 64 || strings.Contains(r.err+r.out, "hush") {
 			t.Errorf("%s: status %d, and it said %q", name, r.status, r.err)

@@ -36,7 +36,7 @@ func (r *runner) acquire(ctx context.Context, locker *redlock.Locker) (*redlock.
 	}
 	stopped := fmt.Errorf("%v while waiting for the lock on %q", ended, r.key)
 	if err == nil { // the lock and the signal at once: the command is not started any more
-		stopped = errors.Join(stopped, lock.Release(context.WithoutCancel(ctx)))
+		stopped = also(stopped, lock.Release(context.WithoutCancel(ctx)))
 	}
 	return nil, &statusError{status: statusSignal + number(ended), err: stopped, signal: ended}
 }

@@ -85,6 +85,12 @@ func usage(format string, args ...any) error {
 	return &statusError{status: statusUsage, err: fmt.Errorf(format, args...)}
 }
 
+// unexpected is the error for an argument after the flags where none belongs. It is not shown: a list of masters with blanks
+// that nobody has quoted ends up there, with its passwords.
+func unexpected(command string) error {
+	return usage("%s: an argument after the flags, where none belongs; a value with blanks has to be quoted", command)
+}
+
 // silently exits with a status that needs no words.
 func silently(status int) error {
 	if status == statusOK {
@@ -102,7 +108,7 @@ func Main(args []string) int {
 	case len(args) > 2 && args[0] == child.ExecCommand:
 		status, err := child.RunExec(args[1:])
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "redlock:", err)
+			fmt.Fprintln(os.Stderr, "redlock:", shown(err))
 		}
 		return status
 	}
@@ -180,10 +186,9 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 	run := c.setup(fs)
 	switch err := fs.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
-		writeCommandHelp(t.out, c)
-		return nil
+		return writeWhole(t.out, func(out io.Writer) { writeCommandHelp(out, c) })
 	case err != nil:
-		return usage("%s: %w", c.name, err)
+		return usage("%s: %w", c.name, flagError(fs, err))
 	}
 	if err := fillIn(fs, t.environ); err != nil {
 		return err
@@ -197,16 +202,14 @@ func isHelp(name string) bool {
 
 // help is `redlock help [command]`.
 func help(t *terminal, args []string) error {
-	if len(args) == 0 {
-		writeHelp(t.out)
-		return nil
+	if len(args) == 0 || isHelp(args[0]) {
+		return writeWhole(t.out, writeHelp)
 	}
 	c, err := find(args[0])
 	if err != nil {
 		return err
 	}
-	writeCommandHelp(t.out, c)
-	return nil
+	return writeWhole(t.out, func(out io.Writer) { writeCommandHelp(out, c) })
 }
 
 func find(name string) (command, error) {

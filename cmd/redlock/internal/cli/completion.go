@@ -25,19 +25,21 @@ Prints a script that teaches the shell redlock's commands and flags:
 				}
 				switch args[0] {
 				case "bash":
-					writeBash(t.out)
+					return writeWhole(t.out, writeBash)
 				case "zsh":
-					fmt.Fprint(t.out, "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n")
-					writeBash(t.out)
+					return writeWhole(t.out, writeZsh)
 				case "fish":
-					writeFish(t.out)
-				default:
-					return usage("completion: no shell %q; there are bash, zsh, fish", args[0])
+					return writeWhole(t.out, writeFish)
 				}
-				return nil
+				return usage("completion: no such shell; there are bash, zsh, fish")
 			}
 		},
 	}
+}
+
+func writeZsh(out io.Writer) {
+	fmt.Fprint(out, "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n")
+	writeBash(out)
 }
 
 // writeBash writes a function that completes the command's name, then its flags, then, after --, other commands.

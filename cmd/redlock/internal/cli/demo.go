@@ -49,7 +49,7 @@ type demonstration struct {
 
 func (d *demonstration) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) > 0 {
-		return usage("demo: unexpected %q", args[0])
+		return unexpected("demo")
 	}
 	if d.masters.ca != "" || d.masters.cert != "" {
 		return usage("demo: the -tls flags are for the other commands")
@@ -57,7 +57,7 @@ func (d *demonstration) run(ctx context.Context, t *terminal, args []string) err
 	d.config.URLs = d.masters.urls
 	show, err := demo.New(d.config)
 	if err != nil {
-		return usage("demo: %w", err)
+		return usage("demo: %w", bare{err})
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -90,9 +90,10 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 	style.Colour = style.Colour && isTerminal
 	masters := max(5, len(d.config.URLs))
 	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" || !demo.Fits(width, height, masters, d.config.Workers) {
-		report := show.Run(ctx, demo.NewPlain(t.out, style).Tell)
-		demo.WriteReport(t.out, report, style)
-		return report, nil
+		out := &checkedWriter{Writer: t.out}
+		report := show.Run(ctx, demo.NewPlain(out, style).Tell)
+		demo.WriteReport(out, report, style)
+		return report, out.err
 	}
 	size := func() (int, int) {
 		if w, h, ok := term.Size(t.out); ok {

@@ -54,7 +54,7 @@ type doctor struct {
 
 func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) > 0 {
-		return usage("doctor: unexpected %q", args[0])
+		return unexpected("doctor")
 	}
 	if d.probe {
 		return d.probeMasters(ctx, t)
@@ -162,7 +162,7 @@ func auditJSON(a *audit.Report) auditDocument {
 			Guard: m.Guard.Seconds(), Latency: millis(m.Latency), ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
 		}
 		if m.Err != nil {
-			r.Error = m.Err.Error()
+			r.Error = hidePasswords(m.Err.Error())
 		}
 		doc.Masters = append(doc.Masters, r)
 	}
@@ -182,7 +182,7 @@ func writeAudit(out io.Writer, a *audit.Report) error {
 	for _, f := range together(a.Findings) {
 		fmt.Fprintf(out, "\n%s: %s\n", strings.ToUpper(f.Severity.String()), cmp.Or(f.Master, "the set of masters"))
 		for _, part := range []string{f.What, "Why: " + f.Why, "Fix: " + f.Fix} {
-			for _, line := range demo.Wrap(part, 96) {
+			for _, line := range demo.Wrap(oneLine(hidePasswords(part)), 96) {
 				fmt.Fprintf(out, "    %s\n", line)
 			}
 		}

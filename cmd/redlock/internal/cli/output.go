@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -12,6 +13,27 @@ const (
 	// noteTimeout bounds how long the end of the program waits for notes to be written.
 	noteTimeout = time.Second
 )
+
+// writeWhole writes what write makes. Half of it would be worse than an error.
+func writeWhole(out io.Writer, write func(io.Writer)) error {
+	var text bytes.Buffer
+	write(&text)
+	_, err := text.WriteTo(out)
+	return err
+}
+
+// checkedWriter remembers the first error, for those that write much and look at none.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (w *checkedWriter) Write(text []byte) (int, error) {
+	n, err := w.Writer.Write(text)
+	w.err = firstError(w.err, err)
+	return n, err
+}
 
 // notes writes lines to where nobody may be reading, such as a terminal that was stopped with Ctrl-S or a pipe that is
 // full, without making anybody wait for it.
@@ -34,7 +56,7 @@ func newNotes(out io.Writer) *notes {
 
 func (n *notes) printf(format string, args ...any) {
 	select {
-	case n.lines <- hidePasswords(fmt.Sprintf(format, args...)) + "\n":
+	case n.lines <- oneLine(hidePasswords(fmt.Sprintf(format, args...))) + "\n":
 	default:
 	}
 }

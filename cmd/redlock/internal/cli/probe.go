@@ -96,7 +96,7 @@ func probeOne(ctx context.Context, m *single.Master, guard time.Duration) (probe
 			err := p.within(ctx, each)
 			result.Result, result.Took = "ok", millis(time.Since(began))
 			if err != nil {
-				result.Result, result.Error, report.OK = "fails", saidBy(err).Error(), false
+				result.Result, result.Error, report.OK = "fails", hidePasswords(saidBy(err).Error()), false
 			}
 		}
 		report.Probes = append(report.Probes, result)
@@ -310,7 +310,7 @@ func writeProbes(out io.Writer, reports []probeReport) error {
 				continue
 			}
 			fmt.Fprintf(out, "\nFAILS: %s on %s\n", result.Name, r.Master)
-			for _, line := range demo.Wrap(result.Error, 96) {
+			for _, line := range demo.Wrap(oneLine(result.Error), 96) {
 				fmt.Fprintf(out, "    %s\n", line)
 			}
 		}

@@ -79,29 +79,33 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 		reply, content, err := inspect(ctx, masters[i], key)
 		return sight{reply, content, err}
 	})
-	held := r.show(t, masters, seen)
+	held, unseen := r.show(t, masters, seen)
+	if unseen != nil && !r.yes { // nobody confirms what was not shown
+		return unseen
+	}
 	for i, s := range seen {
 		if s.content.notLock != "" {
 			return &statusError{status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key, masters[i].Name(), s.content.notLock)}
 		}
 	}
-	if held == 0 {
-		return r.verdict(t, key, masters, seen, seen)
+	after := seen
+	if held > 0 {
+		if err := r.confirm(t, key); err != nil {
+			return err
+		}
+		after = removeAll(ctx, masters, key, seen)
 	}
-	if err := r.confirm(t, key); err != nil {
-		return err
-	}
-	return r.verdict(t, key, masters, seen, removeAll(ctx, masters, key, seen))
+	return firstError(r.verdict(t, key, masters, seen, after), unseen)
 }
 
-// show writes what every master has and returns how many have something.
-func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (held int) {
+// show writes what every master has and returns how many have something; with an error it could not be written.
+func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (held int, err error) {
 	rows := make([][]string, len(seen))
 	for i, s := range seen {
 		what := "free"
 		switch {
 		case s.err != nil:
-			what = "no answer: " + bare{s.err}.Error()
+			what = "no answer: " + shown(s.err)
 		case s.content.notLock != "":
 			what = "no lock: " + s.content.notLock
 		case s.held():
@@ -110,8 +114,7 @@ func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (he
 		}
 		rows[i] = []string{masters[i].Name(), what}
 	}
-	_ = writeTable(t.out, rows) // what is not seen can still be released
-	return held
+	return held, writeTable(t.out, rows)
 }
 
 // confirm asks for the key, which nobody types by accident. Without a terminal there is nobody to ask.
@@ -122,10 +125,12 @@ func (r *releaser) confirm(t *terminal, key string) error {
 	if _, _, ok := term.Size(t.in); !ok {
 		return usage("release: standard input is no terminal to ask at; -yes answers for you")
 	}
-	fmt.Fprintf(t.out, "Type the key to remove these holds: ")
+	if _, err := fmt.Fprintf(t.out, "Type the key to remove these holds: "); err != nil {
+		return err
+	}
 	answer, err := bufio.NewReader(t.in).ReadString('\n')
 	if strings.TrimRight(answer, "\r\n") != key {
-		return &statusError{status: statusNo, err: errors.Join(errors.New("not confirmed, nothing was removed"), err)}
+		return &statusError{status: statusNo, err: also(errors.New("not confirmed, nothing was removed"), err)}
 	}
 	return nil
 }
@@ -157,7 +162,7 @@ func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, se
 		case s.err == nil:
 			free++
 		case seen[i].err == nil:
-			fmt.Fprintf(t.err, "redlock: %s: %v\n", masters[i].Name(), bare{s.err})
+			fmt.Fprintf(t.err, "redlock: %s: %s\n", masters[i].Name(), shown(s.err))
 		}
 	}
 	quorum := redlock.Quorum(len(masters))
@@ -165,7 +170,9 @@ func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, se
 		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %d of %d masters are known to have no hold on %q, where %d decide; run it again when the others answer",
 			free, len(masters), key, quorum)}
 	}
-	fmt.Fprintf(t.out, "%q is free on %d of %d masters\n", key, free, len(masters))
+	if _, err := fmt.Fprintf(t.out, "%q is free on %d of %d masters\n", key, free, len(masters)); err != nil {
+		return fmt.Errorf("%q is free on %d of %d masters: %w", key, free, len(masters), err)
+	}
 	return nil
 }
 

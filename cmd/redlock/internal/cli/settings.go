@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -67,7 +68,7 @@ func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name str
 			return
 		}
 		if err := fs.Set(f.Name, value); err != nil {
-			failure = usage("%s: %s: %w", source(f.Name), f.Name, err)
+			failure = usage("%s: %s: %s", source(f.Name), f.Name, complaint(f, err))
 		}
 	})
 	return failure
@@ -141,6 +142,9 @@ func readFile(path string) (map[string]string, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		if strings.ContainsRune(line, 0) { // which no command could be told, and which UTF-16 is full of
+			return nil, usage("configuration: %s, line %d: a NUL byte; want text in ASCII or UTF-8", path, n)
+		}
 		name, value, found := strings.Cut(line, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch {
@@ -179,11 +183,39 @@ func allSettings() map[string]bool {
 	return known
 }
 
+// refused is how package flag words that a flag does not take a value: with the value, which may be a URL that slipped.
+var refused = regexp.MustCompile(`(?s)^invalid (?:boolean )?value .* for (?:flag )?-([a-z-]+): (.*)$`)
+
+// flagError says what is wrong with a command line, and quotes no value.
+func flagError(fs *flag.FlagSet, err error) error {
+	if parts := refused.FindStringSubmatch(err.Error()); parts != nil {
+		if f := fs.Lookup(parts[1]); f != nil {
+			return fmt.Errorf("-%s: %s", f.Name, complaint(f, errors.New(parts[2])))
+		}
+	}
+	return err
+}
+
+// complaint is what a flag says of a value. Those of package flag itself only say that it could not be parsed.
+func complaint(f *flag.Flag, err error) string {
+	getter, ok := f.Value.(flag.Getter)
+	if !ok {
+		return err.Error()
+	}
+	if _, ok := getter.Get().(bool); ok {
+		return "want true or false"
+	}
+	return "want a number"
+}
+
 // durationVar defines a flag for a time. The flag package's own does not say what is wrong with "30".
 func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.Duration, text string) {
 	*at = preset
 	fs.Var((*duration)(at), name, text)
 }
+
+// durationForm is what time.ParseDuration takes, if it is not too long.
+var durationForm = regexp.MustCompile(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // duration is a flag.Value.
 type duration time.Duration
@@ -194,7 +226,10 @@ func (d *duration) String() string { return time.Duration(*d).String() }
 // Set implements flag.Value.
 func (d *duration) Set(value string) error {
 	parsed, err := time.ParseDuration(value)
-	if err != nil {
+	switch {
+	case err != nil && durationForm.MatchString(value): // time's own error does not tell
+		return fmt.Errorf("longer than the longest time there is, %v", time.Duration(math.MaxInt64).Truncate(time.Hour))
+	case err != nil:
 		return errors.New("want a time with its unit, such as 30s or 2m")
 	}
 	*d = duration(parsed)

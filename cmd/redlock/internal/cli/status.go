@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/single"
@@ -47,10 +48,11 @@ type statusReader struct {
 // keyStatus is what `redlock status` prints.
 type keyStatus struct {
 	Key     string         `json:"key"`
-	Verdict string         `json:"verdict"` // held, free, or no quorum
+	Raw     []byte         `json:"key_base64,omitempty"` // the key, if it is no text: Key has U+FFFD for what is not
+	Verdict string         `json:"verdict"`              // held, free, or no quorum
 	Owner   string         `json:"owner,omitempty"`
 	Holds   int            `json:"holds,omitempty"`
-	TTL     float64        `json:"ttl_seconds,omitempty"` // negative: for ever
+	TTL     float64        `json:"ttl_seconds,omitempty"` // -1: for ever
 	Quorum  int            `json:"quorum"`
 	Masters []masterStatus `json:"masters"`
 	why     error
@@ -106,6 +108,9 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 // look asks for the quorum's view and for each master's. The two are asked one after the other and may differ.
 func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key string) (*keyStatus, error) {
 	status := &keyStatus{Key: key, Verdict: "free", Quorum: redlock.Quorum(len(masters)), Masters: make([]masterStatus, len(masters))}
+	if !utf8.ValidString(key) {
+		status.Raw = []byte(key)
+	}
 	holder, err := l.Holder(ctx, key)
 	switch {
 	case errors.Is(err, redlock.ErrNoQuorum):
@@ -130,6 +135,7 @@ func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key 
 	}
 	if taken >= status.Quorum { // which Holder can't tell a holder of
 		status.Verdict, status.why = "held", nil
+		status.Owner, status.Holds = "", 0
 	}
 	return status, nil
 }
@@ -139,12 +145,14 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	s := masterStatus{Master: m.Name()}
 	reply, content, err := inspect(ctx, m, key)
 	if err != nil {
-		s.Error = err.Error()
+		s.Error = hidePasswords(err.Error())
 		return s
 	}
 	if s.Held = reply.Outcome == single.Granted; s.Held {
-		s.NotLock = content.notLock
-		s.Owner, s.Holds, s.ttl, s.TTL = ownerName(reply.Holder), reply.Token, reply.TTL, seconds(reply.TTL)
+		s.ttl, s.TTL = reply.TTL, seconds(reply.TTL)
+		if s.NotLock = content.notLock; s.NotLock == "" {
+			s.Owner, s.Holds = ownerName(reply.Holder), reply.Token
+		}
 	}
 	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil && len(last) == 1 {
 		s.Token = strconv.FormatFloat(last[0].Score, 'f', 0, 64)
@@ -162,7 +170,7 @@ func (s *keyStatus) write(out io.Writer) error {
 		switch {
 		case m.Error != "":
 			rows = append(rows, []string{m.Master, "(no answer)"})
-			fmt.Fprintf(&errs, "%s: %s\n", m.Master, m.Error)
+			fmt.Fprintf(&errs, "%s: %s\n", m.Master, oneLine(m.Error))
 		case !m.Held:
 			rows = append(rows, []string{m.Master, "(free)", "", m.Token, waiters})
 		default:
@@ -215,7 +223,13 @@ func (s *keyStatus) sentence(held int) string {
 	}
 }
 
-func seconds(d time.Duration) float64 { return d.Seconds() }
+// seconds is a ttl as JSON tells it: -1 for one without an end, however a reply says so.
+func seconds(ttl time.Duration) float64 {
+	if ttl < 0 {
+		return -1
+	}
+	return ttl.Seconds()
+}
 
 func writeJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)

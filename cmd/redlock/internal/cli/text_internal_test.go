@@ -1,0 +1,35 @@
+package cli
+
+import "testing"
+
+func TestPasswordsAreHiddenWhateverIsInThem(t *testing.T) {
+	for text, want := range map[string]string{
+		"nothing to hide":                         "nothing to hide",
+		"want redis://, rediss:// or unix://":     "want redis://, rediss:// or unix://",
+		"m1 is not a rediss:// URL, but":          "m1 is not a rediss:// URL, but",
+		"redis://u:pw@h:1: refused":               "redis://***@h:1: refused",
+		`open "redis://:p w@h:1": no`:             `open "redis://***@h:1": no`,
+		"redis://:p,w@h:1, rediss://:p\"w@h:2 no": "redis://***@h:2 no",
+		"redis://:p@w@h:1":                        "redis://***@h:1",
+		"redis://:p\nw@h:1":                       "redis://***@h:1",
+		"a piece, redis://:p, and no more":        "a piece, redis://*** and no more",
+	} {
+		if got := hidePasswords(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestALineStaysALine(t *testing.T) {
+	for text, want := range map[string]string{
+		"größe “q” \\n":                     "größe “q” \\n",
+		"valid for a\nredlock: all well":    `valid for a\nredlock: all well`,
+		"\r\x1b[2Jgone\u2028\u202e":         `\r\x1b[2Jgone\u2028\u202e`,
+		"tab\there \xff":                    `tab\there ` + "\ufffd",
+		"a blank that does not break\u00a0": `a blank that does not break\u00a0`,
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
