@@ -60,8 +60,14 @@ func (p conns) send(ctx context.Context, todo []exchange) {
 		fail(todo, unsentError{err})
 		return
 	}
+	deadline := p.deadline(ctx)
+	if !deadline.IsZero() && !time.Now().Before(deadline) { // to find that out by sending would break the connection
+		fail(todo, unsentError{context.DeadlineExceeded})
+		p.put(c)
+		return
+	}
 	recheck := p.guard.recheck()
-	if answers := c.exchange(p.deadline(ctx), todo, recheck); answers != nil {
+	if answers := c.exchange(deadline, todo, recheck); answers != nil {
 		p.guard.noticed(answers)
 	}
 	switch {
@@ -69,6 +75,7 @@ func (p conns) send(ctx context.Context, todo []exchange) {
 		p.drop(c)
 		p.distrust(time.Now())
 	case c.Drained():
+		c.used = time.Now()
 		p.put(c)
 	default:
 		p.drop(c)

@@ -59,7 +59,7 @@ type conn struct {
 	args   []arg // of a bundle
 	expect wire.Expect
 	born   time.Time
-	used   time.Time
+	used   time.Time // when its last batch was answered
 }
 
 const (
@@ -235,7 +235,6 @@ func (p *pool) put(c *conn) {
 	if cap(c.out) > keepBuffer {
 		c.out, c.args = nil, nil
 	}
-	c.used = time.Now()
 	p.mu.Lock()
 	unwanted := p.give(grant{conn: c})
 	p.mu.Unlock()

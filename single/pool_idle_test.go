@@ -1,6 +1,8 @@
 package single_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -72,4 +74,25 @@ func TestAllConnectionsToAReplicaAreGivenUp(t *testing.T) {
 	if n := single.IdleConnections(m); !redis.HasErrorPrefix(err, "READONLY") || n != 0 {
 		t.Errorf("%v, and %d connections are kept", err, n)
 	}
+}
+
+// A request that is late before it is sent says nothing of the connection that it got, nor of others.
+func TestARequestThatIsLateCostsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{takes: after(time.Millisecond)}
+		m := f.master(t, redis.Options{})
+		defer func() { must(t, m.Close()) }()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { _, _ = tryFor(t, m, "taken", time.Second) })
+		}
+		wg.Wait()
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+		defer cancel()
+		c := &single.Call{Request: new(acquire("key", "me", time.Minute))}
+		m.Do(ctx, []*single.Call{c})
+		if n := single.IdleConnections(m); n != 3 || c.Sent || !errors.Is(c.Err, context.DeadlineExceeded) {
+			t.Errorf("%d of 3 connections are kept; sent %t, %v", n, c.Sent, c.Err)
+		}
+	})
 }
