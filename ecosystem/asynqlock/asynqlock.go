@@ -31,8 +31,9 @@ type Locker interface {
 
 // OneAtATime processes a task while holding the lock on its key, which is renewed; "" needs none. The task's context ends
 // when the lock is lost. A task whose key is busy ends with an error that matches redlock.ErrHeld, and of which IsFailure and
-// RetryDelay know: asynq tries it again later and this worker goes on to others. A task whose lock was lost fails, whatever the handler said, and may have overlapped with another: it
-// is not tried again by itself (asynq.SkipRetry), because only the program knows whether that is safe.
+// RetryDelay know: asynq tries it again later and this worker goes on to others. A task whose lock was lost fails, whatever the
+// handler said, and may have overlapped with another: it is not tried again by itself (asynq.SkipRetry), because only the
+// program knows whether that is safe.
 func OneAtATime(locker Locker, ttl time.Duration, keyOf func(*asynq.Task) string) asynq.MiddlewareFunc {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
@@ -67,8 +68,9 @@ func busy(err error) bool {
 	return ok
 }
 
-// IsFailure is for asynq.Config.IsFailure. That a task's key was busy is no failure: it is not counted as a retry, so the task
-// is tried until its deadline or timeout and not just asynq.MaxRetry times. Every other error is one.
+// IsFailure is for asynq.Config.IsFailure. That a task's key was busy is no failure: it is not counted as a retry, so such a task
+// is tried more often than asynq.MaxRetry says. Every other error is one. asynq asks only where a retry is left: a task with
+// MaxRetry(0), or whose retries were used up by failures, is archived also when its key is busy. So give it one more.
 func IsFailure(err error) bool { return err != nil && !busy(err) }
 
 // RetryDelay is for asynq.Config.RetryDelayFunc: a task whose key was busy is tried again after about d, at least half of it

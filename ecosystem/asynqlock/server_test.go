@@ -1,0 +1,87 @@
+package asynqlock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// A task that may be retried once, in a real server of asynq: it waits out a key that is busy for more attempts than that,
+// is processed when the key is free, and has not failed in between. One that may not be retried at all is archived.
+func TestABusyKeyUsesUpNoRetries(t *testing.T) {
+	redis := redistest.Start(t)
+	locker, err := redlock.Dial(t.Context(), []string{redis.URL()}, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := locker.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	held, err := locker.Acquire(t.Context(), "orders:42", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var attempts, processed atomic.Int32
+	delay := asynqlock.RetryDelay(time.Millisecond, nil)
+	server := asynq.NewServer(asynq.RedisClientOpt{Addr: redis.Addr()}, asynq.Config{
+		Concurrency: 1, LogLevel: asynq.FatalLevel, TaskCheckInterval: 10 * time.Millisecond, DelayedTaskCheckInterval: 10 * time.Millisecond,
+		IsFailure: asynqlock.IsFailure,
+		RetryDelayFunc: func(n int, err error, task *asynq.Task) time.Duration {
+			attempts.Add(1)
+			return delay(n, err, task)
+		},
+	})
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.OneAtATime(locker, time.Minute, func(task *asynq.Task) string { return string(task.Payload()) }))
+	mux.HandleFunc("charge", func(context.Context, *asynq.Task) error {
+		processed.Add(1)
+		return nil
+	})
+	if err := server.Start(mux); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	client := asynq.NewClient(asynq.RedisClientOpt{Addr: redis.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	inspector := asynq.NewInspector(asynq.RedisClientOpt{Addr: redis.Addr()})
+	t.Cleanup(func() { _ = inspector.Close() })
+	queue := func() *asynq.QueueInfo {
+		info, err := inspector.GetQueueInfo("default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	enqueue := func(retries int) {
+		if _, err := client.Enqueue(asynq.NewTask("charge", []byte("orders:42")), asynq.MaxRetry(retries)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enqueue(0)
+	redistest.Eventually(t, time.Minute, func() bool { return queue().Archived == 1 }, "the task without retries to be archived")
+	before := queue().FailedTotal
+	enqueue(1)
+
+	redistest.Eventually(t, time.Minute, func() bool { return attempts.Load() >= 3 }, "three attempts while the key is busy")
+	if n := processed.Load(); n != 0 {
+		t.Errorf("processed %d times while the key was busy", n)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, time.Minute, func() bool { return processed.Load() == 1 }, "the task to be processed")
+
+	if now := queue(); now.FailedTotal != before || now.Archived != 1 {
+		t.Errorf("the queue: %+v; want no more failures than the %d before", now, before)
+	}
+}
