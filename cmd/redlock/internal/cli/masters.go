@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"flag"
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -68,7 +67,7 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 		return nil, errors.New("bad URL")
 	}
 	if opt.TLSConfig == nil {
-		return nil, fmt.Errorf("%s is not a rediss:// URL, but -tls flags are given", opt.Addr)
+		return nil, errors.New("it is not a rediss:// URL, but -tls flags are given") // the address may be half a password
 	}
 	opt.TLSConfig.RootCAs, opt.TLSConfig.Certificates = secure.RootCAs, secure.Certificates
 	return single.Open(opt, options)
