@@ -75,11 +75,13 @@ type run struct {
 	recorder *history.Recorder
 	lockers  []workload.Locker // by client; nil for children
 	children *children
-	injector *injector
-	watch    *watch
-	votes    *votes
-	gates    []*workload.Gate
-	lasted   time.Duration
+	// checked and unchecked are what holders read and write, if the profile has them do so.
+	checked, unchecked *workload.Register
+	injector           *injector
+	watch              *watch
+	votes              *votes
+	gates              []*workload.Gate
+	lasted             time.Duration
 
 	machine *machine
 	left    int    // goroutines of the subject
@@ -117,13 +119,14 @@ func (r *run) open(ctx context.Context) error {
 	}
 	origin := workload.Monotonic()
 	r.recorder = history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
+	r.checked, r.unchecked = workload.NewRegister(r.recorder, true), workload.NewRegister(r.recorder, false)
 	r.votes = newVotes(r.recorder.Now, r.plan.Masters, time.Duration(r.plan.Duration)+r.limits().Tail)
 	r.children = &children{
 		recorder: r.recorder, rand: rand.New(rand.NewPCG(r.plan.Seed, 3)),
 		options: func(client, nth int) workload.ChildOptions {
 			return workload.ChildOptions{
 				Subject: r.cfg.Subject.Name(), Client: client, Addrs: r.network.Addrs(client), Profile: r.profile,
-				Seed: r.plan.Seed + uint64(nth), Origin: origin, Nth: nth,
+				Seed: r.plan.Seed + uint64(nth), Origin: origin, Nth: nth, Checked: r.checked, Unchecked: r.unchecked,
 			}
 		},
 	}
@@ -220,7 +223,6 @@ func (r *run) processes() []process {
 }
 
 func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
-	checked, unchecked := workload.NewRegister(r.recorder, true), workload.NewRegister(r.recorder, false)
 	fenced := r.cfg.Subject.Supports(history.Fenced) == nil
 	perClient := orElse(r.profile.Workers, 2)
 	for c, locker := range r.lockers {
@@ -230,7 +232,7 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 		for i := range perClient {
 			w := workload.Worker{
 				Client: c, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.gates[c], Fenced: fenced,
-				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: checked, Unchecked: unchecked,
+				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked, Unchecked: r.unchecked,
 				Unexpected: r.unexpectedError,
 			}
 			group.Go(func() { w.Run(ctx) })

@@ -242,6 +242,11 @@ func Scenarios() []Scenario {
 			catalogue: []template{{"child-pause", everyMaster}},
 		},
 		{
+			Name: "stopped-writers", Text: "Clients that are processes are stopped for longer than their locks live, and write when they go on: a register that checks tokens must refuse that.",
+			Inside: true, Workload: "writers", gap: normal, length: [2]time.Duration{1200 * ms, 1800 * ms},
+			catalogue: []template{{"child-pause", everyMaster}},
+		},
+		{
 			Name: "handoff-storm", Text: "Dozens wait for one key that is given back at once, over a network with jitter.",
 			Inside: true, Workload: "handoff", gap: normal, length: long,
 			catalogue: []template{{"latency", delayed(2*ms, 10*ms, 2*ms)}, {"client-kill", oneMaster}},

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,8 +83,10 @@ func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	sink := &lineSink{out: out, origin: cfg.Origin, attempt: cfg.FirstAttempt}
+	registers := newParentRegisters(sink)
 	go func() { // the parent closes stdin to end the child
-		_, _ = io.Copy(io.Discard, lines)
+		registers.read(lines)
 		cancel()
 	}()
 	locker, err := subject.Open(ctx, cfg.Addrs)
@@ -93,12 +96,12 @@ func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
 	if _, err := fmt.Fprintln(out, ready); err != nil {
 		return fmt.Errorf("workload: child: %w", err)
 	}
-	sink := &lineSink{out: out, origin: cfg.Origin, attempt: cfg.FirstAttempt}
 	var group sync.WaitGroup
 	for i := range max(1, cfg.Profile.Workers) {
 		w := Worker{
 			Client: cfg.Client, Locker: locker, Sink: sink, Profile: cfg.Profile.Of(i),
-			Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(i))),
+			Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(i))), Fenced: subject.Supports(history.Fenced) == nil,
+			Checked: registers.of(true), Unchecked: registers.of(false),
 		}
 		group.Go(func() { w.Run(ctx) })
 	}
@@ -123,11 +126,16 @@ func (s *lineSink) Record(e history.Event) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.At = s.Now()
-	line, err := json.Marshal(e)
-	if err == nil {
-		_, _ = s.out.Write(append(line, '\n')) // a parent that is gone reads nothing
-	}
+	s.write("", e)
 	return e.At
+}
+
+// write writes a line. mu is locked.
+func (s *lineSink) write(prefix string, what any) {
+	line, err := json.Marshal(what)
+	if err == nil {
+		_, _ = s.out.Write(append(append([]byte(prefix), line...), '\n')) // a parent that is gone reads nothing
+	}
 }
 
 func (s *lineSink) NextAttempt() uint64 {
@@ -143,6 +151,8 @@ type Child struct {
 	cmd      *exec.Cmd
 	stdin    io.WriteCloser
 	recorder *history.Recorder
+	checked  Resource
+	plain    Resource
 	said     chan string   // what it says before it begins: hello, ready
 	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
 
@@ -159,6 +169,8 @@ type ChildOptions struct {
 	Seed    uint64
 	// Origin is the reading of Monotonic at which the recorder's clock was 0.
 	Origin int64
+	// Checked and Unchecked are the registers that it uses, in this process; optional, unless the profile has it use them.
+	Checked, Unchecked Resource
 	// Nth tells the children of a run apart, so that their attempts have different numbers.
 	Nth int
 }
@@ -175,6 +187,7 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	}
 	c := &Child{
 		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}), said: make(chan string, 2), open: make(map[uint64]bool),
+		checked: o.Checked, plain: o.Unchecked,
 	}
 	c.cmd.Env = append(os.Environ(), childMark+"=1")
 	c.cmd.Stderr = os.Stderr
@@ -240,6 +253,10 @@ func (c *Child) read(out io.Reader) {
 		close(c.said)
 	}
 	for isClient && scanner.Scan() {
+		if request, ok := bytes.CutPrefix(scanner.Bytes(), []byte(registerMark)); ok {
+			c.serve(request)
+			continue
+		}
 		var e history.Event
 		if json.Unmarshal(scanner.Bytes(), &e) != nil {
 			continue // the half line of a killed process

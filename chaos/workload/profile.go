@@ -33,6 +33,9 @@ type Profile struct {
 	Cancel float64 `json:"cancel,omitempty"`
 	// Register: holders read, think and write a register that checks tokens and one that does not.
 	Register bool `json:"register,omitempty"`
+	// Late: what they write they write when the time of the hold is over, without another look at its bound, as a program does
+	// that looked before it was stopped. Only a resource that checks tokens is safe from that.
+	Late bool `json:"late,omitempty"`
 	// Nested is how many more holds of the same owner a holder takes (reentrant).
 	Nested int `json:"nested,omitempty"`
 	// Workers is how many workers each client has. Default 2.
@@ -145,6 +148,11 @@ func Profiles() []Profile {
 		{
 			Name: "children", Text: "One hot key, and some of the clients are processes that are stopped and killed.",
 			Keys: 1, TTL: time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second, Children: 2,
+		},
+		{
+			Name: "writers", Text: "Read-modify-writes by clients some of which are processes, and whose writes come without another look at the bound.",
+			Keys: 1, Kind: history.Fenced, TTL: time.Second, Hold: Span{50 * ms, 200 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second,
+			Children: 2, Register: true, Late: true,
 		},
 	}
 }

@@ -6,6 +6,14 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
+// Resource is what holders read and write under a lock: a [Register], or the way to one from a client that is a process.
+type Resource interface {
+	// Read returns the value, or false if the token was refused.
+	Read(attempt uint64, client int, key string, token uint64) (value int64, ok bool)
+	// Write replaces the value, or returns false if the token was refused.
+	Write(attempt uint64, client int, key string, token uint64, value int64) bool
+}
+
 // Register is the resource that a lock protects: a value for each key, served to one request at a time. One that
 // checks refuses every token smaller than the greatest it has seen for the key. Safe for concurrent use.
 type Register struct {

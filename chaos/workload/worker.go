@@ -64,7 +64,7 @@ type Worker struct {
 	// Gate stops the worker; optional.
 	Gate *Gate
 	// Checked and Unchecked are the registers; optional.
-	Checked, Unchecked *Register
+	Checked, Unchecked Resource
 	// Fenced tells whether the library gives tokens; without, Fenced holds are asked for as Plain.
 	Fenced bool
 	// Unexpected is told of errors that no lock library should give; optional. Called from the worker's goroutine.
@@ -250,7 +250,10 @@ func (w *Worker) act(ctx context.Context, h *held) {
 	if w.Profile.Register {
 		w.update(ctx, h)
 	}
-	end := time.Now().Add(w.draw(w.Profile.Hold))
+	end := time.Now()
+	if !w.Profile.Late {
+		end = end.Add(w.draw(w.Profile.Hold))
+	}
 	extendAt := time.Time{}
 	if w.Rand.Float64() < w.Profile.Extend {
 		extendAt = time.Now().Add(time.Until(end) / 2)
@@ -314,7 +317,8 @@ func (w *Worker) extend(ctx context.Context, h *held) {
 	}
 }
 
-// update is a read-modify-write on both registers. A holder that sees that its hold is over does not write.
+// update is a read-modify-write on both registers. A holder that sees that its hold is over does not write, unless its profile has
+// it write without a look.
 func (w *Worker) update(ctx context.Context, h *held) {
 	token := h.Token()
 	readChecked := false
@@ -324,9 +328,13 @@ func (w *Worker) update(ctx context.Context, h *held) {
 	if w.Unchecked != nil {
 		w.Unchecked.Read(h.id, w.Client, h.key, token)
 	}
-	w.sleep(ctx, w.draw(Span{0, 5 * ms}))
-	if !w.still(h) {
-		return
+	if w.Profile.Late {
+		w.sleep(ctx, w.draw(w.Profile.Hold))
+	} else {
+		w.sleep(ctx, w.draw(Span{0, 5 * ms}))
+		if !w.still(h) {
+			return
+		}
 	}
 	w.pass() // the pause that no check of the holder can see
 	if readChecked {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -383,5 +384,41 @@ func TestAStoppedChildReleases(t *testing.T) {
 	v := history.NewView(recorder.Events())
 	if child.Alive() || !v.Attempts[0].Released {
 		t.Errorf("alive %v, attempts %+v", child.Alive(), v.Attempts)
+	}
+}
+
+// overtaken is a register to which somebody with a greater token comes after each read, as while the reader is stopped.
+type overtaken struct{ *workload.Register }
+
+func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (int64, bool) {
+	value, ok := r.Register.Read(attempt, client, key, token)
+	r.Register.Read(attempt+1000, client+1, key, token+1)
+	return value, ok
+}
+
+// A client that is a process uses the registers of the one that started it, and is refused like any other.
+func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
+	recorder := history.NewRecorder(func() int64 { return 0 })
+	child, err := workload.StartChild(recorder, workload.ChildOptions{
+		Subject: "memory", Checked: overtaken{workload.NewRegister(recorder, true)}, Unchecked: workload.NewRegister(recorder, false),
+		Profile: workload.Profile{Name: "x", Keys: 1, Kind: history.Fenced, TTL: time.Hour, Register: true, Late: true, Workers: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := func() map[string]history.Outcome {
+		out := make(map[string]history.Outcome)
+		for _, e := range recorder.Events() {
+			if e.Type == history.RegisterWrite {
+				out[e.Key] = e.Outcome
+			}
+		}
+		return out
+	}
+	eventually(t, func() bool { return len(outcomes()) == 2 })
+	child.Stop(10 * time.Second)
+	want := map[string]history.Outcome{"redlock-chaos:x:0/checked": history.Held, "redlock-chaos:x:0/unchecked": history.Acquired}
+	if got := outcomes(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
