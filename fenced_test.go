@@ -360,7 +360,7 @@ func TestExtendRaisesTheCounterOfAMasterThatLostIt(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	lock := take(t, l, key, longTTL, redlock.Fenced())
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 3 }, "all masters to grant")
+	everywhere(t, servers, lock)
 	servers[0].RestartEmpty()
 	redistest.Eventually(t, promptly, func() bool {
 		must(t, lock.Extend(soon(t), longTTL))

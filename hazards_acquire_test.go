@@ -282,7 +282,7 @@ func TestHazard09OwnersAreComparedInFull(t *testing.T) {
 		if foreign == lock.Owner() {
 			continue // no letter in it
 		}
-		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 }, "all masters to have the key")
+		everywhere(t, servers, lock)
 		for _, s := range servers {
 			must(t, s.Client().Set(t.Context(), key, foreign, longTTL).Err())
 		}
@@ -359,7 +359,7 @@ func TestHazard14TheWallClockDoesNotMatter(t *testing.T) {
 	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
 		l := dial(t, servers, redlock.Options{Clock: wrongDate{redlock.SystemClock(), date}})
 		lock := acquire(t, l, longTTL)
-		redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 }, "all masters to have the key")
+		everywhere(t, servers, lock)
 		for _, s := range servers {
 			if left := s.Client().PTTL(t.Context(), key).Val(); left > longTTL || left < longTTL-promptly {
 				t.Errorf("in %d the key lives for %v, want %v", date.Year(), left, longTTL)

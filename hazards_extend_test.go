@@ -253,7 +253,7 @@ func restarted(t *testing.T, n int) (have int, err error) {
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})
 	lock := acquire(t, l, longTTL)
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 5 }, "all masters to have the key")
+	everywhere(t, servers, lock)
 	for _, s := range servers[:n] {
 		must(t, s.RestartEmpty())
 	}

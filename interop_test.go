@@ -41,7 +41,7 @@ func TestThisLibraryExcludesAHolderMadeByHand(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})
 	lock := acquire(t, l, longTTL)
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 5 }, "all masters to have the key")
+	everywhere(t, servers, lock)
 	for i, s := range servers {
 		set, err := s.Client().SetNX(t.Context(), key, "by hand", time.Minute).Result()
 		must(t, err)
@@ -62,7 +62,7 @@ func TestALockOfThisLibraryCanBeReleasedByHand(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})
 	lock := acquire(t, l, longTTL)
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 5 }, "all masters to have the key")
+	everywhere(t, servers, lock)
 	for i, s := range servers {
 		if n := releaseByHand(t, s, lock.Owner()); n != 1 {
 			t.Errorf("%d: the release by hand removed %d keys, want 1", i, n)

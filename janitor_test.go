@@ -30,7 +30,7 @@ func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
 			}
 			lock := acquire(t, l, time.Hour)
 			if stopAt == 1 {
-				redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 3 }, "all masters to have the key")
+				everywhere(t, servers, lock)
 				must(t, servers[2].Pause())
 			}
 			must(t, lock.Release(t.Context()))

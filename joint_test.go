@@ -42,19 +42,20 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		holds, wants *sharded.Locker
-		inA, inB     int64
+		inA, inB     bool
 	}{
-		{"before, during", before, during, 3, 0},
-		{"during, before", during, before, 3, 3},
-		{"during, during", during, other, 3, 3},
-		{"during, after", during, after, 3, 3},
-		{"after, during", after, during, 0, 3},
+		{"before, during", before, during, true, false},
+		{"during, before", during, before, true, true},
+		{"during, during", during, other, true, true},
+		{"during, after", during, after, true, true},
+		{"after, during", after, during, false, true},
 	} {
 		k := keyIn(t, after, "b")
 		lock := takeIn(t, c.holds, k)
-		redistest.Eventually(t, promptly, func() bool {
-			return f.left(t, "a", k) == c.inA && f.left(t, "b", k) == c.inB
-		}, c.name+": the key to be where it belongs")
+		// By then a majority has it; one master more may have been too late.
+		if inA, inB := f.left(t, "a", k), f.left(t, "b", k); inA >= 2 != c.inA || inB >= 2 != c.inB || !c.inA && inA > 0 || !c.inB && inB > 0 {
+			t.Errorf("%s: %d masters of a and %d of b have the key", c.name, inA, inB)
+		}
 		_, err := tryIn(t, c.wants, k)
 		is(t, err, redlock.ErrHeld)
 		if h, err := c.wants.Holder(t.Context(), k); err != nil || !h.Held || h.ID != lock.ID() {
