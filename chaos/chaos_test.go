@@ -138,6 +138,15 @@ func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 	}
 }
 
+// TestAProcessThatWasStoppedWritesTooLateAndIsRefused has clients that are stopped while they hold a lock, and write when they go on.
+func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
+	rep := run(t, chaos.Config{Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second})
+	mustPass(t, rep)
+	if rep.StaleWrites == 0 || rep.Faults["child-pause"] == 0 {
+		t.Errorf("nothing was shown: %d writes were refused after %d stops", rep.StaleWrites, rep.Faults["child-pause"])
+	}
+}
+
 // TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad: a master that answers LOADING to a question of the guard has not
 // lost its data, and votes as soon as it serves.
 func TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad(t *testing.T) {
