@@ -172,13 +172,13 @@ func everywhere(tb testing.TB, servers []*redistest.Server, lock *redlock.Lock) 
 	redistest.Eventually(tb, promptly, func() bool {
 		n := 0
 		for _, s := range servers {
-			n += int(s.Client().Exists(tb.Context(), lock.Key()).Val())
+			n += int(s.Client().Exists(tb.Context(), lock.Keys()...).Val())
 		}
-		if n < len(servers) {
+		if n < len(servers)*len(lock.Keys()) {
 			_ = lock.Extend(tb.Context(), lock.Remaining())
 		}
-		return n == len(servers)
-	}, fmt.Sprintf("every master to have %q", lock.Key()))
+		return n == len(servers)*len(lock.Keys())
+	}, fmt.Sprintf("every master to have %q", lock.Keys()))
 }
 
 // settled counts the requests that the servers have got, once no more arrive.

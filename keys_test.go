@@ -58,9 +58,7 @@ func TestAConflictOnOneOfSeveralKeysNamesIt(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, "invoice:9", longTTL)
-	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return len(heldKeys(t, s, held.Owner())) == 1 }, "all masters to grant")
-	}
+	everywhere(t, servers, held)
 	_, err := b.TryAcquire(t.Context(), "order:1", longTTL, redlock.AndKeys("invoice:9", "stock:3"))
 	is(t, err, redlock.ErrHeld)
 	var q *redlock.QuorumError
@@ -111,9 +109,7 @@ func TestAnExtensionOfSeveralKeysNeedsAllOfThem(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	lock := take(t, l, "a", longTTL, redlock.AndKeys("b"))
-	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return len(heldKeys(t, s, lock.Owner())) == 2 }, "all masters to grant")
-	}
+	everywhere(t, servers, lock)
 	for _, s := range servers[:2] {
 		must(t, s.Client().Set(t.Context(), "b", "thief", longTTL).Err())
 	}

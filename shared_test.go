@@ -39,6 +39,9 @@ func TestS4ASharedLockIsOneKeyOnTheMaster(t *testing.T) {
 		take(t, l, key, longTTL, redlock.Shared()), take(t, l, key, longTTL, redlock.Shared()),
 		take(t, l, "other", longTTL, redlock.Exclusive()),
 	}
+	for _, lock := range locks {
+		everywhere(t, servers, lock)
+	}
 	for _, s := range servers {
 		redistest.Eventually(t, promptly, func() bool {
 			keys := s.Client().Keys(t.Context(), "*").Val()
