@@ -141,15 +141,68 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	for i, readers := range []int{2, 1, 1} { // all of different owners: leftovers
-		for range readers {
-			one := dial(t, servers[i:i+1], redlock.Options{})
-			_ = take(t, one, key, 5*time.Second, redlock.Shared()) // lapses by itself
+	var minorities []*redlock.Locker
+	for i := range servers {
+		minorities = append(minorities, dial(t, servers[i:i+1], redlock.Options{}))
+	}
+	for name, test := range map[string]struct {
+		leftovers []int // readers that one master alone has, of each
+		real      int
+		held      bool
+	}{
+		"one master has two":              {[]int{2, 1, 1}, 0, false},
+		"a quorum has two each":           {[]int{2, 2, 1}, 0, false},
+		"many everywhere":                 {[]int{5, 9, 7}, 0, false},
+		"a lock among those":              {[]int{5, 9, 7}, 1, true},
+		"two locks, and nobody else":      {[]int{0, 0, 0}, 2, true},
+		"more than masters tell of apart": {[]int{0, 0, 0}, 140, true},
+	} {
+		k := key + name
+		var locks []*redlock.Lock
+		for i, readers := range test.leftovers {
+			for range readers { // each of them has the key for longer than a real one
+				locks = append(locks, take(t, minorities[i], k, 2*longTTL, redlock.Shared()))
+			}
 		}
+		for range test.real {
+			locks = append(locks, take(t, l, k, longTTL, redlock.Shared()))
+		}
+		h, err := l.Holder(t.Context(), k)
+		must(t, err)
+		if h.Held != test.held {
+			t.Errorf("%s: %+v, want %d locks", name, h, test.real)
+		}
+		redistest.Eventually(t, promptly, func() bool { // a decided acquisition may be on its way to a third master
+			h, err := l.Holder(t.Context(), k)
+			must(t, err)
+			return h.Held == test.held && h.Holds == test.real
+		}, fmt.Sprintf("%s: %d locks to be counted", name, test.real))
+		for _, lock := range locks {
+			must(t, lock.Release(t.Context()))
+		}
+	}
+}
+
+// One owner is no lock either: what is left of two acquisitions, on a master each, keeps nobody's lock.
+func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var locks []*redlock.Lock
+	for i := range 2 {
+		locks = append(locks, take(t, dial(t, servers[i:i+1], redlock.Options{}), key, longTTL, redlock.Reentrant("me")))
 	}
 	h, err := l.Holder(t.Context(), key)
 	must(t, err)
 	if h.Held {
-		t.Errorf("no two masters have the same reader: %+v", h)
+		t.Errorf("no two masters have the same hold: %+v", h)
+	}
+	for _, node := range h.Nodes[:2] {
+		if node.Vote != redlock.Granted || node.Holder == "" {
+			t.Errorf("the master does not tell what it has: %+v", node)
+		}
+	}
+	for _, lock := range locks {
+		must(t, lock.Release(t.Context()))
 	}
 }

@@ -13,15 +13,17 @@ import (
 
 // Holder is who holds a key, as a quorum of masters sees it.
 type Holder struct {
-	// Held says that a quorum agrees that somebody holds the key. Keys left on fewer masters are nobody's lock. Of a key
-	// with several readers, masters tell only one and how many there are, so there it is enough that a quorum has several.
+	// Held says that some lock has the key on a quorum. What is left on fewer masters, and be it of many, is nobody's lock. Only
+	// of a key that more than 128 hold on one master, or with a Master that does not tell holds apart ([single.Reply].Holds), it
+	// is enough that a quorum has several.
 	Held bool
 	// Identity is the holder's [Options].Identity, or "#" and ID if the key was taken by something that has none, or by
 	// [Reentrant]; of a shared key with several readers one of them, or "" if the masters name different ones.
 	Identity string
 	// ID tells the holder's lock from others. [Lock.ID] and [Leadership.ID] return it to the holder itself.
 	ID string
-	// Holds is how many holds a quorum has at least: more than one for readers, or an owner that re-entered.
+	// Holds is how many locks have the key on a quorum, as far as the masters that were waited for tell: more than one for
+	// readers, or an owner that re-entered. Of more than 128 it is how many a quorum has at least.
 	Holds int
 	// TTL is for how long a quorum keeps the key if nobody extends or releases it; negative if for ever.
 	TTL time.Duration
@@ -94,7 +96,9 @@ func (r *round) inspected() verdict {
 		return won
 	}
 	if value, votes := r.commonOwner(); votes >= r.votes.quorum && value != "" {
-		return won
+		if n, _ := r.commonHolds(); n > 0 {
+			return won
+		}
 	}
 	if r.votes.pending() == 0 {
 		return won // there is nothing more to learn
@@ -121,6 +125,34 @@ func (r *round) commonOwner() (value string, votes int) {
 	return value, votes
 }
 
+// commonHolds counts the holds that a quorum of masters has, and reports whether every master has told all of its own.
+func (r *round) commonHolds() (n int, all bool) {
+	counts := make(map[string]int)
+	all = true
+	for i := range r.ballots {
+		b := &r.ballots[i]
+		if b.vote != Granted {
+			continue
+		}
+		told := 1
+		if b.Reply.Holds == "" { // a plain key, whose owner is its hold, or a Master that tells no more
+			counts[b.Reply.Holder]++
+		} else {
+			told = len(b.Reply.Holds) / single.HoldPrint
+			for hold := range slices.Chunk([]byte(b.Reply.Holds), single.HoldPrint) {
+				counts[string(hold)]++
+			}
+		}
+		all = all && uint64(told) >= b.Reply.Token
+	}
+	for _, masters := range counts {
+		if masters >= r.votes.quorum {
+			n++
+		}
+	}
+	return n, all
+}
+
 // holder reads the result of an inspection.
 func (r *round) holder() Holder {
 	h := Holder{Nodes: r.nodesLocked()}
@@ -142,7 +174,11 @@ func (r *round) holder() Holder {
 		return h
 	}
 	slices.SortFunc(holds, func(a, b int) int { return cmp.Compare(b, a) })
-	if h.Holds = holds[r.votes.quorum-1]; votes < r.votes.quorum && h.Holds < 2 {
+	n, all := r.commonHolds()
+	if h.Holds = n; !all { // then as many as a quorum has, if it has several
+		h.Holds = max(n, holds[r.votes.quorum-1])
+	}
+	if h.Holds == 0 || n == 0 && h.Holds < 2 {
 		return Holder{Nodes: h.Nodes}
 	}
 	h.Held = true

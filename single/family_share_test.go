@@ -1,6 +1,7 @@
 package single_test
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"math"
 	"slices"
@@ -345,6 +346,13 @@ func TestInspectOfASharedKeyNamesTheLongestHoldAndCountsAll(t *testing.T) {
 	got := ask(t, m, inspect("key"))
 	if got.Outcome != single.Granted || got.Holder != "b:with:colons" || got.Token != 2 || !about(got.TTL, time.Hour) {
 		t.Errorf("inspect: %+v", got)
+	}
+	want := ""
+	for _, hold := range []string{"r:b:with:colons:1", "r:a:1"} {
+		want += fmt.Sprintf("%x", sha1.Sum([]byte(hold)))[:single.HoldPrint]
+	}
+	if got.Holds != want {
+		t.Errorf("its holds are %q, want %q", got.Holds, want)
 	}
 	must(t, server.Client().ZRem(t.Context(), "key", "r:a:1", "r:b:with:colons:1").Err())
 	if got := ask(t, m, inspect("key")); got.Outcome != single.Refused {

@@ -128,4 +128,11 @@ type Reply struct {
 	// Token is the fencing counter after the request; for Shared and Exclusive keys, and for Inspect, it is the number
 	// of holds.
 	Token uint64
+	// Holds has, where Inspect found a key that several can hold, a fingerprint of each hold, [HoldPrint] digits long, one behind
+	// the other; of more than 128 those that end last. A hold has the same on every master, so that it can be told whether a
+	// majority has it.
+	Holds string
 }
+
+// HoldPrint is the length of one fingerprint in Reply.Holds.
+const HoldPrint = 12

@@ -260,7 +260,7 @@ func granted(r *Request, n int64) Reply {
 	return reply
 }
 
-// decodeArray reads {outcome, ttl in ms, holder, key, token}; what is missing at the end is zero.
+// decodeArray reads {outcome, ttl in ms, holder, key, token, holds}; what is missing at the end is zero.
 func decodeArray(fields []wire.Reply) (Reply, error) {
 	if len(fields) == 0 {
 		return Reply{}, errors.New("single: unexpected reply, an empty array")
@@ -281,6 +281,8 @@ func decodeArray(fields []wire.Reply) (Reply, error) {
 			reply.Key = field.Str()
 		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further, and whoever did would stop the others
 			reply.Token = uint64(number)
+		case i == 5 && isText && len(field.Str())%HoldPrint == 0:
+			reply.Holds = field.Str()
 		default:
 			return Reply{}, fmt.Errorf("single: unexpected field %d in a reply, %v", i, field.Kind())
 		}

@@ -2,7 +2,10 @@ package sim
 
 import (
 	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -289,11 +292,26 @@ func (s *Store) inspect(r *single.Request) (single.Reply, error) {
 		default:
 			if n := v.countAfter(s.now); n > 0 {
 				last := v.members[len(v.members)-1]
-				return granted(last.score-s.now, ownerOf(last.name), key, n), nil
+				reply := granted(last.score-s.now, ownerOf(last.name), key, n)
+				reply.Holds = prints(v.members, min(n, maxPrints))
+				return reply, nil
 			}
 		}
 	}
 	return single.Reply{}, nil
+}
+
+// maxPrints is how many holds inspect.lua tells apart.
+const maxPrints = 128
+
+// prints are the fingerprints of the last n members, the last one first.
+func prints(members []member, n uint64) string {
+	var b strings.Builder
+	for _, m := range slices.Backward(members[len(members)-int(n):]) {
+		sum := sha1.Sum([]byte(m.name))
+		b.WriteString(hex.EncodeToString(sum[:])[:single.HoldPrint])
+	}
+	return b.String()
 }
 
 func granted(ttl int64, holder, key string, n uint64) single.Reply {

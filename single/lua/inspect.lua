@@ -1,6 +1,7 @@
 -- Reads who holds the first of the keys that is held. Changes nothing.
 -- KEYS: the keys. Returns {1, ttl in ms, owner, key, holds}, or {0} when all are free.
--- Of a key that several hold, the one that holds it longest is named, and holds counts them all.
+-- Of a key that several hold, the one that holds it longest is named, and holds counts them all. A fingerprint of each follows,
+-- in one string, of 12 digits each and of those that hold it longest, 128 at the most: a hold has the same one on every master.
 
 -- include kind.lua
 
@@ -15,9 +16,13 @@ for i = 1, #KEYS do
 	elseif is == 'holds' then
 		local holds = redis.call('ZCOUNT', KEYS[i], '(' .. now, '+inf')
 		if holds > 0 then
-			local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')
+			local last = redis.call('ZREVRANGE', KEYS[i], 0, 127, 'WITHSCORES')
 			local owner = string.match(last[1], '^[rw]:(.*):[^:]*$') or ''
-			return {1, tonumber(last[2]) - now, owner, KEYS[i], holds}
+			local prints = {}
+			for n = 1, math.min(holds, #last / 2) do
+				prints[n] = string.sub(redis.sha1hex(last[2 * n - 1]), 1, 12)
+			end
+			return {1, tonumber(last[2]) - now, owner, KEYS[i], holds, table.concat(prints)}
 		end
 	end
 end
