@@ -53,6 +53,10 @@ func New(registerer prometheus.Registerer) (*Observer, error) {
 		}
 		registered = append(registered, c)
 	}
+	// What alerts watch the increase of is there from the beginning: the step from nothing to 1 is none.
+	for _, end := range []error{redlock.ErrNotHeld, redlock.ErrClosed} {
+		o.lost.WithLabelValues(observe.Result(end))
+	}
 	return o, nil
 }
 
@@ -108,6 +112,7 @@ func (o *Observer) Observe(e redlock.Event) {
 		}
 	case redlock.EventVote:
 		o.votes.WithLabelValues(e.Master, e.Op, e.Vote.String()).Inc()
+		o.dropped.WithLabelValues(e.Master) // from 0 on
 		if e.Vote != redlock.Unknown {
 			o.answered.WithLabelValues(e.Master).Observe(e.Took.Seconds())
 		}

@@ -77,6 +77,9 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	must(t, err)
 	eventually(1, "redlock_held")
 	eventually(3, "redlock_votes_total", "op=acquire", "vote=granted")
+	for _, s := range servers { // from 0 to 1 is an increase, from nothing to 1 is none
+		atZero(t, registry, "redlock_pending_releases_dropped_total", "master="+s.Addr())
+	}
 	eventually(1, "redlock_quorum_margin")
 	eventually(3, "redlock_masters")
 	if _, err := locker.TryAcquire(ctx, "a", time.Minute); err == nil {
@@ -130,6 +133,31 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	must(t, locker.Close(closing))
+}
+
+// atZero checks that a scrape returns this counter, though it has counted nothing yet.
+func atZero(t *testing.T, g prometheus.Gatherer, name, label string) {
+	t.Helper()
+	families, err := g.Gather()
+	must(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == name && l.GetName()+"="+l.GetValue() == label {
+					return
+				}
+			}
+		}
+	}
+	t.Errorf("there is no %s{%s}: an alert on its increase misses the first", name, label)
+}
+
+func TestHazard82LossesAreCountedFromZero(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	_, err := promobserver.New(registry)
+	must(t, err)
+	atZero(t, registry, "redlock_lost_total", "result=not_held")
+	atZero(t, registry, "redlock_lost_total", "result=closed")
 }
 
 func TestASecondObserverNeedsLabelsOfItsOwn(t *testing.T) {
