@@ -311,4 +311,9 @@ func TestAGuardThatCanNotWorkIsRefused(t *testing.T) {
 	if _, err := single.Dial("redis://127.0.0.1:1", single.Options{RestartGuard: -time.Second}); err == nil {
 		t.Error("a negative guard was accepted")
 	}
+	for _, guard := range []time.Duration{1, time.Millisecond - 1} {
+		if _, err := single.Dial("redis://127.0.0.1:1", single.Options{RestartGuard: guard}); err == nil || !strings.Contains(err.Error(), guard.String()) {
+			t.Errorf("a guard of %v: %v", guard, err)
+		}
+	}
 }

@@ -43,7 +43,7 @@ type Options struct {
 	// anybody uses on it. It needs connections of the library's own, so [Open] and [Dial] take it and [New] refuses it.
 	// The user needs INFO and TIME. A master that fsyncs every command before it answers, and still has its data, is
 	// excused where the user may CONFIG GET, GET and SET, the last two on [GuardKey]. See [GuardError].
-	// Default: off, which is safe only for masters that keep their data.
+	// At least a millisecond. Default: off, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
 	// Clock returns the time since some fixed moment and never goes back. The guard measures with it for how long a
 	// master has been known. Default: Go's monotonic clock; where that stands still while the machine is suspended, the
