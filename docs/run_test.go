@@ -3,6 +3,7 @@ package docs_test
 import (
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,5 +41,18 @@ func TestTheReadmesFirstCommand(t *testing.T) {
 func TestTheCommandExplainsItself(t *testing.T) {
 	if out := goCommand(t, "run", "./cmd/redlock", "-h"); !strings.Contains(out, "usage: redlock COMMAND") {
 		t.Errorf("redlock -h says %q", out)
+	}
+}
+
+// What an import of the library compiles into a program. The README says so; if this changes, change it, too.
+func TestTheReadmeSaysWhatIsCompiledIn(t *testing.T) {
+	list := goCommand(t, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
+	modules := strings.Fields(list)
+	slices.Sort(modules)
+	const own = "github.com/seed-624411e5/redlock"
+	modules = slices.DeleteFunc(slices.Compact(modules), func(m string) bool { return m == own })
+	want := []string{"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sync", "golang.org/x/sys"}
+	if !slices.Equal(modules, want) || !strings.Contains(read(t, "../README.md"), "five other modules: go-redis, the two small ones that it needs, x/sync and x/sys") {
+		t.Errorf("compiled in are %q, and the README says %q", modules, want)
 	}
 }
