@@ -7,11 +7,11 @@ package redlock
 // The one idiom for it: a function whose name ends in Locked is called with the mutex held, keeps it, and adds to the
 // effects. Whoever locked the mutex unlocks it, and then runs them.
 //
-//	k.mu.Lock()
 //	var after effects
-//	k.endLocked(reason, &after)
-//	k.mu.Unlock()
-//	after.run()
+//	defer after.run()
+//	k.mu.Lock()
+//	defer k.mu.Unlock()
+//	k.overLocked(reason, &after)
 type effects struct {
 	reason   error            // why the contexts end
 	contexts []*lockContext   // of a hold that is over

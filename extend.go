@@ -104,13 +104,13 @@ func (k *Lock) extend(ttl time.Duration, asked int, observer decisionObserver) (
 	}
 	x := &k.extending
 	if x.begun > asked && x.latest.request.TTL >= ttl {
-		if !x.latest.addObserver(observer) {
+		if !x.latest.addObserverLocked(observer) {
 			after.observer, after.observed = observer, x.latest
 		}
 		return x.latest, true, nil
 	}
 	for _, r := range [...]*round{x.latest, k.renewal.round} {
-		if r != nil && r.addObserver(observer) {
+		if r != nil && r.addObserverLocked(observer) {
 			x.wanted = max(x.wanted, ttl)
 			x.wishes++
 			return r, false, nil
@@ -148,7 +148,7 @@ func (k *Lock) extendedLocked(r *round, after *effects) error {
 	case k.over != nil:
 		return k.over
 	case late:
-		k.overLocked(k.lapse(), after)
+		k.overLocked(k.lapseLocked(), after)
 		k.releaseLocked(nil, after)
 		return k.over
 	case r.verdict == won:

@@ -92,14 +92,10 @@ const maxRaises = 4
 // fence finds the token of a lock whose acquisition r was won, with one more round if the masters' counters differ, and
 // further ones if they have grown meanwhile. On error nothing has been released yet.
 func (k *Lock) fence(ctx context.Context, r *round) error {
-	k.mu.Lock()
-	token, agreed := r.greatestLocked()
+	token, agreed := k.agreed(r)
 	if agreed {
-		k.token = token
-		k.mu.Unlock()
 		return nil
 	}
-	k.mu.Unlock()
 	for n := 1; ; n++ {
 		token++
 		if token > single.MaxToken {
@@ -115,6 +111,16 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 		}
 		token = counter
 	}
+}
+
+// agreed takes the token of a won acquisition if a quorum has returned it. Otherwise it returns the greatest that was.
+func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if token, agreed = r.greatestLocked(); agreed {
+		k.token = token
+	}
+	return token, agreed
 }
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest

@@ -58,7 +58,7 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if r.votes.granted+r.votes.refused < r.votes.quorum {
 		return Holder{}, r.failureLocked(ErrNoQuorum)
 	}
-	return r.holder(), nil
+	return r.holderLocked(), nil
 }
 
 // Verify asks the masters whether they still have this lock's key, and returns nil if a quorum does. A lock whose
@@ -153,8 +153,8 @@ func (r *round) commonHolds() (n int, all bool) {
 	return n, all
 }
 
-// holder reads the result of an inspection.
-func (r *round) holder() Holder {
+// holderLocked reads the result of an inspection.
+func (r *round) holderLocked() Holder {
 	h := Holder{Nodes: r.nodesLocked()}
 	value, votes := r.commonOwner()
 	var ttls []time.Duration

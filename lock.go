@@ -229,14 +229,14 @@ func (k *Lock) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.over == nil && k.locker.clock.Now() >= k.until {
-		k.overLocked(k.lapse(), &after)
+		k.overLocked(k.lapseLocked(), &after)
 		k.releaseLocked(nil, &after)
 	}
 	return k.over
 }
 
-// lapse says why validity has ended.
-func (k *Lock) lapse() error {
+// lapseLocked says why validity has ended.
+func (k *Lock) lapseLocked() error {
 	if k.atMost > 0 && k.until >= k.atMost {
 		return errMaxHold
 	}

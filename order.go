@@ -54,12 +54,12 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 	for i := range k.states { // nothing is sent before all of them know
 		s, b := &k.states[i], &r.ballots[i]
 		switch {
-		case r.request.Op == single.Release && k.nothingThere(s, r):
-			decided = r.count(i, Refused) || decided
+		case r.request.Op == single.Release && s.nothingThere(r):
+			decided = r.countLocked(i, Refused) || decided
 			k.masterSettledLocked()
 		case behind&(1<<i) != 0:
 			b.Err, b.ended = single.ErrBehind, true
-			decided = r.count(i, Unknown) || decided
+			decided = r.countLocked(i, Unknown) || decided
 			r.observeVote(&b.Call, Unknown)
 		default:
 			b.Deadline = now.Add(k.spec.timeout)
@@ -83,7 +83,7 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 
 // nothingThere reports that a release need not be sent, because there is nothing that it could remove: no key, and no
 // entry in the arrival queue of a master that refused a lock which was won on others.
-func (k *Lock) nothingThere(s *masterState, release *round) bool {
+func (s *masterState) nothingThere(release *round) bool {
 	if s.last != nil {
 		return false
 	}

@@ -78,7 +78,7 @@ func (k *Lock) finish(reason error, observer decisionObserver) (r *round, undeci
 		k.releaseLocked(observer, &after)
 		return k.ending, observer != nil
 	case observer != nil:
-		undecided = k.ending.addObserver(observer)
+		undecided = k.ending.addObserverLocked(observer)
 	}
 	return k.ending, undecided
 }

@@ -60,7 +60,7 @@ func (k *Lock) attend() {
 	case k.over != nil:
 		k.lapsedLocked(now, &after)
 	case now >= k.until-k.spec.grace:
-		k.overLocked(k.lapse(), &after)
+		k.overLocked(k.lapseLocked(), &after)
 		k.lapsedLocked(now, &after)
 	case k.renewal.round != nil && now >= k.renewal.deadline:
 		after.late = k.renewal.round // onDecided schedules the hold again

@@ -87,8 +87,8 @@ func (r *round) judge() verdict {
 	}
 }
 
-// count enters one master's vote and reports whether it decided the round. A round that is decided counts no more.
-func (r *round) count(i int, v Vote) bool {
+// countLocked enters one master's vote and reports whether it decided the round. A round that is decided counts no more.
+func (r *round) countLocked(i int, v Vote) bool {
 	if r.verdict != open || r.ballots[i].vote != Pending {
 		return false
 	}
@@ -129,7 +129,7 @@ func (r *round) Ended(c *lane.Call) {
 	}
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
-	if r.count(c.Index, vote) {
+	if r.countLocked(c.Index, vote) {
 		after.decided = r
 	}
 	if !r.verifies {
@@ -145,14 +145,14 @@ func (r *round) expire() {
 	r.lock.mu.Lock()
 	defer r.lock.mu.Unlock()
 	for i := range r.ballots {
-		if r.count(i, Unknown) {
+		if r.countLocked(i, Unknown) {
 			after.decided = r
 		}
 	}
 }
 
-// addObserver asks to be told of the decision, and reports false when it has been taken already.
-func (r *round) addObserver(d decisionObserver) bool {
+// addObserverLocked asks to be told of the decision, and reports false when it has been taken already.
+func (r *round) addObserverLocked(d decisionObserver) bool {
 	if r.verdict != open {
 		return false
 	}

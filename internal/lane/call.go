@@ -24,8 +24,8 @@ type Call struct {
 	// refusal, this one ends as [single.Refused] without having been sent.
 	Undoes bool
 
-	over atomic.Bool // the call has ended, and what comes after it may leave
-	moot bool        // it undoes what has not been done
+	over     atomic.Bool // the call has ended, and what comes after it may leave
+	canceled bool        // it undoes what has not been done
 }
 
 // Receiver is told when a call has ended.

@@ -3,7 +3,6 @@
 package lane
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +56,7 @@ type Lane struct {
 
 	mu     sync.Mutex
 	queue  []*Call
-	held   map[string]string // the owners of keys whose calls stay in the queue; of use during cut
+	held   map[string]string // the owners of keys whose calls stay in the queue; of use during cutLocked
 	busy   int               // workers that are sending, or on their way to look at the queue
 	idle   int               // workers that wait on wake and have not been woken
 	limit  int               // how many may be busy: the batches in flight
@@ -77,8 +76,8 @@ func New(master Master, start func(func() error)) *Lane {
 // returns, so callers must not hold a lock that Ended takes.
 func (l *Lane) Send(c *Call) {
 	l.mu.Lock()
-	late := l.sweep()
-	if err := l.refuse(c); err != nil {
+	late := l.sweepLocked()
+	if err := l.refuseLocked(c); err != nil {
 		l.mu.Unlock()
 		endAll(late, single.ErrLate)
 		c.end(err)
@@ -87,7 +86,7 @@ func (l *Lane) Send(c *Call) {
 	}
 	l.queue = append(l.queue, c)
 	l.queued.Store(int64(len(l.queue)))
-	l.grow()
+	l.growLocked()
 	l.mu.Unlock()
 	if len(late) > 0 {
 		endAll(late, single.ErrLate)
@@ -95,9 +94,9 @@ func (l *Lane) Send(c *Call) {
 	}
 }
 
-// grow sets one more worker to work if there may be one. It is called with the mutex held, so that nothing is started
-// once Close has returned.
-func (l *Lane) grow() {
+// growLocked sets one more worker to work if there may be one. The mutex is held so that nothing is started once Close has
+// returned.
+func (l *Lane) growLocked() {
 	switch {
 	case l.busy >= l.limit:
 	case l.idle > 0:
@@ -108,92 +107,6 @@ func (l *Lane) grow() {
 		l.busy++
 		l.start(l.work)
 	}
-}
-
-// refuse says why a call can't be queued now. One that follows another is queued in any case: if it ended before that
-// one, its receiver would take for undone what is still going to be done.
-func (l *Lane) refuse(c *Call) error {
-	switch {
-	case l.closed:
-		return single.ErrClosed
-	case c.follows():
-		return nil
-	case len(l.queue) >= maxQueue:
-		return single.ErrFull
-	default:
-		return l.health.admit(time.Now)
-	}
-}
-
-// sweep removes calls from a long queue whose deadline has passed: the master hangs, and its client does not keep
-// deadlines, or nobody would still be waiting here. It looks once in sweepEvery calls.
-func (l *Lane) sweep() []*Call {
-	if len(l.queue) < maxBatch || len(l.queue)%sweepEvery != 0 {
-		return nil
-	}
-	now, n := time.Now(), 0
-	for n < len(l.queue) && !l.queue[n].Deadline.After(now) && !l.queue[n].follows() {
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	l.health.probing = false // it may be among them
-	late := slices.Clone(l.queue[:n])
-	l.queue = slices.Delete(l.queue, 0, n)
-	l.queued.Store(int64(len(l.queue)))
-	return late
-}
-
-// cut moves up to n calls from the queue to the end of batch, in their order. One that follows a call in flight stays,
-// and so does what others want with the same keys later: a release that waits for its acquire must not be overtaken by
-// the next acquire of its key, which it would be in the way of. The same owner's calls are not held up, because the one
-// that is waited for may have come into the queue last; it goes first, and the rest can follow.
-func (l *Lane) cut(batch []*Call, n int) []*Call {
-	kept := l.queue[:0]
-	for i, c := range l.queue {
-		if n == 0 {
-			kept = append(kept, l.queue[i:]...)
-			break
-		}
-		if c.follows() || len(l.held) > 0 && l.heldUp(c.Request) {
-			l.hold(c)
-			kept = append(kept, c)
-			continue
-		}
-		c.moot = c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent
-		c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && c.After.Reply.Outcome == single.Granted)
-		c.After = nil // no longer needed; do not keep it alive
-		batch = append(batch, c)
-		n--
-	}
-	clear(l.held)
-	clear(l.queue[len(kept):])
-	l.queue = kept
-	l.queued.Store(int64(len(kept)))
-	return batch
-}
-
-// hold has the keys of c, which stays in the queue, wait for it. Calls of the owner whose call it follows are not held up:
-// a [Leave] has no owner of its own.
-func (l *Lane) hold(c *Call) {
-	owner := c.Request.Owner
-	if c.follows() {
-		owner = c.After.Request.Owner
-	}
-	for _, key := range c.Request.Keys {
-		if _, held := l.held[key]; !held {
-			l.held[key] = owner
-		}
-	}
-}
-
-// heldUp reports that another owner's call for one of the keys stays in the queue.
-func (l *Lane) heldUp(r *single.Request) bool {
-	return slices.ContainsFunc(r.Keys, func(key string) bool {
-		owner, held := l.held[key]
-		return held && owner != r.Owner
-	})
 }
 
 // Down reports that the master counts as down.
@@ -253,50 +166,67 @@ func (l *Lane) work() error {
 	}
 }
 
-// take waits for calls and removes up to maxBatch of them from the queue; none when the lane is closed. A busy worker
-// always looks at the queue before it stops being busy, unless another busy one will, so no call is forgotten.
+// take waits for calls and removes up to maxBatch of them from the queue; none when the lane is closed.
 func (l *Lane) take(batch []*Call) []*Call {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	gathered := l.paced == nil
 	for {
-		if l.closed {
-			l.busy--
-			return nil
+		var then step
+		switch batch, then = l.look(batch, gathered); then {
+		case leave:
+			return batch
+		case gather:
+			l.paced.Gather()
+			gathered = true
+		case sleep:
+			<-l.wake
+			gathered = l.paced == nil
 		}
-		if len(l.queue) > 0 && l.busy <= l.limit {
-			if !gathered {
-				gathered = true
-				l.mu.Unlock()
-				l.paced.Gather()
-				l.mu.Lock()
-				continue
-			}
-			batch = l.cut(batch, maxBatch)
-			if len(batch) > 0 {
-				if len(batch) == maxBatch && len(l.queue) > 0 {
-					l.grow()
-				}
-				return batch
-			}
-			// Everything waits for a call in flight; the worker that has it will look again.
-		}
-		l.busy--
-		l.idle++
-		l.mu.Unlock()
-		<-l.wake
-		l.mu.Lock()
-		gathered = l.paced == nil
 	}
 }
 
-// run performs one batch, in bare as the master gets it, and tells every call's receiver. Calls whose deadline has passed are not sent.
+// step is what a worker does when it has looked at the queue.
+type step uint8
+
+const (
+	leave  step = iota // with the calls that it has found; without any when the lane is closed
+	gather             // look again when everything has been sent that a paced master waits for
+	sleep              // until there is something to look for
+)
+
+// look removes calls from the queue if they may be sent now. A busy worker always looks at the queue before it stops being
+// busy, unless another busy one will, so no call is forgotten.
+func (l *Lane) look(batch []*Call, gathered bool) ([]*Call, step) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		l.busy--
+		return nil, leave
+	}
+	if len(l.queue) > 0 && l.busy <= l.limit {
+		if !gathered {
+			return batch, gather
+		}
+		if batch = l.cutLocked(batch, maxBatch); len(batch) > 0 {
+			if len(batch) == maxBatch && len(l.queue) > 0 {
+				l.growLocked()
+			}
+			return batch, leave
+		}
+		// Everything waits for a call in flight; the worker that has it will look again.
+	}
+	l.busy--
+	l.idle++
+	return batch, sleep
+}
+
+// run performs one batch, in bare as the master gets it, and tells every call's receiver. Calls whose deadline has passed
+// are not sent.
 func (l *Lane) run(batch []*Call, bare []*single.Call) {
 	began := time.Now()
 	live := batch[:0]
 	var latest *Call
 	for _, c := range batch {
-		if c.moot {
+		if c.canceled {
 			l.drop(c, nil)
 			continue
 		}
@@ -370,6 +300,6 @@ func (l *Lane) nudge() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed && len(l.queue) > 0 {
-		l.grow()
+		l.growLocked()
 	}
 }

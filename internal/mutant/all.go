@@ -14,7 +14,7 @@ var (
 	lateExtend = []Edit{
 		{"lock.go", "if k.over == nil && k.locker.clock.Now() >= k.until {", "if false {"},
 		{"extend.go", "late := k.locker.clock.Now() >= k.until", "late := false"},
-		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.overLocked(k.lapse(), &after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
+		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.overLocked(k.lapseLocked(), &after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
 		{"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked", "\tcase now >= k.until-k.spec.grace && k.renewal.round == nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked"},
 	}
 )
@@ -87,7 +87,7 @@ func All() []Mutant {
 		},
 		{ // the greatest of the masters' counters is the token, and the others are not raised to it
 			Name:  "max-token",
-			Edits: []Edit{{"fenced.go", "if agreed {", "if agreed || true {"}},
+			Edits: []Edit{{"fenced.go", "return token, count >= r.votes.quorum", "return token, true"}},
 			Sim:   []Sim{{Profile: "tokens", Oracle: "token-order"}},
 			Tests: []Tests{{".", []string{"TestHazard27TokensFollowTheOrderOfMajorities", "TestHazard27OneMasterAhead"}}},
 		},
@@ -96,7 +96,7 @@ func All() []Mutant {
 			Edits: []Edit{{"single/guard_ask.go", "case !lasting(reply):", "case i < 3 && !lasting(reply):"}},
 			Chaos: []Chaos{{"slow-restart", "liveness", 9 * time.Second}},
 		},
-		{ // who waits for several keys stays in the line of one that is free while another one is in its way
+		{ // an entry for several keys stays in the queue of one that is free while another one is in its way
 			Name:  "stays-in-line",
 			Edits: []Edit{{"internal/waitqueue/waitqueue.go", "if keys[0] != from {", "if false {"}},
 			Chaos: []Chaos{{"mixed-waiters", "liveness", 10 * time.Second}},

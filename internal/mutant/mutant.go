@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Mutant is one mistake, and who has to notice it.
+// Mutant is one mistake, and what has to notice it.
 type Mutant struct {
 	// Name is what commands and tests call it.
 	Name string
