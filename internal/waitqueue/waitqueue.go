@@ -93,14 +93,6 @@ type Entry struct {
 	favour     time.Duration // how long its latest one was to last
 }
 
-// keyQueue is what waits for one key. It is in the Queue's map while it has entries.
-type keyQueue struct {
-	key         string
-	first, last *Entry
-	notified    uint64 // a bit for each master that has notified since the latest attempt
-	news        Reason // what its first has been told since then, for one that takes its place
-}
-
 // Queue is the queues of one process, one a key. Make it with [New].
 type Queue struct {
 	quorum int
@@ -125,7 +117,7 @@ func (q *Queue) Enter(e *Entry, w Want) {
 	q.seq++
 	e.want, e.seq = w, q.seq
 	if w.Alone {
-		e.inherited = true // who else waits is not looked at
+		e.inherited = true // it is not looked at whether others wait
 		return
 	}
 	key := w.Keys[0]
@@ -135,83 +127,7 @@ func (q *Queue) Enter(e *Entry, w Want) {
 			break
 		}
 	}
-	q.insert(e, key)
-}
-
-// insert puts e into the queue of key, at its position by age.
-func (q *Queue) insert(e *Entry, key string) {
-	l := q.queues[key]
-	if l == nil {
-		if l = &e.own; l.key != "" { // another one began as its own
-			l = new(keyQueue)
-		}
-		l.key, l.first, l.last = key, e, e
-		e.in, q.queues[key] = l, l
-		return
-	}
-	e.in, e.inherited = l, true
-	before := l.last
-	if before.seq > e.seq { // it comes from another queue, and is rather old
-		for before = nil; ; {
-			next := l.first
-			if before != nil {
-				next = before.next
-			}
-			if next.seq > e.seq {
-				break
-			}
-			before = next
-		}
-	}
-	l.link(e, before)
-	switch {
-	case l.first == e && l.news != 0:
-		e.ping(l.news) // who was told leaves it to the first
-	case l.first != e && l.first.want.Seldom:
-		l.first.ping(Company)
-	}
-}
-
-// link puts e behind another entry, nil: to the front.
-func (l *keyQueue) link(e, before *Entry) {
-	e.prev = before
-	if before == nil {
-		e.next, l.first = l.first, e
-	} else {
-		e.next, before.next = before.next, e
-	}
-	if e.next == nil {
-		l.last = e
-	} else {
-		e.next.prev = e
-	}
-}
-
-// unlink takes e out of its queue, and reports that the queue has ended. Who becomes the first inherits the process's
-// position and is woken.
-func (q *Queue) unlink(e *Entry) (ended bool) {
-	l := e.in
-	wasFirst := l.first == e
-	if e.prev == nil {
-		l.first = e.next
-	} else {
-		e.prev.next = e.next
-	}
-	if e.next == nil {
-		l.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-	e.in, e.prev, e.next = nil, nil, nil
-	if l.first == nil {
-		delete(q.queues, l.key)
-		return true
-	}
-	if wasFirst {
-		l.first.inherited = true
-		l.first.ping(First)
-	}
-	return false
+	q.insertLocked(e, key)
 }
 
 // Leave ends e's wait, with the keys or without. inherited says that the masters may still have this process in their
@@ -222,11 +138,11 @@ func (q *Queue) Leave(e *Entry, won bool, now time.Duration) (inherited bool, un
 	defer q.mu.Unlock()
 	stood := e.mayBeQueued()
 	if e.in != nil {
-		q.unlink(e)
+		q.removeLocked(e)
 	}
-	q.endFavour(e, now)
+	q.endFavourLocked(e, now)
 	if !won && stood {
-		unclaimed = q.handOver(e.want.Keys)
+		unclaimed = q.handOverLocked(e.want.Keys)
 	}
 	return e.inherited, unclaimed
 }
@@ -236,10 +152,10 @@ func (q *Queue) Leave(e *Entry, won bool, now time.Duration) (inherited bool, un
 func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.handOver(keys)
+	return q.handOverLocked(keys)
 }
 
-func (q *Queue) handOver(keys []string) (unclaimed []string) {
+func (q *Queue) handOverLocked(keys []string) (unclaimed []string) {
 	unclaimed = keys // as is, where nobody waits for any
 	for i, key := range keys {
 		l := q.queues[key]
@@ -266,7 +182,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (mayBeQueued, polite bool) {
 	defer q.mu.Unlock()
 	mayBeQueued = e.mayBeQueued()
 	e.attempts++
-	e.take()
+	e.takeReasons()
 	e.notified = false
 	if l := e.in; l != nil {
 		e.notified = bits.OnesCount64(l.notified) >= q.quorum
@@ -289,13 +205,13 @@ func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed [
 	from := e.in.key
 	e.stood = e.stood || e.inherited || slices.Contains(keys, from)
 	if keys[0] != from {
-		if q.unlink(e) && e.stood {
+		if q.removeLocked(e) && e.stood {
 			unclaimed = []string{from}
 		}
 		e.stood = true // in the one that it goes to
-		q.insert(e, keys[0])
+		q.insertLocked(e, keys[0])
 	}
-	q.grant(e, now)
+	q.grantLocked(e, now)
 	return unclaimed
 }
 
@@ -322,14 +238,9 @@ func (q *Queue) StepBack(e *Entry) {
 		return
 	}
 	l := e.in
-	chosen.prev.next = chosen.next // it is not the first
-	if chosen.next == nil {
-		l.last = chosen.prev
-	} else {
-		chosen.next.prev = chosen.prev
-	}
+	l.unlink(chosen)
 	l.link(chosen, nil)
-	chosen.ping(First)
+	chosen.wake(First)
 }
 
 // Turn reports whether e is the first of its queue.
@@ -351,7 +262,7 @@ func (q *Queue) Status(e *Entry) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := e.in
-	return Status{Turn: l == nil || l.first == e, Company: e.next != nil, Why: e.take()}
+	return Status{Turn: l == nil || l.first == e, Company: e.next != nil, Why: e.takeReasons()}
 }
 
 // Woken returns a channel that is sent to when e is woken, also if it has been since it last took notice.
@@ -365,83 +276,4 @@ func (q *Queue) Woken(e *Entry) <-chan struct{} {
 		}
 	}
 	return e.signal
-}
-
-// ping wakes e.
-func (e *Entry) ping(why Reason) {
-	e.reasons |= why
-	if e.signal == nil {
-		return
-	}
-	select {
-	case e.signal <- struct{}{}:
-	default: // it is being woken
-	}
-}
-
-// tell wakes whoever is first.
-func (l *keyQueue) tell(why Reason) {
-	l.news |= why
-	l.first.ping(why)
-}
-
-// take takes notice of why e was woken.
-func (e *Entry) take() Reason {
-	why := e.reasons
-	e.reasons = 0
-	if e.signal != nil {
-		select {
-		case <-e.signal:
-		default:
-		}
-	}
-	return why
-}
-
-// Wake has those try whose turn it is for keys, which have become free.
-func (q *Queue) Wake(keys []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, key := range keys {
-		if l := q.queues[key]; l != nil {
-			l.tell(Free)
-		}
-	}
-}
-
-// Look has the first of every queue look whether it has missed something.
-func (q *Queue) Look() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, l := range q.queues {
-		l.tell(Missed)
-	}
-}
-
-// Notify notes that a release on master i named this process as the next to have key. When a quorum has, the first in queue
-// tries: the key is free on all of these. Masters' queues may differ, so that they notify different processes; then those
-// notified by some try after patience.
-func (q *Queue) Notify(key string, i int, patience time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l := q.queues[key]
-	if l == nil {
-		return
-	}
-	l.notified |= 1 << i
-	switch n := bits.OnesCount64(l.notified); {
-	case n >= q.quorum:
-		l.tell(Free)
-	case n == 1:
-		q.after(patience, func() { q.notifiedBySome(l) })
-	}
-}
-
-// notifiedBySome has the first of l try if too few masters have notified, and nobody has tried since.
-func (q *Queue) notifiedBySome(l *keyQueue) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if l.first != nil && l.notified != 0 {
-		l.tell(Free)
-	}
 }

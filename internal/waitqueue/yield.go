@@ -8,7 +8,7 @@ import (
 const (
 	// fadeAfter is for how long at least a rival and a favour are remembered; the longest of them is over by then.
 	fadeAfter = 2 * time.Second
-	// Favoured after: an entry for several keys that has waited for so long is favoured.
+	// overdue is how long an entry for several keys has waited when it is favoured.
 	overdue = 100 * time.Millisecond
 	// firstFavour and maxFavour bound a favour; the next one of the same entry is twice as long.
 	firstFavour = 8 * time.Millisecond
@@ -37,7 +37,7 @@ func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range keys {
-		put(q, &q.rivals, key, rival{ahead, until})
+		putLocked(q, &q.rivals, key, rival{ahead, until})
 	}
 }
 
@@ -60,19 +60,19 @@ func (q *Queue) Yield(e *Entry, now time.Duration) (d time.Duration) {
 	return d
 }
 
-// grant favours e if it is overdue and nobody is, or has lately been, favoured with one of its keys.
-func (q *Queue) grant(e *Entry, now time.Duration) {
+// grantLocked favours e if it is overdue and nobody is, or has lately been, favoured with one of its keys.
+func (q *Queue) grantLocked(e *Entry, now time.Duration) {
 	if now-e.want.Since < overdue || slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.favours.get(key).rest }) {
 		return
 	}
 	e.favour = min(max(firstFavour, 2*e.favour), maxFavour)
 	for _, key := range e.want.Keys {
-		put(q, &q.favours, key, favour{seq: e.seq, until: now + e.favour, rest: now + (1+favourRest)*e.favour})
+		putLocked(q, &q.favours, key, favour{seq: e.seq, until: now + e.favour, rest: now + (1+favourRest)*e.favour})
 	}
 }
 
-// endFavour ends e's favour, and wakes those who have yielded to it.
-func (q *Queue) endFavour(e *Entry, now time.Duration) {
+// endFavourLocked ends e's favour, and wakes those who have yielded to it.
+func (q *Queue) endFavourLocked(e *Entry, now time.Duration) {
 	if e.favour == 0 {
 		return
 	}
@@ -82,9 +82,9 @@ func (q *Queue) endFavour(e *Entry, now time.Duration) {
 			continue
 		}
 		f.until = now
-		put(q, &q.favours, key, f)
+		putLocked(q, &q.favours, key, f)
 		if l := q.queues[key]; l != nil {
-			l.first.ping(Company)
+			l.first.wake(Company)
 		}
 	}
 }
@@ -103,8 +103,8 @@ func (f *fading[V]) get(key string) (v V) {
 	return f.old[key]
 }
 
-// put notes a value. The caller holds q's mutex.
-func put[V any](q *Queue, f *fading[V], key string, v V) {
+// putLocked notes a value.
+func putLocked[V any](q *Queue, f *fading[V], key string, v V) {
 	if f.young == nil {
 		f.young = make(map[string]V)
 	}

@@ -1,0 +1,115 @@
+package waitqueue
+
+// keyQueue is what waits for one key. It is in the Queue's map while it has entries.
+type keyQueue struct {
+	key         string
+	first, last *Entry
+	notified    uint64 // a bit for each master that has notified since the latest attempt
+	news        Reason // what its first has been told since then, for one that takes its place
+}
+
+// insertLocked puts e into the queue of key, at its position by age.
+func (q *Queue) insertLocked(e *Entry, key string) {
+	l := q.queues[key]
+	if l == nil {
+		if l = &e.own; l.key != "" { // another one began as its own
+			l = new(keyQueue)
+		}
+		l.key, l.first, l.last = key, e, e
+		e.in, q.queues[key] = l, l
+		return
+	}
+	e.in, e.inherited = l, true
+	before := l.last
+	if before.seq > e.seq { // it comes from another queue, and is rather old
+		before = nil
+		for next := l.first; next.seq < e.seq; next = next.next {
+			before = next
+		}
+	}
+	l.link(e, before)
+	switch {
+	case l.first == e && l.news != 0:
+		e.wake(l.news) // the one that was told leaves it to the first
+	case l.first != e && l.first.want.Seldom:
+		l.first.wake(Company)
+	}
+}
+
+// link puts e behind another entry, nil: to the front.
+func (l *keyQueue) link(e, before *Entry) {
+	e.prev = before
+	if before == nil {
+		e.next, l.first = l.first, e
+	} else {
+		e.next, before.next = before.next, e
+	}
+	if e.next == nil {
+		l.last = e
+	} else {
+		e.next.prev = e
+	}
+}
+
+// unlink takes e out of the list; what it links to is left as it was.
+func (l *keyQueue) unlink(e *Entry) {
+	if e.prev == nil {
+		l.first = e.next
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		l.last = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
+}
+
+// removeLocked takes e out of its queue, and reports that the queue has ended. The entry that becomes the first inherits the
+// process's position and is woken.
+func (q *Queue) removeLocked(e *Entry) (ended bool) {
+	l := e.in
+	wasFirst := l.first == e
+	l.unlink(e)
+	e.in, e.prev, e.next = nil, nil, nil
+	if l.first == nil {
+		delete(q.queues, l.key)
+		return true
+	}
+	if wasFirst {
+		l.first.inherited = true
+		l.first.wake(First)
+	}
+	return false
+}
+
+// wake wakes e.
+func (e *Entry) wake(why Reason) {
+	e.reasons |= why
+	if e.signal == nil {
+		return
+	}
+	select {
+	case e.signal <- struct{}{}:
+	default: // it is being woken
+	}
+}
+
+// wakeFirst wakes the first entry.
+func (l *keyQueue) wakeFirst(why Reason) {
+	l.news |= why
+	l.first.wake(why)
+}
+
+// takeReasons takes notice of why e was woken.
+func (e *Entry) takeReasons() Reason {
+	why := e.reasons
+	e.reasons = 0
+	if e.signal != nil {
+		select {
+		case <-e.signal:
+		default:
+		}
+	}
+	return why
+}
