@@ -126,7 +126,7 @@ func (k *Lock) extend(ttl time.Duration, asked int, observer decisionObserver) (
 // newExtensionLocked prepares an extension.
 func (k *Lock) newExtensionLocked(ttl time.Duration, observer decisionObserver) *round {
 	k.longest = max(k.longest, ttl)
-	r := k.newRound(k.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
+	r := k.newRoundLocked(k.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
 	r.repairs = true
 	return r
 }

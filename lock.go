@@ -109,7 +109,7 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 	if k.over != nil {
 		return nil, k.over
 	}
-	r := k.newRound(request, observer)
+	r := k.newRoundLocked(request, observer)
 	r.verifies = request.Op == single.Extend // what is to extend something takes its turn; see extend.go
 	k.issueLocked(r, &after)
 	return r, nil

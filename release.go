@@ -113,7 +113,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	if allUnclaimed {
 		request.Waiter = k.waiterID
 	}
-	k.ending = k.newRound(request, observer)
+	k.ending = k.newRoundLocked(request, observer)
 	k.issueLocked(k.ending, after)
 	if len(unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
 		after.leaver, after.leaves = k, unclaimed

@@ -40,8 +40,8 @@ type ballot struct {
 // decisionObserver is told when a round has been decided. It is called without the lock's mutex, from any goroutine.
 type decisionObserver interface{ onDecided(*round) }
 
-// newRound prepares an operation; the lock's mutex is held, or nobody else knows the lock yet.
-func (k *Lock) newRound(request single.Request, observer decisionObserver) *round {
+// newRoundLocked prepares an operation. Nothing is sent yet.
+func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver) *round {
 	n := len(k.states)
 	var r *round
 	if n <= fewMasters {

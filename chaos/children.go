@@ -27,15 +27,15 @@ func (c *children) start(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for client := range n {
-		if err := c.startOne(client); err != nil {
+		if err := c.startOneLocked(client); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// startOne starts or restarts a client. The caller holds mu.
-func (c *children) startOne(client int) error {
+// startOneLocked starts or restarts a client.
+func (c *children) startOneLocked(client int) error {
 	child, err := workload.StartChild(c.recorder, c.options(client, c.nth))
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *children) kill() (effect, error) {
 	heal := func(context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.startOne(client)
+		return c.startOneLocked(client)
 	}
 	return effect{observed: fmt.Sprintf("the process of client %d is gone", client), heal: heal}, nil
 }

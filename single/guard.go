@@ -166,7 +166,7 @@ func (g *guard) judge(s sighting) time.Duration {
 	if g.kept {
 		left = 0
 	}
-	g.hush(s.answered, left, "")
+	g.hushLocked(s.answered, left, "")
 	return left
 }
 
@@ -179,8 +179,8 @@ const (
 	recheckEvery = time.Second
 )
 
-// hush makes refusing do without the server from now on: for so long at most, and with looks in between.
-func (g *guard) hush(now, left time.Duration, unclear string) {
+// hushLocked makes refusing do without the server from now on: for so long at most, and with looks in between.
+func (g *guard) hushLocked(now, left time.Duration, unclear string) {
 	pause := min(max(leastHush, g.guard/10), mostHush)
 	pause += rand.N(pause / 2)
 	g.until, g.lookAt, g.why = now+left, now+min(pause, max(left, leastHush)), unclear
@@ -199,7 +199,7 @@ func (g *guard) refusing() error {
 		return nil
 	}
 	if now >= g.lookAt {
-		g.hush(now, left, g.why) // one looks
+		g.hushLocked(now, left, g.why) // one looks
 		return nil
 	}
 	if g.why != "" {

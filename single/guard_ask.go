@@ -208,7 +208,7 @@ func (g *guard) readMark(reply *wire.Reply) (marked, markable bool) {
 func (g *guard) unclear(why string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hush(g.now(), g.guard, why)
+	g.hushLocked(g.now(), g.guard, why)
 	return &GuardError{Master: g.name, Guard: g.guard, Remaining: g.guard, Unclear: why}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // Master is one Redis server behind a go-redis client: it speaks the scripts and types their replies.
@@ -206,134 +203,4 @@ func (m *Master) within(ctx context.Context, batch []*Call) {
 			c.Reply, c.Err, c.Sent = Reply{}, ctx.Err(), true
 		}
 	}
-}
-
-// do performs a batch.
-func (m *Master) do(ctx context.Context, batch []*Call) {
-	scratch, ok := m.scratch.Get().(*[]exchange)
-	if !ok {
-		scratch = new([]exchange)
-	}
-	todo := m.bundle((*scratch)[:0], batch)
-	for _, c := range batch {
-		c.Reply, c.Err, c.Sent = Reply{}, nil, true
-		if c.joined {
-			c.joined = false
-			continue
-		}
-		todo = first(todo, c)
-	}
-	whole := todo
-	for len(todo) > 0 {
-		m.send(ctx, todo)
-		todo = m.settle(todo)
-	}
-	clear(whole) // the calls are their rounds' from now on
-	*scratch = whole
-	m.scratch.Put(scratch)
-}
-
-// stage says how far a call has come.
-type stage uint8
-
-const (
-	stageFirst  stage = iota // the form for a free key, where there is one
-	stageCount               // right behind it in the same pipeline, of a fenced acquisition: its counter
-	stageScript              // the script, because the key was not free or the counter ahead
-)
-
-// first appends what a call begins with.
-func first(todo []exchange, c *Call) []exchange {
-	todo = append(todo, exchange{call: c})
-	if c.Request.trailing() > 0 {
-		todo = append(todo, exchange{call: c, stage: stageCount})
-	}
-	return todo
-}
-
-// next is the exchange that follows e.
-func (e *exchange) next(at stage, source bool) exchange {
-	return exchange{call: e.call, stage: at, source: source, set: e.set}
-}
-
-// send takes the commands to the master and brings back the answers.
-func (m *Master) send(ctx context.Context, todo []exchange) {
-	if m.guard != nil {
-		defer m.guard.answered(m.guard.now(), todo)
-	}
-	m.transport.send(ctx, todo)
-}
-
-// settle reads the answers into their calls and returns what needs one more command. It reuses todo.
-func (m *Master) settle(todo []exchange) []exchange {
-	more := todo[:0]
-	var sourced [numPrograms]bool
-	for i := 0; i < len(todo); i++ {
-		e := &todo[i] // until more grows over it
-		if n := e.bundle; n > 0 {
-			more = m.settleBundle(more, todo[i:i+n])
-			i += n - 1
-			continue
-		}
-		c, err := e.call, e.answer.Err()
-		if n := c.Request.trailing(); e.stage == stageFirst && n > 0 {
-			i += n
-			if err == nil && !taken(&e.answer) {
-				more = settleCounted(more, e, &todo[i].answer)
-				continue
-			}
-		}
-		switch {
-		case e.stage == stageFirst && c.Request.quick() && taken(&e.answer):
-			more = append(more, e.next(stageScript, false))
-		case !e.source && e.answer.Refused("NOSCRIPT"):
-			// The source goes out once a pipeline; behind it the SHA is known again.
-			p := c.Request.program()
-			more = append(more, e.next(e.stage, !sourced[p]))
-			sourced[p] = true
-		case err != nil:
-			c.Err = explained(err)
-			c.Sent = e.set || !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
-		default:
-			c.Reply, c.Err = decode(c.Request, &e.answer)
-			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire || c.Reply.Outcome != Refused
-		}
-	}
-	return more
-}
-
-// settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the command behind it.
-func settleCounted(more []exchange, e *exchange, counted *wire.Reply) []exchange {
-	c := e.call
-	switch err := counted.Err(); {
-	case err != nil:
-		c.Err = explained(err) // Sent stays true: the key is there
-	case !e.answer.OK() || counted.Kind() != wire.Number:
-		c.Err = unexpected(&e.answer) // or the other one; the key may be there
-	case counted.Int() == 1:
-		c.Reply = Reply{Outcome: Granted, Token: c.Request.proposal()}
-	default:
-		e.set = true
-		more = append(more, e.next(stageScript, false))
-	}
-	return more
-}
-
-// taken reports that the form for a free key found the key taken.
-func taken(a *wire.Reply) bool { return a.Kind() == wire.Null }
-
-// neverSent reports that err came before a byte was written.
-func (m *Master) neverSent(err error) bool {
-	if !m.exact {
-		return false
-	}
-	if _, unsent := errors.AsType[unsentError](err); unsent {
-		return true
-	}
-	if _, guarded := errors.AsType[*GuardError](err); guarded {
-		return true
-	}
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" ||
-		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
 }

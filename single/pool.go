@@ -132,14 +132,14 @@ func (p *pool) queue(now time.Time) (w *connWait, patience time.Duration, err er
 	if p.closed {
 		return nil, 0, redis.ErrClosed
 	}
-	if c := p.popIdle(); c != nil { // given back a moment ago
+	if c := p.popIdleLocked(); c != nil { // given back a moment ago
 		w.got <- grant{conn: c}
 		return w, p.patience(), nil
 	}
 	w.place = p.waiting.PushBack(w)
-	p.grow(now)
+	p.growLocked(now)
 	if spare := p.dialing - p.waiting.Len(); spare >= 0 && p.all < p.size && now.Sub(p.latest) >= stuckAfter<<min(spare, 8) {
-		p.dial(now)
+		p.dialLocked(now)
 	}
 	if p.dialing == 0 { // all are in use
 		return w, p.opt.PoolTimeout, nil
@@ -163,15 +163,15 @@ func (p *pool) leave(w *connWait) grant {
 	return grant{err: fmt.Errorf("single: no connection yet: %w", context.DeadlineExceeded)}
 }
 
-// grow begins connections until as many are being made as batches wait, or there may not be more. mu is locked.
-func (p *pool) grow(now time.Time) {
+// growLocked begins connections until as many are being made as batches wait, or there may not be more.
+func (p *pool) growLocked(now time.Time) {
 	for !p.closed && p.dialing < p.waiting.Len() && p.all < p.size {
-		p.dial(now)
+		p.dialLocked(now)
 	}
 }
 
-// dial begins a connection. mu is locked.
-func (p *pool) dial(now time.Time) {
+// dialLocked begins a connection.
+func (p *pool) dialLocked(now time.Time) {
 	p.all++
 	p.dialing++
 	p.latest = now
@@ -199,13 +199,13 @@ func (p *pool) made(c *conn, err error) {
 	p.dialing--
 	var unwanted *conn
 	if err == nil {
-		unwanted = p.give(grant{conn: c, made: true})
+		unwanted = p.giveLocked(grant{conn: c, made: true})
 	} else {
 		p.all--
 		if p.dialing < p.waiting.Len() {
-			p.first().got <- grant{err: err}
+			p.firstLocked().got <- grant{err: err}
 		}
-		p.grow(time.Now())
+		p.growLocked(time.Now())
 	}
 	p.mu.Unlock()
 	if unwanted != nil {
@@ -213,17 +213,17 @@ func (p *pool) made(c *conn, err error) {
 	}
 }
 
-// first takes out the batch that has waited longest. mu is locked, and there is one.
-func (p *pool) first() *connWait { return p.waiting.Remove(p.waiting.Front()).(*connWait) }
+// firstLocked takes out the batch that has waited longest. There is one.
+func (p *pool) firstLocked() *connWait { return p.waiting.Remove(p.waiting.Front()).(*connWait) }
 
-// give gives a connection to the batch that has waited longest, or keeps it. What is returned is to be closed. mu is locked.
-func (p *pool) give(got grant) (unwanted *conn) {
+// giveLocked gives a connection to the batch that has waited longest, or keeps it. What is returned is to be closed.
+func (p *pool) giveLocked(got grant) (unwanted *conn) {
 	switch {
 	case p.closed:
 		p.all--
 		return got.conn
 	case p.waiting.Len() > 0:
-		p.first().got <- got
+		p.firstLocked().got <- got
 	default:
 		p.idle = append(p.idle, got.conn)
 	}
@@ -236,7 +236,7 @@ func (p *pool) put(c *conn) {
 		c.out, c.args = nil, nil
 	}
 	p.mu.Lock()
-	unwanted := p.give(grant{conn: c})
+	unwanted := p.giveLocked(grant{conn: c})
 	p.mu.Unlock()
 	if unwanted != nil {
 		_ = unwanted.Close()
@@ -249,7 +249,7 @@ func (p *pool) drop(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all--
-	p.grow(time.Now())
+	p.growLocked(time.Now())
 }
 
 // close closes what is idle and gives up what is being made; what is in use is closed when its batch has ended. It returns
@@ -260,7 +260,7 @@ func (p *pool) close() error {
 	p.idle, p.closed = nil, true
 	p.all -= len(idle)
 	for p.waiting.Len() > 0 {
-		p.first().got <- grant{err: redis.ErrClosed}
+		p.firstLocked().got <- grant{err: redis.ErrClosed}
 	}
 	p.mu.Unlock()
 	p.cancel()

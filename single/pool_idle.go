@@ -19,7 +19,7 @@ func (p *pool) reuse(now time.Time) (*conn, error) {
 			p.mu.Unlock()
 			return nil, redis.ErrClosed
 		}
-		c := p.popIdle()
+		c := p.popIdleLocked()
 		p.mu.Unlock()
 		if c == nil || !p.expired(c, now) && c.Clean() {
 			return c, nil
@@ -28,8 +28,8 @@ func (p *pool) reuse(now time.Time) (*conn, error) {
 	}
 }
 
-// popIdle takes out the idle connection that was used last; nil when there is none. mu is locked.
-func (p *pool) popIdle() *conn {
+// popIdleLocked takes out the idle connection that was used last; nil when there is none.
+func (p *pool) popIdleLocked() *conn {
 	last := len(p.idle) - 1
 	if last < 0 {
 		return nil

@@ -66,11 +66,11 @@ func (n *node) pause(ctx context.Context) error {
 func (n *node) unpause(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.thaw(ctx)
+	return n.thawLocked(ctx)
 }
 
-// thaw is unpause; the caller holds mu.
-func (n *node) thaw(ctx context.Context) error {
+// thawLocked is unpause.
+func (n *node) thawLocked(ctx context.Context) error {
 	c, err := n.inspect(ctx)
 	if err != nil || !c.State.Paused {
 		return err
@@ -84,7 +84,7 @@ func (n *node) thaw(ctx context.Context) error {
 func (n *node) kill(ctx context.Context) (exit int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := n.thaw(ctx); err != nil {
+	if err := n.thawLocked(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := n.api.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {

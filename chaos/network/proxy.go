@@ -89,7 +89,7 @@ func (p *local) add(t Toxic) error {
 	proxy := p.proxy
 	err := bounded(func() error { return addTo(proxy, t) })
 	if errors.Is(err, errStuck) {
-		return p.replace()
+		return p.replaceLocked()
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (p *local) remove(name string) error {
 	proxy := p.proxy
 	err := bounded(func() error { return proxy.Toxics.RemoveToxic(context.Background(), name) })
 	if errors.Is(err, errStuck) {
-		return p.replace()
+		return p.replaceLocked()
 	}
 	return err
 }
@@ -139,7 +139,7 @@ func (p *local) enable(to door) error {
 		return nil
 	})
 	if errors.Is(err, errStuck) {
-		err = p.replace()
+		err = p.replaceLocked()
 	}
 	if err == nil && to == silent {
 		p.mute, err = listenMute(p.listen)
@@ -160,9 +160,9 @@ func startOn(proxy *toxiproxy.Proxy) error {
 	}
 }
 
-// replace puts a new proxy on the old one's port. The stuck one keeps its goroutines until its connections end; its
-// listener closes first, so the port is free at once. The caller holds mu.
-func (p *local) replace() error {
+// replaceLocked puts a new proxy on the old one's port. The stuck one keeps its goroutines until its connections end; its
+// listener closes first, so the port is free at once.
+func (p *local) replaceLocked() error {
 	p.stuck++
 	old := p.proxy
 	go old.Stop()

@@ -304,7 +304,7 @@ func (c *client) Acquire(ctx context.Context, r workload.Request) (workload.Hold
 	}
 }
 
-// granted makes a hold of an answer. The caller holds mu.
+// granted makes a hold of an answer.
 func (c *client) granted(r reply, asked time.Time) *hold {
 	h := &hold{c: c, id: r.Hold, owner: r.Owner, token: r.Token, asked: asked, until: asked.Add(milliseconds(r.Valid))}
 	if c.features.Lost {

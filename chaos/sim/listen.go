@@ -20,7 +20,7 @@ func (l *link) Listen(_ string, ready func(), heard func(string)) (stop func()) 
 	l.ears++
 	s := &subscription{number: l.ears, ready: ready, heard: heard}
 	l.ear = s
-	l.subscribe(s, l.w.now+1)
+	l.subscribeLocked(s, l.w.now+1)
 	return func() {
 		l.w.mu.Lock()
 		defer l.w.mu.Unlock()
@@ -28,8 +28,8 @@ func (l *link) Listen(_ string, ready func(), heard func(string)) (stop func()) 
 	}
 }
 
-// subscribe plans an attempt. The caller holds the world's mutex.
-func (l *link) subscribe(s *subscription, from int64) {
+// subscribeLocked plans an attempt. The mutex is the world's.
+func (l *link) subscribeLocked(s *subscription, from int64) {
 	w := l.w
 	draw := chanceOf(w.plan.Seed, ofEar, uint64(l.client.number), uint64(l.master.number), s.number, uint64(from))
 	at := from + 2*draw.between(w.plan.Net.MinDelay, w.plan.Net.MaxDelay)
@@ -38,7 +38,7 @@ func (l *link) subscribe(s *subscription, from int64) {
 		stopped, works := s.stopped || w.over, !l.master.down && l.master.frozen == 0 && l.cutThere+l.cutBack == 0
 		s.made = works && !stopped
 		if !works && !stopped {
-			l.subscribe(s, w.now+resubscribe)
+			l.subscribeLocked(s, w.now+resubscribe)
 		}
 		w.mu.Unlock()
 		if s.made {
@@ -53,7 +53,7 @@ func (l *link) deafen() {
 	defer l.w.mu.Unlock()
 	if s := l.ear; s != nil && s.made && !s.stopped {
 		s.made = false
-		l.subscribe(s, l.w.now+resubscribe)
+		l.subscribeLocked(s, l.w.now+resubscribe)
 	}
 }
 

@@ -86,13 +86,13 @@ func (l *link) Gather() {
 		return
 	}
 	l.waiting++
-	l.list()
+	l.listLocked()
 	l.w.mu.Unlock()
 	<-l.gate
 }
 
-// list notes that the scheduler has to look at l. The caller holds the world's mutex.
-func (l *link) list() {
+// listLocked notes that the scheduler has to look at l. The mutex is the world's.
+func (l *link) listLocked() {
 	if !l.listed {
 		l.listed = true
 		l.w.asked = append(l.w.asked, l)
@@ -110,7 +110,7 @@ func (l *link) Do(ctx context.Context, batch []*single.Call) {
 		return
 	}
 	l.fresh = append(l.fresh, f)
-	l.list()
+	l.listLocked()
 	l.w.mu.Unlock()
 	<-f.done
 }

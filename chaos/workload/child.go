@@ -126,12 +126,12 @@ func (s *lineSink) Record(e history.Event) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.At = s.Now()
-	s.write("", e)
+	s.writeLocked("", e)
 	return e.At
 }
 
-// write writes a line. mu is locked.
-func (s *lineSink) write(prefix string, what any) {
+// writeLocked writes a line.
+func (s *lineSink) writeLocked(prefix string, what any) {
 	line, err := json.Marshal(what)
 	if err == nil {
 		_, _ = s.out.Write(append(append([]byte(prefix), line...), '\n')) // a parent that is gone reads nothing

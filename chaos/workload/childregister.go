@@ -104,7 +104,7 @@ func (p *parentRegisters) ask(r registerRequest) registerReply {
 	p.waiting[r.ID] = got
 	p.mu.Unlock()
 	p.sink.mu.Lock()
-	p.sink.write(registerMark, r)
+	p.sink.writeLocked(registerMark, r)
 	p.sink.mu.Unlock()
 	return <-got
 }

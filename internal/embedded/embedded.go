@@ -70,7 +70,7 @@ func (m *Master) stop(losing bool) error {
 	if m.closed {
 		return ErrClosed
 	}
-	err := m.shut()
+	err := m.shutLocked()
 	if losing && m.engine != nil {
 		m.engine.close()
 		m.engine = nil
@@ -78,8 +78,8 @@ func (m *Master) stop(losing bool) error {
 	return err
 }
 
-// shut ends listening and all connections, and waits until their goroutines are gone. The caller holds mu.
-func (m *Master) shut() error {
+// shutLocked ends listening and all connections, and waits until their goroutines are gone.
+func (m *Master) shutLocked() error {
 	if m.listener == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (m *Master) Restart() error {
 	if m.closed {
 		return ErrClosed
 	}
-	if err := m.shut(); err != nil {
+	if err := m.shutLocked(); err != nil {
 		return err
 	}
 	if m.engine == nil {
@@ -145,7 +145,7 @@ func (m *Master) Close() error {
 	if m.closed {
 		return nil
 	}
-	err := m.shut()
+	err := m.shutLocked()
 	if m.engine != nil {
 		m.engine.close()
 	}

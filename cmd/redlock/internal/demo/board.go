@@ -94,12 +94,12 @@ func (b *board) elapsed() time.Duration {
 func (b *board) act(title string) *actState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a := b.current(); a.title == "" {
+	if a := b.currentLocked(); a.title == "" {
 		a.title = title
 		return a
 	}
 	now := time.Now()
-	b.current().ended = now
+	b.currentLocked().ended = now
 	a := newAct(title, now)
 	b.acts = append(b.acts, a)
 	return a
@@ -121,8 +121,8 @@ func (b *board) tally(a *actState) tally {
 	return t
 }
 
-// current is the act that is on. The caller holds the mutex.
-func (b *board) current() *actState { return b.acts[len(b.acts)-1] }
+// currentLocked is the act that is on.
+func (b *board) currentLocked() *actState { return b.acts[len(b.acts)-1] }
 
 func (b *board) waiting(worker int, since time.Time) {
 	b.mu.Lock()
@@ -138,7 +138,7 @@ func (b *board) acquired(worker int, lock *redlock.Lock, asked time.Time) {
 	w := &b.workers[worker]
 	w.lock, w.since = lock, now
 	w.count++
-	a := b.current()
+	a := b.currentLocked()
 	a.winners[worker]++
 	a.lastGrant = now
 	if a.firstWin.IsZero() {
@@ -161,7 +161,7 @@ func (b *board) released(worker int) {
 func (b *board) observed(began time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.current()
+	a := b.currentLocked()
 	if err == nil {
 		a.free = append(a.free, time.Since(began))
 		a.lastGrant = time.Now()

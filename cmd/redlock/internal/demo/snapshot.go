@@ -60,7 +60,7 @@ func (b *board) snapshot() Snapshot {
 	now := time.Now()
 	s := Snapshot{
 		At:       now.Sub(b.began),
-		Title:    b.current().title,
+		Title:    b.currentLocked().title,
 		Act:      len(b.acts),
 		Inside:   inside,
 		Handoffs: handoffs,
@@ -87,7 +87,7 @@ func (b *board) snapshot() Snapshot {
 	s.FreeP50, s.FreeP99 = percentile(free, 50), percentile(free, 99)
 	s.WaitP50, s.WaitP99 = percentile(waits, 50), percentile(waits, 99)
 	var q *redlock.QuorumError
-	if b.current().refusals > 0 && errors.Is(b.refusal, redlock.ErrNoQuorum) && errors.As(b.refusal, &q) {
+	if b.currentLocked().refusals > 0 && errors.Is(b.refusal, redlock.ErrNoQuorum) && errors.As(b.refusal, &q) {
 		s.Refusal = explanation(q)
 	}
 	return s

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
@@ -224,83 +222,4 @@ func box(args []arg) []any {
 		}
 	}
 	return boxed
-}
-
-// decode types the reply of a command that succeeded.
-func decode(r *Request, from *wire.Reply) (Reply, error) {
-	n := from.Int()
-	switch kind := from.Kind(); {
-	case kind == wire.Array:
-		return decodeArray(from.Items())
-	case from.OK() && r.quick():
-		return Reply{Outcome: Granted}, nil
-	case kind == wire.Number && r.Op == Acquire && (n == 1 || r.Fence && n > 1 && n <= MaxToken):
-		return granted(r, n), nil
-	case kind == wire.Number && (r.Op == Release || r.Op == Leave):
-		return Reply{Outcome: outcome(n), Called: n == releasedAndCalled}, nil
-	default:
-		return Reply{}, unexpected(from)
-	}
-}
-
-// unexpected says that a reply is not one to its request.
-func unexpected(from *wire.Reply) error {
-	if err := from.Err(); err != nil {
-		return err
-	}
-	return fmt.Errorf("single: unexpected reply, %v", from.Kind())
-}
-
-// granted reads the short reply of an acquisition: its token, or 1 if it has none.
-func granted(r *Request, n int64) Reply {
-	reply := Reply{Outcome: Granted}
-	if r.Fence {
-		reply.Token = uint64(n)
-	}
-	return reply
-}
-
-// decodeArray reads {outcome, ttl in ms, holder, key, token, holds}; what is missing at the end is zero.
-func decodeArray(fields []wire.Reply) (Reply, error) {
-	if len(fields) == 0 {
-		return Reply{}, errors.New("single: unexpected reply, an empty array")
-	}
-	var reply Reply
-	for i := range fields {
-		field := &fields[i]
-		number, isNumber := field.Int(), field.Kind() == wire.Number
-		isText := field.Kind() == wire.Text
-		switch {
-		case i == 0 && isNumber:
-			reply.Outcome = outcome(number)
-		case i == 1 && isNumber:
-			reply.TTL = time.Duration(number) * time.Millisecond
-		case i == 2 && isText:
-			reply.Holder = field.Str()
-		case i == 3 && isText:
-			reply.Key = field.Str()
-		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further, and whoever did would stop the others
-			reply.Token = uint64(number)
-		case i == 5 && isText && len(field.Str())%HoldPrint == 0:
-			reply.Holds = field.Str()
-		default:
-			return Reply{}, fmt.Errorf("single: unexpected field %d in a reply, %v", i, field.Kind())
-		}
-	}
-	return reply, nil
-}
-
-// releasedAndCalled is what release.lua returns when somebody waits for the key.
-const releasedAndCalled = 3
-
-// outcome maps what the scripts return; anything unknown grants nothing.
-func outcome(n int64) Outcome {
-	switch n {
-	case 1, releasedAndCalled:
-		return Granted
-	case 2:
-		return Repaired
-	default:
-		return Refused
-	}
 }
