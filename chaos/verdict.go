@@ -14,7 +14,7 @@ import (
 )
 
 // always are the oracles whose promises need no assumption on time or memory. The others are judged only in scenarios
-// that stay inside the assumptions.
+// that stay within the assumptions.
 var always = []string{oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults, oracle.NameValidity, NameKeyspace}
 
 // Oracles lists the names of all oracles.

@@ -46,5 +46,5 @@ const (
 	ofStagger
 	ofTie
 	ofResume
-	ofEar
+	ofSubscription
 )

@@ -80,7 +80,7 @@ func (c *client) gathered(l *link) {
 		draw := chanceOf(w.plan.Seed, ofStagger, uint64(c.number), uint64(l.master.number), uint64(w.now))
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.agenda.push(event{at: w.now + 1 + draw.below(spread), kind: flush, who: c.number, l: l, tie: draw.next()})
+		w.pending.push(event{at: w.now + 1 + draw.below(spread), kind: flush, client: c.number, l: l, tie: draw.next()})
 		return
 	}
 	if c.flushing {
@@ -89,13 +89,13 @@ func (c *client) gathered(l *link) {
 	c.flushing, c.flushAt = true, w.now+1
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agenda.push(event{at: w.now + 1, kind: flush, who: c.number})
+	w.pending.push(event{at: w.now + 1, kind: flush, client: c.number})
 }
 
 // flush lets the lanes take their batches: all of them, or only l.
 func (c *client) flush(l *link) {
 	if l != nil {
-		l.letGo()
+		l.openGate()
 		return
 	}
 	c.flushing = false
@@ -104,7 +104,7 @@ func (c *client) flush(l *link) {
 		return
 	}
 	for _, l := range c.links {
-		l.letGo()
+		l.openGate()
 	}
 }
 
@@ -116,13 +116,13 @@ func (c *client) flushApart() {
 	defer w.mu.Unlock()
 	for i, l := range c.links {
 		if l.waiting > 0 {
-			w.agenda.push(event{at: w.now + 1 + int64(i), kind: flush, who: c.number, l: l})
+			w.pending.push(event{at: w.now + 1 + int64(i), kind: flush, client: c.number, l: l})
 		}
 	}
 }
 
-// letGo lets the workers at the gate go on. The first takes all there is.
-func (l *link) letGo() {
+// openGate lets the workers at the gate go on. The first takes all there is.
+func (l *link) openGate() {
 	l.w.mu.Lock()
 	n := l.waiting
 	l.waiting = 0

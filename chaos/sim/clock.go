@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// clientClock is one client's clock: it runs at its own rate, and its timers ring when the client runs.
+// clientClock is one client's clock: it runs at its own rate, and its timers fire when the client runs.
 type clientClock struct{ c *client }
 
 // Now implements redlock.Clock.
@@ -23,7 +23,7 @@ func (c *client) reading() time.Duration {
 	return time.Hour + time.Duration(c.w.now+c.w.now/1000*c.plan.PPM/1000)
 }
 
-// reference is how long d of the client's clock takes in reference time, rounded up so that a timer never rings early.
+// reference is how long d of the client's clock takes in reference time, rounded up so that a timer never fires early.
 func (c *client) reference(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -67,8 +67,8 @@ func (t *timer) Reset(d time.Duration) bool {
 	was := t.armed
 	t.armed = true
 	t.generation++
-	w.agenda.push(event{
-		at: w.now + max(1, t.c.reference(d)), kind: ring, who: t.c.number, t: t, gen: t.generation,
+	w.pending.push(event{
+		at: w.now + max(1, t.c.reference(d)), kind: fire, client: t.c.number, t: t, gen: t.generation,
 		tie: w.tie(uint64(t.c.number), t.name),
 	})
 	return was

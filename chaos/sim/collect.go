@@ -67,7 +67,7 @@ func (w *world) paceOut(paced []*pacer) {
 	})
 	w.waiting = append(slices.DeleteFunc(w.waiting, func(p *pacer) bool { return p.went }), paced...)
 	for i, p := range paced {
-		w.at(w.now+1+int64(i), outward, p.link.client.number, 0, p.letGo)
+		w.at(w.now+1+int64(i), visible, p.link.client.number, 0, p.proceed)
 	}
 }
 

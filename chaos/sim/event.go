@@ -4,26 +4,26 @@ import "math"
 
 // event is something that is going to happen.
 type event struct {
-	at   int64
-	tie  uint64 // decides between events of one instant
-	who  int    // the client whose step it is; none for what a paused client does not hold up
-	kind eventKind
-	gen  uint64 // of the timer
-	f    *flight
-	t    *timer
-	l    *link
-	do   func()
+	at     int64
+	tie    uint64 // decides between events of one instant
+	client int    // the client whose step it is; none for what a paused client does not hold up
+	kind   eventKind
+	gen    uint64 // of the timer
+	f      *flight
+	t      *timer
+	l      *link
+	do     func()
 }
 
 type eventKind uint8
 
 const (
-	inside  eventKind = iota // do; no goroutine of the engine notices
-	outward                  // do; goroutines of the engine wake up
-	ring                     // timer t
+	hidden  eventKind = iota // do; no goroutine of the engine notices
+	visible                  // do; goroutines of the engine wake up
+	fire                     // timer t
 	answer                   // flight f returns with what there is
 	expire                   // flight f returns because its time is up
-	flush                    // the lanes of client who, or of link l alone, take their batches
+	flush                    // the lanes of the client, or of link l alone, take their batches
 )
 
 // none is the client of an event that is no client's.
@@ -32,7 +32,7 @@ const none = -1
 // stale reports that what the event was for has been settled in another way.
 func (e *event) stale() bool {
 	switch e.kind {
-	case ring:
+	case fire:
 		return !e.t.armed || e.t.generation != e.gen
 	case answer, expire:
 		return e.f.returned
@@ -41,11 +41,11 @@ func (e *event) stale() bool {
 	}
 }
 
-// agenda is a heap of events by time, then by lot. It is written out because container/heap would allocate every
+// eventHeap is a heap of events by time, then by lot. It is written out because container/heap would allocate every
 // event twice.
-type agenda []event
+type eventHeap []event
 
-func (a agenda) before(i, j int) bool {
+func (a eventHeap) before(i, j int) bool {
 	if a[i].at != a[j].at {
 		return a[i].at < a[j].at
 	}
@@ -53,14 +53,14 @@ func (a agenda) before(i, j int) bool {
 }
 
 // next is the time of the first event.
-func (a agenda) next() int64 {
+func (a eventHeap) next() int64 {
 	if len(a) == 0 {
 		return math.MaxInt64
 	}
 	return a[0].at
 }
 
-func (a *agenda) push(e event) {
+func (a *eventHeap) push(e event) {
 	h := append(*a, e)
 	for i := len(h) - 1; i > 0; {
 		parent := (i - 1) / 2
@@ -73,7 +73,7 @@ func (a *agenda) push(e event) {
 	*a = h
 }
 
-func (a *agenda) pop() event {
+func (a *eventHeap) pop() event {
 	h := *a
 	first, last := h[0], len(h)-1
 	h[0] = h[last]

@@ -12,7 +12,7 @@ func (w *world) arm() (over int64) {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
 		from, to := int64(f.At), int64(f.At+f.For)
-		kind := inside
+		kind := hidden
 		if f.Kind == Kill {
 			to = from
 		}
@@ -135,7 +135,7 @@ func (w *world) pause(c *client, f *Fault) {
 	c.pause(f.For)
 	w.counts.Pauses++
 	until := c.stopped
-	w.at(until, inside, none, 0, func() {
+	w.at(until, hidden, none, 0, func() {
 		if c.stopped == until {
 			w.record(history.Event{Type: history.Resumed, Client: c.number})
 		}

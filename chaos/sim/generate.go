@@ -11,7 +11,7 @@ import (
 // Profile says what kind of schedules to draw.
 type Profile struct {
 	Name string
-	// Promised tells that schedules stay inside the assumptions, so that every violation is a bug.
+	// Promised tells that schedules stay within the assumptions, so that every violation is a bug.
 	Promised bool
 	// About is a sentence for the reader.
 	About string
@@ -32,11 +32,11 @@ type Profile struct {
 	kinds      []history.Kind
 }
 
-// Within draws schedules inside the assumptions: the clocks of any client and any master differ by less than the drift
+// Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
 // allowance of one percent, nobody sets them, and masters keep their data or are guarded.
 func Within() Profile {
 	return Profile{
-		Name: "within", Promised: true, About: "inside the assumptions",
+		Name: "within", Promised: true, About: "within the assumptions",
 		masters: []int{5, 5, 5, 3, 3, 4, 1}, ttls: []time.Duration{
 			60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second, 5 * time.Second,
 		},
@@ -95,7 +95,7 @@ func SlowClients() Profile {
 // Tokens draws schedules in which many ask for fenced locks at the same time, at times of day that differ.
 func Tokens() Profile {
 	p := Within()
-	p.Name, p.About = "tokens", "inside the assumptions, with fencing tokens"
+	p.Name, p.About = "tokens", "within the assumptions, with fencing tokens"
 	p.masters, p.ttls = []int{5, 5, 3}, []time.Duration{60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
 	p.faults = []FaultKind{CutRequests, CutReplies, Slow, Freeze, Crash, Pause}
 	p.kinds, p.hurried = []history.Kind{history.Fenced}, true
@@ -106,7 +106,7 @@ func Tokens() Profile {
 // set up first, and can't be, data that are still being loaded, no memory.
 func Refusals() Profile {
 	p := Within()
-	p.Name, p.About = "refusals", "inside the assumptions, with masters that refuse and connections to be made"
+	p.Name, p.About = "refusals", "within the assumptions, with masters that refuse and connections to be made"
 	p.faults, p.dials = []FaultKind{Refuse, Refuse, Full, Full, CutRequests, CutReplies, Freeze, Crash, Pause}, true
 	p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced}
 	return p
@@ -115,7 +115,7 @@ func Refusals() Profile {
 // Fullness draws schedules in which all masters run full at the same time: what is held must stay held.
 func Fullness() Profile {
 	p := Refusals()
-	p.Name, p.About = "full", "inside the assumptions, all masters full at once"
+	p.Name, p.About = "full", "within the assumptions, all masters full at once"
 	p.faults, p.everywhere, p.clean, p.stray = []FaultKind{Full}, true, true, false
 	return p
 }

@@ -1,25 +1,25 @@
 package sim
 
-// subscription is a client's ear at one master. The world's mutex guards it.
+// subscription is one client's at one master. The world's mutex guards it.
 type subscription struct {
-	number  uint64
-	ready   func()
-	heard   func(string)
-	made    bool
-	stopped bool
+	number   uint64
+	ready    func()
+	notified func(string)
+	made     bool
+	stopped  bool
 }
 
 // resubscribe is after how long a subscription that could not be made is tried again.
 const resubscribe = 50_000_000
 
-// Listen implements redlock.Listener. A Locker only listens to its own channel, so every call of this client comes
+// Listen implements redlock.Listener. A Locker only listens to its own channel, so every notification of this client comes
 // here. Messages are lost while the way back is cut.
-func (l *link) Listen(_ string, ready func(), heard func(string)) (stop func()) {
+func (l *link) Listen(_ string, ready func(), notified func(string)) (stop func()) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	l.ears++
-	s := &subscription{number: l.ears, ready: ready, heard: heard}
-	l.ear = s
+	l.listens++
+	s := &subscription{number: l.listens, ready: ready, notified: notified}
+	l.sub = s
 	l.subscribeLocked(s, l.w.now+1)
 	return func() {
 		l.w.mu.Lock()
@@ -31,9 +31,9 @@ func (l *link) Listen(_ string, ready func(), heard func(string)) (stop func()) 
 // subscribeLocked plans an attempt. The mutex is the world's.
 func (l *link) subscribeLocked(s *subscription, from int64) {
 	w := l.w
-	draw := chanceOf(w.plan.Seed, ofEar, uint64(l.client.number), uint64(l.master.number), s.number, uint64(from))
+	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), s.number, uint64(from))
 	at := from + 2*draw.between(w.plan.Net.MinDelay, w.plan.Net.MaxDelay)
-	w.agenda.push(event{at: at, kind: outward, who: l.client.number, tie: draw.next(), do: func() {
+	w.pending.push(event{at: at, kind: visible, client: l.client.number, tie: draw.next(), do: func() {
 		w.mu.Lock()
 		stopped, works := s.stopped || w.over, !l.master.down && l.master.frozen == 0 && l.cutThere+l.cutBack == 0
 		s.made = works && !stopped
@@ -47,42 +47,42 @@ func (l *link) subscribeLocked(s *subscription, from int64) {
 	}})
 }
 
-// deafen ends the subscription when the master dies; the client tries to make it again.
-func (l *link) deafen() {
+// unsubscribe ends the subscription when the master dies; the client tries to make it again.
+func (l *link) unsubscribe() {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	if s := l.ear; s != nil && s.made && !s.stopped {
+	if s := l.sub; s != nil && s.made && !s.stopped {
 		s.made = false
 		l.subscribeLocked(s, l.w.now+resubscribe)
 	}
 }
 
-// callWaiters passes on whom the request just served has called.
-func (m *master) callWaiters() {
-	for i, call := range m.store.calls {
+// notifyWaiters sends the notifications of the request just served.
+func (m *master) notifyWaiters() {
+	for i, n := range m.store.notifications {
 		for _, c := range m.w.clients {
-			if c.name() == call.waiter {
-				c.links[m.number].hear(call.key, i)
+			if c.name() == n.waiter {
+				c.links[m.number].notify(n.key, i)
 			}
 		}
 	}
 }
 
-// hear lets a message travel to the client.
-func (l *link) hear(key string, i int) {
+// notify lets a notification travel to the client.
+func (l *link) notify(key string, i int) {
 	w := l.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := l.ear
+	s := l.sub
 	if s == nil || !s.made || s.stopped || l.cutBack > 0 {
 		return
 	}
-	draw := chanceOf(w.plan.Seed, ofEar, uint64(l.client.number), uint64(l.master.number), uint64(i), uint64(w.now))
+	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), uint64(i), uint64(w.now))
 	at := w.now + draw.between(w.plan.Net.MinDelay, w.plan.Net.MaxDelay) + l.master.slow
 	w.counts.Called++
-	w.agenda.push(event{at: at, kind: outward, who: l.client.number, tie: draw.next(), do: func() {
+	w.pending.push(event{at: at, kind: visible, client: l.client.number, tie: draw.next(), do: func() {
 		if !s.stopped && !w.over {
-			s.heard(key)
+			s.notified(key)
 		}
 	}})
 }

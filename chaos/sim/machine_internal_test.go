@@ -74,7 +74,7 @@ func (m *machine) advance(d time.Duration) {
 func (m *machine) fault(f *Fault) {
 	m.w.breakDown(f)
 	if f.Kind != Pause {
-		m.w.at(m.w.now+int64(f.For), inside, none, 0, func() { m.w.mend(f) })
+		m.w.at(m.w.now+int64(f.For), hidden, none, 0, func() { m.w.mend(f) })
 	}
 }
 

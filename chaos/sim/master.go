@@ -18,15 +18,15 @@ type master struct {
 	stepped time.Duration // by how much its clock has been set
 	store   *Store
 
-	down     bool
-	crashes  int           // crashes that are not over: it is down until the last one is
-	owed     time.Duration // the guard with which it then restarts
-	frozen   int           // how many faults keep it still
-	refusing int           // how many faults make it refuse everything
-	full     int           // how many faults leave it no memory
-	guarded  int64
-	slow     int64
-	socket   []packet // what arrived while it was frozen
+	down         bool
+	crashes      int           // crashes that are not over: it is down until the last one is
+	restartGuard time.Duration // the guard with which it then restarts
+	frozen       int           // how many faults keep it still
+	refusing     int           // how many faults make it refuse everything
+	full         int           // how many faults leave it no memory
+	guarded      int64
+	slow         int64
+	socket       []packet // what arrived while it was frozen
 }
 
 // packet is a request in a socket.
@@ -51,17 +51,17 @@ func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, 
 		done, err := m.store.TrySet(now, r)
 		if done {
 			reply.Outcome = single.Granted
-			m.w.told(f, r, reply)
+			m.w.traceReply(f, r, reply)
 		}
 		return reply, err
 	}
 	if r.Op != single.Release {
 		reply, err := m.store.Script(now, r)
 		m.w.counts.served(reply)
-		m.w.told(f, r, reply)
+		m.w.traceReply(f, r, reply)
 		return reply, err
 	}
-	defer m.callWaiters()
+	defer m.notifyWaiters()
 	var before [8]string
 	for i, key := range r.Keys {
 		before[i&7], _ = m.store.Holder(now, key)
@@ -78,7 +78,7 @@ func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, 
 			})
 		}
 	}
-	m.w.told(f, r, reply)
+	m.w.traceReply(f, r, reply)
 	return reply, err
 }
 
@@ -101,7 +101,7 @@ func (m *master) thaw() {
 	waiting := m.socket
 	m.socket = nil
 	for _, p := range waiting {
-		p.f.schedule(m.w.now+1, inside, none, p.read) // all at one instant, so their order is drawn
+		p.f.schedule(m.w.now+1, hidden, none, p.read) // all at one instant, so their order is drawn
 	}
 }
 
@@ -135,7 +135,7 @@ func (m *master) crash(forget bool) {
 	}
 	m.socket = nil
 	for _, c := range m.w.clients {
-		c.links[m.number].deafen()
+		c.links[m.number].unsubscribe()
 	}
 	if forget {
 		m.store = NewStore()
@@ -145,11 +145,11 @@ func (m *master) crash(forget bool) {
 // restart ends a crash, and starts the master again if it was the last one; guard is for how long it does not vote then.
 func (m *master) restart(guard time.Duration) {
 	m.crashes--
-	m.owed = max(m.owed, guard)
+	m.restartGuard = max(m.restartGuard, guard)
 	if m.crashes > 0 {
 		return
 	}
 	m.down = false
-	m.guarded = max(m.guarded, m.w.now+int64(m.owed)) // another crash does not end the guard after an earlier one
-	m.owed = 0
+	m.guarded = max(m.guarded, m.w.now+int64(m.restartGuard)) // another crash does not end the guard after an earlier one
+	m.restartGuard = 0
 }

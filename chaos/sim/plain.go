@@ -155,13 +155,13 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 		if !mine || r.Op == single.Leave {
 			reply = single.Reply{}
 			if s.dequeue(r, key) && free {
-				s.callNext(r, key)
+				s.notifyNext(r, key)
 			}
 			continue
 		}
 		s.Delete(key)
 		s.dequeue(r, key)
-		if s.callNext(r, key) && reply.Outcome == single.Granted {
+		if s.notifyNext(r, key) && reply.Outcome == single.Granted {
 			reply.Called = true
 		}
 	}

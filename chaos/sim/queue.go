@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// maxWaiters is how many places an arrival queue has.
+// maxWaiters is how many entries an arrival queue has.
 const maxWaiters = 256
 
 func queueOf(key string) string { return single.QueueKey(key) }
@@ -53,8 +53,8 @@ func (s *Store) dequeue(r *single.Request, key string) bool {
 	return s.zrem(queueOf(key), "!"+r.Waiter)
 }
 
-// callNext reserves a key that was released for whoever has waited longest, and reports whether there is one.
-func (s *Store) callNext(r *single.Request, key string) bool {
+// notifyNext reserves a key that was released for whoever has waited longest, and reports whether there is one.
+func (s *Store) notifyNext(r *single.Request, key string) bool {
 	v := s.queue(key)
 	if v == nil {
 		return false
@@ -64,7 +64,7 @@ func (s *Store) callNext(r *single.Request, key string) bool {
 		return false
 	}
 	next, last, reserve := v.members[0].name, len(v.members) == 1, r.Reserve.Milliseconds()
-	s.calls = append(s.calls, call{next, key})
+	s.notifications = append(s.notifications, notification{next, key})
 	v.remove(next)
 	left := s.pttl(v)
 	s.zadd(queueOf(key), queue, "!"+next, -(s.now + reserve))
@@ -75,21 +75,21 @@ func (s *Store) callNext(r *single.Request, key string) bool {
 	return true
 }
 
-// call tells a waiter that it may take key.
-type call struct{ waiter, key string }
+// notification tells a waiter that it may take key.
+type notification struct{ waiter, key string }
 
-// maxCalled is how many waiters the release of a shared key calls: some may be readers, who can all have it.
-const maxCalled = 8
+// maxNotified is how many waiters the release of a shared key notifies: some may be readers, who can all have it.
+const maxNotified = 8
 
-// callSeveral calls those who have waited longest for a shared key.
-func (s *Store) callSeveral(key string) {
+// notifySeveral notifies those that have waited longest for a shared key.
+func (s *Store) notifySeveral(key string) {
 	v := s.queue(key)
 	if v == nil {
 		return
 	}
 	s.zremBetween(queueOf(key), -1<<62, 0)
-	for _, m := range slices.Clone(v.members[:min(maxCalled, len(v.members))]) {
-		s.calls = append(s.calls, call{m.name, key})
+	for _, m := range slices.Clone(v.members[:min(maxNotified, len(v.members))]) {
+		s.notifications = append(s.notifications, notification{m.name, key})
 		s.zrem(queueOf(key), m.name)
 	}
 }

@@ -200,10 +200,10 @@ func (w *world) shutDown() error {
 		for _, l := range c.links {
 			for _, f := range l.open {
 				if !f.returned {
-					f.finish(errHome)
+					f.finish(errOver)
 				}
 			}
-			l.letGo()
+			l.openGate()
 		}
 		for _, t := range c.tasks {
 			if t.cancel != nil {
@@ -213,7 +213,7 @@ func (w *world) shutDown() error {
 		}
 	}
 	for _, p := range w.waiting {
-		p.letGo()
+		p.proceed()
 	}
 	synctest.Wait()
 	return nil

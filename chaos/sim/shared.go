@@ -177,12 +177,12 @@ func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
 	switch {
 	case r.Op == single.Leave:
 		if mine && free {
-			s.callNext(r, key)
+			s.notifyNext(r, key)
 		}
 		return single.Reply{}
 	case removed:
 		if free {
-			s.callSeveral(key)
+			s.notifySeveral(key)
 		}
 		return single.Reply{Outcome: single.Granted, Token: v.countAfter(s.now)}
 	case free:

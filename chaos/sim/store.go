@@ -18,8 +18,8 @@ type Store struct {
 	keys map[string]*value
 	// Full says that the master's memory is: it refuses what could take more, in the words of Redis.
 	Full bool
-	// calls are the waiters that the request being served has called.
-	calls []call
+	// notifications are those of the request being served.
+	notifications []notification
 }
 
 // value is a string or, by what, something else.
@@ -105,7 +105,7 @@ func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error
 // script has to follow: the key is taken, or the request is another.
 func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
-	s.calls = s.calls[:0]
+	s.notifications = s.notifications[:0]
 	switch {
 	case !plainSet(r):
 		return false, nil
@@ -150,7 +150,7 @@ func proposal(r *single.Request) uint64 { return max(1, r.Token) }
 // Script performs r as its script does.
 func (s *Store) Script(now time.Duration, r *single.Request) (single.Reply, error) {
 	s.now = now.Milliseconds()
-	s.calls = s.calls[:0]
+	s.notifications = s.notifications[:0]
 	if r.Op == single.Inspect {
 		return s.inspect(r)
 	}

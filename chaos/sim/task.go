@@ -58,7 +58,7 @@ func (t *task) call(f, then func()) {
 // step plans the task's next step after d of the client's clock.
 func (t *task) step(d time.Duration, do func()) {
 	w := t.c.w
-	w.at(w.now+1+t.c.reference(d), outward, t.c.number, w.tie(uint64(t.c.number), uint64(t.number)), do)
+	w.at(w.now+1+t.c.reference(d), visible, t.c.number, w.tie(uint64(t.c.number), uint64(t.number)), do)
 }
 
 // next plans the next session, or ends the task.
@@ -93,7 +93,7 @@ func (t *task) begin(s *Session, after func()) {
 	t.cancel = cancel
 	if s.Wait > 0 {
 		tie := w.tie(uint64(t.c.number), uint64(t.number), h.ids[0])
-		w.at(w.now+1+t.c.reference(s.Wait), outward, t.c.number, tie, func() { cancel(context.DeadlineExceeded) })
+		w.at(w.now+1+t.c.reference(s.Wait), visible, t.c.number, tie, func() { cancel(context.DeadlineExceeded) })
 	}
 	var err error
 	t.call(func() { h.lock, err = acquire(ctx, t.c.locker, h.keys, s) }, func() { t.acquired(s, h, err, after) })

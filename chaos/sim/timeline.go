@@ -25,7 +25,7 @@ func Timeline(out io.Writer, s *Schedule, r *Result) error {
 	var b strings.Builder
 	s.describe(&b)
 	for _, l := range lines {
-		fmt.Fprintf(&b, "%14s  %-9s %s\n", stamp(l.At), l.who(), l.Text)
+		fmt.Fprintf(&b, "%14s  %-9s %s\n", stamp(l.At), l.actors(), l.Text)
 	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "%14s  VIOLATION %s\n", stamp(v.At), v)
@@ -51,8 +51,8 @@ func (s *Schedule) describe(b *strings.Builder) {
 	fmt.Fprintf(b, "; messages take %v to %v\n", s.Net.MinDelay, s.Net.MaxDelay)
 }
 
-// who names the actors of a line: a client, a master, or a message between them.
-func (l *Line) who() string {
+// actors names the actors of a line: a client, a master, or a message between them.
+func (l *Line) actors() string {
 	switch {
 	case l.Client >= 0 && l.Master >= 0:
 		return "c" + strconv.Itoa(l.Client) + " → m" + strconv.Itoa(l.Master)

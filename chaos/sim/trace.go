@@ -18,16 +18,16 @@ type Line struct {
 
 var opNames = [...]string{"acquire", "extend", "release", "raise", "inspect", "leave"}
 
-// tell adds a line about a flight, if anybody wants lines.
-func (w *world) tell(f *flight, what string) {
+// traceFlight adds a line about a flight, if anybody wants lines.
+func (w *world) traceFlight(f *flight, what string) {
 	if w.trace == nil {
 		return
 	}
 	w.line(f, &f.asks[0], what)
 }
 
-// told adds a line about what a master answered.
-func (w *world) told(f *flight, r *single.Request, reply single.Reply) {
+// traceReply adds a line about what a master answered.
+func (w *world) traceReply(f *flight, r *single.Request, reply single.Reply) {
 	if w.trace == nil {
 		return
 	}

@@ -29,32 +29,32 @@ type world struct {
 	waiting []*pacer // calls that wait for their turn to end
 	steps   int
 
-	mu     sync.Mutex
-	agenda agenda
-	asked  []*link // links of which the engine asked something since the last settling
-	paced  []*pacer
-	over   bool // the run has been judged: everybody is sent home
+	mu      sync.Mutex
+	pending eventHeap
+	asked   []*link // links of which the engine asked something since the last settling
+	paced   []*pacer
+	over    bool // the run has been judged: whatever waits is sent back
 }
 
 // maxSteps ends a run that does not end by itself: a fault of the simulator or a livelock of the engine.
 const maxSteps = 200_000
 
 // at adds an event of the scheduler's own.
-func (w *world) at(t int64, kind eventKind, who int, tie uint64, do func()) {
+func (w *world) at(t int64, kind eventKind, client int, tie uint64, do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.agenda.push(event{at: t, kind: kind, who: who, tie: tie, do: do})
+	w.pending.push(event{at: t, kind: kind, client: client, tie: tie, do: do})
 }
 
 // loop performs events until there are none before the given time, or done says so.
 func (w *world) loop(until int64, done func() bool) {
 	for !done() {
 		w.mu.Lock()
-		if len(w.agenda) == 0 || w.agenda.next() > until {
+		if len(w.pending) == 0 || w.pending.next() > until {
 			w.mu.Unlock()
 			return
 		}
-		e := w.agenda.pop()
+		e := w.pending.pop()
 		w.mu.Unlock()
 		w.perform(e)
 	}
@@ -66,12 +66,12 @@ func (w *world) perform(e event) {
 		return
 	}
 	at := max(e.at, w.now+1)
-	if e.who >= 0 {
-		c := w.clients[e.who]
+	if e.client >= 0 {
+		c := w.clients[e.client]
 		if c.dead {
 			return
 		}
-		if e.kind != inside && at >= c.stopped {
+		if e.kind != hidden && at >= c.stopped {
 			c.steps++
 			for _, f := range c.atStep {
 				if f.Step == c.steps {
@@ -84,10 +84,10 @@ func (w *world) perform(e event) {
 			}
 		}
 		if at < c.stopped { // once it goes on it finds all that has happened meanwhile, in any order
-			draw := chanceOf(w.plan.Seed, ofResume, uint64(e.who), e.tie, uint64(c.stopped))
+			draw := chanceOf(w.plan.Seed, ofResume, uint64(e.client), e.tie, uint64(c.stopped))
 			e.at = c.stopped + draw.below(resumeSpread)
 			w.mu.Lock()
-			w.agenda.push(e)
+			w.pending.push(e)
 			w.mu.Unlock()
 			return
 		}
@@ -95,7 +95,7 @@ func (w *world) perform(e event) {
 	w.now = at
 	w.steps++
 	switch e.kind {
-	case inside:
+	case hidden:
 		e.do()
 	default:
 		w.catchUp()
@@ -110,7 +110,7 @@ const resumeSpread = 1000
 // act performs an event that the engine notices.
 func (w *world) act(e event) {
 	switch e.kind {
-	case ring:
+	case fire:
 		e.t.armed = false
 		e.t.call()
 	case answer:
@@ -118,7 +118,7 @@ func (w *world) act(e event) {
 	case expire:
 		e.f.giveUp()
 	case flush:
-		w.clients[e.who].flush(e.l)
+		w.clients[e.client].flush(e.l)
 	default:
 		e.do()
 	}
@@ -142,6 +142,9 @@ func (w *world) tie(name ...uint64) uint64 {
 	draw := chanceOf(w.plan.Seed, append(name, ofTie)...)
 	return draw.next()
 }
+
+// chance draws whether something goes wrong by itself. When the faults are over nothing does any more.
+func (w *world) chance(c *chance, permille int) bool { return c.of(permille) && !w.calm }
 
 // record adds to the history.
 func (w *world) record(e history.Event) {

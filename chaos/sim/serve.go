@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file is what a master makes of a batch that has come to it.
+
+// arrive brings the request to the master, unless the client's reset came first.
+func (f *flight) arrive(again bool) {
+	w, m := f.link.w, f.link.master
+	if f.gaveUp > 0 && !w.plan.Net.Stray {
+		reset := f.gaveUp + int64(w.plan.Net.MinDelay) + m.slow
+		if f.sentAt < 0 || f.sentAt >= f.gaveUp || w.now > reset {
+			w.counts.Discarded++
+			w.traceFlight(f, "is discarded: the connection was reset")
+			return
+		}
+	}
+	switch {
+	case m.down:
+		w.traceFlight(f, "finds nobody")
+		f.err = errBroken
+		f.replyAt(w.now + f.delay())
+	case w.now < m.guarded:
+		w.counts.Guarded++
+		w.traceFlight(f, "is turned away: the master restarted lately")
+		f.err, f.unsent = errGuarded, true
+		f.replyAt(w.now + f.delay())
+	case m.frozen > 0:
+		w.traceFlight(f, "waits in the socket")
+		m.socket = append(m.socket, packet{f, again})
+	default:
+		f.serve(again)
+	}
+}
+
+// serve performs the request on the master and sends the reply. A request that is performed again is answered by its
+// first performance.
+func (f *flight) serve(again bool) {
+	w, l := f.link.w, f.link
+	if l.master.refusing > 0 {
+		if !again {
+			w.counts.Refusing++
+			f.err, f.unsent = errRefuses, true
+			f.replyAt(w.now + f.delay())
+		}
+		return
+	}
+	if f.gaveUp > 0 {
+		w.counts.LateServed++
+	}
+	if again {
+		w.counts.Repeated++
+		for i := range f.asks {
+			_, _ = l.master.perform(f, &f.asks[i], false)
+		}
+		return
+	}
+	f.replies, f.errs, f.set = make([]single.Reply, len(f.asks)), make([]error, len(f.asks)), make([]bool, len(f.asks))
+	for i := range f.asks {
+		r := &f.asks[i]
+		f.replies[i], f.errs[i] = l.master.perform(f, r, plainSet(r))
+		if errors.Is(f.errs[i], errFull) {
+			w.counts.Denied++
+		}
+		switch {
+		case f.errs[i] != nil:
+		case counts(r):
+			f.set[i] = f.replies[i].Outcome == single.Granted
+			f.halfway = append(f.halfway, i)
+		case f.replies[i].Outcome == single.Refused && plainSet(r):
+			// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
+			f.second = append(f.second, i)
+		}
+	}
+	if len(f.halfway) == 0 {
+		f.serveMore()
+		return
+	}
+	// The commands of one pipeline are served one by one, and others may come between.
+	f.schedule(w.now+1+f.draw.below(between), hidden, none, f.arriveHalfway)
+}
+
+// between is how long what comes between two commands of one pipeline takes at the most.
+const between = int64(3 * time.Millisecond)
+
+func (f *flight) arriveHalfway() {
+	m := f.link.master
+	switch {
+	case m.down:
+		f.err = errBroken
+		f.replyAt(f.link.w.now + f.delay())
+	case m.frozen > 0:
+		m.socket = append(m.socket, packet{f, false})
+	default:
+		f.serveCounters()
+	}
+}
+
+// serveCounters raises the counters of fenced calls. What was granted, and proposed too little, goes on by script.
+func (f *flight) serveCounters() {
+	for _, i := range f.halfway {
+		r, reply := &f.asks[i], &f.replies[i]
+		accepted, err := f.link.master.count(r)
+		switch {
+		case err != nil && f.set[i]:
+			f.errs[i] = err
+		case accepted && f.set[i]:
+			reply.Token = proposal(r)
+		default:
+			f.second = append(f.second, i)
+		}
+	}
+	f.halfway = nil
+	f.serveMore()
+}
+
+// serveMore sends the reply or, where another command is needed, has the client send that.
+func (f *flight) serveMore() {
+	if len(f.second) == 0 {
+		f.sendReply()
+		return
+	}
+	f.schedule(f.link.w.now+f.delay(), hidden, f.link.client.number, f.ask)
+}
+
+// ask sends the second command.
+func (f *flight) ask() {
+	if f.returned {
+		return
+	}
+	w := f.link.w
+	f.sentAt = w.now
+	f.schedule(w.now+f.delay(), hidden, none, f.arriveSecond)
+}
+
+func (f *flight) arriveSecond() {
+	w, m := f.link.w, f.link.master
+	switch {
+	case f.gaveUp > 0 && !w.plan.Net.Stray && w.now > f.gaveUp+int64(w.plan.Net.MinDelay)+m.slow:
+		w.counts.Discarded++
+	case m.down || w.now < m.guarded:
+		f.err = errBroken
+		f.replyAt(w.now + f.delay())
+	case m.frozen > 0:
+		m.socket = append(m.socket, packet{f, false})
+	default:
+		f.serveSecond()
+	}
+}
+
+func (f *flight) serveSecond() {
+	for _, i := range f.second {
+		f.replies[i], f.errs[i] = f.link.master.perform(f, &f.asks[i], false)
+	}
+	f.second = nil
+	f.sendReply()
+}
+
+// sendReply sends what the master said back. A reply that is held back comes when the way is free, if anybody still
+// waits for it.
+func (f *flight) sendReply() {
+	w, l := f.link.w, f.link
+	at := w.now + f.delay()
+	if w.chance(&f.draw, w.plan.Net.LoseReply) {
+		at += retransmit
+		w.counts.HeldBack++
+	}
+	if l.cutBack == 0 {
+		f.replyAt(at)
+		return
+	}
+	w.counts.HeldBack++
+	l.healed = append(l.healed, f)
+}
