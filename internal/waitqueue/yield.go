@@ -37,7 +37,7 @@ func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range keys {
-		putLocked(q, &q.rivals, key, rival{ahead, until})
+		put(q, &q.rivals, key, rival{ahead, until})
 	}
 }
 
@@ -67,7 +67,7 @@ func (q *Queue) grantLocked(e *Entry, now time.Duration) {
 	}
 	e.favour = min(max(firstFavour, 2*e.favour), maxFavour)
 	for _, key := range e.want.Keys {
-		putLocked(q, &q.favours, key, favour{seq: e.seq, until: now + e.favour, rest: now + (1+favourRest)*e.favour})
+		put(q, &q.favours, key, favour{seq: e.seq, until: now + e.favour, rest: now + (1+favourRest)*e.favour})
 	}
 }
 
@@ -82,7 +82,7 @@ func (q *Queue) endFavourLocked(e *Entry, now time.Duration) {
 			continue
 		}
 		f.until = now
-		putLocked(q, &q.favours, key, f)
+		put(q, &q.favours, key, f)
 		if l := q.queues[key]; l != nil {
 			l.first.wake(Company)
 		}
@@ -103,8 +103,8 @@ func (f *fading[V]) get(key string) (v V) {
 	return f.old[key]
 }
 
-// putLocked notes a value.
-func putLocked[V any](q *Queue, f *fading[V], key string, v V) {
+// put notes a value. The caller holds q's mutex.
+func put[V any](q *Queue, f *fading[V], key string, v V) {
 	if f.young == nil {
 		f.young = make(map[string]V)
 	}
