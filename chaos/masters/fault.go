@@ -8,7 +8,8 @@ import (
 )
 
 // Fault is what is known of an action. One that commands bring about is whole: a file of its own has the action's name, its
-// facts and how it is done, and [Faults] lists it. The others are done by the backends, each in its own way.
+// facts and how it is done, and [Faults] lists it; so is one that is done to a server's process or files. The others are done by the
+// backends, each in its own way.
 type Fault struct {
 	Action Action
 	// Text says in a few words what it does.
@@ -26,7 +27,9 @@ type Fault struct {
 	// Check fills in and checks the numbers; a nil Check needs none. An error is a *ParamError.
 	Check func(*Params) error
 
-	act func(context.Context, *commands, Params) (Injection, error)
+	// act does it by commands, process to a server that this run has started.
+	act     func(context.Context, *commands, Params) (Injection, error)
+	process func(context.Context, *process, Params) (Injection, error)
 }
 
 // Service is what a master with a fault can be counted on for.
@@ -59,12 +62,14 @@ const (
 	Clock
 	// Packets: the server has a network of its own, which it can be taken off.
 	Packets
+	// AppendOnly: the server has an append-only file, which this run can write to.
+	AppendOnly
 )
 
 var needNames = []string{
 	"a real server", "leave to destroy data and change settings", "a process that this run may stop and kill",
 	"a process that this run starts itself", "a clock of the server's own (the process backend's shim)",
-	"a network of the server's own (containers)",
+	"a network of the server's own (containers)", "an append-only file (-aof)",
 }
 
 // String lists what is in the set.
@@ -106,6 +111,9 @@ func Faults() []Fault {
 		rights,
 		busy,
 		maxClients,
+		pauseWrites,
+		closeIdle,
+		loseFsync,
 		{Action: Disconnect, Text: "the server is off the network, its connections stay (containers)", Needs: Packets, Lasts: true},
 		clockStep,
 		clockRate,

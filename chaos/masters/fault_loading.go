@@ -17,7 +17,7 @@ const Loading Action = "loading"
 
 var loading = Fault{
 	Action: Loading, Text: "the server is killed and restarted, and takes time to load its data", Needs: Server | Consent | Process | Arguments,
-	Lasts: true, Forgets: true,
+	Lasts: true, Forgets: true, process: load,
 }
 
 const (
@@ -29,8 +29,8 @@ const (
 	clearBallast = `for i = 1, tonumber(ARGV[1]) do redis.call('DEL', KEYS[1] .. i) end return 0`
 )
 
-func (m *process) load(ctx context.Context) (Injection, error) {
-	fail := func(err error) (Injection, error) { return Injection{}, fmt.Errorf("loading: %w", err) }
+func load(ctx context.Context, m *process, _ Params) (Injection, error) {
+	fail := func(err error) (Injection, error) { return Injection{}, err }
 	keys := []string{probe + ":"}
 	if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil {
 		return fail(err)

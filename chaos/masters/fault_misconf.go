@@ -3,7 +3,6 @@ package masters
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,20 +15,21 @@ const Misconf Action = "misconf"
 
 var misconf = Fault{
 	Action: Misconf, Text: "a save has failed and the server refuses writes (MISCONF)", Needs: Server | Consent | Arguments, Lasts: true,
+	process: failSave,
 }
 
 // failSave puts a directory where the server wants to put its dump, which stops root too.
-func (m *process) failSave(ctx context.Context) (Injection, error) {
+func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	dump := filepath.Join(m.server.Dir(), "data", "dump.rdb")
 	if err := os.Mkdir(dump, 0o700); err != nil {
-		return Injection{}, fmt.Errorf("misconf: %w", err)
+		return Injection{}, err
 	}
 	heal := func(ctx context.Context) error {
 		return errors.Join(m.client.ConfigSet(ctx, "save", "").Err(), os.Remove(dump))
 	}
 	for name, value := range map[string]string{"stop-writes-on-bgsave-error": "yes", "save": "3600 1"} {
 		if err := m.client.ConfigSet(ctx, name, value).Err(); err != nil {
-			return Injection{}, errors.Join(fmt.Errorf("misconf: %w", err), heal(ctx))
+			return Injection{}, errors.Join(err, heal(ctx))
 		}
 	}
 	failed := func() bool {
@@ -38,7 +38,7 @@ func (m *process) failSave(ctx context.Context) (Injection, error) {
 		return strings.Contains(info, "rdb_last_bgsave_status:err")
 	}
 	if !poll(ctx, 5*time.Second, failed) {
-		return Injection{}, errors.Join(errors.New("misconf: the save did not fail"), heal(ctx))
+		return Injection{}, errors.Join(errors.New("the save did not fail"), heal(ctx))
 	}
 	return m.refuses(ctx, "MISCONF", heal)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,11 +82,12 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
 	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {false, true},
 	masters.Credentials: {false, true}, masters.Rights: {false, true},
+	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true},
 }
 
 // TestEveryActionHasItsEffect does each action that the backend has and looks at a client's side of it.
 func TestEveryActionHasItsEffect(t *testing.T) {
-	for backend, want := range map[string]int{"process": 17, "embedded": 6} {
+	for backend, want := range map[string]int{"process": 20, "embedded": 6} {
 		t.Run(backend, func(t *testing.T) {
 			m := open(t, backend, masters.Options{N: 1, AOF: true}).Masters[0]
 			available := 0
@@ -112,7 +114,11 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 	if err := c.Set(within(t), "k", "owner", 20*time.Second).Err(); err != nil {
 		t.Fatal(err)
 	}
-	injected, err := m.Inject(within(t), action, params)
+	numbers := params
+	if action == masters.LoseFsync {
+		numbers.Step = 50 * time.Millisecond
+	}
+	injected, err := m.Inject(within(t), action, numbers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,5 +319,41 @@ func TestOpenNamesWhatItHas(t *testing.T) {
 	_, err = masters.Standard().Open(t.Context(), "process", masters.Options{Binary: "no-such-server", TempDir: shortTempDir(t)})
 	if !errors.Is(err, masters.ErrUnavailable) {
 		t.Errorf("a missing server: %v", err)
+	}
+}
+
+// TestALossOfPowerLosesWhatWasWrittenLast: what was written before the last moments is back, what came then is not.
+func TestALossOfPowerLosesWhatWasWrittenLast(t *testing.T) {
+	m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
+	c := client(t, m)
+	if err := c.Set(within(t), "before", "owner", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var last atomic.Int64
+	stopped := make(chan struct{})
+	go func() { // writes until the server is gone
+		defer close(stopped)
+		for n := int64(1); ; n++ {
+			if c.Set(t.Context(), "during", n, time.Hour).Err() != nil {
+				return
+			}
+			last.Store(n)
+		}
+	}()
+	power, err := m.Inject(within(t), masters.LoseFsync, masters.Params{Step: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-stopped
+	if err := power.Heal(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	fresh := client(t, m)
+	if got, err := fresh.Get(within(t), "before").Result(); err != nil || got != "owner" {
+		t.Errorf("what was on the disk is %q, %v", got, err)
+	}
+	got, err := fresh.Get(within(t), "during").Int64()
+	if err != nil && !errors.Is(err, redis.Nil) || last.Load() == 0 || got >= last.Load() {
+		t.Errorf("the last write that was answered was %d, and after the loss there is %d, %v", last.Load(), got, err)
 	}
 }

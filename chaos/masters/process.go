@@ -81,6 +81,9 @@ func (m *process) Addr() string { return m.server.Addr() }
 // Can implements Master.
 func (m *process) Can(action Action) error {
 	has := Server | Consent | Process | Arguments
+	if m.keeps {
+		has |= AppendOnly
+	}
 	if m.clock != nil {
 		has |= Clock
 	}
@@ -110,16 +113,22 @@ func (m *process) Inject(ctx context.Context, action Action, p Params) (Injectio
 		return m.kill(m.server.Restart)
 	case KillEmpty:
 		return m.kill(m.server.RestartEmpty)
-	case Loading:
-		return patiently(ctx, func() (Injection, error) { return m.load(ctx) })
-	case Misconf:
-		return patiently(ctx, func() (Injection, error) { return m.failSave(ctx) })
 	case ClockStep:
 		if m.clock != nil {
 			return m.stepClock(ctx, p.Step)
 		}
 	case ClockRate:
 		return m.setRate(ctx, p.Rate)
+	}
+	f, err := FindFault(action)
+	if err == nil && f.process != nil {
+		return patiently(ctx, func() (Injection, error) {
+			done, err := f.process(ctx, m, p)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", action, err)
+			}
+			return done, err
+		})
 	}
 	return m.inject(ctx, action, p)
 }

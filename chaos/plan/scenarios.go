@@ -51,6 +51,14 @@ func everyMaster(*rand.Rand, *Plan, *Step) {}
 
 func oneClient(r *rand.Rand, p *Plan, s *Step) { s.Clients = []int{r.IntN(p.Clients)} }
 
+// inTurn chooses the master after the one that the step before hit.
+func inTurn(_ *rand.Rand, p *Plan, s *Step) {
+	s.Masters = []int{0}
+	if last := len(p.Steps) - 1; last >= 0 && len(p.Steps[last].Masters) == 1 {
+		s.Masters[0] = (p.Steps[last].Masters[0] + 1) % p.Masters
+	}
+}
+
 // some draws n of 0..of-1, sorted.
 func some(r *rand.Rand, of, n int) []int {
 	out := r.Perm(of)[:min(n, of)]
@@ -185,6 +193,16 @@ func Scenarios() []Scenario {
 			catalogue: []template{{"loading", majority}, {"loading", oneMaster}},
 		},
 		{
+			Name: "rolling-restart", Text: "One master after the other is restarted with its data, as in an upgrade, and connections that lie idle are closed: what is renewed must stay held.",
+			Inside: true, AOF: true, Workload: "long-holds", gap: [2]time.Duration{1200 * ms, 1500 * ms}, length: [2]time.Duration{200 * ms, 600 * ms},
+			catalogue: []template{{"kill", inTurn}, {"kill", inTurn}, {"close-idle", inTurn}},
+		},
+		{
+			Name: "held-writes", Text: "Masters hold back what is written and execute it later (CLIENT PAUSE): late grants must not outlive their release.",
+			Inside: true, Workload: "hot-key", gap: normal, length: long,
+			catalogue: []template{{"pause-writes", minority}, {"pause-writes", oneMaster}},
+		},
+		{
 			Name: "slow-restart", Text: "A majority of masters restarts with its data and takes seconds to load it: who guards itself against restarts must know them again.",
 			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{7 * time.Second, 8 * time.Second},
 			length: [2]time.Duration{1500 * ms, 2 * time.Second}, catalogue: []template{{"loading", majority}},
@@ -286,6 +304,11 @@ func Scenarios() []Scenario {
 			Name: "amnesia", Text: "A majority of masters is killed and comes back without its data, within a lock's life: what a restart guard is for.",
 			Workload: "register", ttl: 4 * time.Second, hold: 1500 * ms, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
 			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"kill-empty", majority}},
+		},
+		{
+			Name: "power-loss", Text: "A majority of masters loses power, and with it what was written in the last second, within a lock's life.",
+			AOF: true, Workload: "register", ttl: 4 * time.Second, hold: 1500 * ms, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
+			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"lose-fsync", majority}},
 		},
 		{
 			Name: "data-loss", Text: "Keys vanish from masters that run on: FLUSHALL and eviction.",

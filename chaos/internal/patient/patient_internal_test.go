@@ -9,7 +9,8 @@ import (
 )
 
 func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
-	found := []oracle.Violation{{}}
+	found := []oracle.Violation{{Oracle: oracle.NameValidity, Unknown: true}}
+	unjudged := []oracle.Violation{{Oracle: oracle.NameAvailability, Unknown: true}}
 	for name, tt := range map[string]struct {
 		rep  chaos.Report
 		want bool
@@ -18,6 +19,7 @@ func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
 		"no verdict for other reasons": {chaos.Report{Verdict: report.Unknown}, false},
 		"it passed":                    {chaos.Report{Starved: true, Verdict: report.Pass}, false},
 		"it was convicted":             {chaos.Report{Starved: true, Verdict: report.Violation}, false},
+		"too few attempts were judged": {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: unjudged}, true},
 		"something was found":          {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
 	} {
 		if got := starved(&tt.rep); got != tt.want {
