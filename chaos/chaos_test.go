@@ -147,6 +147,23 @@ func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
 	}
 }
 
+// TestAGuardKeepsHoldsApartOverALossOfPower: masters of which a majority loses its last seconds let two hold a key, and none does
+// under a guard that is longer than the lock's life.
+func TestAGuardKeepsHoldsApartOverALossOfPower(t *testing.T) {
+	for i, subject := range []workload.Subject{chaos.Redlock(), chaos.Guarded()} {
+		overlaps := i == 0
+		t.Run(subject.Name(), func(t *testing.T) {
+			rep := run(t, chaos.Config{
+				Backend: "process", Subject: subject, Scenario: "power-loss", Seed: 3, TTL: 1500 * time.Millisecond, Duration: 12 * time.Second,
+			})
+			mustPass(t, rep)
+			if (rep.Overlaps > 0) != overlaps || rep.Faults["lose-fsync"] == 0 {
+				t.Errorf("%d overlaps over %d losses of power", rep.Overlaps, rep.Faults["lose-fsync"])
+			}
+		})
+	}
+}
+
 // TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad: a master that answers LOADING to a question of the guard has not
 // lost its data, and votes as soon as it serves.
 func TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad(t *testing.T) {

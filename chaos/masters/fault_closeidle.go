@@ -23,7 +23,7 @@ func closeWhatIsIdle(ctx context.Context, c *commands, _ Params) (Injection, err
 	idle := c.dial()
 	defer idle.Close()
 	victim := idle.Conn()
-	defer victim.Close()
+	defer func() { _ = victim.Close() }()
 	if err := victim.Ping(ctx).Err(); err != nil {
 		return Injection{}, err
 	}

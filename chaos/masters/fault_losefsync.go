@@ -10,13 +10,18 @@ import (
 	"time"
 )
 
-// LoseFsync ends a server with an append-only file as a loss of power does that catches what was not yet on the disk: what was
-// written during the last Params.Step (default a second, as appendfsync everysec promises) is gone when Heal has started it
-// again, all that came before is there.
+// LoseFsync has a server with an append-only file no longer wait for its disk (appendfsync no), and then ends it as a loss of power
+// does that catches what was not yet on the disk: what was written during the last Params.Step (default a second, as appendfsync
+// everysec promises) is gone when Heal has started it again, as it was; all that came before is there.
 const LoseFsync Action = "lose-fsync"
 
-// unsynced is how much is lost by default.
-const unsynced = time.Second
+const (
+	// unsynced is how much is lost by default.
+	unsynced = time.Second
+	// known is for how long the server has not waited for its disk before what is lost begins: a lock that trusts servers by this
+	// setting may ask for it from time to time only.
+	known = 1500 * time.Millisecond
+)
 
 var loseFsync = Fault{
 	Action: LoseFsync, Text: "the server loses power, and with it what it wrote during the last step (default 1s)",
@@ -31,9 +36,13 @@ var loseFsync = Fault{
 }
 
 func losePower(ctx context.Context, m *process, p Params) (Injection, error) {
+	if err := m.client.ConfigSet(ctx, "appendfsync", "no").Err(); err != nil {
+		return Injection{}, err
+	}
+	pauseFor(ctx, known)
 	file, size, err := appendOnlyFile(filepath.Join(m.server.Dir(), "data"))
 	if err != nil {
-		return Injection{}, err
+		return Injection{}, errors.Join(err, m.client.ConfigSet(ctx, "appendfsync", "always").Err())
 	}
 	pauseFor(ctx, cmp.Or(p.Step, unsynced))
 	killed, err := m.kill(m.server.Restart)
