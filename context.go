@@ -7,7 +7,7 @@ import (
 )
 
 // Done returns a channel that is closed when the lock is over: released, lost, or about to lapse. Then it closes a grace
-// before validity ends (see [Grace]), so that who waits for it can stop in time. A timer promises no more than that: where
+// before validity ends (see [Grace]), so that what waits for it can stop in time. A timer promises no more than that: where
 // the machine is so busy that timers or goroutines are later than the grace, or is suspended, so is Done. Err, which reads
 // the clock, knows the end in any case; after a suspension Done closes within a second.
 //

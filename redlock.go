@@ -184,8 +184,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 // An error of the acquisition is returned as it is, and fn was not called. Otherwise Do returns fn's error, joined with
 // [ErrNotHeld] if the lock was lost before fn had returned: what fn did may then have overlapped with another holder. So Do
 // can fail though fn returned nil; what fn has done stays done. That masters have not confirmed the release is no error of
-// Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. Who has to
-// know uses Acquire and Release.
+// Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. A caller that
+// has to know uses Acquire and Release.
 func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	if fn == nil {
 		return invalid("nil function")
@@ -233,7 +233,7 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 	return s, nil
 }
 
-// attempt runs one acquisition round, for one that waits or on its own (nil).
+// attempt runs one acquisition round: for w, which waits, or without waiting (nil).
 func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error) {
 	k, err := l.newLock(s)
 	if err != nil {

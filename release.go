@@ -105,7 +105,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.locker.schedule.Remove(&k.attention)
 	var unclaimed []string
 	request := k.request(single.Request{Op: single.Release, TTL: k.longest})
-	if k.until > 0 { // a failed attempt reserves nothing, and keeps its place in the queue
+	if k.until > 0 { // a failed attempt reserves nothing, and keeps its position in the queue
 		request.Reserve = k.locker.reserve()
 		unclaimed = k.locker.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
 	}

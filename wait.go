@@ -186,7 +186,7 @@ func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
 		}
 		until := w.due
 		if status.Turn && status.Company && until > 0 {
-			until = min(until, w.soon) // who stands behind it must not suffer from its RetryEvery
+			until = min(until, w.soon) // those behind it must not suffer from its RetryEvery
 		}
 		if until > 0 && now >= until {
 			if w.unreached {

@@ -65,7 +65,7 @@ func (r *reach) add(h harm, by int) {
 				acquire++
 			}
 		}
-		quorum := len(r.down)/2 + 1
+		quorum := network.Quorum(len(r.down))
 		r.tell(c, &r.lost[c], acquire < quorum, history.MajorityLost, history.MajorityBack)
 		r.tell(c, &r.adrift[c], keep < quorum, history.KeepLost, history.KeepBack)
 	}

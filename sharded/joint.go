@@ -174,7 +174,7 @@ func (p *pair) level(ctx context.Context, calls []*single.Call) {
 	}
 }
 
-// Listen implements [redlock.Listener]: a call by either master is passed on. A release may come from a process that knows only
+// Listen implements [redlock.Listener]: a notification by either master is passed on. A release may come from a process that knows only
 // one of them, so ready is for when both have been subscribed to; if one can't be, waiters depend on their backoff.
 func (p *pair) Listen(channel string, ready func(), notified func(message string)) (stop func()) {
 	before, isBefore := p.before.(redlock.Listener)

@@ -220,7 +220,7 @@ func (s *Locker) Locker(key string) *redlock.Locker {
 	if s.check() != nil {
 		return nil
 	}
-	from, to := s.places(key)
+	from, to := s.groupsOf(key)
 	if from == to {
 		return s.lockers[to]
 	}
@@ -233,12 +233,12 @@ func (s *Locker) GroupOf(key string) string {
 	if s.check() != nil {
 		return ""
 	}
-	_, to := s.places(key)
+	_, to := s.groupsOf(key)
 	return s.groups[to].Name
 }
 
-// places returns where key belonged before, and where after a transition; the same outside of one.
-func (s *Locker) places(key string) (from, to int) {
+// groupsOf returns to which group key belonged before, and to which after a transition; the same outside of one.
+func (s *Locker) groupsOf(key string) (from, to int) {
 	h := hash(hashTag(key))
 	return rendezvous(h, s.before), rendezvous(h, s.after)
 }

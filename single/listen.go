@@ -24,13 +24,13 @@ const (
 // Listen subscribes to channel on a connection of its own and passes on what is published there, until stop is called;
 // stop returns when nothing will be passed on any more. ready is called each time the subscription has been made, also
 // after a reconnection: what was published before may have been missed. Both are called from one goroutine.
-func (m *Master) Listen(channel string, ready func(), heard func(message string)) (stop func()) {
+func (m *Master) Listen(channel string, ready func(), notified func(message string)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for pause := firstReconnect; ; pause = min(2*pause, maxReconnect) {
-			if m.listen(ctx, channel, ready, heard) {
+			if m.listen(ctx, channel, ready, notified) {
 				pause = firstReconnect
 			}
 			select {
@@ -47,16 +47,16 @@ func (m *Master) Listen(channel string, ready func(), heard func(message string)
 }
 
 // listen keeps one subscription until it breaks or ctx is done, and reports whether it was ever made.
-func (m *Master) listen(ctx context.Context, channel string, ready func(), heard func(message string)) (made bool) {
+func (m *Master) listen(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
 	if own, ok := m.transport.(conns); ok {
-		return own.listen(ctx, channel, ready, heard)
+		return own.listen(ctx, channel, ready, notified)
 	}
-	return m.listenThrough(ctx, channel, ready, heard)
+	return m.listenThrough(ctx, channel, ready, notified)
 }
 
-// listen keeps a subscription on a connection of the library's own. What is heard there is a hint, so the guard does not
+// listen keeps a subscription on a connection of the library's own. What is published there is a hint, so the guard does not
 // mind it.
-func (p conns) listen(ctx context.Context, channel string, ready func(), heard func(message string)) (made bool) {
+func (p conns) listen(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
 	dialCtx, cancel := context.WithTimeout(ctx, p.patience())
 	defer cancel()
 	c, _, err := p.config.Dial(dialCtx)
@@ -86,14 +86,14 @@ func (p conns) listen(ctx context.Context, channel string, ready func(), heard f
 			ready()
 		}
 		if message.Published {
-			heard(message.Payload)
+			notified(message.Payload)
 		}
 	}
 }
 
 // listenThrough keeps a subscription of a go-redis client. A Ring subscribes on the one of its servers that the channel
-// belongs to; what the others publish is not heard.
-func (m *Master) listenThrough(ctx context.Context, channel string, ready func(), heard func(message string)) (made bool) {
+// belongs to; what the others publish does not arrive.
+func (m *Master) listenThrough(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
 	sub := subscribe(ctx, m.client, channel)
 	if sub == nil {
 		return false
@@ -128,7 +128,7 @@ func (m *Master) listenThrough(ctx context.Context, channel string, ready func()
 			made = true
 			ready()
 		case *redis.Message:
-			heard(message.Payload)
+			notified(message.Payload)
 		}
 	}
 }

@@ -12,7 +12,7 @@ const (
 	// needs them beside the keys. See QueueKey and CounterKey.
 	queuePrefix   = "redlock:queue:"
 	counterPrefix = "redlock:token:"
-	// ChannelPrefix and a waiter's name make the channel on which it is called; the message is the key.
+	// ChannelPrefix and a waiter's name make the channel on which it is notified; the message is the key.
 	ChannelPrefix = "redlock:free:"
 
 	// queueKeep is how long a place in an arrival queue is kept without being renewed by another attempt.

@@ -41,8 +41,8 @@ type pool struct {
 
 // connWait is a batch that waits for a connection.
 type connWait struct {
-	place *list.Element
-	got   chan grant // of one
+	at  *list.Element
+	got chan grant // of one
 }
 
 // grant is what a batch that waits gets: a connection, or why it gets none.
@@ -136,7 +136,7 @@ func (p *pool) queue(now time.Time) (w *connWait, patience time.Duration, err er
 		w.got <- grant{conn: c}
 		return w, p.patience(), nil
 	}
-	w.place = p.waiting.PushBack(w)
+	w.at = p.waiting.PushBack(w)
 	p.growLocked(now)
 	if spare := p.dialing - p.waiting.Len(); spare >= 0 && p.all < p.size && now.Sub(p.latest) >= stuckAfter<<min(spare, 8) {
 		p.dialLocked(now)
@@ -156,7 +156,7 @@ func (p *pool) leave(w *connWait) grant {
 		return got
 	default:
 	}
-	p.waiting.Remove(w.place)
+	p.waiting.Remove(w.at)
 	if p.dialing == 0 {
 		return grant{err: redis.ErrPoolTimeout}
 	}

@@ -31,7 +31,7 @@ const (
 	Raise
 	// Inspect reads who holds a key and for how long; it changes nothing.
 	Inspect
-	// Leave takes a Waiter out of the keys' arrival queues. If a key is free and reserved for it, the next is called.
+	// Leave takes a Waiter out of the keys' arrival queues. If a key is free and reserved for it, the next is notified.
 	Leave
 )
 
@@ -101,11 +101,11 @@ type Request struct {
 	// Token is what Fence describes.
 	Token uint64
 	// Waiter, when set, enters the key's arrival queue under this name if Acquire is refused. Waited is for how long it
-	// has been waiting, which decides its place. A Release by a Waiter takes it out of the queue before it calls
-	// somebody else.
+	// has been waiting, which decides its position. A Release by a Waiter takes it out of the queue before it notifies
+	// another one.
 	Waiter string
 	Waited time.Duration
-	// Reserve is for how long Release and Leave keep the key for the waiter that they call.
+	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
 	Reserve time.Duration
 
 	// What goes out first, as each kind of connection takes it; see Master.Prepare.
@@ -116,7 +116,7 @@ type Request struct {
 // Reply is a master's answer.
 type Reply struct {
 	Outcome Outcome
-	// Called says that Release called a waiter of a Plain key.
+	// Called says that Release notified a waiter of a Plain key.
 	Called bool
 	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
 	// nothing is known; negative when it never expires.

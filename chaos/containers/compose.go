@@ -189,25 +189,25 @@ func (p *project) proxyPorts(c container.InspectResponse) (url string, places []
 
 // enlist describes a service as a master.
 func (p *project) enlist(c, proxy container.InspectResponse, keeps bool) (member, error) {
-	cable, upstream := "", service(c)
+	networkID, upstream := "", service(c)
 	socket := &network.EndpointSettings{Aliases: []string{service(c)}}
 	for name, settings := range c.NetworkSettings.Networks {
-		if _, shared := proxy.NetworkSettings.Networks[name]; !shared || cable != "" {
+		if _, shared := proxy.NetworkSettings.Networks[name]; !shared || networkID != "" {
 			continue
 		}
-		cable = settings.NetworkID
+		networkID = settings.NetworkID
 		if fixed := settings.IPAMConfig; fixed != nil && fixed.IPv4Address.IsValid() {
 			upstream, socket.IPAMConfig = fixed.IPv4Address.String(), fixed.Copy()
 		}
 	}
 	control := p.published(c.NetworkSettings.Ports[network.MustParsePort(redisPort+"/tcp")])
 	switch {
-	case cable == "":
+	case networkID == "":
 		return member{}, fmt.Errorf("containers: %s: %s and toxiproxy have no network in common", p.file, service(c))
 	case control == "":
 		return member{}, fmt.Errorf("containers: %s: %s does not publish port %s", p.file, service(c), redisPort)
 	}
-	n := &node{api: p.api, id: c.ID, name: service(c), cable: cable, socket: socket}
+	n := &node{api: p.api, id: c.ID, name: service(c), networkID: networkID, endpoint: socket}
 	return member{node: n, control: control, upstream: redisAt(upstream), keeps: keeps}, nil
 }
 

@@ -122,7 +122,7 @@ func (f *fleet) startAll(ctx context.Context) error {
 // startMaster starts a server with addresses of its own on both networks, which it keeps whatever happens to it.
 func (f *fleet) startMaster(ctx context.Context, i int) error {
 	n := &node{
-		api: f.api, name: f.name(fmt.Sprintf("master-%d", i)), cable: f.locks.id, socket: endpoint(f.locks.host(10 + i)),
+		api: f.api, name: f.name(fmt.Sprintf("master-%d", i)), networkID: f.locks.id, endpoint: endpoint(f.locks.host(10 + i)),
 	}
 	var config *container.HostConfig
 	request := testcontainers.ContainerRequest{
@@ -147,7 +147,7 @@ func (f *fleet) startMaster(ctx context.Context, i int) error {
 		if !plugged {
 			return f.run(ctx, own, "", nil)
 		}
-		return f.run(ctx, own, n.cable, n.socket)
+		return f.run(ctx, own, n.networkID, n.endpoint)
 	}
 	var err error
 	if n.id, err = n.remake(ctx, true); err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// node is one container and its cable: the network on which clients reach it. Its methods may be called at the same time
+// node is one container, and the network on which clients reach it. Its methods may be called at the same time
 // by faults of different kinds, which must not trip over each other.
 type node struct {
 	api client.APIClient
 	// name is for people.
 	name string
-	// cable is the ID of the network, socket the settings with which it is plugged in.
-	cable  string
-	socket *network.EndpointSettings
+	// networkID is that of the network, endpoint the settings with which the container is connected to it.
+	networkID string
+	endpoint  *network.EndpointSettings
 	// remake makes a container in the place of the removed one, plugged in or not, and returns its ID. nil where containers
 	// are not the run's own.
 	remake func(ctx context.Context, plugged bool) (id string, err error)
@@ -133,7 +133,7 @@ func (n *node) replace(ctx context.Context) error {
 func (n *node) unplug(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, err := n.api.NetworkDisconnect(ctx, n.cable, client.NetworkDisconnectOptions{Container: n.id})
+	_, err := n.api.NetworkDisconnect(ctx, n.networkID, client.NetworkDisconnectOptions{Container: n.id})
 	if err == nil {
 		n.unplugged = true
 	}
@@ -147,7 +147,7 @@ func (n *node) plug(ctx context.Context) error {
 	if !n.unplugged {
 		return nil
 	}
-	_, err := n.api.NetworkConnect(ctx, n.cable, client.NetworkConnectOptions{Container: n.id, EndpointConfig: n.socket.Copy()})
+	_, err := n.api.NetworkConnect(ctx, n.networkID, client.NetworkConnectOptions{Container: n.id, EndpointConfig: n.endpoint.Copy()})
 	if err == nil {
 		n.unplugged = false
 	}

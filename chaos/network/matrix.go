@@ -28,8 +28,8 @@ func matrixOf(clients, masters int, cut func(client, master int) bool) Matrix {
 	return m
 }
 
-// quorum is how many of n masters are a majority.
-func quorum(n int) int { return n/2 + 1 }
+// Quorum is how many of n masters are a majority. The harness counts for itself: a lock that counts wrongly must be found out.
+func Quorum(n int) int { return n/2 + 1 }
 
 // IsolateClients cuts some clients off from every master.
 func IsolateClients(clients, masters int, which []int) Matrix {
@@ -43,23 +43,23 @@ func IsolateMasters(clients, masters int, which []int) Matrix {
 
 // MinorityLost cuts all clients off from as many masters, from the first on, as can be missed.
 func MinorityLost(clients, masters int) Matrix {
-	return matrixOf(clients, masters, func(_, m int) bool { return m < masters-quorum(masters) })
+	return matrixOf(clients, masters, func(_, m int) bool { return m < masters-Quorum(masters) })
 }
 
 // MajorityLost cuts all clients off from one master more than can be missed.
 func MajorityLost(clients, masters int) Matrix {
-	return matrixOf(clients, masters, func(_, m int) bool { return m <= masters-quorum(masters) })
+	return matrixOf(clients, masters, func(_, m int) bool { return m <= masters-Quorum(masters) })
 }
 
 // DifferentMajorities leaves every client a bare majority, and neighbours different ones.
 func DifferentMajorities(clients, masters int) Matrix {
-	return matrixOf(clients, masters, func(c, m int) bool { return (m-c%masters+masters)%masters >= quorum(masters) })
+	return matrixOf(clients, masters, func(c, m int) bool { return (m-c%masters+masters)%masters >= Quorum(masters) })
 }
 
 // Bridge splits the clients in two halves. Each sees a bare majority; the two majorities share as few masters as
 // majorities can: one when the number of masters is odd, two when it is even.
 func Bridge(clients, masters int) Matrix {
-	q := quorum(masters)
+	q := Quorum(masters)
 	return matrixOf(clients, masters, func(c, m int) bool {
 		if c < (clients+1)/2 {
 			return m >= q

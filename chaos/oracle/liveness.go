@@ -219,7 +219,7 @@ func recovery(v *history.View, attempts []int, healed, until int64) (int64, bool
 		if a.Return < healed {
 			continue
 		}
-		if a.Lock == 0 { // who wants several keys at once may wait for another of them
+		if a.Lock == 0 { // what wants several keys at once may wait for another of them
 			asked = min(asked, max(healed, a.Call))
 		}
 		if a.Granted() {

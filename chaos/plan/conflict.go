@@ -10,7 +10,7 @@ import (
 const apart = Duration(500 * time.Millisecond)
 
 // Conflict is a pair of steps of which the later may not take effect, or end before it should: both are done to the same
-// master, or to the same client, and they overlap or follow each other too closely. Who has been killed can't be told anything.
+// master, or to the same client, and they overlap or follow each other too closely. A client that has been killed can't be told anything.
 type Conflict struct {
 	// First and Second index Plan.Steps.
 	First, Second int

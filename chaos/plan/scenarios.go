@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
 // Scenario is a family of plans, one for each seed.
@@ -40,12 +42,16 @@ const ms = time.Millisecond
 func oneMaster(r *rand.Rand, p *Plan, s *Step) { s.Masters = []int{r.IntN(p.Masters)} }
 
 func minority(r *rand.Rand, p *Plan, s *Step) {
-	s.Masters = some(r, p.Masters, 1+r.IntN(max(1, p.Masters-p.Masters/2-1)))
+	s.Masters = some(r, p.Masters, 1+r.IntN(max(1, p.Masters-network.Quorum(p.Masters))))
 }
 
-func largestMinority(r *rand.Rand, p *Plan, s *Step) { s.Masters = some(r, p.Masters, (p.Masters-1)/2) }
+func largestMinority(r *rand.Rand, p *Plan, s *Step) {
+	s.Masters = some(r, p.Masters, p.Masters-network.Quorum(p.Masters))
+}
 
-func majority(r *rand.Rand, p *Plan, s *Step) { s.Masters = some(r, p.Masters, p.Masters/2+1) }
+func majority(r *rand.Rand, p *Plan, s *Step) {
+	s.Masters = some(r, p.Masters, network.Quorum(p.Masters))
+}
 
 func everyMaster(*rand.Rand, *Plan, *Step) {}
 

@@ -308,7 +308,7 @@ func (a *author) fault(masters, clients int) Fault {
 	case Pause, Kill:
 		f.Client, f.Master = a.number("client", 0, clients-1), All
 		if f.Kind == Kill && a.ttl > time.Second {
-			f.Kind = Pause // who waits for a dead client's keys would send too many rounds
+			f.Kind = Pause // what waits for a dead client's keys would send too many rounds
 		}
 		if f.Step = a.number("step", 0, 60); f.Step > 0 {
 			f.At = 0

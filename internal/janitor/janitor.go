@@ -93,7 +93,7 @@ func New(c Config) *Janitor {
 }
 
 // Adopt takes over the release c of one master, which has ended: unanswered, or answered by a master that may yet set the
-// key, of which unsure tells. The key's ttl is over at lapses if it is there now.
+// key, which unsure says. The key's ttl is over at lapses if it is there now.
 func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

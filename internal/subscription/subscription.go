@@ -1,5 +1,5 @@
-// Package subscription listens on masters for all who wait in one process: a release names on the process's own channel the
-// key that it may take. It keeps one subscription a master, while anybody waits and a little longer.
+// Package subscription listens on masters for all waiters of one process: a release names on the process's own channel the
+// key that it may take. It keeps one subscription a master, while there are waiters and a little longer.
 package subscription
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/schedule"
 )
 
-// Linger is for how long a Subscription goes on after the last who waits has gone, so that a program that takes a contended
+// Linger is for how long a Subscription goes on after the last waiter has gone, so that a program that takes a contended
 // lock again and again does not subscribe each time.
 const Linger = 2 * time.Second
 

@@ -75,7 +75,7 @@ func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name str
 }
 
 // underKey is not the name of a flag: under it stands the key of the lock which this redlock runs under. That is not the key
-// of its own: it would wait for its own ancestor. Who wants that types it.
+// of its own: it would wait for its own ancestor. A user who wants that types it.
 const underKey = "(under)"
 
 // ownerVariable is set for whatever runs under a lock.

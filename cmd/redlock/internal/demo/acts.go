@@ -71,7 +71,7 @@ func (s *Show) outage(ctx context.Context) {
 		return
 	}
 	n := len(s.fleet.urls)
-	a := s.begin(fmt.Sprintf("%d of %d stopped: no quorum", n/2+1, n))
+	a := s.begin(fmt.Sprintf("%d of %d stopped: no quorum", redlock.Quorum(n), n))
 	s.board.outageBegins()
 	s.stop(1)
 	// Votes cast before the master stopped may still be on their way for as long as a request may take, and a lock

@@ -126,20 +126,20 @@ func (s *Show) Run(ctx context.Context, tell func(Event)) Report {
 	s.tell = s.board.teller(tell)
 	playing, stop := context.WithCancel(ctx)
 	defer stop()
-	var crew sync.WaitGroup
-	crew.Go(func() { s.progress(playing) })
+	var actors sync.WaitGroup
+	actors.Go(func() { s.progress(playing) })
 	if !s.fleet.ours() {
-		crew.Go(func() { s.watchMasters(playing) })
+		actors.Go(func() { s.watchMasters(playing) })
 	}
 	for _, w := range s.workers {
-		crew.Go(func() { w.work(playing) })
+		actors.Go(func() { w.work(playing) })
 	}
-	crew.Go(func() { s.observer.work(playing) })
+	actors.Go(func() { s.observer.work(playing) })
 
 	s.play(playing)
 	interrupted := ctx.Err() != nil
 	stop()
-	crew.Wait()
+	actors.Wait()
 	if interrupted {
 		s.say("interrupted", "interrupted: releasing what is held")
 	}
