@@ -33,52 +33,6 @@ const (
 // ErrGone is matched when a program has ended, or says what is not in the protocol.
 var ErrGone = errors.New("program: it has ended")
 
-// request is a line to the program.
-type request struct {
-	ID      uint64   `json:"id"`
-	Op      string   `json:"op"`
-	Masters []string `json:"masters,omitempty"`
-	Key     string   `json:"key,omitempty"`
-	TTL     float64  `json:"ttl_ms,omitempty"`
-	Once    bool     `json:"once,omitempty"`
-	Renew   bool     `json:"renew,omitempty"`
-	Fenced  bool     `json:"fenced,omitempty"`
-	Hold    string   `json:"hold,omitempty"`
-	Of      uint64   `json:"of,omitempty"`
-}
-
-// reply is a line from the program: the answer to a request, or, with Event, news of a hold.
-type reply struct {
-	ID      uint64  `json:"id"`
-	Error   string  `json:"error"`
-	Message string  `json:"message"`
-	Hold    string  `json:"hold"`
-	Owner   string  `json:"owner"`
-	Token   uint64  `json:"token"`
-	Valid   float64 `json:"valid_ms"`
-	// In the answer to open: whether it has fencing tokens, tells of lost holds, waits for keys by itself.
-	Tokens bool   `json:"tokens"`
-	Lost   bool   `json:"lost"`
-	Waits  bool   `json:"waits"`
-	Event  string `json:"event"`
-}
-
-// words are the errors of the protocol.
-var words = map[string]error{
-	"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired, "lost": workload.ErrLost,
-	"unsupported": workload.ErrUnsupported,
-}
-
-func (r *reply) err() error {
-	if r.Error == "" {
-		return nil
-	}
-	if word, ok := words[r.Error]; ok {
-		return fmt.Errorf("%w: %s", word, r.Message)
-	}
-	return fmt.Errorf("program: %s: %s", r.Error, r.Message)
-}
-
 // Subject returns the subject whose clients are processes of the program args[0] with these arguments. tokens says that its
 // locks have fencing tokens.
 func Subject(args []string, tokens bool) workload.Subject {
@@ -340,76 +294,6 @@ func (c *client) end(within time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("program: it did not end %v after close", within)
-}
-
-// hold is one acquisition.
-type hold struct {
-	c     *client
-	id    string
-	owner string
-	token uint64
-	asked time.Time
-	done  chan struct{} // nil when the program does not tell of lost holds
-
-	mu    sync.Mutex
-	until time.Time
-	over  bool
-}
-
-// Owner implements workload.Hold.
-func (h *hold) Owner() string { return h.owner }
-
-// Token implements workload.Hold.
-func (h *hold) Token() uint64 { return h.token }
-
-// Remaining implements workload.Hold.
-func (h *hold) Remaining() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Until(h.until)
-}
-
-// Done implements workload.Hold.
-func (h *hold) Done() <-chan struct{} { return h.done }
-
-func (h *hold) move(until time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until = until
-}
-
-func (h *hold) lose() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.over && h.done != nil {
-		close(h.done)
-	}
-	h.over = true
-}
-
-// Extend implements workload.Hold.
-func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
-	r, q, err := h.c.ask(ctx, request{Op: "extend", Hold: h.id, TTL: float64(ttl) / float64(time.Millisecond)})
-	if err == nil {
-		err = r.err()
-	}
-	if err == nil {
-		h.move(q.asked.Add(milliseconds(r.Valid)))
-	}
-	return err
-}
-
-// Release implements workload.Hold.
-func (h *hold) Release(ctx context.Context) error {
-	r, _, err := h.c.ask(ctx, request{Op: "release", Hold: h.id})
-	if err == nil {
-		err = r.err()
-	}
-	h.c.mu.Lock()
-	delete(h.c.holds, h.id)
-	h.c.mu.Unlock()
-	h.lose()
-	return err
 }
 
 // tail keeps the end of what was written.

@@ -8,123 +8,6 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Profile says what kind of schedules to draw.
-type Profile struct {
-	Name string
-	// Promised tells that schedules stay within the assumptions, so that every violation is a bug.
-	Promised bool
-	// About is a sentence for the reader.
-	About string
-
-	masters    []int
-	ttls       []time.Duration
-	clientPPM  int64 // clocks of clients are up to this fast or slow
-	slowest    int64 // not 0: the clocks of all clients have just this rate
-	masterPPM  int64
-	faults     []FaultKind
-	unguarded  bool
-	everywhere bool // a fault hits all masters at once
-	clean      bool // messages come through
-	dials      bool // connections have to be made
-	stray      bool
-	contended  bool // long waits for one key
-	hurried    bool // many attempts at the same time, short holds
-	kinds      []history.Kind
-}
-
-// Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
-// allowance of one percent, nobody sets them, and masters keep their data or are guarded.
-func Within() Profile {
-	return Profile{
-		Name: "within", Promised: true, About: "within the assumptions",
-		masters: []int{5, 5, 5, 3, 3, 4, 1}, ttls: []time.Duration{
-			60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second, 5 * time.Second,
-		},
-		clientPPM: 5000, masterPPM: 5000,
-		faults: []FaultKind{
-			CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Freeze, Slow, Crash, Forget, Pause, Pause, Pause, Kill,
-		},
-		stray: true,
-		kinds: []history.Kind{history.Plain, history.Plain, history.Plain, history.Fenced, history.Shared},
-	}
-}
-
-// ClockSteps draws schedules in which somebody sets the masters' clocks.
-func ClockSteps() Profile {
-	p := Within()
-	p.Name, p.Promised, p.About = "clock-steps", false, "outside the assumptions: masters' clocks are set"
-	p.faults = []FaultKind{Step, Step, Step, Pause, CutRequests}
-	return p
-}
-
-// Forgetful draws schedules in which masters restart without data and vote at once.
-func Forgetful() Profile {
-	p := Within()
-	p.Name, p.Promised, p.About = "forgetful", false, "outside the assumptions: masters lose their data and vote at once"
-	p.faults, p.unguarded = []FaultKind{Forget, Forget, Forget, CutRequests, Pause}, true
-	return p
-}
-
-// Blackout draws schedules in which all masters lose their data at the same time and vote at once.
-func Blackout() Profile {
-	p := Within()
-	p.Name, p.Promised, p.About = "blackout", false, "outside the assumptions: all masters lose their data at once"
-	p.faults, p.unguarded, p.everywhere, p.clean = []FaultKind{Forget}, true, true, true
-	p.stray = false
-	return p
-}
-
-// WildClocks draws schedules in which clocks differ by more than the drift allowance.
-func WildClocks() Profile {
-	p := Within()
-	p.Name, p.Promised, p.About = "wild-clocks", false, "outside the assumptions: clocks run at very different rates"
-	p.clientPPM, p.masterPPM = 60_000, 60_000
-	return p
-}
-
-// SlowClients draws schedules in which the clients' clocks run two percent slow, with ttls so short that the
-// allowance of one percent and 2 ms still covers it.
-func SlowClients() Profile {
-	p := Within()
-	p.Name, p.Promised, p.About = "slow-clients", true, "clients' clocks run 2 % slow, ttls are short enough to allow for it"
-	p.ttls, p.slowest, p.masterPPM = []time.Duration{100 * time.Millisecond, 150 * time.Millisecond, 180 * time.Millisecond}, -20_000, 0
-	p.contended = true
-	return p
-}
-
-// Tokens draws schedules in which many ask for fenced locks at the same time, at times of day that differ.
-func Tokens() Profile {
-	p := Within()
-	p.Name, p.About = "tokens", "within the assumptions, with fencing tokens"
-	p.masters, p.ttls = []int{5, 5, 3}, []time.Duration{60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
-	p.faults = []FaultKind{CutRequests, CutReplies, Slow, Freeze, Crash, Pause}
-	p.kinds, p.hurried = []history.Kind{history.Fenced}, true
-	return p
-}
-
-// Refusals draws schedules in which masters are there and do not do what they are asked: connections that have to be dialled and
-// set up first, and can't be, data that are still being loaded, no memory.
-func Refusals() Profile {
-	p := Within()
-	p.Name, p.About = "refusals", "within the assumptions, with masters that refuse and connections to be made"
-	p.faults, p.dials = []FaultKind{Refuse, Refuse, Full, Full, CutRequests, CutReplies, Freeze, Crash, Pause}, true
-	p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced}
-	return p
-}
-
-// Fullness draws schedules in which all masters run full at the same time: what is held must stay held.
-func Fullness() Profile {
-	p := Refusals()
-	p.Name, p.About = "full", "within the assumptions, all masters full at once"
-	p.faults, p.everywhere, p.clean, p.stray = []FaultKind{Full}, true, true, false
-	return p
-}
-
-// Profiles are all there are, the first the usual one.
-func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), ClockSteps(), Forgetful(), Blackout(), WildClocks()}
-}
-
 // Generate draws the schedule of a seed.
 func Generate(p Profile, seed uint64) *Schedule { return schedules(p, seed).Example(int(seed)) }
 
@@ -133,13 +16,13 @@ func Schedules(p Profile) *rapid.Generator[*Schedule] { return schedules(p, 0) }
 
 func schedules(p Profile, salt uint64) *rapid.Generator[*Schedule] {
 	return rapid.Custom(func(t *rapid.T) *Schedule {
-		a := &author{Profile: p, t: t, salt: salt}
+		a := &generator{Profile: p, t: t, salt: salt}
 		return a.schedule()
 	})
 }
 
-// author draws one schedule.
-type author struct {
+// generator draws one schedule.
+type generator struct {
 	Profile
 	t    *rapid.T
 	salt uint64        // the seed of the schedule, if it comes from one
@@ -150,7 +33,7 @@ type author struct {
 	family history.Kind
 }
 
-func (a *author) schedule() *Schedule {
+func (a *generator) schedule() *Schedule {
 	a.ttl = pick(a, "ttl", a.ttls)
 	a.span = 3 * a.ttl
 	a.contended = a.contended || a.one(4, "contended")
@@ -205,7 +88,7 @@ func (c *Client) queueUp() {
 	}
 }
 
-func (a *author) sessions(keys int) []Session {
+func (a *generator) sessions(keys int) []Session {
 	most := 3
 	if a.hurried {
 		most = 6
@@ -217,7 +100,7 @@ func (a *author) sessions(keys int) []Session {
 	return sessions
 }
 
-func (a *author) session(keys int) Session {
+func (a *generator) session(keys int) Session {
 	s := Session{
 		Idle: a.upTo("idle", a.ttl/2),
 		Keys: []int{a.number("key", 0, keys-1)},
@@ -259,7 +142,7 @@ func (a *author) session(keys int) Session {
 	return s
 }
 
-func (a *author) net() Net {
+func (a *generator) net() Net {
 	timeout := max(a.ttl/20, 10*time.Millisecond)
 	n := Net{MinDelay: a.upTo("min delay", 300*time.Microsecond) + 20*time.Microsecond}
 	n.MaxDelay = n.MinDelay + a.upTo("delay spread", timeout/4)
@@ -286,7 +169,7 @@ func (a *author) net() Net {
 	return n
 }
 
-func (a *author) fault(masters, clients int) Fault {
+func (a *generator) fault(masters, clients int) Fault {
 	f := Fault{
 		Kind: pick(a, "fault", a.faults), At: a.upTo("at", a.span), For: a.upTo("for", 2*a.ttl) + time.Microsecond,
 		Client: All, Master: a.number("master", 0, masters-1),
@@ -331,7 +214,7 @@ func (a *author) fault(masters, clients int) Fault {
 
 // below draws a number of at least 0 and below n: 0 is the simplest, and rapid tries it first when it shrinks; all
 // others are equally likely. rapid's own numbers are mostly small, which would make mostly short faults.
-func (a *author) below(label string, n int64) int64 {
+func (a *generator) below(label string, n int64) int64 {
 	drawn := rapid.Uint64Range(0, 1<<20).Draw(a.t, label)
 	a.n++
 	if drawn == 0 {
@@ -341,22 +224,24 @@ func (a *author) below(label string, n int64) int64 {
 	return c.below(n)
 }
 
-func pick[V any](a *author, label string, from []V) V { return from[a.below(label, int64(len(from)))] }
+func pick[V any](a *generator, label string, from []V) V {
+	return from[a.below(label, int64(len(from)))]
+}
 
-func (a *author) number(label string, low, high int) int {
+func (a *generator) number(label string, low, high int) int {
 	return low + int(a.below(label, int64(high-low+1)))
 }
 
 // one draws yes in one of n cases.
-func (a *author) one(n int, label string) bool { return a.number(label, 0, n-1) == n-1 }
+func (a *generator) one(n int, label string) bool { return a.number(label, 0, n-1) == n-1 }
 
 // upTo draws a duration in whole microseconds.
-func (a *author) upTo(label string, most time.Duration) time.Duration {
+func (a *generator) upTo(label string, most time.Duration) time.Duration {
 	return time.Duration(a.below(label, most.Microseconds()+1)) * time.Microsecond
 }
 
 // near draws a duration that is often a little less or a little more than d, where things are decided.
-func (a *author) near(label string, d time.Duration) time.Duration {
+func (a *generator) near(label string, d time.Duration) time.Duration {
 	if a.one(2, label+" near") {
 		return d - d/10 + a.upTo(label, d/6)
 	}
@@ -364,12 +249,12 @@ func (a *author) near(label string, d time.Duration) time.Duration {
 }
 
 // varied draws a ttl near the usual one.
-func (a *author) varied(label string) time.Duration {
+func (a *generator) varied(label string) time.Duration {
 	return (a.ttl + a.upTo(label, a.ttl/2)).Truncate(time.Millisecond)
 }
 
 // rate draws how fast a clock runs, the extremes often.
-func (a *author) rate(label string, most int64) int64 {
+func (a *generator) rate(label string, most int64) int64 {
 	if most == 0 {
 		return 0
 	}

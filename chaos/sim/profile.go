@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// Profile says what kind of schedules to draw.
+type Profile struct {
+	Name string
+	// Promised tells that schedules stay within the assumptions, so that every violation is a bug.
+	Promised bool
+	// About is a sentence for the reader.
+	About string
+
+	masters    []int
+	ttls       []time.Duration
+	clientPPM  int64 // clocks of clients are up to this fast or slow
+	slowest    int64 // not 0: the clocks of all clients have just this rate
+	masterPPM  int64
+	faults     []FaultKind
+	unguarded  bool
+	everywhere bool // a fault hits all masters at once
+	clean      bool // messages come through
+	dials      bool // connections have to be made
+	stray      bool
+	contended  bool // long waits for one key
+	hurried    bool // many attempts at the same time, short holds
+	kinds      []history.Kind
+}
+
+// Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
+// allowance of one percent, nobody sets them, and masters keep their data or are guarded.
+func Within() Profile {
+	return Profile{
+		Name: "within", Promised: true, About: "within the assumptions",
+		masters: []int{5, 5, 5, 3, 3, 4, 1}, ttls: []time.Duration{
+			60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second, 5 * time.Second,
+		},
+		clientPPM: 5000, masterPPM: 5000,
+		faults: []FaultKind{
+			CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Freeze, Slow, Crash, Forget, Pause, Pause, Pause, Kill,
+		},
+		stray: true,
+		kinds: []history.Kind{history.Plain, history.Plain, history.Plain, history.Fenced, history.Shared},
+	}
+}
+
+// ClockSteps draws schedules in which somebody sets the masters' clocks.
+func ClockSteps() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "clock-steps", false, "outside the assumptions: masters' clocks are set"
+	p.faults = []FaultKind{Step, Step, Step, Pause, CutRequests}
+	return p
+}
+
+// Forgetful draws schedules in which masters restart without data and vote at once.
+func Forgetful() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "forgetful", false, "outside the assumptions: masters lose their data and vote at once"
+	p.faults, p.unguarded = []FaultKind{Forget, Forget, Forget, CutRequests, Pause}, true
+	return p
+}
+
+// Blackout draws schedules in which all masters lose their data at the same time and vote at once.
+func Blackout() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "blackout", false, "outside the assumptions: all masters lose their data at once"
+	p.faults, p.unguarded, p.everywhere, p.clean = []FaultKind{Forget}, true, true, true
+	p.stray = false
+	return p
+}
+
+// WildClocks draws schedules in which clocks differ by more than the drift allowance.
+func WildClocks() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "wild-clocks", false, "outside the assumptions: clocks run at very different rates"
+	p.clientPPM, p.masterPPM = 60_000, 60_000
+	return p
+}
+
+// SlowClients draws schedules in which the clients' clocks run two percent slow, with ttls so short that the
+// allowance of one percent and 2 ms still covers it.
+func SlowClients() Profile {
+	p := Within()
+	p.Name, p.Promised, p.About = "slow-clients", true, "clients' clocks run 2 % slow, ttls are short enough to allow for it"
+	p.ttls, p.slowest, p.masterPPM = []time.Duration{100 * time.Millisecond, 150 * time.Millisecond, 180 * time.Millisecond}, -20_000, 0
+	p.contended = true
+	return p
+}
+
+// Tokens draws schedules in which many ask for fenced locks at the same time, at times of day that differ.
+func Tokens() Profile {
+	p := Within()
+	p.Name, p.About = "tokens", "within the assumptions, with fencing tokens"
+	p.masters, p.ttls = []int{5, 5, 3}, []time.Duration{60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
+	p.faults = []FaultKind{CutRequests, CutReplies, Slow, Freeze, Crash, Pause}
+	p.kinds, p.hurried = []history.Kind{history.Fenced}, true
+	return p
+}
+
+// Refusals draws schedules in which masters are there and do not do what they are asked: connections that have to be dialled and
+// set up first, and can't be, data that are still being loaded, no memory.
+func Refusals() Profile {
+	p := Within()
+	p.Name, p.About = "refusals", "within the assumptions, with masters that refuse and connections to be made"
+	p.faults, p.dials = []FaultKind{Refuse, Refuse, Full, Full, CutRequests, CutReplies, Freeze, Crash, Pause}, true
+	p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced}
+	return p
+}
+
+// Fullness draws schedules in which all masters run full at the same time: what is held must stay held.
+func Fullness() Profile {
+	p := Refusals()
+	p.Name, p.About = "full", "within the assumptions, all masters full at once"
+	p.faults, p.everywhere, p.clean, p.stray = []FaultKind{Full}, true, true, false
+	return p
+}
+
+// Profiles are all there are, the first the usual one.
+func Profiles() []Profile {
+	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), ClockSteps(), Forgetful(), Blackout(), WildClocks()}
+}

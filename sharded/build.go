@@ -1,0 +1,139 @@
+package sharded
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/address"
+	"github.com/seed-624411e5/redlock/internal/boottime"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file makes the Lockers of the groups, and those of pairs of groups between which keys move.
+
+// build opens the groups' masters and makes their Lockers, and those for keys that move. On error it leaves what it has made.
+func (s *Locker) build(opts Options) (err error) {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if err := s.checkNames(); err != nil {
+		return err
+	}
+	for _, g := range s.groups {
+		l, err := redlock.New(g.Masters, g.Options)
+		if err != nil {
+			return fmt.Errorf("group %q: %w", g.Name, err)
+		}
+		s.lockers = append(s.lockers, l)
+	}
+	if err := s.checkMasters(); err != nil {
+		return err
+	}
+	if s.before, err = s.seeds("Before", opts.Before); err != nil {
+		return err
+	}
+	if s.after, err = s.seeds("After", opts.After); err != nil {
+		return err
+	}
+	return s.joinMoving()
+}
+
+// open opens the masters that are given by their URLs.
+func (s *Locker) open() error {
+	for i := range s.groups {
+		g := &s.groups[i]
+		if len(g.URLs) > 0 && len(g.Masters) > 0 {
+			return invalid("group %q has both URLs and Masters", g.Name)
+		}
+		g.Masters = slices.Clone(g.Masters)
+		now := boottime.Now
+		if g.Options.Clock != nil {
+			now = g.Options.Clock.Now
+		}
+		for n, url := range g.URLs {
+			m, err := single.Dial(url, single.Options{RestartGuard: g.Options.RestartGuard, Clock: now})
+			if err != nil {
+				return fmt.Errorf("%w: group %q: master %d of %d: %w", redlock.ErrInvalid, g.Name, n+1, len(g.URLs), err)
+			}
+			s.owned = append(s.owned, m)
+			g.Masters = append(g.Masters, m)
+		}
+	}
+	return nil
+}
+
+// checkNames refuses groups that can't be told apart, and such as have no masters.
+func (s *Locker) checkNames() error {
+	if len(s.groups) == 0 {
+		return invalid("no groups")
+	}
+	for i, g := range s.groups {
+		switch {
+		case g.Name == "":
+			return invalid("a group without a name")
+		case len(g.Masters) == 0:
+			return invalid("group %q has no masters", g.Name)
+		case i > 0 && s.groups[i-1].Name == g.Name:
+			return invalid("two groups are called %q", g.Name)
+		}
+	}
+	return nil
+}
+
+// checkMasters refuses groups that are not independent. Like redlock.New it sees only names; Check asks the servers.
+func (s *Locker) checkMasters() error {
+	owner := make(map[string]string)
+	for _, g := range s.groups {
+		for _, m := range g.Masters {
+			name := address.Fold(m.Name())
+			if other, twice := owner[name]; twice {
+				return invalid("master %s is in the groups %q and %q", m.Name(), other, g.Name)
+			}
+			owner[name] = g.Name
+		}
+	}
+	return nil
+}
+
+// seeds returns a hash for each group that takes part, and 0 for those that do not. No names mean all groups.
+func (s *Locker) seeds(field string, names []string) ([]uint64, error) {
+	seeds := make([]uint64, len(s.groups))
+	if names == nil {
+		for i, g := range s.groups {
+			seeds[i] = hash(g.Name)
+		}
+		return seeds, nil
+	}
+	if len(names) == 0 {
+		return nil, invalid("Options.%s names no group", field)
+	}
+	for _, name := range names {
+		i, found := slices.BinarySearchFunc(s.groups, name, func(g Group, name string) int { return cmp.Compare(g.Name, name) })
+		if !found {
+			return nil, invalid("Options.%s names %q, which is no group", field, name)
+		}
+		seeds[i] = hash(name)
+	}
+	return seeds, nil
+}
+
+// joinMoving makes a Locker for every pair of groups between which keys move: to those that are added, and away from
+// those that are removed. Rendezvous hashing moves none between groups that stay.
+func (s *Locker) joinMoving() error {
+	for from := range s.groups {
+		for to := range s.groups {
+			moves := s.before[from] != 0 && s.after[to] != 0 && (s.before[to] == 0 || s.after[from] == 0)
+			if from == to || !moves {
+				continue
+			}
+			locker, err := joinGroups(&s.groups[from], &s.groups[to])
+			if err != nil {
+				return err
+			}
+			s.joint[[2]int{from, to}] = locker
+		}
+	}
+	return nil
+}
