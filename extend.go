@@ -25,10 +25,10 @@ import (
 
 // extending is what a hold knows of its extensions other than renewals. The lock's mutex guards it.
 type extending struct {
-	latest *round
-	begun  int           // how many there were
-	wanted time.Duration // by those who wait for the next one
-	wishes int           // how many those are
+	latest  *round
+	begun   int           // how many there were
+	wanted  time.Duration // by those that wait for the next one
+	waiting int           // how many those are
 }
 
 // Extend lets the lock live for ttl from now, instead of until its present end; it never shortens it. Masters that
@@ -78,12 +78,12 @@ func (k *Lock) extensions() int {
 	return k.extending.begun
 }
 
-// waited notes that somebody waits no more for the next extension: it is about to ask for it, or has given up. Nobody's
-// wish outlives all who wait.
+// waited notes that one caller less waits for the next extension: it is about to ask for it, or has given up. With the last
+// one, what they wanted is forgotten.
 func (k *Lock) waited() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.extending.wishes--; k.extending.wishes == 0 {
+	if k.extending.waiting--; k.extending.waiting == 0 {
 		k.extending.wanted = 0
 	}
 }
@@ -112,7 +112,7 @@ func (k *Lock) extend(ttl time.Duration, asked int, observer decisionObserver) (
 	for _, r := range [...]*round{x.latest, k.renewal.round} {
 		if r != nil && r.addObserverLocked(observer) {
 			x.wanted = max(x.wanted, ttl)
-			x.wishes++
+			x.waiting++
 			return r, false, nil
 		}
 	}

@@ -78,7 +78,8 @@ func checkGuard(masters []Master, asked time.Duration) (time.Duration, error) {
 
 // Preparer is a Master that builds the bytes of a request once, for all masters of its kind, instead of each time.
 type Preparer interface {
-	// Prepare is called before r is sent to the first master; r does not change afterwards.
+	// Prepare is called before r is sent to the first master; r does not change afterwards. A mutex of the lock is held: it must
+	// not wait, nor ask the lock or the Locker.
 	Prepare(r *single.Request)
 }
 

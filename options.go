@@ -36,20 +36,23 @@ type Options struct {
 	Jitter func(d time.Duration) time.Duration
 	// RestartGuard keeps a master that restarted, and may have forgotten locks, from voting until it has run for this
 	// long; a master that fsyncs every command before it answers, and has not lost its disk, votes at once. Give the
-	// longest ttl that anybody uses on these masters; this Locker refuses longer ones, and a guard so short that no ttl is left. It only works on connections of the
-	// library's own: [Dial] opens them so, and [New] takes masters that were (single.Options.RestartGuard, see [Guarded]) and
-	// refuses others. For as long after the very first start of a master it does not vote either. See [single.GuardError].
+	// longest ttl that anybody uses on these masters; this Locker refuses longer ones, and a guard so short that no ttl
+	// is left. It only works on connections of the library's own: [Dial] opens them so, and [New] takes masters that were
+	// (single.Options.RestartGuard, see [Guarded]) and refuses others. For as long after the very first start of a master
+	// it does not vote either. See [single.GuardError].
 	// Default: what the masters have, with Dial none, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
-	// Identity says whose locks these are, to whoever looks at a master, at [Locker.Holder], at an error or at an event: up to
-	// 64 characters of ASCII without spaces, quotes and brackets, in front of the random part of every lock's owner value. It is shown, so it must not be a
-	// secret; it travels with every request, so it should be short. Default: host:pid, the host without its domain.
+	// Identity says whose locks these are, to whoever looks at a master, at [Locker.Holder], at an error or at an event:
+	// up to 64 characters of ASCII without spaces, quotes and brackets, in front of the random part of every lock's owner
+	// value. It is shown, so it must not be a secret; it travels with every request, so it should be short. Default:
+	// host:pid, the host without its domain.
 	Identity string
-	// Observer is told what the Locker does: for logs, metrics and traces. Events come in the order in which they happened,
-	// one at a time, in a goroutine of their own, soon after what they tell of: an Observer may take its time and may call
-	// the Locker, except for Close, and delays nothing but later events. Those for which there is no room any more, because
-	// it is thousands behind, are counted ([Event].Missed; the last ones by the error of Close). A panic of the Observer costs the one event, and is returned by
-	// Close, the first of them. Close waits until everything has been told, unless its context ends before.
+	// Observer is told what the Locker does: for logs, metrics and traces. Events come in the order in which they
+	// happened, one at a time, in a goroutine of their own, soon after what they tell of: an Observer may take its time
+	// and may call the Locker, except for Close, and delays nothing but later events. Those for which there is no room
+	// any more, because it is thousands behind, are counted ([Event].Missed; the last ones by the error of Close). A
+	// panic of the Observer costs the one event, and is returned by Close, the first of them. Close waits until
+	// everything has been told, unless its context ends before.
 	// Default: nil, which costs nothing.
 	Observer func(Event)
 }

@@ -37,7 +37,7 @@ type Locker struct {
 	renewals  *limiter.Limiter[*Lock]
 	janitor   *janitor.Janitor
 	observer  *observer        // nil without Options.Observer
-	queue     *waitqueue.Queue // of those who wait here
+	queue     *waitqueue.Queue // of the waiters of this Locker
 	id        string           // under which it waits in arrival queues
 	tokens    atomic.Uint64    // the greatest fencing token observed
 	retained  retention.Keys   // whose counters need not be prolonged

@@ -21,10 +21,11 @@ import (
 //   - [ErrNotHeld]: the lock was over before, or a majority of masters did not have it any more. What was done under it may
 //     have overlapped with another holder. Nothing is left of it, or soon will be.
 //   - [ErrNoQuorum]: what was done under the lock was protected, and the lock may still keep others out. Its key may be left
-//     on the masters that have not confirmed. They are asked again every 200 ms (about 8,192 releases of each at the most), so a master that comes back has the key no
-//     longer than that; without an answer it lapses there, no later than the ttl of the last acquisition or extension (of a
-//     master that was stopped with an unread acquisition: that ttl after it goes on). When the process ends before
-//     that, nobody asks any more and the ttl alone ends it; [Locker.Close] waits until nothing is left, or says what is.
+//     on the masters that have not confirmed. They are asked again every 200 ms (about 8,192 releases of
+//     each at the most), so a master that comes back has the key no longer than that; without an answer it lapses there,
+//     no later than the ttl of the last acquisition or extension (of a master that was stopped with an unread acquisition:
+//     that ttl after it goes on). When the process ends before that, nobody asks any more and the ttl alone ends it;
+//     [Locker.Close] waits until nothing is left, or says what is.
 //   - [ErrClosed], together with ErrNotHeld: Close has given the lock up; its key lapses by its ttl.
 func (k *Lock) Release(ctx context.Context) error {
 	if k.isNone() {

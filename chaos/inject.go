@@ -144,10 +144,8 @@ func (x *injector) can(f plan.Fault) error {
 	case plan.OnNetwork:
 		return x.network.Can(f.Toxic(plan.Step{}))
 	}
-	if f.Name == "child-kill" || f.Name == "child-pause" {
-		if x.children.count() == 0 {
-			return fmt.Errorf("workload %s has no clients that are processes", x.plan.Workload)
-		}
+	if f.Children && x.children.count() == 0 {
+		return fmt.Errorf("workload %s has no clients that are processes", x.plan.Workload)
 	}
 	return nil
 }
@@ -158,7 +156,7 @@ func (x *injector) harm(f plan.Fault, s plan.Step) harm {
 	h := harm{links: f.Useless(s, clients, ms, x.patience), masters: f.Hit(s, ms), leaves: f.Leaves}
 	if f.Where == plan.OnClient {
 		hit := plan.OrAll(s.Clients, clients)
-		if f.Name != "client-pause" {
+		if f.Children {
 			hit = x.children.clients()
 		}
 		h.links = network.IsolateClients(clients, ms, hit).Links()
@@ -173,7 +171,7 @@ func (x *injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (effec
 		return x.hurtMasters(ctx, f, s)
 	case f.Where == plan.OnNetwork:
 		return x.poison(ctx, s.Links(clients, ms), f.Toxic(s))
-	case f.Name == "flapping":
+	case f.Name == plan.Flapping:
 		return x.flap(ctx, f, s)
 	case f.Where == plan.OnPartition:
 		return x.poison(ctx, f.Cuts(s, clients, ms), f.Toxic(s))
@@ -262,9 +260,9 @@ func (x *injector) hurtMasters(ctx context.Context, f plan.Fault, s plan.Step) (
 
 func (x *injector) hurtClients(f plan.Fault, s plan.Step) (effect, error) {
 	switch f.Name {
-	case "child-kill":
+	case plan.ChildKill:
 		return x.children.kill()
-	case "child-pause":
+	case plan.ChildPause:
 		return x.children.pause()
 	}
 	chosen := plan.OrAll(s.Clients, x.plan.Clients)

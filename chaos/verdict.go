@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
@@ -90,7 +91,7 @@ func (r *run) promised(v oracle.Violation) bool {
 	case v.Oracle == oracle.NameRegister:
 		// A holder that stands still between its last look at the bound and its write loses updates under any lock;
 		// that is what the checked register is for.
-		return r.plan.Inside && !r.profile.Late && !slices.Contains(r.plan.FaultNames(), "client-pause")
+		return r.plan.Inside && !r.profile.Late && !slices.Contains(r.plan.FaultNames(), plan.ClientPause)
 	case slices.Contains(always, v.Oracle):
 		return true
 	default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/network"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
@@ -151,7 +152,7 @@ func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violati
 				have, until = have+1, max(until, at)
 			}
 		}
-		if have > len(w.fleet.Masters)/2 {
+		if have >= network.Quorum(len(w.fleet.Masters)) {
 			out = append(out, oracle.Violation{
 				Oracle: NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
 				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters had it until %v at least",

@@ -45,12 +45,12 @@ func Dial(rawURL string, opts Options) (*Master, error) {
 // has not been given yet is discarded and does not arrive minutes later. opt itself is not changed.
 //
 // There are never more than opt.PoolSize connections, 18 by default. To connect takes a second at most, and to set a
-// connection up opt.ReadTimeout, a second by default; opt.DialTimeout and opt.MinIdleConns do nothing. A connection that takes longer to make than a request
-// has time is kept for those that follow. A Dialer of opt's must return when its context ends. Connections that it wraps
-// should have SetLinger, SyscallConn, or a NetConn that returns what they go over: without them there is no reset, and each
-// reuse takes a fifth of a millisecond longer, because the connection has to be read to know that nothing is left on it.
-// A credentials provider that does not return within two seconds is left behind; four calls that have not returned are the
-// most, and until one does no connection is made.
+// connection up opt.ReadTimeout, a second by default; opt.DialTimeout and opt.MinIdleConns do nothing. A connection that
+// takes longer to make than a request has time is kept for those that follow. A Dialer of opt's must return when its
+// context ends. Connections that it wraps should have SetLinger, SyscallConn, or a NetConn that returns what they go
+// over: without them there is no reset, and each reuse takes a fifth of a millisecond longer, because the connection has
+// to be read to know that nothing is left on it. A credentials provider that does not return within two seconds is left
+// behind; four calls that have not returned are the most, and until one does no connection is made.
 func Open(opt *redis.Options, opts Options) (*Master, error) {
 	if opt == nil {
 		return nil, errors.New("single: nil options")

@@ -21,7 +21,8 @@ var permanentReplies = []string{
 }
 
 // Permanent reports that err, with which a call ended, comes again with every further attempt: the password is wrong, a
-// permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted. Servers that are loading, busy, full or unreachable may recover; their errors are not permanent.
+// permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted.
+// Servers that are loading, busy, full or unreachable may recover; their errors are not permanent.
 func Permanent(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true

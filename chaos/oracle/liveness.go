@@ -8,11 +8,12 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Liveness finds stretches longer than bound, not counting those in which the machine stood still, in which clients that could reach a majority asked for a key that nobody
-// held, and nobody got it. It needs MajorityLost and MajorityBack events if there were such times.
+// Liveness finds stretches longer than bound in which clients that could reach a majority asked for a key that nobody
+// held, and nobody got it. Time in which the machine stood still does not count. It needs MajorityLost and MajorityBack
+// events if there were such times.
 //
-// Who asks for several keys at once, all or none, asks for each of them only while the others are free, too. Whatever else
-// those who ask have to do with each other, a key that is free and wanted has to be had by one of them.
+// A client that asks for several keys at once, all or none, asks for each of them only while the others are free, too.
+// Whatever else they have to do with each other, a key that is free and wanted has to be had by one of them.
 //
 // Attempts no further apart than gap count as asking all the time, so that clients that try once, sleep and try
 // again are judged too. The bound must cover what failed attempts leave behind, a ttl at most.

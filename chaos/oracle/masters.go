@@ -28,10 +28,11 @@ func ForeignRelease(v *history.View) []Violation {
 // Orphans finds keys that were on a master although nobody held them any more and the time to clear them was over. It
 // needs KeyFound events, and a Healed event if there were faults.
 //
-// A key is excused until grace after the latest of: the Healed event, the end of the attempt or hold that left it. If
-// the attempt or the release never returned (its client was killed, say), nobody is left to clear it and it is excused for the ttl it
-// was last asked to live, plus grace. Time in which the machine stood still does not count. A key that never expires is never excused, nor is one whose owner made no
-// attempt, unless some attempt with unknown owner may have left it.
+// A key is excused until grace after the latest of: the Healed event, the end of the attempt or hold that left it. If the
+// attempt or the release never returned (its client was killed, say), nobody is left to clear it and it is excused for
+// the ttl it was last asked to live, plus grace. Time in which the machine stood still does not count. A key that never
+// expires is never excused, nor is one whose owner made no attempt, unless some attempt with unknown owner may have left
+// it.
 func Orphans(v *history.View, grace time.Duration) []Violation {
 	var out []Violation
 	healed, still := lastHealed(v.Events), stalls(v)

@@ -33,10 +33,13 @@ type Fault struct {
 	Lasts bool `json:"lasts"`
 	// Outside tells that it breaks what a lock assumes, whatever its numbers.
 	Outside bool `json:"outside"`
-	// Leaves says what those whom it hits can still be counted on for (masters and clients).
+	// Leaves says what the masters and clients that it hits can still be counted on for.
 	Leaves masters.Service `json:"-"`
 	// Forgets tells that masters may lose keys that were to live on.
 	Forgets bool `json:"forgets,omitempty"`
+
+	// Children tells that it needs clients that are processes of their own, and hits one of them (OnClient).
+	Children bool `json:"-"`
 
 	// complete fills in the numbers that the fault needs and checks them; none when nil.
 	complete func(s *Step) *numberError
@@ -151,7 +154,7 @@ func (f Fault) Hit(s Step, masters int) []int {
 	return OrAll(s.Masters, masters)
 }
 
-// OrAll is those who were chosen, or all n when nobody was.
+// OrAll returns those that were chosen, or all n where none was.
 func OrAll(chosen []int, n int) []int {
 	if len(chosen) > 0 {
 		return chosen

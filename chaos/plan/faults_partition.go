@@ -7,7 +7,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
-// shaped is a matrix that does not ask whom the step names.
+// Flapping is the partition that comes and goes while it lasts; the others stay.
+const Flapping = "flapping"
+
+// shaped is a matrix that is the same whatever the step names.
 func shaped(f func(clients, masters int) network.Matrix) func(Step, int, int) network.Matrix {
 	return func(_ Step, clients, masters int) network.Matrix { return f(clients, masters) }
 }
@@ -35,7 +38,7 @@ func partitionFaults() []Fault {
 		{Name: "bridge", Text: "two halves of the clients see majorities that share one master", matrix: shaped(network.Bridge)},
 		{Name: "ring", Text: "every client misses one master, the next client the next", matrix: shaped(network.Ring)},
 		{
-			Name: "flapping", Text: "the paths to some masters come and go, every period", matrix: isolateMasters,
+			Name: Flapping, Text: "the paths to some masters come and go, every period", matrix: isolateMasters,
 			complete: func(s *Step) *numberError {
 				if s.Period == 0 {
 					s.Period = Duration(200 * time.Millisecond)

@@ -1,4 +1,4 @@
-// Package plan says what a run does: which workload, which faults on whom, and when. A plan is data. It comes from a
+// Package plan says what a run does: which workload, which faults, on what, and when. A plan is data. It comes from a
 // named [Scenario] and a seed, the same one each time for the same seed, or from a YAML file, see [Parse].
 package plan
 
@@ -58,7 +58,7 @@ type Step struct {
 	For Duration `yaml:"for" json:"for,omitempty"`
 	// Fault is its name, see [Faults].
 	Fault string `yaml:"fault" json:"fault"`
-	// Masters and Clients say whom it hits, counted from 0; everybody when empty.
+	// Masters and Clients say what it hits, counted from 0; all of them when empty.
 	Masters []int `yaml:"masters,flow" json:"masters,omitempty"`
 	Clients []int `yaml:"clients,flow" json:"clients,omitempty"`
 	// Direction is "both", "requests" or "replies" (network faults).

@@ -38,7 +38,7 @@ type template struct {
 
 const ms = time.Millisecond
 
-// oneMaster, minority and majority choose whom a fault hits.
+// oneMaster, minority and majority choose what a fault hits.
 func oneMaster(r *rand.Rand, p *Plan, s *Step) { s.Masters = []int{r.IntN(p.Masters)} }
 
 func minority(r *rand.Rand, p *Plan, s *Step) {
@@ -148,7 +148,7 @@ func Scenarios() []Scenario {
 				{"different-majorities", directed},
 				{"bridge", everyMaster},
 				{"ring", directed},
-				{"flapping", minority},
+				{Flapping, minority},
 			},
 		},
 		{
@@ -253,22 +253,22 @@ func Scenarios() []Scenario {
 		{
 			Name: "paused-clients", Text: "Holders stand still for longer than their locks live; the checked register must refuse what they write then.",
 			Inside: true, Workload: "register", hold: 60 * ms, ttl: 500 * ms, gap: normal, length: [2]time.Duration{600 * ms, 1200 * ms},
-			catalogue: []template{{"client-pause", oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
+			catalogue: []template{{ClientPause, oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
 		},
 		{
 			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask for a lock.",
 			Inside: true, Workload: "children", gap: normal, length: [2]time.Duration{300 * ms, 1500 * ms},
-			catalogue: []template{{"child-kill", everyMaster}, {"child-pause", everyMaster}},
+			catalogue: []template{{ChildKill, everyMaster}, {ChildPause, everyMaster}},
 		},
 		{
 			Name: "stopped-clients", Text: "Clients are processes that are stopped while they hold a lock, for longer than it lives: none may go on as if no time had passed.",
 			Inside: true, Workload: "children", hold: 400 * ms, gap: normal, length: [2]time.Duration{1200 * ms, 1800 * ms},
-			catalogue: []template{{"child-pause", everyMaster}},
+			catalogue: []template{{ChildPause, everyMaster}},
 		},
 		{
 			Name: "stopped-writers", Text: "Clients that are processes are stopped for longer than their locks live, and write when they go on: a register that checks tokens must refuse that.",
 			Inside: true, Workload: "writers", gap: normal, length: [2]time.Duration{1200 * ms, 1800 * ms},
-			catalogue: []template{{"child-pause", everyMaster}},
+			catalogue: []template{{ChildPause, everyMaster}},
 		},
 		{
 			Name: "handoff-storm", Text: "Dozens wait for one key that is given back at once, over a network with jitter.",
@@ -329,7 +329,7 @@ func Scenarios() []Scenario {
 		{
 			Name: "lapsed-extension", Text: "Holders stand still past their bound and then extend: whoever is told that its hold goes on must have had it all along.",
 			Inside: true, Workload: "contended-extends", gap: [2]time.Duration{50 * ms, 200 * ms},
-			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 3, catalogue: []template{{"client-pause", oneClient}},
+			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 3, catalogue: []template{{ClientPause, oneClient}},
 		},
 		{
 			Name: "everything", Text: "All faults that a lock has to stand, two at a time.",
@@ -344,7 +344,7 @@ func Scenarios() []Scenario {
 				{"script-flush", everyMaster},
 				{"busy", oneMaster},
 				{"latency", delayed(2*ms, 15*ms, 2*ms)},
-				{"client-pause", oneClient},
+				{ClientPause, oneClient},
 				{"isolate-client", oneClient},
 				{"clock-rate", all(oneMaster, rate(1.005, 0.995))},
 				{"ring", everyMaster},

@@ -175,8 +175,8 @@ type ChildOptions struct {
 	Nth int
 }
 
-// StartChild starts this program again as a client, whose events go to recorder, and returns when that is ready. It is ended by Kill or Stop, and on Linux
-// by the end of this process.
+// StartChild starts this program again as a client, whose events go to recorder, and returns when that is ready. It is
+// ended by Kill or Stop, and on Linux by the end of this process.
 func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	if os.Getenv(childMark) != "" { // or it would start itself again and again
 		return nil, fmt.Errorf("%w: this process has itself been started as one, and did not call workload.Main", ErrNoHello)

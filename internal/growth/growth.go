@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Sizes are how many items there are.
-var Sizes = []int{1_000, 10_000, 100_000}
+// sizes are how many items there are.
+var sizes = []int{1_000, 10_000, 100_000}
 
 // Run has fill make n items, and return what keeps them alive, for every size. It reports ns/item and the heap bytes that an
 // item takes while it is kept.
 func Run(b *testing.B, fill func(n int) (kept any)) {
 	b.Helper()
-	for _, n := range Sizes {
+	for _, n := range sizes {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			kept, heap := any(nil), inUse()
 			for b.Loop() {

@@ -42,7 +42,7 @@ type Subscription struct {
 	current *listening // nil while it does not listen
 	linger  schedule.Timer
 	closed  bool
-	endings sync.WaitGroup // those who end a listening that nobody waits for
+	endings sync.WaitGroup // what ends a listening after it has lingered
 }
 
 // listening is one time of listening.
