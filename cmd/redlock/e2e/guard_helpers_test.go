@@ -54,11 +54,12 @@ func (s *scene) args(guarded ...string) []string {
 	return append(append(args, guarded...), s.log)
 }
 
-// nested are the arguments for a command under two locks. The inner one is there for long, and has a long grace.
-func (s *scene) nested(guarded ...string) []string {
+// nested are the arguments for a command under two locks, of which the first starts the second through something. The inner
+// one is there for long, and has a long grace.
+func (s *scene) nested(through []string, guarded ...string) []string {
 	args := s.args(guarded...)
 	at := slices.Index(args, "--")
-	return slices.Insert(args, at+1, "redlock", "run", "-masters", "redis://"+s.link.addr(), "-key", "inner", "-ttl", "60s", "-grace", "30s", "--")
+	return slices.Insert(args, at+1, append(slices.Clone(through), "redlock", "run", "-masters", "redis://"+s.link.addr(), "-key", "inner", "-ttl", "60s", "-grace", "30s", "--")...)
 }
 
 // start runs redlock with no terminal, and waits until its command works.

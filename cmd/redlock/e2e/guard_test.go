@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -163,11 +164,22 @@ func TestHazard72AWatchThatIsKilledIsReplaced(t *testing.T) {
 
 // Whoever kills redlock kills one under it, too; the command of that one must not have a grace of its own then.
 func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
-	s := newScene(t)
-	cmd := s.start(func(cmd *exec.Cmd) { cmd.Args = append([]string{"redlock"}, s.nested("-stubborn")...) })
-	must(t, cmd.Process.Kill())
-	s.rival(killSlack)
-	s.nobodyWorksAfterTheRival()
+	for name, through := range map[string][]string{
+		"directly":                   nil,
+		"with another environment":   {"env", "-i", "PATH=" + os.Getenv("PATH")},
+		"through a shell, and so on": {"sh", "-c", `"$@"; exit`, "sh", "env", "-i", "PATH=" + os.Getenv("PATH")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if through != nil && runtime.GOOS != "linux" {
+				t.Skip("only on Linux a redlock finds one above it that it is not told of")
+			}
+			s := newScene(t)
+			cmd := s.start(func(cmd *exec.Cmd) { cmd.Args = append([]string{"redlock"}, s.nested(through, "-stubborn")...) })
+			must(t, cmd.Process.Kill())
+			s.rival(killSlack)
+			s.nobodyWorksAfterTheRival()
+		})
+	}
 }
 
 // A command that has become another user can't be killed. redlock says so, and does not pretend that it ended.

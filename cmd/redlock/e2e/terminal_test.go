@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -133,7 +134,7 @@ func TestHazard70CtrlZStopsTheWholeJob(t *testing.T) {
 func TestHazard70CtrlZStopsARedlockUnderARedlock(t *testing.T) {
 	s := newScene(t)
 	p := s.shell()
-	p.write("PATH=" + os.Getenv("PATH") + " redlock " + strings.Join(s.nested(), " ") + "\n")
+	p.write("PATH=" + os.Getenv("PATH") + " redlock " + strings.Join(s.nested(nil), " ") + "\n")
 	s.eventually("works ")
 	p.write(ctrlZ)
 	p.expect("Stopped")

@@ -163,9 +163,10 @@ func (r *runner) start(t *terminal, lock *redlock.Lock, args []string) (*supervi
 }
 
 // orphanGrace is the grace of a command whose redlock is gone. Under another redlock that is none: what has killed this one may
-// be the end of the other's lock, which has asked the command already, through this one.
+// be the end of the other's lock, which has asked the command already, through this one. What tells of the other is taken
+// away by sudo and env -i.
 func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
-	if getenv(ownerVariable) != "" {
+	if getenv(ownerVariable) != "" || child.Above() {
 		return 0
 	}
 	return r.grace
