@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/chaos/containers"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 // fakeDocker puts a docker command on PATH that has two containers, a network and a volume until they are removed, and writes
@@ -29,7 +30,7 @@ case "$1 $2" in
 *) for last; do :; done; rm -f "$last" ;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700); err != nil {
+	if err := redistest.WriteProgram(filepath.Join(dir, "docker"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

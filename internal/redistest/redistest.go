@@ -15,6 +15,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -68,6 +69,14 @@ func NothingTested(tb TB, why any) {
 		return
 	}
 	tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", why)
+}
+
+// WriteProgram writes a file that is going to be run. Meanwhile nothing is started by this process: what is started has every file
+// open for a moment, and a program that anybody has open for writing can't be run ("text file busy").
+func WriteProgram(path string, content []byte, mode os.FileMode) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, content, mode)
 }
 
 // Eventually looks at cond every 2 ms until it holds, and fails the test naming what was waited for when it still does

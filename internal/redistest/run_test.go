@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func TestArgsReachTheServerAndWin(t *testing.T) {
 func TestBinaryAndEnvironmentReachTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	seen, script := filepath.Join(dir, "seen"), filepath.Join(dir, "wrapper")
-	must(t, os.WriteFile(script, []byte("#!/bin/sh\necho \"$REDISTEST_PROBE\" >"+seen+"\nexec redis-server \"$@\"\n"), 0o700))
+	must(t, redistest.WriteProgram(script, []byte("#!/bin/sh\necho \"$REDISTEST_PROBE\" >"+seen+"\nexec redis-server \"$@\"\n"), 0o700))
 	server := redistest.Start(t, redistest.WithBinary(script), redistest.WithEnv("REDISTEST_PROBE=through"))
 	must(t, server.Client().Ping(t.Context()).Err())
 	got, err := os.ReadFile(seen)
@@ -158,5 +159,29 @@ func BenchmarkStartFive(b *testing.B) {
 			}
 		}
 		b.StartTimer()
+	}
+}
+
+// While one goroutine writes a program and runs it, others start processes.
+func TestAProgramThatWasWrittenCanBeRun(t *testing.T) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = exec.Command("true").Run()
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	for i := range 100 {
+		program := filepath.Join(t.TempDir(), "program")
+		must(t, redistest.WriteProgram(program, []byte("#!/bin/sh\n"), 0o700))
+		if err := exec.Command(program).Run(); err != nil {
+			t.Fatalf("program %d: %v", i, err)
+		}
 	}
 }

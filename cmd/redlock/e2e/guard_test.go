@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 // The way to the master is cut, so that the lock lapses while the command runs and has to be told so.
@@ -258,14 +259,7 @@ func mustFind(t *testing.T, name string) string {
 
 func copyFile(t *testing.T, from, to string, mode os.FileMode) {
 	t.Helper()
-	in, err := os.Open(from)
-	must(t, err)
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, mode)
-	must(t, err)
-	_, err = io.Copy(out, in)
-	must(t, err)
-	must(t, out.Close())
+	must(t, redistest.WriteProgram(to, []byte(readFile(t, from)), mode))
 }
 
 func readFile(t *testing.T, path string) string {
