@@ -30,7 +30,7 @@
 // keeps the foreground, since others in it may need it, and redlock passes signals on; a command that nevertheless wants
 // the terminal, for a password, is stopped by the kernel, gets the foreground then, and goes on.
 //
-// A process that leaves the job's group, as daemons do, is out of reach.
+// A process that leaves the job's group is out of reach: a daemon, but also what timeout(1) starts in a script.
 package child
 
 import (

@@ -53,7 +53,8 @@ func writeBash(out io.Writer) {
     fi
     for ((i = 2; i < COMP_CWORD; i++)); do
         if [[ ${COMP_WORDS[i]} == -- ]]; then
-            COMPREPLY=($(compgen -c -f -- "$word"))
+            compopt -o filenames 2>/dev/null
+            while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen -c -f -- "$word") # names may have blanks
             return
         fi
     done

@@ -28,8 +28,9 @@ for the lock until it gets it, unless -wait or -try say otherwise.
 
 COMMAND finds REDLOCK_KEY, REDLOCK_OWNER and REDLOCK_TOKEN in its environment. The token is a number that grows with
 every acquisition of KEY: a resource that refuses smaller ones than it has seen is safe from late writers. COMMAND runs in a
-process group of its own; signals sent to redlock are passed on to that group. What COMMAND leaves running in the background
-when it ends is not protected.
+process group of its own; signals sent to redlock are passed on to that group. What leaves that group is not ended with the
+lock: a daemon, and what a script starts by timeout without --foreground. Nor is what COMMAND leaves running in the background
+when it ends.
 
 If renewals fail, COMMAND is asked to stop (SIGTERM to its group) when -grace is left of the lock's validity, and
 killed (SIGKILL) when the validity ends: until then nobody else can have the lock. If the lock is found to be lost all at

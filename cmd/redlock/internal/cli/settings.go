@@ -116,6 +116,9 @@ func fromEnvironment(environ []string) (map[string]string, error) {
 	return settings, nil
 }
 
+// byteOrderMark is what some editors begin a text in UTF-8 with.
+const byteOrderMark = "\uFEFF"
+
 // nameForm is what can be shown of a name.
 var nameForm = regexp.MustCompile(`^[a-z][a-z-]{0,24}$`)
 
@@ -138,7 +141,11 @@ func readFile(path string) (map[string]string, error) {
 	settings := make(map[string]string)
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+		line := lines.Text()
+		if n == 1 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+		}
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
