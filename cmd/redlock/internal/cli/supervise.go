@@ -120,6 +120,7 @@ func (s *supervisor) look() {
 	if err == nil && s.lost == nil {
 		s.extend(now + s.lock.Remaining())
 	}
+	now = child.Now() // this program may have stood still while it asked, and what stop does continues a command
 	switch {
 	case s.lost != nil && now >= s.killAt:
 		s.kill(now)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -101,14 +102,17 @@ func names(sequence []event) string {
 }
 
 // shortHold acquires a lock which nobody renews.
-func shortHold(t *testing.T, ttl time.Duration) *redlock.Lock {
+func shortHold(t *testing.T, ttl time.Duration) *redlock.Lock { return holdBy(t, nil, ttl) }
+
+// holdBy is shortHold with another clock than the system's.
+func holdBy(t *testing.T, clock redlock.Clock, ttl time.Duration) *redlock.Lock {
 	t.Helper()
 	master, err := embedded.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = master.Close() })
-	locker, err := redlock.Dial(t.Context(), []string{master.URL()}, redlock.Options{})
+	locker, err := redlock.Dial(t.Context(), []string{master.URL()}, redlock.Options{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +122,42 @@ func shortHold(t *testing.T, ttl time.Duration) *redlock.Lock {
 		t.Fatal(err)
 	}
 	return lock
+}
+
+// standstill is a clock, and a process that stands still before it reads it, until a moment that is set.
+type standstill struct {
+	start time.Time
+	until atomic.Int64
+}
+
+func (c *standstill) Now() time.Duration {
+	if left := time.Duration(c.until.Load()) - child.Now(); left > 0 {
+		<-time.After(left)
+	}
+	return time.Since(c.start)
+}
+
+func (c *standstill) Wall() time.Time                                   { return time.Now() }
+func (c *standstill) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
+
+// The lock was held when the supervisor began to look, and is over when it has been answered: what it saw before the pause must not
+// have it ask a command that is stopped to end, since that lets it run.
+func TestHazard71APauseWhileTheLockIsAskedContinuesNothing(t *testing.T) {
+	const ttl = time.Second
+	clock := &standstill{start: time.Now().Add(-time.Hour)}
+	p := &fakeProcess{}
+	s := supervisor{
+		lock: holdBy(t, clock, ttl), ttl: ttl, grace: ttl / 100, process: p, watch: &child.Watch{}, quiet: true,
+	}
+	if s.look(); s.lost != nil {
+		t.Fatalf("lost at once: %v", s.lost)
+	}
+	clock.until.Store(int64(s.bound + ttl/10))
+	s.look()
+	clock.until.Store(0)
+	if p.continued != 0 || p.killed == 0 {
+		t.Errorf("continued %d times, killed %d times", p.continued, p.killed)
+	}
 }
 
 // history is a supervisor after some events which came while its lock was held.
