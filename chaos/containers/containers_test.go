@@ -66,6 +66,11 @@ func left(t *testing.T) []string {
 
 // parts is left for any goroutine.
 func parts(ctx context.Context) (names []string, _ error) {
+	names, err := allParts(ctx)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) }), err
+}
+
+func allParts(ctx context.Context) (names []string, _ error) {
 	c, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {
 		return nil, err
@@ -87,11 +92,15 @@ func parts(ctx context.Context) (names []string, _ error) {
 	for _, x := range volumes.Items {
 		names = append(names, "volume "+x.Name)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(others, name) }), nil
+	return names, nil
 }
 
-// others are the parts of other processes' fleets, or of one that the engine could not remove, which were there before.
-var others []string
+// others are the parts of other processes' fleets, or of one that the engine could not remove, which were there before. Without an
+// engine there are none, and the tests say so.
+var others = func() []string {
+	names, _ := allParts(context.Background())
+	return names
+}()
 
 func mustBeGone(t *testing.T) {
 	t.Helper()

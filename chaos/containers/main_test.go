@@ -24,7 +24,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(victimVariable) != "" {
 		os.Exit(victim())
 	}
-	others, _ = parts(context.Background()) // without an engine there are none, and the tests say so
 	goleak.VerifyTestMain(tidy{m})
 }
 
