@@ -7,7 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 // What can go wrong, for errors.Is. Which one it was decides what a caller can do about it.
@@ -27,6 +32,9 @@ var (
 	// ErrAlreadyHeld: the context is that of a lock on the same key that can't be entered again; waiting for oneself
 	// would never end. See [Reentrant].
 	ErrAlreadyHeld = errors.New("redlock: already held by the context's own lock")
+	// ErrOutdated: the masters are used with a configuration two or more generations newer than this Locker's; see
+	// [Options].Generation. The error names both. This Locker will get no lock any more.
+	ErrOutdated = errors.New("redlock: the configuration of masters is out of date")
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("redlock: locker closed")
 	// ErrInvalid: an argument or an option makes no sense. Nothing was sent.
@@ -56,13 +64,15 @@ type NodeResult struct {
 // [ErrNotHeld].
 type QuorumError struct {
 	// Op is what was tried: "acquire", "extend", "verify" or "release"; "raise" where a [Fenced] acquisition got its key and
-	// no token, "inspect" of [Locker.Holder].
+	// no token, "inspect" of [Locker.Holder], "announce" where too few masters say which [Options].Generation they know.
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string
+	// Set is "" but with a Locker of two sets of masters ([NewJoint]): then it is "old" or "new", the set that decided.
+	Set string
 	// Granted of N masters said yes, where Quorum was needed.
 	Granted, Quorum, N int
-	// Nodes has one entry for every master, in the order in which New got them.
+	// Nodes has one entry for every master of the set, in the order in which New got them.
 	Nodes []NodeResult
 	// Reason is the sentinel.
 	Reason error
@@ -71,7 +81,11 @@ type QuorumError struct {
 // Error is one line that says what to look at: the key, the count, and every master that did not grant.
 func (e *QuorumError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v: %s %q: granted %d of %d, need %d", e.Reason, e.Op, e.Key, e.Granted, e.N, e.Quorum)
+	fmt.Fprintf(&b, "%v: %s %q: granted %d of %d", e.Reason, e.Op, e.Key, e.Granted, e.N)
+	if e.Set != "" {
+		fmt.Fprintf(&b, " of the %s masters", e.Set)
+	}
+	fmt.Fprintf(&b, ", need %d", e.Quorum)
 	separator := " ("
 	for _, node := range e.Nodes {
 		if node.Vote == Granted {
@@ -144,4 +158,161 @@ func (e *QuorumError) blockingKeys() []string {
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(named[b]-named[a], cmp.Compare(a, b)) })
 	return keys
+}
+
+// incurables are what waiting can't mend, by master: what the latest request met there that has ended. They outlive a round, because
+// a round is lost as soon as too many masters fail, for whatever reason. Where the ones that are away for now are always the first to
+// say so, no single round shows that the others fail for good: those of the other set of masters, or of the same.
+type incurables struct{ list atomic.Pointer[incurableList] } // nil while there was none
+
+type incurableList struct {
+	mu  sync.Mutex
+	met []incurable
+}
+
+type incurable struct {
+	err   error
+	sent  time.Time // when the request was; zero: none has ended
+	again bool      // the one before it met such an error, too
+}
+
+// incurable reports that err, with which a call ended, comes again with every further one. A replica behind a client that somebody
+// brought may be a master that is failing over; one at an address given to Dial stays one.
+func (l *Locker) incurable(err error) bool {
+	return err != nil && (single.Permanent(err) || len(l.owned) > 0 && single.IsReplica(err))
+}
+
+// note takes note of how a call to master i of l has ended, which was sent then, or by now: one that had to wait for another has a later
+// deadline, from which that time comes.
+func (m *incurables) note(l *Locker, i int, err error, sent time.Time) {
+	list := m.list.Load()
+	if !l.incurable(err) {
+		err = nil
+	}
+	if list == nil && err != nil {
+		m.list.CompareAndSwap(nil, &incurableList{met: make([]incurable, len(l.lanes))})
+		list = m.list.Load()
+	}
+	if list == nil {
+		return
+	}
+	if now := time.Now(); now.Before(sent) {
+		sent = now
+	}
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	if !sent.Before(list.met[i].sent) {
+		list.met[i] = incurable{err, sent, err != nil && list.met[i].err != nil}
+	}
+}
+
+// unmendable finds a set of masters of which so many fail for good that no quorum is left, by requests sent since then, and what each
+// of these met. What a master that is down had before may have been mended, and does not count; nor does what one met a single time
+// before the latest request, which was sent at own. It is nil if there is none.
+func (m *incurables) unmendable(sets electorates, since, own time.Time) (*electorate, map[int]error) {
+	list := m.list.Load()
+	if list == nil {
+		return nil, nil
+	}
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	errs := make(map[int]error)
+	var masters uint64
+	for i, met := range list.met {
+		if met.err != nil && (met.again || !met.sent.Before(own)) && !met.sent.Before(since) && !lane.Outdated(met.err, since) {
+			errs[i] = met.err
+			masters |= 1 << i
+		}
+	}
+	for i := range sets {
+		if set := &sets[i]; set.of(masters) > set.spare() {
+			return set, errs
+		}
+	}
+	return nil, nil
+}
+
+// misconfigured makes e, an error of this set, one that says so.
+func (e *QuorumError) misconfigured(set *electorate, errs map[int]error) *QuorumError {
+	e.Reason = ErrMisconfigured
+	node := 0
+	for i := range maxMasters {
+		if set.members&(1<<i) == 0 {
+			continue
+		}
+		if err := errs[i]; err != nil {
+			e.Nodes[node].Vote, e.Nodes[node].Err = Unknown, err
+		}
+		node++
+	}
+	return e
+}
+
+// sent is when the first request of the round was sent. One that follows another has a later deadline, and counts as sent later.
+func (r *round) sent() time.Time {
+	var first time.Time
+	for i := range r.ballots {
+		if at := r.ballots[i].Deadline; first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first.Add(-r.lock.spec.timeout)
+}
+
+// unreachedLocked is the failure of a round that too few masters of a set answered: of that one unless another can't be reached at all.
+func (r *round) unreachedLocked(set *electorate) *QuorumError {
+	k, own := r.lock, r.sent()
+	since := own
+	if r.request.Op == single.Acquire || r.request.Op == single.Raise {
+		since = k.spec.sent
+	}
+	if other, errs := k.spec.incurables.unmendable(k.locker.sets, since, own); other != nil {
+		return r.failureInLocked(other, ErrNoQuorum).misconfigured(other, errs)
+	}
+	return r.failureInLocked(set, ErrNoQuorum)
+}
+
+// failure says which set has no quorum that answered; if all have one, it answered so late that this does not hold any more. That
+// one comes first of which so many masters fail for good, by requests sent since then, and next what can't have one any more.
+func (a *announcement) failure(since time.Time) *QuorumError {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.locker
+	if set, errs := l.current.incurables.unmendable(l.sets, since, a.sent); set != nil {
+		return a.failureInLocked(set, ErrNoQuorum).misconfigured(set, errs)
+	}
+	short := func(i int) bool { return l.sets[i].of(a.votes.granted) < l.sets[i].quorum }
+	lost := func(i int) bool { return l.sets[i:i+1].acquired(&a.votes) == noQuorum }
+	for _, why := range [...]func(i int) bool{lost, short} {
+		for i := range l.sets {
+			if why(i) {
+				return a.failureInLocked(&l.sets[i], ErrNoQuorum)
+			}
+		}
+	}
+	return a.failureInLocked(&l.sets[0], ErrExpired)
+}
+
+// failureInLocked is a failure of one set of masters.
+func (a *announcement) failureInLocked(set *electorate, reason error) *QuorumError {
+	e := &QuorumError{
+		Op: opNames[single.Announce], Key: single.GenerationKey, Set: set.name, Granted: set.of(a.votes.granted), Quorum: set.quorum, N: set.n,
+		Reason: reason,
+	}
+	for i := range a.calls {
+		if set.members&(1<<i) == 0 {
+			continue
+		}
+		node := NodeResult{Master: a.locker.names[i], Vote: Unknown, Err: errNoAnswer}
+		switch bit := uint64(1) << i; {
+		case a.votes.granted&bit != 0:
+			node.Vote, node.Err = Granted, nil
+		case a.votes.unknown&bit != 0:
+			node.Err = a.calls[i].Err
+		case a.settled:
+			node.Vote, node.Err = Pending, nil
+		}
+		e.Nodes = append(e.Nodes, node)
+	}
+	return e
 }

@@ -15,6 +15,7 @@ import (
 
 var sentinels = []error{
 	redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrExpired, redlock.ErrNotHeld, redlock.ErrClosed, redlock.ErrInvalid,
+	redlock.ErrOutdated,
 	context.Canceled, context.DeadlineExceeded,
 }
 

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -22,20 +23,39 @@ const (
 
 // Verdicts of an acquisition, an extension and a release with so many votes of each kind among n masters.
 var (
-	Acquired = judgeBy(tally.acquired)
-	Extended = judgeBy(tally.extended)
-	Released = judgeBy(tally.released)
+	Acquired = judgeBy(electorates.acquired)
+	Extended = judgeBy(electorates.extended)
+	Released = judgeBy(electorates.released)
 )
 
-func judgeBy(judge func(tally) verdict) func(n, granted, refused, unknown int) Verdict {
+func judgeBy(judge func(electorates, *tally) verdict) func(n, granted, refused, unknown int) Verdict {
 	return func(n, granted, refused, unknown int) Verdict {
-		t := newTally(n)
+		var t tally
+		i := 0
 		for vote, count := range map[Vote]int{Granted: granted, Refused: refused, Unknown: unknown} {
 			for range count {
-				t.add(vote)
+				t.add(i, vote)
+				i++
 			}
 		}
-		return judge(t)
+		return judge(electorates{newElectorate("", 1<<n-1)}, &t)
+	}
+}
+
+// Verdicts of rounds over two sets of masters, each a bit for each master, by the votes of all masters.
+var (
+	AcquiredOfBoth = judgeBoth(electorates.acquired)
+	ExtendedOfBoth = judgeBoth(electorates.extended)
+	ReleasedOfBoth = judgeBoth(electorates.released)
+)
+
+func judgeBoth(judge func(electorates, *tally) verdict) func(before, after uint64, votes []Vote) Verdict {
+	return func(before, after uint64, votes []Vote) Verdict {
+		var t tally
+		for i, v := range votes {
+			t.add(i, v)
+		}
+		return judge(electorates{newElectorate("old", before), newElectorate("new", after)}, &t)
 	}
 }
 
@@ -64,7 +84,7 @@ func (l *Locker) Pending() int { return l.janitor.Pending() }
 // SplitPause is the longest pause after the n-th round, which took so long and in which contenders shared the votes.
 func SplitPause(n int, took time.Duration) time.Duration {
 	l := &Locker{opts: Options{Jitter: func(most time.Duration) time.Duration { return most }}}
-	l.subscription = subscription.New(subscription.Config{Quorum: 1})
+	l.subscription = subscription.New(subscription.Config{Majority: func(uint64) bool { return true }})
 	return l.pause(&QuorumError{N: 5, Quorum: 3, Granted: 1, Reason: ErrHeld}, n, took)
 }
 
@@ -108,3 +128,12 @@ func Split(q *QuorumError) bool { return split(q) }
 
 // OutageSince is when the outage began that the Locker takes the masters to have; 0 if none.
 func OutageSince(l *Locker) time.Duration { return time.Duration(l.unreached.Load()) }
+
+// OpenedByDialJoint is the masters that DialJoint opens, and how it ends.
+func OpenedByDialJoint(ctx context.Context, before, after []string) ([]Master, error) {
+	d, err := newDialing(ctx, Options{})
+	if err == nil {
+		_, err = d.joint(before, after)
+	}
+	return d.opened, err
+}

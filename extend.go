@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ type extending struct {
 // timeout at the most, as this one does.
 //
 // On error the lock keeps its old end and nothing is released, unless the error matches [ErrNotHeld]: then the lock
-// is over. [ErrNoQuorum] means that it is worth trying again. ctx bounds the wait, not the effect.
+// is over. [ErrNoQuorum] means that it is worth trying again, but for [ErrMisconfigured]. ctx bounds the wait, not the effect.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if k.isNone() {
 		return ErrNotHeld
@@ -51,8 +52,12 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	asked := k.extensions()
 	for {
+		asOf, err := k.current(ctx)
+		if err != nil {
+			return err
+		}
 		w := k.locker.newRoundWait()
-		r, serves, err := k.extend(ttl, asked, w)
+		r, serves, err := k.extend(ttl, asked, asOf, w)
 		if err != nil {
 			return err
 		}
@@ -69,6 +74,20 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 			return err
 		}
 	}
+}
+
+// current waits until it is known that the lock may be extended, as far as it takes no answer of its own masters. One that is
+// over is not, and says so: it must not read as worth another try. A Locker that is being closed still extends what is held.
+func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
+	if err := k.Err(); err != nil {
+		return 0, err
+	}
+	var sent time.Time
+	asOf, err = k.locker.awaitCurrent(ctx, k.spec.timeout, &sent, nil)
+	if err != nil {
+		return 0, cmp.Or(k.Err(), err)
+	}
+	return asOf, nil
 }
 
 // extensions is how many extensions have begun.
@@ -90,8 +109,8 @@ func (k *Lock) waited() {
 
 // extend has the observer told of the extension under way or, if there is none, begins one, unless validity is already over:
 // then the key may have been somebody else's since. serves says that it began after the caller asked, when so many had
-// begun, and is for as long.
-func (k *Lock) extend(ttl time.Duration, asked int, observer decisionObserver) (r *round, serves bool, err error) {
+// begun, and is for as long. One that it begins counts from asOf.
+func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration, observer decisionObserver) (r *round, serves bool, err error) {
 	if err := k.Err(); err != nil {
 		return nil, false, err
 	}
@@ -116,18 +135,19 @@ func (k *Lock) extend(ttl time.Duration, asked int, observer decisionObserver) (
 			return r, false, nil
 		}
 	}
-	r = k.newExtensionLocked(max(ttl, x.wanted), observer)
+	r = k.newExtensionLocked(max(ttl, x.wanted), asOf, observer)
 	x.latest, x.wanted = r, 0
 	x.begun++
 	k.issueLocked(r, &after)
 	return r, true, nil
 }
 
-// newExtensionLocked prepares an extension.
-func (k *Lock) newExtensionLocked(ttl time.Duration, observer decisionObserver) *round {
+// newExtensionLocked prepares an extension, of a configuration that was current as of then.
+func (k *Lock) newExtensionLocked(ttl, asOf time.Duration, observer decisionObserver) *round {
 	k.longest = max(k.longest, ttl)
 	r := k.newRoundLocked(k.request(single.Request{Op: single.Extend, TTL: ttl}), observer)
 	r.repairs = true
+	r.start = min(r.start, asOf)
 	return r
 }
 
@@ -159,7 +179,7 @@ func (k *Lock) extendedLocked(r *round, after *effects) error {
 		k.releaseLocked(nil, after)
 		return k.over
 	default:
-		return r.failureLocked(ErrNoQuorum)
+		return r.unreachedLocked(r.decisive())
 	}
 }
 
@@ -210,10 +230,17 @@ func (k *Lock) repairsLocked(r *round) (repairs []*repair) {
 			s.continuityUnknown = false
 		}
 		if s.gone && s.last == nil { // an operation that has been sent since then finds out for itself
-			repairs = append(repairs, k.newRepairLocked(i, r.request.TTL))
+			repairs = append(repairs, k.newRepairLocked(i, k.repairTTLLocked(r)))
 		}
 	}
 	return repairs
+}
+
+// repairTTLLocked is how long what is set again has to live: for as long as the hold counts on it, by the fastest of clocks. That is
+// longer than the round has asked for when an extension by less has left the bound where it was.
+func (k *Lock) repairTTLLocked(r *round) time.Duration {
+	left := float64(k.until-k.locker.clock.Now()+expiryGranularity) / (1 - k.locker.opts.DriftFactor)
+	return max(r.request.TTL, min((time.Duration(left)+time.Millisecond).Truncate(time.Millisecond), k.longest))
 }
 
 // newRepairLocked prepares a repair.

@@ -21,7 +21,7 @@ var errSilent = errors.New("i/o timeout")
 type act struct {
 	before time.Duration // until it is performed, be the caller still there or not
 	after  time.Duration // from then until the answer
-	err    error         // the answer, instead of the reply; it is not performed
+	err    error         // the answer, instead of the reply, after as long; it is not performed
 	lost   bool          // it is neither performed nor answered
 	mute   bool          // it is performed and not answered
 }
@@ -35,6 +35,7 @@ type fake struct {
 	skew  time.Duration             // what its clock is ahead
 	keys  map[string]entry
 	asked []single.Request // in the order in which they arrived
+	known uint64           // the greatest generation it was told
 
 	performed func(*single.Request, single.Reply) // told of what was performed; may be nil
 }
@@ -82,6 +83,7 @@ func (m *fake) answer(c *single.Call, deadline time.Time) {
 		}
 	}()
 	if a.err != nil {
+		pass(a.after)
 		c.Err = a.err
 		return
 	}
@@ -120,6 +122,10 @@ func pass(d time.Duration) {
 func (m *fake) perform(r *single.Request) single.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if r.Op == single.Announce {
+		m.known = max(m.known, r.Token)
+		return single.Reply{Outcome: single.Granted, Token: m.known}
+	}
 	now := time.Now().Add(m.skew)
 	repaired, mine := false, true
 	for _, k := range r.Keys {
@@ -278,12 +284,23 @@ func (f fakes) locker(tb testing.TB, opts redlock.Options) *redlock.Locker {
 	if opts.Clock == nil {
 		opts.Clock = newClock()
 	}
-	masters := make([]redlock.Master, len(f))
-	for i, m := range f {
-		masters[i] = m
-	}
-	l, err := redlock.New(masters, opts)
+	l, err := redlock.New(f.masters(), opts)
 	must(tb, err)
+	closesAtLast(tb, l)
+	return l
+}
+
+func (f fakes) masters() []redlock.Master {
+	all := make([]redlock.Master, len(f))
+	for i, m := range f {
+		all[i] = m
+	}
+	return all
+}
+
+// closesAtLast has a Locker over masters in memory be closed with the test, however long that takes in virtual time.
+func closesAtLast(tb testing.TB, l *redlock.Locker) {
+	tb.Helper()
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 		defer cancel()
@@ -291,7 +308,6 @@ func (f fakes) locker(tb testing.TB, opts redlock.Options) *redlock.Locker {
 			tb.Errorf("Close: %v", err)
 		}
 	})
-	return l
 }
 
 // bubble runs body in virtual time with n masters in memory.

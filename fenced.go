@@ -71,18 +71,18 @@ func (r *round) noteRetentionLocked() {
 
 // greatestLocked returns the greatest token among the counted grants, and whether a quorum returned just that.
 func (r *round) greatestLocked() (token uint64, agreed bool) {
-	count := 0
+	var same uint64
 	for i := range r.ballots {
 		b := &r.ballots[i]
 		switch {
 		case b.vote != Granted:
 		case b.Reply.Token > token:
-			token, count = b.Reply.Token, 1
+			token, same = b.Reply.Token, 1<<i
 		case b.Reply.Token == token:
-			count++
+			same |= 1 << i
 		}
 	}
-	return token, count >= r.votes.quorum
+	return token, r.lock.locker.sets.majority(same)
 }
 
 // maxRaises bounds how often a token is asked for above what the masters' counters have reached. They only get ahead
@@ -140,6 +140,6 @@ func (k *Lock) raised(raise *round) (counter uint64, _ error) {
 	case denied:
 		return counter, raise.failureLocked(ErrHeld)
 	default:
-		return 0, raise.failureLocked(ErrNoQuorum)
+		return 0, raise.unreachedLocked(raise.decisive())
 	}
 }

@@ -295,3 +295,34 @@ func TestHazard23RenewalRepairsOneMasterAfterTheOther(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 	})
 }
+
+// TestARepairLivesAsLongAsTheHold: an extension by less leaves the bound where it is, and gives a lost key back for all of that time.
+func TestARepairLivesAsLongAsTheHold(t *testing.T) {
+	second := func(ttl time.Duration) (err error) {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+			settle(time.Millisecond)
+			masters[2].forget()
+			must(t, lock.Extend(t.Context(), ttl))
+			settle(time.Millisecond)
+			if n := masters.holders(lock.Owner()); n != 3 {
+				t.Fatalf("%d masters have the key", n)
+			}
+			settle(20 * time.Second)
+			masters[0].forget()
+			must(t, lock.Err())
+			var other *redlock.Lock
+			other, err = masters.locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+			if err == nil {
+				must(t, lock.Err())
+				t.Logf("extended by %v: two holders, the first for another %v", ttl, lock.Remaining())
+				_ = other.Release(t.Context())
+			}
+			_ = lock.Release(t.Context())
+			settle(longTTL)
+		})
+		return err
+	}
+	is(t, second(longTTL), redlock.ErrHeld) // the control
+	is(t, second(10*time.Second), redlock.ErrHeld)
+}

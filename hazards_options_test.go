@@ -99,3 +99,16 @@ func TestMaxRenewalsLimitsATerm(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// odd is a Master that can't be compared, although its type looks so.
+type odd struct {
+	*fake
+	client any
+}
+
+func TestAMasterThatCanNotBeComparedIsAnError(t *testing.T) {
+	m := newFakes(2)
+	with := func(f *fake) redlock.Master { return odd{f, []int{1}} }
+	_, err := redlock.NewJoint([]redlock.Master{with(m[0])}, []redlock.Master{with(m[0]), m[1]}, redlock.Options{})
+	is(t, err, redlock.ErrInvalid)
+}

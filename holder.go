@@ -32,7 +32,8 @@ type Holder struct {
 }
 
 // Holder asks all masters who holds key. It changes nothing, and what it returns may be outdated at once: do not
-// decide by it whether to act. The error matches [ErrNoQuorum] when too few masters answered.
+// decide by it whether to act. The error matches [ErrNoQuorum] when too few masters answered, and [ErrMisconfigured] where asking
+// again can't help.
 func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err := l.check(); err != nil {
 		return Holder{}, err
@@ -55,10 +56,7 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r.votes.granted+r.votes.refused < r.votes.quorum {
-		return Holder{}, r.failureLocked(ErrNoQuorum)
-	}
-	return r.holderLocked(), nil
+	return r.holderLocked()
 }
 
 // Verify asks the masters whether they still have this lock's key, and returns nil if a quorum does. A lock whose
@@ -86,35 +84,46 @@ func (k *Lock) Verify(ctx context.Context) error {
 	case denied:
 		return r.failureLocked(ErrNotHeld)
 	default:
-		return r.failureLocked(ErrNoQuorum)
+		return r.unreachedLocked(r.decisive())
 	}
 }
 
-// inspected decides an inspection: as soon as a quorum says the same.
-func (r *round) inspected() verdict {
-	if r.votes.refused >= r.votes.quorum {
+// inspected decides an inspection: as soon as a quorum says the same. Of two sets, one in which somebody holds the key is
+// enough, because nobody else can then; that nobody does takes both.
+func (r *round) inspected(sets electorates) verdict {
+	if sets.majority(r.votes.refused) {
 		return won
 	}
-	if value, votes := r.commonOwner(); votes >= r.votes.quorum && value != "" {
-		if n, _ := r.commonHolds(); n > 0 {
-			return won
+	pending := 0
+	for i := range sets {
+		set := &sets[i]
+		if value, votes := r.commonOwner(set); votes >= set.quorum && value != "" {
+			if n, _ := r.commonHolds(set); n > 0 {
+				return won
+			}
 		}
+		pending += set.count(&r.votes).pending
 	}
-	if r.votes.pending() == 0 {
+	if pending == 0 {
 		return won // there is nothing more to learn
 	}
 	return open
 }
 
-// commonOwner returns the owner that most masters name, and how many do.
-func (r *round) commonOwner() (value string, votes int) {
+// holds reports that master i is one of set and has told that the key is held.
+func (r *round) holds(set *electorate, i int) bool {
+	return r.ballots[i].vote == Granted && set.members&(1<<i) != 0
+}
+
+// commonOwner returns the owner that most masters of set name, and how many do.
+func (r *round) commonOwner(set *electorate) (value string, votes int) {
 	for i := range r.ballots {
-		if r.ballots[i].vote != Granted {
+		if !r.holds(set, i) {
 			continue
 		}
 		n := 0
 		for j := range r.ballots {
-			if r.ballots[j].vote == Granted && r.ballots[j].Reply.Holder == r.ballots[i].Reply.Holder {
+			if r.holds(set, j) && r.ballots[j].Reply.Holder == r.ballots[i].Reply.Holder {
 				n++
 			}
 		}
@@ -125,28 +134,28 @@ func (r *round) commonOwner() (value string, votes int) {
 	return value, votes
 }
 
-// commonHolds counts the holds that a quorum of masters has, and reports whether every master has told all of its own.
-func (r *round) commonHolds() (n int, all bool) {
+// commonHolds counts the holds that a quorum of set has, and reports whether every master of it has told all of its own.
+func (r *round) commonHolds(set *electorate) (n int, all bool) {
 	counts := make(map[string]int)
 	all = true
 	for i := range r.ballots {
 		b := &r.ballots[i]
-		if b.vote != Granted {
+		if !r.holds(set, i) {
 			continue
 		}
 		told := 1
-		if b.Reply.Holds == "" { // a plain key, whose owner is its hold, or a Master that tells no more
+		if b.Reply.Holds == nil { // a plain key, whose owner is its hold, or a Master that tells no more
 			counts[b.Reply.Holder]++
 		} else {
-			told = len(b.Reply.Holds) / single.HoldPrint
-			for hold := range slices.Chunk([]byte(b.Reply.Holds), single.HoldPrint) {
+			told = len(*b.Reply.Holds) / single.HoldPrint
+			for hold := range slices.Chunk([]byte(*b.Reply.Holds), single.HoldPrint) {
 				counts[string(hold)]++
 			}
 		}
 		all = all && uint64(told) >= b.Reply.Token
 	}
 	for _, masters := range counts {
-		if masters >= r.votes.quorum {
+		if masters >= set.quorum {
 			n++
 		}
 	}
@@ -154,14 +163,30 @@ func (r *round) commonHolds() (n int, all bool) {
 }
 
 // holderLocked reads the result of an inspection.
-func (r *round) holderLocked() Holder {
-	h := Holder{Nodes: r.nodesLocked()}
-	value, votes := r.commonOwner()
+func (r *round) holderLocked() (Holder, error) {
+	sets := r.lock.locker.sets
+	for i := range sets {
+		if h := r.holderInLocked(&sets[i]); h.Held {
+			return h, nil
+		}
+	}
+	for i := range sets {
+		if set := &sets[i]; set.of(r.votes.granted|r.votes.refused) < set.quorum {
+			return Holder{}, r.unreachedLocked(set)
+		}
+	}
+	return Holder{Nodes: r.nodesLocked(everyMaster)}, nil
+}
+
+// holderInLocked is who holds the key on a quorum of set.
+func (r *round) holderInLocked(set *electorate) Holder {
+	h := Holder{Nodes: r.nodesLocked(everyMaster)}
+	value, votes := r.commonOwner(set)
 	var ttls []time.Duration
 	var holds []int
 	for i := range r.ballots {
 		b := &r.ballots[i]
-		if b.vote != Granted {
+		if !r.holds(set, i) {
 			continue
 		}
 		holds = append(holds, int(b.Reply.Token))
@@ -170,23 +195,23 @@ func (r *round) holderLocked() Holder {
 		}
 		ttls = append(ttls, b.Reply.TTL)
 	}
-	if len(holds) < r.votes.quorum {
+	if len(holds) < set.quorum {
 		return h
 	}
 	slices.SortFunc(holds, func(a, b int) int { return cmp.Compare(b, a) })
-	n, all := r.commonHolds()
+	n, all := r.commonHolds(set)
 	if h.Holds = n; !all { // then as many as a quorum has, if it has several
-		h.Holds = max(n, holds[r.votes.quorum-1])
+		h.Holds = max(n, holds[set.quorum-1])
 	}
 	if h.Holds == 0 || n == 0 && h.Holds < 2 {
 		return Holder{Nodes: h.Nodes}
 	}
 	h.Held = true
-	if votes >= r.votes.quorum {
+	if votes >= set.quorum {
 		h.Identity, h.ID = owner.Show(value), owner.Fingerprint(value)
 	}
 	slices.SortFunc(ttls, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	if h.TTL = ttls[r.votes.quorum-1]; h.TTL == 1<<63-1 {
+	if h.TTL = ttls[set.quorum-1]; h.TTL == 1<<63-1 {
 		h.TTL = -1
 	}
 	return h

@@ -32,12 +32,14 @@ type Lock struct {
 	few         [fewMasters]masterState // what states are, of so many
 	until       time.Duration           // when validity ends, by the locker's clock; 0 before it was acquired
 	began       time.Duration           // when the attempt began
+	asOf        time.Duration           // when the configuration was found current, for its acquisition
 	since       time.Duration           // when the acquisition began that was won
 	atMost      time.Duration           // until never passes this; 0: no limit
 	longest     time.Duration           // the greatest ttl that a master was asked for
 	mayBeQueued bool                    // its waiterID may stand in the masters' queues since before it was acquired
 	over        error                   // why the hold is over; nil while it is not
 	ending      *round                  // the release that follows; not yet there while the hold is over by its grace alone
+	unconfirmed *QuorumError            // what Release returns if it was not won
 	unclosed    int                     // masters whose release has not been settled
 	token       uint64                  // of a fenced lock
 	done        chan struct{}           // made when somebody asks
@@ -110,6 +112,9 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 		return nil, k.over
 	}
 	r := k.newRoundLocked(request, observer)
+	if request.Op == single.Acquire {
+		r.start = min(r.start, k.asOf)
+	}
 	r.verifies = request.Op == single.Extend // what is to extend something takes its turn; see extend.go
 	k.issueLocked(r, &after)
 	return r, nil
@@ -138,7 +143,7 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 	case verdict == denied:
 		return r.failureLocked(ErrHeld)
 	case verdict != won:
-		return r.failureLocked(ErrNoQuorum)
+		return r.unreachedLocked(r.decisive())
 	case until <= k.locker.clock.Now()+k.spec.grace:
 		return r.failureLocked(ErrExpired) // granted, but too late to be of use
 	}

@@ -100,6 +100,27 @@ func NewMaster(client redis.UniversalClient) (Master, error) {
 // Locker works as soon as a quorum answers; [Locker.Check] tells whether they can be made. So all that ctx can do is to
 // have ended already: then nothing is opened, and the error is ctx's. Close closes the connections.
 func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
+	d, err := newDialing(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return d.locker(func(opts Options) (*Locker, error) {
+		masters, err := d.dial(urls)
+		if err != nil {
+			return nil, err
+		}
+		return New(masters, opts)
+	})
+}
+
+// dialing opens masters, each URL once.
+type dialing struct {
+	opts   Options
+	byURL  map[string]Master
+	opened []Master
+}
+
+func newDialing(ctx context.Context, opts Options) (*dialing, error) {
 	if ctx == nil {
 		return nil, invalid("nil context")
 	}
@@ -107,25 +128,35 @@ func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
 		return nil, fmt.Errorf("redlock: dial: %w", ended(ctx))
 	}
 	opts, err := opts.withDefaults()
+	return &dialing{opts: opts, byURL: make(map[string]Master)}, err
+}
+
+// locker makes a Locker that closes the masters with itself. If that fails, they are closed at once: nothing was sent.
+func (d *dialing) locker(build func(Options) (*Locker, error)) (*Locker, error) {
+	l, err := build(d.opts)
 	if err != nil {
+		_ = closeAll(d.opened)
 		return nil, err
 	}
+	l.owned = d.opened
+	return l, nil
+}
+
+func (d *dialing) dial(urls []string) ([]Master, error) {
 	masters := make([]Master, 0, len(urls))
 	for i, url := range urls {
-		m, err := single.Dial(url, single.Options{RestartGuard: opts.RestartGuard, Clock: opts.Clock.Now})
-		if err != nil {
-			_ = closeAll(masters) // nothing was sent
-			return nil, fmt.Errorf("%w: master %d of %d: %w", ErrInvalid, i+1, len(urls), err)
+		m := d.byURL[url]
+		if m == nil {
+			opened, err := single.Dial(url, single.Options{RestartGuard: d.opts.RestartGuard, Clock: d.opts.Clock.Now})
+			if err != nil {
+				return nil, fmt.Errorf("%w: master %d of %d: %w", ErrInvalid, i+1, len(urls), err)
+			}
+			m = opened
+			d.byURL[url], d.opened = m, append(d.opened, m)
 		}
 		masters = append(masters, m)
 	}
-	l, err := New(masters, opts)
-	if err != nil {
-		_ = closeAll(masters) // nothing was sent
-		return nil, err
-	}
-	l.owned = masters
-	return l, nil
+	return masters, nil
 }
 
 // closeAll closes those masters that can be closed.
@@ -199,8 +230,12 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	for i, m := range l.masters {
 		masters[i] = m
 	}
+	sets := make([]audit.Set, len(l.sets))
+	for i, set := range l.sets {
+		sets[i] = audit.Set{Name: set.name, Members: set.members, Quorum: set.quorum}
+	}
 	report, err := audit.Run(ctx, masters, audit.Settings{
-		Quorum: Quorum(len(masters)), DriftFactor: l.opts.DriftFactor,
+		Sets: sets, DriftFactor: l.opts.DriftFactor,
 		RequestTimeout: l.opts.RequestTimeout, LeastTimeout: minRequestTimeout, MostTimeout: maxRequestTimeout, TimeoutShare: timeoutShare,
 		Now: l.clock.Now, Wall: l.clock.Wall, Go: l.checks.Go,
 		Sleep: func(ctx context.Context, d time.Duration) error { return l.sleep(ctx, make(chan struct{}), d) },

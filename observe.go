@@ -64,6 +64,9 @@ type Event struct {
 	// round is decided by the vote that settles it, so one that was won has just the quorum: how many masters could have
 	// voted is told by EventVote.
 	Granted, Refused, Unknown, Quorum, N int
+	// Set is the set of masters that these numbers are of, "old" or "new", with a Locker of two ([NewJoint]): the one that
+	// decided the round, in other events the old one. Otherwise "".
+	Set string
 	// Took is the time from the beginning of the round to its decision, or to the vote; of EventReturned, of the whole call.
 	Took time.Duration
 	// Rounds is how many rounds an acquisition took.
@@ -89,7 +92,9 @@ func (r *round) observe() {
 	}
 	e := r.event()
 	e.Took = l.clock.Now() - r.start
-	e.Granted, e.Refused, e.Unknown = r.votes.granted, r.votes.refused, r.votes.unknown
+	set := r.decisive()
+	e.Set, e.Quorum, e.N = set.name, set.quorum, set.n
+	e.Granted, e.Refused, e.Unknown = set.of(r.votes.granted), set.of(r.votes.refused), set.of(r.votes.unknown)
 	refusal := ErrNotHeld
 	switch r.request.Op {
 	case single.Acquire:
@@ -116,12 +121,14 @@ func (r *round) observe() {
 
 // event is what all events of a round have in common.
 func (r *round) event() Event {
-	return Event{Op: r.opName(), Key: strings.Join(r.request.Keys, ","), Quorum: r.votes.quorum, N: r.votes.n}
+	first := &r.lock.locker.sets[0]
+	return Event{Op: r.opName(), Key: strings.Join(r.request.Keys, ","), Set: first.name, Quorum: first.quorum, N: first.n}
 }
 
 // opNames are the operations as an observer gets to know them.
 var opNames = [...]string{
 	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise", single.Inspect: "inspect",
+	single.Announce: "announce",
 }
 
 // opName is what the round asks the masters, as an observer and a QuorumError call it.
@@ -158,9 +165,9 @@ func (l *Locker) observeReturn(s *spec, start time.Duration, rounds int, err err
 	if l.observer == nil {
 		return
 	}
-	n := len(l.masters)
+	set := &l.sets[0]
 	l.observer.queue.Put(Event{
-		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Quorum: Quorum(n), N: n,
+		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n,
 		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
 	})
 }

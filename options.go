@@ -42,6 +42,12 @@ type Options struct {
 	// it does not vote either. See [single.GuardError].
 	// Default: what the masters have, with Dial none, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
+	// Generation is the number of this configuration of masters, one more with every step in which masters are exchanged
+	// (docs/membership.md). Masters keep the greatest that they have been told. A Locker that is two or more behind has been
+	// forgotten when the others were changed: it takes and extends no lock any more, and the error matches [ErrOutdated]. It
+	// asks a quorum of masters before its first acquisition and again whenever the last answer is more than ten seconds old; that
+	// answer is all that it costs. Default: 0, which asks nothing and is told nothing.
+	Generation uint64
 	// Identity says whose locks these are, to whoever looks at a master, at [Locker.Holder], at an error or at an event:
 	// up to 64 characters of ASCII without spaces, quotes and brackets, in front of the random part of every lock's owner
 	// value. It is shown, so it must not be a secret; it travels with every request, so it should be short. Default:
@@ -67,6 +73,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.RestartGuard < 0 {
 		return o, invalid("Options.RestartGuard is negative: %v", o.RestartGuard)
+	}
+	if o.Generation > single.MaxToken {
+		return o, invalid("Options.Generation is %d, and %d is the greatest", o.Generation, uint64(single.MaxToken))
 	}
 	if o.Identity == "" {
 		o.Identity = owner.Default()

@@ -101,13 +101,12 @@ func (l *Locker) behind(r *round, now time.Time) (masters uint64) {
 	if r.request.Op != single.Acquire {
 		return 0
 	}
-	const down = math.MaxInt64 / 4 // it refuses at once, and does not count as quick
-	var space [2 * 9]time.Duration
-	waits, worst := space[:0:9], time.Duration(0)
+	var space [9]time.Duration
+	waits, worst := space[:0], time.Duration(0)
 	for _, lane := range l.lanes {
 		wait := lane.Backlog(now)
 		if lane.Down() {
-			wait = down
+			wait = downBacklog
 		} else {
 			worst = max(worst, wait)
 		}
@@ -116,12 +115,30 @@ func (l *Locker) behind(r *round, now time.Time) (masters uint64) {
 	if worst <= maxBehind {
 		return 0
 	}
-	sorted := append(space[9:9], waits...)
+	masters = everyMaster
+	for i := range l.sets { // one that either set needs is asked
+		masters &= l.behindIn(&l.sets[i], waits)
+	}
+	return masters
+}
+
+// downBacklog is that of a master that is down: it refuses at once, and does not count as quick.
+const downBacklog = math.MaxInt64 / 4
+
+// behindIn finds the masters that the quickest quorum of one set can do without, those outside of it among them.
+func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint64) {
+	var space [9]time.Duration
+	sorted := space[:0]
+	for i, wait := range waits {
+		if set.members&(1<<i) != 0 {
+			sorted = append(sorted, wait)
+		}
+	}
 	slices.Sort(sorted)
-	limit := 2*sorted[r.votes.quorum-1] + maxBehind
+	limit := 2*sorted[set.quorum-1] + maxBehind
 	for i, wait := range waits {
 		// Far away is not behind. A master that is down is asked by a probe.
-		if wait > limit+l.lanes[i].RTT() && wait != down {
+		if set.members&(1<<i) == 0 || wait > limit+l.lanes[i].RTT() && wait != downBacklog {
 			masters |= 1 << i
 		}
 	}
@@ -159,5 +176,65 @@ func (k *Lock) masterSettledLocked() {
 	k.unclosed--
 	if k.unclosed == 0 {
 		k.locker.forget(k)
+	}
+}
+
+// effects is what a change of a hold leaves to be done once the hold's mutex has been given up: to end contexts, to send
+// requests, to tell the observers of a decision. None of that may happen under the mutex, because it runs code of others, or
+// comes back: a call that can't be sent ends before Send has returned, and its receiver takes the mutex.
+//
+// The one idiom for it: a function whose name ends in Locked is called with the mutex held, keeps it, and adds to the
+// effects. Whoever locked the mutex unlocks it, and then runs them.
+//
+//	var after effects
+//	defer after.run()
+//	k.mu.Lock()
+//	defer k.mu.Unlock()
+//	k.overLocked(reason, &after)
+type effects struct {
+	reason   error            // why the contexts end
+	contexts []*lockContext   // of a hold that is over
+	late     *round           // whose time is up
+	decided  *round           // whose observers are to be told
+	observer decisionObserver // is to be told of observed
+	observed *round           // was decided before
+	send     *round           // is to be sent
+	ready    uint64           // a bit for each master to send it to; maxMasters fit
+	repairs  []*repair        // are to be sent
+	leaver   *Lock            // its Locker leaves the arrival queues of these keys
+	leaves   []string
+	renews   *Lock // is to be renewed when it is its turn
+}
+
+// run does what is left to do. No mutex is held. Whoever depends on a hold that is over is told before its first master is.
+func (e *effects) run() {
+	for _, c := range e.contexts {
+		c.cancel(e.reason)
+	}
+	if e.late != nil {
+		e.late.expire()
+	}
+	if e.decided != nil {
+		e.decided.announce()
+	}
+	if e.observer != nil {
+		e.observer.onDecided(e.observed)
+	}
+	if e.send != nil {
+		lanes := e.send.lock.locker.lanes
+		for i := range e.send.ballots {
+			if e.ready&(1<<i) != 0 {
+				lanes[i].Send(&e.send.ballots[i].Call)
+			}
+		}
+	}
+	for _, p := range e.repairs {
+		p.lock.locker.lanes[p.Index].Send(&p.Call)
+	}
+	if e.leaver != nil {
+		e.leaver.locker.depart(e.leaver.spec, e.leaves, nil)
+	}
+	if e.renews != nil {
+		e.renews.locker.renewals.Enter(e.renews)
 	}
 }

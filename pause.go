@@ -102,3 +102,24 @@ func freeIn(q *QuorumError) time.Duration {
 	slices.SortFunc(ttls, cmp.Compare[time.Duration])
 	return ttls[need-1] + time.Millisecond // keys expire on the millisecond after
 }
+
+// outageLeft is how much of an outage, which may last for d, is left for a wait that began at since; d if there is none.
+func (l *Locker) outageLeft(d, since, now time.Duration) time.Duration {
+	began := time.Duration(l.unreached.Load())
+	if began == 0 {
+		return d
+	}
+	return max(began, since) + d - now
+}
+
+// reached takes note of how a round that began at start ended, for the sake of MaxOutage.
+func (l *Locker) reached(err error, start time.Duration) {
+	switch {
+	case errors.Is(err, ErrMisconfigured): // masters enough could be reached, or what keeps them from it is no outage
+	case errors.Is(err, ErrNoQuorum):
+		l.unreached.CompareAndSwap(0, int64(max(1, start)))
+	case l.unreached.Load() == 0:
+	case err == nil, errors.Is(err, ErrHeld), errors.Is(err, ErrExpired):
+		l.unreached.Store(0)
+	}
+}

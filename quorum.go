@@ -1,5 +1,7 @@
 package redlock
 
+import "math/bits"
+
 // Quorum is the least number of n masters of which any two sets share a master: floor(n/2)+1. So many have to agree.
 func Quorum(n int) int { return n/2 + 1 }
 
@@ -23,86 +25,137 @@ func (v Vote) String() string {
 	return [...]string{"pending", "granted", "refused", "unknown"}[v&3]
 }
 
-// tally counts the votes of one round.
-type tally struct {
-	n, quorum                 int
-	granted, refused, unknown int
+// electorate is one set of masters, of which a quorum decides: bit i of members stands for the Locker's i-th master.
+type electorate struct {
+	name      string // "" of the only one
+	members   uint64
+	n, quorum int
 }
 
-func newTally(n int) tally { return tally{n: n, quorum: Quorum(n)} }
+// everyMaster is every master that there may be.
+const everyMaster = ^uint64(0)
 
-func (t *tally) add(v Vote) {
+func newElectorate(name string, members uint64) electorate {
+	n := bits.OnesCount64(members)
+	return electorate{name: name, members: members, n: n, quorum: Quorum(n)}
+}
+
+// of is how many of masters belong to the electorate.
+func (e *electorate) of(masters uint64) int { return bits.OnesCount64(masters & e.members) }
+
+// spare is how many masters a quorum can do without.
+func (e *electorate) spare() int { return e.n - e.quorum }
+
+// electorates are what a configuration counts votes by: one set of masters or, while masters are exchanged, the old and the
+// new one. A vote counts in every set that its master belongs to, and nothing is won that is not won in every set. So whatever
+// is won by both sets shares a master with whatever is won by either of them. This is the joint consensus of Raft (Ongaro and
+// Ousterhout, 2014, section 6) without its log; docs/guarantees.md has the argument.
+type electorates []electorate
+
+// majority reports that masters contain a quorum of every set.
+func (s electorates) majority(masters uint64) bool {
+	for i := range s {
+		if s[i].of(masters) < s[i].quorum {
+			return false
+		}
+	}
+	return true
+}
+
+// tally has the votes of one round: a bit for each master that has given one.
+type tally struct{ granted, refused, unknown uint64 }
+
+// add enters the vote of master i.
+func (t *tally) add(i int, v Vote) {
 	switch v {
 	case Granted:
-		t.granted++
+		t.granted |= 1 << i
 	case Refused:
-		t.refused++
+		t.refused |= 1 << i
 	case Unknown:
-		t.unknown++
+		t.unknown |= 1 << i
 	}
 }
 
-// pending is how many masters have not voted yet.
-func (t tally) pending() int { return t.n - t.granted - t.refused - t.unknown }
+// counts are the votes in one set.
+type counts struct{ granted, refused, unknown, pending int }
 
-// spare is how many masters a quorum can do without.
-func (t tally) spare() int { return t.n - t.quorum }
+func (e *electorate) count(t *tally) counts {
+	c := counts{granted: e.of(t.granted), refused: e.of(t.refused), unknown: e.of(t.unknown)}
+	c.pending = e.n - c.granted - c.refused - c.unknown
+	return c
+}
 
 // verdict is what the votes so far amount to.
 type verdict uint8
 
 const (
 	open     verdict = iota // wait for more votes
-	won                     // a quorum granted
+	won                     // a quorum granted, in every set
 	denied                  // no quorum, because masters refused
 	noQuorum                // no quorum, because too few masters answered
 )
 
-// acquired decides an acquisition. It is lost as soon as the grants can no longer reach the quorum. Of a lost one it
-// also says why, and always the same for the same answers: "denied" when a quorum of masters can be reached, so that
+// acquired decides an acquisition. It is lost as soon as the grants can no longer reach a quorum of every set. Of a lost one
+// it also says why, and always the same for the same answers: "denied" when a quorum of every set can be reached, so that
 // waiting helps; "no quorum" when not, even if one of the few that answered refused.
-func (t tally) acquired() verdict {
-	switch {
-	case t.granted >= t.quorum:
-		return won
-	case t.granted+t.pending() >= t.quorum:
-		return open
-	case t.unknown > t.spare():
-		return noQuorum
-	case t.unknown+t.pending() <= t.spare():
-		return denied
-	default:
-		return open
+func (s electorates) acquired(t *tally) verdict {
+	wins, lost, reachable := true, false, true
+	for i := range s {
+		e := &s[i]
+		c := e.count(t)
+		if c.unknown > e.spare() {
+			return noQuorum
+		}
+		wins = wins && c.granted >= e.quorum
+		lost = lost || c.granted+c.pending < e.quorum
+		reachable = reachable && c.unknown+c.pending <= e.spare()
 	}
+	return decide(wins, lost && reachable, denied)
 }
 
 // extended decides an extension, in which only masters where the key was still there count as granted. "denied" is
-// final: so many masters have lost the key that no quorum of the rest can still hold it.
-func (t tally) extended() verdict {
-	switch {
-	case t.granted >= t.quorum:
-		return won
-	case t.refused > t.spare():
-		return denied
-	case t.granted+t.pending() < t.quorum && t.refused+t.pending() <= t.spare():
-		return noQuorum
-	default:
-		return open
+// final: so many masters of a set have lost the key that no quorum of the rest can still hold it.
+func (s electorates) extended(t *tally) verdict {
+	wins, lost, kept := true, false, true
+	for i := range s {
+		e := &s[i]
+		c := e.count(t)
+		if c.refused > e.spare() {
+			return denied
+		}
+		wins = wins && c.granted >= e.quorum
+		lost = lost || c.granted+c.pending < e.quorum
+		kept = kept && c.refused+c.pending <= e.spare()
 	}
+	return decide(wins, lost && kept, noQuorum)
 }
 
-// released decides a release: granted means "was there and is gone", refused "was not ours". It is won when a quorum
-// has confirmed that the key is gone and a majority of "not ours" has become impossible; denied on such a majority,
-// for then somebody else may have held the lock.
-func (t tally) released() verdict {
-	confirmed := t.granted + t.refused
+// released decides a release: granted means "was there and is gone", refused "was not ours". It is won when a quorum of every
+// set has confirmed that the key is gone and a majority of "not ours" has become impossible; denied on such a majority of any
+// set, for then somebody else may have held the lock.
+func (s electorates) released(t *tally) verdict {
+	wins, lost, ours := true, false, true
+	for i := range s {
+		e := &s[i]
+		c := e.count(t)
+		if c.refused >= e.quorum {
+			return denied
+		}
+		confirmed := c.granted + c.refused
+		wins = wins && confirmed >= e.quorum
+		lost = lost || confirmed+c.pending < e.quorum
+		ours = ours && c.refused+c.pending < e.quorum
+	}
+	return decide(wins && ours, lost && ours, noQuorum)
+}
+
+func decide(wins, loses bool, loss verdict) verdict {
 	switch {
-	case t.refused >= t.quorum:
-		return denied
-	case confirmed >= t.quorum && t.refused+t.pending() < t.quorum:
+	case wins:
 		return won
-	case confirmed+t.pending() < t.quorum || t.pending() == 0:
-		return noQuorum
+	case loses:
+		return loss
 	default:
 		return open
 	}

@@ -29,6 +29,7 @@ type Locker struct {
 	clock     Clock
 	names     []string
 	masters   []Master
+	sets      electorates // that decide
 	lanes     []*lane.Lane
 	owned     []Master           // closed with the Locker
 	preparers []Preparer         // those among masters
@@ -38,6 +39,7 @@ type Locker struct {
 	janitor   *janitor.Janitor
 	observer  *observer        // nil without Options.Observer
 	queue     *waitqueue.Queue // of the waiters of this Locker
+	current   currency         // that the masters know no configuration two generations newer
 	id        string           // under which it waits in arrival queues
 	tokens    atomic.Uint64    // the greatest fencing token observed
 	retained  retention.Keys   // whose counters need not be prolonged
@@ -63,6 +65,10 @@ func New(masters []Master, opts Options) (*Locker, error) {
 	if err := checkMasters(masters); err != nil {
 		return nil, err
 	}
+	return newLocker(masters, electorates{newElectorate("", everyMaster>>(maxMasters-len(masters)))}, opts)
+}
+
+func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -74,6 +80,7 @@ func New(masters []Master, opts Options) (*Locker, error) {
 		opts:    opts,
 		clock:   opts.Clock,
 		masters: slices.Clone(masters),
+		sets:    sets,
 		id:      owner.Random(),
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
@@ -95,7 +102,7 @@ func New(masters []Master, opts Options) (*Locker, error) {
 	l.schedule = schedule.New(l.clock.Now, l.after)
 	l.renewals = limiter.New(maxRenewing, (*Lock).renew)
 	l.janitor = newJanitor(l)
-	l.queue = waitqueue.New(Quorum(len(masters)), func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
+	l.queue = waitqueue.New(l.sets.majority, func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
 	l.subscription = newSubscription(l)
 	return l, nil
 }
@@ -133,7 +140,7 @@ func newSubscription(l *Locker) *subscription.Subscription {
 		}
 	}
 	return subscription.New(subscription.Config{
-		Masters: masters, Quorum: Quorum(len(masters)), After: l.after, Ready: l.queue.Look,
+		Masters: masters, Majority: l.sets.majority, After: l.after, Ready: l.queue.Look,
 		Notified: func(key string, master int) { l.queue.Notify(key, master, l.reserve()/2) },
 	})
 }
@@ -235,6 +242,13 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 
 // attempt runs one acquisition round: for w, which waits, or without waiting (nil).
 func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error) {
+	if l.isClosing() {
+		return nil, ErrClosed
+	}
+	asOf, err := l.awaitCurrent(ctx, s.timeout, &s.sent, l.closing)
+	if err != nil {
+		return nil, err
+	}
 	k, err := l.newLock(s)
 	if err != nil {
 		return nil, err
@@ -249,14 +263,13 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 		k.mayBeQueued, request.Polite = l.queue.Begin(&w.entry, k.began)
 		request.Waiter, request.Waited = l.id, k.began-w.since
 	}
-	k.longest = s.ttl
+	k.longest, k.asOf = s.ttl, asOf
 	r, err := k.run(ctx, request)
 	if err != nil {
 		err = fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)
 	} else {
 		err = k.acquired(ctx, r)
 	}
-	l.explain(err, s.sent)
 	l.reached(err, k.began)
 	if err != nil {
 		k.finish(errAbandoned, nil)

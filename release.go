@@ -55,11 +55,13 @@ func (k *Lock) released() error {
 		return k.over
 	case r.verdict == won:
 		return nil
-	case r.verdict == denied:
-		return r.failureLocked(ErrNotHeld)
-	default:
-		return r.failureLocked(ErrNoQuorum)
+	case k.unconfirmed == nil: // kept, because answers that come later would change it
+		k.unconfirmed = r.failureLocked(ErrNoQuorum)
+		if r.verdict == denied {
+			k.unconfirmed.Reason = ErrNotHeld
+		}
 	}
+	return k.unconfirmed
 }
 
 // finish ends the hold, for the first reason given, and begins to release it everywhere, if that has not begun. It returns

@@ -85,8 +85,10 @@ func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	}
 }
 
-// renew sends a renewal, and reports false if there is no need: the hold is over, or is being renewed.
+// renew sends a renewal, and reports false if there is none: the hold is over, or is being renewed, or has to be tried again
+// because it is not known whether the configuration is out of date.
 func (k *Lock) renew() bool {
+	asOf, current := k.locker.isCurrent()
 	var after effects
 	defer after.run()
 	k.mu.Lock()
@@ -94,7 +96,12 @@ func (k *Lock) renew() bool {
 	if k.over != nil || k.renewal.round != nil {
 		return false
 	}
-	k.renewal.round = k.newExtensionLocked(k.spec.ttl, k) // onDecided is told the result
+	if !current {
+		k.renewal.at = k.locker.clock.Now() + k.locker.retryIn(k.spec.ttl)
+		k.scheduleLocked()
+		return false
+	}
+	k.renewal.round = k.newExtensionLocked(k.spec.ttl, asOf, k) // onDecided is told the result
 	k.renewal.deadline = k.locker.clock.Now() + k.spec.timeout
 	k.scheduleLocked()
 	k.issueLocked(k.renewal.round, &after)

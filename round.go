@@ -53,7 +53,7 @@ func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver)
 	} else {
 		r = &round{ballots: make([]ballot, n)}
 	}
-	r.lock, r.request, r.votes, r.observer = k, request, newTally(n), observer
+	r.lock, r.request, r.observer = k, request, observer
 	// Under load most releases travel in bundles, for which nothing is made beforehand.
 	if request.Op != single.Release || !k.locker.lanes[0].Queued() {
 		for _, p := range k.locker.preparers {
@@ -73,17 +73,17 @@ func (r *round) validUntil() time.Duration {
 	return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)
 }
 
-// judge says what the votes so far amount to.
-func (r *round) judge() verdict {
+// judge says what the votes so far amount to by these sets: all, or one of them alone.
+func (r *round) judge(sets electorates) verdict {
 	switch r.request.Op {
 	case single.Acquire, single.Raise:
-		return r.votes.acquired()
+		return sets.acquired(&r.votes)
 	case single.Inspect:
-		return r.inspected()
+		return r.inspected(sets)
 	case single.Release:
-		return r.votes.released()
+		return sets.released(&r.votes)
 	default:
-		return r.votes.extended()
+		return sets.extended(&r.votes)
 	}
 }
 
@@ -93,8 +93,8 @@ func (r *round) countLocked(i int, v Vote) bool {
 		return false
 	}
 	r.ballots[i].vote = v
-	r.votes.add(v)
-	r.verdict = r.judge()
+	r.votes.add(i, v)
+	r.verdict = r.judge(r.lock.locker.sets)
 	return r.verdict != open
 }
 
@@ -129,6 +129,9 @@ func (r *round) Ended(c *lane.Call) {
 	}
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
+	if r.request.Op != single.Release { // which may have been canceled
+		k.spec.incurables.note(k.locker, c.Index, c.Err, c.Deadline.Add(-k.spec.timeout))
+	}
 	if r.countLocked(c.Index, vote) {
 		after.decided = r
 	}
@@ -176,15 +179,32 @@ func (r *round) announce() {
 
 var errNoAnswer = errors.New("no answer in time")
 
+// decisive is the set that the round's verdict comes from: of two sets of masters, the first that it is the verdict of.
+func (r *round) decisive() *electorate {
+	sets := r.lock.locker.sets
+	for i := range sets {
+		if r.judge(sets[i:i+1]) == r.verdict {
+			return &sets[i]
+		}
+	}
+	return &sets[0]
+}
+
 // failureLocked is the round's result as an error that a caller can act on.
 func (r *round) failureLocked(reason error) *QuorumError {
+	return r.failureInLocked(r.decisive(), reason)
+}
+
+// failureInLocked is a failure of one set of masters.
+func (r *round) failureInLocked(set *electorate, reason error) *QuorumError {
 	return &QuorumError{
+		Set:     set.name,
 		Op:      r.opName(),
 		Key:     strings.Join(r.request.Keys, ","),
-		Granted: r.votes.granted,
-		Quorum:  r.votes.quorum,
-		N:       r.votes.n,
-		Nodes:   r.nodesLocked(),
+		Granted: set.of(r.votes.granted),
+		Quorum:  set.quorum,
+		N:       set.n,
+		Nodes:   r.nodesLocked(set.members),
 		Reason:  reason,
 	}
 }
@@ -192,10 +212,13 @@ func (r *round) failureLocked(reason error) *QuorumError {
 // valueSeed is of the hashes by which owner values are compared where they must not be kept.
 var valueSeed = maphash.MakeSeed()
 
-// nodesLocked is what each master said.
-func (r *round) nodesLocked() []NodeResult {
-	nodes := make([]NodeResult, len(r.ballots))
+// nodesLocked is what each of these masters said.
+func (r *round) nodesLocked(members uint64) []NodeResult {
+	nodes := make([]NodeResult, 0, len(r.ballots))
 	for i := range r.ballots {
+		if members&(1<<i) == 0 {
+			continue
+		}
 		b := &r.ballots[i]
 		node := NodeResult{Master: r.lock.locker.names[i], Vote: b.vote}
 		switch {
@@ -211,7 +234,7 @@ func (r *round) nodesLocked() []NodeResult {
 				node.Key = b.Reply.Key
 			}
 		}
-		nodes[i] = node
+		nodes = append(nodes, node)
 	}
 	return nodes
 }

@@ -2,6 +2,9 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,20 +133,61 @@ func TestALockInTwoGroupsIsExtendedInBothAndLostWithEither(t *testing.T) {
 	redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }, "the rest of the lost lock to be gone")
 }
 
-func TestATransitionNeedsAMajorityOfPairs(t *testing.T) {
+func TestATransitionNeedsAMajorityOfEachGroup(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	_, during, after := f.oldTransitionNew(t, redlock.Options{})
 	k := keyIn(t, after, "b")
 	must(t, f["a"][0].Kill())
-	must(t, f["b"][0].Kill()) // of the same pair
+	must(t, f["b"][1].Kill()) // whichever one of each group
 	lock := takeIn(t, during, k)
 	must(t, lock.Release(t.Context()))
-	must(t, f["b"][1].Kill())
+	must(t, f["b"][2].Kill())
 	_, err := tryIn(t, during, k)
 	is(t, err, redlock.ErrNoQuorum)
-	must(t, f["b"][1].Restart())
+	if q, ok := errors.AsType[*redlock.QuorumError](err); !ok || q.Set != "new" || q.N != 3 {
+		t.Errorf("the error does not tell in which group: %v", err)
+	}
+	must(t, f["b"][2].Restart())
 	lock = takeIn(t, during, k)
 	must(t, lock.Release(t.Context()))
+}
+
+// unequal are three masters in group a and five in group b, of which both have the last of a.
+func unequal(tb testing.TB) fleet {
+	tb.Helper()
+	servers := redistest.StartN(tb, 7)
+	return fleet{"a": servers[:3], "b": servers[2:]}
+}
+
+func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) {
+	f := unequal(t)
+	for name, c := range map[string]struct {
+		during            sharded.Options
+		oldGroup, another string
+	}{
+		"three become five": {sharded.Options{Before: []string{"a"}, After: []string{"b"}}, "a", "b"},
+		"five become three": {sharded.Options{Before: []string{"b"}, After: []string{"a"}}, "b", "a"},
+	} {
+		before := f.process(t, redlock.Options{}, sharded.Options{}, c.oldGroup)
+		during := f.process(t, redlock.Options{}, c.during, "a", "b")
+		after := f.process(t, redlock.Options{}, sharded.Options{}, c.another)
+		for i, pair := range [][2]*sharded.Locker{{before, during}, {during, before}, {during, after}, {after, during}} {
+			k := fmt.Sprint(name, i)
+			lock := takeIn(t, pair[0], k)
+			_, err := tryIn(t, pair[1], k)
+			is(t, err, redlock.ErrHeld)
+			must(t, lock.Release(t.Context()))
+			must(t, takeIn(t, pair[1], k).Release(t.Context()))
+		}
+		if got := during.GroupOf("orders:1"); got != c.another {
+			t.Errorf("%s: the key goes to %q", name, got)
+		}
+		report, err := during.Check(t.Context())
+		must(t, err)
+		if len(report.Masters) != 7 || strings.Contains(report.String(), "the same server") {
+			t.Errorf("%s: %d masters were looked at, one of them in both groups:\n%v", name, len(report.Masters), report)
+		}
+	}
 }
 
 // wrongWall is a clock whose wall clock is wrong.

@@ -187,17 +187,35 @@ func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
 		opts   sharded.Options
 		want   string
 	}{
-		"none":              {nil, sharded.Options{}, "no groups"},
-		"no name":           {[]sharded.Group{{Masters: one}}, sharded.Options{}, "without a name"},
-		"no masters":        {[]sharded.Group{{Name: "a"}}, sharded.Options{}, "has no masters"},
-		"same name":         {[]sharded.Group{a, {Name: "a", Masters: two}}, sharded.Options{}, `two groups are called "a"`},
-		"same master":       {[]sharded.Group{a, {Name: "b", Masters: one}}, sharded.Options{}, "master 1:1 is in the groups"},
-		"two sorts":         {[]sharded.Group{a, {Name: "b", Masters: two, URLs: []string{"redis://3:1"}}}, sharded.Options{}, "both URLs and Masters"},
-		"a bad URL":         {[]sharded.Group{a, {Name: "b", URLs: []string{"nonsense"}}}, sharded.Options{}, `group "b": master 1 of 1`},
-		"bad options":       {[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{DriftFactor: 2}}}, sharded.Options{}, `group "b"`},
-		"unknown before":    {[]sharded.Group{a, b}, sharded.Options{Before: []string{"z"}}, `Before names "z"`},
-		"nothing after":     {[]sharded.Group{a, b}, sharded.Options{After: []string{}}, "After names no group"},
-		"of unlike numbers": {[]sharded.Group{a, b}, transition, "as many in both"},
+		"none":           {nil, sharded.Options{}, "no groups"},
+		"no name":        {[]sharded.Group{{Masters: one}}, sharded.Options{}, "without a name"},
+		"no masters":     {[]sharded.Group{{Name: "a"}}, sharded.Options{}, "has no masters"},
+		"same name":      {[]sharded.Group{a, {Name: "a", Masters: two}}, sharded.Options{}, `two groups are called "a"`},
+		"same master":    {[]sharded.Group{a, {Name: "b", Masters: one}}, sharded.Options{}, "master 1:1 is in the groups"},
+		"two sorts":      {[]sharded.Group{a, {Name: "b", Masters: two, URLs: []string{"redis://3:1"}}}, sharded.Options{}, "both URLs and Masters"},
+		"a bad URL":      {[]sharded.Group{a, {Name: "b", URLs: []string{"nonsense"}}}, sharded.Options{}, `group "b": master 1 of 1`},
+		"bad options":    {[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{DriftFactor: 2}}}, sharded.Options{}, `group "b"`},
+		"unknown before": {[]sharded.Group{a, b}, sharded.Options{Before: []string{"z"}}, `Before names "z"`},
+		"nothing after":  {[]sharded.Group{a, b}, sharded.Options{After: []string{}}, "After names no group"},
+		"an old list's clash": {
+			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{unasked("2:1")}}, {Name: "c", Masters: []redlock.Master{unasked("LOCALHOST:1"), unasked("127.0.0.1:1")}}},
+			transition, `group "c"`,
+		},
+		"another Master of one name": {[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{&fake{name: "1:1"}}}}, transition, `from group "a" to group "b"`},
+		"same masters":               {[]sharded.Group{a, {Name: "b", Masters: one}}, transition, "are the same"},
+		"groups that stay": {
+			[]sharded.Group{a, {Name: "b", Masters: two}, {Name: "c", Masters: []redlock.Master{unasked("1:1"), unasked("3:1")}}},
+			sharded.Options{Before: []string{"a", "c"}, After: []string{"a", "b", "c"}},
+			`"a" and "c", between which no key moves`,
+		},
+		"unlike generations": {
+			[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{Generation: 2}}},
+			transition, `groups "a" and "b", whose generations are 0 and 2`,
+		},
+		"guards of one URL": {
+			[]sharded.Group{{Name: "a", URLs: []string{"redis://1:1"}}, {Name: "b", URLs: []string{"redis://1:1", "redis://2:1"}, Options: redlock.Options{RestartGuard: longTTL}}},
+			transition, `master 1:1 of group "b" has a restart guard of 1m0s there`,
+		},
 	} {
 		_, err := sharded.New(c.groups, c.opts)
 		is(t, err, redlock.ErrInvalid)

@@ -20,22 +20,24 @@ const (
 type spec struct {
 	keys        []string  // sorted, without duplicates
 	key         [1]string // what keys begins as
-	kind        single.Kind
-	owner       string // "": a new one for every attempt
-	entered     bool   // the context is that of a lock that this enters again
-	within      string // the hold that it is under, of a reader
-	fenced      bool
+	owner       string    // "": a new one for every attempt
+	within      string    // the hold that it is under, of a reader
 	ttl         time.Duration
 	timeout     time.Duration // of one request
 	sent        time.Time     // when the first request of the first attempt was
 	every       time.Duration // 0: backoff
 	maxAttempts int           // 0: no limit
 	maxOutage   time.Duration // 0: no limit
-	renew       bool
 	maxHold     time.Duration // 0: no limit
 	maxRenewals int           // 0: no limit
 	grace       time.Duration // by how much the hold is over before its validity ends
-	working     bool          // the default grace is that of work which has to be stopped
+	incurables  incurables    // that its requests met
+
+	kind    single.Kind // here, those of a byte take no more than that
+	fenced  bool
+	entered bool // the context is that of a lock that this enters again
+	renew   bool
+	working bool // the default grace is that of work which has to be stopped
 }
 
 // KeysOf returns the keys that an acquisition of key with these options would take, for those who have to know before: first

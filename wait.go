@@ -76,6 +76,8 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			switch {
 			case err == nil, final && worthRetrying(err):
 				return k, err
+			case errors.Is(err, ErrMisconfigured), errors.Is(err, ErrOutdated):
+				return nil, err // whatever the round before said
 			case !worthRetrying(err):
 				return nil, w.gaveUp(err)
 			}

@@ -68,6 +68,8 @@ type MasterReport struct {
 	Uptime time.Duration
 	// Persistence is how it keeps its data: "none", or "aof, fsync always" and so on.
 	Persistence string
+	// Generation is the greatest generation of the configuration that it was told; 0 if none, or if it did not say.
+	Generation uint64
 	// Guard is for how long it does not vote after a restart; 0 if it is not guarded.
 	Guard time.Duration
 	// Latency is the median round trip.
@@ -119,10 +121,20 @@ type Master interface {
 	Do(ctx context.Context, batch []*single.Call)
 }
 
+// Set is one set of masters.
+type Set struct {
+	// Name is "", or tells two sets apart.
+	Name string
+	// Members are the masters that belong to it: a bit for each of those given to [Run].
+	Members uint64
+	// Quorum is how many of them have to agree.
+	Quorum int
+}
+
 // Settings are what masters are judged by, and the clock. All of them are needed.
 type Settings struct {
-	// Quorum is how many masters have to agree.
-	Quorum int
+	// Sets are those of which a quorum decides: one, or two while masters are exchanged.
+	Sets []Set
 	// DriftFactor is how much faster or slower a master's clock may run, as a fraction of one.
 	DriftFactor float64
 	// RequestTimeout is how long one master may take to answer; if it is 0, a share of the ttl: one in TimeoutShare, at
@@ -156,7 +168,7 @@ func Run(ctx context.Context, masters []Master, s Settings) (*Report, error) {
 		report.Masters = append(report.Masters, all[i].MasterReport)
 		report.Findings = append(report.Findings, s.judge(&all[i])...)
 	}
-	report.Add(judgeSet(all, s.Quorum)...)
+	report.Add(judgeSets(all, s.Sets)...)
 	return report, nil
 }
 

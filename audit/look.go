@@ -42,6 +42,8 @@ type facts struct {
 	probe    error             // why a lock could not be taken
 	wrong    string            // what the probe found that no lock can live with
 	publish  error             // why waiters can't be notified
+	told     bool              // its generation is known, also if that is none
+	foreign  bool              // it has something else where that belongs
 }
 
 // lookAt asks one master. It works with whatever the master offers.
@@ -147,6 +149,15 @@ func (f *facts) ask(ctx context.Context, client redis.UniversalClient) {
 		f.Uptime = time.Duration(seconds) * time.Second
 	}
 	f.Persistence = f.persistence()
+	f.readGeneration(ctx, client)
+}
+
+// readGeneration reads what a master was told. One that has something else there, or may not be asked, tells nothing.
+func (f *facts) readGeneration(ctx context.Context, client redis.UniversalClient) {
+	known, err := client.Get(ctx, single.GenerationKey).Uint64()
+	f.Generation, f.told = known, err == nil || errors.Is(err, redis.Nil)
+	_, isNoNumber := errors.AsType[*strconv.NumError](err)
+	f.foreign = isNoNumber || redis.HasErrorPrefix(err, "WRONGTYPE")
 }
 
 // persistence says in words how the master keeps its data.

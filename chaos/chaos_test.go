@@ -60,7 +60,12 @@ var quick = chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond}
 // run makes one run, with files in a directory of the test's own, and checks that nothing else is left of it.
 func run(t *testing.T, cfg chaos.Config) *chaos.Report {
 	t.Helper()
-	t.Parallel()                       // a run mostly waits
+	t.Parallel() // a run mostly waits
+	return runNow(t, cfg)
+}
+
+func runNow(t *testing.T, cfg chaos.Config) *chaos.Report {
+	t.Helper()
 	tmp := filepath.Join(os.TempDir(), //nolint:usetesting // a socket's path must be short
 		"rc-"+strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
@@ -92,14 +97,15 @@ func mustPass(t *testing.T, rep *chaos.Report) {
 	}
 }
 
-// faultsOfProcesses are all faults but the one that needs a server with a network of its own; package containers tests it.
+// faultsOfProcesses are all faults but the one that needs a server with a network of its own, which package containers tests, and
+// the one that clients that are processes can't have.
 func faultsOfProcesses() []plan.Fault {
-	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool { return f.Name == "disconnect" })
+	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool { return f.Name == "disconnect" || f.Name == plan.Reconfigure })
 }
 
 // TestEveryFaultFiresOnRealServers has one step of each fault in one plan, and each must have been observed.
 func TestEveryFaultFiresOnRealServers(t *testing.T) {
-	p := &plan.Plan{Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4, Duration: plan.Duration(9500 * time.Millisecond), AOF: true}
+	p := &plan.Plan{Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4, TLS: true, AOF: true}
 	at := 100 * time.Millisecond
 	for _, f := range faultsOfProcesses() {
 		s := plan.Step{At: plan.Duration(at), For: plan.Duration(150 * time.Millisecond), Fault: f.Name, Masters: []int{len(p.Steps) % 5}}
@@ -114,6 +120,7 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 		p.Steps = append(p.Steps, s)
 		at += 230 * time.Millisecond
 	}
+	p.Duration = plan.Duration(at)
 	rep := run(t, chaos.Config{Backend: "process", Plan: p})
 	mustPass(t, rep)
 	if len(rep.Unavailable) != 0 {
@@ -129,9 +136,23 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 	for _, scenario := range []string{"master-outage", "dying-clients", "shared", "credentials", "refused-writes", "mixed-waiters"} {
 		t.Run(scenario, func(t *testing.T) {
-			rep := run(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Duration: 4 * time.Second})
+			rep := run(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Duration: 8 * time.Second})
 			mustPass(t, rep)
 			if rep.Acquisitions < 5 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
+				t.Errorf("%+v", rep)
+			}
+		})
+	}
+}
+
+// TestThisLibraryPassesWhereNobodyCanConnect has scenarios in which everybody dials all the time, which costs so much, with TLS
+// and a race detector, that they run alone and with few clients.
+func TestThisLibraryPassesWhereNobodyCanConnect(t *testing.T) {
+	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
+		t.Run(scenario, func(t *testing.T) {
+			rep := runNow(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second})
+			mustPass(t, rep)
+			if rep.Acquisitions < 3 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
 				t.Errorf("%+v", rep)
 			}
 		})
@@ -147,20 +168,38 @@ func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
 	}
 }
 
-// TestAGuardKeepsHoldsApartOverALossOfPower: masters of which a majority loses its last seconds let two hold a key, and none does
-// under a guard that is longer than the lock's life.
-func TestAGuardKeepsHoldsApartOverALossOfPower(t *testing.T) {
-	for i, subject := range []workload.Subject{chaos.Redlock(), chaos.Guarded()} {
-		overlaps := i == 0
-		t.Run(subject.Name(), func(t *testing.T) {
-			rep := run(t, chaos.Config{
-				Backend: "process", Subject: subject, Scenario: "power-loss", Seed: 3, TTL: 1500 * time.Millisecond, Duration: 12 * time.Second,
+// TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost: masters of which a majority loses its last seconds, with its power or because
+// replicas take over that were behind, let two hold a key, and none does under a guard that is longer than the lock's life.
+func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
+	for scenario, fault := range map[string]string{"power-loss": "lose-fsync", "failover": "failover"} {
+		for i, subject := range []workload.Subject{chaos.Redlock(), chaos.Guarded()} {
+			overlaps := i == 0
+			t.Run(scenario+"/"+subject.Name(), func(t *testing.T) {
+				config := chaos.Config{
+					Backend: "process", Subject: subject, Scenario: scenario, Seed: 3, TTL: 1500 * time.Millisecond, Duration: 12 * time.Second,
+				}
+				rep := run(t, config)
+				for overlaps && rep.Overlaps == 0 && config.Seed < 6 { // on a busy machine two losses may hit no hold
+					config.Seed++
+					rep = runNow(t, config)
+				}
+				mustPass(t, rep)
+				if (rep.Overlaps > 0) != overlaps || rep.Faults[fault] == 0 {
+					t.Errorf("%d overlaps over %d losses", rep.Overlaps, rep.Faults[fault])
+				}
 			})
-			mustPass(t, rep)
-			if (rep.Overlaps > 0) != overlaps || rep.Faults["lose-fsync"] == 0 {
-				t.Errorf("%d overlaps over %d losses of power", rep.Overlaps, rep.Faults["lose-fsync"])
-			}
-		})
+		}
+	}
+}
+
+// TestAReplicaIsNotExcusedByItsMastersMark: masters that fsync always are excused from the guard by a key, which replicas have too.
+func TestAReplicaIsNotExcusedByItsMastersMark(t *testing.T) {
+	rep := run(t, chaos.Config{
+		Backend: "process", Options: masters.Options{AOF: true}, Subject: chaos.Guarded(), Scenario: "failover", Seed: 1, TTL: 1500 * time.Millisecond, Duration: 20 * time.Second,
+	})
+	mustPass(t, rep)
+	if rep.Overlaps != 0 || rep.Faults["failover"] < 2 {
+		t.Errorf("%d overlaps over %d failovers", rep.Overlaps, rep.Faults["failover"])
 	}
 }
 
@@ -288,6 +327,7 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 		"backend":  {chaos.Config{Backend: "nonsense"}, "no backend"},
 		"scenario": {chaos.Config{Scenario: "nonsense"}, "no scenario"},
 		"kind":     {chaos.Config{Scenario: "reentrant", Subject: controls.New(controls.Textbook)}, "no reentrant locks"},
+		"members":  {chaos.Config{Scenario: "membership", Subject: controls.New(controls.Textbook)}, "implement workload.Members"},
 		"plan":     {chaos.Config{Plan: &plan.Plan{}}, "needs a name"},
 		"external": {chaos.Config{Backend: "external"}, "needs addresses"},
 		"nobody":   {chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}}, "refused"},
@@ -320,6 +360,10 @@ func TestAnExternalFleetHasAsManyMastersAsItHas(t *testing.T) {
 	mustPass(t, rep)
 	cfg.Masters = 5
 	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "there are 3 masters, and 5 were asked for") {
+		t.Errorf("error %v", err)
+	}
+	cfg.Masters, cfg.Scenario = 0, "membership"
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "takes 5 masters at least, and there are 3") {
 		t.Errorf("error %v", err)
 	}
 	cfg.Masters, cfg.Plan = 0, &plan.Plan{Scenario: "own", Steps: []plan.Step{{At: 1, Fault: "silence", Masters: []int{4}}}}

@@ -50,6 +50,10 @@ type Config struct {
 	// busy machine: at a ttl of 2 s this library waits 100 ms for a master. Default: the plan's.
 	TTL time.Duration
 
+	// Oracles are oracles of the caller's own, which judge the run besides those of this package. Faults of the caller's own
+	// stand in the plan that names them, see plan.Plan.Own.
+	Oracles []Oracle
+
 	Limits Limits
 	// Dir is where report.html, report.json, junit.xml and history.jsonl are written; it is made when it is missing.
 	// Default: "chaos-report" in the working directory.
@@ -127,6 +131,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Dir = "chaos-report"
 	}
 	c.given = c.Plan != nil
+	if err := checkOwn(c.Oracles); err != nil {
+		return c, err
+	}
 	if err := c.drawPlan(); err != nil {
 		return c, err
 	}

@@ -49,6 +49,7 @@ func Controls() []Control {
 		{controls.New(controls.IdleRelease), "", own, "calm", NameReleased, 4 * sec},
 		{controls.New(controls.Litter), "", own, "calm", NameKeyspace, 4 * sec},
 		{controls.New(controls.Liar), "", own, "many-keys", oracle.NameAvailability, 4 * sec},
+		{ownSubject{name: "redlock:no-joint-step", hasty: true}, "", own, "membership", oracle.NameOverlap, 8 * sec},
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
 	for _, m := range mutant.All() {

@@ -25,11 +25,14 @@ type injector struct {
 	patience time.Duration // of the lock, with one master
 	fleet    *masters.Fleet
 	network  *network.Network
+	names    *network.Names // nil: clients dial addresses
 	recorder *history.Recorder
 	reach    *reach
+	members  *members
 	gates    []*workload.Gate
 	children *children
 	log      io.Writer
+	hide     func(text string) string
 
 	mu          sync.Mutex
 	on          map[string]int
@@ -45,32 +48,8 @@ type effect struct {
 	heal     func(context.Context) error
 }
 
-// run does all steps and returns when the last fault has been healed. When ctx is done it heals at once.
-func (x *injector) run(ctx context.Context, start time.Time) {
-	var group sync.WaitGroup
-	for _, s := range x.plan.Steps {
-		group.Go(func() {
-			if sleepUntil(ctx, start.Add(time.Duration(s.At))) {
-				x.step(ctx, s, start)
-			}
-		})
-	}
-	group.Wait()
-}
-
-func sleepUntil(ctx context.Context, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 func (x *injector) step(ctx context.Context, s plan.Step, start time.Time) {
-	fault, err := plan.FindFault(s.Fault)
+	fault, err := x.plan.FindFault(s.Fault)
 	if err == nil {
 		err = x.can(fault)
 	}
@@ -118,7 +97,7 @@ func (x *injector) switched(s plan.Step, observed string) {
 			x.observed[s.Fault] = observed
 		}
 		if x.log != nil {
-			fmt.Fprintf(x.log, "%8s  %s (%s)\n", time.Duration(x.recorder.Now()).Round(time.Millisecond), s, observed)
+			fmt.Fprintf(x.log, "%8s  %s (%s)\n", time.Duration(x.recorder.Now()).Round(time.Millisecond), s, x.hide(observed))
 		}
 	})
 }
@@ -138,6 +117,9 @@ func (x *injector) onNow() (names []string, fired int) {
 
 // can returns why a fault is not available in this run.
 func (x *injector) can(f plan.Fault) error {
+	if f.Inject != nil {
+		return canOwn(f, x.fleet)
+	}
 	switch f.Where {
 	case plan.OnMaster:
 		return x.fleet.Can(masters.Action(f.Name))
@@ -154,6 +136,9 @@ func (x *injector) can(f plan.Fault) error {
 func (x *injector) harm(f plan.Fault, s plan.Step) harm {
 	clients, ms := x.plan.Clients, x.plan.Masters
 	h := harm{links: f.Useless(s, clients, ms, x.patience), masters: f.Hit(s, ms), leaves: f.Leaves}
+	if f.Leaves == masters.FullService {
+		return harm{}
+	}
 	if f.Where == plan.OnClient {
 		hit := plan.OrAll(s.Clients, clients)
 		if f.Children {
@@ -167,8 +152,12 @@ func (x *injector) harm(f plan.Fault, s plan.Step) harm {
 func (x *injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (effect, error) {
 	clients, ms := x.plan.Clients, x.plan.Masters
 	switch {
+	case f.Inject != nil:
+		return injectOwn(ctx, f, plan.Target{Step: s, Fleet: x.fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients)})
 	case f.Where == plan.OnMaster:
 		return x.hurtMasters(ctx, f, s)
+	case f.Name == plan.NoName:
+		return x.unname(ctx, s.Links(clients, ms))
 	case f.Where == plan.OnNetwork:
 		return x.poison(ctx, s.Links(clients, ms), f.Toxic(s))
 	case f.Name == plan.Flapping:
@@ -176,7 +165,7 @@ func (x *injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (effec
 	case f.Where == plan.OnPartition:
 		return x.poison(ctx, f.Cuts(s, clients, ms), f.Toxic(s))
 	default:
-		return x.hurtClients(f, s)
+		return x.hurtClients(ctx, f, s)
 	}
 }
 
@@ -189,6 +178,16 @@ func (x *injector) poison(ctx context.Context, links []network.Link, t network.T
 		observed: fmt.Sprintf("%s on %d paths", t, len(links)),
 		heal:     func(context.Context) error { return remove() },
 	}, nil
+}
+
+// unname makes names unknown.
+func (x *injector) unname(ctx context.Context, links []network.Link) (effect, error) {
+	told, show, err := x.network.Unname(ctx, x.names, links, healPatience/2)
+	if err != nil {
+		return effect{}, err
+	}
+	heal := func(context.Context) error { show(); return nil }
+	return effect{observed: fmt.Sprintf("%d names are unknown, which was answered %d times so far", len(links), told), heal: heal}, nil
 }
 
 // flap cuts and mends paths every period until it is healed.
@@ -258,8 +257,10 @@ func (x *injector) hurtMasters(ctx context.Context, f plan.Fault, s plan.Step) (
 	return effect{observed: fmt.Sprintf("master %d: %s", chosen[0], injections[0].Observed), heal: heal}, nil
 }
 
-func (x *injector) hurtClients(f plan.Fault, s plan.Step) (effect, error) {
+func (x *injector) hurtClients(ctx context.Context, f plan.Fault, s plan.Step) (effect, error) {
 	switch f.Name {
+	case plan.Reconfigure:
+		return x.reconfigure(ctx, s)
 	case plan.ChildKill:
 		return x.children.kill()
 	case plan.ChildPause:

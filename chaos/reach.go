@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -17,21 +18,31 @@ type harm struct {
 
 // reach keeps count of what stands between clients and masters and records when a client loses its majority and gets
 // it back, for acquisitions and for what it holds. A loss is recorded before the fault comes on and a return after it is over,
-// so that no attempt is held against the lock that met a fault.
+// so that no attempt is held against the lock that met a fault. A client has a majority when it has one of every set of masters
+// that it uses: the old and the new one, or those by which it still holds something.
 type reach struct {
 	recorder *history.Recorder
 
 	mu   sync.Mutex
-	cuts [][]int // faults on each path
-	full []int   // faults on each master that leave what is held
-	down []int   // faults on each master that leave nothing
+	cuts [][]int  // faults on each path
+	full []int    // faults on each master that leave what is held
+	down []int    // faults on each master that leave nothing
+	uses [][]*use // by client
+	// By master: how many uses have it, the times in which none had, and since when none has.
+	users  []int
+	vacant []bands
+	since  []int64
 	// By client: no majority to acquire by, none to keep a hold by.
 	lost, adrift []bool
 }
 
+// use is sets of masters that a client counts majorities of.
+type use struct{ sets [][]int }
+
 func newReach(recorder *history.Recorder, clients, masters int) *reach {
 	r := &reach{
 		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients), adrift: make([]bool, clients),
+		uses: make([][]*use, clients), users: make([]int, masters), vacant: make([]bands, masters), since: make([]int64, masters),
 	}
 	for range clients {
 		r.cuts = append(r.cuts, make([]int, masters))
@@ -55,20 +66,75 @@ func (r *reach) add(h harm, by int) {
 		}
 	}
 	for c := range r.cuts {
-		acquire, keep := 0, 0
-		for m, n := range r.cuts[c] {
-			if n > 0 || r.down[m] > 0 {
-				continue
-			}
-			keep++
-			if r.full[m] == 0 {
-				acquire++
-			}
-		}
-		quorum := network.Quorum(len(r.down))
-		r.tell(c, &r.lost[c], acquire < quorum, history.MajorityLost, history.MajorityBack)
-		r.tell(c, &r.adrift[c], keep < quorum, history.KeepLost, history.KeepBack)
+		r.lookLocked(c)
 	}
+}
+
+// use has a client need majorities of these sets, until end is called.
+func (r *reach) use(client int, sets [][]int) (end func()) {
+	u := &use{sets}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.uses[client] = append(r.uses[client], u)
+	r.countLocked(sets, 1)
+	r.lookLocked(client)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.uses[client] = slices.DeleteFunc(r.uses[client], func(other *use) bool { return other == u })
+		r.countLocked(sets, -1)
+		r.lookLocked(client)
+	}
+}
+
+// countLocked counts who uses each master.
+func (r *reach) countLocked(sets [][]int, by int) {
+	now := r.recorder.Now()
+	for _, m := range slices.Concat(sets...) {
+		if r.users[m] == 0 {
+			r.vacant[m] = append(r.vacant[m], [2]int64{r.since[m], now})
+		}
+		if r.users[m] += by; r.users[m] == 0 {
+			r.since[m] = now
+		}
+	}
+}
+
+// unused are, by master, the times in which no client had it among its masters.
+func (r *reach) unused() []bands {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]bands, len(r.users))
+	for m := range out {
+		out[m] = slices.Clone(r.vacant[m])
+		if r.users[m] == 0 {
+			out[m] = append(out[m], [2]int64{r.since[m], history.Never})
+		}
+	}
+	return out
+}
+
+// lookLocked records what has changed for a client.
+func (r *reach) lookLocked(client int) {
+	lost, adrift := false, false
+	for _, u := range r.uses[client] {
+		for _, set := range u.sets {
+			acquire, keep := 0, 0
+			for _, m := range set {
+				if r.cuts[client][m] > 0 || r.down[m] > 0 {
+					continue
+				}
+				keep++
+				if r.full[m] == 0 {
+					acquire++
+				}
+			}
+			quorum := network.Quorum(len(set))
+			lost, adrift = lost || acquire < quorum, adrift || keep < quorum
+		}
+	}
+	r.tell(client, &r.lost[client], lost, history.MajorityLost, history.MajorityBack)
+	r.tell(client, &r.adrift[client], adrift, history.KeepLost, history.KeepBack)
 }
 
 func (r *reach) tell(client int, was *bool, is bool, lost, back history.Type) {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -38,11 +40,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if r.profile, err = cfg.Plan.Profile(); err == nil {
 		err = r.profile.Check(cfg.Subject)
 	}
+	if err == nil && cfg.Plan.Reconfigures() {
+		err = workload.CheckMembers(cfg.Subject)
+	}
 	if err == nil {
 		err = r.open(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close())
+		return nil, r.hidden(errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close()))
 	}
 	r.keysBefore = r.lookAtKeys(ctx)
 	r.machine = newMachine(r.recorder, r.profile.TTL, r.processes)
@@ -59,6 +64,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			rep.Verdict = report.Unknown
 		}
 	}
+	r.hideIn(rep)
 	return rep, report.Write(rep, cfg.HTML, cfg.JSON, cfg.JUnit, cfg.Dir)
 }
 
@@ -68,12 +74,16 @@ type run struct {
 	plan    *plan.Plan
 	profile workload.Profile
 	started time.Time
-	label   string // of the goroutines that call the subject
+	label   string                   // of the goroutines that call the subject
+	hide    func(text string) string // puts xxxxx for the masters' passwords; nil: there are none
 
 	fleet    *masters.Fleet
 	network  *network.Network
+	names    *network.Names // where the plan wants clients to dial names
 	recorder *history.Recorder
 	lockers  []workload.Locker // by client; nil for children
+	members  *members          // nil: clients have the same masters all the time
+	reach    *reach
 	children *children
 	// checked and unchecked are what holders read and write, if the profile has them do so.
 	checked, unchecked *workload.Register
@@ -99,14 +109,19 @@ type run struct {
 func (r *run) open(ctx context.Context) error {
 	options := r.cfg.Options
 	options.N, options.Clients, options.AOF = r.plan.Masters, r.plan.Clients, r.plan.AOF || options.AOF
+	options.Secure = r.plan.TLS || options.Secure
 	var err error
 	if r.fleet, err = r.cfg.Backends.Open(ctx, r.cfg.Backend, options); err != nil {
 		return err
 	}
+	r.hide = endpoint.Hide(r.fleet.Reach())
 	if err := r.replan(len(r.fleet.Masters)); err != nil {
 		return err
 	}
 	r.notes = append(r.notes, r.fleet.Notes...)
+	if asked := r.cfg.Masters; asked != 0 && asked != r.plan.Masters {
+		r.notes = append(r.notes, fmt.Sprintf("there are %d masters, by the plan, and %d were asked for", r.plan.Masters, asked))
+	}
 	upstreams := r.fleet.Upstreams
 	if len(upstreams) == 0 {
 		upstreams = r.fleet.Addrs()
@@ -117,6 +132,11 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(r.plan.FaultNames(), plan.NoName) {
+		if r.names, err = network.NewNames(r.network); err != nil {
+			return err
+		}
+	}
 	origin := workload.Monotonic()
 	r.recorder = history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
 	r.checked, r.unchecked = workload.NewRegister(r.recorder, true), workload.NewRegister(r.recorder, false)
@@ -125,12 +145,24 @@ func (r *run) open(ctx context.Context) error {
 		recorder: r.recorder, rand: rand.New(rand.NewPCG(r.plan.Seed, 3)),
 		options: func(client, nth int) workload.ChildOptions {
 			return workload.ChildOptions{
-				Subject: r.cfg.Subject.Name(), Client: client, Addrs: r.network.Addrs(client), Profile: r.profile,
+				Subject: r.cfg.Subject.Name(), Client: client, Masters: r.begins(client), Profile: r.profile,
 				Seed: r.plan.Seed + uint64(nth), Origin: origin, Nth: nth, Checked: r.checked, Unchecked: r.unchecked,
 			}
 		},
 	}
 	return r.openClients(ctx)
+}
+
+// reaches is how a client reaches the masters: through its proxies.
+func (r *run) reaches(client int) []endpoint.Endpoint {
+	all := r.fleet.Reach()
+	for i, addr := range r.network.Addrs(client) {
+		if r.names != nil {
+			addr, all[i].Resolver = r.names.Of(network.Link{Client: client, Master: i}, addr), r.names.Addr()
+		}
+		all[i] = all[i].Via(addr)
+	}
+	return all
 }
 
 // replan draws the plan anew if there are not as many masters as it was drawn for: an external fleet has as many as it has. One
@@ -147,13 +179,16 @@ func (r *run) replan(masters int) error {
 		}
 		return nil
 	}
-	if r.cfg.Masters != 0 {
+	if r.cfg.Masters != 0 && r.cfg.Masters != masters {
 		return fmt.Errorf("there are %d masters, and %d were asked for", masters, r.cfg.Masters)
 	}
 	byDefault := r.cfg.Replay == r.cfg.replay()
 	r.cfg.Masters = masters
 	if err := r.cfg.drawPlan(); err != nil {
 		return err
+	}
+	if takes := r.cfg.Plan.Masters; takes != masters {
+		return fmt.Errorf("scenario %s takes %d masters at least, and there are %d", r.cfg.Plan.Scenario, takes, masters)
 	}
 	r.plan = r.cfg.Plan
 	if byDefault {
@@ -164,26 +199,29 @@ func (r *run) replan(masters int) error {
 
 func (r *run) openClients(ctx context.Context) error {
 	processes := min(r.profile.Children, r.plan.Clients-1)
+	r.reach = newReach(r.recorder, r.plan.Clients, r.plan.Masters)
+	if r.plan.Reconfigures() {
+		r.members = r.newMembers(ctx)
+	}
 	for c := range r.plan.Clients {
 		r.gates = append(r.gates, &workload.Gate{})
 		if c < processes {
+			r.reach.use(c, r.plan.FirstSets())
 			r.lockers = append(r.lockers, nil)
 			continue
 		}
-		var locker workload.Locker
-		var err error
-		r.labelled(ctx, func(ctx context.Context) { locker, err = r.openClient(ctx, r.network.Addrs(c)) })
+		locker, err := r.openFirst(ctx, c)
 		if err != nil {
 			return fmt.Errorf("client %d: %w", c, err)
 		}
 		r.lockers = append(r.lockers, locker)
 	}
 	r.injector = &injector{
-		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network, recorder: r.recorder,
-		reach: newReach(r.recorder, r.plan.Clients, r.plan.Masters), gates: r.gates, children: r.children, log: r.cfg.Log,
+		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network, names: r.names, recorder: r.recorder,
+		reach: r.reach, members: r.members, gates: r.gates, children: r.children, log: r.cfg.Log, hide: r.hide,
 		on: make(map[string]int), observed: make(map[string]string), unavailable: make(map[string]string),
 	}
-	r.watch = newWatch(r.fleet, r.recorder, r.profile, r.ownerOf)
+	r.watch = newWatch(r.plan, r.fleet, r.recorder, r.profile, r.ownerOf, r.setsOf)
 	return r.children.start(processes)
 }
 
@@ -231,7 +269,7 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 		}
 		for i := range perClient {
 			w := workload.Worker{
-				Client: c, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.gates[c], Fenced: fenced,
+				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.gates[c], Fenced: fenced,
 				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked, Unchecked: r.unchecked,
 				Unexpected: r.unexpectedError,
 			}
@@ -302,8 +340,12 @@ func (r *run) close() error {
 	if r.children != nil {
 		r.children.stop(time.Second)
 	}
+	if r.names != nil {
+		err = r.names.Close()
+		r.names = nil
+	}
 	if r.network != nil {
-		err = r.network.Close()
+		err = errors.Join(err, r.network.Close())
 		r.network = nil
 	}
 	if r.fleet != nil {

@@ -5,13 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/workload"
@@ -32,6 +33,8 @@ type ownSubject struct {
 	opts redlock.Options
 	// mutant names the mutant that the program has to be built with; empty: none.
 	mutant string
+	// hasty is to go from old masters to new ones without a time in which it has both: what nobody may do.
+	hasty bool
 	// aged lets masters pass for ones that have run for longer than the restart guard.
 	aged bool
 }
@@ -64,43 +67,131 @@ func (s ownSubject) OwnerOf(raw string) string {
 	return rest[:end]
 }
 
-// Open implements workload.Subject. What it opens is what its name says, or nothing. Clients give credentials, so that there
-// are some to be changed.
+// Open implements workload.Subject.
 func (s ownSubject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	all := make([]endpoint.Endpoint, len(addrs))
+	for i, addr := range addrs {
+		all[i] = endpoint.Plain(addr)
+	}
+	return s.OpenSecured(ctx, all)
+}
+
+// OpenSecured implements workload.Secured. What it opens is what its name says, or nothing. Clients give credentials, so that
+// there are some to be changed.
+func (s ownSubject) OpenSecured(ctx context.Context, all []endpoint.Endpoint) (workload.Locker, error) {
+	return s.openSets(ctx, [][]endpoint.Endpoint{all})
+}
+
+// OpenMembers implements workload.Members.
+func (s ownSubject) OpenMembers(ctx context.Context, m workload.Membership, tell func(workload.Ballot)) (workload.Locker, error) {
+	s = s.telling(slices.Concat(m.Sets...), tell)
+	s.opts.Generation = m.Generation
+	if s.hasty {
+		m.Sets = m.Sets[len(m.Sets)-1:]
+	}
+	return s.openSets(ctx, m.Sets)
+}
+
+// openSets opens a client of one set of masters, or of two.
+func (s ownSubject) openSets(ctx context.Context, sets [][]endpoint.Endpoint) (workload.Locker, error) {
 	if has := mutant.Built(); s.mutant != has {
 		return nil, fmt.Errorf("chaos: subject %s wants the engine with the mutant %q, and this program was built with %q (empty: none)", s.name, s.mutant, has)
 	}
 	if s.aged {
-		if err := age(ctx, addrs, s.opts.RestartGuard); err != nil {
+		if err := age(ctx, slices.Concat(sets...), s.opts.RestartGuard); err != nil {
 			return nil, err
 		}
 	}
-	urls := make([]string, len(addrs))
-	for i, addr := range addrs {
-		u := url.URL{Scheme: "redis", User: url.UserPassword(masters.User, masters.Password), Host: addr}
-		urls[i] = u.String()
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	locker, err := redlock.Dial(ctx, urls, s.opts)
+	l := ownLocker{}
+	voters := make([][]redlock.Master, len(sets))
+	opened := make(map[string]*single.Master) // by address: one of both sets is the same Master in both
+	for i, set := range sets {
+		for _, e := range set {
+			m, err := opened[e.Addr], error(nil)
+			if m == nil {
+				m, err = s.master(e)
+			}
+			if err != nil {
+				return nil, errors.Join(err, l.closeMasters())
+			}
+			if opened[e.Addr] == nil {
+				opened[e.Addr], l.masters = m, append(l.masters, m)
+			}
+			voters[i] = append(voters[i], m)
+		}
+	}
+	var err error
+	if len(voters) == 1 {
+		l.Locker, err = redlock.New(voters[0], s.opts)
+	} else {
+		l.Locker, err = redlock.NewJoint(voters[0], voters[1], s.opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.closeMasters())
+	}
+	return l, nil
+}
+
+// master opens one as redlock.Dial does.
+func (s ownSubject) master(e endpoint.Endpoint) (*single.Master, error) {
+	opt, err := clientOptions(e)
 	if err != nil {
 		return nil, err
 	}
-	return ownLocker{locker}, nil
+	options := single.Options{RestartGuard: s.opts.RestartGuard}
+	if s.opts.Clock != nil {
+		options.Clock = s.opts.Clock.Now
+	}
+	return single.Open(opt, options)
+}
+
+// clientOptions are those of a client that gives credentials, also to masters that accept any.
+func clientOptions(e endpoint.Endpoint) (*redis.Options, error) {
+	opt, err := e.Options()
+	if err == nil && opt.Username == "" && opt.Password == "" {
+		opt.Username, opt.Password = masters.User, masters.Password
+	}
+	return opt, err
 }
 
 // age leaves on each master what one has that was old enough to vote: it was started a moment ago, and a run has no time to
 // wait until it is.
-func age(ctx context.Context, addrs []string, guard time.Duration) error {
-	for _, addr := range addrs {
-		client := redis.NewClient(&redis.Options{Addr: addr, Username: masters.User, Password: masters.Password, MaxRetries: -1})
-		err := client.Set(ctx, single.GuardKey, guard.Milliseconds(), 0).Err()
+func age(ctx context.Context, all []endpoint.Endpoint, guard time.Duration) error {
+	for _, e := range all {
+		opt, err := clientOptions(e)
+		if err != nil {
+			return err
+		}
+		opt.MaxRetries = -1
+		client := redis.NewClient(opt)
+		err = client.Set(ctx, single.GuardKey, guard.Milliseconds(), 0).Err()
 		if err = errors.Join(err, client.Close()); err != nil {
-			return fmt.Errorf("chaos: %s: %w", addr, err)
+			return fmt.Errorf("chaos: %s: %w", e.Addr, err)
 		}
 	}
 	return nil
 }
 
-type ownLocker struct{ *redlock.Locker }
+type ownLocker struct {
+	*redlock.Locker
+	masters []*single.Master
+}
+
+// Close implements workload.Locker.
+func (l ownLocker) Close(ctx context.Context) error {
+	return errors.Join(l.Locker.Close(ctx), l.closeMasters())
+}
+
+func (l ownLocker) closeMasters() error {
+	var err error
+	for _, m := range l.masters {
+		err = errors.Join(err, m.Close())
+	}
+	return err
+}
 
 // Acquire implements workload.Locker.
 func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {

@@ -48,7 +48,7 @@ func (r *run) judge() *Report {
 
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
-	found := ofHistory(v, l)
+	found := append(ofHistory(v, l), r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
 	rep.GoroutinesLeft = r.left
 	for _, x := range found {
 		switch x.Oracle {
@@ -63,6 +63,9 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 				rep.LostUpdates++
 			}
 		}
+	}
+	for i := range r.cfg.Oracles {
+		found = append(found, r.cfg.Oracles[i].judge(v)...)
 	}
 	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
 		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
@@ -94,6 +97,8 @@ func (r *run) promised(v oracle.Violation) bool {
 		return r.plan.Inside && !r.profile.Late && !slices.Contains(r.plan.FaultNames(), plan.ClientPause)
 	case slices.Contains(always, v.Oracle):
 		return true
+	case slices.ContainsFunc(r.cfg.Oracles, func(o Oracle) bool { return o.Always && o.Name == v.Oracle }):
+		return true
 	default:
 		return r.plan.Inside
 	}
@@ -108,8 +113,8 @@ func (r *run) describe(v *history.View) *Report {
 		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
 		Availability: service.Ratio, Service: service, Faults: oracle.FaultsFired(v), Observed: r.injector.observed,
 		Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected, Errors: r.errors, Notes: r.notes, Plan: r.plan,
-		Violations: []oracle.Violation{}, History: v.Events, Samples: r.watch.samples, Watched: r.watch.keys[0],
-		Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket,
+		OwnOracles: r.ownOracles(), Violations: []oracle.Violation{}, History: v.Events, Samples: r.watch.samples, Watched: r.watch.keys,
+		Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
 	}
 	for _, d := range oracle.Recoveries(v) {
 		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))
@@ -124,6 +129,14 @@ func (r *run) describe(v *history.View) *Report {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
 	}
 	return rep
+}
+
+func (r *run) ownOracles() map[string]string {
+	own := make(map[string]string)
+	for i := range r.cfg.Oracles {
+		own[r.cfg.Oracles[i].Name] = r.cfg.Oracles[i].Text
+	}
+	return own
 }
 
 func (r *run) count(rep *Report, v *history.View) {

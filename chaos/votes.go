@@ -3,10 +3,14 @@ package chaos
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/single"
@@ -17,6 +21,8 @@ const (
 	voteBuckets = 100
 	// spareBuckets are for what comes later than planned; the last one also has what comes after it.
 	spareBuckets = 20
+	// mostBallots bounds the votes that are kept one by one.
+	mostBallots = 1 << 18
 )
 
 // votes counts what each master said, over time. Its methods may be called concurrently.
@@ -24,6 +30,9 @@ type votes struct {
 	now    func() int64
 	bucket time.Duration
 	counts [][voteBuckets + spareBuckets][3]atomic.Int64 // by master, time and workload.Vote
+
+	mu      sync.Mutex
+	ballots []report.Ballot
 }
 
 func newVotes(now func() int64, masters int, lasts time.Duration) *votes {
@@ -33,9 +42,17 @@ func newVotes(now func() int64, masters int, lasts time.Duration) *votes {
 	}
 }
 
-func (v *votes) add(master int, vote workload.Vote) {
-	b := min(v.now()/int64(v.bucket), voteBuckets+spareBuckets-1)
-	v.counts[master][b][vote].Add(1)
+// add takes a client's vote; votes on releases are not counted.
+func (v *votes) add(client int, b workload.Ballot) {
+	now := v.now()
+	if b.Op != workload.OpRelease {
+		v.counts[b.Master][min(now/int64(v.bucket), voteBuckets+spareBuckets-1)][b.Vote].Add(1)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.ballots) < mostBallots {
+		v.ballots = append(v.ballots, report.Ballot{Start: now - int64(b.Took), At: now, Client: client, Ballot: b})
+	}
 }
 
 // perMaster is what was counted; nil when no vote was told.
@@ -66,37 +83,61 @@ func (v *votes) perMaster() []report.Votes {
 }
 
 // openClient opens a client that tells its masters' votes, if the subject can do that.
-func (r *run) openClient(ctx context.Context, addrs []string) (workload.Locker, error) {
-	if teller, ok := r.cfg.Subject.(workload.VoteTeller); ok {
-		return teller.OpenTelling(ctx, addrs, r.votes.add)
+func (r *run) openClient(ctx context.Context, client int, c configuration) (workload.Locker, error) {
+	all, numbers := r.reaches(client), slices.Concat(c.sets...)
+	masters := make([][]endpoint.Endpoint, len(c.sets))
+	for i, set := range c.sets {
+		for _, m := range set {
+			masters[i] = append(masters[i], all[m])
+		}
 	}
-	return r.cfg.Subject.Open(ctx, addrs)
+	tell := func(b workload.Ballot) {
+		b.Master = numbers[b.Master]
+		r.votes.add(client, b)
+	}
+	if s, ok := r.cfg.Subject.(workload.Members); ok && r.plan.Reconfigures() {
+		return s.OpenMembers(ctx, workload.Membership{Sets: masters, Generation: uint64(c.generation)}, tell)
+	}
+	if teller, ok := r.cfg.Subject.(workload.VoteTeller); ok {
+		return teller.OpenTelling(ctx, masters[0], tell)
+	}
+	return workload.Open(ctx, r.cfg.Subject, masters[0])
 }
 
 // OpenTelling implements workload.VoteTeller.
-func (s ownSubject) OpenTelling(ctx context.Context, addrs []string, tell func(master int, v workload.Vote)) (workload.Locker, error) {
-	masters := make(map[string]int, len(addrs)) // a dialled master goes by its address
-	for i, addr := range addrs {
-		masters[addr] = i
+func (s ownSubject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint, tell func(workload.Ballot)) (workload.Locker, error) {
+	return s.telling(masters, tell).OpenSecured(ctx, masters)
+}
+
+// telling is the same subject, whose clients tell the votes of these masters.
+func (s ownSubject) telling(masters []endpoint.Endpoint, tell func(workload.Ballot)) ownSubject {
+	numbers := make(map[string]int, len(masters)) // a dialled master goes by its address
+	for i, m := range masters {
+		numbers[m.Addr] = i
 	}
 	also := s.opts.Observer
 	s.opts.Observer = func(e redlock.Event) {
 		if also != nil {
 			also(e)
 		}
-		i, known := masters[e.Master]
-		if e.Kind != redlock.EventVote || !known || e.Op != "acquire" && e.Op != "extend" {
+		i, known := numbers[e.Master]
+		if e.Kind != redlock.EventVote || !known || !slices.Contains([]string{workload.OpAcquire, workload.OpExtend, workload.OpRelease}, e.Op) {
 			return
 		}
+		b := workload.Ballot{Master: i, Op: e.Op, Keys: strings.Split(e.Key, ","), Took: e.Took}
 		switch {
-		case errors.Is(e.Err, single.ErrBehind): // it was not asked
+		case errors.Is(e.Err, single.ErrBehind):
+			return // it was not asked
 		case e.Vote == redlock.Granted:
-			tell(i, workload.VoteGranted)
+			b.Vote = workload.VoteGranted
 		case e.Vote == redlock.Refused:
-			tell(i, workload.VoteRefused)
+			b.Vote = workload.VoteRefused
 		case e.Vote == redlock.Unknown:
-			tell(i, workload.VoteUnknown)
+			b.Vote = workload.VoteUnknown
+		default:
+			return
 		}
+		tell(b)
 	}
-	return s.Open(ctx, addrs)
+	return s
 }

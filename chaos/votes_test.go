@@ -38,6 +38,16 @@ func TestVotesAreCountedPerMaster(t *testing.T) {
 	if granted < 3*rep.Acquisitions {
 		t.Errorf("%d votes granted for %d acquisitions by a quorum of 3", granted, rep.Acquisitions)
 	}
+	ops := make(map[string]int)
+	for _, b := range rep.Ballots {
+		if b.Start > b.At || b.At < 0 || len(b.Keys) != 1 || b.Client < 0 || b.Client >= rep.Clients {
+			t.Fatalf("a vote %+v", b)
+		}
+		ops[b.Op]++
+	}
+	if ops[workload.OpAcquire] < granted || ops[workload.OpRelease] < 3*rep.Acquisitions/2 {
+		t.Errorf("votes that were kept one by one: %v", ops)
+	}
 	var got struct {
 		Votes []map[string]int `json:"votes"`
 	}

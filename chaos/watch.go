@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,20 +29,22 @@ const NameReleased = "released"
 
 // watch asks the masters, past all broken networks, who holds what.
 type watch struct {
+	plan     *plan.Plan
 	fleet    *masters.Fleet
 	recorder *history.Recorder
 	keys     []string
 	ownerOf  func(raw string) string
+	setsOf   func(owner string) [][]int // the masters of a hold
 	every    time.Duration
 
 	mu      sync.Mutex
 	samples []report.Sample
 }
 
-func newWatch(fleet *masters.Fleet, recorder *history.Recorder, profile workload.Profile, ownerOf func(string) string) *watch {
+func newWatch(p *plan.Plan, fleet *masters.Fleet, recorder *history.Recorder, profile workload.Profile, ownerOf func(string) string, setsOf func(string) [][]int) *watch {
 	keys := profile.KeyNames()
 	return &watch{
-		fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), watchedKeys)], ownerOf: ownerOf,
+		plan: p, fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), watchedKeys)], ownerOf: ownerOf, setsOf: setsOf,
 		every: min(mostWatch, max(leastWatch, profile.Hold.Max/4)),
 	}
 }
@@ -93,7 +96,7 @@ func (w *watch) removals(v *history.View) []history.Event {
 			holders[a.Key+"\x00"+a.Owner] = a
 		}
 	}
-	forgetful := forgetfulTimes(v)
+	forgetful := forgetfulTimes(v, w.plan)
 	last := make(map[int]report.Sample)
 	var out []history.Event
 	for _, s := range w.samples {
@@ -123,7 +126,7 @@ func (w *watch) removals(v *history.View) []history.Event {
 	return out
 }
 
-// lingering finds holds whose release was confirmed, and which a majority of masters still had for longer than grace after that:
+// lingering finds holds whose release was confirmed, and which a majority of a set of its masters still had for longer than grace after that:
 // what is said to be free is not. Nobody but its owner's release is asked for; waiting for the ttl is no release.
 func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violation {
 	type held struct{ key, owner string }
@@ -146,17 +149,49 @@ func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violati
 		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced {
 			continue
 		}
-		have, until := 0, int64(0)
-		for _, at := range last[held{a.Key, a.Owner}] {
-			if at > a.ReleaseReturn+int64(grace) {
-				have, until = have+1, max(until, at)
+		seen := last[held{a.Key, a.Owner}]
+		for _, set := range w.setsOf(a.Owner) {
+			have, until := 0, int64(0)
+			for _, m := range set {
+				if at := seen[m]; at > a.ReleaseReturn+int64(grace) {
+					have, until = have+1, max(until, at)
+				}
 			}
-		}
-		if have >= network.Quorum(len(w.fleet.Masters)) {
+			if have < network.Quorum(len(set)) {
+				continue
+			}
 			out = append(out, oracle.Violation{
 				Oracle: NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
 				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters had it until %v at least",
 					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have, time.Duration(until)),
+			})
+			break
+		}
+	}
+	return out
+}
+
+// strays finds what masters have that no client had for longer than grace: they had not joined yet, or the last client that had
+// them was closed, which gives back all that it has there.
+func (w *watch) strays(unused []bands, grace time.Duration) []oracle.Violation {
+	type found struct {
+		master int
+		owner  string
+	}
+	seen := make(map[found]bool)
+	var out []oracle.Violation
+	for _, s := range w.samples {
+		for k, owner := range s.Owners {
+			f := found{s.Master, owner}
+			i := slices.IndexFunc(unused[s.Master], func(x [2]int64) bool { return s.At > x[0]+int64(grace) && s.Until < x[1] })
+			if !s.Up || owner == "" || seen[f] || i < 0 {
+				continue
+			}
+			seen[f] = true
+			out = append(out, oracle.Violation{
+				Oracle: oracle.NameOrphan, Key: w.keys[k], At: s.At,
+				Text: fmt.Sprintf("master %d has %q for the owner %q at %v, and has been none of any client's masters since %v",
+					s.Master, w.keys[k], owner, time.Duration(s.At), time.Duration(unused[s.Master][i][0])),
 			})
 		}
 	}
@@ -187,7 +222,7 @@ func (b bands) overlaps(from, to int64) bool {
 }
 
 // forgetfulTimes are when some fault that makes masters lose keys was on, or had been on shortly before.
-func forgetfulTimes(v *history.View) bands {
+func forgetfulTimes(v *history.View, p *plan.Plan) bands {
 	const after = int64(500 * time.Millisecond)
 	var out bands
 	for i := range v.Events {
@@ -195,7 +230,7 @@ func forgetfulTimes(v *history.View) bands {
 		if e.Type != history.FaultOn && e.Type != history.FaultOff {
 			continue
 		}
-		if f, err := plan.FindFault(e.Name); err == nil && f.Forgets {
+		if f, err := p.FindFault(e.Name); err == nil && f.Forgets {
 			out = append(out, [2]int64{e.At - after, e.At + after})
 		}
 	}

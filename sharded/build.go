@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file makes the Lockers of the groups, and those of pairs of groups between which keys move.
+// This file makes the Lockers of the groups, and those of two groups between which keys move.
 
 // build opens the groups' masters and makes their Lockers, and those for keys that move. On error it leaves what it has made.
 func (s *Locker) build(opts Options) (err error) {
@@ -28,20 +28,21 @@ func (s *Locker) build(opts Options) (err error) {
 		}
 		s.lockers = append(s.lockers, l)
 	}
-	if err := s.checkMasters(); err != nil {
-		return err
-	}
 	if s.before, err = s.seeds("Before", opts.Before); err != nil {
 		return err
 	}
 	if s.after, err = s.seeds("After", opts.After); err != nil {
 		return err
 	}
+	if err := s.checkMasters(); err != nil {
+		return err
+	}
 	return s.joinMoving()
 }
 
-// open opens the masters that are given by their URLs.
+// open opens the masters that are given by their URLs. A URL that two groups have is one master of both.
 func (s *Locker) open() error {
+	byURL := make(map[string]*single.Master)
 	for i := range s.groups {
 		g := &s.groups[i]
 		if len(g.URLs) > 0 && len(g.Masters) > 0 {
@@ -53,11 +54,19 @@ func (s *Locker) open() error {
 			now = g.Options.Clock.Now
 		}
 		for n, url := range g.URLs {
+			if m := byURL[url]; m != nil {
+				if m.RestartGuard() != g.Options.RestartGuard {
+					return invalid("master %s of group %q has a restart guard of %v there, and in another group one of %v",
+						m.Name(), g.Name, g.Options.RestartGuard, m.RestartGuard())
+				}
+				g.Masters = append(g.Masters, m)
+				continue
+			}
 			m, err := single.Dial(url, single.Options{RestartGuard: g.Options.RestartGuard, Clock: now})
 			if err != nil {
 				return fmt.Errorf("%w: group %q: master %d of %d: %w", redlock.ErrInvalid, g.Name, n+1, len(g.URLs), err)
 			}
-			s.owned = append(s.owned, m)
+			byURL[url], s.owned = m, append(s.owned, m)
 			g.Masters = append(g.Masters, m)
 		}
 	}
@@ -82,19 +91,28 @@ func (s *Locker) checkNames() error {
 	return nil
 }
 
-// checkMasters refuses groups that are not independent. Like redlock.New it sees only names; Check asks the servers.
+// checkMasters refuses groups that are not independent, but for those that keys move between. Like redlock.New it sees only
+// names; Check asks the servers.
 func (s *Locker) checkMasters() error {
-	owner := make(map[string]string)
-	for _, g := range s.groups {
+	groups := make(map[string][]int) // by the names of their masters
+	for i, g := range s.groups {
 		for _, m := range g.Masters {
 			name := address.Fold(m.Name())
-			if other, twice := owner[name]; twice {
-				return invalid("master %s is in the groups %q and %q", m.Name(), other, g.Name)
+			for _, other := range groups[name] {
+				if !s.moves(other, i) && !s.moves(i, other) {
+					return invalid("master %s is in the groups %q and %q, between which no key moves", m.Name(), s.groups[other].Name, g.Name)
+				}
 			}
-			owner[name] = g.Name
+			groups[name] = append(groups[name], i)
 		}
 	}
 	return nil
+}
+
+// moves reports that there are keys that move between two groups: to those that are added, and away from those that are
+// removed. Rendezvous hashing moves none between groups that stay.
+func (s *Locker) moves(from, to int) bool {
+	return from != to && s.before[from] != 0 && s.after[to] != 0 && (s.before[to] == 0 || s.after[from] == 0)
 }
 
 // seeds returns a hash for each group that takes part, and 0 for those that do not. No names mean all groups.
@@ -119,13 +137,11 @@ func (s *Locker) seeds(field string, names []string) ([]uint64, error) {
 	return seeds, nil
 }
 
-// joinMoving makes a Locker for every pair of groups between which keys move: to those that are added, and away from
-// those that are removed. Rendezvous hashing moves none between groups that stay.
+// joinMoving makes a Locker for every two groups between which keys move.
 func (s *Locker) joinMoving() error {
 	for from := range s.groups {
 		for to := range s.groups {
-			moves := s.before[from] != 0 && s.after[to] != 0 && (s.before[to] == 0 || s.after[from] == 0)
-			if from == to || !moves {
+			if !s.moves(from, to) {
 				continue
 			}
 			locker, err := joinGroups(&s.groups[from], &s.groups[to])

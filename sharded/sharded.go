@@ -10,15 +10,17 @@
 // in two steps, with a transition in between that agrees with both:
 //
 //  1. Have every process use a transition: all groups, [Options].Before naming the old ones and After the new ones. Keys that
-//     move are locked in both of their groups as one lock: with a majority in each of them, or not at all. So these
-//     processes and those of before exclude each other.
+//     move are locked in both of their groups as one lock: with a majority in each of them, or not at all
+//     ([redlock.NewJoint]). So these processes and those of before exclude each other.
 //  2. When the last process of before has ended, wait for its locks to end: the longest ttl in use.
 //  3. Have every process use the new groups only. They and the transition's processes exclude each other.
 //
 // No lock that is held has to be given up, and nothing has to stop. A lock belongs for its whole life to the groups
-// in which it was acquired. During the transition a key that moves needs a majority of pairs, one master of either
-// group in each, so one master down in each group can cost two votes; its groups must have the same number of masters. The observer of
-// the group to which the key moves is told of its locks.
+// in which it was acquired. During the transition a key that moves needs what [redlock.NewJoint] needs: a majority of the one group
+// and one of the other, whichever masters these are. Each group can do without as many masters as at other times. The groups may
+// have different numbers of masters, and masters in common: the same Master, or the same URL, in both. An error or an event
+// about such a key says by Set, "old" or "new", in which group something was amiss. The observer of the group to which the key
+// moves is told of its locks.
 //
 // Fencing tokens of a key that moves stay in order if a process of the transition acquires it, [redlock.Fenced], after the last
 // acquisition by a process of before, and before the first by one that has the new groups only: between steps 2 and 3. That
@@ -52,7 +54,7 @@ type Group struct {
 	URLs []string
 	// Masters are the group's masters as [redlock.New] takes them; they stay the caller's to close, after the Locker.
 	Masters []redlock.Master
-	// Options are those of the group's Locker.
+	// Options are those of the group's Locker. Groups between which keys move need the same Generation, one more with every step.
 	Options redlock.Options
 }
 
@@ -144,13 +146,39 @@ func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 	return l.Do(ctx, key, ttl, fn, opts...)
 }
 
-// Holder is [redlock.Locker.Holder] in the key's group. During a transition a key that moves is held when a majority of pairs
-// has it in either of its groups.
+// Holder is [redlock.Locker.Holder] in the key's group. During a transition a key that moves is held when a majority of
+// either of its groups has it.
 func (s *Locker) Holder(ctx context.Context, key string) (redlock.Holder, error) {
 	if err := s.check(); err != nil {
 		return redlock.Holder{}, err
 	}
 	return s.Locker(key).Holder(ctx, key)
+}
+
+// Announce is [redlock.Locker.Announce] in every group, side by side: in a transition in those of before and of after. It returns nil
+// once a quorum of each group keeps the generation. Otherwise the error names the groups that do not; the others may. Where one group's
+// Locker refuses the number, none is told.
+func (s *Locker) Announce(ctx context.Context, generation uint64) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	for i := range s.groups {
+		if own := s.groups[i].Options.Generation; own > 0 && generation > own+1 {
+			return invalid("group %q: generation %d is two or more ahead of its Locker's, %d: it would stop everybody who has that one",
+				s.groups[i].Name, generation, own)
+		}
+	}
+	errs := make([]error, len(s.lockers))
+	var each sync.WaitGroup
+	for i, l := range s.lockers {
+		each.Go(func() {
+			if err := l.Announce(ctx, generation); err != nil {
+				errs[i] = fmt.Errorf("sharded: group %q: %w", s.groups[i].Name, err)
+			}
+		})
+	}
+	each.Wait()
+	return errors.Join(errs...)
 }
 
 // of returns the Locker for all keys of one acquisition.
@@ -176,7 +204,8 @@ func (s *Locker) of(key string, opts []redlock.Option) (*redlock.Locker, error) 
 }
 
 // Check is [redlock.Locker.Check] of every group, side by side. Masters are those of all groups, group by group in the order of
-// their names. That a server is in two groups under different names is a finding of its own.
+// their names; one that is in two of them is reported with the first. That a server is in two groups under different names is
+// a finding of its own.
 func (s *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -190,17 +219,23 @@ func (s *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	all, seen := &audit.Report{}, make(map[string]string)
+	all, runs, names := &audit.Report{}, make(map[string]string), make(map[string]bool)
 	for i, report := range audits {
-		all.Masters = append(all.Masters, report.Masters...)
-		all.Add(report.Findings...)
+		var fresh []audit.MasterReport // and not of another group, too, from which keys move
 		for _, m := range report.Masters {
-			if other := seen[m.RunID]; m.RunID != "" && other != "" {
+			if !names[m.Name] {
+				fresh = append(fresh, m)
+			}
+		}
+		all.Masters = append(all.Masters, fresh...)
+		all.Add(slices.DeleteFunc(report.Findings, func(f audit.Finding) bool { return names[f.Master] })...)
+		for _, m := range fresh {
+			if other := runs[m.RunID]; m.RunID != "" && other != "" {
 				all.Add(sharedServer(other, m.Name))
 			}
 		}
-		for _, m := range report.Masters {
-			seen[m.RunID] = m.Name + " of group " + s.groups[i].Name
+		for _, m := range fresh {
+			names[m.Name], runs[m.RunID] = true, m.Name+" of group "+s.groups[i].Name
 		}
 	}
 	return all, nil
@@ -210,7 +245,7 @@ func sharedServer(first, second string) audit.Finding {
 	return audit.Finding{
 		Severity: audit.Risk, Master: second,
 		What: fmt.Sprintf("It is the same server as %s.", first),
-		Why:  "Groups that share a server share its load and its failures, and a transition between them takes a lock for lost.",
+		Why:  "Groups that share a server share its load and its failures, and in a transition between them it refuses by the one name what it has granted by the other.",
 		Fix:  "Give every group servers of its own.",
 	}
 }

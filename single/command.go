@@ -48,6 +48,12 @@ func (r *Request) validate() error {
 		return errors.New("single: no key")
 	case slices.Contains(r.Keys, ""):
 		return errors.New("single: empty key")
+	case r.Op == Announce && (len(r.Keys) > 1 || r.Keys[0] != GenerationKey):
+		return fmt.Errorf("single: the key of an announcement is %s", GenerationKey)
+	case r.Op == Announce && (r.Token == 0 || r.Token > MaxToken):
+		return fmt.Errorf("single: generation %d, and it must be from 1 to %d", r.Token, uint64(MaxToken))
+	case r.Op == Announce:
+		return nil
 	case slices.ContainsFunc(r.Keys, Reserved):
 		return fmt.Errorf("single: a key must not begin with %q, as what the library itself keeps beside the keys does", ReservedPrefix)
 	case r.Owner == "" && r.Op != Inspect && r.Op != Leave:
@@ -145,6 +151,8 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		return args
 	case Raise:
 		return append(args, text(r.Owner), number(r.Token), millis(counterKeep))
+	case Announce:
+		return append(args, number(r.Token))
 	default:
 		return args
 	}
@@ -193,11 +201,18 @@ func (r *Request) encode(out []byte, at stage, source bool) []byte {
 	return appendCommand(out, r.args(space[:0], at, source))
 }
 
-// encodeFirst appends all that the request begins with.
-func (r *Request) encodeFirst(out []byte) []byte {
-	out = r.encode(out, stageFirst, false)
+// encodeFirst is all that the request begins with, in memory of just that size.
+func (r *Request) encodeFirst() []byte {
+	var space [2 * maxArgs]arg
+	first := r.args(space[:0:maxArgs], stageFirst, false)
+	size, behind := commandSize(first), space[maxArgs:maxArgs]
 	if r.trailing() > 0 {
-		out = r.encode(out, stageCount, false)
+		behind = r.args(behind, stageCount, false)
+		size += commandSize(behind)
+	}
+	out := appendCommand(make([]byte, 0, size), first)
+	if len(behind) > 0 {
+		out = appendCommand(out, behind)
 	}
 	return out
 }

@@ -29,29 +29,8 @@ func direct(opt *redis.Options) bool {
 
 func (p conns) prepare(r *Request) {
 	if r.encodedFirst == nil {
-		r.encodedFirst = r.encodeFirst(make([]byte, 0, r.encodedSize()))
+		r.encodedFirst = r.encodeFirst()
 	}
-}
-
-// encodedSize is how many bytes encodeFirst needs: enough for most requests, almost enough for the rest.
-func (r *Request) encodedSize() int {
-	size := 96 + len(r.Owner)
-	switch {
-	case r.trailing() > 0:
-		size += 110 + len(r.Keys[0])
-	case r.Fence:
-		size += 144 + len(r.Keys[0])
-	case r.quick() || r.Op == Release:
-	default:
-		size += 96
-	}
-	for _, key := range r.Keys {
-		size += len(key)
-		if !r.quick() {
-			size += len(key) + 32
-		}
-	}
-	return size
 }
 
 func (p conns) send(ctx context.Context, todo []exchange) {
@@ -97,14 +76,18 @@ func (p conns) deadline(ctx context.Context) time.Time {
 }
 
 // exchange sends a batch with one write and reads the replies. With recheck the guard's questions go behind it, and the
-// answers are returned if they were asked. Behind a pipeline there is always a command with a reply that no request has: if
-// there was one reply too many, whenever it comes, the last of the pipeline's own is read in its place.
+// answers are returned if they were asked. Behind what several calls send there is always a command with a reply that no
+// request has: if there was one reply too many, whenever it comes, the last of the calls' own is read in its place. One call
+// with two commands, SET and ZADD, needs none: a reply too many in front of them has the reply to SET read as ZADD's, which
+// it can't be.
 func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answers []wire.Reply) {
 	c.out = c.out[:0]
-	n := 0
+	calls := 0
 	for together := range commands(todo) {
-		n++
 		e := &together[0]
+		if e.stage != stageCount {
+			calls++
+		}
 		switch first := e.call.Request.encodedFirst; {
 		case len(together) > 1:
 			c.args = bundleArgs(c.args[:0], together)
@@ -119,10 +102,10 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 	switch {
 	case recheck:
 		c.out = appendQuestions(c.out, recheckQuestions)
-	case n > 1:
+	case calls > 1:
 		c.out = append(c.out, wire.LastCommand...)
 	}
-	if err := c.Send(c.out, deadline); err != nil {
+	if err := c.SendAndWait(c.out, deadline); err != nil {
 		fail(todo, err)
 		return nil
 	}
@@ -131,7 +114,7 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 		enter(together, c.Reply(&c.expect))
 	}
 	overfull := false
-	if !recheck && n > 1 {
+	if !recheck && calls > 1 {
 		last := c.Reply(&wire.ExpectLast)
 		overfull = errors.Is(last.Err(), wire.ErrProtocol)
 	}

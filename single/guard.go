@@ -46,10 +46,14 @@ import (
 // again, which is not before the guard time is over, every run waits. A first start looks the same and waits too. The key's
 // value is the guard time that had passed, so that a process with a longer one does not trust it.
 //
-// If an earlier run was seen to be less careful, the server is guarded. A user who may not ask CONFIG, or may not read and
-// set the key, leaves the guard on. What remains is data that is old and has the key: a backup or a snapshot of the disk
-// that was put back, or a copy of another server's; and a run in between that was less careful and that this process has
-// not seen.
+// A replica has the key, too, and lacks what the master had not sent it yet. So one that takes over is not excused: until it
+// is started again, or has had no replica for repl-backlog-ttl, its INFO has a second replication id. Nor is a server that is a
+// replica still. A run that was no replica before and is or was one now has another server's data, and counts as just born.
+//
+// If an earlier run was seen to be less careful, the server is guarded. A user who may not ask CONFIG or INFO replication, or
+// may not read and set the key, leaves the guard on. What remains is data that is old and has the key: a backup or a snapshot
+// of the disk that was put back, a copy of another server's, or a replica that took over and was started again before this
+// process saw it; and a run in between that was less careful and that this process has not seen.
 
 // errGuardNeedsOpen: the connections of a client that somebody else made can't be checked as they are set up.
 var errGuardNeedsOpen = errors.New("single: RestartGuard needs connections of the library's own: use Open or Dial")
@@ -121,11 +125,17 @@ type sighting struct {
 	uptime   time.Duration // as the server says
 	wall     time.Time     // the server's wall clock
 	durable  bool          // the server has answered nothing that is not on its disk
+	rewrites bool          // it writes its file anew or, where it was told to keep one while it ran, for the first time
 	marked   bool          // its data is that of a server that was old enough to vote
 	markable bool          // the mark may be set
+	original bool          // its data is its own, not a replica's that has taken over
+	followed bool          // it is a replica, or was one: not the opposite of original where it does not say
 	asked    time.Duration // our clock before the question
 	answered time.Duration // our clock after the answer
 }
+
+// keeps reports that the run began with all that the one before it had answered, if that was durable, too.
+func (s *sighting) keeps() bool { return s.durable && s.marked && s.original }
 
 // newGuard returns nil when opts ask for none.
 func newGuard(name string, opts Options) (*guard, error) {
@@ -151,15 +161,19 @@ func (g *guard) judge(s sighting) time.Duration {
 	defer g.mu.Unlock()
 	switch known := g.last.runID; {
 	case known == "":
-		g.born, g.kept = s.answered-max(0, s.uptime-uptimeGrain), s.durable && s.marked
+		g.born, g.kept = s.answered-max(0, s.uptime-uptimeGrain), s.keeps()
+	case known == s.runID && s.followed && !g.last.followed:
+		g.born, g.kept = s.answered, false // its data is another server's now, as after a restart
 	case known != s.runID && s.asked < g.last.answered:
 		return g.guard // which of the two runs is the later one is not known
 	case known != s.runID:
 		// How this run writes says nothing about what the one before had written.
 		g.born = s.answered - credible(g.last, max(g.last.asked, g.heard), s)
-		g.kept = s.durable && s.marked && g.last.durable
+		g.kept = s.keeps() && g.last.durable
 	}
-	if g.last.runID != s.runID || s.asked >= g.last.asked {
+	if known := g.last.runID == s.runID; !known || s.asked >= g.last.asked {
+		// While the first file is being written, what is answered is not on the disk yet, and the settings do not tell.
+		s.durable = s.durable && (!s.rewrites || known && g.last.durable)
 		g.last = s
 	}
 	left := max(0, g.guard-(s.answered-g.born))

@@ -25,6 +25,7 @@ var (
 		{"get", GuardKey},
 		{"config", "get", "appendfsync"},
 		{"config", "get", "no-appendfsync-on-rewrite"},
+		{"info", "replication"},
 	}
 	recheckQuestions = [][]string{questions[1], questions[4], questions[5]}
 )
@@ -157,8 +158,20 @@ func (g *guard) read(s *sighting, answers []wire.Reply) error {
 		return g.unclear(err.Error())
 	}
 	s.durable = careful(answers[1], answers[4], answers[5])
+	persistence := answers[1].Str()
+	s.rewrites = infoField(persistence, "aof_rewrite_in_progress") == "1" || infoField(persistence, "aof_rewrite_scheduled") == "1"
 	s.marked, s.markable = g.readMark(mark)
+	s.original, s.followed = origin(answers[6].Str())
 	return nil
+}
+
+// origin reads INFO replication: the data is the server's own, or it follows another server or did. One that does or did has a second
+// replication id, that of the server whose place it took, until it is started again, or for an hour without replicas
+// (repl-backlog-ttl). Neither is true of a server that does not say.
+func origin(replication string) (original, followed bool) {
+	role, second := infoField(replication, "role"), infoField(replication, "master_replid2")
+	unset := strings.Trim(second, "0") == ""
+	return role == "master" && second != "" && unset, role == "slave" || !unset
 }
 
 // maxUptime is more than any server has run for; what is above it is no uptime.

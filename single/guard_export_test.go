@@ -12,6 +12,8 @@ type Sighting struct {
 	Uptime          time.Duration
 	Wall            time.Time
 	Durable, Marked bool
+	Rewrites        bool
+	Replica         bool // it is a replica, or was one when it was started
 	Asked, Answered time.Duration
 }
 
@@ -24,7 +26,8 @@ func NewJudge(age time.Duration) *Judge { return &Judge{guard{guard: age}} }
 // Judge returns for how long the sighting's connection must not be used.
 func (j *Judge) Judge(s Sighting) time.Duration {
 	return j.guard.judge(sighting{
-		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, marked: s.Marked, asked: s.Asked, answered: s.Answered,
+		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, marked: s.Marked, rewrites: s.Rewrites, original: !s.Replica, followed: s.Replica,
+		asked: s.Asked, answered: s.Answered,
 	})
 }
 

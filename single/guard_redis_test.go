@@ -3,7 +3,9 @@ package single_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 
 // guardFor is the guard of these tests; a server's first vote needs up to a second more, since uptime is in seconds.
 const guardFor = 1200 * time.Millisecond
+
+// forReplicas is for servers that follow each other: a replica is a client of its master.
+var forReplicas = redistest.WithUser("~*", "&*", "+@all")
 
 // guarded makes a guarded Master that is closed with the test.
 func guarded(t *testing.T, opt *redis.Options, opts single.Options) *single.Master {
@@ -152,6 +157,86 @@ func TestAMasterThatFsyncsAlwaysAndLostItsDiskDoesNotVoteForOneGuardTime(t *test
 	must(t, server.RestartEmpty())
 	must(t, server.Client().Set(t.Context(), single.GuardKey, guardFor.Milliseconds(), 0).Err())
 	votes(t, m, "emptied, with the mark put there by hand")
+}
+
+// TestAReplicaThatTakesOverIsGuarded: it has the mark, with the data that the master had sent it, and fsyncs always, but what the
+// master answered last may be missing. The same goes for one that follows still: it may take over at any moment.
+func TestAReplicaThatTakesOverIsGuarded(t *testing.T) {
+	t.Parallel()
+	server, replica := redistest.Start(t, redistest.WithAOF(), forReplicas), redistest.Start(t, redistest.WithAOF(), forReplicas)
+	must(t, server.Client().Set(t.Context(), single.GuardKey, time.Hour.Milliseconds(), 0).Err())
+	must(t, replica.Client().Do(t.Context(), "REPLICAOF", "127.0.0.1", strconv.Itoa(server.Port())).Err())
+	redistest.Eventually(t, patience, func() bool { return replica.Client().Get(t.Context(), single.GuardKey).Err() == nil }, "the mark to arrive")
+	open := func(addr string) *single.Master {
+		m, err := single.Open(&redis.Options{Addr: addr}, single.Options{RestartGuard: time.Hour})
+		must(t, err)
+		t.Cleanup(func() { must(t, m.Close()) })
+		return m
+	}
+	m := open(server.Addr())
+	votes(t, m, "a durable master with the mark")
+	refused(t, open(replica.Addr()), "a replica")
+
+	must(t, server.Promote(t.Context(), replica))
+	refused(t, m, "a replica in its master's place")
+	refused(t, open(server.Addr()), "asked by somebody who never met its master")
+}
+
+// TestAServerThatIsStillWritingItsFirstFileIsGuarded: by its settings it is durable, and what it answers is not on its disk yet.
+func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithAOF())
+	c := server.Client()
+	must(t, c.Set(t.Context(), single.GuardKey, time.Hour.Milliseconds(), 0).Err())
+	var clock atomic.Int64 // of this process
+	m, err := single.Open(&redis.Options{Addr: server.Addr()}, single.Options{
+		RestartGuard: time.Hour, Clock: func() time.Duration { return time.Duration(clock.Load()) },
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, m.Close()) })
+	votes(t, m, "a durable master with the mark")
+	must(t, c.ConfigSet(t.Context(), "appendonly", "no").Err())
+	clock.Add(int64(2 * time.Second)) // by then it is asked again whether it is as careful as it was
+	must(t, try(t, m, "owner"))
+	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "3000000").Err())
+	must(t, c.ConfigSet(t.Context(), "appendonly", "yes").Err())
+	must(t, c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+	alive := func() bool { return c.Ping(t.Context()).Err() == nil }
+	redistest.Eventually(t, patience, alive, "an unbroken connection")
+	votes(t, m, "while it writes its first file")
+	info := c.Info(t.Context(), "persistence").Val()
+	if single.InfoField(info, "aof_rewrite_in_progress") != "1" {
+		t.Fatalf("it has written it: %s", info)
+	}
+	must(t, server.Restart())
+	redistest.Eventually(t, patience, alive, "an unbroken connection")
+	refused(t, m, "a server that has forgotten a lock")
+}
+
+// TestAMasterThatWasAReplicaMeanwhileIsGuarded: its data has been replaced, without a restart.
+func TestAMasterThatWasAReplicaMeanwhileIsGuarded(t *testing.T) {
+	t.Parallel()
+	server, other := redistest.Start(t, forReplicas), redistest.Start(t, forReplicas)
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
+	untilItVotes(t, m)
+	must(t, try(t, m, "first"))
+	follow(t, server, other)
+	if err := try(t, m, "second"); err == nil {
+		t.Fatal("a replica granted a lock")
+	}
+	must(t, server.Client().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+	var guard *single.GuardError
+	if err := try(t, m, "second"); !errors.As(err, &guard) {
+		t.Errorf("got %v, want a GuardError", err)
+	}
+}
+
+func follow(t *testing.T, replica, server *redistest.Server) {
+	t.Helper()
+	must(t, replica.Client().Do(t.Context(), "REPLICAOF", "127.0.0.1", strconv.Itoa(server.Port())).Err())
+	redistest.Eventually(t, patience, func() bool {
+		return strings.Contains(replica.Client().Info(t.Context(), "replication").Val(), "master_link_status:up")
+	}, "the replica to follow")
 }
 
 func TestTheMarkOfAShorterGuardExcusesNobodyFromALongerOne(t *testing.T) {

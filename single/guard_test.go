@@ -31,6 +31,17 @@ func durable(s single.Sighting) single.Sighting {
 	return s
 }
 
+// replica is a sighting of a server that follows another one, or did.
+func replica(s single.Sighting) single.Sighting {
+	s.Replica = true
+	return s
+}
+
+func rewriting(s single.Sighting) single.Sighting {
+	s.Rewrites = true
+	return s
+}
+
 func emptied(s single.Sighting) single.Sighting {
 	s.Marked = false
 	return s
@@ -113,6 +124,31 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 			"and is excused again once it has voted",
 			[]single.Sighting{emptied(durable(saw("b", 0, 31*second))), durable(saw("c", second, 0))},
 			[]time.Duration{0, 0},
+		},
+		{
+			"a replica that took over has the mark and not all the data: it is guarded, and once it has voted its next run is excused",
+			[]single.Sighting{durable(saw("a", 0, 0)), replica(durable(saw("b", second, 900*second))), durable(saw("c", 40*second, 0))},
+			[]time.Duration{0, guard, 0},
+		},
+		{
+			"a replica that took over, where it is met for the first time, is believed its uptime and not its mark",
+			[]single.Sighting{replica(durable(saw("b", 0, 11*second)))},
+			[]time.Duration{20 * second},
+		},
+		{
+			"one that was a replica meanwhile has another server's data",
+			[]single.Sighting{saw("a", 0, 900*second), replica(saw("a", 5*second, 905*second)), replica(saw("a", 25*second, 925*second))},
+			[]time.Duration{0, guard, 10 * second},
+		},
+		{
+			"one that was met while it wrote its first file may have lost that",
+			[]single.Sighting{rewriting(durable(saw("a", 0, 900*second))), durable(saw("b", 2*second, 0))},
+			[]time.Duration{0, guard},
+		},
+		{
+			"one that is known as durable remains so while it writes its file anew",
+			[]single.Sighting{durable(saw("a", 0, 900*second)), rewriting(durable(saw("a", second, 901*second))), durable(saw("b", 2*second, 0))},
+			[]time.Duration{0, 0, 0},
 		},
 		{
 			"the mark alone excuses nobody",

@@ -105,6 +105,31 @@ func TestHazard42AReplyTooManyIsNobodysReply(t *testing.T) {
 	}
 }
 
+// A fenced acquisition by itself, which sends two commands, gets nothing from a reply too many in front of theirs.
+func TestHazard42AFencedRequestGetsNothingFromAReplyTooMany(t *testing.T) {
+	for _, extra := range []string{"", "+OK\r\n", "$-1\r\n", ":1\r\n", ":0\r\n", "+PONG\r\n"} {
+		server := oddServer(t, func(_ int, words []string) string {
+			switch words[0] {
+			case "set":
+				return extra + "+OK\r\n"
+			case "zadd":
+				return ":1\r\n"
+			case "evalsha":
+				return "-ERR not now\r\n"
+			}
+			return ""
+		})
+		m := dial(t, "redis://"+server.addr)
+		for range 3 {
+			c := &single.Call{Request: new(retained(fenced("key", "me", 50)))}
+			m.Do(within(t, patience), []*single.Call{c})
+			if granted := c.Err == nil && c.Reply.Outcome == single.Granted; granted != (extra == "") || !granted && c.Err == nil {
+				t.Errorf("with %q in front: %+v, %v", extra, c.Reply, c.Err)
+			}
+		}
+	}
+}
+
 // What a server says unasked, in version 3 of the protocol, is skipped, whatever is in it.
 func TestHazard68PushesWithAnythingInThemAreSkipped(t *testing.T) {
 	for _, push := range []string{
@@ -220,7 +245,7 @@ func guardAnswer(words []string) string {
 		if words[1] == "server" {
 			return bulk("run_id:a\r\nuptime_in_seconds:100000\r\n")
 		}
-		return bulk("aof_enabled:1\r\n")
+		return bulk("aof_enabled:1\r\nrole:master\r\nmaster_replid2:0000\r\n")
 	case "time":
 		return "*2\r\n" + bulk("1790000000") + bulk("17")
 	case "config":

@@ -15,6 +15,9 @@ const (
 	// ChannelPrefix and a waiter's name make the channel on which it is notified; the message is the key.
 	ChannelPrefix = "redlock:free:"
 
+	// GenerationKey is where a master keeps the greatest generation that it has been told: a string of digits.
+	GenerationKey = "redlock:generation"
+
 	// queueKeep is how long a place in an arrival queue is kept without being renewed by another attempt.
 	queueKeep = time.Minute
 	// counterMember is the member of a counter; the scripts know it, too.

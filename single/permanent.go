@@ -13,7 +13,7 @@ import (
 // permanentReplies begin the error replies that the same request gets again until somebody changes the server's or the
 // client's settings, or the data.
 var permanentReplies = []string{
-	"WRONGPASS ", "NOAUTH ", "ERR Protocol error: unauthenticated ", "NOPERM ", "WRONGTYPE ", "CROSSSLOT ",
+	"WRONGPASS ", "NOAUTH ", "ERR Protocol error: unauthenticated ", "NOPERM ", "DENIED ", "WRONGTYPE ", "CROSSSLOT ",
 	"ERR AUTH ", "ERR invalid password", "ERR Client sent AUTH", // servers before 6.0
 	"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed in cluster mode",
 	"ERR unknown command", "ERR ACL failure in script",

@@ -18,6 +18,8 @@ func decode(r *Request, from *wire.Reply) (Reply, error) {
 		return Reply{Outcome: Granted}, nil
 	case kind == wire.Number && r.Op == Acquire && (n == 1 || r.Fence && n > 1 && n <= MaxToken):
 		return granted(r, n), nil
+	case kind == wire.Number && r.Op == Extend && n == 1 && r.Kind != Plain:
+		return Reply{Outcome: Granted}, nil
 	case kind == wire.Number && (r.Op == Release || r.Op == Leave):
 		return Reply{Outcome: outcome(n), Called: n == releasedAndNotified}, nil
 	default:
@@ -33,10 +35,10 @@ func unexpected(from *wire.Reply) error {
 	return fmt.Errorf("single: unexpected reply, %v", from.Kind())
 }
 
-// granted reads the short reply of an acquisition: its token, or 1 if it has none.
+// granted reads the short reply of an acquisition: its token, or 1. Where several can hold the key, that is how many do.
 func granted(r *Request, n int64) Reply {
 	reply := Reply{Outcome: Granted}
-	if r.Fence {
+	if r.Fence || r.Kind != Plain {
 		reply.Token = uint64(n)
 	}
 	return reply
@@ -64,7 +66,8 @@ func decodeArray(fields []wire.Reply) (Reply, error) {
 		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further, and whoever did would stop the others
 			reply.Token = uint64(number)
 		case i == 5 && isText && len(field.Str())%HoldPrint == 0:
-			reply.Holds = field.Str()
+			holds := field.Str()
+			reply.Holds = &holds
 		default:
 			return Reply{}, fmt.Errorf("single: unexpected field %d in a reply, %v", i, field.Kind())
 		}

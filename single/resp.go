@@ -30,6 +30,41 @@ func appendCommand(out []byte, args []arg) []byte {
 	return out
 }
 
+// commandSize is how many bytes [appendCommand] appends.
+func commandSize(args []arg) int {
+	size := headerSize(len(args))
+	for i := range args {
+		var n int
+		a := &args[i]
+		switch {
+		case a.prefix != "":
+			tag, rest := tagFor(a.text)
+			n = len(a.prefix) + len(tag) + len(rest) + len("{}")
+		case a.isNumber:
+			n = numberSize(a.number)
+		default:
+			n = len(a.text)
+		}
+		size += headerSize(n) + n + len("\r\n")
+	}
+	return size
+}
+
+// headerSize is the length of a line of a type and a number.
+func headerSize(n int) int { return numberSize(int64(n)) + len("$\r\n") }
+
+// numberSize is how many characters a number has.
+func numberSize(n int64) int {
+	size := 1
+	if n < 0 {
+		size++
+	}
+	for n /= 10; n != 0; n /= 10 {
+		size++
+	}
+	return size
+}
+
 // appendBeside appends what [beside] returns, without making a string of it.
 func appendBeside(out []byte, prefix, key string) []byte {
 	tag, rest := tagFor(key)

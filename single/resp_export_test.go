@@ -55,7 +55,10 @@ func BusyConnections(m *Master) int {
 }
 
 // EncodedSize is for how many bytes there is room when r is encoded, and how many it has.
-func EncodedSize(r *Request) (room, used int) { return r.encodedSize(), len(r.encodeFirst(nil)) }
+func EncodedSize(r *Request) (room, used int) {
+	first := r.encodeFirst()
+	return cap(first), len(first)
+}
 
 // IdleClean reports that nothing is left to be read on any idle connection.
 func IdleClean(m *Master) bool {

@@ -24,6 +24,8 @@ var (
 	releaseBundleSource string
 	//go:embed lua/raise.lua
 	raiseSource string
+	//go:embed lua/announce.lua
+	announceSource string
 	//go:embed lua/inspect.lua
 	inspectSource string
 	//go:embed lua/share.lua
@@ -44,6 +46,7 @@ const (
 	releaseBundleProgram
 	raiseProgram
 	inspectProgram
+	announceProgram
 	shareProgram
 	shareExtendProgram
 	shareReleaseProgram
@@ -65,6 +68,7 @@ var scripts = [numPrograms]script{
 	releaseBundleProgram: newScript("release_bundle", releaseBundleSource),
 	raiseProgram:         newScript("raise", raiseSource),
 	inspectProgram:       newScript("inspect", inspectSource),
+	announceProgram:      newScript("announce", announceSource),
 	shareProgram:         newScript("share", shareSource),
 	shareExtendProgram:   newScript("share_extend", shareExtendSource),
 	shareReleaseProgram:  newScript("share_release", shareReleaseSource),
@@ -97,6 +101,8 @@ func (r *Request) program() program {
 		return releaseProgram
 	case r.Op == Raise:
 		return raiseProgram
+	case r.Op == Announce:
+		return announceProgram
 	default:
 		return inspectProgram
 	}

@@ -33,6 +33,9 @@ const (
 	Inspect
 	// Leave takes a Waiter out of the keys' arrival queues. If a key is free and reserved for it, the next is notified.
 	Leave
+	// Announce tells the master that a configuration of masters with the generation Token is in use, and returns the
+	// greatest that it has been told, which it keeps for good. Its only key is [GenerationKey].
+	Announce
 )
 
 // Kind says how a key is held.
@@ -128,10 +131,10 @@ type Reply struct {
 	// Token is the fencing counter after the request; for Shared and Exclusive keys, and for Inspect, it is the number
 	// of holds.
 	Token uint64
-	// Holds has, where Inspect found a key that several can hold, a fingerprint of each hold, [HoldPrint] digits long, one behind
-	// the other; of more than 128 those that end last. A hold has the same on every master, so that it can be told whether a
-	// majority has it.
-	Holds string
+	// Holds is not nil where Inspect found a key that several can hold. Then it has a fingerprint of each hold, [HoldPrint] digits
+	// long, one behind the other; of more than 128 those that end last. A hold has the same on every master, so that it can be
+	// told whether a majority has it.
+	Holds *string
 }
 
 // HoldPrint is the length of one fingerprint in Reply.Holds.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -48,15 +49,25 @@ func (s blind) Supports(kind history.Kind) error {
 
 // Open implements workload.Subject.
 func (s blind) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
-	inner, err := New(Textbook).Open(ctx, addrs)
+	return s.OpenSecured(ctx, plain(addrs))
+}
+
+// OpenSecured implements workload.Secured.
+func (s blind) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
+	inner, err := subject{Textbook}.OpenSecured(ctx, masters)
 	if err != nil {
 		return nil, err
 	}
 	l := &blindLocker{Locker: inner, variant: s.variant}
 	switch s.variant {
 	case Litter:
-		for _, addr := range addrs {
-			l.litter = append(l.litter, redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DisableIdentity: true}))
+		for _, m := range masters {
+			opt, err := m.Options()
+			if err != nil {
+				return nil, errors.Join(err, l.Close(ctx))
+			}
+			opt.MaxRetries, opt.DisableIdentity = -1, true
+			l.litter = append(l.litter, redis.NewClient(opt))
 		}
 	case StoppedClock:
 		l.clock.start()

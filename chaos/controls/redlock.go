@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -95,19 +96,40 @@ func (s subject) Supports(kind history.Kind) error {
 }
 
 // Open implements workload.Subject.
-func (s subject) Open(_ context.Context, addrs []string) (workload.Locker, error) {
+func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	return s.OpenSecured(ctx, plain(addrs))
+}
+
+func plain(addrs []string) []endpoint.Endpoint {
+	out := make([]endpoint.Endpoint, len(addrs))
+	for i, addr := range addrs {
+		out[i] = endpoint.Plain(addr)
+	}
+	return out
+}
+
+// OpenSecured implements workload.Secured.
+func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
+	return s.OpenTelling(ctx, masters, func(workload.Ballot) {})
+}
+
+// OpenTelling implements workload.VoteTeller.
+func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint, tell func(workload.Ballot)) (workload.Locker, error) {
 	if s.variant == SingleNX {
-		addrs = addrs[:1]
+		masters = masters[:1]
 	}
-	l := &locker{variant: s.variant, quorum: len(addrs)/2 + 1}
+	l := &locker{variant: s.variant, quorum: len(masters)/2 + 1, tell: tell}
 	if s.variant == QuorumOfTwo {
-		l.quorum = min(2, len(addrs))
+		l.quorum = min(2, len(masters))
 	}
-	for _, addr := range addrs {
-		l.masters = append(l.masters, redis.NewClient(&redis.Options{
-			Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: dialTimeout, DialerRetries: 1,
-			ReadTimeout: dialTimeout, WriteTimeout: dialTimeout, DisableIdentity: true,
-		}))
+	for _, m := range masters {
+		opt, err := m.Options()
+		if err != nil {
+			return nil, errors.Join(err, l.Close(ctx))
+		}
+		opt.MaxRetries, opt.ContextTimeoutEnabled, opt.DialTimeout, opt.DialerRetries = -1, true, dialTimeout, 1
+		opt.ReadTimeout, opt.WriteTimeout, opt.DisableIdentity = dialTimeout, dialTimeout, true
+		l.masters = append(l.masters, redis.NewClient(opt))
 	}
 	return l, nil
 }
@@ -116,6 +138,7 @@ type locker struct {
 	variant Variant
 	quorum  int
 	masters []*redis.Client
+	tell    func(workload.Ballot)
 	cleanup sync.WaitGroup
 }
 
@@ -196,7 +219,10 @@ func (l *locker) ask(ctx context.Context, h *hold, r workload.Request) (won bool
 		h.acquired[i] = make(chan struct{})
 		l.cleanup.Go(func() {
 			defer close(h.acquired[i])
-			votes <- l.acquire(requests, m, h, r)
+			begin := time.Now()
+			v := l.acquire(requests, m, h, r)
+			h.told(workload.OpAcquire, i, v.granted, v.err, begin)
+			votes <- v
 		})
 	}
 	granted, refused := 0, 0
@@ -271,7 +297,7 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 		return workload.ErrLost
 	}
 	begin := time.Now()
-	kept := h.everywhere(ctx, func(ctx context.Context, i int) (bool, error) {
+	kept := h.everywhere(ctx, workload.OpExtend, func(ctx context.Context, i int) (bool, error) {
 		n, err := script.Run(ctx, h.locker.masters[i], []string{h.key}, h.owner, ttl.Milliseconds()).Int()
 		return n == 1, err
 	})
@@ -285,7 +311,7 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 
 // Release implements workload.Hold.
 func (h *hold) Release(ctx context.Context) error {
-	removed := h.everywhere(ctx, func(ctx context.Context, i int) (bool, error) {
+	removed := h.everywhere(ctx, workload.OpRelease, func(ctx context.Context, i int) (bool, error) {
 		m := h.locker.masters[i]
 		if h.locker.variant == PlainDelete {
 			n, err := m.Del(ctx, h.key).Result()
@@ -320,14 +346,28 @@ func (h *hold) tidy(ctx context.Context, i int) {
 	}
 }
 
+// told tells of a vote.
+func (h *hold) told(op string, master int, granted bool, err error, begin time.Time) {
+	b := workload.Ballot{Master: master, Op: op, Keys: []string{h.key}, Owner: h.owner, Vote: workload.VoteRefused, Took: time.Since(begin)}
+	switch {
+	case err != nil:
+		b.Vote = workload.VoteUnknown
+	case granted:
+		b.Vote = workload.VoteGranted
+	}
+	h.locker.tell(b)
+}
+
 // everywhere asks all masters and counts those that said yes.
-func (h *hold) everywhere(ctx context.Context, f func(ctx context.Context, i int) (bool, error)) int {
+func (h *hold) everywhere(ctx context.Context, op string, f func(ctx context.Context, i int) (bool, error)) int {
 	yes := make(chan bool, len(h.locker.masters))
 	for i := range h.locker.masters {
 		h.locker.cleanup.Go(func() {
 			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*h.timeout)
 			defer cancel()
+			begin := time.Now()
 			ok, err := f(bounded, i)
+			h.told(op, i, ok, err, begin)
 			yes <- ok && err == nil
 		})
 	}

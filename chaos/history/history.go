@@ -32,6 +32,8 @@ type Event struct {
 	Type Type  `json:"type"`
 	// Client is the number of the client, or Everyone.
 	Client int `json:"client"`
+	// Worker tells the workers of a client apart, for a report.
+	Worker int `json:"worker,omitempty"`
 	// Attempt ties the events of one acquisition attempt, and of the hold that came of it, together. Numbers come from
 	// [Recorder.NextAttempt]; 0 means none.
 	Attempt uint64 `json:"attempt,omitempty"`

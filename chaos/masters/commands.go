@@ -1,6 +1,7 @@
 package masters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,17 +25,28 @@ type commands struct {
 	client *redis.Client
 	// dial opens a connection as a client of the lock would, to observe what happens to one.
 	dial func() *redis.Client
+	// user and password are what the lock's clients log in with; User and Password if both are empty.
+	user, password string
 }
 
 // poolSize is how many connections a client has at the most.
 const poolSize = 4
 
 // newClient is a client for one master without retries, whose calls end with their context.
-func newClient(addr string) *redis.Client {
+func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
+		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
+		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
 		DialerRetries: 1, DisableIdentity: true, PoolSize: poolSize, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 	})
+}
+
+// login is what the lock's clients log in with.
+func (c *commands) login() (user, password string) {
+	if c.user == "" && c.password == "" {
+		return User, Password
+	}
+	return cmp.Or(c.user, User), c.password
 }
 
 // once makes a heal function that does its work a single time, also when that fails. While another fault keeps the master from
@@ -118,8 +130,20 @@ func (c *commands) stat(ctx context.Context, section, name string) int {
 	return 0
 }
 
-// look reads keys, whatever type they are.
-func (c *commands) look(ctx context.Context, names []string) ([]Key, error) {
+// look reads keys, whatever type they are. A fault may have closed connections that lay idle; then it reads again.
+func (c *commands) look(ctx context.Context, names []string) (keys []Key, err error) {
+	for range lookAttempts {
+		if keys, err = c.lookOnce(ctx, names); !closed(err) {
+			break
+		}
+	}
+	return keys, err
+}
+
+// lookAttempts bounds how often a master is looked at that closes each connection.
+const lookAttempts = 5
+
+func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) {
 	pipe := c.client.Pipeline()
 	types, ttls := make([]*redis.StatusCmd, len(names)), make([]*redis.DurationCmd, len(names))
 	values := make([]*redis.StringCmd, len(names))
@@ -132,16 +156,19 @@ func (c *commands) look(ctx context.Context, names []string) ([]Key, error) {
 		if err := errors.Join(types[i].Err(), ttls[i].Err()); err != nil {
 			return nil, fmt.Errorf("look: %w", err)
 		}
-		key := Key{Name: name, TTL: ttls[i].Val()}
+		key, err := Key{Name: name, TTL: ttls[i].Val()}, error(nil)
 		switch types[i].Val() {
 		case "none":
 			continue
 		case "string":
 			key.Owners = []string{values[i].Val()}
 		case "hash":
-			key.Owners, _ = c.client.HKeys(ctx, name).Result()
+			key.Owners, err = c.client.HKeys(ctx, name).Result()
 		case "zset":
-			key.Owners = c.members(ctx, name)
+			key.Owners, err = c.members(ctx, name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look: %w", err)
 		}
 		keys = append(keys, key)
 	}
@@ -183,14 +210,13 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 
 // members are those of a sorted set whose score, a time in milliseconds, is yet to come by the server's clock: holds that
 // have ended by themselves may stay until somebody looks.
-func (c *commands) members(ctx context.Context, name string) []string {
+func (c *commands) members(ctx context.Context, name string) ([]string, error) {
 	now, err := c.client.Time(ctx).Result()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	after := "(" + strconv.FormatInt(now.UnixMilli(), 10)
-	members, _ := c.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: name, Start: after, Stop: "+inf", ByScore: true}).Result()
-	return members
+	return c.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: name, Start: after, Stop: "+inf", ByScore: true}).Result()
 }
 
 // pause lets a little time pass between two questions.

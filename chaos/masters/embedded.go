@@ -27,7 +27,7 @@ func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("masters: %w", err), fleet.Close())
 		}
-		dial := func() *redis.Client { return newClient(m.Addr()) }
+		dial := func() *redis.Client { return newClient(&redis.Options{Addr: m.Addr()}) }
 		fleet.Masters = append(fleet.Masters, &inProcess{commands: commands{client: dial(), dial: dial}, master: m})
 	}
 	return fleet, nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 )
 
 // external is a server that somebody else runs.
@@ -16,22 +18,33 @@ type external struct {
 	destructive bool
 }
 
-// OpenExternal uses the servers at o.Addrs, which stay as they are: nothing is started and nothing is ended. o.N is
+// OpenExternal uses the servers at o.Addrs, with o.TLS, which stay as they are: nothing is started and nothing is ended. o.N is
 // ignored. Faults come through proxies; what commands can do is allowed by o.Destructive.
 func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 	if len(o.Addrs) == 0 {
 		return nil, errors.New("masters: the external backend needs addresses")
 	}
 	fleet := &Fleet{Backend: "external", Proxy: o.Proxy, Notes: []string{"clock steps are emulated by moving ttls"}}
-	for _, addr := range o.Addrs {
-		dial := func() *redis.Client { return newClient(addr) }
-		m := &external{commands: commands{client: dial(), dial: dial}, addr: addr, destructive: o.Destructive}
+	for i, addr := range o.Addrs {
+		e, err := endpoint.Parse(addr, o.TLS)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("masters: address %d of %d: %w", i+1, len(o.Addrs), err), fleet.Close())
+		}
+		fleet.Endpoints = append(fleet.Endpoints, e)
+	}
+	for _, e := range fleet.Endpoints {
+		opt, err := e.Options()
+		if err != nil {
+			return nil, errors.Join(err, fleet.Close())
+		}
+		dial := func() *redis.Client { return newClient(opt) }
+		m := &external{commands: commands{client: dial(), dial: dial, user: e.Username, password: e.Password}, addr: e.Addr, destructive: o.Destructive}
 		fleet.Masters = append(fleet.Masters, m)
 		ping, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := m.client.Ping(ping).Err()
+		err = m.client.Ping(ping).Err()
 		cancel()
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("masters: %s: %w", addr, err), fleet.Close())
+			return nil, errors.Join(fmt.Errorf("masters: %v: %w", e, err), fleet.Close())
 		}
 	}
 	return fleet, nil

@@ -64,12 +64,14 @@ const (
 	Packets
 	// AppendOnly: the server has an append-only file, which this run can write to.
 	AppendOnly
+	// Secure: the server speaks TLS, with a certificate that this run can replace.
+	Secure
 )
 
 var needNames = []string{
 	"a real server", "leave to destroy data and change settings", "a process that this run may stop and kill",
 	"a process that this run starts itself", "a clock of the server's own (the process backend's shim)",
-	"a network of the server's own (containers)", "an append-only file (-aof)",
+	"a network of the server's own (containers)", "an append-only file (-aof)", "TLS with a certificate of the run's own (-tls)",
 }
 
 // String lists what is in the set.
@@ -109,11 +111,13 @@ func Faults() []Fault {
 		readOnly,
 		credentials,
 		rights,
+		expiredCertificate,
 		busy,
 		maxClients,
 		pauseWrites,
 		closeIdle,
 		loseFsync,
+		failover,
 		{Action: Disconnect, Text: "the server is off the network, its connections stay (containers)", Needs: Packets, Lasts: true},
 		clockStep,
 		clockRate,

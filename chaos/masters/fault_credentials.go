@@ -53,6 +53,7 @@ func takeRights(ctx context.Context, c *commands, _ Params) (Injection, error) {
 // changeUser applies rules of Redis's ACL to the clients' user and closes their connections. A client must then be answered
 // with an error. Heal applies what back makes of the rules that the user had.
 func (c *commands) changeUser(ctx context.Context, rules []string, back func(was []string) []string) (Injection, error) {
+	user, _ := c.login()
 	admin, err := c.officer(ctx)
 	if err != nil {
 		return Injection{}, err
@@ -62,12 +63,12 @@ func (c *commands) changeUser(ctx context.Context, rules []string, back func(was
 		_ = admin.Do(ctx, "ACL", "DELUSER", name).Err() // which ends its connection, perhaps before it is answered
 		return admin.Close()
 	}
-	was, err := userRules(ctx, admin)
+	was, err := userRules(ctx, admin, user)
 	if err != nil {
 		return Injection{}, errors.Join(err, dismiss(ctx))
 	}
 	heal := func(ctx context.Context) error {
-		err := setUser(ctx, admin, User, back(slices.Clone(was))...)
+		err := setUser(ctx, admin, user, back(slices.Clone(was))...)
 		if passing(err) {
 			return err // it is tried again
 		}
@@ -76,10 +77,10 @@ func (c *commands) changeUser(ctx context.Context, rules []string, back func(was
 		}
 		return errors.Join(err, dismiss(ctx))
 	}
-	if err := setUser(ctx, admin, User, rules...); err != nil {
+	if err := setUser(ctx, admin, user, rules...); err != nil {
 		return Injection{}, errors.Join(err, heal(ctx))
 	}
-	n, err := admin.ClientKillByFilter(ctx, "TYPE", "normal", "USER", User).Result()
+	n, err := admin.ClientKillByFilter(ctx, "TYPE", "normal", "USER", user).Result()
 	if err != nil {
 		return Injection{}, errors.Join(err, heal(ctx))
 	}
@@ -113,21 +114,21 @@ func (c *commands) asClient(ctx context.Context) error {
 	victim := c.dial()
 	o := *victim.Options()
 	_ = victim.Close()
-	o.Username, o.Password = User, Password
+	o.Username, o.Password = c.login()
 	client := redis.NewClient(&o)
 	defer client.Close()
 	return client.Get(ctx, probe).Err()
 }
 
-// userRules are the rules that make the clients' user what it is.
-func userRules(ctx context.Context, by *redis.Client) ([]string, error) {
+// userRules are the rules that make a user what it is.
+func userRules(ctx context.Context, by *redis.Client, user string) ([]string, error) {
 	list, err := by.ACLList(ctx).Result()
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(line string) bool { return strings.HasPrefix(line, "user "+User+" ") })
+	i := slices.IndexFunc(list, func(line string) bool { return strings.HasPrefix(line, "user "+user+" ") })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no user %s", User)
+		return nil, fmt.Errorf("there is no user %s", user)
 	}
 	return strings.Fields(list[i])[2:], nil
 }

@@ -26,13 +26,15 @@ const (
 var loseFsync = Fault{
 	Action: LoseFsync, Text: "the server loses power, and with it what it wrote during the last step (default 1s)",
 	Needs: Process | Arguments | AppendOnly, Lasts: true, Outside: true, Forgets: true,
-	Check: func(p *Params) error {
-		if p.Step < 0 {
-			return &ParamError{"step", "what is lost is a time above 0"}
-		}
-		return nil
-	},
-	process: losePower,
+	Check: checkLoss, process: losePower,
+}
+
+// checkLoss checks for how long what is written gets lost.
+func checkLoss(p *Params) error {
+	if p.Step < 0 {
+		return &ParamError{"step", "what is lost is a time above 0"}
+	}
+	return nil
 }
 
 func losePower(ctx context.Context, m *process, p Params) (Injection, error) {

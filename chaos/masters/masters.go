@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
@@ -109,6 +110,8 @@ type Fleet struct {
 	Proxy string
 	// Upstreams are the masters' addresses as that toxiproxy server reaches them. Default: as Addrs.
 	Upstreams []string
+	// Endpoints say how each master is reached where that takes more than its address. Default: none does.
+	Endpoints []endpoint.Endpoint
 	// Places are where proxies on that server may listen. Default: wherever it likes, as on this machine anybody could.
 	Places []network.Place
 	// Cleanup removes what the backend left, once all masters were closed. It is called once. Default: nothing to do.
@@ -124,6 +127,18 @@ func (f *Fleet) Addrs() []string {
 		addrs[i] = m.Addr()
 	}
 	return addrs
+}
+
+// Reach is how the masters are reached from here.
+func (f *Fleet) Reach() []endpoint.Endpoint {
+	if len(f.Endpoints) > 0 {
+		return slices.Clone(f.Endpoints)
+	}
+	all := make([]endpoint.Endpoint, len(f.Masters))
+	for i, m := range f.Masters {
+		all[i] = endpoint.Plain(m.Addr())
+	}
+	return all
 }
 
 // Pids are the processes of those masters that are processes of this machine, at the moment; by number of the master.
@@ -174,10 +189,15 @@ type Options struct {
 	Clients int
 	// AOF makes servers of the run's own keep what they answered over a crash.
 	AOF bool
+	// Secure makes servers of the run's own speak TLS, with certificates that the run makes. The process backend can do that.
+	Secure bool
 	// Binary is the server to run. Default: redis-server or valkey-server from PATH.
 	Binary string
-	// Addrs are the external backend's masters, as the proxies reach them.
+	// Addrs are the external backend's masters, as the proxies reach them: host:port, or URLs as redis://user:password@host:port/db,
+	// rediss:// for TLS. Passwords are shown nowhere.
 	Addrs []string
+	// TLS has files for those of them that speak TLS. With one of them host:port means TLS.
+	TLS endpoint.TLS
 	// Proxy is the external backend's toxiproxy API, for instance http://127.0.0.1:8474. Default: proxies in process.
 	Proxy string
 	// Destructive allows actions on external masters that destroy data or change their configuration.
@@ -186,16 +206,25 @@ type Options struct {
 	TempDir string
 }
 
-// Flags are the flags of redlock-chaos that say the same, each after a blank.
+// Flags are the flags of redlock-chaos that say the same, each after a blank, with xxxxx for passwords.
 func (o Options) Flags() string {
 	var b strings.Builder
-	for _, f := range [][2]string{{"addrs", strings.Join(o.Addrs, ",")}, {"proxy", o.Proxy}, {"binary", o.Binary}} {
+	addrs := make([]string, len(o.Addrs))
+	for i, addr := range o.Addrs {
+		addrs[i] = endpoint.Redacted(addr)
+	}
+	for _, f := range [][2]string{
+		{"addrs", strings.Join(addrs, ",")}, {"tls-ca", o.TLS.CA}, {"tls-cert", o.TLS.Cert}, {"tls-key", o.TLS.Key}, {"proxy", o.Proxy}, {"binary", o.Binary},
+	} {
 		if f[1] != "" {
 			fmt.Fprintf(&b, " -%s %s", f[0], f[1])
 		}
 	}
 	if o.AOF {
 		b.WriteString(" -aof")
+	}
+	if o.Secure {
+		b.WriteString(" -tls")
 	}
 	if o.Destructive {
 		b.WriteString(" -destructive")

@@ -82,12 +82,12 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
 	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {false, true},
 	masters.Credentials: {false, true}, masters.Rights: {false, true},
-	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true},
+	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true}, masters.Failover: {false, true},
 }
 
 // TestEveryActionHasItsEffect does each action that the backend has and looks at a client's side of it.
 func TestEveryActionHasItsEffect(t *testing.T) {
-	for backend, want := range map[string]int{"process": 20, "embedded": 6} {
+	for backend, want := range map[string]int{"process": 21, "embedded": 6} {
 		t.Run(backend, func(t *testing.T) {
 			m := open(t, backend, masters.Options{N: 1, AOF: true}).Masters[0]
 			available := 0
@@ -115,7 +115,7 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 		t.Fatal(err)
 	}
 	numbers := params
-	if action == masters.LoseFsync {
+	if action == masters.LoseFsync || action == masters.Failover {
 		numbers.Step = 50 * time.Millisecond
 	}
 	injected, err := m.Inject(within(t), action, numbers)
@@ -322,9 +322,33 @@ func TestOpenNamesWhatItHas(t *testing.T) {
 	}
 }
 
-// TestALossOfPowerLosesWhatWasWrittenLast: what was written before the last moments is back, what came then is not.
-func TestALossOfPowerLosesWhatWasWrittenLast(t *testing.T) {
-	m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
+// TestWhatWasWrittenLastIsLost: what was written before the last moments is back after a loss of power, or a failover to a replica that
+// was behind, and what came then is not.
+func TestWhatWasWrittenLastIsLost(t *testing.T) {
+	for _, action := range []masters.Action{masters.LoseFsync, masters.Failover} {
+		t.Run(string(action), func(t *testing.T) {
+			m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
+			for range 2 { // what took over can be lost as well
+				loseLast(t, m, action)
+			}
+			for _, other := range []masters.Action{masters.Kill, masters.Pause} {
+				on, err := m.Inject(within(t), other, params)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := on.Heal(within(t)); err != nil {
+					t.Error(err)
+				}
+			}
+			if got, err := client(t, m).Get(within(t), "before").Result(); err != nil || got != "owner" {
+				t.Errorf("after a restart there is %q, %v", got, err)
+			}
+		})
+	}
+}
+
+func loseLast(t *testing.T, m masters.Master, action masters.Action) {
+	t.Helper()
 	c := client(t, m)
 	if err := c.Set(within(t), "before", "owner", time.Hour).Err(); err != nil {
 		t.Fatal(err)
@@ -340,7 +364,7 @@ func TestALossOfPowerLosesWhatWasWrittenLast(t *testing.T) {
 			last.Store(n)
 		}
 	}()
-	power, err := m.Inject(within(t), masters.LoseFsync, masters.Params{Step: 300 * time.Millisecond})
+	power, err := m.Inject(within(t), action, masters.Params{Step: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/shim"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
@@ -19,9 +20,12 @@ import (
 type process struct {
 	commands
 	server *redistest.Server
-	clock  *shim.Clock // nil when it can't be moved
-	why    error       // why not
-	keeps  bool        // it has an append-only file
+	config redistest.Config // what the server is like, and its replica
+	clock  *shim.Clock      // nil when it can't be moved
+	why    error            // why not
+	keeps  bool             // it has an append-only file
+	// certificates are those that it and its clients have; nil: it does not speak TLS.
+	certificates *certificates
 }
 
 // OpenProcess starts redis-server or valkey-server from PATH, each with a port and a directory of its own.
@@ -35,20 +39,30 @@ func OpenProcess(ctx context.Context, o Options) (*Fleet, error) {
 	if why != nil {
 		fleet.Notes = append(fleet.Notes, "clock steps are emulated by moving ttls, drift is not available: "+why.Error())
 	}
+	var pairs *certificates
+	if o.Secure {
+		if pairs, err = newCertificates(dir); err != nil {
+			return nil, errors.Join(fmt.Errorf("masters: certificates: %w", err), fleet.Close())
+		}
+	}
 	for i := range o.N {
-		m, err := startProcess(ctx, o, dir, i, library, why)
+		m, err := startProcess(ctx, o, dir, i, library, why, pairs)
 		if err != nil {
 			return nil, errors.Join(err, fleet.Close())
 		}
 		fleet.Masters = append(fleet.Masters, m)
+		fleet.Endpoints = append(fleet.Endpoints, m.reach())
 	}
 	return fleet, nil
 }
 
-func startProcess(ctx context.Context, o Options, dir string, i int, library *shim.Library, why error) (*process, error) {
+func startProcess(ctx context.Context, o Options, dir string, i int, library *shim.Library, why error, pairs *certificates) (*process, error) {
 	// With rules for the clients' user this run's own connections go by another one, whatever becomes of that user's rights.
 	cfg := redistest.Config{Binary: o.Binary, AOF: o.AOF, TempDir: o.TempDir, User: []string{"~*", "&*", "+@all"}}
-	m := &process{why: why, keeps: o.AOF}
+	m := &process{why: why, keeps: o.AOF, certificates: pairs}
+	if pairs != nil {
+		cfg.TLS, cfg.Args = pairs.ofServer(), []string{"--tls-replication", "yes"}
+	}
 	if library != nil {
 		clock, err := library.NewClock(dir, fmt.Sprintf("clock-%d", i))
 		if err != nil {
@@ -67,12 +81,21 @@ func startProcess(ctx context.Context, o Options, dir string, i int, library *sh
 		}
 		return nil, fmt.Errorf("masters: %w", err)
 	}
-	m.server = server
-	m.commands = commands{
-		client: server.Client(),
-		dial:   func() *redis.Client { return newClient(server.Addr()) },
+	m.server, m.config = server, cfg
+	opt, err := m.reach().Options()
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
+	m.commands = commands{client: server.Client(), dial: func() *redis.Client { return newClient(opt) }}
 	return m, nil
+}
+
+// reach is how clients reach it.
+func (m *process) reach() endpoint.Endpoint {
+	if m.certificates == nil {
+		return endpoint.Plain(m.Addr())
+	}
+	return m.certificates.reach(m.Addr())
 }
 
 // Addr implements Master.
@@ -83,6 +106,9 @@ func (m *process) Can(action Action) error {
 	has := Server | Consent | Process | Arguments
 	if m.keeps {
 		has |= AppendOnly
+	}
+	if m.certificates != nil {
+		has |= Secure
 	}
 	if m.clock != nil {
 		has |= Clock
@@ -186,13 +212,17 @@ type reading struct{ there, before, after time.Time }
 // took is by how much the moment is unknown.
 func (r reading) took() time.Duration { return r.after.Sub(r.before) }
 
-// rateSince returns how fast the server's clock ran between two readings, and by how much that may be wrong.
+// rateSince returns how fast the server's clock ran between two readings, and by how much that may be wrong: between the moments
+// of the readings lies a time that is known up to half of what both took, and the rate is what the clock gained, divided by it.
 func (r reading) rateSince(first reading) (rate, unsure float64) {
 	elapsed := r.before.Sub(first.before) + (r.took()-first.took())/2
-	if elapsed <= 0 {
-		return 0, 1
+	shortest := elapsed - (r.took()+first.took())/2
+	if shortest <= 0 {
+		return 0, math.Inf(1)
 	}
-	return r.there.Sub(first.there).Seconds() / elapsed.Seconds(), ((r.took() + first.took()) / 2).Seconds() / elapsed.Seconds()
+	gained := r.there.Sub(first.there).Seconds()
+	rate = gained / elapsed.Seconds()
+	return rate, math.Abs(gained/shortest.Seconds() - rate)
 }
 
 // measureRate reads a server's time until it is known that its clock runs at the wanted rate: that the true one is off by no more than
@@ -203,7 +233,7 @@ func measureRate(ctx context.Context, wanted float64, read func(context.Context)
 	defer cancel()
 	enough := math.Abs(wanted-1) / 2
 	var first reading
-	measured, unsure := 0.0, 1.0
+	measured, unsure := 0.0, math.Inf(1)
 	var failed error // a connection may have been closed by a fault that was on before
 	for {
 		r, err := read(ctx)

@@ -10,6 +10,25 @@ import (
 	"time"
 )
 
+// TestARateIsNeverMeasuredBeyondWhatIsSaid: however late a server answers, a clock that runs at the wanted rate is found to, and one
+// that runs true is not.
+func TestARateIsNeverMeasuredBeyondWhatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range uint64(300) {
+			r := rand.New(rand.NewPCG(seed, seed))
+			late := func() time.Duration { return time.Duration(r.Int64N(int64(8 * time.Millisecond))) }
+			for _, rate := range []float64{0.5, 0.9, 1.5, 2, 4} {
+				if got, err := measureRate(t.Context(), rate, serverClock(rate, late)); err != nil {
+					t.Errorf("seed %d: %g measured as %g, %v", seed, rate, got, err)
+				}
+				if got, err := measureRate(t.Context(), rate, serverClock(1, late)); err == nil {
+					t.Errorf("seed %d: 1 measured as %g and taken for %g", seed, got, rate)
+				}
+			}
+		}
+	})
+}
+
 // serverClock is a server's that runs at a rate and answers late.
 func serverClock(rate float64, late func() time.Duration) func(context.Context) (reading, error) {
 	start := time.Now()

@@ -3,10 +3,13 @@ package network_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -429,5 +432,26 @@ func TestPlacesThatAreTooFewAreAnError(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "need 2 proxies") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestAProxyIsWhereNoClientIsGivenItsPort: while a proxy is down, the kernel may give a port of its ephemeral range to any connection, and
+// the proxy could not come back.
+func TestAProxyIsWhereNoClientIsGivenItsPort(t *testing.T) {
+	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		redistest.NothingTested(t, err)
+	}
+	var lowest, highest int
+	if _, err := fmt.Sscan(string(raw), &lowest, &highest); err != nil {
+		t.Fatal(err)
+	}
+	m := startMaster(t)
+	n := build(t, network.Options{Upstreams: []string{m.Addr().String()}, Clients: 8})
+	for client := range 8 {
+		_, text, _ := net.SplitHostPort(n.Addrs(client)[0])
+		if port, err := strconv.Atoi(text); err != nil || port >= lowest && port <= highest {
+			t.Errorf("a proxy has port %s, %v; connections are given %d to %d", text, err, lowest, highest)
+		}
 	}
 }

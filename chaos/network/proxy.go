@@ -13,6 +13,8 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	client "github.com/Shopify/toxiproxy/v2/client"
 	"github.com/rs/zerolog"
+
+	"github.com/seed-624411e5/redlock/internal/localport"
 )
 
 // proxy stands in one path. Its methods are called one at a time.
@@ -56,6 +58,7 @@ type local struct {
 	name     string
 	upstream string
 	listen   string
+	port     *localport.Port
 
 	mu     sync.Mutex
 	proxy  *toxiproxy.Proxy
@@ -70,14 +73,22 @@ func newServer() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 }
 
+// newLocal makes a proxy on a port that no client's connection is given while the proxy is down: it is to come back there.
 func newLocal(server *toxiproxy.ApiServer, name, upstream string) (*local, error) {
-	p := &local{server: server, name: name, upstream: upstream, listen: "127.0.0.1:0"}
-	p.proxy = toxiproxy.NewProxy(server, name, p.listen, upstream)
-	if err := p.proxy.Start(); err != nil {
-		return nil, fmt.Errorf("network: %w", err)
+	p := &local{server: server, name: name, upstream: upstream}
+	var err error
+	for range 3 { // who does not reserve ports may have been quicker
+		if p.port, err = localport.Reserve(); err != nil {
+			break
+		}
+		p.listen = p.port.Addr()
+		p.proxy = toxiproxy.NewProxy(server, name, p.listen, upstream)
+		if err = p.proxy.Start(); err == nil {
+			return p, nil
+		}
+		err = errors.Join(err, p.port.Release())
 	}
-	p.listen = p.proxy.Listen // keep the port, whatever happens to the proxy
-	return p, nil
+	return nil, fmt.Errorf("network: %w", err)
 }
 
 func (p *local) addr() string { return p.listen }
@@ -187,10 +198,14 @@ func (p *local) close() error {
 	proxy := p.proxy
 	p.mute.close()
 	p.mute = nil
-	if err := bounded(func() error { proxy.Stop(); return nil }); err != nil {
-		return fmt.Errorf("%w: %s", err, p.name)
+	var released error
+	if p.port != nil {
+		released, p.port = p.port.Release(), nil
 	}
-	return nil
+	if err := bounded(func() error { proxy.Stop(); return nil }); err != nil {
+		return errors.Join(fmt.Errorf("%w: %s", err, p.name), released)
+	}
+	return released
 }
 
 // remote is a proxy on a toxiproxy server that somebody else runs.

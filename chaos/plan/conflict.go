@@ -34,11 +34,11 @@ func (p *Plan) collide(a, b *Step) bool {
 	if a.At >= b.At+b.For+apart || b.At >= a.At+a.For+apart {
 		return false
 	}
-	f, err := FindFault(a.Fault)
+	f, err := p.FindFault(a.Fault)
 	if err != nil {
 		return false
 	}
-	g, err := FindFault(b.Fault)
+	g, err := p.FindFault(b.Fault)
 	if err != nil || f.Where != g.Where {
 		return false
 	}
@@ -46,6 +46,9 @@ func (p *Plan) collide(a, b *Step) bool {
 	case OnMaster:
 		return meet(f.Hit(*a, p.Masters), g.Hit(*b, p.Masters))
 	case OnClient:
+		if (a.Fault == Reconfigure) != (b.Fault == Reconfigure) {
+			return false // a client gets other masters whatever else is done to it
+		}
 		// Which of the clients that are processes is hit is drawn when it happens.
 		return a.Fault != b.Fault || meet(OrAll(a.Clients, p.Clients), OrAll(b.Clients, p.Clients))
 	default:

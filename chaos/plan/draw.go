@@ -19,15 +19,22 @@ type Size struct {
 
 // Draw makes the plan of a seed. The same scenario, seed and size give the same plan.
 func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
+	members := size.Masters
+	if sc.exchanges {
+		members = max(cmp.Or(size.Masters, defaultMasters), fewestToExchange)
+	}
 	p := &Plan{
-		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, Workload: sc.Workload, Seed: seed,
+		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, TLS: sc.TLS, Workload: sc.Workload, Seed: seed,
 		TTL: Duration(sc.ttl), Hold: Duration(sc.hold),
-		Masters: size.Masters, Clients: cmp.Or(sc.clients, size.Clients), Duration: Duration(size.Duration),
+		Masters: members, Clients: cmp.Or(sc.clients, size.Clients), Duration: Duration(size.Duration),
 	}
 	if err := p.Complete(); err != nil {
 		return nil, err
 	}
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	if sc.exchanges {
+		exchange(r, p)
+	}
 	for range max(1, sc.atOnce) {
 		sc.lane(r, p)
 	}

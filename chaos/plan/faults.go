@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,8 @@ const (
 	OnNetwork   Where = "network"
 	OnPartition Where = "partition"
 	OnClient    Where = "client"
+	// Elsewhere is for faults of the caller's own on something that is neither: no client counts as cut off while one is on.
+	Elsewhere Where = "elsewhere"
 )
 
 // Fault is a kind of fault that plans can name, with all that is known of it. What it breaks says where it is defined: on
@@ -40,6 +43,17 @@ type Fault struct {
 
 	// Children tells that it needs clients that are processes of their own, and hits one of them (OnClient).
 	Children bool `json:"-"`
+
+	// Inject, Can and Check make a fault of the caller's own, for [Plan.Own]; they are nil in those of this package.
+	//
+	// Inject brings it about and shows by observation that it happened: an Injection without Observed, an error and a panic
+	// make the run's verdict unknown. Heal undoes it, and may be nil if it does not last. Both end with their context.
+	Inject func(context.Context, Target) (masters.Injection, error) `json:"-"`
+	// Can returns nil if the fault is available on these masters, or an error that says what it needs: then its steps are
+	// left out, and the report says why. A nil Can needs nothing.
+	Can func(*masters.Fleet) error `json:"-"`
+	// Check fills in and checks the numbers of a step. A nil Check needs none.
+	Check func(*Step) error `json:"-"`
 
 	// complete fills in the numbers that the fault needs and checks them; none when nil.
 	complete func(s *Step) *numberError

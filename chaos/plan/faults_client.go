@@ -1,10 +1,14 @@
 package plan
 
+import "github.com/seed-624411e5/redlock/chaos/masters"
+
 // The faults of clients, which are told apart by name where they are carried out.
 const (
 	ClientPause = "client-pause"
 	ChildPause  = "child-pause"
 	ChildKill   = "child-kill"
+	// Reconfigure is no harm: a client gets other masters while it has locks and waits for others.
+	Reconfigure = "reconfigure"
 )
 
 // clientFaults are what happens to clients.
@@ -17,5 +21,8 @@ func clientFaults() []Fault {
 	for i := range faults {
 		faults[i].Where, faults[i].Lasts = OnClient, true
 	}
-	return faults
+	return append(faults, Fault{
+		Name: Reconfigure, Where: OnClient, Leaves: masters.FullService,
+		Text: "a client goes on with other masters (sets); what it holds stays with those that it was taken from",
+	})
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
+// NoName is the fault that makes names unknown. In a plan that has it clients dial names.
+const NoName = "no-name"
+
 // always tells of a fault that leaves paths useful whatever its numbers.
 func always(Step, time.Duration) bool { return true }
 
@@ -54,6 +57,7 @@ func networkFaults() []Fault {
 			Name: "slow-close", Text: "the end of a connection is delayed by delay", complete: delayOf(300 * time.Millisecond),
 			toxic: func(s Step) network.Toxic { return network.SlowClose(time.Duration(s.Delay)) }, mild: always,
 		},
+		{Name: NoName, Text: "the masters' names do not resolve and connections are closed"},
 		{Name: "silence", Text: "data is dropped, connections stay open"},
 		{
 			Name: "timeout", Text: "data is dropped, connections are closed after delay", complete: delayOf(100 * time.Millisecond),

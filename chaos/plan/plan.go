@@ -24,6 +24,9 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
+// defaultMasters is how many there are when nobody says how many.
+const defaultMasters = 5
+
 // Plan is what a run does.
 type Plan struct {
 	// Scenario is its name.
@@ -43,12 +46,18 @@ type Plan struct {
 	// Masters and Clients are how many there are; 5 each when 0.
 	Masters int `yaml:"masters" json:"masters"`
 	Clients int `yaml:"clients" json:"clients"`
+	// Members are the masters that clients begin with; all of them when empty. Steps of [Reconfigure] give them others.
+	Members []int `yaml:"members,flow,omitempty" json:"members,omitempty"`
 	// AOF asks for servers that keep what they answered over a crash.
 	AOF bool `yaml:"aof" json:"aof"`
+	// TLS asks for servers that speak TLS, with certificates of the run's own.
+	TLS bool `yaml:"tls" json:"tls,omitempty"`
 	// Duration is how long the workload runs; the last fault ends before.
 	Duration Duration `yaml:"duration" json:"duration"`
 	// Steps are in the order of their times.
 	Steps []Step `yaml:"steps" json:"steps"`
+	// Own are faults of the caller's own, which steps can name besides those of [Faults].
+	Own []Fault `yaml:"-" json:"-"`
 }
 
 // Step is one fault.
@@ -74,6 +83,9 @@ type Step struct {
 	Step Duration `yaml:"step" json:"step,omitempty"`
 	// Period is how long a flapping path stays as it is.
 	Period Duration `yaml:"period" json:"period,omitempty"`
+	// Sets are the masters that clients have from then on (reconfigure): one set, or the old one and the new one while the one takes
+	// the other's place.
+	Sets [][]int `yaml:"sets,flow,omitempty" json:"sets,omitempty"`
 }
 
 // String is the step in a line.
@@ -84,6 +96,9 @@ func (s Step) String() string {
 	}
 	if len(s.Clients) > 0 {
 		text += fmt.Sprintf(" on clients %v", s.Clients)
+	}
+	if len(s.Sets) > 0 {
+		text += ": from then on " + setsInWords(s.Sets)
 	}
 	return text
 }
@@ -134,7 +149,7 @@ func (p *Plan) Complete() error {
 		p.Workload = "hot-key"
 	}
 	if p.Masters == 0 {
-		p.Masters = 5
+		p.Masters = defaultMasters
 	}
 	if p.Clients == 0 {
 		p.Clients = 5
@@ -144,6 +159,9 @@ func (p *Plan) Complete() error {
 	}
 	if p.Scenario == "" {
 		return wrong("$.name", "a plan needs a name")
+	}
+	if err := checkOwn(p.Own); err != nil {
+		return err
 	}
 	if _, err := p.Profile(); err != nil {
 		return wrong("$.workload", "%w", err)
@@ -161,6 +179,9 @@ func (p *Plan) Complete() error {
 			return err
 		}
 	}
+	if err := p.checkMembers(); err != nil {
+		return err
+	}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return int(min(1, max(-1, a.At-b.At))) })
 	return nil
 }
@@ -168,7 +189,7 @@ func (p *Plan) Complete() error {
 func (p *Plan) checkStep(i int) error {
 	s := &p.Steps[i]
 	at := func(field string) string { return fmt.Sprintf("$.steps[%d].%s", i, field) }
-	f, err := FindFault(s.Fault)
+	f, err := p.FindFault(s.Fault)
 	switch {
 	case err != nil:
 		return wrong(at("fault"), "%w", err)
@@ -194,6 +215,11 @@ func (p *Plan) checkStep(i int) error {
 	}
 	if p.Inside && f.Outside {
 		return wrong(at("fault"), "%s is outside what a lock assumes; the scenario says inside: true", s.Fault)
+	}
+	if f.Check != nil {
+		if err := f.Check(s); err != nil {
+			return wrong(at("fault"), "%s: %w", s.Fault, err)
+		}
 	}
 	if f.complete == nil {
 		return nil

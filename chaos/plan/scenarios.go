@@ -14,12 +14,15 @@ type Scenario struct {
 	// Inside tells whether it stays within what the lock assumes.
 	Inside   bool   `json:"inside"`
 	AOF      bool   `json:"aof,omitempty"`
+	TLS      bool   `json:"tls,omitempty"`
 	Workload string `json:"workload"`
 
 	ttl, hold time.Duration
 	// clients, if not 0, is how many there are, whatever the caller asks for: more would get in each other's way.
 	clients   int
 	catalogue []template
+	// exchanges has clients get other sets of masters, one exchange after another.
+	exchanges bool
 	// gap is the range of pauses between the end of a fault and the next, length that of how long one stays.
 	gap, length [2]time.Duration
 	// atOnce is how many faults may be on at a time. Default 1.
@@ -104,6 +107,16 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
+			Name: "expired-certificates", Text: "Certificates of some masters or most expire and are renewed, connections are closed: nobody who checks them gets through meanwhile.",
+			Inside: true, TLS: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
+			catalogue: []template{{"expired-certificate", largestMinority}, {"expired-certificate", majority}},
+		},
+		{
+			Name: "unresolved-names", Text: "Names of some masters or most do not resolve for a while, connections are closed: nobody can dial them meanwhile.",
+			Inside: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
+			catalogue: []template{{NoName, largestMinority}, {NoName, majority}},
+		},
+		{
 			Name: "refused-writes", Text: "A minority of masters serves reads and refuses writes: full, unable to save, a replica, still loading.",
 			Inside: true, AOF: true, Workload: "register", gap: normal, length: long,
 			catalogue: []template{{"full", minority}, {"misconf", minority}, {"readonly", minority}, {"loading", oneMaster}},
@@ -159,6 +172,21 @@ func Scenarios() []Scenario {
 			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: [2]time.Duration{20 * ms, 40 * ms},
 			length:    [2]time.Duration{6 * time.Second, 8 * time.Second},
 			catalogue: []template{{"latency", all(delayed(45*ms, 50*ms, 0), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "replies" })}},
+		},
+		{
+			Name: "membership", Text: "Masters join, leave and are replaced, five of them or more, while clients hold, renew and wait, and a minority of each set comes and goes.",
+			Inside: true, AOF: true, Workload: "takeover", exchanges: true,
+			gap: [2]time.Duration{settle, settle + 400*ms}, length: long,
+			catalogue: []template{
+				{"silence", all(minorityOfEach, directed)},
+				{"down", minorityOfEach},
+				{"syn-drop", minorityOfEach},
+				{"pause", minorityOfEach},
+				{"kill", minorityOfEach},
+				{"isolate-master", minorityOfEach},
+				{"latency", delayed(2*ms, 15*ms, 2*ms)},
+				{"ring", directed},
+			},
 		},
 		{
 			Name: "renewal", Text: "Long holds are renewed while a minority of masters comes and goes.",
@@ -235,6 +263,11 @@ func Scenarios() []Scenario {
 			Name: "power-loss", Text: "A majority of masters loses power, and with it what it was told during more than a lock's life (appendfsync no): what a restart guard is for.",
 			AOF: true, Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
 			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"lose-fsync", all(majority, jump(2*time.Second))}},
+		},
+		{
+			Name: "failover", Text: "A majority of masters is lost and replaced by replicas that lack what was written during more than a lock's life: what a restart guard is for.",
+			Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
+			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"failover", all(majority, jump(2*time.Second))}},
 		},
 		{
 			Name: "data-loss", Text: "Keys vanish from masters that run on: FLUSHALL and eviction.",

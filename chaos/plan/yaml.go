@@ -13,9 +13,9 @@ import (
 )
 
 // Parse reads a plan from YAML. It is strict: an unknown or repeated field, a fault that there is not or a number out
-// of range are errors that say the line, the field and what would do.
-func Parse(src []byte) (*Plan, error) {
-	p := &Plan{}
+// of range are errors that say the line, the field and what would do. own are faults of the caller's own that it may name.
+func Parse(src []byte, own ...Fault) (*Plan, error) {
+	p := &Plan{Own: own}
 	if err := decode(src, p); err != nil {
 		return nil, fmt.Errorf("plan: %w", decodeError(err))
 	}
@@ -37,12 +37,12 @@ func decode(src []byte, p *Plan) (err error) {
 }
 
 // ParseFile is Parse for a file; errors begin with its name.
-func ParseFile(name string) (*Plan, error) {
+func ParseFile(name string, own ...Fault) (*Plan, error) {
 	src, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	p, err := Parse(src)
+	p, err := Parse(src, own...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -11,10 +11,12 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -59,6 +61,18 @@ func (s subject) Supports(kind history.Kind) error {
 
 // Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	masters := make([]endpoint.Endpoint, len(addrs))
+	for i, addr := range addrs {
+		masters[i] = endpoint.Plain(addr)
+	}
+	return s.OpenSecured(ctx, masters)
+}
+
+// OpenSecured implements workload.Secured. Credentials go to the program by its standard input, which nobody else reads.
+func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
+	if slices.ContainsFunc(masters, func(e endpoint.Endpoint) bool { return e.Resolver != "" }) {
+		return nil, fmt.Errorf("%w: a program is given addresses, not names", workload.ErrUnsupported)
+	}
 	c := &client{
 		cmd: exec.Command(s.args[0], s.args[1:]...), waiting: make(map[uint64]*question), holds: make(map[string]*hold),
 		ended: make(chan struct{}), complaints: &tail{},
@@ -79,12 +93,15 @@ func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, err
 	go c.read(out)
 	bounded, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
-	r, _, err := c.ask(bounded, request{Op: "open", Masters: addrs})
+	r, _, err := c.ask(bounded, opening(masters))
 	if err == nil {
 		err = r.err()
 	}
 	if err == nil && s.tokens && !r.Tokens {
 		err = errors.New("program: it was to have fencing tokens, and says in its answer to open that it has none")
+	}
+	if err == nil && !r.Secured && slices.ContainsFunc(masters, func(e endpoint.Endpoint) bool { return !e.IsPlain() }) {
+		err = fmt.Errorf(`%w: the masters want credentials or TLS, and its answer to open does not say "secured":true`, workload.ErrUnsupported)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name(), err), c.end(0))

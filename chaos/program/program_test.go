@@ -3,6 +3,7 @@ package program_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -13,8 +14,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/internal/patient"
+	"github.com/seed-624411e5/redlock/chaos/masters"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/program"
 	"github.com/seed-624411e5/redlock/chaos/report"
@@ -40,12 +43,14 @@ func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
 	}
 	lock := []string{"python3", "../examples/python/lock.py"}
 	for name, tt := range map[string]struct {
-		args []string
-		want report.Verdict
-	}{"as it is": {lock, report.Pass}, "broken": {append(lock, "--quorum", "2"), report.Violation}} {
+		args     []string
+		want     report.Verdict
+		duration time.Duration // on a busy machine the broken one needs more to be caught
+	}{"as it is": {lock, report.Pass, 5 * time.Second}, "broken": {append(lock, "--quorum", "2"), report.Violation, 15 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rep := patient.Run(t, chaos.Config{
-				Subject: program.Subject(tt.args, false), Backend: "process", Scenario: "bridge", Seed: 1, Duration: 5 * time.Second,
+				Subject: program.Subject(tt.args, false), Backend: "process", Scenario: "bridge", Seed: 1, Duration: tt.duration,
 				TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second},
 			})
 			if rep.Verdict != tt.want || rep.Acquisitions == 0 || (rep.Overlaps > 0) != (tt.want == report.Violation) {
@@ -160,5 +165,34 @@ func TestAHoldThatIsLostIsDone(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s: Done does not close", name)
 		}
+	}
+}
+
+// TestAProgramLogsInAndSpeaksTLS: it gets URLs and files, and one that does not use them is told apart from a lock that fails.
+func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		redistest.NothingTested(t, err)
+	}
+	const password = "hush/hush: 1"
+	files := redistest.SelfSigned(t).Files
+	o := masters.Options{TLS: endpoint.TLS{CA: files.CAFile, Cert: files.CertFile, Key: files.KeyFile}}
+	for _, s := range redistest.StartN(t, 3, redistest.WithPassword(password), redistest.WithTLS(files)) {
+		u := url.URL{Scheme: "rediss", Host: s.Addr(), User: url.UserPassword("default", password)}
+		o.Addrs = append(o.Addrs, u.String())
+	}
+	cfg := chaos.Config{
+		Subject: program.Subject([]string{"python3", "../examples/python/lock.py"}, false), Backend: "external", Options: o, Scenario: "bridge",
+		Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second},
+	}
+	if rep := patient.Run(t, cfg); rep.Verdict != report.Pass || rep.Acquisitions == 0 {
+		t.Errorf("%s: %v, %v", rep.Verdict, rep.Reasons, rep.Errors)
+	}
+	cfg.Subject = script(`read line; echo '{"id":1}'; read line`)
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), `"secured":true`) {
+		t.Errorf("error %v", err)
+	}
+	cfg.Subject = script(`read line; echo "$line" >&2; exit 1`)
+	if _, err := chaos.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "rediss://default:xxxxx@") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -16,6 +16,15 @@ var page string
 //go:embed page.js
 var script string
 
+//go:embed timeline.js
+var timelineScript string
+
+//go:embed closeup.js
+var closeupScript string
+
+//go:embed start.js
+var startScript string
+
 //go:embed votes.js
 var votesScript string
 
@@ -25,16 +34,17 @@ type pageData struct {
 	Keys   []string `json:"keys"`
 	// Watched is the key whose holders the samples show.
 	Watched string `json:"watched"`
-	// Attempts are client, key, kind, call, return, outcome, end, until, token, id, owner.
-	Attempts [][]any `json:"attempts"`
-	// Faults are from, to, name, note.
-	Faults [][]any `json:"faults"`
+	// Attempts are client, key, kind, call, return, outcome, end, until, token, id, owner, worker.
+	Attempts [][]any     `json:"attempts"`
+	Faults   []faultSpan `json:"faults"`
+	// Closeups show violations from near.
+	Closeups []closeup `json:"closeups"`
 	// Lost are client, from, to: without a majority.
 	Lost [][3]int64 `json:"lost"`
 	// Stalls are from, to, and what had to wait: times in which the machine stood still.
 	Stalls [][]any `json:"stalls"`
-	// Samples are time, master, up, client that holds the watched key (-1 nobody, -2 unknown).
-	Samples [][]any `json:"samples"`
+	// States are master, from, to, and who had the watched key: a client, or one of the states.
+	States [][4]int64 `json:"states"`
 	// Votes are granted, refused and unknown by master and bucket; VoteBucket is how long each is.
 	Votes      [][][3]int `json:"votes,omitempty"`
 	VoteBucket int64      `json:"vote_bucket,omitempty"`
@@ -47,7 +57,7 @@ func HTML(w io.Writer, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__", script+votesScript).WriteString(w, page)
+	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__", script+timelineScript+closeupScript+votesScript+startScript).WriteString(w, page)
 	return err
 }
 
@@ -55,11 +65,13 @@ const micro = 1000
 
 func newPageData(r *Report) *pageData {
 	v := history.NewView(r.History)
-	d := &pageData{Report: r, Attempts: [][]any{}, Faults: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, Samples: [][]any{}, Keys: []string{}}
+	d := &pageData{Report: r, Attempts: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, States: [][4]int64{}, Keys: []string{}}
 	d.End = max(1, v.End/micro)
 	d.attempts(v)
 	d.bands(v)
-	d.samples(v, r)
+	d.Faults = faultSpans(v, r, d.End)
+	d.Closeups = closeups(v, r, d.Faults)
+	d.states(v, r)
 	for i := range r.Votes {
 		d.Votes = append(d.Votes, r.Votes[i].Over)
 	}
@@ -78,7 +90,7 @@ func (d *pageData) attempts(v *history.View) {
 			d.Keys = append(d.Keys, a.Key)
 		}
 		row := []any{
-			a.Client, k, int(a.Kind), a.Call / micro, min(a.Return, v.End) / micro, int(a.Outcome), 0, 0, a.Token, a.ID, a.Owner,
+			a.Client, k, int(a.Kind), a.Call / micro, min(a.Return, v.End) / micro, int(a.Outcome), 0, 0, a.Token, a.ID, a.Owner, a.Worker,
 		}
 		if a.Granted() {
 			row[6], row[7] = min(a.End(), v.End)/micro, a.LastUntil()/micro
@@ -88,17 +100,9 @@ func (d *pageData) attempts(v *history.View) {
 }
 
 func (d *pageData) bands(v *history.View) {
-	open := make(map[string][]*history.Event)
 	lost := make(map[int]int64)
 	for i := range v.Events {
 		switch e := &v.Events[i]; e.Type {
-		case history.FaultOn:
-			open[e.Name] = append(open[e.Name], e)
-		case history.FaultOff:
-			if on := open[e.Name]; len(on) > 0 {
-				d.Faults = append(d.Faults, []any{on[0].At / micro, e.At / micro, e.Name, on[0].Note})
-				open[e.Name] = on[1:]
-			}
 		case history.Stall:
 			d.Stalls = append(d.Stalls, []any{e.At / micro, (e.At + e.Value) / micro, e.Note})
 		case history.MajorityLost:
@@ -110,32 +114,16 @@ func (d *pageData) bands(v *history.View) {
 			}
 		}
 	}
-	for _, on := range open {
-		for _, e := range on {
-			d.Faults = append(d.Faults, []any{e.At / micro, d.End, e.Name, e.Note})
-		}
-	}
 	for client, from := range lost {
 		d.Lost = append(d.Lost, [3]int64{int64(client), from / micro, d.End})
 	}
 }
 
-func (d *pageData) samples(v *history.View, r *Report) {
-	owners := make(map[string]int, len(v.Attempts))
-	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Owner != "" {
-			owners[a.Owner] = a.Client
-		}
+func (d *pageData) states(v *history.View, r *Report) {
+	for _, s := range masterStates(v, r, 0) {
+		d.States = append(d.States, [4]int64{int64(s.master), s.from, s.to, int64(s.state)})
 	}
-	for _, s := range r.Samples {
-		client := -1
-		if len(s.Owners) > 0 && s.Owners[0] != "" {
-			client = -2
-			if c, ok := owners[s.Owners[0]]; ok {
-				client = c
-			}
-		}
-		d.Samples = append(d.Samples, []any{s.At / micro, s.Master, s.Up, client})
+	if len(r.Watched) > 0 {
+		d.Watched = r.Watched[0]
 	}
-	d.Watched = r.Watched
 }

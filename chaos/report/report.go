@@ -8,6 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 // Verdict is the judgement on a run.
@@ -75,6 +76,8 @@ type Report struct {
 	// UnexpectedErrors counts errors that a lock library should not give; Errors has examples.
 	UnexpectedErrors int      `json:"unexpected_errors"`
 	Errors           []string `json:"errors,omitempty"`
+	// OwnOracles are those of the caller's own that judged, by name, with what each finds.
+	OwnOracles map[string]string `json:"own_oracles,omitempty"`
 	// Violations broke what is promised for the scenario. Allowed are those that it does not forbid.
 	Violations []oracle.Violation `json:"violations"`
 	Allowed    []oracle.Violation `json:"allowed,omitempty"`
@@ -89,8 +92,10 @@ type Report struct {
 	// History and Samples are drawn in the HTML; they are not in the JSON.
 	History []history.Event `json:"-"`
 	Samples []Sample        `json:"-"`
-	// Watched is the key that the first owner of each sample holds.
-	Watched string `json:"-"`
+	// Watched are the keys that the owners of each sample hold.
+	Watched []string `json:"-"`
+	// Ballots are single votes, as many of the first as were kept.
+	Ballots []Ballot `json:"-"`
 	// VoteBucket is how long each part of Votes.Over is.
 	VoteBucket time.Duration `json:"-"`
 }
@@ -103,6 +108,14 @@ type Votes struct {
 	Unknown int `json:"unknown"`
 	// Over has granted, refused and unknown for each part of the run. It is drawn in the HTML, and not in the JSON.
 	Over [][3]int `json:"-"`
+}
+
+// Ballot is one master's vote to one client, in nanoseconds from the start of the run.
+type Ballot struct {
+	// Start is when its round began, At when it came.
+	Start, At int64
+	Client    int
+	workload.Ballot
 }
 
 // Latency is a distribution.

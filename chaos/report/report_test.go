@@ -52,7 +52,7 @@ func sample(acquisitions int) *report.Report {
 		Acquisitions: acquisitions, Overlaps: 1, Availability: 0.5, Faults: map[string]int{"silence": 1},
 		Observed: map[string]string{"silence": "on 5 paths"}, Unavailable: map[string]string{"clock-rate": "no compiler"},
 		Violations: []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
-		History: events, Watched: "key", Samples: []report.Sample{
+		History: events, Watched: []string{"key"}, Samples: []report.Sample{
 			{At: 0, Master: 0, Up: true, Owners: []string{"o1"}},
 			{At: middle, Master: 1, Owners: []string{""}},
 			{At: middle, Master: 2, Up: true, Owners: []string{"stranger"}},
@@ -85,8 +85,8 @@ func read(t *testing.T, elements ...string) string {
 }
 
 func TestThePageNeedsNothingElse(t *testing.T) {
-	page := read(t, write(t, sample(50)), "a", "report.html")
-	for _, outside := range []string{"src=", "href=", "@import", "url(", "http://", "https://", "fetch("} {
+	page := strings.ReplaceAll(read(t, write(t, sample(50)), "a", "report.html"), "'href', '#'", "") // within the page
+	for _, outside := range []string{"src=", "href", "@import", "url(", "http://", "https://", "fetch("} {
 		if strings.Contains(page, outside) {
 			t.Errorf("the page has %q", outside)
 		}

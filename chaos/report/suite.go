@@ -23,19 +23,8 @@ func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
 	return put(name, func(f *os.File) error {
 		suite := junitSuite{Name: "redlock-chaos", Stamp: time.Now().UTC().Format(time.RFC3339)}
 		for i := range runs {
-			suite.Cases = append(suite.Cases, runs[i].cases(oracles)...)
-		}
-		for i := range suite.Cases {
-			c := &suite.Cases[i]
-			suite.Tests++
-			suite.Time += c.Time
-			switch {
-			case c.Failure != nil:
-				suite.Failures++
-			case c.Error != nil:
-				suite.Errors++
-			case c.Skipped != nil:
-				suite.Skipped++
+			for _, c := range runs[i].cases(oracles) {
+				suite.add(c)
 			}
 		}
 		if _, err := f.WriteString(xml.Header); err != nil {
@@ -65,22 +54,27 @@ func (s *SuiteRun) cases(oracles []string) []junitCase {
 	}
 	out := []junitCase{verdict}
 	for _, oracle := range oracles {
-		c := junitCase{Class: class, Name: name + "/" + oracle}
-		for _, v := range r.Violations {
-			switch {
-			case v.Oracle != oracle:
-			case v.Unknown && c.Error == nil:
-				c.Error = &junitFault{Message: v.Text, Text: "replay: " + r.Replay + "\n"}
-			case !v.Unknown && c.Failure == nil:
-				c.Failure = &junitFault{Message: v.Text, Text: "replay: " + r.Replay + "\n"}
-			}
-		}
-		if c.Failure != nil {
-			c.Error = nil
-		}
-		out = append(out, c)
+		out = append(out, oracleCase(class, name+"/"+oracle, oracle, r))
 	}
 	return out
+}
+
+// oracleCase is what one oracle found in a run: a failure, an error for unknown, or a pass.
+func oracleCase(class, name, oracle string, r *Report) junitCase {
+	c := junitCase{Class: class, Name: name}
+	for _, v := range r.Violations {
+		switch {
+		case v.Oracle != oracle:
+		case v.Unknown && c.Error == nil:
+			c.Error = &junitFault{Message: v.Text, Text: "replay: " + r.Replay + "\n"}
+		case !v.Unknown && c.Failure == nil:
+			c.Failure = &junitFault{Message: v.Text, Text: "replay: " + r.Replay + "\n"}
+		}
+	}
+	if c.Failure != nil {
+		c.Error = nil
+	}
+	return c
 }
 
 // Markdown writes a table of the runs, for a build server's summary.

@@ -6,12 +6,7 @@ function voteKinds() { return [['granted', '--good'], ['refused', '--soft'], ['u
 function showVotes() {
   if (!data.votes) return;
   $('votes').hidden = false;
-  voteKinds().forEach(([name, colour]) => {
-    const span = el('span'), box = el('i');
-    box.style.background = 'var(' + colour + ')';
-    span.append(box, name);
-    $('votes').querySelector('.legend').append(span);
-  });
+  legend('ballotkinds', voteKinds().map(([name, colour]) => ['var(' + colour + ')', name]));
 }
 
 // drawVotes stacks each master's votes in a row of its own; the rows have one scale.
@@ -20,7 +15,7 @@ function drawVotes() {
   const ROW = 46, H = TOP + data.votes.length * ROW + 4, canvas = $('ballots');
   const [g, w] = surface(canvas, H), colours = voteKinds().map(k => css(k[1]));
   const most = Math.max(1, ...data.votes.flatMap(over => over.map(n => n[0] + n[1] + n[2])));
-  data.faults.forEach(f => bar(g, f[0], f[1], TOP, H - TOP, css('--band')));
+  bands(g, TOP, H);
   axis(g, w, H);
   let drawn = 0;
   data.votes.forEach((over, m) => {

@@ -5,8 +5,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -73,7 +75,23 @@ type junitFault struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes the report as one test case: a failure for a violation, an error for unknown.
+// add counts a case in.
+func (s *junitSuite) add(c junitCase) {
+	s.Cases = append(s.Cases, c)
+	s.Tests++
+	s.Time += c.Time
+	switch {
+	case c.Failure != nil:
+		s.Failures++
+	case c.Error != nil:
+		s.Errors++
+	case c.Skipped != nil:
+		s.Skipped++
+	}
+}
+
+// JUnit writes the report as one test case, a failure for a violation and an error for unknown, and as one more for each oracle
+// of the caller's own.
 func JUnit(f *os.File, r *Report) error {
 	seconds := float64(r.DurationMS) / 1000
 	c := junitCase{
@@ -81,7 +99,7 @@ func JUnit(f *os.File, r *Report) error {
 		Output: fmt.Sprintf("%d operations, %d acquisitions, availability %.4f\n%s\n", r.Operations, r.Acquisitions,
 			r.Availability, r.Replay),
 	}
-	suite := junitSuite{Name: "redlock-chaos", Tests: 1, Time: seconds, Stamp: r.Started.UTC().Format(time.RFC3339)}
+	suite := junitSuite{Name: "redlock-chaos", Stamp: r.Started.UTC().Format(time.RFC3339)}
 	if r.Failed() {
 		fault := &junitFault{Message: string(r.Verdict)}
 		for _, reason := range r.Reasons {
@@ -89,12 +107,15 @@ func JUnit(f *os.File, r *Report) error {
 		}
 		fault.Text += "replay: " + r.Replay + "\n"
 		if r.Verdict == Violation {
-			c.Failure, suite.Failures = fault, 1
+			c.Failure = fault
 		} else {
-			c.Error, suite.Errors = fault, 1
+			c.Error = fault
 		}
 	}
-	suite.Cases = []junitCase{c}
+	suite.add(c)
+	for _, name := range slices.Sorted(maps.Keys(r.OwnOracles)) {
+		suite.add(oracleCase(c.Class, c.Name+"/"+name, name, r))
+	}
 	if _, err := f.WriteString(xml.Header); err != nil {
 		return err
 	}

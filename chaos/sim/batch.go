@@ -17,7 +17,7 @@ type Batch struct {
 	N     int
 	// Broken are the mistakes to make.
 	Broken BrokenVariants
-	// Masters, if not 0, is how many masters every schedule has.
+	// Masters, if not 0, is how many masters every schedule has in which none are exchanged.
 	Masters int
 	// Oracles are the ones whose verdict counts; nil: all.
 	Oracles []string
@@ -48,7 +48,7 @@ type Outcome struct {
 func (b *Batch) Schedule(seed uint64) *Schedule {
 	s := Generate(b.Profile, seed)
 	s.Broken = b.Broken
-	if b.Masters > 0 {
+	if b.Masters > 0 && s.Exchange == nil {
 		s.setMasters(b.Masters)
 	}
 	return s

@@ -13,7 +13,8 @@ type client struct {
 	number int
 	plan   *Client
 	locker *redlock.Locker
-	links  []*link
+	links  []*link // to every master, also those that its Locker does not have
+	sets   [][]int // the numbers of the masters of each set that its Locker has
 	tasks  []*task
 
 	steps    int      // that it has begun
@@ -22,7 +23,6 @@ type client struct {
 	dead     bool
 	died     int64
 	flushing bool
-	flushAt  int64
 
 	jitterMu sync.Mutex
 	jitter   chance
@@ -32,15 +32,10 @@ type client struct {
 func newClient(w *world, number int) (*client, error) {
 	c := &client{w: w, number: number, plan: &w.plan.Clients[number]}
 	c.jitter = chanceOf(w.plan.Seed, ofJitter, uint64(number))
-	masters := make([]redlock.Master, len(w.masters))
 	for i, m := range w.masters {
-		l := &link{w: w, client: c, master: m, name: masterName(i), gate: make(chan struct{})}
-		c.links = append(c.links, l)
-		masters[i] = l
+		c.links = append(c.links, &link{w: w, client: c, master: m, name: masterName(i), gate: make(chan struct{})})
 	}
-	locker, err := redlock.New(masters, redlock.Options{
-		Clock: clientClock{c}, Jitter: c.draw,
-	})
+	locker, err := c.open(redlock.Options{Clock: clientClock{c}, Jitter: c.draw})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +51,7 @@ func (c *client) name() string { return clientNames[c.number%len(clientNames)] }
 
 var clientNames = [...]string{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"}
 
-var masterNames = [...]string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"}
+var masterNames = [...]string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}
 
 func masterName(i int) string { return masterNames[i%len(masterNames)] }
 
@@ -86,7 +81,7 @@ func (c *client) gathered(l *link) {
 	if c.flushing {
 		return
 	}
-	c.flushing, c.flushAt = true, w.now+1
+	c.flushing = true
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pending.push(event{at: w.now + 1, kind: flush, client: c.number})
@@ -99,25 +94,8 @@ func (c *client) flush(l *link) {
 		return
 	}
 	c.flushing = false
-	if c.w.now > c.flushAt+resumeSpread {
-		c.flushApart()
-		return
-	}
 	for _, l := range c.links {
 		l.openGate()
-	}
-}
-
-// flushApart lets each lane take its batch at an instant of its own: after a pause the calls in it may be too late to be
-// sent, and then end at once, all of them at the same time.
-func (c *client) flushApart() {
-	w := c.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, l := range c.links {
-		if l.waiting > 0 {
-			w.pending.push(event{at: w.now + 1 + int64(i), kind: flush, client: c.number, l: l})
-		}
 	}
 }
 

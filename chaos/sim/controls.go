@@ -39,6 +39,7 @@ func Controls() []Control {
 		Control{"plain-delete", BrokenVariants{PlainDelete: true}, Within(), []string{oracle.NameForeignRelease}, 1},
 		Control{"full-denies", BrokenVariants{FullDenies: true}, Fullness(), []string{oracle.NameKept}, 1},
 		Control{"no-guard", BrokenVariants{NoGuard: true}, Within(), []string{oracle.NameOverlap}, 1},
+		Control{"no-wait", BrokenVariants{NoWait: true}, Membership(), []string{oracle.NameOverlap}, 1},
 	)
 }
 

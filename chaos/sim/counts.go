@@ -40,6 +40,10 @@ type Counts struct {
 	Dialled    int `json:"dialled"`     // connections that were to be made
 	Redialled  int `json:"redialled"`   // of which nothing was heard for a second
 	Faults     int `json:"faults"`
+	Old        int `json:"old"`     // holds of clients with the old set of masters
+	Both       int `json:"both"`    // with both
+	New        int `json:"new"`     // with the new one
+	Bridged    int `json:"bridged"` // keys whose tokens went from an old client's over one's with both sets to a new one's
 }
 
 // Add adds another run's counts.
@@ -50,9 +54,17 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// acquired counts a hold by its kind.
-func (c *Counts) acquired(s *Session) {
+// acquired counts a hold by its kind, and by whose it is.
+func (c *Counts) acquired(s *Session, sets Sets) {
 	c.Acquired++
+	switch sets {
+	case OldSet:
+		c.Old++
+	case BothSets:
+		c.Both++
+	case NewSet:
+		c.New++
+	}
 	switch {
 	case s.Kind == history.Fenced:
 		c.Fenced++

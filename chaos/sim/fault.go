@@ -7,11 +7,15 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// arm plans all faults and returns when the last of them is over.
-func (w *world) arm() (over int64) {
+// arm plans the faults of one part of the run, from now on, and returns when the last of them is over. All that come at a
+// client's step are planned with the first.
+func (w *world) arm(later bool) (over int64) {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
-		from, to := int64(f.At), int64(f.At+f.For)
+		if inLater := f.Second && f.Step == 0 && w.plan.Exchange != nil; inLater != later {
+			continue
+		}
+		from, to := w.now+int64(f.At), w.now+int64(f.At+f.For)
 		kind := hidden
 		if f.Kind == Kill {
 			to = from

@@ -195,8 +195,8 @@ func (f *flight) finish(err error) {
 // fill enters the result in every call.
 func (f *flight) fill(err error) {
 	for i, c := range f.batch {
-		c.Err, c.Sent = err, !f.unsent
-		switch { // as single.Master says it
+		c.Err, c.Sent = err, !f.unsent || f.repeats // its repetition may find a master that votes again
+		switch {                                    // as single.Master says it
 		case err != nil:
 		case f.errs[i] != nil:
 			c.Err, c.Sent = f.errs[i], f.repeats || f.set[i]

@@ -38,40 +38,77 @@ func (a *generator) schedule() *Schedule {
 	a.span = 3 * a.ttl
 	a.contended = a.contended || a.one(4, "contended")
 	s := &Schedule{Seed: rapid.Uint64().Draw(a.t, "seed")}
-	for range pick(a, "masters", a.masters) {
+	a.addMasters(s)
+	a.addClients(s)
+	s.Net = a.net()
+	if forgets := a.addFaults(s); !forgets { // tokens need the time of day only where counters are lost
+		for i := range s.Clients {
+			s.Clients[i].Wall = a.upTo("wall", 20*time.Second) - 10*time.Second
+		}
+	}
+	return s
+}
+
+func (a *generator) addMasters(s *Schedule) {
+	var n int
+	if a.exchanges {
+		s.Exchange = a.exchange()
+		n = s.Exchange.masters()
+	} else {
+		n = pick(a, "masters", a.masters)
+	}
+	for range n {
 		s.Masters = append(s.Masters, MasterClock{
 			Offset: a.upTo("offset", time.Millisecond), PPM: a.rate("master ppm", a.masterPPM),
 		})
 	}
+}
+
+func (a *generator) addClients(s *Schedule) {
 	keys := 1 + a.number("more keys", 0, 3)/3
 	a.family = pick(a, "family", a.kinds)
+	if a.exchanges {
+		a.exchanging(s, keys)
+		return
+	}
 	for range a.number("clients", 2, 3) {
-		c := Client{PPM: a.rate("client ppm", a.clientPPM)}
-		if a.slowest != 0 {
-			c.PPM = a.slowest
-		}
-		for range 1 + a.number("more tasks", 0, 4)/4 {
-			c.Tasks = append(c.Tasks, a.sessions(keys))
-		}
+		c := a.client(keys)
 		c.queueUp()
 		s.Clients = append(s.Clients, c)
 	}
-	s.Net = a.net()
-	forgets := false
-	for range a.number("faults", 0, 4) {
+}
+
+// addFaults also tells whether a master forgets what it knew.
+func (a *generator) addFaults(s *Schedule) (forgets bool) {
+	most := 4
+	if a.exchanges {
+		most = 7
+	}
+	for range a.number("faults", 0, most) {
 		f := a.fault(len(s.Masters), len(s.Clients))
+		f.Second = a.exchanges && a.one(2, "in the second part")
 		forgets = forgets || f.Kind == Forget
 		if f.Kind == Pause { // what is late after it ends at once, and must not wake two tasks at one instant
 			s.Clients[f.Client].Tasks = s.Clients[f.Client].Tasks[:1]
 		}
 		s.Faults = append(s.Faults, f)
 	}
-	if !forgets { // tokens need the time of day only where counters are lost
-		for i := range s.Clients {
-			s.Clients[i].Wall = a.upTo("wall", 20*time.Second) - 10*time.Second
-		}
+	if a.exchanges {
+		a.comings(s)
 	}
-	return s
+	return forgets
+}
+
+// client draws a client and what it does.
+func (a *generator) client(keys int) Client {
+	c := Client{PPM: a.rate("client ppm", a.clientPPM)}
+	if a.slowest != 0 {
+		c.PPM = a.slowest
+	}
+	for range 1 + a.number("more tasks", 0, 4)/4 {
+		c.Tasks = append(c.Tasks, a.sessions(keys))
+	}
+	return c
 }
 
 // queueUp lets all tasks of a client ask for the same key. If they waited for different ones, a single event, as the

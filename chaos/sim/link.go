@@ -109,8 +109,8 @@ func (l *link) heal() {
 	}
 }
 
-// pacer is a call of a batch that waits for an instant of its own to end in, because what they wake would otherwise run at
-// the same time.
+// pacer is a call, of a batch or too late for one, that waits for an instant of its own to end in, because what they wake would
+// otherwise run at the same time.
 type pacer struct {
 	link *link
 	turn chan struct{}

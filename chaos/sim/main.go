@@ -119,26 +119,37 @@ func names[V any](all []V, name func(V) string) string {
 // batch is what the options ask for. A negative control is looked for on its own profile, unless another is named.
 func (o *options) batch() (*Batch, error) {
 	b := &Batch{First: o.seed, N: o.schedules, Masters: o.masters, Workers: o.workers, StopAfter: 1}
+	if err := o.choose(b); err != nil {
+		return nil, err
+	}
+	if b.Profile.exchanges && o.masters > 0 {
+		return nil, fmt.Errorf("-masters says how many there are, and the profile %s draws two sets", b.Profile.Name)
+	}
+	return b, nil
+}
+
+// choose sets the mistake and the profile of a batch.
+func (o *options) choose(b *Batch) error {
 	if o.broken != "" {
 		controls := Controls()
 		i := slices.IndexFunc(controls, func(c Control) bool { return c.Name == o.broken })
 		if i < 0 {
-			return nil, fmt.Errorf("no mistake is called %q", o.broken)
+			return fmt.Errorf("no mistake is called %q", o.broken)
 		}
 		b.Broken, b.Oracles, b.Profile = controls[i].Broken, controls[i].Oracles, controls[i].Profile
 	}
 	if o.profile == "" && o.broken != "" {
-		return b, nil
+		return nil
 	}
 	if o.profile == "" {
 		b.Profile = Profiles()[0]
-		return b, nil
+		return nil
 	}
 	var ok bool
 	if b.Profile, ok = findProfile(o.profile); !ok {
-		return nil, fmt.Errorf("no profile is called %q", o.profile)
+		return fmt.Errorf("no profile is called %q", o.profile)
 	}
-	return b, nil
+	return nil
 }
 
 // report is what -json writes.

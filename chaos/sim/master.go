@@ -62,6 +62,7 @@ func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, 
 		return reply, err
 	}
 	defer m.notifyWaiters()
+	m.w.removedBy(r.Owner, m.number)
 	var before [8]string
 	for i, key := range r.Keys {
 		before[i&7], _ = m.store.Holder(now, key)

@@ -28,6 +28,8 @@ type Profile struct {
 	contended  bool // long waits for one key
 	hurried    bool // many attempts at the same time, short holds
 	kinds      []history.Kind
+	exchanges  bool // one set of masters takes another's place
+	together   bool // clients of the old and of the new set are at work at the same time
 }
 
 // Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
@@ -118,7 +120,25 @@ func Fullness() Profile {
 	return p
 }
 
+// Membership draws schedules in which one set of masters takes another's place, step by step, with clients of the old set, of
+// both and of the new one.
+func Membership() Profile {
+	p := Within()
+	p.Name, p.About = "membership", "within the assumptions, while masters are exchanged"
+	p.kinds = []history.Kind{history.Plain, history.Plain, history.Fenced, history.Fenced, history.Shared}
+	p.exchanges = true
+	return p
+}
+
+// OldAndNew draws such schedules without the steps: clients with the old set and clients with the new one at the same time.
+func OldAndNew() Profile {
+	p := Membership()
+	p.Name, p.Promised, p.About = "old-and-new", false, "outside the assumptions: old and new masters in use at the same time"
+	p.together = true
+	return p
+}
+
 // Profiles are all there are, the first the usual one.
 func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), ClockSteps(), Forgetful(), Blackout(), WildClocks()}
+	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -36,7 +37,7 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 	if len(s.Masters) == 0 || len(s.Masters) > len(masterNames) || len(s.Clients) == 0 {
 		return nil, fmt.Errorf("sim: %d masters and %d clients can't be run", len(s.Masters), len(s.Clients))
 	}
-	if err := s.Broken.builtFor(); err != nil {
+	if err := cmp.Or(s.Broken.builtFor(), s.checkExchange()); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -52,7 +53,8 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	res = &Result{History: w.events, Counts: w.counts, Steps: w.steps, Violations: w.judge()}
+	res = &Result{History: w.events, Steps: w.steps, Violations: w.judge()}
+	res.Counts = w.counts
 	if traced {
 		res.Trace = *w.trace
 	}
@@ -91,7 +93,7 @@ func (w *world) play() error {
 	if err := w.build(); err != nil {
 		return err
 	}
-	healed := w.arm()
+	w.mended = w.arm(false)
 	if w.troubled() {
 		w.record(history.Event{Type: history.MajorityLost, Client: history.Everyone})
 	}
@@ -103,7 +105,7 @@ func (w *world) play() error {
 			t.next()
 		}
 	}
-	w.loop(math.MaxInt64, func() bool { return w.now >= healed && w.idle() })
+	w.loop(math.MaxInt64, func() bool { return w.now >= w.mended && w.idle() })
 	w.recover()
 	return w.shutDown()
 }
@@ -146,7 +148,7 @@ func (w *world) recover() {
 	w.now = max(w.now, inspection)
 	w.inspect()
 	for i, c := range w.clients {
-		if c.dead || len(c.tasks) == 0 {
+		if c.dead || len(c.tasks) == 0 || c.plan.Sets == OldSet { // whose time is over
 			continue
 		}
 		t := c.tasks[0]
@@ -222,12 +224,14 @@ func (w *world) shutDown() error {
 // judge asks the oracles.
 func (w *world) judge() []oracle.Violation {
 	v := history.NewView(w.events)
+	w.countBridged(v)
 	return slices.Concat(
-		oracle.Safety(v),
+		oracle.Overlap(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v), w.tokenOrder(v), // as oracle.Safety
 		oracle.DoneAfterBound(v, doneTolerance),
 		oracle.Orphans(v, w.grace()),
 		oracle.Liveness(v, w.patience(), 0),
 		oracle.Kept(v),
+		w.unreleased,
 		w.ended(),
 	)
 }

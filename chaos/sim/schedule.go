@@ -10,12 +10,14 @@ import (
 type Schedule struct {
 	// Seed decides what the rest leaves open: the delay and the fate of each message, jitter, and the order of events
 	// that fall on one instant.
-	Seed    uint64         `json:"seed"`
-	Masters []MasterClock  `json:"masters"`
-	Clients []Client       `json:"clients"`
-	Net     Net            `json:"net"`
-	Faults  []Fault        `json:"faults,omitempty"`
-	Broken  BrokenVariants `json:"broken,omitzero"`
+	Seed    uint64        `json:"seed"`
+	Masters []MasterClock `json:"masters"`
+	Clients []Client      `json:"clients"`
+	// Exchange has one set of masters take another's place; nil: all clients have all masters.
+	Exchange *Exchange      `json:"exchange,omitempty"`
+	Net      Net            `json:"net"`
+	Faults   []Fault        `json:"faults,omitempty"`
+	Broken   BrokenVariants `json:"broken,omitzero"`
 }
 
 // BrokenVariants are the mistakes that negative controls make: a mutant of the engine, and some of its surroundings.
@@ -28,6 +30,8 @@ type BrokenVariants struct {
 	FullDenies bool `json:"full_denies,omitempty"`
 	// NoGuard lets masters vote at once after a restart without their data.
 	NoGuard bool `json:"no_guard,omitempty"`
+	// NoWait lets clients with the new set of masters begin while holds of the old ones last.
+	NoWait bool `json:"no_wait,omitempty"`
 }
 
 // MasterClock is a master's own clock.
@@ -44,6 +48,8 @@ type Client struct {
 	PPM int64 `json:"ppm,omitempty"`
 	// Wall is how far its time of day is ahead.
 	Wall time.Duration `json:"wall,omitempty"`
+	// Sets are the masters that it has; empty unless there is an exchange.
+	Sets Sets `json:"sets,omitempty"`
 	// Tasks are goroutines that go through their sessions one after the other.
 	Tasks [][]Session `json:"tasks"`
 }
@@ -52,6 +58,9 @@ type Client struct {
 type Session struct {
 	// Idle is the time before it begins.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Second lets it begin in the second part of an exchange at the earliest, Idle later. It is of no meaning to old clients, and
+	// all sessions of new ones are there.
+	Second bool `json:"second,omitempty"`
 	// Keys are numbers of keys; all of them or none are taken.
 	Keys []int        `json:"keys"`
 	Kind history.Kind `json:"kind,omitempty"`
@@ -147,12 +156,22 @@ type Fault struct {
 	Step int `json:"step,omitempty"`
 	// Unguarded lets a master that forgot vote at once.
 	Unguarded bool `json:"unguarded,omitempty"`
+	// Second lets At count from the beginning of the second part of an exchange.
+	Second bool `json:"second,omitempty"`
 }
 
 // maxTTL is the longest that a key may be asked to live.
 func (s *Schedule) maxTTL() time.Duration {
+	return max(s.maxTTLOf(""), s.maxTTLOf(OldSet), s.maxTTLOf(BothSets), s.maxTTLOf(NewSet))
+}
+
+// maxTTLOf is the longest of clients with these sets of masters.
+func (s *Schedule) maxTTLOf(sets Sets) time.Duration {
 	longest := time.Duration(0)
 	for _, c := range s.Clients {
+		if c.Sets != sets {
+			continue
+		}
 		for _, task := range c.Tasks {
 			for i := range task {
 				longest = max(longest, task[i].TTL)

@@ -73,7 +73,13 @@ func simplifications(s *Schedule) []simplification {
 			}
 		}
 	}
-	out = append(out, fewerMasters, lastClient, calmNet, oneKey)
+	for c := range s.Clients {
+		out = append(out, withoutClient(c))
+	}
+	out = append(out, fewerMasters, calmNet, oneKey)
+	for m := range s.Masters {
+		out = append(out, withoutMaster(m))
+	}
 	out = append(out, netParts()...)
 	for c := range s.Clients {
 		out = append(out, func(s *Schedule) bool { return c < len(s.Clients) && zero(&s.Clients[c].PPM) },
@@ -123,20 +129,32 @@ func rounder(d *time.Duration) bool {
 
 func fewerMasters(s *Schedule) bool {
 	n := len(s.Masters)
-	if n <= 3 {
+	if n <= 3 || s.Exchange != nil {
 		return false
 	}
 	s.setMasters(n - 1)
 	return true
 }
 
-func lastClient(s *Schedule) bool {
-	n := len(s.Clients) - 1
-	if n < 1 || slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Client >= n }) {
-		return false
+// withoutMaster takes a master out of an exchange.
+func withoutMaster(m int) simplification {
+	return func(s *Schedule) bool { return s.Exchange != nil && m < len(s.Masters) && s.dropMaster(m) }
+}
+
+// withoutClient takes a client out, with its own faults.
+func withoutClient(c int) simplification {
+	return func(s *Schedule) bool {
+		if len(s.Clients) < 2 || !drop(&s.Clients, c) {
+			return false
+		}
+		s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Client == c })
+		for i := range s.Faults {
+			if f := &s.Faults[i]; f.Client > c {
+				f.Client--
+			}
+		}
+		return true
 	}
-	s.Clients = s.Clients[:n]
-	return true
 }
 
 func calmNet(s *Schedule) bool {
@@ -196,6 +214,7 @@ func sessionParts(c, t, i int) []simplification {
 		on(func(x *Session) bool { return zero(&x.Wait) }),
 		on(func(x *Session) bool { return zero(&x.Idle) }),
 		on(func(x *Session) bool { return zero(&x.Leave) }),
+		on(func(x *Session) bool { return zero(&x.Second) }),
 		on(func(x *Session) bool { return x.Kind != history.Fenced && zero(&x.Kind) }),
 		on(func(x *Session) bool { return rounder(&x.Idle) }),
 		on(func(x *Session) bool { return rounder(&x.Hold) }),
@@ -210,6 +229,7 @@ func faultParts(i int) []simplification {
 		return func(s *Schedule) bool { return i < len(s.Faults) && change(&s.Faults[i]) }
 	}
 	return []simplification{
+		on(func(f *Fault) bool { return zero(&f.Second) }),
 		on(func(f *Fault) bool { return rounder(&f.At) }),
 		on(func(f *Fault) bool { return rounder(&f.For) }),
 		on(func(f *Fault) bool { return rounder(&f.Amount) }),

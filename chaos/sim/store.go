@@ -293,7 +293,8 @@ func (s *Store) inspect(r *single.Request) (single.Reply, error) {
 			if n := v.countAfter(s.now); n > 0 {
 				last := v.members[len(v.members)-1]
 				reply := granted(last.score-s.now, ownerOf(last.name), key, n)
-				reply.Holds = prints(v.members, min(n, maxPrints))
+				told := prints(v.members, min(n, maxPrints))
+				reply.Holds = &told
 				return reply, nil
 			}
 		}

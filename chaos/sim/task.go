@@ -20,6 +20,8 @@ type task struct {
 	then     func() // what the scheduler does when it has returned; nil: nothing is under way
 	at       int    // the next session
 	finished bool
+	ending   bool     // the last session acquires and extends no more
+	parked   *Session // that waits for the second part of an exchange
 	cancel   context.CancelCauseFunc
 }
 
@@ -70,6 +72,10 @@ func (t *task) next() {
 	}
 	s := &sessions[t.at]
 	t.at++
+	if t.postponed(s) {
+		t.parked = s
+		return
+	}
 	t.step(s.Idle, func() { t.begin(s, t.next) })
 }
 
@@ -151,7 +157,7 @@ func (t *task) acquired(s *Session, h *hold, err error, after func()) {
 	e.Owner, e.Until, e.Token = w.owner(h.lock.Owner()), h.bound(), h.lock.Token()
 	w.know(h.lock.Owner()).settled = true
 	h.record(e)
-	w.counts.acquired(s)
+	w.counts.acquired(s, t.c.plan.Sets)
 	w.live = append(w.live, h)
 	t.extend(s, h, 0, after)
 }
@@ -167,6 +173,7 @@ func (h *hold) bound() int64 {
 // extend plans the n-th extension, or what follows the last one.
 func (t *task) extend(s *Session, h *hold, n int, after func()) {
 	if n == len(s.Extends) {
+		t.ending = t.at == len(t.c.plan.Tasks[t.number]) && !s.Renew
 		t.step(s.Hold, func() { t.leave(s, h, after) })
 		return
 	}
@@ -197,6 +204,9 @@ func (t *task) leave(s *Session, h *hold, after func()) {
 	var err error
 	t.call(func() { err = h.lock.Release(context.Background()) }, func() {
 		h.record(history.Event{Type: history.ReleaseReturn, Outcome: outcomeOf(err)})
+		if err == nil {
+			t.c.w.checkReleased(h)
+		}
 		after()
 	})
 }

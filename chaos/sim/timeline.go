@@ -49,6 +49,9 @@ func (s *Schedule) describe(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(b, "; messages take %v to %v\n", s.Net.MinDelay, s.Net.MaxDelay)
+	if s.Exchange != nil {
+		s.Exchange.describe(b, s.Clients)
+	}
 }
 
 // actors names the actors of a line: a client, a master, or a message between them.

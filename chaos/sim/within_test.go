@@ -24,7 +24,7 @@ func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
 		if !p.Promised {
 			continue
 		}
-		n := schedules // of each of five profiles
+		n := schedules // of each profile
 		switch {
 		case os.Getenv("REDLOCK_SOAK") != "":
 			n = 20 * schedules
@@ -59,14 +59,17 @@ func TestWhatIsDifficultHappens(t *testing.T) {
 	refusals := (&sim.Batch{Profile: sim.Refusals(), First: 1, N: 400}).Run(t.Context())
 	refused := reflect.ValueOf(refusals.Counts)
 	atLeastRefused := reflect.ValueOf(sim.Counts{Refusing: 200, Denied: 200, Dialled: 1000, Redialled: 50})
+	exchanges := (&sim.Batch{Profile: sim.Membership(), First: 1, N: 400}).Run(t.Context())
+	exchanged := reflect.ValueOf(exchanges.Counts)
+	atLeastExchanged := reflect.ValueOf(sim.Counts{Old: 200, Both: 500, New: 300, Bridged: 12})
 	for i := range got.NumField() {
-		name, first, second := got.Type().Field(i).Name, want.Field(i).Int(), atLeastRefused.Field(i).Int()
-		if got.Field(i).Int() < first || refused.Field(i).Int() < second || first+second == 0 {
-			t.Errorf("%s: %d in %d schedules, want at least %d, and %d in %d with refusals, want at least %d", name,
-				got.Field(i).Int(), b.N, first, refused.Field(i).Int(), refusals.Done, second)
+		name, first, second, third := got.Type().Field(i).Name, want.Field(i).Int(), atLeastRefused.Field(i).Int(), atLeastExchanged.Field(i).Int()
+		if got.Field(i).Int() < first || refused.Field(i).Int() < second || exchanged.Field(i).Int() < third || first+second+third == 0 {
+			t.Errorf("%s: %d in %d schedules, want at least %d, and %d in %d with refusals, want at least %d, and %d in %d with exchanges, want at least %d", name,
+				got.Field(i).Int(), b.N, first, refused.Field(i).Int(), refusals.Done, second, exchanged.Field(i).Int(), exchanges.Done, third)
 		}
 	}
-	t.Logf("%+v", refusals.Counts)
+	t.Logf("%+v\n%+v", refusals.Counts, exchanges.Counts)
 }
 
 // TestSchedulesDrawnByRapid is the same property with rapid's own shrinking, and its file of the failure.

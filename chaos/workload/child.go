@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
@@ -34,11 +35,11 @@ var ErrNoHello = errors.New("workload: the process that was started as a client 
 
 // childConfig is the first line a child reads.
 type childConfig struct {
-	Subject string   `json:"subject"`
-	Client  int      `json:"client"`
-	Addrs   []string `json:"addrs"`
-	Profile Profile  `json:"profile"`
-	Seed    uint64   `json:"seed"`
+	Subject string              `json:"subject"`
+	Client  int                 `json:"client"`
+	Masters []endpoint.Endpoint `json:"masters"` // with their passwords, which nobody else can read here
+	Profile Profile             `json:"profile"`
+	Seed    uint64              `json:"seed"`
 	// Origin is the reading of Monotonic that is reference time 0.
 	Origin int64 `json:"origin"`
 	// FirstAttempt is the number below the child's first attempt.
@@ -89,9 +90,9 @@ func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
 		registers.read(lines)
 		cancel()
 	}()
-	locker, err := subject.Open(ctx, cfg.Addrs)
-	if err != nil {
-		return fmt.Errorf("workload: child: %w", err)
+	locker, err := Open(ctx, subject, cfg.Masters)
+	if err != nil { // its text may be anybody's
+		return fmt.Errorf("workload: child: %s", endpoint.Hide(cfg.Masters)(err.Error()))
 	}
 	if _, err := fmt.Fprintln(out, ready); err != nil {
 		return fmt.Errorf("workload: child: %w", err)
@@ -99,7 +100,7 @@ func runChild(in io.Reader, out io.Writer, subjects []Subject) error {
 	var group sync.WaitGroup
 	for i := range max(1, cfg.Profile.Workers) {
 		w := Worker{
-			Client: cfg.Client, Locker: locker, Sink: sink, Profile: cfg.Profile.Of(i),
+			Client: cfg.Client, Number: i, Locker: locker, Sink: sink, Profile: cfg.Profile.Of(i),
 			Rand: rand.New(rand.NewPCG(cfg.Seed, uint64(i))), Fenced: subject.Supports(history.Fenced) == nil,
 			Checked: registers.of(true), Unchecked: registers.of(false),
 		}
@@ -164,7 +165,8 @@ type Child struct {
 type ChildOptions struct {
 	Subject string
 	Client  int
-	Addrs   []string
+	// Masters are the masters as the child has to dial them.
+	Masters []endpoint.Endpoint
 	Profile Profile
 	Seed    uint64
 	// Origin is the reading of Monotonic at which the recorder's clock was 0.
@@ -204,7 +206,7 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	}
 	go c.read(out)
 	line, err := json.Marshal(childConfig{
-		Subject: o.Subject, Client: o.Client, Addrs: o.Addrs, Profile: o.Profile, Seed: o.Seed, Origin: o.Origin,
+		Subject: o.Subject, Client: o.Client, Masters: o.Masters, Profile: o.Profile, Seed: o.Seed, Origin: o.Origin,
 		FirstAttempt: uint64(o.Nth+1) << 32,
 	})
 	if err == nil {

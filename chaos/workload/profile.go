@@ -146,6 +146,16 @@ func Profiles() []Profile {
 			},
 		},
 		{
+			Name: "takeover", Text: "Read-modify-writes under two keys that all want, and two more that are kept by renewal, each for longer than its ttl or so, and waited for.",
+			Keys: 4, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms}, Wait: 60 * time.Second,
+			Register: true, Extend: 0.1, Workers: 3,
+			Parts: []Part{
+				{Some: 2, Kind: history.Fenced},
+				{Some: 2, Kind: history.Fenced},
+				{First: 2, Some: 2, Kind: history.Fenced, Renew: true, Hold: Span{time.Second, 2500 * ms}},
+			},
+		},
+		{
 			Name: "children", Text: "One hot key, and some of the clients are processes that are stopped and killed.",
 			Keys: 1, TTL: time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second, Children: 2,
 		},

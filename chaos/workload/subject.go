@@ -7,8 +7,10 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
@@ -34,8 +36,29 @@ type Subject interface {
 	// Supports returns nil if locks of this kind can be had, or an error that matches ErrUnsupported and says why not.
 	Supports(kind history.Kind) error
 	// Open makes a client of its own: nothing it uses may be shared with another client. addrs are host:port of each
-	// master, as this client has to dial them.
+	// master, as this client has to dial them. Masters that want a password or TLS are for a [Secured].
 	Open(ctx context.Context, addrs []string) (Locker, error)
+}
+
+// Secured is a Subject whose clients can log in to masters and speak TLS with them.
+type Secured interface {
+	// OpenSecured is Subject.Open, with all that a client needs to reach each master; see [endpoint.Endpoint.Options]. No
+	// password may be in its errors.
+	OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (Locker, error)
+}
+
+// Open opens a client of the subject for these masters. It fails if they want more than an address and the subject is no
+// [Secured]; the error matches ErrUnsupported.
+func Open(ctx context.Context, s Subject, masters []endpoint.Endpoint) (Locker, error) {
+	if secured, ok := s.(Secured); ok {
+		return secured.OpenSecured(ctx, masters)
+	}
+	for _, m := range masters {
+		if !m.IsPlain() {
+			return nil, fmt.Errorf("%w: %s opens masters by their addresses, and %v takes more than that (credentials, TLS or a resolver): implement workload.Secured", ErrUnsupported, s.Name(), m)
+		}
+	}
+	return s.Open(ctx, endpoint.Addrs(masters))
 }
 
 // OwnerReader is a Subject whose masters do not have the plain owner for a value, or for a hash field or set member.

@@ -56,7 +56,9 @@ func (g *Gate) Pass() {
 
 // Worker is one goroutine of a client that takes locks, one after another.
 type Worker struct {
-	Client  int
+	Client int
+	// Number tells the workers of a client apart, for a report.
+	Number  int
 	Locker  Locker
 	Sink    Sink
 	Profile Profile
@@ -214,7 +216,7 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 
 // record enters an event of a hold, or of an attempt at one, once for each of its keys.
 func (w *Worker) record(h *held, e history.Event) {
-	e.Client = w.Client
+	e.Client, e.Worker = w.Client, w.Number
 	for i, id := range h.ids {
 		e.Attempt, e.Key = id, h.keys[i]
 		w.Sink.Record(e)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -204,7 +205,7 @@ func TestWorkersRecordWholeLives(t *testing.T) {
 					together++
 				}
 			}
-			if mixed := len(profile.Parts) > 0; (together > 0) != mixed || mixed && nested == 0 {
+			if mixed := slices.ContainsFunc(profile.Parts, func(p workload.Part) bool { return p.Together > 1 }); (together > 0) != mixed || mixed && nested == 0 {
 				t.Errorf("%d attempts for several keys, %d nested", together, nested)
 			} else if mixed {
 				return

@@ -86,7 +86,7 @@ func (i *identity) info(wanted []string) string {
 			os.Getpid(), i.runID, i.port, int(uptime.Seconds()), int(uptime.Hours()/24))},
 		{"Memory", "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"},
 		{"Persistence", "loading:0\r\naof_enabled:1\r\naof_last_write_status:ok\r\n"},
-		{"Replication", "role:master\r\nconnected_slaves:0\r\n"},
+		{"Replication", "role:master\r\nconnected_slaves:0\r\nmaster_replid2:" + strings.Repeat("0", 40) + "\r\n"},
 	}
 	var text strings.Builder
 	for _, section := range sections {

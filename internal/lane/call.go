@@ -20,12 +20,12 @@ type Call struct {
 	// After, if not nil, is a call sent to the same Lane before: this one leaves only when that one has ended, so that
 	// the master does not get them in the wrong order, from two connections.
 	After *Call
+
+	over atomic.Bool // the call has ended, and what comes after it may leave
 	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
 	// refusal, this one ends as [single.Refused] without having been sent.
-	Undoes bool
-
-	over     atomic.Bool // the call has ended, and what comes after it may leave
-	canceled bool        // it undoes what has not been done
+	Undoes   bool
+	canceled bool // it undoes what has not been done
 }
 
 // Receiver is told when a call has ended.
@@ -44,8 +44,8 @@ type Master interface {
 }
 
 // Paced is a Master of a simulation, where what happens must not depend on which goroutine ran first. Gather returns when a
-// batch may be taken, of everything that was sent by then. Pace returns when the next call of a batch may end, of the
-// second and each one behind it.
+// batch may be taken, of everything that was sent by then. Pace returns when the next call may end: the second of a batch and
+// each one behind it, and each that is not sent any more.
 type Paced interface {
 	Gather()
 	Pace()

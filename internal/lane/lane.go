@@ -254,8 +254,12 @@ func (l *Lane) run(batch []*Call, bare []*single.Call) {
 	}
 }
 
-// drop ends a call that waited for too long, or for nothing. If it was the probe, the next call is.
+// drop ends a call that waited for too long, or for nothing. If it was the probe, the next call is. A pause lets calls be too
+// late in many lanes at once: a simulation has each end at its own moment, or it would be open which of them decides a round.
 func (l *Lane) drop(c *Call, err error) {
+	if l.paced != nil {
+		l.paced.Pace()
+	}
 	l.mu.Lock()
 	l.health.probing = false
 	l.mu.Unlock()

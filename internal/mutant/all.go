@@ -87,9 +87,67 @@ func All() []Mutant {
 		},
 		{ // the greatest of the masters' counters is the token, and the others are not raised to it
 			Name:  "max-token",
-			Edits: []Edit{{"fenced.go", "return token, count >= r.votes.quorum", "return token, true"}},
+			Edits: []Edit{{"fenced.go", "return token, r.lock.locker.sets.majority(same)", "return token, true"}},
 			Sim:   []Sim{{Profile: "tokens", Oracle: "token-order"}},
 			Tests: []Tests{{".", []string{"TestHazard27TokensFollowTheOrderOfMajorities", "TestHazard27OneMasterAhead"}}},
+		},
+		{ // what masters said of their generation holds from when they answered
+			Name:  "fresh-from-now",
+			Edits: []Edit{{"generation.go", "max(c.fresh, later(start, freshFor))", "max(c.fresh, later(l.clock.Now(), freshFor))"}},
+			Tests: []Tests{{".", []string{"TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"}}},
+		},
+		{ // one master that knows no newer generation is enough
+			Name: "one-master-is-current",
+			Edits: []Edit{
+				{"generation.go", "bool { return a.locker.sets.majority(a.votes.granted) }", "bool { return a.votes.granted != 0 }"},
+				{"generation.go", "decides := !a.settled && l.sets.acquired(&a.votes) != open", "decides := !a.settled && wins"},
+			},
+			Tests: []Tests{{".", []string{"TestAnyQuorumOfItsMastersTellsAForgottenProcess"}}},
+		},
+		{ // a pause after the configuration was found current is not counted
+			Name:  "pause-after-current",
+			Edits: []Edit{{"lock.go", "r.start = min(r.start, k.asOf)", ""}, {"extend.go", "r.start = min(r.start, asOf)", "_ = asOf"}},
+			Tests: []Tests{{".", []string{"TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock"}}},
+		},
+		{ // a forgotten process goes on with what it holds
+			Name:  "forgotten-renews",
+			Edits: []Edit{{"renew.go", "asOf, current := k.locker.isCurrent()", "asOf, current := k.locker.clock.Now(), true"}},
+			Tests: []Tests{{".", []string{"TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"}}},
+		},
+		{ // an acquisition is won when one of two sets of masters has won it
+			Name: "joint-acquired-by-one",
+			Edits: []Edit{
+				{"quorum.go", "wins, lost, reachable := true,", "wins, lost, reachable := false,"},
+				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\treachable", "wins = wins || c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\treachable"},
+			},
+			Sim:   []Sim{{Profile: "membership", Oracle: "overlap"}},
+			Chaos: []Chaos{{"membership", "overlap", 8 * time.Second}},
+		},
+		{ // an extension is won when one of two sets of masters has won it
+			Name: "joint-extended-by-one",
+			Edits: []Edit{
+				{"quorum.go", "wins, lost, kept := true,", "wins, lost, kept := false,"},
+				{"quorum.go", "wins = wins && c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\tkept", "wins = wins || c.granted >= e.quorum\n\t\tlost = lost || c.granted+c.pending < e.quorum\n\t\tkept"},
+			},
+			Sim: []Sim{{Profile: "membership", Oracle: "overlap", First: 20_001}}, // it shows in one schedule of some 600
+		},
+		{ // a release is confirmed when one of two sets of masters has confirmed it
+			Name: "joint-released-by-one",
+			Edits: []Edit{
+				{"quorum.go", "wins, lost, ours := true,", "wins, lost, ours := false,"},
+				{"quorum.go", "wins = wins && confirmed >= e.quorum", "wins = wins || confirmed >= e.quorum"},
+			},
+			Sim: []Sim{{Profile: "membership", Oracle: "released"}}, // the janitor goes on, so no orphan tells
+		},
+		{ // a token is one that a quorum of the old masters has accepted, whatever the new ones have
+			Name:  "joint-token-by-one",
+			Edits: []Edit{{"fenced.go", "r.lock.locker.sets.majority(same)", "r.lock.locker.sets[:1].majority(same)"}},
+			Sim:   []Sim{{Profile: "membership", Oracle: "token-order", First: 5001}}, // it shows in one schedule of some 300
+		},
+		{ // two sets of masters decide by a majority of all of them together
+			Name:  "joint-majority-of-all",
+			Edits: []Edit{{"joint.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
+			Sim:   []Sim{{Profile: "membership", Oracle: "overlap"}},
 		},
 		{ // a master that is still loading its data counts as one that has lost them
 			Name:  "loading-is-forgetting",

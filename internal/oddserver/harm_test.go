@@ -217,17 +217,18 @@ func (s *stand) quorum(key string, ttl time.Duration, opts []redlock.Option, ste
 		return fmt.Errorf("the first Locker: %w", err)
 	}
 	if ttl > guardTime { // else it may have lapsed
-		if err := s.given(ctx, key, lock.Owner()); err != nil && !claims {
-			return err
+		given := s.given(ctx, key, lock.Owner())
+		if given != nil && !claims {
+			return given
 		}
 		if other, err := s.second.TryAcquire(ctx, key, ttl, opts...); err == nil {
 			return fmt.Errorf("a second lock, %s beside %s", other.Owner(), lock.Owner())
 		}
 		holder, err := s.second.Holder(ctx, key)
-		for (err != nil || !holder.Held) && ctx.Err() == nil { // a slow machine
+		for (err != nil || !holder.Held) && given == nil && ctx.Err() == nil { // a slow machine
 			holder, err = s.second.Holder(ctx, key)
 		}
-		if err != nil || holder.ID != lock.ID() {
+		if given == nil && (err != nil || holder.ID != lock.ID()) { // else the masters that claimed were of its quorum
 			return fmt.Errorf("the holder is %q (%w), want %q", holder.ID, err, lock.ID())
 		}
 	}

@@ -3,7 +3,6 @@
 package subscription
 
 import (
-	"math/bits"
 	"sync"
 	"time"
 
@@ -22,8 +21,8 @@ type Listen func(ready func(), notified func(key string)) (stop func())
 type Config struct {
 	// Masters listen; nil for one that can't.
 	Masters []Listen
-	// Quorum is how many have to be ready before waiters can depend on it.
-	Quorum int
+	// Majority reports whether so many are ready, a bit for each, that waiters can depend on it.
+	Majority func(masters uint64) bool
 	// After calls a function once a time has passed.
 	After func(time.Duration, func()) schedule.Timer
 	// Notified is told of every message, with the number of its master.
@@ -102,7 +101,7 @@ func (s *Subscription) Subscribed() bool {
 }
 
 func (s *Subscription) readyLocked() bool {
-	return s.current != nil && bits.OnesCount64(s.current.ready) >= s.Quorum
+	return s.current != nil && s.Majority(s.current.ready)
 }
 
 // Leave counts one waiter less; with the last one the subscription ends, after a while.
@@ -153,11 +152,11 @@ func (l *listening) stop() {
 		return
 	}
 	<-l.asked
-	StopAll(l.stops)
+	stopAll(l.stops)
 }
 
-// StopAll calls all of them at once, and waits for them.
-func StopAll(stops []func()) {
+// stopAll calls all of them at once, and waits for them.
+func stopAll(stops []func()) {
 	var all sync.WaitGroup
 	for _, stop := range stops {
 		all.Go(stop)

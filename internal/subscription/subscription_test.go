@@ -1,6 +1,7 @@
 package subscription_test
 
 import (
+	"math/bits"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,11 @@ func (m *master) listen(ready func(), notified func(string)) func() {
 	return func() { m.ended++ }
 }
 
+// atLeast is a majority of so many masters, whichever they are.
+func atLeast(quorum int) func(masters uint64) bool {
+	return func(masters uint64) bool { return bits.OnesCount64(masters) >= quorum }
+}
+
 func after(d time.Duration, f func()) schedule.Timer { return time.AfterFunc(d, f) }
 
 func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
@@ -33,7 +39,7 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		var masters [3]master
 		became, keys := 0, ""
 		s := subscription.New(subscription.Config{
-			Masters: []subscription.Listen{masters[0].listen, nil, masters[2].listen}, Quorum: 2, After: after,
+			Masters: []subscription.Listen{masters[0].listen, nil, masters[2].listen}, Majority: atLeast(2), After: after,
 			Ready: func() { became++ }, Notified: func(key string, _ int) { keys += key },
 		})
 		s.Enter()
@@ -87,7 +93,7 @@ func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 		slow := func(func(), func(string)) func() {
 			return func() { <-time.After(time.Minute); ended = true }
 		}
-		s := subscription.New(subscription.Config{Masters: []subscription.Listen{slow}, Quorum: 1, After: after})
+		s := subscription.New(subscription.Config{Masters: []subscription.Listen{slow}, Majority: atLeast(1), After: after})
 		s.Enter()
 		s.Leave()
 		<-time.After(subscription.Linger + time.Second)

@@ -18,7 +18,7 @@ func BenchmarkGrowthHazard48ContendedKeys(b *testing.B) {
 			keys := names(n)
 			b.ReportAllocs()
 			for b.Loop() {
-				q := waitqueue.New(3, func(time.Duration, func()) {})
+				q := waitqueue.New(atLeast(3), func(time.Duration, func()) {})
 				for i := range keys {
 					q.Rival(keys[i:i+1], time.Millisecond, time.Second)
 				}
@@ -35,7 +35,7 @@ func BenchmarkGrowthWaiters(b *testing.B) {
 			want := waitqueue.Want{Keys: []string{"key"}}
 			b.ReportAllocs()
 			for b.Loop() {
-				q := waitqueue.New(3, func(time.Duration, func()) {})
+				q := waitqueue.New(atLeast(3), func(time.Duration, func()) {})
 				all := make([]waitqueue.Entry, n)
 				for i := range all {
 					q.Enter(&all[i], want)
@@ -60,7 +60,7 @@ func BenchmarkGrowthWaitersForTwoKeys(b *testing.B) {
 			keys := names(n)
 			b.ReportAllocs()
 			for b.Loop() {
-				q := waitqueue.New(3, func(time.Duration, func()) {})
+				q := waitqueue.New(atLeast(3), func(time.Duration, func()) {})
 				all := make([]waitqueue.Entry, n)
 				for i := range all {
 					q.Enter(&all[i], waitqueue.Want{Keys: []string{"common", keys[i]}})

@@ -38,10 +38,10 @@ func (q *Queue) Notify(key string, i int, patience time.Duration) {
 		return
 	}
 	l.notified |= 1 << i
-	switch n := bits.OnesCount64(l.notified); {
-	case n >= q.quorum:
+	switch {
+	case q.majority(l.notified):
 		l.wakeFirst(Free)
-	case n == 1:
+	case bits.OnesCount64(l.notified) == 1:
 		q.after(patience, func() { q.notifiedBySome(l) })
 	}
 }

@@ -40,7 +40,6 @@
 package waitqueue
 
 import (
-	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -85,18 +84,18 @@ type Entry struct {
 	prev, next *Entry
 	own        keyQueue      // the queue that it began, if it began one
 	signal     chan struct{} // of capacity 1, made when first needed
-	reasons    Reason        // why it is woken, until it has taken notice
 	attempts   int
+	favour     time.Duration // how long its latest one was to last
+	reasons    Reason        // why it is woken, until it has taken notice
 	inherited  bool          // others may have left the process's position in the masters' queues to it
 	notified   bool          // a quorum had notified before the latest attempt
 	stood      bool          // an attempt was refused because of its queue's key
-	favour     time.Duration // how long its latest one was to last
 }
 
 // Queue is the queues of one process, one a key. Make it with [New].
 type Queue struct {
-	quorum int
-	after  func(time.Duration, func())
+	majority func(masters uint64) bool
+	after    func(time.Duration, func())
 
 	mu      sync.Mutex
 	queues  map[string]*keyQueue
@@ -105,9 +104,10 @@ type Queue struct {
 	favours fading[favour]
 }
 
-// New makes an empty Queue over masters of which so many are a quorum. after calls a function once, after some time.
-func New(quorum int, after func(time.Duration, func())) *Queue {
-	return &Queue{quorum: quorum, after: after, queues: make(map[string]*keyQueue)}
+// New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum; after calls a function once,
+// after some time.
+func New(majority func(masters uint64) bool, after func(time.Duration, func())) *Queue {
+	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue)}
 }
 
 // Enter adds e, which must be new, at the end of a queue.
@@ -185,7 +185,7 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (mayBeQueued, polite bool) {
 	e.takeReasons()
 	e.notified = false
 	if l := e.in; l != nil {
-		e.notified = bits.OnesCount64(l.notified) >= q.quorum
+		e.notified = q.majority(l.notified)
 		l.notified, l.news = 0, 0
 	}
 	if !e.notified {

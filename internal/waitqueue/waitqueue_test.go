@@ -2,6 +2,7 @@ package waitqueue_test
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -15,8 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// atLeast is a majority of so many masters, whichever they are.
+func atLeast(quorum int) func(masters uint64) bool {
+	return func(masters uint64) bool { return bits.OnesCount64(masters) >= quorum }
+}
+
 func newQueue() *waitqueue.Queue {
-	return waitqueue.New(2, func(d time.Duration, f func()) { time.AfterFunc(d, f) })
+	return waitqueue.New(atLeast(2), func(d time.Duration, f func()) { time.AfterFunc(d, f) })
 }
 
 // enter adds one that waits for keys.
@@ -195,7 +201,7 @@ func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
 // woken, and nobody is lost.
 func TestEveryLineHasOneTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := waitqueue.New(2, func(time.Duration, func()) {})
+		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
 		keys := []string{"a", "b", "c"}
 		type waiter struct {
 			e    *waitqueue.Entry
@@ -266,7 +272,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 // and an older entry may come to the front when another has been told, or is about to try.
 func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := waitqueue.New(2, func(time.Duration, func()) {})
+		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
 		keys := []string{"a", "b"}
 		type waiter struct {
 			e     *waitqueue.Entry

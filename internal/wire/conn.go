@@ -22,6 +22,10 @@ type Conn struct {
 	peek   func(fd uintptr) // looks at the socket; made once, because it escapes
 	quiet  bool             // what peek saw
 	broken bool
+
+	push   func(fd uintptr) (done bool) // see SendAndWait; nil for what is no socket of the system's own
+	unsent []byte                       // what push has to write, or has left
+	pushed bool
 }
 
 // newConn takes over conn, which is closed if it can't be used.
@@ -44,6 +48,12 @@ func newConn(conn net.Conn) (*Conn, error) {
 		c.raw = raw
 	}
 	c.peek = func(fd uintptr) { c.quiet = nothingToRead(fd) }
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn: // a type that embeds one may do more when it writes
+		if c.raw != nil {
+			c.push = c.pushOnce
+		}
+	}
 	c.reader = reader{in: bufio.NewReaderSize(from, bufferSize)}
 	return c, nil
 }
@@ -69,6 +79,39 @@ func (c *Conn) Send(commands []byte, deadline time.Time) error {
 	}
 	c.broken = c.broken || err != nil
 	return err
+}
+
+// SendAndWait is Send for what is going to be answered: it returns when there is something to read, or the deadline is over,
+// which the next Reply says. A [net.Conn] that is read tries at once, and waits when it has tried; no server is that quick, so
+// it is a system call in vain. Here a socket waits first.
+func (c *Conn) SendAndWait(commands []byte, deadline time.Time) error {
+	if c.push == nil {
+		return c.Send(commands, deadline)
+	}
+	if err := c.conn.SetDeadline(deadline); err != nil {
+		c.broken = true
+		return err
+	}
+	c.unsent, c.pushed = commands, false
+	_ = c.raw.Read(c.push) // begins to wait before it calls push, so the reply can't be missed
+	left := c.unsent
+	c.unsent = nil
+	if len(left) == 0 {
+		return nil
+	}
+	_, err := c.conn.Write(left)
+	c.broken = c.broken || err != nil
+	return err
+}
+
+// pushOnce writes what the socket takes and, if that is all, has the wait go on. Called again, there is something to read.
+func (c *Conn) pushOnce(fd uintptr) (done bool) {
+	if c.pushed {
+		return true
+	}
+	c.pushed = true
+	c.unsent = c.unsent[writeNow(fd, c.unsent):]
+	return len(c.unsent) > 0
 }
 
 // Reply reads the reply to the next command that was sent. If it says [Failure], so will all that follow.

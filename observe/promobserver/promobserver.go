@@ -5,6 +5,8 @@ package promobserver
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,6 +35,7 @@ type Observer struct {
 
 	mu     sync.Mutex
 	silent map[string]bool // masters, and whether their latest vote was unknown
+	spare  map[string]int  // by the set of masters, of two: how many a quorum can do without
 }
 
 // New registers the metrics of one Locker. A program with several gives each its own labels:
@@ -88,6 +91,7 @@ func newMetrics() *Observer {
 		masters:  prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
 		margin:   prometheus.NewGauge(gauge("quorum_margin", "Masters whose latest vote is known, less the quorum: how many more may fail.")),
 		silent:   make(map[string]bool),
+		spare:    make(map[string]int),
 	}
 }
 
@@ -104,6 +108,7 @@ func (o *Observer) Observe(e redlock.Event) {
 	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
 		o.rounds.WithLabelValues(e.Op, result).Inc()
 		o.took.WithLabelValues(e.Op).Observe(e.Took.Seconds())
+		o.decided(e)
 	case redlock.EventReturned:
 		o.calls.WithLabelValues(result).Inc()
 		if e.Err == nil {
@@ -135,17 +140,31 @@ func (o *Observer) Observe(e redlock.Event) {
 	}
 }
 
+// decided learns of a set of masters from a round that it has decided.
+func (o *Observer) decided(e redlock.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spare[e.Set] = e.N - e.Quorum
+}
+
 // heard computes the margin anew from each master's latest vote. A master that has not voted yet counts as silent.
 func (o *Observer) heard(e redlock.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.silent[e.Master] = e.Vote == redlock.Unknown
+	o.spare[e.Set] = e.N - e.Quorum
 	answering := 0
 	for _, silent := range o.silent {
 		if !silent {
 			answering++
 		}
 	}
-	o.masters.Set(float64(e.N))
-	o.margin.Set(float64(answering - e.Quorum))
+	if e.Set == "" {
+		o.masters.Set(float64(e.N))
+		o.margin.Set(float64(answering - e.Quorum))
+		return
+	}
+	// Of two sets of masters it is not known which one a master is in. So each that is silent counts against both.
+	o.masters.Set(float64(len(o.silent)))
+	o.margin.Set(float64(slices.Min(slices.Collect(maps.Values(o.spare))) - (len(o.silent) - answering)))
 }

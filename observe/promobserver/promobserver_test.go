@@ -244,3 +244,33 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// Of two sets of masters each silent one counts against both, and the smaller set is the measure.
+func TestTheMarginOfTwoSetsIsThatOfTheWorse(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	observer, err := promobserver.New(registry)
+	must(t, err)
+	vote := func(master string, v redlock.Vote) {
+		observer.Observe(redlock.Event{Kind: redlock.EventVote, Op: "acquire", Set: "old", N: 5, Quorum: 3, Master: master, Vote: v})
+	}
+	wants := func(margin, masters float64) {
+		t.Helper()
+		if got := reading(t, registry, "redlock_quorum_margin"); got != margin {
+			t.Errorf("the margin is %v, want %v", got, margin)
+		}
+		if got := reading(t, registry, "redlock_masters"); got != masters {
+			t.Errorf("%v masters, want %v", got, masters)
+		}
+	}
+	for _, m := range []string{"a", "b", "c", "d", "e", "f"} {
+		vote(m, redlock.Granted)
+	}
+	wants(2, 6)
+	vote("f", redlock.Unknown)
+	wants(1, 6)
+	observer.Observe(redlock.Event{Kind: redlock.EventAcquire, Op: "acquire", Set: "new", N: 3, Quorum: 2})
+	vote("a", redlock.Refused)
+	wants(0, 6)
+	vote("b", redlock.Unknown)
+	wants(-1, 6)
+}

@@ -47,7 +47,7 @@ func levelOf(e redlock.Event) slog.Level {
 }
 
 func attributes(e redlock.Event) []slog.Attr {
-	attrs := make([]slog.Attr, 0, 10)
+	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs, slog.String("key", e.Key))
 	if e.Op != "" && e.Op != e.Kind.String() {
 		attrs = append(attrs, slog.String("op", e.Op))
@@ -59,6 +59,9 @@ func attributes(e redlock.Event) []slog.Attr {
 	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
 		attrs = append(attrs, slog.Int("granted", e.Granted), slog.Int("refused", e.Refused), slog.Int("unknown", e.Unknown),
 			slog.Int("quorum", e.Quorum), slog.Int("masters", e.N), slog.Duration("took", e.Took))
+		if e.Set != "" {
+			attrs = append(attrs, slog.String("set", e.Set))
+		}
 	case redlock.EventVote:
 		attrs = append(attrs, slog.String("vote", e.Vote.String()), slog.Duration("took", e.Took))
 	case redlock.EventReturned:

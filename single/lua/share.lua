@@ -4,7 +4,8 @@
 -- ARGV: 'r' or 'w', owner, hold id, ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many
 --       ms it has waited, for how many ms its entry is kept; for how many ms a refused writer keeps readers out; of a
 --       reader the hold of the same owner that it is under, or ''.
--- Returns {1, 0, '', '', holds} when granted; {0, ttl in ms of what is in the way, its owner, its key} when refused.
+-- Returns {1, 0, '', '', holds} when granted, or 1 where it is the only hold; {0, ttl in ms of what is in the way, its owner,
+-- its key} when refused.
 --
 -- The key is a sorted set, so one key is all there is. A hold is 'mode:owner:id' with the time at which it ends as its
 -- score; holds end each by itself, and adding one twice is adding it once. Holds of both modes never stand together,
@@ -17,12 +18,23 @@ local mode, owner, id, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local waiter, waited, keep, claim = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local within = ARGV[9]
 local key, queue = KEYS[1], KEYS[2]
+local member = mode .. ':' .. owner .. ':' .. id
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- The usual case in as few steps as can be: nothing is there, so no hold, no claim and nobody's data either, and nobody waits,
+-- so there is no entry to remove. What is written is what is written below, in the same order and for the same reasons: the
+-- first ZADD does nothing but fail on a full master, which refuses no ZADD behind another write, or for want of the right.
+if redis.pcall('EXISTS', key, queue) == 0 then
+	redis.call('ZADD', key, 'XX', now + ttl + 1, member)
+	redis.call('PEXPIRE', key, ttl)
+	redis.call('ZADD', key, '-9007199254740991', 'redlock:holds', now + ttl + 1, member)
+	redis.call('PEXPIRE', key, ttl)
+	return 1
+end
 
 -- include kind.lua
 -- include queue.lua
-
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local function refuse(left, held)
 	enqueue(queue, waiter, waited, keep)
@@ -45,7 +57,7 @@ if err then
 elseif is == 'string' then
 	return refuse(redis.call('PTTL', key), told(redis.call('GET', key)))
 end
-local member, others = mode .. ':' .. owner .. ':' .. id, 0
+local others = 0
 if is == 'holds' then
 	others = redis.call('ZCOUNT', key, '(' .. now, '+inf') - (stands(member) and 1 or 0)
 	local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')

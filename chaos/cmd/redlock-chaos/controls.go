@@ -32,7 +32,11 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 		if len(wanted) > 0 && !slices.Contains(wanted, c.Subject.Name()) {
 			continue
 		}
-		cfg := w.config()
+		cfg, err := w.config()
+		if err != nil {
+			fmt.Fprintf(stderr, "redlock-chaos controls: %v\n", err)
+			return exitUsage
+		}
 		cfg.Dir = filepath.Join(w.dir, strings.ReplaceAll(c.Subject.Name(), ":", "-"))
 		result, err := runControl(ctx, c, cfg, *runs, args, stderr)
 		if err != nil {

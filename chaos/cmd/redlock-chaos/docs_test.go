@@ -86,7 +86,7 @@ func TestThePageOnTheHarnessSaysWhatThereIs(t *testing.T) {
 	if block == nil {
 		t.Fatal("no plan")
 	}
-	if p, err := plan.Parse(block[1]); err != nil || len(p.Steps) != 2 || len(p.Conflicts()) != 0 {
+	if p, err := plan.Parse(block[1]); err != nil || len(p.Steps) != 3 || len(p.Conflicts()) != 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, name := range chaos.Oracles() {

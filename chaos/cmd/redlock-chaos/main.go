@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -90,7 +92,11 @@ func parsed(f *flag.FlagSet, args []string, stderr io.Writer) (status int, ok bo
 	case err != nil:
 		return exitUsage, false
 	case f.NArg() > 0:
-		fmt.Fprintf(stderr, "%s: unexpected argument %q\n", f.Name(), f.Arg(0))
+		what := strconv.Quote(f.Arg(0))
+		if strings.ContainsAny(what, "@:") { // a part of a list of masters, with its passwords
+			what = "after the flags; a list with blanks has to be quoted"
+		}
+		fmt.Fprintf(stderr, "%s: unexpected argument %s\n", f.Name(), what)
 		return exitUsage, false
 	}
 	return exitPass, true

@@ -21,11 +21,12 @@ import (
 
 // where are the flags that run and controls share: what to run on and where to write.
 type where struct {
-	backend, addrs, proxy, dir, binary string
-	masters, clients                   int
-	seed                               uint64
-	destructive, aof, quiet            bool
-	containers                         containerFlags
+	backend, proxy, dir, binary  string
+	addrs                        addresses
+	masters, clients             int
+	seed                         uint64
+	destructive, aof, tls, quiet bool
+	containers                   containerFlags
 }
 
 func (w *where) flags(f *flag.FlagSet, dir string) {
@@ -33,26 +34,25 @@ func (w *where) flags(f *flag.FlagSet, dir string) {
 	f.IntVar(&w.masters, "masters", 0, "how many masters (default 5, or as many as the external backend has)")
 	f.IntVar(&w.clients, "clients", 5, "how many clients")
 	f.Uint64Var(&w.seed, "seed", 1, "what everything is drawn from")
-	f.StringVar(&w.addrs, "addrs", "", "masters of the external backend, host:port,host:port,...")
+	w.addrs.flags(f)
 	f.StringVar(&w.proxy, "proxy", "", "API of a toxiproxy server to use instead of proxies in this process")
 	f.BoolVar(&w.destructive, "destructive", false, "allow external masters to be flushed and reconfigured")
 	f.BoolVar(&w.aof, "aof", false, "keep data over crashes also where the scenario does not ask for it")
+	f.BoolVar(&w.tls, "tls", false, "servers of the process backend speak TLS also where the scenario does not ask for it")
 	f.StringVar(&w.binary, "binary", "", "server of the process backend (default redis-server or valkey-server)")
 	f.StringVar(&w.dir, "dir", dir, "directory for report.html, report.json, junit.xml and history.jsonl")
 	f.BoolVar(&w.quiet, "quiet", false, "no progress")
 	w.containers.flags(f)
 }
 
-func (w *where) config() chaos.Config {
+func (w *where) config() (chaos.Config, error) {
 	cfg := chaos.Config{
 		Backend: w.backend, Seed: w.seed, Masters: w.masters, Clients: w.clients, Dir: w.dir,
-		Options: masters.Options{AOF: w.aof, Binary: w.binary, Proxy: w.proxy, Destructive: w.destructive},
-	}
-	if w.addrs != "" {
-		cfg.Options.Addrs = strings.Split(w.addrs, ",")
+		Options: masters.Options{AOF: w.aof, Secure: w.tls, Binary: w.binary, Proxy: w.proxy, Destructive: w.destructive},
 	}
 	w.containers.apply(&cfg)
-	return cfg
+	err := w.addrs.apply(&cfg, w.backend)
+	return cfg, err
 }
 
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -80,11 +80,14 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	if name := mutantOf(*subject); name != "" && mutant.Built() == "" {
 		return asMutant(ctx, name, append([]string{"run"}, args...), stdout, stderr)
 	}
-	cfg := w.config()
+	cfg, err := w.config()
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
+		return exitUsage
+	}
 	cfg.Scenario, cfg.Duration, cfg.TTL = *scenario, *duration, *ttl
 	cfg.Limits = limits
 	cfg.HTML, cfg.JSON, cfg.JUnit = *htmlFile, *jsonFile, *junitFile
-	var err error
 	if words := strings.Fields(*command); len(words) > 0 {
 		cfg.Subject = program.Subject(words, *tokens)
 	} else if cfg.Subject, err = chaos.FindSubject(*subject); err != nil {
@@ -129,7 +132,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 }
 
 // replayLine is the command that runs the same plan again: all flags that were given, but those that say where to write, and the
-// defaults that others may change.
+// defaults that others may change. Passwords are left out.
 func replayLine(f *flag.FlagSet) string {
 	given := map[string]bool{"seed": true, "duration": true, "backend": true, "subject": true}
 	f.Visit(func(x *flag.Flag) { given[x.Name] = true })
@@ -144,7 +147,11 @@ func replayLine(f *flag.FlagSet) string {
 	}
 	line := "redlock-chaos run"
 	f.VisitAll(func(x *flag.Flag) {
-		switch value := x.Value.String(); {
+		value := x.Value.String()
+		if x.Name == "addrs" {
+			value = redacted(value)
+		}
+		switch {
 		case !given[x.Name] || value == "":
 		case value == "true":
 			line += " -" + x.Name

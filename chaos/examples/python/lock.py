@@ -10,9 +10,11 @@ import json
 import os
 import queue
 import socket
+import ssl
 import sys
 import threading
 import time
+import urllib.parse
 
 ACQUIRE = ("SET", "{key}", "{owner}", "NX", "PX", "{ttl}")
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
@@ -22,9 +24,16 @@ EXTEND = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPI
 class Master:
     """One master: a connection for one request at a time, made anew after anything that went wrong."""
 
-    def __init__(self, address):
-        host, port = address.rsplit(":", 1)
-        self.address = (host, int(port))
+    def __init__(self, url, tls, name):
+        parts = urllib.parse.urlsplit(url)
+        self.address = (parts.hostname, parts.port)
+        self.tls, self.name = tls if parts.scheme == "rediss" else None, name
+        self.login = []  # what a new connection begins with
+        if parts.password is not None:
+            user, password = urllib.parse.unquote(parts.username or "default"), urllib.parse.unquote(parts.password)
+            self.login.append(("AUTH", user, password))
+        if parts.path.strip("/"):
+            self.login.append(("SELECT", parts.path.strip("/")))
         self.idle = queue.LifoQueue()
 
     def ask(self, timeout, *words):
@@ -33,6 +42,16 @@ class Master:
             conn = self.idle.get_nowait()
         except queue.Empty:
             conn = socket.create_connection(self.address, timeout)
+            if self.tls:
+                conn = self.tls.wrap_socket(conn, server_hostname=self.name)
+            for first in self.login:
+                self.say(conn, end, *first)
+        answer = self.say(conn, end, *words)
+        self.idle.put(conn)
+        return answer
+
+    @staticmethod
+    def say(conn, end, *words):
         try:
             conn.settimeout(max(0.001, end - time.monotonic()))
             encoded = [str(w).encode() for w in words]
@@ -45,19 +64,23 @@ class Master:
                 line += piece
             if line[:1] == b"$" and line != b"$-1\r\n":
                 raise OSError("another reply than was asked for: %r" % line)
+            if line[:1] == b"-":
+                raise OSError(line.decode().strip())
         except Exception:
             conn.close()  # a late reply must not be taken for that of the next request
             raise
-        self.idle.put(conn)
-        if line[:1] == b"-":
-            raise OSError(line.decode().strip())
         return line[:1] != b"$" and line != b":0\r\n"
 
 
 class Lock:
-    def __init__(self, masters, quorum):
-        self.masters = [Master(m) for m in masters]
-        self.quorum = quorum or len(masters) // 2 + 1
+    def __init__(self, urls, tls, quorum):
+        context, names = None, [None] * len(urls)
+        if tls:
+            context, names = ssl.create_default_context(cafile=tls.get("ca")), tls["names"]
+            if "cert" in tls:
+                context.load_cert_chain(tls["cert"], tls["key"])
+        self.masters = [Master(u, context, n) for u, n in zip(urls, names)]
+        self.quorum = quorum or len(urls) // 2 + 1
         self.holds = {}
         self.cleaning = []
 
@@ -157,8 +180,8 @@ def main():
     for line in sys.stdin:
         r = json.loads(line)
         if r["op"] == "open":
-            lock = Lock(r["masters"], quorum)
-            say({"id": r["id"]})
+            lock = Lock(r["urls"], r.get("tls"), quorum)
+            say({"id": r["id"], "secured": True})
         elif r["op"] == "close":
             for thread in list(lock.cleaning):
                 thread.join(2)

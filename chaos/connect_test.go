@@ -1,0 +1,59 @@
+package chaos_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+)
+
+// TestWhatNobodyCanConnectToCostsNothingOnAMinority has expired certificates and names that do not resolve: there every attempt
+// succeeds; where a majority has them nobody gets a lock, nobody holds one twice, and what comes afterwards is judged again. All dial
+// all the time, so the runs are made alone and with few clients.
+func TestWhatNobodyCanConnectToCostsNothingOnAMinority(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fault   string
+		masters []int
+		lost    bool
+	}{
+		"certificates of a minority": {"expired-certificate", []int{0, 3}, false}, "certificates of a majority": {"expired-certificate", []int{0, 1, 3}, true},
+		"names of a minority": {plan.NoName, []int{0, 3}, false}, "names of a majority": {plan.NoName, []int{0, 1, 3}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const from, to = 1500 * time.Millisecond, 4500 * time.Millisecond
+			rep := runNow(t, chaos.Config{Backend: "process", Plan: &plan.Plan{
+				Scenario: "out", Inside: true, Clients: 3, TLS: tt.fault != plan.NoName, Duration: plan.Duration(7 * time.Second),
+				Steps: []plan.Step{{At: plan.Duration(from), For: plan.Duration(to - from), Fault: tt.fault, Masters: tt.masters}},
+			}})
+			mustPass(t, rep)
+			v := history.NewView(rep.History)
+			var on, off int64
+			lost := false
+			for _, e := range v.Events {
+				switch e.Type {
+				case history.FaultOn:
+					on = e.At + int64(500*time.Millisecond) // what was under way is answered by then
+				case history.FaultOff:
+					off = e.At
+				case history.MajorityLost:
+					lost = true
+				}
+			}
+			within, after := 0, 0
+			for i := range v.Attempts {
+				switch a := &v.Attempts[i]; {
+				case !a.Granted():
+				case a.Call > on && a.Return < off-int64(500*time.Millisecond):
+					within++
+				case a.Call > off:
+					after++
+				}
+			}
+			if lost != tt.lost || (within == 0) != tt.lost || after == 0 || rep.Availability != 1 {
+				t.Errorf("a majority was lost: %v; %d acquired meanwhile, %d afterwards; availability %g", lost, within, after, rep.Availability)
+			}
+		})
+	}
+}

@@ -1,0 +1,233 @@
+// Package endpoint says how clients reach a master: where to dial, as whom, and by what TLS.
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/tlsfiles"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Endpoint is how a client reaches a master. Printed in any way it has no password; its JSON has it, for processes that are
+// clients.
+type Endpoint struct {
+	// Addr is host:port to dial. Where a proxy stands in the path it is the proxy's.
+	Addr string `json:"addr"`
+	// Username and Password are what to log in with; none if both are empty.
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+	// DB is the database to use.
+	DB int `json:"db,omitempty"`
+	// TLS is how to speak TLS with it; nil for plain TCP.
+	TLS *TLS `json:"tls,omitempty"`
+	// Resolver is a name server, host:port, that knows the name in Addr and which alone is to be asked. Default: the system's.
+	Resolver string `json:"resolver,omitempty"`
+}
+
+// TLS is how a client speaks TLS. The zero value trusts whom the system trusts.
+type TLS struct {
+	// ServerName is the name that the master's certificate must have.
+	ServerName string `json:"server_name,omitempty"`
+	// CA is a PEM file with the authorities that sign the masters' certificates. Default: the system's.
+	CA string `json:"ca,omitempty"`
+	// Cert and Key are PEM files with the client's certificate and its key. Default: none.
+	Cert string `json:"cert,omitempty"`
+	Key  string `json:"key,omitempty"`
+}
+
+// Parse reads host:port or a URL: redis://user:password@host:port/db, rediss:// for TLS. The files are those for TLS; with one
+// of them host:port speaks TLS, and redis:// is an error. Errors quote nothing of s, which may hold a password.
+func Parse(s string, files TLS) (Endpoint, error) {
+	wanted := files != TLS{}
+	if !strings.Contains(s, "://") {
+		return parseAddress(s, files)
+	}
+	m, err := single.Dial(s, single.Options{}) // connects to nothing, and says what is wrong with a URL without quoting it
+	if err != nil {
+		return Endpoint{}, errors.New(strings.TrimPrefix(err.Error(), "single: master "))
+	}
+	_ = m.Close() // of what was never used
+	u, err := url.Parse(s)
+	if err != nil {
+		return Endpoint{}, errors.New("not a URL")
+	}
+	opt, err := redis.ParseURL(s)
+	switch {
+	case err != nil:
+		return Endpoint{}, errors.New("bad URL")
+	case opt.Network == "unix":
+		return Endpoint{}, errors.New("URL: proxies can't stand before a unix socket: redis:// or rediss://, with host and port")
+	case u.RawQuery != "":
+		return Endpoint{}, errors.New("URL: options after a question mark are not for the harness, which sets its own")
+	case opt.TLSConfig == nil && wanted:
+		return Endpoint{}, errors.New("it is not a rediss:// URL, but -tls flags are given")
+	}
+	e := Endpoint{Addr: opt.Addr, Username: opt.Username, Password: opt.Password, DB: opt.DB}
+	if opt.TLSConfig != nil {
+		e.TLS = files.named(opt.Addr)
+	}
+	return e, e.check()
+}
+
+func parseAddress(s string, files TLS) (Endpoint, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || host == "" || port == "" || strings.ContainsAny(s, "@/ ") {
+		return Endpoint{}, errors.New("it is neither host:port nor a URL such as redis://user:password@host:port")
+	}
+	e := Endpoint{Addr: s}
+	if (files != TLS{}) {
+		e.TLS = files.named(s)
+	}
+	return e, e.check()
+}
+
+// named is a copy with the name of the server at addr, unless there is one.
+func (t TLS) named(addr string) *TLS {
+	if host, _, err := net.SplitHostPort(addr); err == nil && t.ServerName == "" {
+		t.ServerName = host
+	}
+	return &t
+}
+
+// check reads the files, so that it is known at once if they can't be.
+func (e Endpoint) check() error {
+	_, err := e.tlsConfig()
+	return err
+}
+
+// Plain is an endpoint that takes no more than an address.
+func Plain(addr string) Endpoint { return Endpoint{Addr: addr} }
+
+// hidden stands for a password, as in package url.
+const hidden = "xxxxx"
+
+// IsPlain tells whether the address is all that a client needs.
+func (e Endpoint) IsPlain() bool { return e == Plain(e.Addr) }
+
+// Via is the same master behind another address, such as a proxy's. Its certificate must still be for the master.
+func (e Endpoint) Via(addr string) Endpoint {
+	if e.TLS != nil {
+		e.TLS = e.TLS.named(e.Addr)
+	}
+	e.Addr = addr
+	return e
+}
+
+// URL is the endpoint as redis.ParseURL reads it, with its password, and without what it says of TLS but that it is spoken.
+func (e Endpoint) URL() string { return e.url().String() }
+
+func (e Endpoint) url() *url.URL {
+	u := &url.URL{Scheme: "redis", Host: e.Addr}
+	if e.TLS != nil {
+		u.Scheme = "rediss"
+	}
+	if e.Username != "" || e.Password != "" {
+		u.User = url.UserPassword(e.Username, e.Password)
+	}
+	if e.DB != 0 {
+		u.Path = "/" + strconv.Itoa(e.DB)
+	}
+	return u
+}
+
+// String is the URL with xxxxx for the password.
+func (e Endpoint) String() string { return e.url().Redacted() }
+
+// Redacted is what Parse reads with xxxxx for a password, and nothing but that for what it can't read.
+func Redacted(s string) string {
+	if u, err := url.Parse(s); err == nil && strings.Contains(s, "://") && u.Host != "" && u.Opaque == "" && u.RawQuery == "" && u.Fragment == "" {
+		return u.Redacted()
+	}
+	if _, err := parseAddress(s, TLS{}); err == nil {
+		return s
+	}
+	return hidden
+}
+
+// Format implements fmt.Formatter: an endpoint is printed as its String, whatever the verb.
+func (e Endpoint) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, e.String()) // a State keeps what is written
+}
+
+// Options are those of go-redis for this master: address, credentials, database, TLS, and a Dialer where there is a Resolver. The error says which file can't be
+// read.
+func (e Endpoint) Options() (*redis.Options, error) {
+	config, err := e.tlsConfig()
+	if err != nil {
+		return nil, fmt.Errorf("endpoint: %s: %w", e.Addr, err)
+	}
+	opt := &redis.Options{Addr: e.Addr, Username: e.Username, Password: e.Password, DB: e.DB, TLSConfig: config}
+	if e.Resolver != "" {
+		opt.Dialer = dialer(e.Resolver, config)
+	}
+	return opt, nil
+}
+
+// dialer asks the resolver for the address of a name each time.
+func dialer(resolver string, config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: dialTimeout, Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", resolver)
+	}}}
+	if config == nil {
+		return plain.DialContext
+	}
+	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext
+}
+
+// dialTimeout bounds what context does not.
+const dialTimeout = 5 * time.Second
+
+func (e Endpoint) tlsConfig() (*tls.Config, error) {
+	if e.TLS == nil {
+		return nil, nil //nolint:nilnil // none is wanted
+	}
+	config, err := tlsfiles.Files{CA: e.TLS.CA, Cert: e.TLS.Cert, Key: e.TLS.Key}.Config()
+	if err != nil {
+		return nil, err
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.ServerName = e.TLS.named(e.Addr).ServerName
+	return config, nil
+}
+
+// Addrs are the addresses of the endpoints.
+func Addrs(all []Endpoint) []string {
+	out := make([]string, len(all))
+	for i, e := range all {
+		out[i] = e.Addr
+	}
+	return out
+}
+
+// shortest is how long a password has to be to be looked for in text that others wrote. A shorter one stands in any text.
+const shortest = 4
+
+// Hide returns what puts xxxxx for the passwords of the endpoints, as they are and as they stand in a URL. It is for text that
+// others wrote: errors of a library under test, what a program says.
+func Hide(all []Endpoint) func(text string) string {
+	var pairs []string
+	for _, e := range all {
+		if len(e.Password) >= shortest {
+			escaped := strings.TrimPrefix(url.UserPassword("", e.Password).String(), ":")
+			quoted := strings.Trim(strconv.Quote(e.Password), `"`)
+			pairs = append(pairs, e.Password, hidden, escaped, hidden, quoted, hidden, url.QueryEscape(e.Password), hidden)
+		}
+	}
+	if len(pairs) == 0 {
+		return func(text string) string { return text }
+	}
+	return strings.NewReplacer(pairs...).Replace
+}

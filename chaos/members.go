@@ -1,0 +1,269 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// members gives clients other masters while they have locks and wait for others, as a program does that loads its configuration
+// again: what was taken stays with the Locker that took it, who waits goes on to wait with the new one, and the old one is
+// closed when nothing of it is held any more. Across clients it is as docs/membership.md has it: nobody gets the new
+// masters alone before the last Locker over the old ones alone has been closed.
+type members struct {
+	open     func(ctx context.Context, client int, c configuration) (workload.Locker, error)
+	use      func(client int, sets [][]int) (end func()) // notes whose majorities a client needs
+	labelled func(ctx context.Context, f func(ctx context.Context))
+	failed   func(op string, err error)
+	ordered  bool // no two clients may be further apart than one step
+	cut      <-chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and another one made, when a Locker was opened or closed
+	clients []*member
+	free    map[int]time.Time  // by generation: since when clients may have it
+	setsOf  map[string][][]int // by owner: the masters of its hold
+}
+
+// configuration is which masters a client has.
+type configuration struct {
+	generation int
+	sets       [][]int
+}
+
+// member is a client whose Locker is another one from time to time. It is a workload.Locker.
+type member struct {
+	all    *members
+	number int
+	closes sync.WaitGroup // Lockers that are being closed
+
+	// By all.mu: the last is in use, those before it are until nothing of them is held.
+	terms []*term
+}
+
+// term is the time in which a client uses one Locker.
+type term struct {
+	configuration
+	locker   workload.Locker
+	end      func()
+	uses     int           // acquisitions under way, and holds
+	replaced chan struct{} // closed when the client got other masters
+}
+
+// begin opens a client with the masters that it begins with.
+func (m *members) begin(ctx context.Context, client int, sets [][]int) (workload.Locker, error) {
+	c := &member{all: m, number: client}
+	if err := c.enter(ctx, configuration{1, sets}); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clients = append(m.clients, c)
+	return c, nil
+}
+
+// change gives a client other masters, so long after nobody is left who must not meet it.
+func (m *members) change(ctx context.Context, client int, to configuration, since time.Duration) error {
+	m.mu.Lock()
+	c := m.clients[slices.IndexFunc(m.clients, func(c *member) bool { return c.number == client })]
+	for m.mustWaitLocked(c, to.generation) {
+		changed := m.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-m.cut:
+			return errors.New("the run was cut short")
+		case <-ctx.Done():
+			return fmt.Errorf("client %d waited in vain for clients that hold something with older masters: %w", client, ctx.Err())
+		}
+		m.mu.Lock()
+	}
+	if m.free[to.generation].IsZero() {
+		m.free[to.generation] = time.Now()
+	}
+	at := m.free[to.generation].Add(since)
+	m.mu.Unlock()
+	if !sleepUntil(ctx, at) {
+		return fmt.Errorf("client %d is late: %w", client, ctx.Err())
+	}
+	if err := c.announce(ctx, to); err != nil {
+		return err
+	}
+	return c.enter(ctx, to)
+}
+
+// announce tells the masters that the client has now what comes next, if the new ones alone do. It is tried again until ctx is done:
+// a minority of the masters may be out of reach, and the machine busy.
+func (c *member) announce(ctx context.Context, to configuration) error {
+	t := c.borrow()
+	defer c.giveBack(t)
+	a, ok := t.locker.(workload.Announcer)
+	if !ok || len(to.sets) > 1 || len(t.sets) == 1 {
+		return nil
+	}
+	for {
+		err := a.Announce(ctx, uint64(to.generation))
+		if err == nil {
+			return nil
+		}
+		if !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)) {
+			return fmt.Errorf("client %d announces generation %d: %w", c.number, to.generation, err)
+		}
+	}
+}
+
+func (m *members) mustWaitLocked(c *member, generation int) bool {
+	if c.terms[len(c.terms)-1].generation != generation-1 {
+		return true
+	}
+	return m.ordered && slices.ContainsFunc(m.clients, func(other *member) bool { return other.terms[0].generation < generation-1 })
+}
+
+// broadcastLocked wakes who waits for a change.
+func (m *members) broadcastLocked() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// hadBy are the masters of a hold.
+func (m *members) hadBy(owner string) [][]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.setsOf[owner]
+}
+
+// enter opens the Locker of another term, and ends the term before.
+func (c *member) enter(ctx context.Context, to configuration) error {
+	m := c.all
+	t := &term{configuration: to, end: m.use(c.number, to.sets), replaced: make(chan struct{})}
+	var err error
+	m.labelled(ctx, func(ctx context.Context) { t.locker, err = m.open(ctx, c.number, to) })
+	if err != nil {
+		t.end()
+		return fmt.Errorf("client %d with the masters %v: %w", c.number, to.sets, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.terms = append(c.terms, t)
+	if len(c.terms) > 1 {
+		before := c.terms[len(c.terms)-2]
+		close(before.replaced)
+		c.endIfIdleLocked(before)
+	}
+	m.broadcastLocked()
+	return nil
+}
+
+// endIfIdleLocked closes the Locker of a term that is over, if nothing of it is held.
+func (c *member) endIfIdleLocked(t *term) {
+	if t.uses > 0 || t == c.terms[len(c.terms)-1] {
+		return
+	}
+	m := c.all
+	c.closes.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+		defer cancel()
+		m.labelled(ctx, func(ctx context.Context) {
+			if err := t.locker.Close(ctx); err != nil {
+				m.failed(fmt.Sprintf("close of client %d with the masters %v", c.number, t.sets), err)
+			}
+		})
+		t.end()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		c.terms = slices.DeleteFunc(c.terms, func(other *term) bool { return other == t })
+		m.broadcastLocked()
+	})
+}
+
+// Acquire implements workload.Locker. Who waits while the client gets other masters goes on to wait with those.
+func (c *member) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	for {
+		t := c.borrow()
+		hold, err := t.acquire(ctx, r)
+		if err == nil {
+			c.took(hold.Owner(), t)
+			return &memberHold{Hold: hold, member: c, term: t}, nil
+		}
+		c.giveBack(t)
+		if ctx.Err() != nil || !t.isOver() || !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+}
+
+func (c *member) borrow() *term {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	t := c.terms[len(c.terms)-1]
+	t.uses++
+	return t
+}
+
+func (c *member) giveBack(t *term) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	t.uses--
+	c.endIfIdleLocked(t)
+}
+
+func (c *member) took(owner string, t *term) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.all.setsOf[owner] = t.sets
+}
+
+func (t *term) isOver() bool {
+	select {
+	case <-t.replaced:
+		return true
+	default:
+		return false
+	}
+}
+
+// acquire is the Locker's, but gives up waiting when the term is over.
+func (t *term) acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	if r.Once {
+		return t.locker.Acquire(ctx, r)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() {
+		select {
+		case <-t.replaced:
+			cancel()
+		case <-waiting.Done():
+		}
+	})
+	defer group.Wait()
+	defer cancel()
+	return t.locker.Acquire(waiting, r)
+}
+
+// Close implements workload.Locker. It is for when nothing is held any more.
+func (c *member) Close(ctx context.Context) error {
+	c.closes.Wait()
+	last := c.borrow()
+	defer last.end()
+	return last.locker.Close(ctx)
+}
+
+// memberHold is a hold that keeps its Locker open until it was given back.
+type memberHold struct {
+	workload.Hold
+	member *member
+	term   *term
+	once   sync.Once
+}
+
+// Release implements workload.Hold.
+func (h *memberHold) Release(ctx context.Context) error {
+	defer h.once.Do(func() { h.member.giveBack(h.term) })
+	return h.Hold.Release(ctx)
+}

@@ -1,0 +1,261 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/network"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// TestMajoritiesAreCountedInEachSet: a client with two sets has a majority when it has one of each, and one that has changed
+// its masters needs those before for as long as it holds something by them.
+func TestMajoritiesAreCountedInEachSet(t *testing.T) {
+	now := int64(0)
+	recorder := history.NewRecorder(func() int64 { now++; return now })
+	r := newReach(recorder, 1, 5)
+	told := func(want ...history.Type) {
+		t.Helper()
+		var got []history.Type
+		for _, e := range recorder.Events() {
+			got = append(got, e.Type)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("recorded %v, want %v", got, want)
+		}
+		recorder.Reset()
+	}
+	endOld := r.use(0, [][]int{{0, 1, 2}})
+	endJoint := r.use(0, [][]int{{0, 1, 2}, {2, 3, 4}})
+	r.add(harm{links: []network.Link{{Client: 0, Master: 0}}}, 1)
+	r.add(harm{masters: []int{4}, leaves: masters.HoldsOnly}, 1)
+	told() // a minority of each
+	r.add(harm{masters: []int{3}, leaves: masters.HoldsOnly}, 1)
+	told(history.MajorityLost) // of the new ones, which keep what is held
+	endJoint()
+	told(history.MajorityBack)
+	endNew := r.use(0, [][]int{{2, 3, 4}})
+	told(history.MajorityLost)
+	r.add(harm{masters: []int{3, 4}, leaves: masters.HoldsOnly}, -1)
+	told(history.MajorityBack)
+	r.add(harm{masters: []int{1}}, 1)
+	told(history.MajorityLost, history.KeepLost) // of the old ones, by which it may hold something
+	endOld()
+	told(history.MajorityBack, history.KeepBack)
+	endNew()
+}
+
+// TestMastersThatNobodyHasAreToHaveNothing has a key on a master before it joined, while it was used, just after that, and later.
+func TestMastersThatNobodyHasAreToHaveNothing(t *testing.T) {
+	const second = int64(time.Second)
+	now := int64(0)
+	r := newReach(history.NewRecorder(func() int64 { return now }), 2, 2)
+	r.use(0, [][]int{{0}})
+	now = 5 * second
+	ends := []func(){r.use(0, [][]int{{0}, {0, 1}}), r.use(1, [][]int{{0, 1}})}
+	now = 10 * second
+	ends[0]()
+	now = 12 * second
+	ends[1]()
+	now = 20 * second
+	w := &watch{keys: []string{"k"}}
+	for at, want := range map[int64]int{2: 1, 6: 0, 11: 0, 12: 0, 14: 1} {
+		for master, violations := range []int{0, want} {
+			w.samples = []report.Sample{
+				{At: at*second + 1, Until: at*second + 2, Master: master, Up: true, Owners: []string{"somebody"}},
+				{At: at*second + 3, Until: at*second + 4, Master: master, Up: true, Owners: []string{"somebody"}},
+				{At: at*second + 5, Until: at*second + 6, Master: master, Up: true, Owners: []string{""}},
+			}
+			if found := w.strays(r.unused(), time.Second); len(found) != violations {
+				t.Errorf("at %d s on master %d: %v", at, master, found)
+			}
+		}
+	}
+}
+
+// TestAReleaseIsLookedForInEachSetOfItsHold: what a majority of one set still has is not released, whatever the other one says.
+func TestAReleaseIsLookedForInEachSetOfItsHold(t *testing.T) {
+	const second = int64(time.Second)
+	v := history.NewView([]history.Event{
+		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
+		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
+		{At: second, Type: history.ReleaseCall, Attempt: 1},
+		{At: second + 1, Type: history.ReleaseReturn, Attempt: 1, Outcome: history.Acquired},
+	})
+	for _, tt := range []struct {
+		sets [][]int
+		have []int
+		want int
+	}{
+		{[][]int{{0, 1, 2}, {0, 3, 4}}, []int{3, 4}, 1},
+		{[][]int{{0, 1, 2}, {0, 3, 4}}, []int{1, 3}, 0},
+		{[][]int{{0, 1, 2}}, []int{1, 3, 4}, 0},
+		{[][]int{{0, 1, 2, 3, 4}}, []int{1, 3, 4}, 1},
+	} {
+		w := &watch{keys: []string{"k"}, setsOf: func(string) [][]int { return tt.sets }}
+		for _, m := range tt.have {
+			w.samples = append(w.samples, report.Sample{At: 3 * second, Master: m, Up: true, Owners: []string{"me"}})
+		}
+		if found := w.lingering(v, time.Second); len(found) != tt.want {
+			t.Errorf("%v have a hold of %v: %v", tt.have, tt.sets, found)
+		}
+	}
+}
+
+// scripted is a lock client that lets tests see when it is asked and closed.
+type scripted struct {
+	workload.Locker
+	grants chan workload.Hold
+	closed chan struct{}
+	known  []uint64
+}
+
+func (s *scripted) Acquire(ctx context.Context, _ workload.Request) (workload.Hold, error) {
+	select {
+	case h := <-s.grants:
+		return h, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (s *scripted) Announce(_ context.Context, generation uint64) error {
+	if s.known = append(s.known, generation); len(s.known) == 1 {
+		return errors.New("a minority is away")
+	}
+	return nil
+}
+
+func (s *scripted) Close(context.Context) error { close(s.closed); return nil }
+
+type scriptedHold struct{ workload.Hold }
+
+func (scriptedHold) Owner() string                 { return "me" }
+func (scriptedHold) Release(context.Context) error { return nil }
+
+// twoMembers are two clients with the masters 0, 1 and 2, and what tells the lock clients that were opened for each.
+func twoMembers(t *testing.T) (m *members, openedFor func(client int) []*scripted, clients []workload.Locker) {
+	t.Helper()
+	opened := make([][]*scripted, 2)
+	var mu sync.Mutex
+	openedFor = func(client int) []*scripted {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(opened[client])
+	}
+	m = &members{
+		open: func(_ context.Context, client int, _ configuration) (workload.Locker, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			s := &scripted{grants: make(chan workload.Hold), closed: make(chan struct{})}
+			opened[client] = append(opened[client], s)
+			return s, nil
+		},
+		use:      func(int, [][]int) func() { return func() {} },
+		labelled: func(ctx context.Context, f func(context.Context)) { f(ctx) },
+		failed:   func(op string, err error) { t.Errorf("%s: %v", op, err) },
+		ordered:  true, changed: make(chan struct{}), free: make(map[int]time.Time), setsOf: make(map[string][][]int),
+	}
+	for c := range 2 {
+		l, err := m.begin(t.Context(), c, [][]int{{0, 1, 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, l)
+	}
+	return m, openedFor, clients
+}
+
+// TestNobodyHasTheNewMastersAloneWhileAHoldOfTheOldOnesLasts: the hold stays with the client of the lock that took it, who waits
+// asks the new one, and the second step waits until the hold was given back. Control: without the order it does not wait.
+func TestNobodyHasTheNewMastersAloneWhileAHoldOfTheOldOnesLasts(t *testing.T) {
+	for _, ordered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			m, opened, clients := twoMembers(t)
+			m.ordered = ordered
+			granted := make(chan workload.Hold, 2)
+			acquire := func(c int) {
+				go func() {
+					h, err := clients[c].Acquire(t.Context(), workload.Request{Key: "k"})
+					if err != nil {
+						t.Error(err)
+					}
+					granted <- h
+				}()
+				synctest.Wait()
+			}
+			acquire(1)
+			opened(1)[0].grants <- scriptedHold{}
+			held := <-granted
+			acquire(1) // waits, and goes on to wait with both sets
+			joint, next := [][]int{{0, 1, 2}, {2, 3, 4}}, [][]int{{2, 3, 4}}
+			for c := range 2 {
+				if err := m.change(t.Context(), c, configuration{2, joint}, time.Duration(c)*time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			opened(1)[1].grants <- scriptedHold{}
+			second := <-granted
+			if sets := m.hadBy("me"); len(sets) != 2 {
+				t.Errorf("the second hold is one of the masters %v", sets)
+			}
+			changed := make(chan error, 1)
+			go func() { changed <- m.change(t.Context(), 0, configuration{3, next}, 0) }()
+			minute, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			<-minute.Done()
+			if waits := len(opened(0)) == 2; waits != ordered {
+				t.Errorf("in order %v, and it waits: %v", ordered, waits)
+			}
+			if err := held.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-opened(1)[0].closed
+			if err := <-changed; err != nil {
+				t.Error(err)
+			}
+			if known := opened(0)[1].known; !slices.Equal(known, []uint64{3, 3}) {
+				t.Errorf("announced %v: wants to be asked again once that was in vain", known)
+			}
+			_ = second.Release(t.Context())
+			for _, c := range clients {
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun: its error says for what it waited.
+func TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _, clients := twoMembers(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		to := configuration{3, [][]int{{2, 3, 4}}}
+		if err := m.change(ctx, 0, to, 0); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "client 0 waited") {
+			t.Errorf("error %v", err)
+		}
+		cut := make(chan struct{})
+		close(cut)
+		m.cut = cut
+		if err := m.change(t.Context(), 0, to, 0); err == nil || !strings.Contains(err.Error(), "cut short") {
+			t.Errorf("error %v", err)
+		}
+		for _, c := range clients {
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

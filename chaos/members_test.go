@@ -1,0 +1,103 @@
+package chaos_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// membership is a run with exchanges of masters, alone on the machine: its holds are to be renewed, so their ttl is short.
+func membership(t *testing.T, subject workload.Subject) *chaos.Report {
+	t.Helper()
+	return runNow(t, chaos.Config{Backend: "process", Subject: subject, Scenario: "membership", Seed: 2, TTL: 3 * time.Second, Duration: 8 * time.Second})
+}
+
+func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
+	rep := membership(t, chaos.Redlock())
+	mustPass(t, rep)
+	if rep.Acquisitions < 20 || rep.Overlaps+rep.Orphans+rep.TokenViolations+rep.UnexpectedErrors != 0 || rep.Availability != 1 {
+		t.Errorf("%+v", rep)
+	}
+	if n := rep.Faults[plan.Reconfigure]; n != 2*2*rep.Clients {
+		t.Errorf("clients were given other masters %d times, want two exchanges of two steps for each", n)
+	}
+	for _, v := range rep.Votes { // two joined in the first exchange
+		if v.Granted == 0 {
+			t.Errorf("master %d has granted nothing", v.Master)
+		}
+	}
+	begins := rep.Plan.FirstSets()[0]
+	for _, b := range rep.Ballots[:min(20, len(rep.Ballots))] {
+		if !slices.Contains(begins, b.Master) {
+			t.Errorf("the first votes are of master %d, and clients begin with %v", b.Master, begins)
+		}
+	}
+}
+
+// TestClientsThatGoFromOldToNewMastersAtOnceAreCaught is the control: the same run with clients that leave out the step with both.
+func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
+	hasty, err := chaos.FindSubject("redlock:no-joint-step")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := membership(t, hasty)
+	found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NameOverlap })
+	if rep.Verdict != report.Violation || !found {
+		t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
+	}
+}
+
+// TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet: nobody waits for those with the old masters.
+func TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet(t *testing.T) {
+	p := &plan.Plan{
+		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4, Members: []int{0, 1, 2},
+		Hold: plan.Duration(20 * time.Millisecond), Duration: plan.Duration(3 * time.Second),
+		Steps: []plan.Step{{At: plan.Duration(500 * time.Millisecond), Fault: plan.Reconfigure, Clients: []int{0, 1}, Sets: [][]int{{3, 4}}}},
+	}
+	rep := run(t, chaos.Config{Plan: p})
+	mustPass(t, rep)
+	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
+		t.Errorf("%d overlaps, %d violations that are allowed, by %d acquisitions", rep.Overlaps, len(rep.Allowed), rep.Acquisitions)
+	}
+}
+
+// TestMembersAloneAreTheMastersOfARun: clients, and what counts as a majority, are of these.
+func TestMembersAloneAreTheMastersOfARun(t *testing.T) {
+	p := &plan.Plan{
+		Scenario: "three-of-five", Inside: true, Workload: "hot-key", Members: []int{4, 0, 2}, Duration: plan.Duration(2 * time.Second),
+		Steps: []plan.Step{{At: plan.Duration(200 * time.Millisecond), For: plan.Duration(time.Second), Fault: "down", Masters: []int{1, 3}}},
+	}
+	rep := run(t, chaos.Config{Plan: p})
+	mustPass(t, rep)
+	for _, v := range rep.Votes {
+		if asked := v.Granted > 0; asked != slices.Contains(p.Members, v.Master) {
+			t.Errorf("votes %+v, and the masters are %v", v, p.Members)
+		}
+	}
+	if rep.Service.Attempts < rep.Service.Total*9/10 {
+		t.Errorf("%+v: nobody had lost a majority", rep.Service)
+	}
+	if !strings.Contains(rep.Plan.Steps[0].String(), "masters [1 3]") {
+		t.Errorf("%v", rep.Plan.Steps)
+	}
+}
+
+func TestAReportSaysThatOtherMastersThanAskedForWereUsed(t *testing.T) {
+	for asked, want := range map[int]bool{0: false, 3: false, 7: true} {
+		rep := runNow(t, chaos.Config{
+			Backend: "embedded", Masters: asked,
+			Plan: &plan.Plan{Scenario: "ours", Inside: true, Masters: 3, Clients: 1, Duration: plan.Duration(200 * time.Millisecond)},
+		})
+		said := slices.Contains(rep.Notes, "there are 3 masters, by the plan, and 7 were asked for")
+		if said != want {
+			t.Errorf("asked for %d: the notes are %q", asked, rep.Notes)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+)
+
+// Oracle is an oracle of the caller's own, which judges a run's history beside those of package oracle.
+type Oracle struct {
+	// Name is what its violations go by, in the report and in JUnit.
+	Name string
+	// Text says in a sentence what it finds.
+	Text string
+	// Always tells that what it finds is a violation in every scenario. Otherwise it is allowed, and listed, in those that are
+	// outside what a lock assumes.
+	Always bool
+	// Judge returns what it found; the events are in the order of their times. It sets Key, At, Attempts, Events and Text as
+	// far as they are known, and Unknown for what could not be judged. A panic makes the verdict unknown.
+	Judge func(*history.View) []oracle.Violation
+}
+
+// checkOwn checks oracles of a caller's own. Errors name the oracle.
+func checkOwn(own []Oracle) error {
+	for i := range own {
+		o := &own[i]
+		if err := plan.CheckName(o.Name); err != nil {
+			return fmt.Errorf("oracle %d of your own: %w", i+1, err)
+		}
+		switch {
+		case slices.Contains(Oracles(), o.Name):
+			return fmt.Errorf("oracle %q of your own: there is one of that name already, see Oracles", o.Name)
+		case slices.ContainsFunc(own[:i], func(p Oracle) bool { return p.Name == o.Name }):
+			return fmt.Errorf("oracle %q of your own: there are two of that name", o.Name)
+		case o.Judge == nil:
+			return fmt.Errorf("oracle %q of your own: it has no Judge", o.Name)
+		case o.Text == "":
+			return fmt.Errorf("oracle %q of your own: it has no Text, which says what it finds", o.Name)
+		}
+	}
+	return nil
+}
+
+// judge returns what the oracle finds, under its name.
+func (o *Oracle) judge(v *history.View) (found []oracle.Violation) {
+	defer func() {
+		if p := recover(); p != nil {
+			found = []oracle.Violation{{Oracle: o.Name, Unknown: true, Text: fmt.Sprintf("it panicked: %v", p)}}
+		}
+	}()
+	found = slices.Clone(o.Judge(v))
+	for i := range found {
+		found[i].Oracle = o.Name
+	}
+	return found
+}
+
+// canOwn returns why a fault of the caller's own is not available.
+func canOwn(f plan.Fault, fleet *masters.Fleet) (err error) {
+	defer func() { err = orPanic(err, f.Name+": Can", recover()) }()
+	if f.Can == nil {
+		return nil
+	}
+	return f.Can(fleet)
+}
+
+// injectOwn brings about a fault of the caller's own. Like any other it counts only if it was observed.
+func injectOwn(ctx context.Context, f plan.Fault, on plan.Target) (_ effect, err error) {
+	injected, err := callInject(ctx, f, on)
+	if err != nil {
+		return effect{}, err
+	}
+	heal := func(ctx context.Context) (err error) {
+		defer func() { err = orPanic(err, f.Name+": Heal", recover()) }()
+		if injected.Heal == nil {
+			return nil
+		}
+		return injected.Heal(ctx)
+	}
+	switch {
+	case injected.Observed == "":
+		err = errors.New("it was not observed: its Injection does not say what was seen")
+	case f.Lasts && injected.Heal == nil:
+		err = errors.New("it lasts, and its Injection has no Heal")
+	default:
+		return effect{observed: injected.Observed, heal: heal}, nil
+	}
+	return effect{}, errors.Join(err, heal(ctx))
+}
+
+func callInject(ctx context.Context, f plan.Fault, on plan.Target) (_ masters.Injection, err error) {
+	defer func() { err = orPanic(err, f.Name+": Inject", recover()) }()
+	return f.Inject(ctx, on)
+}
+
+// orPanic makes an error of a panic in what a caller gave, so that the run goes on to its end and leaves nothing behind.
+func orPanic(err error, what string, p any) error {
+	if p != nil {
+		return fmt.Errorf("%s panicked: %v", what, p)
+	}
+	return err
+}

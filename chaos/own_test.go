@@ -1,0 +1,298 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// ownPlan has one step with a fault of the test's own.
+func ownPlan(f plan.Fault) *plan.Plan {
+	f.Name, f.Text = "ours", "What the test does."
+	return &plan.Plan{
+		Scenario: "own", Inside: true, Duration: plan.Duration(1500 * time.Millisecond), Own: []plan.Fault{f},
+		Steps: []plan.Step{{At: plan.Duration(400 * time.Millisecond), For: plan.Duration(300 * time.Millisecond), Fault: "ours", Masters: []int{1, 4}, Clients: []int{2}}},
+	}
+}
+
+// broken panics.
+func broken() func(context.Context) error {
+	panic("oh") //nolint:forbidigo // as a caller's code may
+}
+
+// observed is what a fault returns that was seen.
+func observed(heal func(context.Context) error) (masters.Injection, error) {
+	return masters.Injection{Observed: "it was seen", Heal: heal}, nil
+}
+
+func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
+	type inject = func(context.Context, plan.Target) (masters.Injection, error)
+	nothing := func(context.Context) error { return nil }
+	for name, tt := range map[string]struct {
+		inject  inject
+		can     func(*masters.Fleet) error
+		verdict report.Verdict
+		says    string
+	}{
+		"observed": {func(_ context.Context, on plan.Target) (masters.Injection, error) {
+			if !slices.Equal(on.Masters, []int{1, 4}) || !slices.Equal(on.Clients, []int{2}) || len(on.Fleet.Reach()) != 5 || on.Step.Fault != "ours" {
+				return masters.Injection{}, errors.New("it does not know whom it hits")
+			}
+			return observed(nothing)
+		}, nil, report.Pass, ""},
+		"not observed": {func(context.Context, plan.Target) (masters.Injection, error) {
+			return masters.Injection{Heal: nothing}, nil
+		}, nil, report.Unknown, "not observed"},
+		"failed": {func(context.Context, plan.Target) (masters.Injection, error) {
+			return masters.Injection{}, errors.New("no such thing")
+		}, nil, report.Unknown, "no such thing"},
+		"not healed": {func(context.Context, plan.Target) (masters.Injection, error) {
+			return observed(func(context.Context) error { return errors.New("it stays") })
+		}, nil, report.Unknown, "it stays"},
+		"without Heal": {func(context.Context, plan.Target) (masters.Injection, error) {
+			return observed(nil)
+		}, nil, report.Unknown, "no Heal"},
+		"panics":        {func(context.Context, plan.Target) (masters.Injection, error) { return observed(broken()) }, nil, report.Unknown, "Inject panicked: oh"},
+		"not available": {nil, func(*masters.Fleet) error { return errors.New("needs a crane") }, report.Pass, "needs a crane"},
+		"unknown where": {nil, func(*masters.Fleet) error { broken(); return nil }, report.Pass, "Can panicked: oh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plan.Fault{Where: plan.OnMaster, Lasts: true, Inject: tt.inject, Can: tt.can, Leaves: masters.FullService}
+			if f.Inject == nil {
+				f.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
+					return masters.Injection{}, errors.New("it was tried")
+				}
+			}
+			rep := run(t, chaos.Config{Plan: ownPlan(f)})
+			said := strings.Join(append(rep.Reasons, rep.Notes...), "\n")
+			if rep.Verdict != tt.verdict || !strings.Contains(said, tt.says) {
+				t.Errorf("%s, want %s because of %q: %s", rep.Verdict, tt.verdict, tt.says, said)
+			}
+			if seen := rep.Faults["ours"] == 1 && rep.Observed["ours"] == "it was seen"; seen != (tt.says == "" || name == "not healed") {
+				t.Errorf("%v, observed %v", rep.Faults, rep.Observed)
+			}
+		})
+	}
+}
+
+// TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers has faults that break what the lock assumes, take a majority away, or
+// only say so: the one is convicted, the others are known not to be the lock's.
+func TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers(t *testing.T) {
+	forget := func(ctx context.Context, on plan.Target) (masters.Injection, error) {
+		for _, m := range on.Masters {
+			reach, err := on.Fleet.Reach()[m].Options()
+			if err != nil {
+				return masters.Injection{}, err
+			}
+			client := redis.NewClient(reach)
+			if err := errors.Join(client.FlushAll(ctx).Err(), client.Close()); err != nil {
+				return masters.Injection{}, err
+			}
+		}
+		return observed(nil)
+	}
+	p := ownPlan(plan.Fault{Where: plan.OnMaster, Inject: forget, Leaves: masters.FullService})
+	p.Hold, p.Duration = plan.Duration(400*time.Millisecond), plan.Duration(6*time.Second)
+	step := p.Steps[0]
+	p.Steps = nil
+	for at := 500 * time.Millisecond; at < 5*time.Second; at += 300 * time.Millisecond {
+		step.At, step.For, step.Masters, step.Clients = plan.Duration(at), 0, nil, nil
+		p.Steps = append(p.Steps, step)
+	}
+	t.Run("it breaks what the lock assumes", func(t *testing.T) {
+		rep := run(t, chaos.Config{Plan: p})
+		if rep.Verdict != report.Violation || rep.Overlaps == 0 || rep.Faults["ours"] != len(p.Steps) {
+			t.Errorf("%s, %d overlaps, %v", rep.Verdict, rep.Overlaps, rep.Faults)
+		}
+	})
+	lost := func(service masters.Service, where plan.Where) int {
+		f := plan.Fault{Where: where, Lasts: true, Leaves: service, Inject: func(context.Context, plan.Target) (masters.Injection, error) {
+			return observed(func(context.Context) error { return nil })
+		}}
+		p := ownPlan(f)
+		p.Steps[0].Masters, p.Steps[0].Clients = nil, nil
+		rep, err := chaos.Run(t.Context(), chaos.Config{Plan: p, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, e := range rep.History {
+			if e.Type == history.MajorityLost {
+				n++
+			}
+		}
+		return n
+	}
+	for _, where := range []plan.Where{plan.OnMaster, plan.OnNetwork, plan.OnClient} {
+		if n := lost(masters.NoService, where); n != 5 {
+			t.Errorf("on %s: %d of 5 clients have no majority", where, n)
+		}
+		if n := lost(masters.FullService, where); n != 0 {
+			t.Errorf("on %s, with full service: %d clients have no majority", where, n)
+		}
+	}
+	if n := lost(masters.NoService, plan.Elsewhere); n != 0 {
+		t.Errorf("elsewhere: %d clients have no majority", n)
+	}
+}
+
+// longer finds holds that were longer than that.
+func longer(than time.Duration, always bool) chaos.Oracle {
+	return chaos.Oracle{Name: "short-holds", Text: "holds that are too long", Always: always, Judge: func(v *history.View) []oracle.Violation {
+		for i := range v.Attempts {
+			if a := &v.Attempts[i]; a.Granted() && time.Duration(a.End()-a.Return) > than {
+				return []oracle.Violation{{Oracle: "overlap", Key: a.Key, Attempts: []uint64{a.ID}, Text: "it was held for long"}}
+			}
+		}
+		return nil
+	}}
+}
+
+func TestAnOracleOfOnesOwnConvictsAndIsInEveryFile(t *testing.T) {
+	unknown := longer(0, false)
+	unknown.Judge = func(*history.View) []oracle.Violation { return []oracle.Violation{{Unknown: true, Text: "can't tell"}} }
+	panics := longer(0, false)
+	panics.Judge = func(*history.View) []oracle.Violation { broken(); return nil }
+	for name, tt := range map[string]struct {
+		oracle  chaos.Oracle
+		inside  bool
+		verdict report.Verdict
+		junit   string
+	}{
+		"finds nothing":     {longer(time.Hour, false), true, report.Pass, `tests="2" failures="0" errors="0"`},
+		"finds something":   {longer(0, false), true, report.Violation, `tests="2" failures="2" errors="0"`},
+		"outside":           {longer(0, false), false, report.Pass, `tests="2" failures="0" errors="0"`},
+		"outside, promised": {longer(0, true), false, report.Violation, `tests="2" failures="2" errors="0"`},
+		"can't tell":        {unknown, true, report.Unknown, `tests="2" failures="0" errors="2"`},
+		"panics":            {panics, true, report.Unknown, `tests="2" failures="0" errors="2"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := run(t, chaos.Config{
+				Plan:    &plan.Plan{Scenario: "own", Inside: tt.inside, Duration: plan.Duration(3 * time.Second)},
+				Oracles: []chaos.Oracle{tt.oracle},
+			})
+			if rep.Verdict != tt.verdict || rep.Overlaps != 0 || rep.OwnOracles["short-holds"] == "" {
+				t.Errorf("%s, want %s: %v, %v", rep.Verdict, tt.verdict, rep.Reasons, rep.OwnOracles)
+			}
+			for _, kind := range []string{"json", "junit"} {
+				raw, err := os.ReadFile(rep.Files[kind])
+				if err != nil || !strings.Contains(string(raw), "short-holds") || kind == "junit" && !strings.Contains(string(raw), tt.junit) {
+					t.Errorf("%s has not %s, %v: %s", kind, tt.junit, err, raw)
+				}
+			}
+			if tt.verdict != report.Pass && !strings.Contains(strings.Join(rep.Reasons, "\n"), "short-holds: ") {
+				t.Errorf("reasons %v", rep.Reasons)
+			}
+		})
+	}
+}
+
+func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
+	fault := func(change func(*plan.Fault)) chaos.Config {
+		p := ownPlan(plan.Fault{Where: plan.OnMaster, Inject: func(context.Context, plan.Target) (masters.Injection, error) { return observed(nil) }})
+		change(&p.Own[0])
+		return chaos.Config{Plan: p}
+	}
+	judge := func(change func(*chaos.Oracle)) chaos.Config {
+		o := longer(0, false)
+		change(&o)
+		return chaos.Config{Scenario: "calm", Oracles: []chaos.Oracle{o}}
+	}
+	twice := fault(func(*plan.Fault) {})
+	twice.Plan.Own = append(twice.Plan.Own, twice.Plan.Own[0])
+	for name, tt := range map[string]struct {
+		cfg  chaos.Config
+		says string
+	}{
+		"a fault's name is taken":  {fault(func(f *plan.Fault) { f.Name = "kill" }), `fault "kill" of your own: there is one of that name already`},
+		"two faults of a name":     {twice, `fault "ours" of your own: there are two`},
+		"a fault's name":           {fault(func(f *plan.Fault) { f.Name = "A b" }), `fault 1 of your own: the name is "A b"`},
+		"no Inject":                {fault(func(f *plan.Fault) { f.Inject = nil }), `fault "ours" of your own: it has no Inject`},
+		"no text of a fault":       {fault(func(f *plan.Fault) { f.Text = "" }), `fault "ours" of your own: it has no Text`},
+		"no place":                 {fault(func(f *plan.Fault) { f.Where = "moon" }), `Where is "moon"`},
+		"numbers":                  {fault(func(f *plan.Fault) { f.Check = func(*plan.Step) error { return errors.New("a rate above 1") } }), "steps[0].fault: ours: a rate above 1"},
+		"outside":                  {fault(func(f *plan.Fault) { f.Outside = true }), "outside what a lock assumes"},
+		"forgets elsewhere":        {fault(func(f *plan.Fault) { f.Where, f.Forgets = plan.Elsewhere, true }), "only a fault on masters"},
+		"another name in the plan": {fault(func(f *plan.Fault) { f.Name = "others" }), "of your own [others]"},
+		"an oracle's name":         {judge(func(o *chaos.Oracle) { o.Name = "" }), `oracle 1 of your own: the name is ""`},
+		"an oracle's is taken":     {judge(func(o *chaos.Oracle) { o.Name = "overlap" }), `oracle "overlap" of your own: there is one of that name already`},
+		"no Judge":                 {judge(func(o *chaos.Oracle) { o.Judge = nil }), `oracle "short-holds" of your own: it has no Judge`},
+		"no text of an oracle":     {judge(func(o *chaos.Oracle) { o.Text = "" }), `oracle "short-holds" of your own: it has no Text`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.cfg.Dir = t.TempDir()
+			rep, err := chaos.Run(t.Context(), tt.cfg)
+			if rep != nil || !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("report %v, error %v, want one that says %q", rep, err, tt.says)
+			}
+		})
+	}
+}
+
+// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back can't be told anything meanwhile.
+// What is on at the same time by plan, or hits another master, does not wait.
+func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
+	const ms = plan.Duration(time.Millisecond)
+	ended, other := make(chan struct{}), make(chan struct{})
+	var healed atomic.Bool
+	slow := plan.Fault{Name: "slow", Text: "It is healed when two others are on.", Where: plan.OnMaster, Lasts: true, Leaves: masters.FullService}
+	slow.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
+		return observed(func(ctx context.Context) error {
+			for _, on := range []chan struct{}{ended, other} {
+				select {
+				case <-on:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			healed.Store(true)
+			return nil
+		})
+	}
+	tells := func(name string, on chan struct{}) plan.Fault {
+		return plan.Fault{
+			Name: name, Text: "It says that it is on.", Where: plan.OnMaster, Leaves: masters.FullService,
+			Inject: func(context.Context, plan.Target) (masters.Injection, error) {
+				if healed.Load() {
+					return masters.Injection{}, errors.New("it had to wait")
+				}
+				close(on)
+				return observed(func(context.Context) error { return nil })
+			},
+		}
+	}
+	after := plan.Fault{Name: "after", Text: "It comes after the slow one.", Where: plan.OnMaster, Leaves: masters.FullService}
+	after.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
+		if !healed.Load() {
+			return masters.Injection{}, errors.New("it did not wait")
+		}
+		return observed(func(context.Context) error { return nil })
+	}
+	rep := run(t, chaos.Config{Plan: &plan.Plan{
+		Scenario: "own", Inside: true, Duration: 1000 * ms, Own: []plan.Fault{slow, tells("meanwhile", ended), tells("elsewhere", other), after},
+		Steps: []plan.Step{
+			{At: 100 * ms, For: 100 * ms, Fault: "slow", Masters: []int{1}},
+			{At: 150 * ms, Fault: "meanwhile", Masters: []int{1}},
+			{At: 200 * ms, Fault: "after", Masters: []int{1, 2}},
+			{At: 300 * ms, Fault: "elsewhere", Masters: []int{0}},
+		},
+	}})
+	mustPass(t, rep)
+	if rep.Faults["after"] != 1 || rep.Faults["elsewhere"] != 1 || rep.Faults["meanwhile"] != 1 {
+		t.Errorf("%v", rep.Faults)
+	}
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// Exchange lets one set of masters take another's place while clients run. A run has two parts. In the first, clients with the
+// old set and clients with both are at work; in the second, those with both and those with the new one. The second part begins
+// when the longest ttl of the old clients has passed since none of them acquires or extends any more: each has died, or has
+// gone through what it had to do, but for the end of its last holds.
+type Exchange struct {
+	// Old and New are the numbers of their masters. They may share any.
+	Old []int `json:"old"`
+	New []int `json:"new"`
+	// Together lets clients of all three kinds run from the beginning, which no operator may.
+	Together bool `json:"together,omitempty"`
+}
+
+// Sets says which masters a client of an exchange has.
+type Sets string
+
+// The sets of a client. Where nothing is exchanged a client has all masters.
+const (
+	OldSet   Sets = "old"
+	BothSets Sets = "both"
+	NewSet   Sets = "new"
+)
+
+// part is how far an exchange is.
+type part uint8
+
+const (
+	first   part = iota // clients with the new set have not begun
+	waiting             // clients with the old one have ended, and their longest ttl has not passed
+	second
+)
+
+// check says what is wrong with an exchange of a schedule, which may come from a file.
+func (s *Schedule) checkExchange() error {
+	x := s.Exchange
+	for i, c := range s.Clients {
+		if known := c.Sets == OldSet || c.Sets == BothSets || c.Sets == NewSet; known != (x != nil) || !known && c.Sets != "" {
+			return fmt.Errorf("sim: client %d has the sets %q, and there is an exchange: %v", i, c.Sets, x != nil)
+		}
+	}
+	if x == nil {
+		return nil
+	}
+	for _, set := range [][]int{x.Old, x.New} {
+		if len(set) == 0 || slices.Min(set) < 0 || slices.Max(set) >= len(s.Masters) {
+			return fmt.Errorf("sim: a set of the masters %v can't be had of %d", set, len(s.Masters))
+		}
+	}
+	return nil
+}
+
+// dropMaster takes a master out of the schedule, unless it is the only one of a set, or the sets would be the same then.
+func (s *Schedule) dropMaster(m int) bool {
+	drop := func(set []int) []int {
+		var left []int
+		for _, n := range set {
+			switch {
+			case n < m:
+				left = append(left, n)
+			case n > m:
+				left = append(left, n-1)
+			}
+		}
+		return left
+	}
+	x := &Exchange{Old: drop(s.Exchange.Old), New: drop(s.Exchange.New), Together: s.Exchange.Together}
+	if len(x.Old) == 0 || len(x.New) == 0 || slices.Equal(x.Old, x.New) {
+		return false
+	}
+	s.Exchange, s.Masters = x, slices.Delete(s.Masters, m, m+1)
+	s.Faults = slices.DeleteFunc(s.Faults, func(f Fault) bool { return f.Master == m })
+	for i := range s.Faults {
+		if f := &s.Faults[i]; f.Master > m {
+			f.Master--
+		}
+	}
+	return true
+}
+
+// open makes the Locker of a client.
+func (c *client) open(opts redlock.Options) (*redlock.Locker, error) {
+	x := c.w.plan.Exchange
+	if x == nil {
+		every := make([]int, len(c.w.masters))
+		for i := range every {
+			every[i] = i
+		}
+		c.sets = [][]int{every}
+		return redlock.New(c.mastersOf(every), opts)
+	}
+	switch c.plan.Sets {
+	case BothSets:
+		c.sets = [][]int{x.Old, x.New}
+		return redlock.NewJoint(c.mastersOf(x.Old), c.mastersOf(x.New), opts)
+	case OldSet:
+		c.sets = [][]int{x.Old}
+	default:
+		c.sets = [][]int{x.New}
+	}
+	return redlock.New(c.mastersOf(c.sets[0]), opts)
+}
+
+func (c *client) mastersOf(set []int) []redlock.Master {
+	masters := make([]redlock.Master, len(set))
+	for i, n := range set {
+		masters[i] = c.links[n]
+	}
+	return masters
+}
+
+// postponed tells whether a session has to wait for the second part.
+func (t *task) postponed(s *Session) bool {
+	x := t.c.w.plan.Exchange
+	return x != nil && !x.Together && t.c.w.part != second && (t.c.plan.Sets == NewSet || t.c.plan.Sets == BothSets && s.Second)
+}
+
+// exchange looks whether the old clients have ended, and then has the second part begin a ttl later.
+func (w *world) exchange() {
+	if w.plan.Exchange == nil || w.part != first || slices.ContainsFunc(w.clients, (*client).mayStillHold) {
+		return
+	}
+	w.part = waiting
+	wait := int64(w.plan.maxTTLOf(OldSet))
+	if w.plan.Broken.NoWait {
+		wait = 0
+	}
+	w.at(w.now+wait, hidden, none, 0, w.beginSecond)
+}
+
+// mayStillHold tells whether an old client may begin to hold something, or prolong a hold.
+func (c *client) mayStillHold() bool {
+	if c.plan.Sets != OldSet || c.dead {
+		return false
+	}
+	return slices.ContainsFunc(c.tasks, func(t *task) bool { return !t.finished && !t.ending }) ||
+		slices.ContainsFunc(c.w.live, func(h *hold) bool { return h.task.c == c && h.renewed && !h.gone })
+}
+
+// beginSecond lets those go on that have waited for the second part, and its faults happen.
+func (w *world) beginSecond() {
+	w.part = second
+	w.mended = max(w.mended, w.arm(true))
+	if w.trace != nil {
+		*w.trace = append(*w.trace, Line{At: w.now, Client: none, Master: none, Text: "the second part begins: old clients have ended, new ones begin"})
+	}
+	for _, c := range w.clients {
+		for _, t := range c.tasks {
+			if s := t.parked; s != nil {
+				t.parked = nil
+				t.step(s.Idle, func() { t.begin(s, t.next) })
+			}
+		}
+	}
+}
+
+// tokenOrder judges the order of tokens. Of an exchange it is promised among neighbours: clients with the old set and with both,
+// clients with both and with the new set. So it is promised from the old to the new ones for a key that one with both has
+// acquired in between: its token is above the old one's and below the new one's.
+func (w *world) tokenOrder(v *history.View) []oracle.Violation {
+	if w.plan.Exchange == nil {
+		return oracle.TokenOrder(v)
+	}
+	found := oracle.TokenOrder(w.without(v, NewSet))
+	for _, x := range oracle.TokenOrder(w.without(v, OldSet)) {
+		if !slices.ContainsFunc(found, func(y oracle.Violation) bool { return x.Text == y.Text }) {
+			found = append(found, x)
+		}
+	}
+	return found
+}
+
+// without is a view in which clients of one kind have no tokens.
+func (w *world) without(v *history.View, sets Sets) *history.View {
+	part := *v
+	part.Attempts = slices.Clone(v.Attempts)
+	for i := range part.Attempts {
+		if a := &part.Attempts[i]; w.plan.Clients[a.Client].Sets == sets {
+			a.Token = 0
+		}
+	}
+	return &part
+}
+
+// countBridged counts the keys of which an old client's token, one's with both sets and a new one's followed on each other.
+func (w *world) countBridged(v *history.View) {
+	if w.plan.Exchange == nil {
+		return
+	}
+	v.ByKey(func(_ string, attempts []int) {
+		ended := map[Sets]int64{OldSet: history.Never, BothSets: history.Never}
+		for _, i := range attempts { // in the order of their calls
+			a := &v.Attempts[i]
+			switch sets := w.plan.Clients[a.Client].Sets; {
+			case a.Token == 0 || !a.Granted():
+			case sets == OldSet, sets == BothSets && a.Call > ended[OldSet]:
+				ended[sets] = min(ended[sets], a.Return)
+			case sets == NewSet && a.Call > ended[BothSets]:
+				w.counts.Bridged++
+				return
+			}
+		}
+	})
+}
+
+// describe writes which masters are exchanged, and which client has which.
+func (x *Exchange) describe(b *strings.Builder, clients []Client) {
+	fmt.Fprintf(b, "the masters %v take the place of %v", x.New, x.Old)
+	for i, c := range clients {
+		fmt.Fprintf(b, ", c%d has %s", i, c.Sets)
+	}
+	b.WriteByte('\n')
+}

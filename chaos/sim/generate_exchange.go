@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// exchanges are the usual ones, by how many masters the old set has, the new one, and both.
+var exchanges = []struct{ old, new, both int }{{3, 3, 2}, {5, 5, 4}, {3, 5, 3}, {5, 3, 3}, {3, 3, 0}, {5, 5, 0}}
+
+// exchange draws the two sets. The masters of the old one come first.
+func (a *generator) exchange() *Exchange {
+	x := pick(a, "exchange", exchanges)
+	if a.one(3, "any exchange") {
+		x.old, x.new = a.number("old", 1, 5), a.number("new", 1, 5)
+		if x.both = a.number("both", 0, min(x.old, x.new)); x.both == max(x.old, x.new) {
+			x.both-- // or the sets would be the same
+		}
+	}
+	e := &Exchange{Together: a.together}
+	for i := range x.old {
+		e.Old = append(e.Old, i)
+	}
+	for i := range x.new {
+		e.New = append(e.New, x.old-x.both+i)
+	}
+	return e
+}
+
+// masters is how many there are.
+func (x *Exchange) masters() int { return max(len(x.Old), x.New[len(x.New)-1]+1) }
+
+// exchanging draws the clients of an exchange: one or two of each kind.
+func (a *generator) exchanging(s *Schedule, keys int) {
+	a.hurried = a.hurried || a.family == history.Fenced && a.one(2, "hurried")
+	for _, sets := range [...]Sets{OldSet, BothSets, NewSet} {
+		for range 1 + a.number("another", 0, 2)/2 {
+			c := a.client(keys)
+			c.Sets = sets
+			for i := range c.Tasks {
+				if sets == BothSets { // it works in both parts
+					later := a.sessions(keys)
+					later[0].Second = true
+					c.Tasks[i] = append(c.Tasks[i], later...)
+				}
+				if sets == NewSet && a.one(2, "at once") { // when holds of old clients end
+					c.Tasks[i][0].Idle /= 16
+				}
+			}
+			c.queueUp()
+			s.Clients = append(s.Clients, c)
+		}
+	}
+}
+
+// comings draws what goes with exchanges: a master that is down all along leaves, one that is empty and guarded joins, all that
+// leave or all that join are out of the reach of a client with both sets.
+func (a *generator) comings(s *Schedule) {
+	leave, join := [2]int{0, s.Exchange.New[0] - 1}, [2]int{len(s.Exchange.Old), len(s.Masters) - 1} // the first and the last
+	if leave[0] <= leave[1] && a.one(4, "one is dead") {
+		s.Faults = append(s.Faults, Fault{Kind: Crash, For: 12 * a.ttl, Client: All, Master: a.number("dead", leave[0], leave[1])})
+	}
+	if join[0] <= join[1] && a.one(4, "one is guarded") {
+		s.Faults = append(s.Faults, Fault{Kind: Forget, For: time.Microsecond, Client: All, Master: a.number("empty", join[0], join[1])})
+	}
+	for _, masters := range [...][2]int{leave, join} {
+		if !a.one(4, "out of reach") {
+			continue
+		}
+		cut := Fault{
+			Kind: pick(a, "cut", []FaultKind{CutRequests, CutReplies}), At: a.upTo("at", a.span), For: a.ttl/2 + a.upTo("for", 3*a.ttl),
+			Second: a.one(2, "in the second part"),
+		}
+		for cut.Client = a.number("out of whose", 0, len(s.Clients)-1); s.Clients[cut.Client].Sets != BothSets; {
+			cut.Client = (cut.Client + 1) % len(s.Clients)
+		}
+		for cut.Master = masters[0]; cut.Master <= masters[1]; cut.Master++ {
+			s.Faults = append(s.Faults, cut)
+		}
+	}
+}

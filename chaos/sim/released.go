@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// NameReleased is the oracle that finds releases which returned nil although too few masters had removed the key.
+const NameReleased = "released"
+
+// removedBy notes that a master has performed a release.
+func (w *world) removedBy(owner string, master int) {
+	if w.removed == nil {
+		w.removed = make(map[string]uint64)
+	}
+	w.removed[owner] |= 1 << master
+}
+
+// checkReleased judges a release that has returned nil: of each set of masters that the client has, a quorum has removed the
+// hold or did not have it. What a late request has set again since then counts as removed. Holds that several can have side by
+// side are not judged, as one owner may have several.
+func (w *world) checkReleased(h *hold) {
+	if h.kind != history.Plain && h.kind != history.Fenced {
+		return
+	}
+	owner := w.owner(h.lock.Owner())
+	for _, set := range h.task.c.sets {
+		var still []int
+		for _, n := range set {
+			if w.removed[owner]&(1<<n) == 0 && w.masters[n].has(h.keys, owner) {
+				still = append(still, n)
+			}
+		}
+		if len(still) <= len(set)-redlock.Quorum(len(set)) {
+			continue
+		}
+		w.unreleased = append(w.unreleased, oracle.Violation{
+			Oracle: NameReleased, Key: h.keys[0], At: w.now, Attempts: []uint64{h.ids[0]},
+			Text: fmt.Sprintf("%q: the release by owner %s was confirmed at %v, and of the masters %v it was still on %v", h.keys[0], owner,
+				time.Duration(w.now).Round(time.Microsecond), set, still),
+		})
+	}
+}
+
+// has tells whether the master has one of the keys for an owner.
+func (m *master) has(keys []string, owner string) bool {
+	for _, key := range keys {
+		if holder, _ := m.store.Holder(m.time(), key); holder == owner {
+			return true
+		}
+	}
+	return false
+}

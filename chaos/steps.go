@@ -1,0 +1,72 @@
+package chaos
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/plan"
+)
+
+// This file carries out the steps of a plan in their order.
+
+// run does all steps and returns when the last fault has been healed. When ctx is done it heals at once.
+func (x *injector) run(ctx context.Context, start time.Time) {
+	var group sync.WaitGroup
+	over := make([]chan struct{}, len(x.plan.Steps))
+	for i := range over {
+		over[i] = make(chan struct{})
+	}
+	for i, s := range x.plan.Steps {
+		group.Go(func() {
+			defer close(over[i])
+			if sleepUntil(ctx, start.Add(time.Duration(s.At))) && x.healed(ctx, i, over) {
+				x.step(ctx, s, start)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// healed waits until what by plan is over before step i begins is over on its masters: on a slow machine a server that was killed takes
+// longer to come back than the plan has time for, and can't be told anything meanwhile. It reports whether ctx still lasts.
+func (x *injector) healed(ctx context.Context, i int, over []chan struct{}) bool {
+	steps := x.plan.Steps
+	for k, earlier := range steps {
+		first := earlier.At < steps[i].At || earlier.At == steps[i].At && k < i
+		if !first || earlier.At+earlier.For > steps[i].At || !x.meet(earlier, steps[i]) {
+			continue
+		}
+		select {
+		case <-over[k]:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// meet reports whether two steps do something to the same master.
+func (x *injector) meet(a, b plan.Step) bool {
+	hit := func(s plan.Step) []int {
+		fault, err := x.plan.FindFault(s.Fault)
+		if err != nil {
+			return nil
+		}
+		return fault.Hit(s, x.plan.Masters)
+	}
+	one := hit(a)
+	return slices.ContainsFunc(hit(b), func(m int) bool { return slices.Contains(one, m) })
+}
+
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,276 @@
+package redlock_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Some masters fail for good while others fail for now. What waiting can't mend ends the wait, also where it is always the
+// outage that decides the round.
+
+// awayFor are the ways in which a master can be away that may come to an end.
+var awayFor = map[string]act{
+	"silent":  {lost: true},
+	"refused": {err: errors.New("connection refused")},
+	"loading": {err: refuses("LOADING Redis is loading the dataset in memory"), after: time.Millisecond},
+}
+
+// forGood are errors that come again. What is said of the generation alone leaves locks as they are.
+var forGood = map[string]act{
+	"password":             {err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
+	"password, slowly":     {err: refuses("WRONGPASS invalid username-password pair or user is disabled."), after: 90 * time.Millisecond},
+	"right":                {err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), after: 3 * time.Millisecond},
+	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
+}
+
+// halves calls f for every combination: one set of two has failed for good, the other for now.
+func halves(t *testing.T, f func(t *testing.T, broken, away, masters fakes, set string, fails, misses act)) {
+	t.Helper()
+	for what, fails := range forGood {
+		for how, misses := range awayFor {
+			for _, set := range []string{"old", "new"} {
+				for _, n := range []int{1, 3} {
+					t.Run(strings.Join([]string{set, what, "and the others", how}, " "), func(t *testing.T) {
+						bubble(t, 2*n, func(t *testing.T, masters fakes) {
+							broken, away := masters[:n], masters[n:]
+							if set == "new" {
+								broken, away = away, broken
+							}
+							f(t, broken, away, masters, set, fails, misses)
+							masters.behave(nil)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+func always(a act) func(*single.Request) act { return func(*single.Request) act { return a } }
+
+func TestWhatOneSetCanNotGrantIsNotHiddenByAnOutageOfTheOther(t *testing.T) {
+	for _, opts := range []redlock.Options{{}, generation(1)} {
+		halves(t, func(t *testing.T, broken, away, masters fakes, set string, fails, misses act) {
+			l := joint(t, masters[:len(masters)/2], masters[len(masters)/2:], opts)
+			broken.behave(always(fails))
+			away.behave(always(misses))
+			began := time.Now()
+			_, err := l.Acquire(within(t, 10*time.Second), key, longTTL)
+			onlyIs(t, err, redlock.ErrNoQuorum)
+			is(t, err, redlock.ErrMisconfigured)
+			ofSet(t, err, redlock.ErrNoQuorum, set)
+			if !strings.Contains(err.Error(), fails.err.Error()) {
+				t.Errorf("%v does not say %v", err, fails.err)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// What asks once says what it knows when it is decided; the outage takes longer here.
+func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
+	const late = 40 * time.Millisecond
+	for name, ask := range map[string]func(t *testing.T, l *redlock.Locker, held *redlock.Lock) error{
+		"extend": func(t *testing.T, _ *redlock.Locker, held *redlock.Lock) error {
+			return held.Extend(t.Context(), longTTL)
+		},
+		"verify":   func(t *testing.T, _ *redlock.Locker, held *redlock.Lock) error { return held.Verify(t.Context()) },
+		"announce": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) error { return l.Announce(t.Context(), 2) },
+		"holder": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) error {
+			_, err := l.Holder(t.Context(), key)
+			return err
+		},
+		"try": func(t *testing.T, l *redlock.Locker, _ *redlock.Lock) error {
+			_, err := l.TryAcquire(t.Context(), "another", longTTL, redlock.Fenced())
+			return err
+		},
+	} {
+		for _, opts := range []redlock.Options{{}, generation(1)} {
+			halves(t, func(t *testing.T, broken, away, masters fakes, set string, fails, misses act) {
+				l := joint(t, masters[:len(masters)/2], masters[len(masters)/2:], opts)
+				held := acquire(t, l, longTTL)
+				fails.after, misses.after = min(fails.after, late/2), late
+				broken.behave(always(fails))
+				away.behave(always(misses))
+				settle(11 * time.Second) // what was known of the generation holds no more
+				err := ask(t, l, held)
+				if ofSet(t, err, redlock.ErrMisconfigured, set); t.Failed() {
+					t.Log(name)
+				}
+				must(t, held.Err())
+				masters.behave(nil)
+				settle(time.Second)
+				must(t, held.Extend(t.Context(), longTTL))
+				must(t, held.Release(t.Context()))
+			})
+		}
+	}
+}
+
+// Of two sets one knows a generation that is two ahead, and the other is away: nobody waits for that.
+func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T) {
+	for how, misses := range awayFor {
+		for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond} {
+			for away := range 2 {
+				bubble(t, 2, func(t *testing.T, masters fakes) {
+					masters[away].behave(always(misses))
+					masters[1-away].known = 3
+					masters[1-away].behave(always(act{after: after}))
+					_, err := joint(t, masters[:1], masters[1:], generation(1)).Acquire(within(t, 10*time.Second), key, longTTL)
+					if is(t, err, redlock.ErrOutdated); err != nil && !strings.Contains(err.Error(), masters[1-away].name) {
+						t.Errorf("%s, %v: %v does not name the master", how, after, err)
+					}
+					masters.behave(nil)
+				})
+			}
+		}
+	}
+}
+
+// The same within one set: two of five are away and are the first to say so, three have another password.
+func TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage(t *testing.T) {
+	for _, opts := range []redlock.Options{{}, generation(1)} {
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.locker(t, opts)
+			fails := forGood["right"]
+			masters[:2].behave(refuseAll)
+			masters[2:].behave(always(fails))
+			_, err := l.Acquire(within(t, 10*time.Second), key, longTTL)
+			onlyIs(t, err, redlock.ErrNoQuorum)
+			is(t, err, redlock.ErrMisconfigured)
+			masters.behave(nil)
+		})
+	}
+}
+
+// What was met counts no longer than it lasts: neither what has been mended, nor what an earlier acquisition met.
+func TestWhatHasBeenMendedEndsNoWait(t *testing.T) {
+	for _, opts := range []redlock.Options{{}, generation(1)} {
+		bubble(t, 2, func(t *testing.T, masters fakes) {
+			l := joint(t, masters[:1], masters[1:], opts)
+			refused := forGood["password"]
+			for range 3 {
+				masters[0].behave(refuseAll)
+				masters[1].behave(always(refused))
+				_, err := l.Acquire(within(t, 10*time.Second), key, longTTL)
+				is(t, err, redlock.ErrMisconfigured)
+				masters[1].behave(always(awayFor["loading"]))
+				settle(time.Second)
+				w := wait(t, within(t, time.Minute), l, key, longTTL)
+				settle(3 * time.Second)
+				masters.behave(nil)
+				must(t, w.get(t).Release(t.Context()))
+				settle(11 * time.Second)
+			}
+		})
+		// Two of five are not enough, also while another is away.
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.locker(t, opts)
+			masters[0].behave(refuseAll)
+			masters[1:3].behave(always(forGood["password"]))
+			w := wait(t, within(t, time.Minute), l, key, longTTL)
+			settle(5 * time.Second)
+			masters.behave(nil)
+			must(t, w.get(t).Release(t.Context()))
+		})
+	}
+}
+
+// TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait: no majority ever fails at once, and the first was mended long ago.
+func TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		for _, m := range masters {
+			m.take("somebody", time.Hour)
+		}
+		l := masters.locker(t, redlock.Options{})
+		masters[0].behave(always(forGood["password"]))
+		w := wait(t, within(t, time.Minute), l, key, longTTL, redlock.RetryEvery(10*time.Second))
+		settle(time.Second)
+		masters[0].behave(always(act{after: 10 * time.Millisecond})) // mended, nine seconds before anybody asks
+		masters[1].behave(always(forGood["password"]))
+		masters[2].behave(refuseAll)
+		settle(10 * time.Second)
+		masters.behave(nil)
+		for _, m := range masters {
+			m.forget()
+		}
+		must(t, w.get(t).Release(t.Context()))
+	})
+}
+
+// TestAMasterThatGrantsDoesNotFailForGood: what it met in a request that had to wait for another is older than its grant.
+func TestAMasterThatGrantsDoesNotFailForGood(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var extensions atomic.Int64
+		masters[0].behave(func(r *single.Request) act {
+			switch {
+			case r.Op == single.Acquire:
+				return act{after: 900 * time.Millisecond}
+			case r.Op == single.Extend && extensions.Add(1) == 1:
+				return forGood["password"]
+			}
+			return act{}
+		})
+		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		settle(100 * time.Millisecond)
+		must(t, lock.Extend(t.Context(), longTTL)) // on the first master it follows the acquisition
+		settle(850 * time.Millisecond)
+		must(t, lock.Verify(t.Context())) // which has recovered
+		masters[1].behave(func(*single.Request) act { a := forGood["password"]; a.after = 20 * time.Millisecond; return a })
+		masters[2].behave(always(act{err: refuseAll(nil).err, after: 20 * time.Millisecond}))
+		err := lock.Extend(t.Context(), longTTL)
+		is(t, err, redlock.ErrNoQuorum)
+		isNot(t, err, redlock.ErrMisconfigured)
+		masters.behave(nil)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts redlock.Options
+		ends func(masters fakes)
+		want error
+	}{
+		{"misconfigured", redlock.Options{}, func(m fakes) { m.behave(always(forGood["password"])) }, redlock.ErrNoQuorum},
+		{"outdated", generation(1), func(m fakes) {
+			for _, one := range m {
+				one.mu.Lock()
+				one.known = 3
+				one.mu.Unlock()
+			}
+		}, redlock.ErrOutdated},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				for _, m := range masters {
+					m.take("somebody", time.Hour)
+				}
+				w := wait(t, within(t, time.Minute), masters.locker(t, c.opts), key, longTTL, redlock.RetryEvery(11*time.Second))
+				settle(time.Second)
+				c.ends(masters)
+				settle(11 * time.Second)
+				onlyIs(t, w.fail(t), c.want)
+				masters.behave(nil)
+			})
+		})
+	}
+}
+
+func TestProtectedModeEndsAWait(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		masters.behave(always(act{err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user.")}))
+		_, err := masters.locker(t, redlock.Options{}).Acquire(within(t, 10*time.Second), key, longTTL)
+		is(t, err, redlock.ErrMisconfigured)
+		masters.behave(nil)
+	})
+}

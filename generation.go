@@ -1,0 +1,288 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Generations keep a process that was forgotten from voting by an old list of masters. Old and new sets need not share a
+// quorum, so a process that has missed both steps of an exchange could hold a lock beside one that has made them. Therefore
+// masters keep the greatest generation that they have been told, and a Locker takes and extends locks only while the last
+// time that a quorum of every set of its own told it began no more than freshFor ago, and none was two or more ahead.
+//
+// Why that is enough: let a quorum of the old set have been told n+2 by the time T ([Locker.Announce]). What a Locker with
+// generation n asks of a quorum of that set after T reaches one of them, and it learns. So its last good answer was asked for
+// before T, and the last round that takes or extends a lock begins before T+freshFor. Once the longest ttl has gone by as well
+// its locks are over. Clocks matter only in that freshFor is counted by its own: the drift allowance applies.
+//
+// What might go wrong:
+//
+//   - An answer comes late. It tells what was so when the master gave it, which is after it was asked; so freshness is counted
+//     from before the first byte was sent.
+//   - The process stops between finding its configuration current and the round that rests on it. So such a round counts its
+//     validity from the reading of the clock by which it was.
+//   - A master does not return from a call. It is no more waited for than in a round, and the next question does not wait for
+//     the end of the last one.
+//   - A master restarts without its data. It has forgotten this too, and is told again by whoever asks it: it is not known
+//     by whom and when, if the new set does not have it. The restart guard is no help, since locks end and a forgotten process
+//     does not. So of a quorum of the old set that was told, none may come back empty while an old process may be left.
+
+const (
+	// freshFor is how long an answer holds, askAgain after how long the next one is asked for, so that a Locker in use
+	// does not wait for it.
+	freshFor = 10 * time.Second
+	askAgain = 5 * time.Second
+)
+
+// currency is what a Locker knows of the generation of its configuration.
+type currency struct {
+	incurables incurables // that announcements met
+
+	mu     sync.Mutex
+	fresh  time.Duration // until when the last answer holds, by the Locker's clock; 0: none came
+	err    error         // the configuration is out of date, for good
+	asking *announcement // the latest; nil if there was none
+}
+
+// announcement tells every master a generation, and hears the greatest that it has been told.
+type announcement struct {
+	locker  *Locker
+	request single.Request
+	start   time.Duration // the clock before the first byte was sent
+	sent    time.Time
+
+	mu       sync.Mutex
+	calls    []lane.Call
+	votes    tally         // a master that has answered has granted
+	greatest uint64        // that any master knows
+	name     string        // of that one
+	settled  bool          // a quorum of every set has answered, or none can any more
+	decided  chan struct{} // closed then
+}
+
+// isCurrent reports that the Locker may take and extend locks now. If it is not known it asks, in the background. What rests on
+// that counts from asOf.
+func (l *Locker) isCurrent() (asOf time.Duration, current bool) {
+	if l.opts.Generation == 0 {
+		return math.MaxInt64, true
+	}
+	now := l.clock.Now()
+	fresh, _, err := l.askCurrent(now)
+	return now, fresh && err == nil
+}
+
+// awaitCurrent waits until it is known that the Locker may take and extend locks, no longer than for one request, nor than until
+// closing, which may be nil, is closed. What rests on that counts from asOf. If sent is zero, nothing was sent yet: it becomes when the
+// first request was.
+func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{}) (asOf time.Duration, err error) {
+	if l.opts.Generation == 0 {
+		return math.MaxInt64, nil
+	}
+	now := l.clock.Now()
+	fresh, a, err := l.askCurrent(now)
+	if fresh || err != nil {
+		return now, err
+	}
+	if sent.IsZero() {
+		*sent = a.sent
+	}
+	if err := l.await(ctx, a, timeout, closing); err != nil {
+		return 0, fmt.Errorf("redlock: asking masters for their generation: %w", err)
+	}
+	now = l.clock.Now()
+	if fresh, err = l.current.state(now); fresh || err != nil {
+		return now, err
+	}
+	err = a.failure(*sent)
+	l.reached(err, a.start)
+	return 0, err
+}
+
+// state says whether the last answer still holds, and what is wrong with the configuration.
+func (c *currency) state(now time.Duration) (fresh bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && now < c.fresh, c.err
+}
+
+// askCurrent says whether the last answer still holds, and returns what asks for the next one if it is under way or due.
+func (l *Locker) askCurrent(now time.Duration) (fresh bool, asking *announcement, err error) {
+	c := &l.current
+	c.mu.Lock()
+	fresh = c.err == nil && now < c.fresh
+	if c.err != nil || c.fresh > 0 && now < c.fresh-freshFor+askAgain || c.asking != nil && !c.asking.over(now) {
+		defer c.mu.Unlock()
+		return fresh, c.asking, c.err
+	}
+	a := l.newAnnouncement(l.opts.Generation)
+	c.asking = a
+	c.mu.Unlock()
+	a.send()
+	return fresh, a, nil
+}
+
+// over reports that the announcement is decided, or will not be in time: masters that have not answered are not waited for.
+func (a *announcement) over(now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.settled || now >= later(a.start, a.locker.announceTimeout())
+}
+
+// await waits until the announcement is decided.
+func (l *Locker) await(ctx context.Context, a *announcement, timeout time.Duration, closing <-chan struct{}) error {
+	late := make(chan struct{})
+	defer l.clock.AfterFunc(timeout, func() { close(late) }).Stop()
+	select {
+	case <-a.decided:
+		return nil
+	case <-late:
+		return nil // what has not been decided has failed
+	case <-closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// Announce tells the masters that a configuration of this generation is in use, or is going to be. It returns nil once a quorum
+// of them, with [NewJoint] of either set, keeps it. It is what comes before the last step of an exchange of masters: masters of
+// the old set that the new configuration does not have must know of it, or a process that still has the old one would not
+// learn that it is out of date (docs/membership.md). A Locker whose own [Options].Generation is two or more behind
+// takes no locks from then on. So one that has a generation announces none that is two or more ahead of its own: by all that it
+// knows, that would stop itself and everybody.
+//
+// A Locker that is two ahead takes locks at once, whether its generation was announced or not: nothing tells it. Masters of the new set
+// may all be new, and then those of the old set know nothing of it, nor it of them; ones of both sets tell the others of it, but an
+// answer they had before holds for ten seconds, and a lock for its ttl. Whoever announces has to wait for that, and starts it then.
+//
+// The error matches [ErrInvalid], [ErrNoQuorum] ([ErrMisconfigured] where asking again can't help), [ErrOutdated] if a master knows a greater generation already, [ErrClosed], or
+// ctx's error; then some masters may have been told. It takes a second at most, or [Options].RequestTimeout.
+func (l *Locker) Announce(ctx context.Context, generation uint64) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	switch {
+	case ctx == nil:
+		return invalid("nil context")
+	case generation == 0 || generation > single.MaxToken:
+		return invalid("generation %d, and it must be from 1 to %d", generation, uint64(single.MaxToken))
+	case l.opts.Generation > 0 && generation > l.opts.Generation+1:
+		return invalid("generation %d is two or more ahead of this Locker's, %d: it would stop everybody who has that one", generation, l.opts.Generation)
+	case l.isClosing():
+		return ErrClosed
+	}
+	a := l.newAnnouncement(generation)
+	a.send()
+	if err := l.await(ctx, a, l.announceTimeout(), l.closing); err != nil {
+		return fmt.Errorf("redlock: announce generation %d: %w", generation, err)
+	}
+	a.mu.Lock()
+	won, greatest, name := a.wonLocked(), a.greatest, a.name
+	a.mu.Unlock()
+	switch {
+	case greatest > generation:
+		return outdated(name, greatest, generation)
+	case !won:
+		return a.failure(a.sent)
+	}
+	return nil
+}
+
+// isClosing reports that Close has begun.
+func (l *Locker) isClosing() bool {
+	select {
+	case <-l.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Locker) announceTimeout() time.Duration {
+	return l.opts.requestTimeout(maxRequestTimeout * timeoutShare)
+}
+
+func outdated(master string, known, own uint64) error {
+	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d", ErrOutdated, known, master, own)
+}
+
+// newAnnouncement prepares one, for which Close waits.
+func (l *Locker) newAnnouncement(generation uint64) *announcement {
+	l.busy.Add(1)
+	a := &announcement{
+		locker:  l,
+		request: single.Request{Op: single.Announce, Keys: []string{single.GenerationKey}, Token: generation},
+		start:   l.clock.Now(),
+		sent:    time.Now(),
+		calls:   make([]lane.Call, len(l.lanes)),
+		decided: make(chan struct{}),
+	}
+	for _, p := range l.preparers {
+		p.Prepare(&a.request)
+	}
+	deadline := a.sent.Add(l.announceTimeout())
+	for i := range a.calls {
+		c := &a.calls[i]
+		c.Request, c.Index, c.To, c.Deadline = &a.request, i, a, deadline
+	}
+	return a
+}
+
+func (a *announcement) send() {
+	for i := range a.calls {
+		a.locker.lanes[i].Send(&a.calls[i])
+	}
+}
+
+// Ended implements [lane.Receiver].
+func (a *announcement) Ended(c *lane.Call) {
+	l := a.locker
+	l.current.incurables.note(l, c.Index, c.Err, a.sent) // before it counts: whoever is told of the decision looks
+	a.mu.Lock()
+	if c.Err != nil {
+		a.votes.add(c.Index, Unknown)
+	} else if a.votes.add(c.Index, Granted); c.Reply.Token > a.greatest {
+		a.greatest, a.name = c.Reply.Token, l.names[c.Index]
+	}
+	wins, last := a.wonLocked(), a.endedLocked() == everyMaster>>(maxMasters-len(a.calls))
+	decides := !a.settled && l.sets.acquired(&a.votes) != open
+	a.settled = a.settled || decides
+	own := a.request.Token
+	greatest, name := a.greatest, a.name
+	a.mu.Unlock()
+	if c.Err == nil && own == l.opts.Generation {
+		l.learn(a.start, wins, greatest, name)
+	}
+	if decides {
+		close(a.decided)
+	}
+	if last {
+		l.notBusy()
+	}
+}
+
+// wonLocked reports that a quorum of every set has answered.
+func (a *announcement) wonLocked() bool { return a.locker.sets.majority(a.votes.granted) }
+
+// endedLocked has a bit for each master whose call has ended.
+func (a *announcement) endedLocked() uint64 { return a.votes.granted | a.votes.unknown }
+
+// learn takes note of what masters know, that were asked at start: a quorum of them if wins.
+func (l *Locker) learn(start time.Duration, wins bool, greatest uint64, name string) {
+	c := &l.current
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch own := l.opts.Generation; {
+	case c.err != nil:
+	case greatest > own+1:
+		c.err = outdated(name, greatest, own)
+	case wins:
+		c.fresh = max(c.fresh, later(start, freshFor))
+	}
+}

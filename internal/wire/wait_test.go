@@ -1,0 +1,98 @@
+package wire_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/wire"
+)
+
+// counting is a connection of a user's that does something of its own with what is written.
+type counting struct {
+	*net.TCPConn
+	written *atomic.Int64
+}
+
+func (c counting) Write(b []byte) (int, error) {
+	n, err := c.TCPConn.Write(b)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+// Commands that are more than the kernel takes at once arrive whole, however a Dialer wraps its connections, and a
+// connection that does something of its own when it writes gets to do it.
+func TestCommandsOfAnyLengthArriveWhole(t *testing.T) {
+	certificate := redistest.SelfSigned(t)
+	all := wrappings(certificate.Client())
+	var written atomic.Int64
+	all["one that counts"] = wrapping{wrap: func(c net.Conn) net.Conn { return counting{c.(*net.TCPConn), &written} }}
+	for name, w := range all {
+		for _, size := range []int{10, 16 << 20} {
+			c, p := connected(t, certificate, w)
+			commands := bytes.Repeat([]byte("0123456789"), size/10)
+			served := make(chan []byte, 1)
+			go func() {
+				got := make([]byte, len(commands))
+				_, err := io.ReadFull(p.conn, got)
+				if err == nil {
+					_, err = p.conn.Write([]byte("+OK\r\n"))
+				}
+				if err != nil {
+					got = nil
+				}
+				served <- got
+			}()
+			must(t, c.SendAndWait(commands, time.Now().Add(patience)))
+			reply := c.Reply(&wire.ExpectOK)
+			if !reply.OK() || !bytes.Equal(<-served, commands) {
+				t.Errorf("%s: %d bytes did not arrive, or not their reply: %v", name, len(commands), reply.Err())
+			}
+		}
+	}
+	if want := int64(16<<20/10*10 + 10); written.Load() != want {
+		t.Errorf("the one that counts has seen %d bytes of %d", written.Load(), want)
+	}
+}
+
+// A reply that comes at once is not missed.
+func TestAReplyIsNotMissed(t *testing.T) {
+	c, p := connected(t, nil, wrappings(nil)["as it is"])
+	go func() { _, _ = io.Copy(p.raw, p.raw) }()
+	deadline := time.Now().Add(patience)
+	for range 20_000 {
+		must(t, c.SendAndWait([]byte("+OK\r\n"), deadline))
+		if reply := c.Reply(&wire.ExpectOK); !reply.OK() {
+			t.Fatal(reply.Err())
+		}
+	}
+}
+
+// A wait ends at its deadline, and the next one is not over because that one was; it ends when the other side goes, too.
+func TestAWaitForAReplyEnds(t *testing.T) {
+	c, p := connected(t, nil, wrappings(nil)["as it is"])
+	for range 2 {
+		err := c.SendAndWait([]byte("x"), time.Now().Add(20*time.Millisecond))
+		reply := c.Reply(&wire.ExpectOK)
+		if timeout, is := reply.Err().(net.Error); err != nil || !is || !timeout.Timeout() { //nolint:errorlint // as it is
+			t.Fatalf("nobody answered: %v, %v", err, reply.Err())
+		}
+		c, p = connected(t, nil, wrappings(nil)["as it is"])
+		must(t, c.SendAndWait(nil, time.Now().Add(time.Millisecond)))
+	}
+	go func() {
+		_, _ = io.ReadFull(p.raw, make([]byte, 1))
+		_ = p.raw.Close()
+	}()
+	must(t, c.SendAndWait([]byte("x"), time.Now().Add(patience)))
+	if reply := c.Reply(&wire.ExpectOK); reply.Kind() != wire.Failure {
+		t.Errorf("the other side has gone: %v", reply.Kind())
+	}
+	if err := c.SendAndWait([]byte("x"), time.Now().Add(-time.Second)); err == nil {
+		t.Error("something was sent behind its deadline")
+	}
+}

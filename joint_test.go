@@ -1,0 +1,333 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Two sets of masters at a time (NewJoint), with masters in memory. joint_real_test.go has real servers.
+
+// joint makes a Locker of two sets of fakes. It is closed with the test.
+func joint(tb testing.TB, before, after fakes, opts redlock.Options) *redlock.Locker {
+	tb.Helper()
+	if opts.Clock == nil {
+		opts.Clock = newClock()
+	}
+	l, err := redlock.NewJoint(before.masters(), after.masters(), opts)
+	must(tb, err)
+	closesAtLast(tb, l)
+	return l
+}
+
+// joint makes a Locker whose old masters are the first so many, and whose new ones are those from position after on.
+func (f fakes) joint(tb testing.TB, before, after int, opts redlock.Options) *redlock.Locker {
+	tb.Helper()
+	return joint(tb, f[:before], f[after:], opts)
+}
+
+// ofSet fails the test unless err is a QuorumError of this set that matches want.
+func ofSet(tb testing.TB, err, want error, set string) {
+	tb.Helper()
+	is(tb, err, want)
+	q, ok := errors.AsType[*redlock.QuorumError](err)
+	if !ok || q.Set != set || !strings.Contains(err.Error(), "of the "+set+" masters") {
+		tb.Errorf("got %v, want an error of the %s masters", err, set)
+	}
+}
+
+// refuseAll is a master that can't be reached.
+func refuseAll(*single.Request) act { return act{err: errors.New("connection refused")} }
+
+// sixes are the fakes of two sets of three that have none in common.
+func sixes(t *testing.T, body func(t *testing.T, masters fakes, l *redlock.Locker)) {
+	t.Helper()
+	bubble(t, 6, func(t *testing.T, masters fakes) { body(t, masters, masters.joint(t, 3, 3, redlock.Options{})) })
+}
+
+func TestOneMasterDownInEachSetCostsNothing(t *testing.T) {
+	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+		masters[0].behave(refuseAll)
+		masters[4].behave(on(single.Acquire, act{lost: true}))
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Extend(t.Context(), longTTL))
+		must(t, lock.Verify(t.Context()))
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+func TestAMajorityOfOneSetDownIsNoQuorumOfThatSet(t *testing.T) {
+	for set, down := range map[string][]int{"old": {0, 2}, "new": {3, 4}} {
+		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+			lock := acquire(t, l, longTTL)
+			for _, i := range down {
+				masters[i].behave(refuseAll)
+			}
+			ofSet(t, lock.Extend(t.Context(), longTTL), redlock.ErrNoQuorum, set)
+			must(t, lock.Err())
+			ofSet(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, set)
+			ofSet(t, lock.Release(t.Context()), redlock.ErrNoQuorum, set)
+			_, err := l.TryAcquire(t.Context(), key, longTTL)
+			ofSet(t, err, redlock.ErrNoQuorum, set)
+			for _, i := range down {
+				masters[i].behave(nil)
+			}
+			settle(2 * time.Second) // the janitor has removed what was left
+			must(t, acquire(t, l, longTTL).Release(t.Context()))
+			settle(time.Second)
+			if n := masters.holders(""); n > 0 {
+				t.Errorf("%s: %d masters still have the key", set, n)
+			}
+		})
+	}
+}
+
+func TestWhatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
+	for set, at := range map[string]int{"old": 0, "new": 3} {
+		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+			masters[at].take("another", longTTL)
+			lock := acquire(t, l, longTTL) // a minority is in nobody's way
+			must(t, lock.Release(t.Context()))
+			masters[at+1].take("another", longTTL)
+			_, err := l.TryAcquire(t.Context(), key, longTTL)
+			ofSet(t, err, redlock.ErrHeld, set)
+			isNot(t, err, redlock.ErrNoQuorum)
+			settle(time.Second)
+			if n := masters.holders("") - masters.holders("another"); n > 0 {
+				t.Errorf("%d keys are left of what was refused", n)
+			}
+			h, err := l.Holder(t.Context(), key)
+			if must(t, err); !h.Held {
+				t.Errorf("held in the %s set, and Holder says %+v", set, h)
+			}
+		})
+	}
+}
+
+// What a majority of one set has lost somebody can have who knows that set alone.
+func TestAnExtensionThatOneSetHasLostEndsTheHold(t *testing.T) {
+	for set, lost := range map[string][]int{"old": {0, 1}, "new": {4, 5}} {
+		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+			lock := acquire(t, l, longTTL)
+			settle(0)
+			for _, i := range lost {
+				masters[i].forget()
+			}
+			ofSet(t, lock.Verify(t.Context()), redlock.ErrNotHeld, set)
+			ofSet(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld, set)
+			is(t, lock.Err(), redlock.ErrNotHeld)
+			if !over(lock) {
+				t.Error("Done is open")
+			}
+			settle(time.Second)
+			if n := masters.holders(""); n > 0 {
+				t.Errorf("%d masters still have the key of a hold that is lost", n)
+			}
+		})
+	}
+}
+
+func TestRenewalOfAHoldThatOneSetHasLostEndsIt(t *testing.T) {
+	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+		settle(longTTL)
+		must(t, lock.Err())
+		masters[3].forget()
+		masters[5].forget()
+		settle(longTTL / 2)
+		is(t, lock.Err(), redlock.ErrNotHeld)
+	})
+}
+
+func TestAHoldOfTwoSetsIsRepairedInBoth(t *testing.T) {
+	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+		lock := acquire(t, l, longTTL)
+		settle(0)
+		masters[1].forget()
+		masters[5].forget()
+		must(t, lock.Extend(t.Context(), longTTL))
+		settle(time.Second)
+		if n := masters.holders(lock.Owner()); n != 6 {
+			t.Errorf("%d of 6 masters have the key after an extension", n)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// A master that counts in both sets, and has lost the key, costs either of them a vote.
+func TestAMasterOfBothSetsVotesInBoth(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, masters fakes) {
+		l := masters.joint(t, 3, 1, redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
+		lock := acquire(t, l, longTTL)
+		settle(0)
+		if n := masters.asked(); n != 4 {
+			t.Errorf("%d requests for 4 masters, of which two are in both sets", n)
+		}
+		masters[1].forget()
+		must(t, lock.Extend(t.Context(), longTTL))
+		settle(time.Second)
+		masters[1].forget()
+		masters[2].forget()
+		is(t, lock.Extend(t.Context(), longTTL), redlock.ErrNotHeld)
+		settle(time.Second)
+		masters[1].behave(refuseAll)
+		must(t, acquire(t, l, longTTL).Release(t.Context()))
+		masters[0].behave(refuseAll)
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+		ofSet(t, err, redlock.ErrNoQuorum, "old")
+		masters[0].behave(nil)
+		masters[3].behave(refuseAll)
+		_, err = l.TryAcquire(t.Context(), key, longTTL)
+		ofSet(t, err, redlock.ErrNoQuorum, "new")
+		masters[1].behave(nil)
+		masters[3].behave(nil)
+		settle(time.Second)
+	})
+}
+
+func TestAReleaseThatOneSetDoesNotKnowIsNotHeld(t *testing.T) {
+	for set, lost := range map[string][]int{"old": {0, 1}, "new": {4, 5}} {
+		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+			lock := acquire(t, l, longTTL)
+			settle(0)
+			for _, i := range lost {
+				masters[i].forget()
+			}
+			ofSet(t, lock.Release(t.Context()), redlock.ErrNotHeld, set)
+			settle(time.Second)
+			if n := masters.holders(""); n > 0 {
+				t.Errorf("%d masters still have the key", n)
+			}
+		})
+	}
+}
+
+func TestAReleaseIsConfirmedByBothSets(t *testing.T) {
+	sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
+		lock := acquire(t, l, longTTL)
+		settle(0)
+		for _, m := range masters[3:] {
+			m.behave(on(single.Release, act{after: 300 * time.Millisecond}))
+		}
+		began := time.Now()
+		must(t, lock.Release(t.Context()))
+		if took := time.Since(began); took < 300*time.Millisecond {
+			t.Errorf("confirmed after %v, before the new masters had answered", took)
+		}
+	})
+}
+
+func TestEventsOfTwoSetsTellTheSetThatDecided(t *testing.T) {
+	bubble(t, 6, func(t *testing.T, masters fakes) {
+		events := make(chan redlock.Event, 1000)
+		l := masters.joint(t, 3, 3, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		masters[3].take("another", longTTL)
+		masters[4].take("another", longTTL)
+		_, err := l.TryAcquire(t.Context(), key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		settle(time.Second)
+		for len(events) > 0 {
+			e := <-events
+			if e.Kind == redlock.EventAcquire && (e.Set != "new" || e.N != 3 || e.Quorum != 2 || e.Refused != 2) {
+				t.Errorf("the round is told as %+v", e)
+			}
+		}
+	})
+}
+
+// guardedFake is a master with a restart guard.
+type guardedFake struct {
+	*fake
+	guard time.Duration
+}
+
+func (m guardedFake) RestartGuard() time.Duration { return m.guard }
+
+// unlike is a master of a type whose values can not be compared.
+type unlike struct {
+	*fake
+	_ []int
+}
+
+func TestNewJointRefusesWhatCanNotBeMeant(t *testing.T) {
+	f := newFakes(70).masters()
+	same := func(name string) redlock.Master { return &fake{name: name} }
+	for name, c := range map[string]struct {
+		before, after []redlock.Master
+		opts          redlock.Options
+		want          string
+	}{
+		"no old masters":      {nil, f[:3], redlock.Options{}, "no masters (of the old masters)"},
+		"no new masters":      {f[:3], []redlock.Master{}, redlock.Options{}, "no masters (of the new masters)"},
+		"twice among the old": {[]redlock.Master{f[0], f[1], f[0]}, f[:3], redlock.Options{}, "masters 1 and 3 are the same server, m1:6379: it would vote twice (of the old masters)"},
+		"twice among the new": {f[:3], []redlock.Master{f[1], f[1]}, redlock.Options{}, "(of the new masters)"},
+		"nil":                 {f[:3], []redlock.Master{f[3], nil}, redlock.Options{}, "master 2 of 2 is nil (of the new masters)"},
+		"another of one name": {f[:3], []redlock.Master{f[0], same("M2:6379")}, redlock.Options{}, "M2:6379 is one of the old and of the new masters, and must be the same Master"},
+		"another spelling":    {[]redlock.Master{same("localhost:1")}, []redlock.Master{same("127.0.0.1:1"), f[1]}, redlock.Options{}, "127.0.0.1:1 is one of the old and of the new"},
+		"not comparable":      {[]redlock.Master{unlike{fake: &fake{name: "x"}}}, []redlock.Master{unlike{fake: &fake{name: "x"}}, f[0]}, redlock.Options{}, "x is one of the old"},
+		"the same":            {f[:3], []redlock.Master{f[2], f[0], f[1]}, redlock.Options{}, "the old and the new masters are the same"},
+		"too many together":   {f[:40], f[30:], redlock.Options{}, "70 old and new masters together, and 64 is the most"},
+		"too many":            {f[:65], f[:3], redlock.Options{}, "65 masters, and 64 is the most (of the old masters)"},
+		"a guard for some":    {f[:3], []redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}}, redlock.Options{}, "one has a restart guard and the other has none"},
+		"a shorter guard": {
+			[]redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}},
+			[]redlock.Master{guardedFake{&fake{name: "h"}, time.Second}},
+			redlock.Options{RestartGuard: time.Minute},
+			"h, has one of 1s only",
+		},
+		"bad options": {f[:3], f[1:4], redlock.Options{DriftFactor: 2}, "DriftFactor"},
+	} {
+		l, err := redlock.NewJoint(c.before, c.after, c.opts)
+		is(t, err, redlock.ErrInvalid)
+		if l != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+		}
+	}
+	for _, n := range []int{63, 64} { // together, of which 62 are in both
+		l, err := redlock.NewJoint(f[:n-1], f[1:n], redlock.Options{})
+		must(t, err)
+		must(t, l.Close(t.Context()))
+	}
+}
+
+func TestDialJointRefusesWhatCanNotBeMeant(t *testing.T) {
+	good := []string{"redis://:hush@127.0.0.1:1", "redis://:hush@127.0.0.1:2", "redis://:hush@127.0.0.1:3"}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx           context.Context
+		before, after []string
+		want          error
+		says          string
+	}{
+		"a bad URL among the old": {t.Context(), []string{good[0], "http://:hush@x"}, good, redlock.ErrInvalid, "master 2 of 2"},
+		"a bad URL among the new": {t.Context(), good, []string{good[0], good[1], "nonsense:hush"}, redlock.ErrInvalid, "(of the new masters)"},
+		"none":                    {t.Context(), good, nil, redlock.ErrInvalid, "no masters (of the new masters)"},
+		"the same":                {t.Context(), good, good, redlock.ErrInvalid, "are the same"},
+		"another URL of one": {
+			t.Context(), good,
+			[]string{good[0], "redis://:hush@127.0.0.1:2/1"},
+			redlock.ErrInvalid,
+			"127.0.0.1:2 is one of the old and of the new masters, and must be the same Master, or have the same URL",
+		},
+		"a nil context": {nil, good, good[1:], redlock.ErrInvalid, "nil context"},
+		"an ended one":  {canceled, good, good[1:], context.Canceled, "dial"},
+		"what can be":   {t.Context(), good, good[1:], nil, ""},
+	} {
+		l, err := redlock.DialJoint(c.ctx, c.before, c.after, redlock.Options{})
+		if c.want == nil {
+			must(t, err)
+			must(t, l.Close(t.Context()))
+			continue
+		}
+		is(t, err, c.want)
+		if l != nil || err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v, want it to say %q and no password", name, err, c.says)
+		}
+	}
+}

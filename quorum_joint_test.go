@@ -1,0 +1,253 @@
+package redlock_test
+
+import (
+	"math/bits"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// Masters of two sets are of three classes: those of the old set alone, of the new one alone, and of both. What a round amounts
+// to depends on how many of each class voted how, and on nothing else.
+
+// classVotes are how many masters of one class voted how; pending is what is missing.
+type classVotes struct{ granted, refused, unknown, pending int }
+
+// classes are the votes of the old masters, the new ones, and those of both sets.
+type classes [3]classVotes
+
+// in are the votes of one set: 0 is the old one.
+func (c classes) in(set int) (n, granted, refused, unknown int) {
+	for _, class := range [...]int{set, 2} {
+		v := c[class]
+		n += v.granted + v.refused + v.unknown + v.pending
+		granted, refused, unknown = granted+v.granted, refused+v.refused, unknown+v.unknown
+	}
+	return n, granted, refused, unknown
+}
+
+// The specification of two sets, for complete votes: won is what both sets have won. Otherwise the worse tidings count: for an
+// acquisition that no quorum can be reached, since then waiting does not help; for extensions and releases that the lock is lost.
+func jointSpec(one judge, worst redlock.Verdict) func(classes) redlock.Verdict {
+	return func(c classes) redlock.Verdict {
+		before, after := one(c.in(0)), one(c.in(1))
+		switch {
+		case before == worst || after == worst:
+			return worst
+		case before == redlock.Won:
+			return after
+		default:
+			return before
+		}
+	}
+}
+
+// completions calls f with every way in which the missing votes of all classes may still come, until f returns false.
+func completions(c classes, class int, f func(classes) bool) bool {
+	if class == len(c) {
+		return f(c)
+	}
+	missing := c[class].pending
+	for g := range missing + 1 {
+		for r := range missing - g + 1 {
+			d := c
+			d[class] = classVotes{granted: c[class].granted + g, refused: c[class].refused + r, unknown: c[class].unknown + missing - g - r}
+			if !completions(d, class+1, f) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unanimousInBoth is the verdict that all completions lead to, or Open when they differ.
+func unanimousInBoth(spec func(classes) redlock.Verdict, c classes) redlock.Verdict {
+	verdict, first := redlock.Open, true
+	if completions(c, 0, func(complete classes) bool {
+		v := spec(complete)
+		if first {
+			verdict, first = v, false
+		}
+		return v == verdict
+	}) {
+		return verdict
+	}
+	return redlock.Open
+}
+
+// layOut gives each master a place, the classes one after the other, and returns the sets and the votes.
+func layOut(c classes) (before, after uint64, votes []redlock.Vote) {
+	for class, v := range c {
+		for _, part := range []struct {
+			vote redlock.Vote
+			n    int
+		}{{redlock.Granted, v.granted}, {redlock.Refused, v.refused}, {redlock.Unknown, v.unknown}, {redlock.Pending, v.pending}} {
+			for range part.n {
+				if class != 1 {
+					before |= 1 << len(votes)
+				}
+				if class != 0 {
+					after |= 1 << len(votes)
+				}
+				votes = append(votes, part.vote)
+			}
+		}
+	}
+	return before, after, votes
+}
+
+// everyClass calls f with all numbers of votes that a class of up to most masters can have.
+func everyClass(most int, f func(n int, v classVotes)) {
+	for n := range most + 1 {
+		for g := range n + 1 {
+			for r := range n - g + 1 {
+				for u := range n - g - r + 1 {
+					f(n, classVotes{g, r, u, n - g - r - u})
+				}
+			}
+		}
+	}
+}
+
+// everyJointTally calls f with all votes that two sets of up to most masters together can have given.
+func everyJointTally(most int, f func(classes)) {
+	everyClass(most, func(a int, old classVotes) {
+		everyClass(most-a, func(b int, added classVotes) {
+			everyClass(most-a-b, func(both int, shared classVotes) {
+				if a+both > 0 && b+both > 0 {
+					f(classes{old, added, shared})
+				}
+			})
+		})
+	})
+}
+
+type jointJudge struct {
+	judge func(before, after uint64, votes []redlock.Vote) redlock.Verdict
+	spec  func(classes) redlock.Verdict
+}
+
+func jointJudges() map[string]jointJudge {
+	return map[string]jointJudge{
+		"acquire": {redlock.AcquiredOfBoth, jointSpec(acquiredSpec, redlock.NoQuorum)},
+		"extend":  {redlock.ExtendedOfBoth, jointSpec(extendedSpec, redlock.Denied)},
+		"release": {redlock.ReleasedOfBoth, jointSpec(releasedSpec, redlock.Denied)},
+	}
+}
+
+// mostJointMasters is how many masters two sets have together in the exhaustive test: every pair of sets of up to so many.
+const mostJointMasters = 7
+
+func TestVerdictsOfTwoSetsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) {
+	for name, j := range jointJudges() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			everyJointTally(mostJointMasters, func(c classes) {
+				n++
+				if got, want := j.judge(layOut(c)), unanimousInBoth(j.spec, c); got != want {
+					t.Errorf("old, new, both: %+v: verdict %d, want %d", c, got, want)
+				}
+			})
+			t.Logf("%d combinations of sets and votes", n)
+		})
+	}
+}
+
+// Wrong ways to count two sets, which the specification has to tell apart.
+func TestTheSpecificationOfTwoSetsTellsWrongJudgesApart(t *testing.T) {
+	specs := jointJudges()
+	all := func(c classes) (n, granted, refused, unknown int) {
+		for _, v := range c {
+			n += v.granted + v.refused + v.unknown + v.pending
+			granted, refused, unknown = granted+v.granted, refused+v.refused, unknown+v.unknown
+		}
+		return n, granted, refused, unknown
+	}
+	for name, wrong := range map[string]struct {
+		of    string
+		judge func(classes) redlock.Verdict
+	}{
+		"a majority of all":           {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(all(c)) }},
+		"only the old set":            {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(c.in(0)) }},
+		"only the new set":            {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(c.in(1)) }},
+		"extended in the old set":     {"extend", func(c classes) redlock.Verdict { return redlock.Extended(c.in(0)) }},
+		"a release that one confirms": {"release", func(c classes) redlock.Verdict { return redlock.Released(c.in(1)) }},
+	} {
+		differs := false
+		everyJointTally(4, func(c classes) {
+			differs = differs || wrong.judge(c) != unanimousInBoth(specs[wrong.of].spec, c)
+		})
+		if !differs {
+			t.Errorf("%s: not told apart", name)
+		}
+	}
+}
+
+// Whatever place the masters have in the lists.
+func TestVerdictsOfTwoSetsDependOnNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 64).Draw(t, "n")
+		class := rapid.SliceOfN(rapid.IntRange(0, 2), n, n).Draw(t, "class")
+		votes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) redlock.Vote { return redlock.Vote(rapid.IntRange(0, 3).Draw(t, "vote")) }), n, n).Draw(t, "votes")
+		var before, after uint64
+		var c classes
+		for i := range n {
+			if class[i] != 1 {
+				before |= 1 << i
+			}
+			if class[i] != 0 {
+				after |= 1 << i
+			}
+			v := &c[class[i]]
+			*[]*int{&v.pending, &v.granted, &v.refused, &v.unknown}[votes[i]]++
+		}
+		if before == 0 || after == 0 {
+			t.Skip("a set without masters")
+		}
+		for name, j := range jointJudges() {
+			if got, want := j.judge(before, after, votes), j.judge(layOut(c)); got != want {
+				t.Fatalf("%s: verdict %d, and %d in another order", name, got, want)
+			}
+		}
+	})
+}
+
+// What the safety of the exchange rests on: a vote set that wins by two sets shares a master with every one that wins by either.
+func TestWinnersByTwoSetsShareAMasterWithWinnersByEither(t *testing.T) {
+	votesOf := func(masters uint64, n int) []redlock.Vote {
+		votes := make([]redlock.Vote, n)
+		for i := range votes {
+			if votes[i] = redlock.Refused; masters&(1<<i) != 0 {
+				votes[i] = redlock.Granted
+			}
+		}
+		return votes
+	}
+	const n = 6
+	cases := 0
+	for before := uint64(1); before < 1<<n; before++ {
+		for after := uint64(1); after < 1<<n; after++ {
+			if before|after != 1<<bits.Len64(before|after)-1 {
+				continue // with a master that nobody asks
+			}
+			for granted := range uint64(1) << n {
+				if redlock.AcquiredOfBoth(before, after, votesOf(granted, n)) != redlock.Won {
+					continue
+				}
+				cases++
+				for _, set := range [...]uint64{before, after} {
+					others := set &^ granted // what is left for somebody else's acquisition in this set alone
+					if bits.OnesCount64(others) >= redlock.Quorum(bits.OnesCount64(set)) {
+						t.Fatalf("sets %b and %b: %b wins by both, and %b by one", before, after, granted, others)
+					}
+				}
+			}
+		}
+	}
+	if cases == 0 {
+		t.Error("nothing was won")
+	}
+}
