@@ -30,7 +30,9 @@
 // keeps the foreground, since others in it may need it, and redlock passes signals on; a command that nevertheless wants
 // the terminal, for a password, is stopped by the kernel, gets the foreground then, and goes on.
 //
-// A process that leaves the job's group is out of reach: a daemon, but also what timeout(1) starts in a script.
+// A process that leaves the job's group, as what timeout(1) starts in a script does, is found on Linux by the entry in its
+// environment that tells it of its lock: it is stopped with the group, and asked and killed when the lock is lost. On
+// other systems it is out of reach.
 package child
 
 import (
@@ -55,6 +57,9 @@ type Config struct {
 	Argv []string
 	// Env is its whole environment.
 	Env []string
+	// Mark is the entry in it that no other command has. By it, on Linux, processes are found that have left the job's group.
+	// It may be a secret.
+	Mark string
 	// Standard input, output and error.
 	Stdin, Stdout, Stderr *os.File
 }

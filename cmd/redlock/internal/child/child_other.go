@@ -47,16 +47,6 @@ func (p *Process) Terminate() error { return p.Kill() }
 // Kill ends the command at once.
 func (p *Process) Kill() error { return p.process.Kill() }
 
-// Left says whether the command still runs.
-func (p *Process) Left() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // HasTerminal is false: there is no job control on this system.
 func (p *Process) HasTerminal() bool { return false }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,10 @@ type platform struct {
 	pid      int
 	begin    *os.File
 	terminal *terminal // nil if there is none
+	mark     string
+
+	mu     sync.Mutex
+	halted *marked // outside of the group, which Suspend has stopped; nil: none
 }
 
 // maxScriptLine is how much of a script's first line Linux reads.
@@ -58,7 +63,7 @@ func Start(cfg Config) (*Process, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	tieToParent(cmd.SysProcAttr)
-	p := &Process{platform: platform{begin: begin, terminal: openTerminal()}, done: make(chan struct{}), stopped: make(chan os.Signal, 16)}
+	p := &Process{platform: platform{begin: begin, terminal: openTerminal(), mark: cfg.Mark}, done: make(chan struct{}), stopped: make(chan os.Signal, 16)}
 	if err := p.start(cmd); err != nil {
 		p.terminal.close()
 		return nil, errors.Join(err, begin.Close())
@@ -136,20 +141,49 @@ func interpreter(path string) string {
 // Group is the id of the command's process group.
 func (p *Process) Group() int { return p.pid }
 
-// Signal sends sig to every process of the command's group. It does nothing when none is left. An error means that it
-// reached nobody; a process of another user's may also be left out without one, see [Process.Left].
-func (p *Process) Signal(sig os.Signal) error { return signalGroup(p.pid, sig) }
-
-// Kill ends the whole group at once, also one that is stopped.
-func (p *Process) Kill() error { return p.Signal(syscall.SIGKILL) }
-
-// Terminate asks the whole group to end. Also one that is stopped has to hear of it.
-func (p *Process) Terminate() error {
-	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
+// Signal sends sig to every process of the command's group, and [Continue] to those outside of it that Suspend has stopped. It
+// does nothing when none is left. An error means that it reached nobody; a process of another user's may also be left out
+// without one.
+func (p *Process) Signal(sig os.Signal) error {
+	err := signalGroup(p.pid, sig)
+	if sig == Continue {
+		err = errors.Join(err, p.resumeHalted())
+	}
+	return err
 }
 
-// Left says whether any process of the group is left. One that has ended counts until its parent has taken note.
-func (p *Process) Left() bool { return groupLeft(p.pid) }
+// Kill ends at once the whole group, also one that is stopped, and whatever else has the command's mark.
+func (p *Process) Kill() error { return errors.Join(p.Signal(syscall.SIGKILL), killMarked(p.mark)) }
+
+// Terminate asks the whole group to end, and whatever else has the command's mark. Also one that is stopped has to hear of it.
+func (p *Process) Terminate() error {
+	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT), askMarked(p.mark, p.pid))
+}
+
+// halt stops the group, and whatever else has the command's mark.
+func (p *Process) halt() error {
+	err := p.Signal(syscall.SIGSTOP)
+	halted := stopMarked(p.mark, p.pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.halted != nil {
+		p.halted.forget() // they are stopped, so they are among the new ones
+	}
+	p.halted = halted
+	return err
+}
+
+func (p *Process) resumeHalted() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.halted == nil {
+		return nil
+	}
+	err := p.halted.signal(syscall.SIGCONT)
+	p.halted.forget()
+	p.halted = nil
+	return err
+}
 
 func signalGroup(group int, sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
@@ -163,6 +197,7 @@ func signalGroup(group int, sig os.Signal) error {
 	return err
 }
 
+// groupLeft says whether any process of the group is left. One that has ended counts until its parent has taken note.
 func groupLeft(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
 
 // wait waits until the command has ended, and tells of its stops.

@@ -15,14 +15,17 @@ type Order struct {
 	Deadline time.Duration
 	// Grace is for how long the group may go on, and at most to the deadline, when this program is gone.
 	Grace time.Duration
+	// Mark is the [Config]'s: who has it is to be killed, too. Empty: nobody is.
+	Mark string
 }
 
 const (
-	orderLine = "%d %d %d\n"
+	orderLine = "%d %d %d %q\n"
 	dismissed = "dismissed\n"
 )
 
-func (o Order) String() string { return fmt.Sprintf(orderLine, o.Group, o.Deadline, o.Grace) }
+// line is the order as it is written into the pipe, which only the watch reads.
+func (o Order) line() string { return fmt.Sprintf(orderLine, o.Group, o.Deadline, o.Grace, o.Mark) }
 
 // readOrders sends on what is read from in and closes the channel at its end. It returns whether the watch was dismissed;
 // otherwise whoever gave the orders is gone.
@@ -37,7 +40,7 @@ func readOrders(in io.Reader, orders chan<- Order) bool {
 			return false
 		}
 		var o Order
-		if _, err := fmt.Sscanf(line, orderLine, &o.Group, &o.Deadline, &o.Grace); err == nil {
+		if _, err := fmt.Sscanf(line, orderLine, &o.Group, &o.Deadline, &o.Grace, &o.Mark); err == nil {
 			orders <- o
 		}
 	}

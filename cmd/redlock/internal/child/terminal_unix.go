@@ -83,7 +83,7 @@ func (p *Process) TakeTerminal() bool {
 	return p.terminal.give(unix.Getpgrp())
 }
 
-// Suspend stops the command's group, every process of it, and then this program as a job of the shell that started it;
+// Suspend stops the command's group, every process of it, what else has its mark, and then this program as a job of the shell that started it;
 // all says whether the other processes of this program's group are to be stopped with it. It returns about when this
 // program was continued, or at once if the kernel does not stop it because nobody is there who would continue it. The
 // caller has to ask for SIGTSTP again.
@@ -92,7 +92,7 @@ func (p *Process) TakeTerminal() bool {
 // then drops. Neither is caught, and Go's runtime does not give back SIGTSTP. SIGTTIN also says that a program wants the
 // terminal, so a parent that is a redlock itself, or sudo, would give it that and let it go on.
 func (p *Process) Suspend(all bool) error {
-	err := p.Signal(syscall.SIGSTOP)
+	err := p.halt()
 	if unix.Getpid() == sessionOf(0) {
 		return err // the leader of a session has no shell above it
 	}

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOrdersAreReadAsTheyAreWritten(t *testing.T) {
-	first := Order{Group: 12, Deadline: 3 * time.Hour, Grace: time.Second}
+	first := Order{Group: 12, Deadline: 3 * time.Hour, Grace: time.Second, Mark: "REDLOCK_OWNER=a \"b\"\n/12"}
 	second := Order{Group: 12, Deadline: 4 * time.Hour}
 	for name, c := range map[string]struct {
 		in        string
@@ -26,14 +26,14 @@ func TestOrdersAreReadAsTheyAreWritten(t *testing.T) {
 		dismissed bool
 	}{
 		"nothing":                      {},
-		"one":                          {in: first.String(), want: []Order{first}},
-		"two and a dismissal":          {in: first.String() + second.String() + dismissed, want: []Order{first, second}, dismissed: true},
+		"one":                          {in: first.line(), want: []Order{first}},
+		"two and a dismissal":          {in: first.line() + second.line() + dismissed, want: []Order{first, second}, dismissed: true},
 		"a dismissal only":             {in: dismissed, dismissed: true},
-		"nothing after the dismissal":  {in: dismissed + first.String(), dismissed: true},
-		"half an order":                {in: first.String() + "12 99", want: []Order{first}},
-		"half a dismissal":             {in: first.String() + dismissed[:4], want: []Order{first}},
-		"an order cut at its last":     {in: strings.TrimSuffix(first.String(), "\n")},
-		"what is no order is left out": {in: "kill them all\n\n12 x 3\n" + second.String(), want: []Order{second}},
+		"nothing after the dismissal":  {in: dismissed + first.line(), dismissed: true},
+		"half an order":                {in: first.line() + "12 99", want: []Order{first}},
+		"half a dismissal":             {in: first.line() + dismissed[:4], want: []Order{first}},
+		"an order cut at its last":     {in: strings.TrimSuffix(first.line(), "\n")},
+		"what is no order is left out": {in: "kill them all\n\n12 x 3\n" + second.line(), want: []Order{second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			orders := make(chan Order, 10)

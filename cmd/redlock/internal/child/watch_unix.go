@@ -78,7 +78,7 @@ func (w *Watch) Worked() bool {
 }
 
 // Tell gives it an order. It does not wait: if a watch does not take the order, its earlier one stands.
-func (w *Watch) Tell(o Order) { w.write(o.String()) }
+func (w *Watch) Tell(o Order) { w.write(o.line()) }
 
 // Dismiss ends it without harm to the group.
 func (w *Watch) Dismiss() {
@@ -102,7 +102,7 @@ func RunWatch(in *os.File) {
 	switch {
 	case last.Group == 0: // there has not been a command yet
 	case !ended:
-		kill(last.Group) // whatever redlock says now comes too late
+		kill(last) // whatever redlock says now comes too late
 	case !<-wasDismissed:
 		end(last)
 	}
@@ -159,29 +159,40 @@ func pause(o Order, now time.Duration) time.Duration {
 	return max(0, min(lookAgain, o.Deadline-now))
 }
 
-// end asks the group to end, and kills it a grace later, or at the deadline.
+// end asks the group to end, with what else has its mark, and kills it a grace later, or at the deadline.
 func end(o Order) {
 	o.Deadline = min(o.Deadline, Now()+o.Grace)
 	if o.Deadline <= Now() {
-		kill(o.Group)
+		kill(o)
 		return
 	}
 	_ = signalGroup(o.Group, syscall.SIGTERM) // if it does not, the next signal is no question
 	_ = signalGroup(o.Group, syscall.SIGCONT)
-	for groupLeft(o.Group) {
+	_ = askMarked(o.Mark, o.Group)
+	for {
+		again := 20 * time.Millisecond
+		if !groupLeft(o.Group) {
+			if again = lookAgain; !markedLeft(o.Mark) { // which takes longer to find out
+				return
+			}
+		}
 		left := o.Deadline - Now()
 		if left <= 0 {
-			kill(o.Group)
+			kill(o)
 			return
 		}
-		<-time.After(min(left, 20*time.Millisecond))
+		<-time.After(min(left, again))
 	}
 }
 
-// kill kills the group. A kill that is refused is repeated for as long as there is anything to kill: who refuses it may be
-// a program of another user's that ends or becomes somebody else.
-func kill(group int) {
-	for signalGroup(group, syscall.SIGKILL) != nil && groupLeft(group) {
+// kill kills the group, and what else has its mark. A kill that is refused is repeated for as long as there is anything to
+// kill: who refuses it may be a program of another user's that ends or becomes somebody else.
+func kill(o Order) {
+	for {
+		group, others := signalGroup(o.Group, syscall.SIGKILL), killMarked(o.Mark)
+		if (group == nil || !groupLeft(o.Group)) && others == nil {
+			return
+		}
 		<-time.After(killAgain)
 	}
 }

@@ -28,6 +28,7 @@ const (
 	statusWrite    = 74  // what is to be said could not be written
 	statusHeld     = 75  // somebody else holds the lock
 	statusRanOn    = 77  // the lock was lost, and the command could not be killed
+	statusOutdated = 78  // the configuration of masters is out of date
 	statusCantRun  = 126 // the command could not be started
 	statusNotFound = 127 // the command does not exist
 	statusSignal   = 128 // plus the number of the signal that ended the command
@@ -58,6 +59,7 @@ func commands() []command {
 		statusCommand(),
 		doctorCommand(),
 		releaseCommand(),
+		membersCommand(),
 		demoCommand(),
 		completionCommand(),
 		versionCommand(),

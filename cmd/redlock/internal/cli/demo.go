@@ -31,7 +31,7 @@ early and leaves no key behind. The exit status is 0 only if everything it shows
 after Ctrl-C.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &demonstration{}
-			d.masters.define(fs)
+			d.masters.defineOld(fs)
 			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
 			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes (default 2s)")
 			fs.BoolVar(&d.json, "json", false, "print nothing but a report as JSON at the end")

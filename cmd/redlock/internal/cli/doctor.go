@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/audit"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 	"github.com/seed-624411e5/redlock/single"
@@ -59,27 +58,27 @@ func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	if d.probe {
 		return d.probeMasters(ctx, t)
 	}
-	locker, disconnect, err := d.masters.locker()
+	locker, masters, err := d.masters.locker(nil)
 	if err != nil {
 		return err
 	}
-	defer disconnect()
+	defer masters.close()
 	defer closeSoon(locker, confirmedTimeout)
 	report, err := locker.Check(ctx)
 	if err != nil {
 		return err
 	}
 	if d.json {
-		err = writeJSON(t.out, auditJSON(report))
+		err = writeJSON(t.out, auditJSON(report, masters))
 	} else {
-		err = writeAudit(t.out, report)
+		err = writeAudit(t.out, report, masters)
 	}
 	switch worst := report.Worst(); {
 	case err != nil:
 		return err
 	case worst >= audit.Unsafe, d.strict && worst >= audit.Risk:
 		return silently(statusNo)
-	case tooFew(report):
+	case tooFew(report, masters):
 		return silently(statusNoQuorum)
 	}
 	return nil
@@ -90,8 +89,8 @@ func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	defer closeMasters(masters)
-	reports, err := probeAll(ctx, masters, d.masters.guard)
+	defer masters.close()
+	reports, err := probeAll(ctx, masters.all, d.masters.guard)
 	if err != nil {
 		return err
 	}
@@ -111,15 +110,9 @@ func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-// tooFew says that fewer masters than a quorum answered, so that the rest of the audit is not worth much.
-func tooFew(a *audit.Report) bool {
-	answered := 0
-	for _, m := range a.Masters {
-		if m.Err == nil {
-			answered++
-		}
-	}
-	return answered < redlock.Quorum(len(a.Masters))
+// tooFew says that fewer masters of a set than a quorum answered, so that the rest of the audit is not worth much.
+func tooFew(a *audit.Report, f *fleet) bool {
+	return f.short(func(i int) bool { return a.Masters[i].Err == nil }) != nil
 }
 
 // auditDocument is an Audit as `redlock doctor -json` prints it.
@@ -139,27 +132,29 @@ type findingReport struct {
 
 type masterDocument struct {
 	Master      string  `json:"master"`
+	Set         string  `json:"set,omitempty"`
 	Error       string  `json:"error,omitempty"`
 	RunID       string  `json:"run_id,omitempty"`
 	Version     string  `json:"version,omitempty"`
 	Role        string  `json:"role,omitempty"`
 	Uptime      float64 `json:"uptime_seconds"`
 	Persistence string  `json:"persistence,omitempty"`
+	Generation  uint64  `json:"generation,omitempty"` // absent: it was told none
 	Guard       float64 `json:"restart_guard_seconds"`
 	Latency     float64 `json:"latency_ms"`
 	ClockOffset float64 `json:"clock_offset_ms"`
 	ClockRate   float64 `json:"clock_rate"`
 }
 
-func auditJSON(a *audit.Report) auditDocument {
+func auditJSON(a *audit.Report, f *fleet) auditDocument {
 	doc := auditDocument{Worst: a.Worst().String(), Findings: []findingReport{}}
 	for _, f := range a.Findings {
 		doc.Findings = append(doc.Findings, findingReport{f.Severity.String(), f.Master, f.What, f.Why, f.Fix})
 	}
-	for _, m := range a.Masters {
+	for i, m := range a.Masters {
 		r := masterDocument{
-			Master: m.Name, RunID: m.RunID, Version: m.Version, Role: m.Role, Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
-			Guard: m.Guard.Seconds(), Latency: millis(m.Latency), ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
+			Master: m.Name, Set: f.setsOf(i), RunID: m.RunID, Version: m.Version, Role: m.Role, Uptime: m.Uptime.Seconds(), Persistence: m.Persistence,
+			Generation: m.Generation, Guard: m.Guard.Seconds(), Latency: millis(m.Latency), ClockOffset: millis(m.ClockOffset), ClockRate: m.ClockRate,
 		}
 		if m.Err != nil {
 			r.Error = hidePasswords(m.Err.Error())
@@ -171,12 +166,13 @@ func auditJSON(a *audit.Report) auditDocument {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func writeAudit(out io.Writer, a *audit.Report) error {
+func writeAudit(out io.Writer, a *audit.Report, f *fleet) error {
 	rows := [][]string{{"MASTER", "ROLE", "VERSION", "UP", "KEEPS ITS DATA", "ROUND TRIP", "CLOCK AHEAD", "CLOCK RATE"}}
 	for i := range a.Masters {
 		rows = append(rows, auditRow(&a.Masters[i]))
 	}
-	if err := writeTable(out, rows); err != nil {
+	rows = withGenerations(rows, func(i int) uint64 { return a.Masters[i].Generation })
+	if err := writeTable(out, f.withSets(rows)); err != nil {
 		return err
 	}
 	for _, f := range together(a.Findings) {
@@ -187,7 +183,7 @@ func writeAudit(out io.Writer, a *audit.Report) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", summary(a))
+	_, err := fmt.Fprintf(out, "\n%s\n", summary(a, f))
 	return err
 }
 
@@ -227,12 +223,12 @@ func together(findings []audit.Finding) []audit.Finding {
 	return joined
 }
 
-func summary(a *audit.Report) string {
+func summary(a *audit.Report, f *fleet) string {
 	switch a.Worst() {
 	case audit.Unsafe:
 		return "UNSAFE: two holders of one lock are possible with these masters as they are."
 	case audit.Risk:
-		if tooFew(a) {
+		if tooFew(a, f) {
 			return "Too few masters answered to tell whether they are safe."
 		}
 		return "Nothing unsafe was found; mind the risks."

@@ -2,28 +2,39 @@ package cli
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
-	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/address"
+	"github.com/seed-624411e5/redlock/internal/tlsfiles"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // masterFlags say which masters there are and how to reach them; every command that talks to masters has them.
 type masterFlags struct {
-	urls          list
+	urls, next    list
 	config        string
 	ca, cert, key string
 	guard         time.Duration
+	generation    uint64
 }
 
 func (m *masterFlags) define(fs *flag.FlagSet) {
+	m.defineOld(fs)
+	fs.Var(&m.next, "new-masters", "`URLs` of the masters that are to take their place, while masters are exchanged: locks then need a quorum of both lists")
+	fs.Uint64Var(&m.generation, "generation", 0, "`number` of this configuration of masters, one more with every step of an exchange; 0: none")
+}
+
+// defineOld defines the flags of a command that knows one list only.
+func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis://user:password@host:port, rediss:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings")
 	durationVar(fs, &m.guard, "restart-guard", 0, "let a master that restarted not vote for this `time`, the longest ttl in use; for masters that do not fsync always")
@@ -32,8 +43,65 @@ func (m *masterFlags) define(fs *flag.FlagSet) {
 	fs.StringVar(&m.key, "tls-key", "", "PEM `file` with the certificate's key")
 }
 
+// fleet is the masters of one list or of two, each of them once.
+type fleet struct {
+	all  []*single.Master // those of the new list only come last
+	sets []masterSet
+}
+
+// masterSet is one set of masters, of which a quorum decides.
+type masterSet struct {
+	name string // "" if it is the only one, "old" or "new"
+	at   []int  // its masters' positions among all
+}
+
+func (s masterSet) quorum() int { return redlock.Quorum(len(s.at)) }
+
+// count is how many of the set's masters are so.
+func (s masterSet) count(is func(i int) bool) int {
+	n := 0
+	for _, i := range s.at {
+		if is(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// of words a count of the set's masters.
+func (s masterSet) of(n int) string {
+	if s.name == "" {
+		return fmt.Sprintf("%d of %d masters", n, len(s.at))
+	}
+	return fmt.Sprintf("%d of %d %s masters", n, len(s.at), s.name)
+}
+
+// joint reports that there are two sets.
+func (f *fleet) joint() bool { return len(f.sets) > 1 }
+
+// short returns a set of which fewer masters than a quorum are so; nil if there is none.
+func (f *fleet) short(is func(i int) bool) *masterSet {
+	for i := range f.sets {
+		if f.sets[i].count(is) < f.sets[i].quorum() {
+			return &f.sets[i]
+		}
+	}
+	return nil
+}
+
+// setsOf names the sets of master i.
+func (f *fleet) setsOf(i int) string {
+	var names []string
+	for _, s := range f.sets {
+		if slices.Contains(s.at, i) {
+			names = append(names, s.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // open connects to nothing yet; the error says which URL is bad, without its password.
-func (m *masterFlags) open() ([]*single.Master, error) {
+func (m *masterFlags) open() (*fleet, error) {
 	if len(m.urls) == 0 {
 		return nil, usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file")
 	}
@@ -41,17 +109,58 @@ func (m *masterFlags) open() ([]*single.Master, error) {
 	if err != nil {
 		return nil, err
 	}
-	masters := make([]*single.Master, 0, len(m.urls))
-	for i, url := range m.urls {
-		master, err := m.openOne(url, secure)
-		if err != nil {
-			closeMasters(masters)
-			return nil, usage("master %d of %d: %w", i+1, len(m.urls), bare{err})
-		}
-		masters = append(masters, master)
+	f, byURL := &fleet{}, make(map[string]int)
+	names := map[bool]string{false: "", true: "old"}
+	err = m.openSet(f, byURL, masterSet{name: names[len(m.next) > 0]}, m.urls, secure)
+	if err == nil && len(m.next) > 0 {
+		err = m.openSet(f, byURL, masterSet{name: "new"}, m.next, secure)
 	}
-	return masters, nil
+	if err == nil && f.joint() {
+		err = f.checkNames()
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
 }
+
+// openSet opens the masters of one list that have not been opened yet.
+func (m *masterFlags) openSet(f *fleet, byURL map[string]int, set masterSet, urls list, secure *tls.Config) error {
+	of := ""
+	if set.name == "new" {
+		of = " of -new-masters"
+	}
+	for i, url := range urls {
+		at, seen := byURL[url]
+		if !seen || slices.Contains(set.at, at) {
+			master, err := m.openOne(url, secure)
+			if err != nil {
+				return usage("master %d of %d%s: %w", i+1, len(urls), of, bare{err})
+			}
+			at, byURL[url] = len(f.all), len(f.all)
+			f.all = append(f.all, master)
+		}
+		set.at = append(set.at, at)
+	}
+	f.sets = append(f.sets, set)
+	return nil
+}
+
+// checkNames refuses what would count one server more than once, also for commands that make no Locker.
+func (f *fleet) checkNames() error {
+	seen := make(map[string]bool)
+	for _, m := range f.all {
+		name := address.Fold(m.Name())
+		if seen[name] {
+			return usage("%s is named twice: a master of both lists must have the same URL in both, and be in each of them once", m.Name())
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func (f *fleet) close() { closeMasters(f.all) }
 
 func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, error) {
 	options := single.Options{RestartGuard: m.guard}
@@ -75,54 +184,43 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 
 // tls returns what the -tls flags ask for, nil for nothing.
 func (m *masterFlags) tls() (*tls.Config, error) {
-	if m.ca == "" && m.cert == "" && m.key == "" {
-		return nil, nil //nolint:nilnil // no TLS settings are not an error
-	}
-	if (m.cert == "") != (m.key == "") {
-		return nil, usage("-tls-cert and -tls-key belong together: give both or neither")
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if m.ca != "" {
-		pem, err := os.ReadFile(m.ca)
-		if err != nil {
-			return nil, usage("-tls-ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usage("-tls-ca: %s holds no certificate", m.ca)
-		}
-	}
-	if m.cert != "" {
-		pair, err := tls.LoadX509KeyPair(m.cert, m.key)
-		if err != nil {
-			return nil, usage("-tls-cert and -tls-key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	c, err := tlsfiles.Files{CA: m.ca, Cert: m.cert, Key: m.key}.Config()
+	if err != nil {
+		return nil, usage("%w", err)
 	}
 	return c, nil
 }
 
-// locker makes a Locker; done closes its connections after it.
-func (m *masterFlags) locker() (l *redlock.Locker, done func(), err error) {
-	masters, err := m.open()
+// locker makes a Locker, with an observer unless that is nil; the fleet is to be closed after it.
+func (m *masterFlags) locker(observe func(redlock.Event)) (l *redlock.Locker, f *fleet, err error) {
+	f, err = m.open()
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err = newLocker(masters, m.guard)
+	l, err = m.lockerOver(f, observe)
 	if err != nil {
-		closeMasters(masters)
+		f.close()
 		return nil, nil, err
 	}
-	return l, func() { closeMasters(masters) }, nil
+	return l, f, nil
 }
 
-// newLocker takes masters that were opened with the guard.
-func newLocker(masters []*single.Master, guard time.Duration) (*redlock.Locker, error) {
-	voters := make([]redlock.Master, len(masters))
-	for i, master := range masters {
-		voters[i] = master
+// lockerOver makes a Locker over masters that were opened.
+func (m *masterFlags) lockerOver(f *fleet, observe func(redlock.Event)) (*redlock.Locker, error) {
+	opts := redlock.Options{RestartGuard: m.guard, Generation: m.generation, Observer: observe}
+	if f.joint() {
+		return redlock.NewJoint(f.voters(0), f.voters(1), opts)
 	}
-	return redlock.New(voters, redlock.Options{RestartGuard: guard})
+	return redlock.New(f.voters(0), opts)
+}
+
+// voters are the masters of one set.
+func (f *fleet) voters(set int) []redlock.Master {
+	voters := make([]redlock.Master, len(f.sets[set].at))
+	for i, at := range f.sets[set].at {
+		voters[i] = f.all[at]
+	}
+	return voters
 }
 
 func closeMasters(masters []*single.Master) {
@@ -136,6 +234,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, redlock.ErrInvalid):
 		return statusUsage
+	case errors.Is(err, redlock.ErrOutdated):
+		return statusOutdated
 	case errors.Is(err, redlock.ErrNoQuorum), errors.Is(err, redlock.ErrExpired):
 		return statusNoQuorum
 	case errors.Is(err, redlock.ErrHeld):

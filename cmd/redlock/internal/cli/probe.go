@@ -105,11 +105,11 @@ func probeOne(ctx context.Context, m *single.Master, guard time.Duration) (probe
 }
 
 func newProbed(m *single.Master, guard time.Duration) (*probed, error) {
-	own, err := newLocker([]*single.Master{m}, guard)
+	own, err := redlock.New([]redlock.Master{m}, redlock.Options{RestartGuard: guard})
 	if err != nil {
 		return nil, err
 	}
-	rival, err := newLocker([]*single.Master{m}, guard)
+	rival, err := redlock.New([]redlock.Master{m}, redlock.Options{RestartGuard: guard})
 	if err != nil {
 		closeSoon(own, confirmedTimeout)
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -74,9 +73,9 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer closeMasters(masters)
-	seen := eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
-		reply, content, err := inspect(ctx, masters[i], key)
+	defer masters.close()
+	seen := eachMaster(ctx, masters.all, func(ctx context.Context, i int) sight {
+		reply, content, err := inspect(ctx, masters.all[i], key)
 		return sight{reply, content, err}
 	})
 	held, unseen := r.show(t, masters, seen)
@@ -85,7 +84,7 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	for i, s := range seen {
 		if s.content.notLock != "" {
-			return &statusError{status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key, masters[i].Name(), s.content.notLock)}
+			return &statusError{status: statusNo, err: fmt.Errorf("%q on %s is no lock but %s: nothing was removed", key, masters.all[i].Name(), s.content.notLock)}
 		}
 	}
 	after := seen
@@ -93,13 +92,13 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 		if err := r.confirm(t, key); err != nil {
 			return err
 		}
-		after = removeAll(ctx, masters, key, seen)
+		after = removeAll(ctx, masters.all, key, seen)
 	}
 	return firstError(r.verdict(t, key, masters, seen, after), unseen)
 }
 
 // show writes what every master has and returns how many have something; with an error it could not be written.
-func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (held int, err error) {
+func (r *releaser) show(t *terminal, masters *fleet, seen []sight) (held int, err error) {
 	rows := make([][]string, len(seen))
 	for i, s := range seen {
 		what := "free"
@@ -112,7 +111,10 @@ func (r *releaser) show(t *terminal, masters []*single.Master, seen []sight) (he
 			held++
 			what = fmt.Sprintf("held by %s, %s", ownerName(s.reply.Holder), lifetime(s.reply.TTL))
 		}
-		rows[i] = []string{masters[i].Name(), what}
+		rows[i] = []string{masters.all[i].Name(), what}
+		if masters.joint() {
+			rows[i] = []string{masters.all[i].Name(), masters.setsOf(i), what}
+		}
 	}
 	return held, writeTable(t.out, rows)
 }
@@ -155,23 +157,24 @@ func removeAll(ctx context.Context, masters []*single.Master, key string, seen [
 }
 
 // verdict says what is left, and of failures those that show has not told yet.
-func (r *releaser) verdict(t *terminal, key string, masters []*single.Master, seen, after []sight) error {
-	free := 0
+func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after []sight) error {
 	for i, s := range after {
-		switch {
-		case s.err == nil:
-			free++
-		case seen[i].err == nil:
-			fmt.Fprintf(t.err, "redlock: %s: %s\n", masters[i].Name(), shown(s.err))
+		if s.err != nil && seen[i].err == nil {
+			fmt.Fprintf(t.err, "redlock: %s: %s\n", masters.all[i].Name(), shown(s.err))
 		}
 	}
-	quorum := redlock.Quorum(len(masters))
-	if free < quorum {
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %d of %d masters are known to have no hold on %q, where %d decide; run it again when the others answer",
-			free, len(masters), key, quorum)}
+	isFree := func(i int) bool { return after[i].err == nil }
+	if set := masters.short(isFree); set != nil {
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %s are known to have no hold on %q, where %d decide; run it again when the others answer",
+			set.of(set.count(isFree)), key, set.quorum())}
 	}
-	if _, err := fmt.Fprintf(t.out, "%q is free on %d of %d masters\n", key, free, len(masters)); err != nil {
-		return fmt.Errorf("%q is free on %d of %d masters: %w", key, free, len(masters), err)
+	var counts []string
+	for _, set := range masters.sets {
+		counts = append(counts, set.of(set.count(isFree)))
+	}
+	free := strings.Join(counts, " and ")
+	if _, err := fmt.Fprintf(t.out, "%q is free on %s\n", key, free); err != nil {
+		return fmt.Errorf("%q is free on %s: %w", key, free, err)
 	}
 	return nil
 }

@@ -28,20 +28,20 @@ for the lock until it gets it, unless -wait or -try say otherwise.
 
 COMMAND finds REDLOCK_KEY, REDLOCK_OWNER and REDLOCK_TOKEN in its environment. The token is a number that grows with
 every acquisition of KEY: a resource that refuses smaller ones than it has seen is safe from late writers. COMMAND runs in a
-process group of its own; signals sent to redlock are passed on to that group. What leaves that group is not ended with the
-lock: a daemon, and what a script starts by timeout without --foreground. Nor is what COMMAND leaves running in the background
-when it ends.
+process group of its own; signals sent to redlock are passed on to that group. On Linux what leaves that group, as what a
+script starts by timeout or a daemon does, is ended with the lock if REDLOCK_OWNER is in its environment, which it inherits;
+on other systems it is not. Nor is what COMMAND leaves running in the background when it ends.
 
-If renewals fail, COMMAND is asked to stop (SIGTERM to its group) when -grace is left of the lock's validity, and
+If renewals fail, COMMAND is asked to stop (SIGTERM) when -grace is left of the lock's validity, and
 killed (SIGKILL) when the validity ends: until then nobody else can have the lock. If the lock is found to be lost all at
 once, as when somebody has deleted its keys, COMMAND gets SIGTERM then, and SIGKILL after -grace. It is also killed when
 the validity ends while redlock is stopped, and ends the same way when redlock itself is killed.
 
 The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
    64  bad usage                             77  the lock was lost, and COMMAND could not be killed
-   69  too few masters answered              126 COMMAND can't be started
-   73  the lock was lost while COMMAND ran   127 COMMAND does not exist
-   75  the lock is held by another (-try, -wait)`,
+   69  too few masters answered              78  -generation is two or more behind
+   73  the lock was lost while COMMAND ran   126 COMMAND can't be started
+   75  held by another (-try, -wait)         127 COMMAND does not exist`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &runner{}
 			r.masters.define(fs)
@@ -67,6 +67,7 @@ type runner struct {
 	try, quiet, fenced bool
 	notes              *notes
 	signals            chan os.Signal
+	renewals           renewals
 }
 
 func (r *runner) check(args []string) error {
@@ -103,11 +104,11 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	if err := r.check(args); err != nil {
 		return err
 	}
-	locker, disconnect, err := r.masters.locker()
+	locker, masters, err := r.masters.locker(r.renewals.observe)
 	if err != nil {
 		return err
 	}
-	defer disconnect()
+	defer masters.close()
 	child.WriteErrors() // nobody who stops reading ends the supervision
 	r.notes = newNotes(t.err)
 	defer r.notes.flush()
@@ -147,7 +148,7 @@ func (r *runner) start(t *terminal, lock *redlock.Lock, args []string) (*supervi
 		return nil, &statusError{status: statusCantRun, err: err}
 	}
 	process, err := child.Start(child.Config{
-		Argv: args, Env: append(ownEnvironment(os.Environ()), r.tells(lock)...), Stdin: t.in, Stdout: t.out, Stderr: t.err,
+		Argv: args, Env: append(ownEnvironment(os.Environ()), r.tells(lock)...), Mark: mark(lock), Stdin: t.in, Stdout: t.out, Stderr: t.err,
 	})
 	if err != nil {
 		watch.Dismiss()
@@ -160,6 +161,7 @@ func (r *runner) start(t *terminal, lock *redlock.Lock, args []string) (*supervi
 	return &supervisor{
 		key: r.key, lock: lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold, usedUp: usedUp(first, r.ttl, r.maxHold),
 		process: process, watch: watch, orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, notes: r.notes, quiet: r.quiet,
+		renewals: &r.renewals,
 	}, nil
 }
 
@@ -173,9 +175,12 @@ func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
 	return r.grace
 }
 
+// mark is the entry of the environment by which what the command has started is found, wherever it went.
+func mark(lock *redlock.Lock) string { return ownerVariable + "=" + lock.Owner() }
+
 // tells is what the command is told of its lock.
 func (r *runner) tells(lock *redlock.Lock) []string {
-	told := []string{"REDLOCK_KEY=" + r.key, ownerVariable + "=" + lock.Owner(), "REDLOCK_TOKEN="}
+	told := []string{"REDLOCK_KEY=" + r.key, mark(lock), "REDLOCK_TOKEN="}
 	if r.fenced {
 		told[2] += strconv.FormatUint(lock.Token(), 10)
 	}

@@ -25,7 +25,7 @@ Passwords are better kept in the file or the environment: a command line is seen
 
 // explicit are flags that only count when they are typed: nothing should force, skip a confirmation, or change what is
 // printed, because of a variable that somebody once set.
-var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true}
+var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true}
 
 // excludes are flags that say the same in two ways: whichever is set nearer to the user counts.
 var excludes = map[string]string{"try": "wait", "wait": "try"}

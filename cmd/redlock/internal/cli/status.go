@@ -53,13 +53,24 @@ type keyStatus struct {
 	Owner   string         `json:"owner,omitempty"`
 	Holds   int            `json:"holds,omitempty"`
 	TTL     float64        `json:"ttl_seconds,omitempty"` // -1: for ever
-	Quorum  int            `json:"quorum"`
+	Quorum  int            `json:"quorum,omitempty"`      // absent while there are two sets
+	Sets    []setStatus    `json:"sets,omitempty"`
 	Masters []masterStatus `json:"masters"`
 	why     error
+	fleet   *fleet
+}
+
+// setStatus is a set of masters, of two.
+type setStatus struct {
+	Set     string `json:"set"`
+	Masters int    `json:"masters"`
+	Quorum  int    `json:"quorum"`
+	Held    int    `json:"held"` // on so many of them
 }
 
 type masterStatus struct {
 	Master  string  `json:"master"`
+	Set     string  `json:"set,omitempty"`
 	Held    bool    `json:"held"`
 	NotLock string  `json:"no_lock,omitempty"` // what is there instead of a lock, and keeps one from being taken
 	Owner   string  `json:"owner,omitempty"`
@@ -67,6 +78,7 @@ type masterStatus struct {
 	TTL     float64 `json:"ttl_seconds,omitempty"`
 	Token   string  `json:"token,omitempty"` // as text: JSON's numbers are too small
 	Waiters int64   `json:"waiters"`
+	Told    uint64  `json:"generation,omitempty"` // absent: it was told none
 	Error   string  `json:"error,omitempty"`
 	ttl     time.Duration
 }
@@ -75,15 +87,11 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	if len(args) != 1 || args[0] == "" {
 		return usage("status: want one key after the flags")
 	}
-	masters, err := s.masters.open()
+	locker, masters, err := s.masters.locker(nil)
 	if err != nil {
 		return err
 	}
-	defer closeMasters(masters)
-	locker, err := newLocker(masters, s.masters.guard)
-	if err != nil {
-		return err
-	}
+	defer masters.close()
 	defer closeSoon(locker, confirmedTimeout)
 	status, err := look(ctx, locker, masters, args[0])
 	if err != nil {
@@ -106,8 +114,8 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 }
 
 // look asks for the quorum's view and for each master's. The two are asked one after the other and may differ.
-func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key string) (*keyStatus, error) {
-	status := &keyStatus{Key: key, Verdict: "free", Quorum: redlock.Quorum(len(masters)), Masters: make([]masterStatus, len(masters))}
+func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keyStatus, error) {
+	status := &keyStatus{Key: key, Verdict: "free", Masters: make([]masterStatus, len(f.all)), fleet: f}
 	if !utf8.ValidString(key) {
 		status.Raw = []byte(key)
 	}
@@ -123,19 +131,24 @@ func look(ctx context.Context, l *redlock.Locker, masters []*single.Master, key 
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
-	for i, m := range masters {
-		wg.Go(func() { status.Masters[i] = lookAt(ctx, m, key) })
+	for i, m := range f.all {
+		wg.Go(func() {
+			status.Masters[i] = lookAt(ctx, m, key)
+			status.Masters[i].Set = f.setsOf(i)
+		})
 	}
 	wg.Wait()
-	taken := 0
-	for _, m := range status.Masters {
-		if m.NotLock != "" {
-			taken++
+	for _, set := range f.sets {
+		if set.count(func(i int) bool { return status.Masters[i].NotLock != "" }) >= set.quorum() { // which Holder can't tell a holder of
+			status.Verdict, status.why = "held", nil
+			status.Owner, status.Holds = "", 0
 		}
-	}
-	if taken >= status.Quorum { // which Holder can't tell a holder of
-		status.Verdict, status.why = "held", nil
-		status.Owner, status.Holds = "", 0
+		if !f.joint() {
+			status.Quorum = set.quorum()
+			continue
+		}
+		held := set.count(func(i int) bool { return status.Masters[i].Held })
+		status.Sets = append(status.Sets, setStatus{set.name, len(set.at), set.quorum(), held})
 	}
 	return status, nil
 }
@@ -157,6 +170,7 @@ func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	if last, err := m.Client().ZRangeWithScores(ctx, single.CounterKey(key), -1, -1).Result(); err == nil && len(last) == 1 {
 		s.Token = strconv.FormatFloat(last[0].Score, 'f', 0, 64)
 	}
+	s.Told, _ = toldGeneration(ctx, m.Client())
 	s.Waiters, _ = m.Client().ZCount(ctx, single.QueueKey(key), "0", "+inf").Result() // negative: a reservation
 	return s
 }
@@ -185,7 +199,8 @@ func (s *keyStatus) write(out io.Writer) error {
 			rows = append(rows, []string{m.Master, owner, freeIn(m.ttl), m.Token, waiters})
 		}
 	}
-	if err := writeTable(out, rows); err != nil {
+	rows = withGenerations(rows, func(i int) uint64 { return s.Masters[i].Told })
+	if err := writeTable(out, s.fleet.withSets(rows)); err != nil {
 		return err
 	}
 	text := ""
@@ -207,7 +222,12 @@ func freeIn(ttl time.Duration) string {
 }
 
 func (s *keyStatus) sentence(held int) string {
-	count := fmt.Sprintf("on %d of %d masters, where %d decide", held, len(s.Masters), s.Quorum)
+	var counts []string
+	for _, set := range s.fleet.sets {
+		n := set.count(func(i int) bool { return s.Masters[i].Held })
+		counts = append(counts, fmt.Sprintf("on %s, where %d decide", set.of(n), set.quorum()))
+	}
+	count := strings.Join(counts, ", and ")
 	if i := slices.IndexFunc(s.Masters, func(m masterStatus) bool { return m.NotLock != "" }); i >= 0 {
 		return fmt.Sprintf("%q is TAKEN, on %s by %s, which is no lock and keeps locks from being had", s.Key, s.Masters[i].Master, s.Masters[i].NotLock)
 	}

@@ -54,6 +54,7 @@ type supervisor struct {
 	signals             chan os.Signal
 	notes               *notes
 	quiet               bool
+	renewals            *renewals // why they fail; nil if nobody says
 
 	usedUp  time.Duration // when -max-hold is, about, by child.Now, as all that follow
 	bound   time.Duration // when the lock's validity ends, as far as is known
@@ -128,7 +129,7 @@ func (s *supervisor) look() {
 	case now >= s.bound: // there is nothing left in which it could end by itself
 		s.lost = firstError(err, redlock.ErrNotHeld)
 		s.kill(now)
-		s.say("the lock on %q has ended: %v", s.key, bare{s.lost})
+		s.say("the lock on %q has ended: %v%s", s.key, bare{s.lost}, s.renewals.why())
 	case err != nil: // all at once, as when somebody deleted it
 		s.stop(err, min(now+s.grace, s.bound))
 	case s.bound-now <= s.grace:
@@ -146,7 +147,7 @@ func (s *supervisor) extend(bound time.Duration) {
 }
 
 func (s *supervisor) tellWatch() {
-	s.watch.Tell(child.Order{Group: s.process.Group(), Deadline: s.bound, Grace: s.orphanGrace})
+	s.watch.Tell(child.Order{Group: s.process.Group(), Deadline: s.bound, Grace: s.orphanGrace, Mark: mark(s.lock)})
 }
 
 // watchAgain replaces a watch that somebody has killed. One that has ended by itself has killed the command.
@@ -190,7 +191,7 @@ func usedUp(first, ttl, maxHold time.Duration) time.Duration {
 
 // ending is why there is only so little left: -max-hold, if that is where the validity ends, or renewals that failed.
 func (s *supervisor) ending(now time.Duration) error {
-	why := "it was not renewed"
+	why := "it was not renewed" + s.renewals.why()
 	if s.maxHold > 0 && s.bound >= s.usedUp-s.ttl/boundSlack {
 		why = fmt.Sprintf("it may be held for %v (-max-hold)", s.maxHold)
 	}

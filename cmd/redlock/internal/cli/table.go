@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,4 +29,38 @@ func writeTable(out io.Writer, rows [][]string) error {
 		}
 	}
 	return nil
+}
+
+// withSets adds to a table with a row for each master, below a heading, which sets it is in, if there are two.
+func (f *fleet) withSets(rows [][]string) [][]string {
+	if !f.joint() {
+		return rows
+	}
+	for i := range rows {
+		set := "SET"
+		if i > 0 {
+			set = f.setsOf(i - 1)
+		}
+		rows[i] = slices.Insert(rows[i], 1, set)
+	}
+	return rows
+}
+
+// withGenerations adds to such a table what generation each master that has answered was told, if any was told one.
+func withGenerations(rows [][]string, told func(i int) uint64) [][]string {
+	columns := len(rows[0])
+	some := false
+	for i := range len(rows) - 1 {
+		some = some || told(i) > 0
+	}
+	if !some {
+		return rows
+	}
+	rows[0] = append(rows[0], "GENERATION")
+	for i, row := range rows[1:] {
+		if len(row) == columns {
+			rows[i+1] = append(rows[i+1], orNone(int(told(i))))
+		}
+	}
+	return rows
 }

@@ -1,0 +1,258 @@
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// looksAtMost bounds how often the list of processes is read again because new ones have come up.
+	looksAtMost = 100
+	// execTime is for how long a process is waited for at each look that has no environment because it is becoming another program.
+	execTime = 50 * time.Millisecond
+)
+
+var errTooMany = errors.New("what it has started goes on starting other processes")
+
+// marked are the processes that have an entry in their environment, wherever they have gone: to another group, to another
+// session, to another parent. A process inherits its environment from the one that starts it, as it inherits its group, but
+// timeout(1) and a shell's set -m change only the group.
+//
+// Each process is opened before its environment is read, and signals go to what was opened. So if the process ends in between
+// and another one gets its number, that one is not hit: the environment read may have been the other's, but the signal finds
+// nobody. (A kernel before 5.3 can't open processes; there the time between the two is all that is at stake.) A redlock under
+// this one has the entry too, as whatever the command starts, and its watch and its command do not: they get from it what they
+// get when the group is signalled. No process that was there before the run can have the entry, which is a secret of this run's.
+//
+// Out of reach is what has taken the entry out of its environment (env -i, sudo) or overwritten that, as a program may that
+// changes its title, and what has become another user: its environment can't be read.
+type marked struct {
+	entry []byte
+	open  []*os.Process
+	look  func(pid int, entry []byte) answer // nil: has
+}
+
+// answer is whether a process has the entry.
+type answer uint8
+
+const (
+	no answer = iota
+	yes
+	becoming // not known: it is in the middle of an exec
+)
+
+// find opens the processes that have the entry and, unless each is nil, calls it for every one as soon as it is found. It reads
+// the list of processes again until there is nothing new in it.
+//
+// If each sends SIGKILL or SIGSTOP, none escapes by starting others meanwhile. Of a process that
+//
+//	starts one and is found then    the new one is in the next list: once the signal is pending, no fork succeeds
+//	starts one and ends unfound     the number of the new one is not in this list, so another list is read
+//	becomes another program         has no environment, or that of before: it is looked at again, in every list until it has one
+//
+// What forks and ends between two lists over and over could escape only while the numbers wrap around.
+func (m *marked) find(each func(*os.Process) error) error {
+	if len(m.entry) == 0 {
+		return nil
+	}
+	look := m.look
+	if look == nil {
+		look = has
+	}
+	looked := map[int]bool{os.Getpid(): true}
+	var failed error
+	for range looksAtMost {
+		found := false
+		for _, pid := range processes() {
+			if looked[pid] {
+				continue
+			}
+			p, sure := openMarked(pid, m.entry, look)
+			looked[pid], found = sure, true
+			if p == nil {
+				continue
+			}
+			m.open = append(m.open, p)
+			if each != nil {
+				failed = firstFailure(failed, each(p))
+			}
+		}
+		if !found {
+			return failed
+		}
+	}
+	return firstFailure(failed, errTooMany)
+}
+
+// signal sends sig to all that were found.
+func (m *marked) signal(sig os.Signal) (failed error) {
+	for _, p := range m.open {
+		failed = firstFailure(failed, signalOpen(p, sig))
+	}
+	return failed
+}
+
+// forget closes what was found.
+func (m *marked) forget() {
+	for _, p := range m.open {
+		_ = p.Release() // frees a descriptor
+	}
+	m.open = nil
+}
+
+// outside forgets the processes of the group.
+func (m *marked) outside(group int) {
+	kept := m.open[:0]
+	for _, p := range m.open {
+		if in, err := syscall.Getpgid(p.Pid); err == nil && in == group {
+			_ = p.Release()
+			continue
+		}
+		kept = append(kept, p)
+	}
+	m.open = kept
+}
+
+// killMarked kills all that have the entry.
+func killMarked(entry string) error {
+	m := marked{entry: []byte(entry)}
+	defer m.forget()
+	return m.find(func(p *os.Process) error { return signalOpen(p, syscall.SIGKILL) })
+}
+
+// askMarked asks all that have the entry and are not in the group to end, those that are stopped too. They are all found
+// first: what one of them starts to clean up is not asked.
+func askMarked(entry string, group int) error {
+	m := marked{entry: []byte(entry)}
+	defer m.forget()
+	failed := m.find(nil)
+	m.outside(group)
+	return firstFailure(failed, firstFailure(m.signal(syscall.SIGTERM), m.signal(syscall.SIGCONT)))
+}
+
+// markedLeft says whether any process has the entry.
+func markedLeft(entry string) bool {
+	m := marked{entry: []byte(entry)}
+	defer m.forget()
+	_ = m.find(nil) // so many are some
+	return len(m.open) > 0
+}
+
+// stopMarked stops all that have the entry and are not in the group, and returns them.
+func stopMarked(entry string, group int) *marked {
+	m := &marked{entry: []byte(entry)}
+	_ = m.find(func(p *os.Process) error {
+		if in, err := syscall.Getpgid(p.Pid); err == nil && in == group {
+			return nil // was stopped with its group
+		}
+		return signalOpen(p, syscall.SIGSTOP)
+	}) // whom it does not stop goes on under a lock that watch knows the end of
+	m.outside(group)
+	return m
+}
+
+func firstFailure(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func signalOpen(p *os.Process, sig os.Signal) error {
+	err := p.Signal(sig)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// processes are the numbers of all that can be seen; none where /proc is not there.
+func processes() (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // of an error, as many as there are
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// openMarked opens the process if it has the entry in its environment, exactly; otherwise it returns nil. It is not sure of a process
+// that is in the middle of an exec.
+func openMarked(pid int, entry []byte, look func(int, []byte) answer) (p *os.Process, sure bool) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return nil, true
+	}
+	has := look(pid, entry)
+	if has == yes {
+		return p, true
+	}
+	_ = p.Release()
+	return nil, has == no
+}
+
+// has says whether the process has the entry in its environment, exactly.
+func has(pid int, entry []byte) answer {
+	for until := time.Now().Add(execTime); ; <-time.After(time.Millisecond) {
+		environ, err := environment(pid)
+		switch {
+		case err != nil: // gone, or another user's
+			return no
+		case len(environ) > 0:
+			for e := range bytes.SplitSeq(environ, []byte{0}) {
+				if bytes.Equal(e, entry) {
+					return yes
+				}
+			}
+			return no
+		case !execs(pid):
+			return no
+		case time.Now().After(until):
+			return becoming
+		}
+	}
+}
+
+// environment reads it in one piece: if the process becomes another program, what comes after the first piece is missing.
+func environment(pid int) ([]byte, error) {
+	fd, err := syscall.Open(fmt.Sprintf("/proc/%d/environ", pid), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	for size := 1 << 14; ; size *= 4 {
+		environ := make([]byte, size)
+		switch n, err := syscall.Pread(fd, environ, 0); {
+		case err != nil:
+			return nil, err
+		case n < size:
+			return environ[:n], nil
+		}
+	}
+}
+
+// execs says whether a process whose environment was empty is in the middle of an exec, or was: it has memory, which a
+// thread of the kernel and a process that has ended do not, and no place for an environment yet, or one that is not empty.
+func execs(pid int) bool {
+	const state, size, environBegin, environEnd = 0, 20, 47, 48 // fields of proc_pid_stat(5), from the one behind the name
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= environEnd || bytes.ContainsAny(fields[state], "ZX") || string(fields[size]) == "0" {
+		return false
+	}
+	return string(fields[environEnd]) == "0" || !bytes.Equal(fields[environBegin], fields[environEnd])
+}

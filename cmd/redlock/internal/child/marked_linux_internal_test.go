@@ -1,0 +1,144 @@
+//go:build linux
+
+package child
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sleeper is a process with this environment.
+func sleeper(t *testing.T, environ ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "60")
+	cmd.Env = environ
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func TestOnlyTheExactEntryIsAMark(t *testing.T) {
+	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/a"
+	cmd := sleeper(t, "FIRST=1", mark, "LAST=1")
+	for _, other := range []string{mark + "b", "X" + mark, "X=\n" + mark, mark[:len(mark)-1], "X=1"} {
+		sleeper(t, other)
+	}
+	m := marked{entry: []byte(mark)}
+	defer m.forget()
+	if err := m.find(nil); err != nil || len(m.open) != 1 || m.open[0].Pid != cmd.Process.Pid {
+		t.Errorf("%v are marked, want %d (%v)", m.open, cmd.Process.Pid, err)
+	}
+	none := marked{}
+	if err := none.find(nil); err != nil || len(none.open) > 0 {
+		t.Errorf("without a mark %v are marked (%v)", none.open, err)
+	}
+}
+
+func TestTheProcessesOfTheGroupAreNotAskedTwice(t *testing.T) {
+	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/group"
+	cmd := sleeper(t, mark)
+	if err := askMarked(mark, syscall.Getpgrp()); err != nil || !markedLeft(mark) {
+		t.Errorf("it was asked, in this test's group (%v)", err)
+	}
+	stopMarked(mark, syscall.Getpgrp()).forget()
+	if err := askMarked(mark, syscall.Getpgrp()+1); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); diedOf(t, err) != syscall.SIGTERM {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Each of these processes starts the next one, in a session of its own, and ends.
+func TestAProcessThatIsNeverTheSameIsKilled(t *testing.T) {
+	for name, script := range map[string]string{
+		"one after the other": `echo >"$1"; setsid sh "$0" "$1" &`,
+		"ever more":           `echo >"$1"; while :; do setsid sleep 60 & sleep 0.01; done`,
+		"ever other programs": `echo >"$1"; exec sh "$0" "$1"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, began := filepath.Join(dir, "script"), filepath.Join(dir, "began")
+			if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/" + name + strconv.Itoa(i)
+				_ = os.Remove(began)
+				cmd := exec.Command("sh", path, began)
+				cmd.Env = append(os.Environ(), mark)
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				for _, err := os.Stat(began); err != nil; _, err = os.Stat(began) {
+					if !markedLeft(mark) && os.IsNotExist(err) {
+						break
+					}
+				}
+				if err := killMarked(mark); err != nil {
+					t.Error(err)
+				}
+				_ = cmd.Wait() // killed, or it has started the next one
+				if !allGone(mark) {
+					t.Fatalf("in try %d some are left", i)
+				}
+			}
+		})
+	}
+}
+
+// allGone waits until whatever has been killed has ended. What goes on is there at every look, or nearly.
+func allGone(mark string) bool {
+	gone := 0
+	for until := time.Now().Add(10 * time.Second); gone < 10 && time.Now().Before(until); {
+		if gone++; markedLeft(mark) {
+			gone = 0
+		}
+	}
+	return gone == 10
+}
+
+func BenchmarkMarkedLeft(b *testing.B) {
+	for b.Loop() {
+		markedLeft("MARK=nobody")
+	}
+}
+
+// On a busy machine an exec takes long, and until it is over the process has no environment: nobody knows yet whether it has the entry.
+func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	m := marked{entry: []byte("MARK=exec"), look: func(pid int, _ []byte) answer {
+		if pid != cmd.Process.Pid {
+			return no
+		}
+		if looks++; looks < 5 {
+			return becoming
+		}
+		return yes
+	}}
+	defer m.forget()
+	if err := m.find(func(p *os.Process) error { return signalOpen(p, syscall.SIGKILL) }); err != nil || looks != 5 {
+		t.Errorf("looked at %d times, %v", looks, err)
+	}
+	if err := cmd.Wait(); diedOf(t, err) != syscall.SIGKILL {
+		t.Errorf("it ended with %v", err)
+	}
+}

@@ -1,0 +1,16 @@
+//go:build unix && !aix && !linux
+
+package child
+
+import "os"
+
+// marked are processes that have an entry in their environment. This system does not show it.
+type marked struct{}
+
+func (*marked) signal(os.Signal) error { return nil }
+func (*marked) forget()                {}
+
+func killMarked(string) error        { return nil }
+func askMarked(string, int) error    { return nil }
+func markedLeft(string) bool         { return false }
+func stopMarked(string, int) *marked { return nil }

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// scanPage is how many keys a master is asked for at a time, scanMost how many are looked at.
+	scanPage, scanMost = 500, 20_000
+	// looksAtMost is how often masters are looked at, lookAgain how much later, before somebody is said to use one list alone: a lock or a
+	// connection that comes or goes is on a part of its masters for a moment.
+	looksAtMost, lookAgain = 3, 100 * time.Millisecond
+	// freshness is for how long a process may go on that has not heard of a generation.
+	freshness = 10 * time.Second
+)
+
+// member is what one master tells of itself and of who uses it.
+type member struct {
+	err        error
+	role       string
+	generation uint64
+	unread     error          // why the generation is not known
+	clients    map[string]int // connections of others, by where they come from; nil if it does not tell
+	owners     map[string]int // locks, by the identity of the holder
+	locks      int
+	longest    time.Duration // the longest ttl of a lock
+	partly     bool          // not all keys were looked at
+}
+
+// membership is what all masters tell.
+type membership struct {
+	fleet   *fleet
+	members []member
+	// oldAlone and newAlone are those that seem to use one list of two alone.
+	oldAlone, newAlone []string
+}
+
+// observeMembers asks all masters, and again as long as somebody seems to use one list alone.
+func observeMembers(ctx context.Context, f *fleet) *membership {
+	s := lookAtMembers(ctx, f)
+	for n := 1; n < looksAtMost && len(s.oldAlone)+len(s.newAlone) > 0; n++ {
+		select {
+		case <-ctx.Done():
+			return s
+		case <-time.After(lookAgain):
+		}
+		before := s
+		s = lookAtMembers(ctx, f)
+		s.oldAlone, s.newAlone = inBoth(before.oldAlone, s.oldAlone), inBoth(before.newAlone, s.newAlone)
+	}
+	return s
+}
+
+func inBoth(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(b), func(who string) bool { return !slices.Contains(a, who) })
+}
+
+// lookAtMembers asks all masters at the same time.
+func lookAtMembers(ctx context.Context, f *fleet) *membership {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s := &membership{fleet: f, members: make([]member, len(f.all))}
+	var each sync.WaitGroup
+	for i, m := range f.all {
+		each.Go(func() { s.members[i].observe(ctx, m.Client()) })
+	}
+	each.Wait()
+	if f.joint() {
+		s.oldAlone, s.newAlone = s.onlyIn(0, 1), s.onlyIn(1, 0)
+	}
+	return s
+}
+
+func (m *member) observe(ctx context.Context, c redis.UniversalClient) {
+	role, err := c.Do(ctx, "ROLE").Slice()
+	switch {
+	case err == nil && len(role) > 0:
+		m.role, _ = role[0].(string)
+	case err != nil && !isReply(err):
+		m.err = err
+		return
+	}
+	m.generation, m.unread = toldGeneration(ctx, c)
+	if list, err := c.Do(ctx, "CLIENT", "LIST").Text(); err == nil {
+		m.clients = connections(list)
+	}
+	m.scan(ctx, c)
+}
+
+// toldGeneration is the greatest generation that a master was told; 0 if none.
+func toldGeneration(ctx context.Context, c redis.UniversalClient) (uint64, error) {
+	known, err := c.Get(ctx, single.GenerationKey).Uint64()
+	if errors.Is(err, redis.Nil) {
+		return 0, nil
+	}
+	return known, err
+}
+
+// isReply tells what a server answered from what kept it from answering.
+func isReply(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said)
+}
+
+// connections counts the connections of CLIENT LIST by where they come from, without the one that asks and those of replicas.
+func connections(list string) map[string]int {
+	n := make(map[string]int)
+	for line := range strings.Lines(list) {
+		field := make(map[string]string)
+		for word := range strings.FieldsSeq(line) {
+			name, value, _ := strings.Cut(word, "=")
+			field[name] = value
+		}
+		host, _, err := net.SplitHostPort(field["addr"])
+		if err != nil || strings.HasPrefix(field["cmd"], "client") || strings.ContainsAny(field["flags"], "MS") {
+			continue
+		}
+		if field["name"] != "" {
+			host += " (" + field["name"] + ")"
+		}
+		n[host]++
+	}
+	return n
+}
+
+// scan looks at keys that may be locks.
+func (m *member) scan(ctx context.Context, c redis.UniversalClient) {
+	m.owners = make(map[string]int)
+	var cursor uint64
+	for seen := 0; ; {
+		keys, next, err := c.Scan(ctx, cursor, "*", scanPage).Result()
+		if err != nil {
+			m.partly = true
+			return
+		}
+		m.lookAtKeys(ctx, c, slices.DeleteFunc(keys, single.Reserved))
+		seen += len(keys)
+		if cursor = next; cursor == 0 {
+			return
+		}
+		if seen >= scanMost {
+			m.partly = true
+			return
+		}
+	}
+}
+
+func (m *member) lookAtKeys(ctx context.Context, c redis.UniversalClient, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	ttls, starts := make([]*redis.DurationCmd, len(keys)), make([]*redis.StringCmd, len(keys))
+	_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			ttls[i], starts[i] = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, 255) // of a set of holds the second one fails
+		}
+		return nil
+	})
+	m.partly = m.partly || err != nil && !isReply(err)
+	for i := range keys {
+		ttl, err := ttls[i].Result()
+		if err != nil || ttl <= 0 {
+			continue
+		}
+		value, err := starts[i].Result()
+		switch {
+		case redis.HasErrorPrefix(err, "WRONGTYPE"):
+			m.owners["(shared or reentrant)"]++
+		case err != nil || !ownerForm.MatchString(value) || dataForm.MatchString(value):
+			continue
+		default:
+			who := owner.Show(value)
+			if strings.HasPrefix(who, "#") {
+				who = "(of another library)"
+			}
+			m.owners[who]++
+		}
+		m.locks++
+		m.longest = max(m.longest, ttl)
+	}
+}
+
+func (s *membership) answers(i int) bool { return s.members[i].err == nil }
+
+// unreached is a set of which fewer masters than a quorum answer; nil if there is none.
+func (s *membership) unreached() *masterSet { return s.fleet.short(s.answers) }
+
+// isDown reports that this is the name of a master that does not answer: what else is found of it is that. The exchange may be
+// on its account.
+func (s *membership) isDown(names string) bool {
+	if names == "" {
+		return false
+	}
+	for name := range strings.SplitSeq(names, ", ") {
+		i := slices.IndexFunc(s.fleet.all, func(m *single.Master) bool { return m.Name() == name })
+		if i < 0 || s.answers(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// greatest is the greatest generation that any master knows.
+func (s *membership) greatest() (g uint64) {
+	for i := range s.members {
+		g = max(g, s.members[i].generation)
+	}
+	return g
+}
+
+// known is the greatest generation that a quorum of each set knows.
+func (s *membership) known() uint64 {
+	candidates := []uint64{0}
+	for i := range s.members {
+		candidates = append(candidates, s.members[i].generation)
+	}
+	slices.Sort(candidates)
+	for _, g := range slices.Backward(candidates) {
+		if s.fleet.short(func(i int) bool { return s.members[i].generation >= g }) == nil {
+			return g
+		}
+	}
+	return 0
+}
+
+// wait is how long is to be waited after a step, as far as the locks tell.
+func (s *membership) wait(generations bool) string {
+	longest, partly := time.Duration(0), false
+	for i := range s.members {
+		longest = max(longest, s.members[i].longest)
+		partly = partly || s.members[i].partly
+	}
+	text := "the longest ttl in use"
+	if generations {
+		text += " and 10 s"
+		longest += freshness
+	}
+	text += " (at least " + longest.Round(time.Second).String() + " by the locks that are held now"
+	if partly {
+		text += ", of which not all were seen"
+	}
+	return text + ")"
+}

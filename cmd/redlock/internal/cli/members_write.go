@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+)
+
+// membersDocument is what `redlock members -json` prints.
+type membersDocument struct {
+	step
+	Masters []memberDocument `json:"masters"`
+	Users   []*user          `json:"users"`
+}
+
+type memberDocument struct {
+	Master     string  `json:"master"`
+	Set        string  `json:"set,omitempty"`
+	Error      string  `json:"error,omitempty"`
+	Role       string  `json:"role,omitempty"`
+	Generation uint64  `json:"generation"`
+	Clients    *int    `json:"clients,omitempty"` // absent: it does not tell
+	Locks      int     `json:"locks"`
+	Longest    float64 `json:"longest_ttl_seconds"`
+	Partly     bool    `json:"not_all_keys,omitempty"`
+}
+
+func (s *membership) document(next step) membersDocument {
+	doc := membersDocument{step: next, Users: s.users()}
+	for i := range s.members {
+		m := &s.members[i]
+		d := memberDocument{
+			Master: s.fleet.all[i].Name(), Set: s.fleet.setsOf(i), Role: m.role, Generation: m.generation,
+			Locks: m.locks, Longest: m.longest.Seconds(), Partly: m.partly,
+		}
+		if m.err != nil {
+			d.Error = hidePasswords(m.err.Error())
+		}
+		if m.clients != nil {
+			n := m.connected()
+			d.Clients = &n
+		}
+		doc.Masters = append(doc.Masters, d)
+	}
+	return doc
+}
+
+// connected is how many connections of others a master has.
+func (m *member) connected() (n int) {
+	for _, each := range m.clients {
+		n += each
+	}
+	return n
+}
+
+func (s *membership) write(out io.Writer, next step) error {
+	rows := [][]string{{"MASTER", "ROLE", "GENERATION", "CLIENTS", "LOCKS", "LONGEST TTL"}}
+	var errs strings.Builder
+	for i := range s.members {
+		m, name := &s.members[i], s.fleet.all[i].Name()
+		if m.err != nil {
+			rows = append(rows, []string{name, "(no answer)"})
+			fmt.Fprintf(&errs, "%s: %s\n", name, shown(m.err))
+			continue
+		}
+		rows = append(rows, append([]string{name, orUnknown(oneLine(m.role))}, m.cells()...))
+	}
+	if err := writeTable(out, s.fleet.withSets(rows)); err != nil {
+		return err
+	}
+	if errs.Len() > 0 {
+		if _, err := fmt.Fprintf(out, "\n%s", errs.String()); err != nil {
+			return err
+		}
+	}
+	if err := s.writeUsers(out); err != nil {
+		return err
+	}
+	return next.write(out)
+}
+
+// cells are the columns behind the role.
+func (m *member) cells() []string {
+	generation, clients, locks, longest := "none", "?", strconv.Itoa(m.locks), ""
+	switch {
+	case m.unread != nil:
+		generation = "?"
+	case m.generation > 0:
+		generation = strconv.FormatUint(m.generation, 10)
+	}
+	if m.clients != nil {
+		clients = strconv.Itoa(m.connected())
+	}
+	if m.locks > 0 {
+		longest = m.longest.Round(100 * time.Millisecond).String()
+	}
+	if m.partly {
+		locks += " or more"
+	}
+	return []string{generation, clients, locks, longest}
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "?"
+	}
+	return text
+}
+
+// writeUsers shows who uses which masters.
+func (s *membership) writeUsers(out io.Writer) error {
+	users := s.users()
+	if len(users) == 0 {
+		return nil
+	}
+	rows := [][]string{{"CLIENT OR HOLDER", "CONNECTIONS", "LOCKS", "ON"}}
+	for _, u := range users {
+		var on []string
+		for _, set := range s.fleet.sets {
+			on = append(on, set.of(u.Masters[set.name]))
+		}
+		rows = append(rows, []string{oneLine(u.Who), orNone(u.Connections), orNone(u.Locks), strings.Join(on, ", ")})
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return writeTable(out, rows)
+}
+
+func orNone(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+func (n step) write(out io.Writer) error {
+	var b strings.Builder
+	b.WriteByte('\n')
+	verdict := "SAFE: "
+	if !n.Safe {
+		verdict = "NOT YET: "
+	}
+	for _, line := range demo.Wrap(verdict+n.Do, 100) {
+		fmt.Fprintln(&b, line)
+	}
+	for _, why := range n.Not {
+		for i, line := range demo.Wrap(why, 96) {
+			fmt.Fprintf(&b, "%s %s\n", map[bool]string{true: "  -", false: "   "}[i == 0], line)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
