@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
@@ -48,8 +49,30 @@ func (s redsyncSubject) Supports(kind history.Kind) error { return plainOnly(s.n
 
 // Open implements workload.Subject.
 func (s redsyncSubject) Open(_ context.Context, addrs []string) (workload.Locker, error) {
-	all := subject.OpenRedsync(addrs, s.client, s.options...)
-	return &redsyncClient{client: client{connections: []io.Closer{all}}, subject: s, all: all, masters: len(addrs)}, nil
+	return s.over(subject.OpenRedsync(addrs, s.client, s.options...), len(addrs)), nil
+}
+
+// OpenSecured implements workload.Secured.
+func (s redsyncSubject) OpenSecured(_ context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
+	var clients []*redis.Client
+	for _, m := range masters {
+		reach, err := m.Options()
+		if err != nil {
+			for _, c := range clients {
+				err = errors.Join(err, c.Close())
+			}
+			return nil, err
+		}
+		own := s.client
+		own.Addr, own.Username, own.Password, own.DB, own.TLSConfig = reach.Addr, reach.Username, reach.Password, reach.DB, reach.TLSConfig
+		own.Dialer = reach.Dialer
+		clients = append(clients, redis.NewClient(&own))
+	}
+	return s.over(subject.RedsyncOver(clients, s.options...), len(masters)), nil
+}
+
+func (s redsyncSubject) over(all *subject.RedsyncClient, masters int) *redsyncClient {
+	return &redsyncClient{client: client{connections: []io.Closer{all}}, subject: s, all: all, masters: masters}
 }
 
 type redsyncClient struct {

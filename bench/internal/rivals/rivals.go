@@ -29,6 +29,8 @@ type Rival struct {
 	Default bool
 	// Single tells that it knows the first master only.
 	Single bool
+	// ByDone tells that its holds have no bound: they last until Hold.Done closes.
+	ByDone bool
 }
 
 // All returns the subjects in the order in which tables show them, this library first.
@@ -49,6 +51,8 @@ func All() []Rival {
 			Subject: Naive(), Default: true, Single: true,
 			Text: "SET NX PX and compare-and-delete on the first master alone; the other masters do not exist for it",
 		},
+		{Subject: Redislock(), Single: true, Text: "bsm/redislock over go-redis on the first master alone, both with their defaults"},
+		{Subject: Rueidislock(), Single: true, ByDone: true, Text: "rueidislock on the first master alone, with a majority of one key"},
 	}
 }
 

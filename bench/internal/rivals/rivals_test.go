@@ -20,9 +20,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const ttl = 10 * time.Second
 
-// others are all subjects but this library, whose adapter is the chaos harness's own.
+// others are all subjects but this library, whose adapter is the chaos harness's own, and those without a bound.
 func others() []rivals.Rival {
-	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool { return r.Supports(history.Fenced) == nil })
+	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool { return r.Supports(history.Fenced) == nil || r.ByDone })
+}
+
+// TestAHoldWithoutABoundLastsUntilDone: rueidislock has nothing to tell but that the lock is lost.
+func TestAHoldWithoutABoundLastsUntilDone(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	first, second := open(t, rivals.Rueidislock(), servers), open(t, rivals.Rueidislock(), servers)
+	request := workload.Request{Key: "key", TTL: ttl}
+	asked, cancel := context.WithCancel(t.Context())
+	hold, err := first.Acquire(asked, request)
+	cancel() // what it was asked with does not end it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hold.Remaining() <= 0 || hold.Extend(t.Context(), ttl) != nil {
+		t.Error("a hold that was just granted may not be acted under")
+	}
+	mustBeHeld(t, second, "key")
+	if err := hold.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	hold = acquire(t, second, request)
+	if err := servers[0].Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-hold.Done()
+	if hold.Remaining() > 0 || !errors.Is(hold.Release(t.Context()), workload.ErrLost) {
+		t.Error("a hold whose key is gone may be acted under")
+	}
 }
 
 func open(t *testing.T, s workload.Subject, servers []*redistest.Server) workload.Locker {

@@ -42,13 +42,20 @@ type RedsyncClient struct {
 
 // OpenRedsync makes one over the masters at addrs. client are the settings of the go-redis clients, options those of the mutexes.
 func OpenRedsync(addrs []string, client redis.Options, options ...redsync.Option) *RedsyncClient {
-	c := &RedsyncClient{options: options}
-	var pools []redsyncredis.Pool
-	for _, addr := range addrs {
+	clients := make([]*redis.Client, len(addrs))
+	for i, addr := range addrs {
 		own := client
 		own.Addr = addr
-		rdb := redis.NewClient(&own)
-		c.clients = append(c.clients, rdb)
+		clients[i] = redis.NewClient(&own)
+	}
+	return RedsyncOver(clients, options...)
+}
+
+// RedsyncOver makes one over clients, one a master, which it closes.
+func RedsyncOver(clients []*redis.Client, options ...redsync.Option) *RedsyncClient {
+	c := &RedsyncClient{clients: clients, options: options}
+	var pools []redsyncredis.Pool
+	for _, rdb := range clients {
 		pools = append(pools, goredis.NewPool(rdb))
 	}
 	c.redsync = redsync.New(pools...)
