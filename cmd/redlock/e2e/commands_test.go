@@ -79,7 +79,7 @@ func keys(ts *testscript.TestScript, neg bool, args []string) {
 			if s.Pid() == 0 {
 				continue
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			there, err := s.Client().Keys(ctx, args[1]).Result()
 			cancel()
 			check(ts, false, err)
@@ -110,22 +110,23 @@ func send(ts *testscript.TestScript, neg bool, servers []*redistest.Server, args
 		words[i] = arg
 	}
 	for _, s := range servers {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		check(ts, neg, s.Client().Do(ctx, words...).Err())
 		cancel()
 	}
 }
 
-// eventual is `eventual file [text]`: the file is there, and holds the text, or will soon.
+// eventual is `eventual file [text]`: the file has a whole line, and holds the text, or will soon. That it is there is not enough:
+// a shell makes a file before it writes to it.
 func eventual(ts *testscript.TestScript, _ bool, args []string) {
 	read := ""
 	met := wait(func() bool {
 		raw, err := os.ReadFile(ts.MkAbs(args[0]))
 		read = string(raw)
-		return err == nil && (len(args) == 1 || strings.Contains(read, args[1]))
+		return err == nil && strings.HasSuffix(read, "\n") && (len(args) == 1 || strings.Contains(read, args[1]))
 	})
 	if !met {
-		ts.Fatalf("%s does not hold %q but %q", args[0], args[1:], read)
+		ts.Fatalf("%s does not hold a whole line with %q but %q", args[0], args[1:], read)
 	}
 }
 
