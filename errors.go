@@ -182,10 +182,13 @@ func (l *Locker) incurable(err error) bool {
 	return err != nil && (single.Permanent(err) || len(l.owned) > 0 && single.IsReplica(err))
 }
 
-// note takes note of how a call to master i of l has ended, which was sent then, or by now: one that had to wait for another has a later
-// deadline, from which that time comes.
-func (m *incurables) note(l *Locker, i int, err error, sent time.Time) {
-	list := m.list.Load()
+// note takes note of how a call of l has ended, which was sent when its timeout began, or by now: one that had to wait for another
+// has a later deadline, from which that time comes.
+func (m *incurables) note(l *Locker, c *lane.Call, timeout time.Duration) {
+	list, err := m.list.Load(), c.Err
+	if list == nil && err == nil {
+		return
+	}
 	if !l.incurable(err) {
 		err = nil
 	}
@@ -196,6 +199,7 @@ func (m *incurables) note(l *Locker, i int, err error, sent time.Time) {
 	if list == nil {
 		return
 	}
+	i, sent := c.Index, c.Deadline.Add(-timeout)
 	if now := time.Now(); now.Before(sent) {
 		sent = now
 	}

@@ -243,7 +243,7 @@ func (a *announcement) send() {
 // Ended implements [lane.Receiver].
 func (a *announcement) Ended(c *lane.Call) {
 	l := a.locker
-	l.current.incurables.note(l, c.Index, c.Err, a.sent) // before it counts: whoever is told of the decision looks
+	l.current.incurables.note(l, c, l.announceTimeout()) // before it counts: whoever is told of the decision looks
 	a.mu.Lock()
 	if c.Err != nil {
 		a.votes.add(c.Index, Unknown)

@@ -130,7 +130,7 @@ func (r *round) Ended(c *lane.Call) {
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
 	if r.request.Op != single.Release { // which may have been canceled
-		k.spec.incurables.note(k.locker, c.Index, c.Err, c.Deadline.Add(-k.spec.timeout))
+		k.spec.incurables.note(k.locker, c, k.spec.timeout)
 	}
 	if r.countLocked(c.Index, vote) {
 		after.decided = r

@@ -106,8 +106,7 @@ func (w *waiting) gaveUp(err error) error {
 func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 	l := w.locker
 	for {
-		turn = l.queue.Turn(&w.entry)
-		d := l.queue.Yield(&w.entry, l.clock.Now())
+		turn, d := l.queue.Yield(&w.entry, l.clock.Now)
 		if d <= 0 || !turn {
 			return turn, nil
 		}
@@ -224,7 +223,7 @@ func (w *waiting) leave(k *Lock) {
 	if claimed {
 		l.depart(w.spec, w.spec.keys, w.latest)
 	}
-	inherited, unclaimed := l.queue.Leave(&w.entry, k != nil, l.clock.Now())
+	inherited, unclaimed := l.queue.Leave(&w.entry, k != nil, l.clock.Now)
 	if k != nil && inherited {
 		k.mu.Lock()
 		k.mayBeQueued = true

@@ -133,14 +133,16 @@ func (q *Queue) Enter(e *Entry, w Want) {
 // Leave ends e's wait, with the keys or without. inherited says that the masters may still have this process in their
 // queues on account of others. unclaimed are the keys in whose queues it may stand and for which nobody here waits, where e
 // gives up; somebody who does inherits the position.
-func (q *Queue) Leave(e *Entry, won bool, now time.Duration) (inherited bool, unclaimed []string) {
+func (q *Queue) Leave(e *Entry, won bool, now func() time.Duration) (inherited bool, unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	stood := e.mayBeQueued()
 	if e.in != nil {
 		q.removeLocked(e)
 	}
-	q.endFavourLocked(e, now)
+	if e.favour > 0 {
+		q.endFavourLocked(e, now())
+	}
 	if !won && stood {
 		unclaimed = q.handOverLocked(e.want.Keys)
 	}
@@ -241,13 +243,6 @@ func (q *Queue) StepBack(e *Entry) {
 	l.unlink(chosen)
 	l.link(chosen, nil)
 	chosen.wake(First)
-}
-
-// Turn reports whether e is the first of its queue.
-func (q *Queue) Turn(e *Entry) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return e.in == nil || e.in.first == e
 }
 
 // Status says how it stands with an entry.

@@ -32,6 +32,20 @@ func enter(q *waitqueue.Queue, keys ...string) *waitqueue.Entry {
 	return e
 }
 
+// at is a clock that stands still.
+func at(now time.Duration) func() time.Duration { return func() time.Duration { return now } }
+
+// yields is for how long e yields at a time.
+func yields(q *waitqueue.Queue, e *waitqueue.Entry, now time.Duration) time.Duration {
+	_, d := q.Yield(e, at(now))
+	return d
+}
+
+func hasTurn(q *waitqueue.Queue, e *waitqueue.Entry) bool {
+	turn, _ := q.Yield(e, at(0))
+	return turn
+}
+
 // woken reports whether e has been woken.
 func woken(q *waitqueue.Queue, e *waitqueue.Entry) bool {
 	select {
@@ -44,7 +58,7 @@ func woken(q *waitqueue.Queue, e *waitqueue.Entry) bool {
 
 func turns(q *waitqueue.Queue, all ...*waitqueue.Entry) (have []int) {
 	for i, e := range all {
-		if q.Turn(e) {
+		if hasTurn(q, e) {
 			have = append(have, i)
 		}
 	}
@@ -82,10 +96,10 @@ func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) 
 		t.Errorf("%v are unclaimed, want b", got)
 	}
 	other := enter(q, "a")
-	if inherited, unclaimed := q.Leave(e, false, 0); !inherited && !slices.Equal(unclaimed, []string{"b"}) {
+	if inherited, unclaimed := q.Leave(e, false, at(0)); !inherited && !slices.Equal(unclaimed, []string{"b"}) {
 		t.Errorf("%v are unclaimed, want b: somebody waits for a", unclaimed)
 	}
-	if inherited, unclaimed := q.Leave(other, false, 0); !inherited || !slices.Equal(unclaimed, []string{"a"}) {
+	if inherited, unclaimed := q.Leave(other, false, at(0)); !inherited || !slices.Equal(unclaimed, []string{"a"}) {
 		t.Errorf("%v are unclaimed, want the position that it has inherited", unclaimed)
 	}
 }
@@ -126,7 +140,7 @@ func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
 		if woken(q, first) {
 			t.Error("one master is no quorum")
 		}
-		q.Leave(first, false, 0) // it gives up, and can't use it
+		q.Leave(first, false, at(0)) // it gives up, and can't use it
 		q.Status(second)
 		q.Notify("a", 2, time.Millisecond)
 		if !woken(q, second) {
@@ -149,29 +163,29 @@ func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
 		q := newQueue()
 		older, both, younger := enter(q, "a"), enter(q, "a", "b"), enter(q, "b")
 		now := time.Second
-		q.Leave(older, true, now)
+		q.Leave(older, true, at(now))
 		q.Begin(both, now)
 		q.Blocked(both, []string{"b"}, now)
-		d := q.Yield(younger, now)
-		if d <= 0 || q.Yield(both, now) > 0 {
+		d := yields(q, younger, now)
+		if d <= 0 || yields(q, both, now) > 0 {
 			t.Fatalf("the younger yields for %v", d)
 		}
 		sum := time.Duration(0)
 		for ; now < 11*time.Second; now += time.Millisecond { // it goes on failing
 			q.Blocked(both, []string{"b"}, now)
-			if q.Yield(younger, now) > 0 {
+			if yields(q, younger, now) > 0 {
 				sum += time.Millisecond
 			}
 		}
 		if sum < time.Second || sum > 2500*time.Millisecond {
 			t.Errorf("of ten seconds the younger yielded for %v, want a fifth at the most", sum)
 		}
-		for q.Yield(younger, now) == 0 {
+		for yields(q, younger, now) == 0 {
 			now += time.Millisecond
 			q.Blocked(both, []string{"b"}, now)
 		}
-		q.Leave(both, false, now)
-		if d := q.Yield(younger, now); d > 0 || !woken(q, younger) {
+		q.Leave(both, false, at(now))
+		if d := yields(q, younger, now); d > 0 || !woken(q, younger) {
 			t.Errorf("after its end it is yielded to for %v", d)
 		}
 	})
@@ -184,7 +198,7 @@ func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
 		for i := range 5000 { // more than are ever contended
 			q.Rival([]string{fmt.Sprintf("k%d", i)}, time.Second, 2*time.Second)
 		}
-		if d := q.Yield(e, 0); d != time.Second {
+		if d := yields(q, e, 0); d != time.Second {
 			t.Errorf("it yields for %v, want a second", d)
 		}
 		if _, polite := q.Begin(e, time.Second); !polite {
@@ -209,7 +223,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 			line string // in which it is, as the model says
 		}
 		var all []*waiter // by age
-		turn := func(w *waiter) bool { return q.Turn(w.e) }
+		turn := func(w *waiter) bool { return hasTurn(q, w.e) }
 		now := time.Duration(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += time.Duration(rapid.IntRange(0, 50).Draw(t, "ms")) * time.Millisecond
@@ -237,7 +251,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 				all = append(all, w)
 				acting = w
 			case op == 1:
-				q.Leave(acting.e, rapid.Bool().Draw(t, "won"), now)
+				q.Leave(acting.e, rapid.Bool().Draw(t, "won"), at(now))
 				all = slices.DeleteFunc(all, func(o *waiter) bool { return o == acting })
 			case had[acting]:
 				q.Begin(acting.e, now)
@@ -260,7 +274,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 			}
 		}
 		for _, w := range all {
-			q.Leave(w.e, false, now)
+			q.Leave(w.e, false, at(now))
 		}
 		if unclaimed := q.HandOver(keys); len(unclaimed) != 3 {
 			t.Fatalf("everybody has left, and only %v are unclaimed", unclaimed)
@@ -314,7 +328,7 @@ func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 				s := q.Status(w.e)
 				w.awake = w.awake || s.Turn && s.Why&(waitqueue.First|waitqueue.Free) != 0
 			case op == 3 && w.at == 0:
-				if w.awake && q.Turn(w.e) {
+				if w.awake && hasTurn(q, w.e) {
 					q.Begin(w.e, 0)
 					w.at, news[w.line] = 1+step, 0 // it looks
 				}

@@ -41,23 +41,27 @@ func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
 	}
 }
 
-// Yield is for how long e should let others go first: a rival, unless masters have notified this process, or an older entry
-// that is favoured. It is woken when a favour ends early.
-func (q *Queue) Yield(e *Entry, now time.Duration) (d time.Duration) {
+// Yield reports whether e is the first of its queue, and for how long it should let others go first all the same: a rival,
+// unless masters have notified this process, or an older entry that is favoured. It is woken when a favour ends early. The
+// clock is read only where there is somebody to let go first: most waits never meet anyone.
+func (q *Queue) Yield(e *Entry, now func() time.Duration) (turn bool, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e.in == nil {
-		return 0
+	l := e.in
+	turn = l == nil || l.first == e
+	if l == nil || q.rivals.empty() && q.favours.empty() {
+		return turn, 0
 	}
+	at := now()
 	for _, key := range e.want.Keys {
-		if e.in.notified == 0 {
-			d = max(d, q.rivals.get(key).ahead-now)
+		if l.notified == 0 {
+			d = max(d, q.rivals.get(key).ahead-at)
 		}
 		if f := q.favours.get(key); f.seq < e.seq {
-			d = max(d, f.until-now)
+			d = max(d, f.until-at)
 		}
 	}
-	return d
+	return turn, d
 }
 
 // grantLocked favours e if it is overdue and nobody is, or has lately been, favoured with one of its keys.
@@ -71,11 +75,8 @@ func (q *Queue) grantLocked(e *Entry, now time.Duration) {
 	}
 }
 
-// endFavourLocked ends e's favour, and wakes those who have yielded to it.
+// endFavourLocked ends the favour that e has, and wakes those who have yielded to it.
 func (q *Queue) endFavourLocked(e *Entry, now time.Duration) {
-	if e.favour == 0 {
-		return
-	}
 	for _, key := range e.want.Keys {
 		f := q.favours.get(key)
 		if f.seq != e.seq || f.until <= now {
@@ -102,6 +103,8 @@ func (f *fading[V]) get(key string) (v V) {
 	}
 	return f.old[key]
 }
+
+func (f *fading[V]) empty() bool { return len(f.young)+len(f.old) == 0 }
 
 // put notes a value. The caller holds q's mutex.
 func put[V any](q *Queue, f *fading[V], key string, v V) {
