@@ -176,10 +176,10 @@ type incurable struct {
 	again bool      // the one before it met such an error, too
 }
 
-// incurable reports that err, with which a call ended, comes again with every further one. A replica behind a client that somebody
-// brought may be a master that is failing over; one at an address given to Dial stays one.
+// incurable reports that err, with which a call ended, comes again with every further one. A replica, or a node without the key, behind
+// a client that somebody brought may be so for the time of a failover; one at an address given to Dial stays one.
 func (l *Locker) incurable(err error) bool {
-	return err != nil && (single.Permanent(err) || len(l.owned) > 0 && single.IsReplica(err))
+	return err != nil && (single.Permanent(err) || len(l.owned) > 0 && single.IsElsewhere(err))
 }
 
 // note takes note of how a call of l has ended, which was sent when its timeout began, or by now: one that had to wait for another

@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/oddserver"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -18,6 +21,7 @@ import (
 var awayFor = map[string]act{
 	"silent":  {lost: true},
 	"refused": {err: errors.New("connection refused")},
+	"guarded": {err: &single.GuardError{Guard: time.Minute, Remaining: time.Second}},
 	"loading": {err: refuses("LOADING Redis is loading the dataset in memory"), after: time.Millisecond},
 }
 
@@ -26,6 +30,7 @@ var forGood = map[string]act{
 	"password":             {err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
 	"password, slowly":     {err: refuses("WRONGPASS invalid username-password pair or user is disabled."), after: 90 * time.Millisecond},
 	"right":                {err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), after: 3 * time.Millisecond},
+	"age not known":        {err: &single.GuardError{Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM this user has no permissions to run the 'info' command"}},
 	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
 }
 
@@ -273,4 +278,25 @@ func TestProtectedModeEndsAWait(t *testing.T) {
 		is(t, err, redlock.ErrMisconfigured)
 		masters.behave(nil)
 	})
+}
+
+// What is at an address given to Dial stays there: a replica, or a node of a cluster that has other keys.
+func TestAnAddressOfSomethingElseEndsTheWait(t *testing.T) {
+	for name, refusal := range map[string]string{
+		"replica": "-READONLY You can't write against a read only replica.\r\n",
+		"node":    "-MOVED 3999 127.0.0.1:6381\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var urls []string
+			for range 3 {
+				odd := oddserver.Start(t, redistest.Start(t).Addr(), oddserver.At("SET EVALSHA EVAL", oddserver.Say(refusal)))
+				urls = append(urls, "redis://"+odd.Addr())
+			}
+			locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})
+			must(t, err)
+			defer func() { must(t, locker.Close(context.Background())) }()
+			_, err = locker.Acquire(within(t, 20*time.Second), key, longTTL)
+			is(t, err, redlock.ErrMisconfigured)
+		})
+	}
 }

@@ -31,10 +31,10 @@ func guarded(t *testing.T, opt *redis.Options, opts single.Options) *single.Mast
 	return m
 }
 
-// try asks for a key within a second.
+// try asks for a key for ten seconds at the most.
 func try(t *testing.T, m *single.Master, owner string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, err := m.Ask(ctx, acquire("guarded", owner, time.Minute))
 	return err

@@ -21,7 +21,8 @@ var permanentReplies = []string{
 }
 
 // Permanent reports that err, with which a call ended, comes again with every further attempt: the password is wrong, a
-// permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted.
+// permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted, it can't be asked
+// for how long it has run (GuardError.Unclear).
 // Servers that are loading, busy, full or unreachable may recover; their errors are not permanent.
 func Permanent(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -39,15 +40,18 @@ func Permanent(err error) bool {
 	if _, ok := errors.AsType[*oldServerError](err); ok {
 		return true
 	}
+	if guard, ok := errors.AsType[*GuardError](err); ok {
+		return guard.Unclear != ""
+	}
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && slices.ContainsFunc(permanentReplies, func(prefix string) bool { return strings.HasPrefix(reply.Error(), prefix) })
 }
 
-// IsReplica reports that err came from a server that is a replica, so that it does not write. Where a client finds out by
-// itself who the master is, that is over when a failover is.
-func IsReplica(err error) bool {
+// IsElsewhere reports that err came from a server that is not the one to ask: a replica, or a node of a cluster that has other keys.
+// Where a client finds out by itself which one is, that is over when a failover is, or a move of keys.
+func IsElsewhere(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
-	return ok && strings.HasPrefix(reply.Error(), "READONLY ")
+	return ok && (strings.HasPrefix(reply.Error(), "READONLY ") || strings.HasPrefix(reply.Error(), "MOVED "))
 }
 
 // oldServerError is a server's reply that it does not know an option of a command.

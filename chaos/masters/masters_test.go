@@ -201,7 +201,7 @@ func TestAnActionThatIsOnTwiceIsOverWithTheSecond(t *testing.T) {
 				Addr: m.Addr(), Username: masters.User, Password: masters.Password, MaxRetries: -1, ContextTimeoutEnabled: true,
 			})
 			defer c.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			return c.Set(ctx, "k", "v", time.Minute).Err()
 		}

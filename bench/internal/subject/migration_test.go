@@ -121,7 +121,7 @@ func TestALockKeepsOutRedsync(t *testing.T) {
 
 func TestBothLibrariesOnOneKeyHaveOneHolderAtATime(t *testing.T) {
 	rs, locker, _ := both(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	var inside, theirs, ours, overlaps atomic.Int64
 	critical := func(count *atomic.Int64) {
