@@ -221,6 +221,32 @@ func TestACheckThatProvesNothingFails(t *testing.T) {
 	}
 }
 
+// TestTheCheckIsFoundThroughLinks: a link to a link in another directory, the second one relative.
+func TestTheCheckIsFoundThroughLinks(t *testing.T) {
+	if _, err := exec.LookPath("spin"); err != nil {
+		t.Skip("spin is not on PATH")
+	}
+	dir := t.TempDir()
+	check, err := filepath.Abs("check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"links/first": check, "second": "links/first"} {
+		link = filepath.Join(dir, link)
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(dir, "second"), "repair", "LOST")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "all is as it must be") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
 // onlyBasics is a directory with what the script needs before it looks for spin.
 func onlyBasics(t *testing.T) string {
 	t.Helper()
