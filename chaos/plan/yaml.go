@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // Parse reads a plan from YAML. It is strict: an unknown or repeated field, a fault that there is not or a number out
@@ -64,8 +65,32 @@ func decodeError(err error) error {
 	if !errors.As(err, &syntax) || syntax.GetToken() == nil {
 		return err
 	}
-	token := syntax.GetToken()
-	return fmt.Errorf("line %d: %s (at %q)", token.Position.Line, syntax.GetMessage(), strings.TrimSpace(token.Value))
+	at := syntax.GetToken()
+	_, value := errors.AsType[*yaml.TypeError](err)
+	_, node := errors.AsType[*yaml.UnexpectedNodeTypeError](err)
+	if field := fieldOf(at); (value || node) && shapes[field] != "" {
+		return fmt.Errorf("line %d: %s: want %s (at %q)", at.Position.Line, field, shapes[field], strings.TrimSpace(at.Value))
+	}
+	return fmt.Errorf("line %d: %s (at %q)", at.Position.Line, syntax.GetMessage(), strings.TrimSpace(at.Value))
+}
+
+// shapes are of fields that can be got wrong in their nesting: the decoder's errors name Go types there.
+var shapes = map[string]string{
+	"sets":    "a list of lists of masters: [[0, 1, 2]], or the old and the new ones: [[0, 1, 2], [0, 1, 3]]",
+	"members": "a list of masters: [0, 1, 2]",
+	"masters": "their number, and in a step a list of them: [0, 2]",
+	"clients": "their number, and in a step a list of them: [0, 2]",
+	"steps":   "a list of steps: - {at: 1s, for: 3s, fault: silence, masters: [2]}",
+}
+
+// fieldOf is the name of the field in whose value a token stands; empty if there is none before it.
+func fieldOf(at *token.Token) string {
+	for ; at != nil; at = at.Prev {
+		if at.Type == token.MappingValueType && at.Prev != nil {
+			return strings.TrimSpace(at.Prev.Value)
+		}
+	}
+	return ""
 }
 
 // lineOf finds the line of a field, or of the closest thing around it that the file has.

@@ -52,15 +52,18 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 		status int
 		says   string
 	}{
-		"pass":             {time.Minute, []string{"-file", file}, 0, "PASS"},
-		"violation":        {time.Minute, []string{"-subject", "quorum-of-two", "-scenario", "bridge", "-duration", "4s"}, 1, "VIOLATION"},
-		"cut short":        {300 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
-		"no such backend":  {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
-		"no such subject":  {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
-		"no such scenario": {time.Minute, []string{"-scenario", "nonsense"}, 4, "no scenario"},
-		"no such file":     {time.Minute, []string{"-file", "nonsense.yaml"}, 4, "nonsense.yaml"},
-		"no such flag":     {time.Minute, []string{"-nonsense"}, 2, "nonsense"},
-		"an argument":      {time.Minute, []string{"nonsense"}, 2, "nonsense"},
+		"pass":                           {time.Minute, []string{"-file", file}, 0, "PASS"},
+		"violation":                      {time.Minute, []string{"-subject", "quorum-of-two", "-scenario", "bridge", "-duration", "4s"}, 1, "VIOLATION"},
+		"cut short":                      {300 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
+		"no such backend":                {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
+		"no such subject":                {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
+		"no such scenario":               {time.Minute, []string{"-scenario", "nonsense"}, 4, "no scenario"},
+		"no such file":                   {time.Minute, []string{"-file", "nonsense.yaml"}, 4, "nonsense.yaml"},
+		"a plan that is to last longer":  {time.Minute, []string{"-file", file, "-duration", "1s"}, 2, "-duration 1s together with -file " + file},
+		"a plan and a scenario":          {time.Minute, []string{"-file", file, "-scenario", "calm"}, 2, "-scenario calm together with -file " + file},
+		"a plan's default is no mistake": {time.Minute, []string{"-file", file, "-subject", "redlock"}, 0, "-backend embedded -file "},
+		"no such flag":                   {time.Minute, []string{"-nonsense"}, 2, "nonsense"},
+		"an argument":                    {time.Minute, []string{"nonsense"}, 2, "nonsense"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.within)

@@ -59,7 +59,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	var w where
 	f := flagSet("run", stderr)
 	w.flags(f, "chaos-report")
-	duration := f.Duration("duration", 30*time.Second, "how long the workload runs")
+	duration := f.Duration("duration", 30*time.Second, "how long the workload runs; a plan of -file says so itself")
 	ttl := f.Duration("ttl", 0, "ttl of the locks, instead of the scenario's")
 	scenario := f.String("scenario", "everything", "names of scenarios, separated by commas, see redlock-chaos list")
 	seeds := f.String("seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of each run are in a directory of its own")
@@ -79,6 +79,10 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	if name := mutantOf(*subject); name != "" && mutant.Built() == "" {
 		return asMutant(ctx, name, append([]string{"run"}, args...), stdout, stderr)
+	}
+	if err := fileExcludes(f); err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
+		return exitUsage
 	}
 	cfg, err := w.config()
 	if err != nil {
@@ -131,16 +135,31 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return exitOf(rep.Verdict)
 }
 
+// fileExcludes refuses flags beside -file that say what the plan says, and would be ignored.
+func fileExcludes(f *flag.FlagSet) error {
+	given := make(map[string]string)
+	f.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() })
+	if given["file"] == "" {
+		return nil
+	}
+	for _, name := range []string{"duration", "scenario"} {
+		if value, both := given[name]; both {
+			return fmt.Errorf("-%s %s together with -file %s: the plan in the file says that", name, value, given["file"])
+		}
+	}
+	return nil
+}
+
 // replayLine is the command that runs the same plan again: all flags that were given, but those that say where to write, and the
 // defaults that others may change. Passwords are left out.
 func replayLine(f *flag.FlagSet) string {
-	given := map[string]bool{"seed": true, "duration": true, "backend": true, "subject": true}
+	given := map[string]bool{"seed": true, "backend": true, "subject": true}
 	f.Visit(func(x *flag.Flag) { given[x.Name] = true })
 	if given["exec"] {
 		delete(given, "subject")
 	}
 	if !given["file"] {
-		given["scenario"] = true
+		given["scenario"], given["duration"] = true, true
 	}
 	for _, name := range []string{"dir", "json", "html", "junit", "quiet", "seeds", "failfast", "markdown"} {
 		delete(given, name)
