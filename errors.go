@@ -22,8 +22,8 @@ var (
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
 	// ErrMisconfigured: so many masters can't grant the lock that no quorum is possible, and that will not pass: a wrong
-	// password, a missing permission, a key of another type, a replica where [Dial] was given a master's address. The error
-	// names each. It also matches [ErrNoQuorum].
+	// password, a missing permission, a key of another type, a replica where [Dial] or package sharded was given a master's
+	// address. The error names each. It also matches [ErrNoQuorum].
 	ErrMisconfigured = fmt.Errorf("%w, and waiting does not help", ErrNoQuorum)
 	// ErrExpired: a quorum granted the lock, but so slowly that its validity was used up.
 	ErrExpired = errors.New("redlock: validity used up before the lock was granted")
@@ -176,12 +176,6 @@ type incurable struct {
 	again bool      // the one before it met such an error, too
 }
 
-// incurable reports that err, with which a call ended, comes again with every further one. A replica, or a node without the key, behind
-// a client that somebody brought may be so for the time of a failover; one at an address given to Dial stays one.
-func (l *Locker) incurable(err error) bool {
-	return err != nil && (single.Permanent(err) || len(l.owned) > 0 && single.IsElsewhere(err))
-}
-
 // note takes note of how a call of l has ended, which was sent when its timeout began, or by now: one that had to wait for another
 // has a later deadline, from which that time comes.
 func (m *incurables) note(l *Locker, c *lane.Call, timeout time.Duration) {
@@ -189,7 +183,7 @@ func (m *incurables) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	if list == nil && err == nil {
 		return
 	}
-	if !l.incurable(err) {
+	if !single.Permanent(err) {
 		err = nil
 	}
 	if list == nil && err != nil {

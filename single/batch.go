@@ -83,7 +83,7 @@ func (m *Master) settle(todo []exchange) []exchange {
 		if n := c.Request.trailing(); e.stage == stageFirst && n > 0 {
 			i += n
 			if err == nil && !taken(&e.answer) {
-				more = settleCounted(more, e, &todo[i].answer)
+				more = m.settleCounted(more, e, &todo[i].answer)
 				continue
 			}
 		}
@@ -96,7 +96,7 @@ func (m *Master) settle(todo []exchange) []exchange {
 			more = append(more, e.next(e.stage, !sourced[p]))
 			sourced[p] = true
 		case err != nil:
-			c.Err = explained(err)
+			c.Err = m.explained(err)
 			c.Sent = e.set || !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
@@ -107,11 +107,11 @@ func (m *Master) settle(todo []exchange) []exchange {
 }
 
 // settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the command behind it.
-func settleCounted(more []exchange, e *exchange, counted *wire.Reply) []exchange {
+func (m *Master) settleCounted(more []exchange, e *exchange, counted *wire.Reply) []exchange {
 	c := e.call
 	switch err := counted.Err(); {
 	case err != nil:
-		c.Err = explained(err) // Sent stays true: the key is there
+		c.Err = m.explained(err) // Sent stays true: the key is there
 	case !e.answer.OK() || counted.Kind() != wire.Number:
 		c.Err = unexpected(&e.answer) // or the other one; the key may be there
 	case counted.Int() == 1:

@@ -244,6 +244,14 @@ func TestAConnectionToAReplicaIsGivenUp(t *testing.T) {
 	if !redis.HasErrorPrefix(err, "READONLY") || single.IdleConnections(m) != 0 {
 		t.Errorf("%v, and %d connections kept", err, single.IdleConnections(m))
 	}
+	if !single.Permanent(err) || !single.IsElsewhere(err) {
+		t.Errorf("%v at a given address is not permanent", err)
+	}
+	theirs, err := single.New(servers[0].Client(), single.Options{})
+	must(t, err)
+	if _, err = theirs.Ask(t.Context(), acquire("key", "me", time.Minute)); single.Permanent(err) || !single.IsElsewhere(err) {
+		t.Errorf("%v behind somebody's client is permanent", err)
+	}
 }
 
 func TestOldConnectionsAreReplaced(t *testing.T) {

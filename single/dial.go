@@ -93,7 +93,7 @@ func Open(opt *redis.Options, opts Options) (*Master, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.owned, m.guard = true, g
+	m.owned, m.guard, m.fixed = true, g, opt.Dialer == nil
 	if direct(&users) {
 		m.transport = conns{newPool(&users, client.Options(), g)}
 	}

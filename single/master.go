@@ -24,6 +24,7 @@ type Master struct {
 	// exact says that this client sends a request at most once, so that a failed dial means: not sent.
 	exact     bool
 	owned     bool
+	fixed     bool         // connections go to an address that was given, and not to whoever is master now
 	heldBack  atomic.Int32 // batches past their deadline that the client goes on with
 	guard     *guard       // nil without Options.RestartGuard
 	transport transport

@@ -22,7 +22,7 @@ var permanentReplies = []string{
 
 // Permanent reports that err, with which a call ended, comes again with every further attempt: the password is wrong, a
 // permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted, it can't be asked
-// for how long it has run (GuardError.Unclear).
+// for how long it has run (GuardError.Unclear), it is not the server to ask ([IsElsewhere]) at an address that [Dial] or [Open] was given.
 // Servers that are loading, busy, full or unreachable may recover; their errors are not permanent.
 func Permanent(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -38,6 +38,9 @@ func Permanent(err error) bool {
 		return true
 	}
 	if _, ok := errors.AsType[*oldServerError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*elsewhereError](err); ok {
 		return true
 	}
 	if guard, ok := errors.AsType[*GuardError](err); ok {
@@ -63,10 +66,23 @@ func (e *oldServerError) Error() string {
 
 func (e *oldServerError) Unwrap() error { return e.reply }
 
+// elsewhereError is the refusal of a server that is not the one to ask, at an address for which nobody looks for another.
+type elsewhereError struct{ reply error }
+
+func (e *elsewhereError) Error() string { return e.reply.Error() }
+
+func (e *elsewhereError) Unwrap() error { return e.reply }
+
 // explained says what an error reply means where its text does not.
-func explained(err error) error {
-	if reply, ok := errors.AsType[redis.Error](err); ok && strings.Contains(reply.Error(), "ERR syntax error") {
+func (m *Master) explained(err error) error {
+	reply, ok := errors.AsType[redis.Error](err)
+	switch {
+	case !ok:
+		return err
+	case strings.Contains(reply.Error(), "ERR syntax error"):
 		return &oldServerError{err}
+	case m.fixed && IsElsewhere(err):
+		return &elsewhereError{err}
 	}
 	return err
 }
