@@ -111,6 +111,13 @@ func (c *currency) state(now time.Duration) (fresh bool, err error) {
 	return c.err == nil && now < c.fresh, c.err
 }
 
+// outdated is what is wrong with the configuration, as far as is known.
+func (c *currency) outdated() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // askCurrent says whether the last answer still holds, and returns what asks for the next one if it is under way or due.
 func (l *Locker) askCurrent(now time.Duration) (fresh bool, asking *announcement, err error) {
 	c := &l.current

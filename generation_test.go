@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +66,39 @@ func TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced(t *testing
 		next := after.locker(t, generation(3))
 		must(t, otherKey(t, next, "d").Release(t.Context()))
 		must(t, otherKey(t, never, "e").Release(t.Context())) // who gives no generation is on its own
+	})
+}
+
+// Its holder learns why it ends: by the lock's error, and by an event for each renewal that was not sent.
+func TestAForgottenHoldSaysWhyItIsNotRenewed(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var mu sync.Mutex
+		var refused []redlock.Event
+		opts := generation(1)
+		opts.Observer = func(e redlock.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == redlock.EventExtend && e.Err != nil {
+				refused = append(refused, e)
+			}
+		}
+		l := masters.locker(t, opts)
+		renewed, other := acquire(t, l, longTTL, redlock.AutoRenew()), otherKey(t, l, "is not renewed")
+		must(t, masters.locker(t, generation(3)).Announce(t.Context(), 3))
+		settle(2 * longTTL)
+		err := renewed.Err()
+		if onlyIs(t, err, redlock.ErrNotHeld, redlock.ErrOutdated); err != nil && !strings.Contains(err.Error(), "generation 3 is in use") {
+			t.Errorf("error %v", err)
+		}
+		onlyIs(t, other.Err(), redlock.ErrNotHeld)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(refused) == 0 || refused[0].Key != key || refused[0].Quorum != 2 || refused[0].N != 3 {
+			t.Fatalf("events %+v", refused)
+		}
+		for _, e := range refused {
+			onlyIs(t, e.Err, redlock.ErrOutdated)
+		}
 	})
 }
 

@@ -223,7 +223,8 @@ func (k *Lock) Until() time.Time {
 	return now.Add(left)
 }
 
-// Err returns nil while the lock is held, and then an error that matches [ErrNotHeld] and says why not. It reads the
+// Err returns nil while the lock is held, and then an error that matches [ErrNotHeld] and says why not; it also matches
+// [ErrOutdated] if [AutoRenew] could not prevent the end for that reason. It reads the
 // clock, so it knows of an end that no timer has noticed yet, as on a busy machine or after the machine was suspended.
 func (k *Lock) Err() error {
 	if k.isNone() {
@@ -245,8 +246,12 @@ func (k *Lock) lapseLocked() error {
 	if k.atMost > 0 && k.until >= k.atMost {
 		return errMaxHold
 	}
+	why := errLapsed
 	if k.locker.clock.Now() < k.until {
-		return errInGrace
+		why = errInGrace
 	}
-	return errLapsed
+	if outdated := k.locker.current.outdated(); outdated != nil && k.spec.renew {
+		return fmt.Errorf("%w, and it was not renewed: %w", why, outdated)
+	}
+	return why
 }

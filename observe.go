@@ -22,7 +22,8 @@ const (
 	// EventAcquire: an acquisition round was decided. Err is nil if the lock was granted by a quorum; the caller's
 	// error may still be another, when validity was used up.
 	EventAcquire EventKind = iota
-	// EventExtend: an extension, asked for or by AutoRenew, was decided.
+	// EventExtend: an extension, asked for or by AutoRenew, was decided; or AutoRenew sent none, because the configuration of
+	// masters is out of date, and Err matches [ErrOutdated].
 	EventExtend
 	// EventRelease: a release was decided. Failed attempts are released, too.
 	EventRelease
@@ -169,6 +170,18 @@ func (l *Locker) observeReturn(s *spec, start time.Duration, rounds int, err err
 	l.observer.queue.Put(Event{
 		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n,
 		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
+	})
+}
+
+// observeOutdated tells of a renewal that was not sent if that is because the configuration is out of date.
+func (l *Locker) observeOutdated(s *spec) {
+	err := l.current.outdated()
+	if l.observer == nil || err == nil {
+		return
+	}
+	set := &l.sets[0]
+	l.observer.queue.Put(Event{
+		Kind: EventExtend, Op: opNames[single.Extend], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n, Err: err,
 	})
 }
 

@@ -99,6 +99,7 @@ func (k *Lock) renew() bool {
 	if !current {
 		k.renewal.at = k.locker.clock.Now() + k.locker.retryIn(k.spec.ttl)
 		k.scheduleLocked()
+		k.locker.observeOutdated(k.spec)
 		return false
 	}
 	k.renewal.round = k.newExtensionLocked(k.spec.ttl, asOf, k) // onDecided is told the result

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,8 @@ func (r *renewals) observe(e redlock.Event) {
 	switch {
 	case e.Kind == redlock.EventExtend && e.Err == nil:
 		r.failed = ""
+	case e.Kind == redlock.EventExtend && errors.Is(e.Err, redlock.ErrOutdated): // no master was asked
+		r.failed, r.said = shown(e.Err), nil
 	case e.Kind == redlock.EventExtend:
 		r.failed = fmt.Sprintf("need %d of %d masters", e.Quorum, e.N)
 		if e.Set != "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,11 @@ func TestWhyALockWasNotRenewedIsTold(t *testing.T) {
 		"too few":               {failing, "it was not renewed: need 2 of 3 masters (b:1: dial redis://***@b:1: refused\\nby b; c:1: refused), and ends in 1s"},
 		"the last one was won":  {append(failing, vote("b:1", redlock.Granted, nil), decided(nil)), "it was not renewed, and ends in 1s"},
 		"an answer that is old": {append(failing, vote("c:1", redlock.Granted, nil)), "it was not renewed: need 2 of 3 masters (b:1: dial"},
-		"of another request":    {[]redlock.Event{{Kind: redlock.EventAcquire, Op: "acquire", Err: redlock.ErrHeld, N: 3}}, "it was not renewed, and ends in 1s"},
+		"the list is out of date": {
+			append(failing, decided(fmt.Errorf("%w: generation 3 is in use, says a:1, and this is generation 1", redlock.ErrOutdated))),
+			"it was not renewed: the configuration of masters is out of date: generation 3 is in use, says a:1, and this is generation 1, and ends in 1s",
+		},
+		"of another request": {[]redlock.Event{{Kind: redlock.EventAcquire, Op: "acquire", Err: redlock.ErrHeld, N: 3}}, "it was not renewed, and ends in 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &supervisor{bound: time.Second, ttl: 10 * time.Second, renewals: &renewals{}}

@@ -129,7 +129,11 @@ func (s *supervisor) look() {
 	case now >= s.bound: // there is nothing left in which it could end by itself
 		s.lost = firstError(err, redlock.ErrNotHeld)
 		s.kill(now)
-		s.say("the lock on %q has ended: %v%s", s.key, bare{s.lost}, s.renewals.why())
+		why := s.renewals.why()
+		if errors.Is(s.lost, redlock.ErrOutdated) { // which is said
+			why = ""
+		}
+		s.say("the lock on %q has ended: %v%s", s.key, bare{s.lost}, why)
 	case err != nil: // all at once, as when somebody deleted it
 		s.stop(err, min(now+s.grace, s.bound))
 	case s.bound-now <= s.grace:
