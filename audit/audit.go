@@ -59,6 +59,8 @@ type MasterReport struct {
 	Name string
 	// Err is why the master could not be asked; nil if it could.
 	Err error
+	// Unusable is why no lock could be taken there; nil if one could, or if this user may not use the key with which that is tried.
+	Unusable error
 	// RunID is the server's own name for this run of it.
 	RunID   string
 	Version string

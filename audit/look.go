@@ -53,7 +53,9 @@ func (s *Settings) lookAt(ctx context.Context, m Master) facts {
 	if g, ok := m.(interface{ RestartGuard() time.Duration }); ok {
 		f.Guard = max(0, g.RestartGuard())
 	}
-	f.tryLock(ctx, m)
+	if f.tryLock(ctx, m); !f.otherKeys() {
+		f.Unusable = f.probe
+	}
 	c, ok := m.(interface{ Client() redis.UniversalClient })
 	if !ok {
 		return f

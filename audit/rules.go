@@ -241,7 +241,7 @@ func (j *judgement) locking() {
 	case j.wrong != "":
 		j.add(Unsafe, j.wrong, "It does not do what a lock needs, whatever it is.", "Use a Redis or Valkey server, without anything in between that rewrites commands.")
 	case j.probe == nil || j.Role == "slave":
-	case notPermitted(j.probe) && strings.Contains(j.probe.Error(), " key"):
+	case j.otherKeys():
 		j.add(Note, "This user may only use certain keys: "+sentence(j.probe.Error()), "Taking a lock could not be tried.",
 			"Besides the keys of locks, permit redlock:queue:*, redlock:token:* and, for this check, redlock:check:*.")
 	case notPermitted(j.probe):
@@ -250,6 +250,11 @@ func (j *judgement) locking() {
 	default:
 		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.", "See what the server means by that.")
 	}
+}
+
+// otherKeys reports that this user may use other keys than the one with which a lock was tried.
+func (f *facts) otherKeys() bool {
+	return notPermitted(f.probe) && strings.Contains(f.probe.Error(), " key")
 }
 
 // refusals is what the error of a command says that this user may not run: by itself, and inside a script in the words of

@@ -23,7 +23,7 @@ const (
 	statusOK       = 0   // done
 	statusNo       = 1   // done, and the answer is no: not held, unsafe, not all of it held
 	statusUsage    = 64  // bad usage; nothing was asked of any master
-	statusNoQuorum = 69  // too few masters answered
+	statusNoQuorum = 69  // too few masters can be used
 	statusLost     = 73  // the lock was lost while the command ran
 	statusWrite    = 74  // what is to be said could not be written
 	statusHeld     = 75  // somebody else holds the lock

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ releases them, lets one expire and has one waited for, and says what does not wo
 Redis and Valkey, services that others run, and proxies. The probe's fencing counter stays, as that of any key does.
 
 The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does not work), 0 if not, and otherwise
-   64  bad usage                             69  too few masters answered, and nothing unsafe was seen`,
+   64  bad usage                             69  too few masters can be used, and nothing unsafe was seen`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &doctor{}
 			d.masters.define(fs)
@@ -76,10 +77,12 @@ func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	switch worst := report.Worst(); {
 	case err != nil:
 		return err
-	case worst >= audit.Unsafe, d.strict && worst >= audit.Risk:
+	case worst >= audit.Unsafe:
 		return silently(statusNo)
 	case tooFew(report, masters):
 		return silently(statusNoQuorum)
+	case d.strict && worst >= audit.Risk:
+		return silently(statusNo)
 	}
 	return nil
 }
@@ -102,17 +105,19 @@ func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range reports {
-		if !r.OK {
-			return silently(statusNo)
-		}
+	switch {
+	case masters.short(func(i int) bool { return !reports[i].unusable }) != nil:
+		return silently(statusNoQuorum)
+	case slices.ContainsFunc(reports, func(r probeReport) bool { return !r.OK }):
+		return silently(statusNo)
 	}
 	return nil
 }
 
-// tooFew says that fewer masters of a set than a quorum answered, so that the rest of the audit is not worth much.
+// tooFew says that fewer masters of a set than a quorum can be used: they do not answer, do not let this user in, or grant it no
+// lock. The rest of the audit is not worth much then.
 func tooFew(a *audit.Report, f *fleet) bool {
-	return f.short(func(i int) bool { return a.Masters[i].Err == nil }) != nil
+	return f.short(func(i int) bool { return a.Masters[i].Err == nil && a.Masters[i].Unusable == nil }) != nil
 }
 
 // auditDocument is an Audit as `redlock doctor -json` prints it.
@@ -229,7 +234,7 @@ func summary(a *audit.Report, f *fleet) string {
 		return "UNSAFE: two holders of one lock are possible with these masters as they are."
 	case audit.Risk:
 		if tooFew(a, f) {
-			return "Too few masters answered to tell whether they are safe."
+			return "Too few masters can be used to tell whether they are safe."
 		}
 		return "Nothing unsafe was found; mind the risks."
 	default:

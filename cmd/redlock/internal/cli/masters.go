@@ -30,7 +30,7 @@ type masterFlags struct {
 func (m *masterFlags) define(fs *flag.FlagSet) {
 	m.defineOld(fs)
 	fs.Var(&m.next, "new-masters", "`URLs` of the masters that are to take their place, while masters are exchanged: locks then need a quorum of both lists")
-	fs.Uint64Var(&m.generation, "generation", 0, "`number` of this configuration of masters, one more with every step of an exchange; 0: none")
+	generationVar(fs, &m.generation, "generation", 0, "`number` of this configuration of masters, one more with every step of an exchange; 0: none")
 }
 
 // defineOld defines the flags of a command that knows one list only.

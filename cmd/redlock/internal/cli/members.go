@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/seed-624411e5/redlock"
-	"github.com/seed-624411e5/redlock/audit"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
 
@@ -22,7 +21,8 @@ func membersCommand() command {
 While masters are exchanged, every process goes from the old list (-masters) to both lists (-masters and -new-masters), and then
 to the new one: docs/membership.md has the steps. This shows each master of both lists with its generation (see -generation),
 the other clients that are connected to it, and the locks on it; then who uses which of the masters, as far as connections
-and locks tell; and says which step is next, and whether it is safe to take it now. It changes nothing.
+and locks tell; and says which step is next, and whether it is safe to take it now, or that these lists are out of date: that
+masters know a later generation. It also says what it can't see. It changes nothing.
 
 It reads at most 20,000 keys of each master, for at most two seconds.
 
@@ -30,13 +30,15 @@ With -announce it tells a quorum of each list that the generation of that number
 else. Processes that are two or more behind take no lock from then on; those without
 a generation do not notice. It asks before it does so; -yes answers.
 
+If it fails for want of a quorum, some masters may have been told. To run it again is safe.
+
 The exit status is 0 if the next step can be taken now, 1 if not, and otherwise
-   64  bad usage                             69  too few masters answered
+   64  bad usage                             69  too few masters can be used
    78  masters know a greater generation than the one that was to be announced`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			m := &members{}
 			m.masters.define(fs)
-			fs.Uint64Var(&m.announce, "announce", 0, "tell the masters this `generation`")
+			generationVar(fs, &m.announce, "announce", 1, "tell the masters this `generation`")
 			fs.BoolVar(&m.yes, "yes", false, "do not ask")
 			fs.BoolVar(&m.json, "json", false, "print JSON")
 			return m.run
@@ -77,7 +79,7 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case seen.unreached() != nil:
+	case seen.unreached() != nil || tooFew(report, masters):
 		return silently(statusNoQuorum)
 	case !next.Safe:
 		return silently(statusNo)
@@ -95,6 +97,10 @@ func (m *members) check(seen *membership) error {
 	switch {
 	case known > m.announce:
 		return &statusError{status: statusOutdated, err: fmt.Errorf("members: masters know generation %d already, which is greater than %d", known, m.announce)}
+	case from == 0 && m.announce > 1 && seen.unread() != nil:
+		set := seen.unread()
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("members: only %s tell which generation they know, and %d are needed to see whether -announce %d is one step",
+			set.of(set.count(seen.reads)), set.quorum(), m.announce)}
 	case from == 0 && m.announce > 1:
 		return usage("members: masters know no generation, and no -generation is set: nobody can tell whether -announce %d is one step", m.announce)
 	case m.announce > from+1:
@@ -123,7 +129,7 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 		return err
 	}
 	if err := locker.Announce(ctx, m.announce); err != nil {
-		return err
+		return fmt.Errorf("%w; some masters may have been told generation %d, which does no harm: run it again", err, m.announce)
 	}
 	for _, set := range seen.fleet.sets {
 		if _, err := fmt.Fprintf(t.out, "at least %s know generation %d\n", set.of(set.quorum()), m.announce); err != nil {
@@ -162,77 +168,4 @@ func (m *members) confirm(t *terminal) error {
 		return &statusError{status: statusNo, err: also(errors.New("not confirmed, nothing was announced"), err)}
 	}
 	return nil
-}
-
-// step is the next one of an exchange.
-type step struct {
-	// Name is "joint", "announce" or "new".
-	Name string `json:"step"`
-	// Safe says that it can be taken now.
-	Safe bool     `json:"safe"`
-	Do   string   `json:"do"`
-	Not  []string `json:"not_yet,omitempty"` // why it is not safe
-}
-
-// next says which step comes next and whether it can be taken, to who has the configuration of this generation.
-func (s *membership) next(own uint64, report *audit.Report) step {
-	n := step{Name: "joint", Do: "To exchange masters, give every process the masters that are to be used in addition: new-masters = …"}
-	if own > 0 {
-		n.Do += fmt.Sprintf(", and generation = %d", own+1)
-	}
-	switch wait := s.wait(own > 0); {
-	case !s.fleet.joint():
-	case len(s.oldAlone) > 0:
-		n = step{Name: "joint", Do: "Give every process both lists, as here."}
-		for _, who := range s.oldAlone {
-			n.Not = append(n.Not, fmt.Sprintf("%s seems to use the old masters alone: the step after this one has to wait for it", who))
-		}
-	case own > 0 && s.known() < own:
-		n = step{Name: "joint", Do: "Give every process both lists, as here.", Not: []string{
-			fmt.Sprintf("no quorum of each list knows generation %d yet, so no process with that number has taken a lock", own),
-		}}
-	case own > 0 && s.known() == own:
-		n = step{Name: "announce", Do: fmt.Sprintf("When no process with the old masters alone is left: redlock members -announce %d, then wait for %s.", own+1, wait) + s.untold()}
-	case own > 0:
-		n = step{Name: "new", Do: fmt.Sprintf("When %s have passed since generation %d was announced, give every process the new masters alone: masters = the new list, generation = %d.", wait, own+1, own+1)}
-	default:
-		n = step{Name: "new", Do: fmt.Sprintf("When the last process with the old masters alone has ended, wait for %s. Then give every process the new masters alone.", wait) + s.untold()}
-	}
-	if s.fleet.joint() && own > 0 && s.known() <= own {
-		for _, who := range s.newAlone {
-			n.Not = append(n.Not, fmt.Sprintf("%s seems to use the new masters alone, which is the last step: a process with the old ones alone can hold the same lock", who))
-		}
-	}
-	n.Not = append(n.Not, s.blocking(own, report)...)
-	n.Safe = len(n.Not) == 0
-	return n
-}
-
-// untold says where nobody can be told to use the old masters alone.
-func (s *membership) untold() string {
-	if len(s.apart(1, 0)) > 0 {
-		return ""
-	}
-	return " Who uses the old masters alone can't be seen here: no master answers that is in the new list alone."
-}
-
-// blocking is what has to be mended before any step.
-func (s *membership) blocking(own uint64, report *audit.Report) []string {
-	var why []string
-	if set := s.unreached(); set != nil {
-		why = append(why, fmt.Sprintf("only %s answer, and %d are needed", set.of(set.count(s.answers)), set.quorum()))
-	}
-	for _, f := range together(report.Findings) {
-		if f.Severity >= audit.Risk && !s.isDown(f.Master) {
-			about := f.Master
-			if about == "" {
-				about = "the set of masters"
-			}
-			why = append(why, fmt.Sprintf("%s: %s: %s", f.Severity, about, oneLine(hidePasswords(f.What))))
-		}
-	}
-	if known := s.greatest(); own > 0 && known > own+1 {
-		why = append(why, fmt.Sprintf("masters know generation %d, and -generation %d is two or more behind", known, own))
-	}
-	return why
 }

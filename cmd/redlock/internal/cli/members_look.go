@@ -87,7 +87,7 @@ func (m *member) observe(ctx context.Context, c redis.UniversalClient) {
 	switch {
 	case err == nil && len(role) > 0:
 		m.role, _ = role[0].(string)
-	case err != nil && !isReply(err):
+	case err != nil && !isOfOneCommand(err):
 		m.err = err
 		return
 	}
@@ -111,6 +111,11 @@ func toldGeneration(ctx context.Context, c redis.UniversalClient) (uint64, error
 func isReply(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)
+}
+
+// isOfOneCommand tells a server's refusal of one command, which this user may not run or it does not know, from that of all.
+func isOfOneCommand(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
 }
 
 // connections counts the connections of CLIENT LIST by where they come from, without the one that asks and those of replicas.
@@ -193,18 +198,24 @@ func (m *member) lookAtKeys(ctx context.Context, c redis.UniversalClient, keys [
 
 func (s *membership) answers(i int) bool { return s.members[i].err == nil }
 
+// reads reports that the generation which master i knows was read.
+func (s *membership) reads(i int) bool { return s.answers(i) && s.members[i].unread == nil }
+
+// unread is a set of which fewer masters than a quorum told their generation; nil if there is none.
+func (s *membership) unread() *masterSet { return s.fleet.short(s.reads) }
+
 // unreached is a set of which fewer masters than a quorum answer; nil if there is none.
 func (s *membership) unreached() *masterSet { return s.fleet.short(s.answers) }
 
-// isDown reports that this is the name of a master that does not answer: what else is found of it is that. The exchange may be
-// on its account.
+// isDown reports that this is the name of a master that does not answer at all: what else is found of it is that. The exchange may be
+// on its account. One that answers and does not let us in is another matter.
 func (s *membership) isDown(names string) bool {
 	if names == "" {
 		return false
 	}
 	for name := range strings.SplitSeq(names, ", ") {
 		i := slices.IndexFunc(s.fleet.all, func(m *single.Master) bool { return m.Name() == name })
-		if i < 0 || s.answers(i) {
+		if i < 0 || s.answers(i) || isReply(s.members[i].err) {
 			return false
 		}
 	}

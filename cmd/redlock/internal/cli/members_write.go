@@ -22,8 +22,8 @@ type memberDocument struct {
 	Set        string  `json:"set,omitempty"`
 	Error      string  `json:"error,omitempty"`
 	Role       string  `json:"role,omitempty"`
-	Generation uint64  `json:"generation"`
-	Clients    *int    `json:"clients,omitempty"` // absent: it does not tell
+	Generation *uint64 `json:"generation,omitempty"` // 0: it was told none; absent: it was not read
+	Clients    *int    `json:"clients,omitempty"`    // absent: it does not tell
 	Locks      int     `json:"locks"`
 	Longest    float64 `json:"longest_ttl_seconds"`
 	Partly     bool    `json:"not_all_keys,omitempty"`
@@ -34,11 +34,14 @@ func (s *membership) document(next step) membersDocument {
 	for i := range s.members {
 		m := &s.members[i]
 		d := memberDocument{
-			Master: s.fleet.all[i].Name(), Set: s.fleet.setsOf(i), Role: m.role, Generation: m.generation,
+			Master: s.fleet.all[i].Name(), Set: s.fleet.setsOf(i), Role: m.role,
 			Locks: m.locks, Longest: m.longest.Seconds(), Partly: m.partly,
 		}
 		if m.err != nil {
 			d.Error = hidePasswords(m.err.Error())
+		}
+		if s.reads(i) {
+			d.Generation = &m.generation
 		}
 		if m.clients != nil {
 			n := m.connected()
@@ -148,11 +151,17 @@ func (n step) write(out io.Writer) error {
 	for _, line := range demo.Wrap(verdict+n.Do, 100) {
 		fmt.Fprintln(&b, line)
 	}
-	for _, why := range n.Not {
-		for i, line := range demo.Wrap(why, 96) {
-			fmt.Fprintf(&b, "%s %s\n", map[bool]string{true: "  -", false: "   "}[i == 0], line)
-		}
-	}
+	writeMarked(&b, "-", n.Not)
+	writeMarked(&b, "?", n.Unseen)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeMarked writes texts below each other, each behind a mark.
+func writeMarked(out io.Writer, mark string, texts []string) {
+	for _, text := range texts {
+		for i, line := range demo.Wrap(text, 96) {
+			fmt.Fprintf(out, "  %s %s\n", map[bool]string{true: mark, false: " "}[i == 0], line)
+		}
+	}
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
@@ -61,6 +64,8 @@ type probeReport struct {
 	Master string        `json:"master"`
 	OK     bool          `json:"ok"`
 	Probes []probeResult `json:"probes"`
+
+	unusable bool // it does not answer, or does not let this user in or take a lock
 }
 
 type probeResult struct {
@@ -97,6 +102,7 @@ func probeOne(ctx context.Context, m *single.Master, guard time.Duration) (probe
 			result.Result, result.Took = "ok", millis(time.Since(began))
 			if err != nil {
 				result.Result, result.Error, report.OK = "fails", hidePasswords(saidBy(err).Error()), false
+				report.unusable = report.unusable || i == 0 && isNoUse(err)
 			}
 		}
 		report.Probes = append(report.Probes, result)
@@ -115,6 +121,20 @@ func newProbed(m *single.Master, guard time.Duration) (*probed, error) {
 		return nil, err
 	}
 	return &probed{master: m, own: own, rival: rival}, nil
+}
+
+// isNoUse tells by a probe's error a server that is not there for this user from one that does something else than a lock needs.
+func isNoUse(err error) bool {
+	if _, ok := errors.AsType[*redlock.QuorumError](err); !ok {
+		return false
+	}
+	said := saidBy(err)
+	return !isReply(said) || slices.ContainsFunc(closedDoors, func(prefix string) bool { return redis.HasErrorPrefix(said, prefix) })
+}
+
+// closedDoors begin what servers say to users whom they do not let in, or who may do nothing there.
+var closedDoors = []string{
+	"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "Protocol error: unauthenticated", "AUTH ", "invalid password", "Client sent AUTH",
 }
 
 // saidBy is what the one master said, if it is its fault.

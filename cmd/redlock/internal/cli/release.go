@@ -34,7 +34,7 @@ value could be an owner, of whatever library, or a sorted set of holds.
 
 The exit status is 0 when a quorum of masters has no hold on KEY any more, 1 when the answer was no or KEY is no lock, and
 otherwise
-   64  bad usage                             69  too few masters answered`,
+   64  bad usage                             69  too few masters can be used`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &releaser{}
 			r.masters.define(fs)

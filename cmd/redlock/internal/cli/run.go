@@ -39,7 +39,7 @@ the validity ends while redlock is stopped, and ends the same way when redlock i
 
 The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
    64  bad usage                             77  the lock was lost, and COMMAND could not be killed
-   69  too few masters answered              78  -generation is two or more behind
+   69  too few masters can be used           78  -generation is two or more behind
    73  the lock was lost while COMMAND ran   126 COMMAND can't be started
    75  held by another (-try, -wait)         127 COMMAND does not exist`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {

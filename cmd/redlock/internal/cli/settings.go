@@ -9,8 +9,11 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-624411e5/redlock/single"
 )
 
 const (
@@ -242,6 +245,42 @@ func (d *duration) Set(value string) error {
 	*d = duration(parsed)
 	return nil
 }
+
+// generationVar defines a flag for the number of a configuration, of at least this. The flag package's own does not say what is allowed.
+func generationVar(fs *flag.FlagSet, at *uint64, name string, least uint64, text string) {
+	fs.Var(&generation{at, least}, name, text)
+}
+
+// generation is a flag.Value.
+type generation struct {
+	at    *uint64
+	least uint64
+}
+
+// String implements flag.Value.
+func (g *generation) String() string {
+	if g.at == nil {
+		return ""
+	}
+	return strconv.FormatUint(*g.at, 10)
+}
+
+// Set implements flag.Value.
+func (g *generation) Set(value string) error {
+	parsed, err := strconv.ParseUint(value, 10, 64)
+	if err == nil && parsed >= g.least && parsed <= single.MaxToken {
+		*g.at = parsed
+		return nil
+	}
+	was := "this" // perhaps a URL
+	if wordForm.MatchString(value) {
+		was = strconv.Quote(value)
+	}
+	return fmt.Errorf("%s is not a whole number from %d to %d", was, g.least, uint64(single.MaxToken))
+}
+
+// wordForm is what is shown of a value that is no number.
+var wordForm = regexp.MustCompile(`^[-+]?[0-9A-Za-z.]{1,20}$`)
 
 // list is a flag with several values, separated by commas or blanks.
 type list []string

@@ -30,7 +30,7 @@ and says what the majority makes of it. It changes nothing. Owners are shown by 
 do, and a fingerprint: whoever knows an owner can release its lock.
 
 The exit status is 0 if a quorum of masters agrees that KEY is held, 1 if it is not held, and otherwise
-   64  bad usage                             69  too few masters answered`,
+   64  bad usage                             69  too few masters can be used`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			s := &statusReader{}
 			s.masters.define(fs)
@@ -106,7 +106,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	case err != nil:
 		return err
 	case status.why != nil:
-		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters answered to tell who holds %q", args[0])}
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters can be used to tell who holds %q", args[0])}
 	case status.Verdict != "held":
 		return silently(statusNo)
 	}
