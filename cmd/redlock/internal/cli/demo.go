@@ -18,22 +18,24 @@ import (
 func demoCommand() command {
 	return command{
 		name:    "demo",
-		summary: "show a lock at work while masters stop and come back",
+		summary: "show a lock at work while masters stop, come back and are replaced",
 		help: `
 Starts five masters inside this process and workers that all want one lock. Two masters are stopped, and the lock goes on
 changing hands; a third one, and nobody gets it any more, for the reason that is printed; they come back, and so does the
-lock. A resource that only one may use at a time watches for two workers inside at once.
+lock. At last one dies for good, and a new one takes its place while locks are held and taken, by the steps of
+docs/membership.md: workers get the old and the new list of masters, one after the other, and then the new one alone. A
+resource that only one may use at a time watches for two workers inside at once.
 
-With -masters it uses yours. Those it can't stop, so it shows the lock changing hands and a refusal; stop one yourself.
+With -masters it uses yours. Those it can't stop or replace, so it shows the lock changing hands and a refusal; stop one yourself.
 
-It takes about a quarter of a minute, and ends with a table. Output that is no terminal gets plain lines. Ctrl-C ends it
+It takes about 17 seconds, and ends with a table. Output that is no terminal gets plain lines. Ctrl-C ends it
 early and leaves no key behind. The exit status is 0 only if everything it shows was found to be so, 1 if not, and 130
 after Ctrl-C.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &demonstration{}
 			d.masters.defineOld(fs)
 			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
-			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes (default 2s)")
+			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes, but for the replacement (default 2s)")
 			fs.BoolVar(&d.json, "json", false, "print nothing but a report as JSON at the end")
 			fs.BoolVar(&d.plain, "plain", false, "print lines, also to a terminal")
 			return d.run
@@ -88,8 +90,7 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 	width, height, isTerminal := term.Size(t.out)
 	style := term.StyleOf(t.getenv)
 	style.Colour = style.Colour && isTerminal
-	masters := max(5, len(d.config.URLs))
-	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" || !demo.Fits(width, height, masters, d.config.Workers) {
+	if !isTerminal || d.plain || t.getenv("TERM") == "dumb" || !demo.Fits(width, height, show.MostMasters(), d.config.Workers) {
 		out := &checkedWriter{Writer: t.out}
 		report := show.Run(ctx, demo.NewPlain(out, style).Tell)
 		demo.WriteReport(out, report, style)

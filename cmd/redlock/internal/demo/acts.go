@@ -30,13 +30,15 @@ func (s *Show) play(ctx context.Context) {
 	s.handoffs(ctx, fmt.Sprintf("%d of %d stopped: %d suffice", n/2, n, n-n/2))
 	s.outage(ctx)
 	s.resume(ctx)
+	s.replace(ctx, replacement{leave: []int{n - 2}, dead: true})
 }
 
 // playWithoutStopping is for masters that belong to somebody.
 func (s *Show) playWithoutStopping(ctx context.Context) {
 	n := len(s.fleet.urls)
 	s.say("note", "these masters are not this program's to stop: it shows the lock changing hands and a refusal.\n"+
-		"Stop one yourself while it runs, and see.")
+		"Stop one yourself while it runs, and see.\n"+
+		"Replacing one is left out: that takes a master which it was not given.")
 	s.handoffs(ctx, fmt.Sprintf("%d masters of yours", n))
 	s.refusalOfAHeldLock(ctx)
 	s.handoffs(ctx, "and on it goes")
@@ -48,7 +50,7 @@ func (s *Show) handoffs(ctx context.Context, title string) {
 		return
 	}
 	a := s.begin(title)
-	shown := s.until(ctx, func() bool { return s.changesHands(a) })
+	shown := s.until(ctx, s.cfg.Act, func() bool { return s.changesHands(a) })
 	if ctx.Err() != nil {
 		return
 	}
@@ -79,7 +81,7 @@ func (s *Show) outage(ctx context.Context) {
 	sleep(ctx, s.cfg.Options.RequestTimeout)
 	settled := time.Now()
 	told := false
-	shown := s.until(ctx, func() bool {
+	shown := s.until(ctx, s.cfg.Act, func() bool {
 		if q, refused := s.board.refused(); refused && !told && errors.Is(q, redlock.ErrNoQuorum) {
 			told = true
 			s.refuse(q)
@@ -158,7 +160,7 @@ func (s *Show) resume(ctx context.Context) {
 	s.board.allUp()
 	s.say("master", fmt.Sprintf("all %d masters are back, with their data", n))
 	resumed := time.Duration(0)
-	shown := s.until(ctx, func() bool {
+	shown := s.until(ctx, s.cfg.Act, func() bool {
 		if t := s.board.tally(a); resumed == 0 && t.winners > 0 {
 			resumed = t.firstWin.Sub(back)
 			s.say("resumed", fmt.Sprintf("the lock was acquired again %v after that", round(resumed)))
@@ -177,12 +179,12 @@ func (s *Show) refusalOfAHeldLock(ctx context.Context) {
 	}
 	s.begin("a held lock is refused")
 	key := s.cfg.Key + heldSuffix
-	lock, err := s.workers[0].locker.TryAcquire(ctx, key, ttl)
+	lock, err := s.workers[0].locker().TryAcquire(ctx, key, ttl)
 	if err != nil {
 		s.check("a held lock is refused", false, "taking it first: "+err.Error())
 		return
 	}
-	_, err = s.observer.locker.TryAcquire(ctx, key, ttl)
+	_, err = s.observer.locker().TryAcquire(ctx, key, ttl)
 	if q, ok := errors.AsType[*redlock.QuorumError](err); ok {
 		s.refuse(q)
 	}
@@ -192,16 +194,16 @@ func (s *Show) refusalOfAHeldLock(ctx context.Context) {
 	}
 }
 
-// until waits until Config.Act has passed and cond has been true; it gives up after the limit.
-func (s *Show) until(ctx context.Context, cond func() bool) bool {
+// until waits until at least so much time has passed and cond has been true; it gives up after the limit.
+func (s *Show) until(ctx context.Context, least time.Duration, cond func() bool) bool {
 	began := time.Now()
 	shown := false
 	for ctx.Err() == nil {
 		shown = shown || cond()
 		switch passed := time.Since(began); {
-		case shown && passed >= s.cfg.Act:
+		case shown && passed >= least:
 			return true
-		case passed >= s.cfg.Act+actLimit:
+		case passed >= least+actLimit:
 			return false
 		}
 		sleep(ctx, lookEvery)

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +13,8 @@ import (
 // board is where everything that happens is noted; all its methods may be called concurrently.
 type board struct {
 	resource *resource
-	addrs    []string
+	members  int      // masters of a list
+	addrs    []string // of all masters there ever were; add appends
 
 	telling sync.Mutex // held while an event is told, so that they are told in order
 
@@ -28,6 +30,7 @@ type board struct {
 
 type workerState struct {
 	lock  *redlock.Lock // nil while waiting
+	list  list          // of the masters that it asks
 	since time.Time     // when it began to wait or to hold
 	count int
 }
@@ -35,9 +38,11 @@ type workerState struct {
 // actState is what happened in one act.
 type actState struct {
 	title     string
+	step      string // of the act in which masters are exchanged, the last one; empty in others
 	began     time.Time
 	ended     time.Time
 	winners   map[int]int     // acquisitions by worker
+	lists     map[list]int    // acquisitions by the list of masters
 	waits     []time.Duration // of the workers, except those that lasted through an outage
 	through   []time.Duration // those
 	free      []time.Duration // the observer's acquisitions
@@ -54,7 +59,7 @@ func (w window) touches(from, to time.Time) bool {
 }
 
 func newBoard(addrs []string, workers int, r *resource) *board {
-	b := &board{resource: r, addrs: addrs, up: make([]bool, len(addrs)), workers: make([]workerState, workers)}
+	b := &board{resource: r, members: len(addrs), addrs: addrs, up: make([]bool, len(addrs)), workers: make([]workerState, workers)}
 	for i := range b.up {
 		b.up[i] = true
 	}
@@ -69,7 +74,7 @@ func (b *board) begin() {
 }
 
 func newAct(title string, now time.Time) *actState {
-	return &actState{title: title, began: now, winners: make(map[int]int)}
+	return &actState{title: title, began: now, winners: make(map[int]int), lists: make(map[list]int)}
 }
 
 // teller makes the function by which events reach the view.
@@ -105,6 +110,20 @@ func (b *board) act(title string) *actState {
 	return a
 }
 
+// step begins the next part of the act that is on.
+func (b *board) step(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.currentLocked().step = text
+}
+
+// taken counts the acquisitions of an act with each list of masters.
+func (b *board) taken(a *actState) map[list]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(a.lists)
+}
+
 // tally is what an act amounts to so far.
 type tally struct {
 	acquisitions, winners, free, refusals int
@@ -124,22 +143,23 @@ func (b *board) tally(a *actState) tally {
 // currentLocked is the act that is on.
 func (b *board) currentLocked() *actState { return b.acts[len(b.acts)-1] }
 
-func (b *board) waiting(worker int, since time.Time) {
+func (b *board) waiting(worker int, since time.Time, with list) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := &b.workers[worker]
-	w.lock, w.since = nil, since
+	w.lock, w.list, w.since = nil, with, since
 }
 
-func (b *board) acquired(worker int, lock *redlock.Lock, asked time.Time) {
+func (b *board) acquired(worker int, lock *redlock.Lock, asked time.Time, with list) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	w := &b.workers[worker]
-	w.lock, w.since = lock, now
+	w.lock, w.list, w.since = lock, with, now
 	w.count++
 	a := b.currentLocked()
 	a.winners[worker]++
+	a.lists[with]++
 	a.lastGrant = now
 	if a.firstWin.IsZero() {
 		a.firstWin = now
@@ -154,7 +174,8 @@ func (b *board) acquired(worker int, lock *redlock.Lock, asked time.Time) {
 func (b *board) released(worker int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.workers[worker] = workerState{since: time.Now(), count: b.workers[worker].count}
+	w := &b.workers[worker]
+	w.lock, w.since = nil, time.Now()
 }
 
 // observed notes one acquisition by the observer that began then and ended now.
@@ -176,6 +197,13 @@ func (b *board) failed(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures = append(b.failures, err)
+}
+
+// add notes a master that has come, and is up.
+func (b *board) add(addr string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.addrs, b.up = append(b.addrs, addr), append(b.up, true)
 }
 
 func (b *board) setUp(i int, up bool) (changed bool) {

@@ -1,5 +1,5 @@
 // Package demo shows a lock at work while its masters fail: several workers want one lock, masters are stopped and come
-// back, and what happened is checked rather than asserted. It is what `redlock demo` runs.
+// back, one is replaced, and what happened is checked rather than asserted. It is what `redlock demo` runs.
 //
 // A [Show] is played once by Run. While it plays, Snapshot says how things stand, from any goroutine, and events are
 // told one after another. The [Report] at the end lists what was expected and whether it was so.
@@ -26,8 +26,8 @@ type Config struct {
 	Workers int
 	// Key is the lock's. Default: one with a random part, so that shows on the same masters leave each other alone.
 	Key string
-	// Act is how long each part lasts at least; it lasts longer only if what it shows has not happened yet.
-	// Default: 2 s.
+	// Act is how long each part lasts at least; it lasts longer only if what it shows has not happened yet. The last one,
+	// in which a master is replaced, has steps of half as much, and one of the locks' ttl. Default: 2 s.
 	Act time.Duration
 	// Hold is about how long a worker keeps the lock. Default: 70 ms.
 	Hold time.Duration
@@ -77,11 +77,13 @@ func (c Config) withDefaults() (Config, error) {
 // Show is one run. New prepares it, Run plays it once; Snapshot may be called from any goroutine.
 type Show struct {
 	cfg      Config
+	script   func(context.Context) // what is played
 	fleet    *fleet
 	workers  []*worker
 	observer *observer
 	resource *resource
 	board    *board
+	leaving  sync.WaitGroup // Lockers that are being closed, because their process has another one
 	tell     func(Event)
 	checks   []Check
 	refusal  string
@@ -99,19 +101,23 @@ func New(cfg Config) (*Show, error) {
 		return nil, err
 	}
 	s := &Show{cfg: cfg, fleet: f, resource: newResource()}
+	s.script = s.play
 	s.board = newBoard(f.names(), cfg.Workers, s.resource)
 	for i := range cfg.Workers {
 		locker, err := s.dial()
 		if err != nil {
 			return nil, errors.Join(err, s.takeDown())
 		}
-		s.workers = append(s.workers, &worker{show: s, number: i, locker: locker})
+		w := &worker{show: s, number: i}
+		w.start(locker, oldList)
+		s.workers = append(s.workers, w)
 	}
 	locker, err := s.dial()
 	if err != nil {
 		return nil, errors.Join(err, s.takeDown())
 	}
-	s.observer = &observer{show: s, locker: locker, key: cfg.Key + freeSuffix}
+	s.observer = &observer{show: s, key: cfg.Key + freeSuffix}
+	s.observer.start(locker, oldList)
 	return s, nil
 }
 
@@ -136,7 +142,7 @@ func (s *Show) Run(ctx context.Context, tell func(Event)) Report {
 	}
 	actors.Go(func() { s.observer.work(playing) })
 
-	s.play(playing)
+	s.script(playing)
 	interrupted := ctx.Err() != nil
 	stop()
 	actors.Wait()
@@ -145,6 +151,14 @@ func (s *Show) Run(ctx context.Context, tell func(Event)) Report {
 	}
 	s.cleanUp(interrupted)
 	return s.report(interrupted)
+}
+
+// MostMasters is how many masters a Snapshot has at most: those of the show, and the one that takes another's place.
+func (s *Show) MostMasters() int {
+	if s.fleet.ours() {
+		return s.board.members + 1
+	}
+	return s.board.members
 }
 
 // Snapshot says how things stand now.
@@ -160,6 +174,7 @@ func (s *Show) cleanUp(interrupted bool) {
 	}
 	s.board.allUp()
 	closed := s.closeLockers(ctx)
+	s.leaving.Wait() // no longer than closeLimit
 	s.fleet.sweep(context.WithoutCancel(ctx), s.keys())
 	left, unseen := s.keysLeft(context.WithoutCancel(ctx))
 	detail := fmt.Sprintf("looked on %d of %d masters", len(s.fleet.urls)-unseen, len(s.fleet.urls))
@@ -179,10 +194,10 @@ func (s *Show) cleanUp(interrupted bool) {
 func (s *Show) closeLockers(ctx context.Context) error {
 	lockers := make([]*redlock.Locker, 0, len(s.workers)+1)
 	for _, w := range s.workers {
-		lockers = append(lockers, w.locker)
+		lockers = append(lockers, w.locker())
 	}
 	if s.observer != nil {
-		lockers = append(lockers, s.observer.locker)
+		lockers = append(lockers, s.observer.locker())
 	}
 	failures := make([]error, len(lockers))
 	var wg sync.WaitGroup

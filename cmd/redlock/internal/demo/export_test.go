@@ -1,13 +1,41 @@
 package demo
 
-import "github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+import (
+	"context"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+)
 
 // The inside of the package that its tests look at.
 var (
 	NewResource = newResource
 	Percentile  = percentile
 	KeysLeft    = (*Show).keysLeft
+	Exclusion   = exclusion
 )
+
+// Phase is a part of the exchange of masters, and List one of the lists.
+type (
+	Phase = phase
+	List  = list
+)
+
+// TTL is the longest that the show uses, and the lists of masters are these.
+const (
+	TTL = ttl
+
+	OldList, BothLists, NewList = oldList, bothLists, newList
+)
+
+// Check judges what was found in a phase.
+func (p phase) Check() Check { return p.check() }
+
+// OnlyReplace makes the exchange of these masters the whole show.
+func (s *Show) OnlyReplace(dead, skipJoint bool, leave ...int) {
+	s.script = func(ctx context.Context) {
+		s.replace(ctx, replacement{leave: leave, dead: dead, skipJoint: skipJoint})
+	}
+}
 
 // Enter, Leave and Look are the resource's methods.
 func (r *resource) Enter(worker int) { r.enter(worker) }

@@ -55,6 +55,21 @@ func (f *fleet) names() []string {
 // ours says whether masters can be stopped.
 func (f *fleet) ours() bool { return f.cluster != nil }
 
+// add starts a master of our own, new and empty, after the others.
+func (f *fleet) add() error {
+	m, err := embedded.New()
+	if err != nil {
+		return fmt.Errorf("start a master: %w", err)
+	}
+	f.cluster.Masters = append(f.cluster.Masters, m) // closed with them
+	direct, err := single.Dial(m.URL(), single.Options{})
+	if err != nil {
+		return err
+	}
+	f.direct, f.urls = append(f.direct, direct), append(f.urls, m.URL())
+	return nil
+}
+
 func (f *fleet) stop(i int) error { return f.cluster.Masters[i].Stop() }
 
 // restart brings back every master that is stopped.

@@ -23,9 +23,9 @@ func picture(v Snapshot, h *history, log []string, width, height int, style term
 			fit("(a larger window shows more)", width),
 		}
 	}
-	quorum := redlock.Quorum(len(v.Masters))
+	quorum := redlock.Quorum(v.Members)
 	clock := fmt.Sprintf("%5.1f s ", v.At.Seconds())
-	title := fit(fmt.Sprintf(" redlock demo: %d workers want one lock, %d masters vote, %d are a quorum", len(v.Workers), len(v.Masters), quorum), width-len(clock))
+	title := fit(fmt.Sprintf(" redlock demo: %d workers want one lock, %d masters vote, %d are a quorum", len(v.Workers), v.Members, quorum), width-len(clock))
 	lines := []string{
 		paint(style, bold, title) + strings.Repeat(" ", width-len(clock)-utf8.RuneCountInString(title)) + clock,
 		paint(style, bold, fit(fmt.Sprintf(" %d  %s", v.Act, v.Title), width)),
@@ -49,7 +49,7 @@ func picture(v Snapshot, h *history, log []string, width, height int, style term
 
 // diagram is the masters and the workers over one time axis, which ends now. live adds what everybody does now.
 func diagram(v Snapshot, columns []column, width int, style term.Style, live bool) []string {
-	up, down, in, out, both := "─", " ", "█", "·", "X"
+	up, down, in, out, clash := "─", " ", "█", "·", "X"
 	if !style.Unicode {
 		up, in, out = "-", "#", "."
 	}
@@ -73,10 +73,7 @@ func diagram(v Snapshot, columns []column, width int, style term.Style, live boo
 	}
 	lines = append(lines, "")
 	for i, w := range v.Workers {
-		state, colour := "waits "+short(w.Waiting), dim
-		if w.Holds {
-			state, colour = "holds, "+short(w.Left)+" left", cyan
-		}
+		state, colour := doing(w)
 		if !live {
 			state = ""
 		}
@@ -85,7 +82,9 @@ func diagram(v Snapshot, columns []column, width int, style term.Style, live boo
 			case c.inside&(1<<i) == 0:
 				return out, dim
 			case bits.OnesCount64(c.inside) > 1:
-				return both, red
+				return clash, red
+			case c.both&(1<<i) != 0:
+				return jointMark(style), magenta
 			default:
 				return in, cyan
 			}
@@ -95,6 +94,27 @@ func diagram(v Snapshot, columns []column, width int, style term.Style, live boo
 			bar+strings.Repeat(" ", free)+fmt.Sprintf("%5d", w.Acquisitions))
 	}
 	return lines
+}
+
+// doing is what a worker does now, in at most 18 characters, and while masters are exchanged with which of them.
+func doing(w WorkerView) (text, colour string) {
+	switch {
+	case w.Holds && w.List != "":
+		return "holds " + short(w.Left) + ", " + w.List, cyan
+	case w.Holds:
+		return "holds, " + short(w.Left) + " left", cyan
+	case w.List != "":
+		return "waits " + short(w.Waiting) + ", " + w.List, dim
+	}
+	return "waits " + short(w.Waiting), dim
+}
+
+// jointMark is a hold with the agreement of both the old and the new masters.
+func jointMark(style term.Style) string {
+	if style.Unicode {
+		return "▒"
+	}
+	return "%"
 }
 
 // track draws one row; equal neighbours share one colour sequence.

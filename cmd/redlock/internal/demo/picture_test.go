@@ -18,7 +18,7 @@ import (
 var sequence = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
 func moment(at time.Duration, inside ...int) demo.Snapshot {
-	v := demo.Snapshot{At: at, Act: 2, Title: "an act", Inside: inside, Acquisitions: 7}
+	v := demo.Snapshot{At: at, Act: 2, Title: "an act", Members: 5, Inside: inside, Acquisitions: 7}
 	for i := range 5 {
 		v.Masters = append(v.Masters, demo.MasterView{Name: fmt.Sprintf("127.0.0.1:%d", 7000+i), Up: i != 1})
 		v.Workers = append(v.Workers, demo.WorkerView{Waiting: 1500 * time.Millisecond, Acquisitions: 100 * i})
@@ -71,6 +71,28 @@ func TestAPictureShowsWhoIsInsideAndWhoIsDown(t *testing.T) {
 	}
 	if got := film.Squeezed(1); got != 1 {
 		t.Errorf("squeezed to %d columns, want 1", got)
+	}
+}
+
+func TestAPictureShowsWhoHasWhichMasters(t *testing.T) {
+	plain := term.Style{}
+	var film demo.Film
+	v := moment(0, 1)
+	v.Masters = append(v.Masters, demo.MasterView{Name: "127.0.0.1:7005", Up: true})
+	v.Workers[0].List = "old"
+	v.Workers[1] = demo.WorkerView{Holds: true, Left: 999 * time.Millisecond, List: "both"}
+	lines := strings.Join(film.Frame(v, nil, 80, 24, plain), "\n")
+	for _, want := range []string{
+		"worker 1  waits 1.5 s, old   .", "worker 2  holds 999 ms, both %", "master 6  :7005", "5 masters vote, 3 are a quorum",
+	} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("no %q in\n%s", want, lines)
+		}
+	}
+	v.Inside = []int{1, 2}
+	v.At = 100 * time.Millisecond
+	if lines = strings.Join(film.Frame(v, nil, 80, 24, plain), "\n"); !strings.Contains(lines, "holds 999 ms, both %X") {
+		t.Errorf("an overlap is hidden:\n%s", lines)
 	}
 }
 

@@ -24,6 +24,8 @@ func (p *Plain) Tell(e Event) {
 	switch e.Kind {
 	case "act":
 		text = paint(p.style, bold, "== "+text)
+	case "step":
+		text = paint(p.style, bold, "-- "+text)
 	case "refusal":
 		text = paint(p.style, red, text)
 	case "progress":
@@ -104,12 +106,13 @@ func spent(l Latency, d Duration) string {
 
 // The SGR sequences in use: the eight colours that every terminal has in its own palette.
 const (
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
+	bold    = "1"
+	dim     = "2"
+	red     = "31"
+	green   = "32"
+	yellow  = "33"
+	magenta = "35"
+	cyan    = "36"
 )
 
 func paint(style term.Style, code, text string) string {

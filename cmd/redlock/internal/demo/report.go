@@ -36,8 +36,10 @@ type ActReport struct {
 	Seconds      float64 `json:"seconds"`
 	Acquisitions int     `json:"acquisitions"`
 	Refusals     int     `json:"refusals"`
-	Free         Latency `json:"acquire_free"`
-	Wait         Latency `json:"acquire_contended"`
+	// Lists are the acquisitions by the list of masters, "old", "both" or "new", of the act in which some are exchanged.
+	Lists map[string]int `json:"acquisitions_by_list,omitempty"`
+	Free  Latency        `json:"acquire_free"`
+	Wait  Latency        `json:"acquire_contended"`
 	// Through is how many of the acquisitions had waited through the outage, which Wait leaves out; Longest of them.
 	Through int      `json:"waited_through_outage"`
 	Longest Duration `json:"longest_through_outage_ms"`
@@ -81,8 +83,8 @@ func (s *Show) report(interrupted bool) Report {
 	r := Report{
 		Interrupted: interrupted,
 		Seconds:     s.board.elapsed().Seconds(),
-		Masters:     len(s.fleet.urls),
-		Quorum:      redlock.Quorum(len(s.fleet.urls)),
+		Masters:     s.board.members,
+		Quorum:      redlock.Quorum(s.board.members),
 		Workers:     s.cfg.Workers,
 		Key:         s.cfg.Key,
 		Handoffs:    handoffs,
@@ -119,6 +121,12 @@ func (a *actState) report() ActReport {
 		Longest:  Duration(percentile(a.through, 100)),
 	}
 	r.Acquisitions = len(a.waits) + len(a.through)
+	if a.step != "" {
+		r.Lists = make(map[string]int, len(a.lists))
+		for l, n := range a.lists {
+			r.Lists[string(l)] = n
+		}
+	}
 	return r
 }
 

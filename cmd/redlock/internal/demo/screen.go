@@ -2,6 +2,7 @@ package demo
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -115,7 +116,13 @@ func (s *Screen) Close() {
 func (s *Screen) Diagram(width int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return diagram(s.snapshot(), s.history.squeezed(width-labelWidth-6), width, s.style, false)
+	columns := s.history.squeezed(width - labelWidth - 6)
+	lines := diagram(s.snapshot(), columns, width, s.style, false)
+	if slices.ContainsFunc(columns, func(c column) bool { return c.inside&c.both != 0 }) {
+		legend := strings.Repeat(" ", labelWidth) + jointMark(s.style) + " agreed by the old and the new masters"
+		lines = append(lines, paint(s.style, dim, fit(legend, width)))
+	}
+	return lines
 }
 
 // history is what the diagram shows: one moment a column.
@@ -123,10 +130,11 @@ type history struct {
 	columns []column
 }
 
-// column is one moment: bit i of each word is worker or master i. Both are limited to 64 of them.
+// column is one moment: bit i of each word is worker or master i. There are at most 64 of either.
 type column struct {
 	inside uint64
 	up     uint64
+	both   uint64 // workers with both the old and the new list of masters
 }
 
 // add appends the columns that time has brought since the last call.
@@ -137,6 +145,11 @@ func (h *history) add(v Snapshot) {
 	c := column{}
 	for _, w := range v.Inside {
 		c.inside |= 1 << w
+	}
+	for i, w := range v.Workers {
+		if w.List == string(bothLists) {
+			c.both |= 1 << i
+		}
 	}
 	for i, m := range v.Masters {
 		if m.Up {

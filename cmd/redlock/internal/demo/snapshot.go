@@ -11,7 +11,7 @@ import (
 type Event struct {
 	// At is the time since the show began.
 	At time.Duration
-	// Kind is one of: act, master, refusal, resumed, interrupted, note, progress.
+	// Kind is one of: act, step, master, refusal, resumed, interrupted, note, progress.
 	Kind string
 	// Text is for people: one line, or several for a refusal.
 	Text string
@@ -22,6 +22,7 @@ type Snapshot struct {
 	At      time.Duration
 	Title   string // of the act that is on
 	Act     int    // its number, from 1; 0 before the show
+	Members int    // how many masters a Locker asks; while one takes another's place there are more
 	Masters []MasterView
 	Workers []WorkerView
 	// Inside are the workers that use the resource now. More than one is what the lock has to prevent.
@@ -48,6 +49,8 @@ type WorkerView struct {
 	Holds         bool
 	Left, Waiting time.Duration
 	Acquisitions  int
+	// List is which masters it asks while some are exchanged: "old", "both" or "new". Otherwise it is empty.
+	List string
 }
 
 func (b *board) snapshot() Snapshot {
@@ -61,16 +64,24 @@ func (b *board) snapshot() Snapshot {
 	s := Snapshot{
 		At:       now.Sub(b.began),
 		Title:    b.currentLocked().title,
+		Members:  b.members,
 		Act:      len(b.acts),
 		Inside:   inside,
 		Handoffs: handoffs,
 		Overlaps: overlaps,
+	}
+	step := b.currentLocked().step
+	if step != "" {
+		s.Title += ", " + step
 	}
 	for i, addr := range b.addrs {
 		s.Masters = append(s.Masters, MasterView{Name: addr, Up: b.up[i]})
 	}
 	for _, w := range b.workers {
 		v := WorkerView{Acquisitions: w.count}
+		if step != "" {
+			v.List = string(w.list)
+		}
 		if w.lock != nil {
 			v.Left = w.lock.Remaining()
 			v.Holds = v.Left > 0

@@ -4,32 +4,68 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
 )
 
+// list is one of the lists of masters that processes can have while masters are exchanged; before that all have the old one.
+type list string
+
+const (
+	oldList   list = "old"
+	bothLists list = "both"
+	newList   list = "new"
+)
+
+// process is what a worker or the observer is to the masters. Its Locker is exchanged for one with another list as if it
+// were started again: between two locks.
+type process struct{ current atomic.Pointer[member] }
+
+type member struct {
+	locker *redlock.Locker
+	list   list
+}
+
+// start makes the process one with this list, and returns the Locker that it had before, for closing.
+func (p *process) start(locker *redlock.Locker, with list) (before *redlock.Locker) {
+	if m := p.current.Swap(&member{locker, with}); m != nil {
+		before = m.locker
+	}
+	return before
+}
+
+func (p *process) locker() *redlock.Locker { return p.current.Load().locker }
+
+// hasLeft reports that an acquisition failed because the process has another Locker by now.
+func (p *process) hasLeft(m *member, err error) bool {
+	return errors.Is(err, redlock.ErrClosed) && p.current.Load() != m
+}
+
 // worker wants the lock again and again, and uses the resource while it holds it.
 type worker struct {
+	process
+
 	show   *Show
 	number int
-	locker *redlock.Locker
 }
 
 func (w *worker) work(ctx context.Context) {
 	s := w.show
 	for ctx.Err() == nil {
+		m := w.current.Load()
 		asked := time.Now()
-		s.board.waiting(w.number, asked)
-		lock, err := w.locker.Acquire(ctx, s.cfg.Key, ttl)
+		s.board.waiting(w.number, asked, m.list)
+		lock, err := m.locker.Acquire(ctx, s.cfg.Key, ttl)
 		if err != nil {
-			if ctx.Err() == nil { // Acquire with no limit but ctx fails only for reasons that should not exist
+			if ctx.Err() == nil && !w.hasLeft(m, err) { // Acquire with no limit but ctx fails only for reasons that should not exist
 				s.board.failed(err)
 				sleep(ctx, s.cfg.Hold)
 			}
 			continue
 		}
-		s.board.acquired(w.number, lock, asked)
+		s.board.acquired(w.number, lock, asked, m.list)
 		w.use(ctx, lock)
 		err = lock.Release(ctx)
 		s.board.released(w.number)
@@ -53,16 +89,18 @@ func (w *worker) use(ctx context.Context, lock *redlock.Lock) {
 
 // observer takes a lock that nobody else wants, to see what a single acquisition costs and whether it is possible.
 type observer struct {
-	show   *Show
-	locker *redlock.Locker
-	key    string
+	process
+
+	show *Show
+	key  string
 }
 
 func (o *observer) work(ctx context.Context) {
 	for ctx.Err() == nil {
+		m := o.current.Load()
 		began := time.Now()
-		lock, err := o.locker.TryAcquire(ctx, o.key, ttl)
-		if ctx.Err() == nil {
+		lock, err := m.locker.TryAcquire(ctx, o.key, ttl)
+		if ctx.Err() == nil && !o.hasLeft(m, err) {
 			o.show.board.observed(began, err)
 		}
 		if err == nil {

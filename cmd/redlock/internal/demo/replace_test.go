@@ -1,0 +1,116 @@
+package demo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+)
+
+// Three of five masters leave, so that a majority of the old and one of the new masters need share none. With the step in
+// between all is well; without it two hold the lock at once, and the same show has to say so.
+func TestTheShowFindsWhatAnExchangeOfMastersWithoutItsMiddleStepDoes(t *testing.T) {
+	t.Parallel()
+	cfg := quick
+	cfg.Act = time.Second
+	right := newShow(t, cfg)
+	right.OnlyReplace(false, false, 2, 3, 4)
+	if r := right.Run(t.Context(), nil); !r.OK || r.Overlaps != 0 {
+		t.Errorf("by the steps: %d overlaps, failed %q; want that all of it held", r.Overlaps, failed(r))
+	}
+
+	wrong := newShow(t, cfg)
+	wrong.OnlyReplace(false, true, 2, 3, 4)
+	r := wrong.Run(t.Context(), nil)
+	if r.OK || r.Overlaps == 0 {
+		t.Errorf("old and new at once: OK %t, %d overlaps: this show can't fail", r.OK, r.Overlaps)
+	}
+	if all := strings.Join(failed(r), "\n"); !strings.Contains(all, "step 1: old and both exclude each other: two held it at once") {
+		t.Errorf("failed:\n%s\nwant that two held a lock at once", all)
+	}
+}
+
+func TestAPhaseOfAnExchangeIsJudgedByWhatWasTakenInIt(t *testing.T) {
+	good := demo.Phase{
+		What: "it", Least: demo.TTL, Lasted: demo.TTL, With: []demo.List{demo.OldList, demo.BothLists},
+		Took: map[demo.List]int{demo.OldList: 2, demo.BothLists: 7},
+	}
+	if c := good.Check(); !c.OK || c.What != "replacing, it" || c.Detail != "old 2, both 7 times, 2.0 s" {
+		t.Errorf("%+v; want that it held", c)
+	}
+	for name, change := range map[string]func(*demo.Phase){
+		"over too soon":               func(p *demo.Phase) { p.Lasted-- },
+		"a list that got no lock":     func(p *demo.Phase) { delete(p.Took, demo.OldList) },
+		"one that got a single one":   func(p *demo.Phase) { p.Took[demo.BothLists] = 1 },
+		"a list that should be over":  func(p *demo.Phase) { p.With = p.With[1:] },
+		"one that should not be used": func(p *demo.Phase) { p.Took[demo.NewList] = 1 },
+		"nothing at all":              func(p *demo.Phase) { p.Took = nil },
+	} {
+		bad := good
+		bad.Took = map[demo.List]int{demo.OldList: 2, demo.BothLists: 7}
+		bad.With = slices.Clone(good.With)
+		change(&bad)
+		if c := bad.Check(); c.OK {
+			t.Errorf("%s: %+v held", name, c)
+		}
+	}
+}
+
+func TestListsExcludeEachOtherOnlyIfEveryAnswerWasARefusal(t *testing.T) {
+	held := fmt.Errorf("wrapped: %w", redlock.ErrHeld)
+	for _, c := range []struct {
+		answers []error
+		ok      bool
+		detail  string
+	}{
+		{[]error{held, held}, true, "refused while held"},
+		{[]error{held, nil}, false, "two held it at once"},
+		{[]error{nil, held}, false, "two held it at once"},
+		{[]error{held, errors.New("unreachable")}, false, "unreachable"},
+		{nil, false, "not tried"},
+	} {
+		if got := demo.Exclusion("a and b", c.answers); got.OK != c.ok || got.Detail != c.detail {
+			t.Errorf("%v: %+v; want %t, %q", c.answers, got, c.ok, c.detail)
+		}
+	}
+}
+
+// Ctrl-C while some have the old list, some have both, and what was held on the dead master has not lapsed.
+func TestAnInterruptedExchangeOfMastersLeavesNoKey(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	cfg := quick
+	cfg.Act = time.Minute
+	show := newShow(t, cfg)
+	show.OnlyReplace(true, false, 3)
+	go func() {
+		for !halfway(show.Snapshot()) && ctx.Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		interrupt()
+	}()
+	r := show.Run(ctx, nil)
+	if !r.Interrupted || r.OK || len(failed(r)) != 0 {
+		t.Errorf("interrupted %t, OK %t, failed %q; want an interrupted show whose clean-up held", r.Interrupted, r.OK, failed(r))
+	}
+	if !slices.ContainsFunc(r.Checks, func(c demo.Check) bool { return c.Detail == "looked on 6 of 6 masters" }) {
+		t.Errorf("%+v; want that all six masters were looked at", r.Checks)
+	}
+}
+
+// halfway: the lock was had with the old list and with both.
+func halfway(v demo.Snapshot) bool {
+	both, old := false, false
+	for _, w := range v.Workers {
+		both = both || w.List == "both" && w.Acquisitions > 0
+		old = old || w.List == "old" && w.Acquisitions > 0
+	}
+	return both && old
+}
