@@ -50,7 +50,7 @@ func (s *Show) handoffs(ctx context.Context, title string) {
 		return
 	}
 	a := s.begin(title)
-	shown := s.until(ctx, s.cfg.Act, func() bool { return s.changesHands(a) })
+	shown := s.until(ctx, func() bool { return s.changesHands(a) })
 	if ctx.Err() != nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (s *Show) outage(ctx context.Context) {
 	sleep(ctx, s.cfg.Options.RequestTimeout)
 	settled := time.Now()
 	told := false
-	shown := s.until(ctx, s.cfg.Act, func() bool {
+	shown := s.until(ctx, func() bool {
 		if q, refused := s.board.refused(); refused && !told && errors.Is(q, redlock.ErrNoQuorum) {
 			told = true
 			s.refuse(q)
@@ -160,7 +160,7 @@ func (s *Show) resume(ctx context.Context) {
 	s.board.allUp()
 	s.say("master", fmt.Sprintf("all %d masters are back, with their data", n))
 	resumed := time.Duration(0)
-	shown := s.until(ctx, s.cfg.Act, func() bool {
+	shown := s.until(ctx, func() bool {
 		if t := s.board.tally(a); resumed == 0 && t.winners > 0 {
 			resumed = t.firstWin.Sub(back)
 			s.say("resumed", fmt.Sprintf("the lock was acquired again %v after that", round(resumed)))
@@ -194,8 +194,13 @@ func (s *Show) refusalOfAHeldLock(ctx context.Context) {
 	}
 }
 
-// until waits until at least so much time has passed and cond has been true; it gives up after the limit.
-func (s *Show) until(ctx context.Context, least time.Duration, cond func() bool) bool {
+// until waits until Config.Act has passed and cond has been true; it gives up after the limit.
+func (s *Show) until(ctx context.Context, cond func() bool) bool {
+	return s.untilWithin(ctx, s.cfg.Act, actLimit, cond)
+}
+
+// untilWithin waits until at least so much time has passed and cond has been true; it gives up when the limit has passed as well.
+func (s *Show) untilWithin(ctx context.Context, least, limit time.Duration, cond func() bool) bool {
 	began := time.Now()
 	shown := false
 	for ctx.Err() == nil {
@@ -203,7 +208,7 @@ func (s *Show) until(ctx context.Context, least time.Duration, cond func() bool)
 		switch passed := time.Since(began); {
 		case shown && passed >= least:
 			return true
-		case passed >= least+actLimit:
+		case passed >= least+limit:
 			return false
 		}
 		sleep(ctx, lookEvery)

@@ -169,6 +169,9 @@ func (s *Show) Snapshot() Snapshot { return s.board.snapshot() }
 func (s *Show) cleanUp(interrupted bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
+	if s.fleet.anyStopped() {
+		s.say("master", "the stopped masters come back, to see that no key is left on them")
+	}
 	if err := s.fleet.restart(); err != nil {
 		s.check("masters came back for the clean-up", false, err.Error())
 	}

@@ -56,9 +56,9 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	var kinds []string
 	r := newShow(t, quick).Run(t.Context(), func(e demo.Event) { kinds = append(kinds, e.Kind) })
 	if !r.OK {
-		t.Fatalf("not all of it held: %q", failed(r))
+		t.Fatalf("not all of it held: %q; acts %+v", failed(r), r.Acts)
 	}
-	if r.Overlaps != 0 || r.Acquisitions == 0 || r.Handoffs == 0 || r.Seconds > 25 {
+	if r.Overlaps != 0 || r.Acquisitions == 0 || r.Handoffs == 0 || r.Seconds > 60 {
 		t.Errorf("%d overlaps, %d acquisitions, %d handoffs in %.1f s", r.Overlaps, r.Acquisitions, r.Handoffs, r.Seconds)
 	}
 	// One may have been granted just as the third master was stopped.

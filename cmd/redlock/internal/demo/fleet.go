@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,11 @@ func (f *fleet) add() error {
 }
 
 func (f *fleet) stop(i int) error { return f.cluster.Masters[i].Stop() }
+
+// anyStopped says whether restart has anything to do.
+func (f *fleet) anyStopped() bool {
+	return f.ours() && slices.ContainsFunc(f.cluster.Masters, func(m *embedded.Master) bool { return !m.Running() })
+}
 
 // restart brings back every master that is stopped.
 func (f *fleet) restart() error {

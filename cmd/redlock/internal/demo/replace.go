@@ -98,7 +98,7 @@ func (x *exchange) play(ctx context.Context) error {
 		return err
 	}
 
-	x.step("step 2: all have both lists; the longest ttl, %v, has to pass", ttl)
+	x.step("step 2: all have both lists; wait for the longest ttl")
 	s.awaitLeaving(ctx) // without generations, the wait begins when the last one with the old list has ended
 	x.phase(ctx, phase{What: "step 2: both alone for the longest ttl", Least: ttl, With: []list{bothLists}})
 
@@ -200,6 +200,9 @@ type phase struct {
 	Lasted time.Duration
 }
 
+// exchangeLimit is how much longer than it has to last a phase may take, on a machine that is busy with other things.
+const exchangeLimit = 20 * time.Second
+
 // leastTaken is how often a list has to be used. One lock may have been granted before the phase and be noted in it.
 const leastTaken = 2
 
@@ -213,7 +216,7 @@ func (x *exchange) phase(ctx context.Context, p phase) {
 		}
 		return now
 	}
-	s.until(ctx, p.Least, func() bool {
+	s.untilWithin(ctx, p.Least, exchangeLimit, func() bool {
 		now := took()
 		return !slices.ContainsFunc(p.With, func(l list) bool { return now[l] < leastTaken })
 	})
@@ -244,10 +247,21 @@ func (x *exchange) exclude(ctx context.Context, between string, a, b *process) {
 	x.checks = append(x.checks, exclusion(between, answers))
 }
 
-// tried is what a process was told that tried for a lock which another one holds; nil: it got it, and two had it.
+// tried is what a process was told that tried for a lock which another one holds; nil: it got it, and two had it. Masters that
+// did not answer in time say neither, so they are asked again within the limit.
 func (s *Show) tried(ctx context.Context, holds, wants *process) error {
-	ctx, cancel := context.WithTimeout(ctx, actLimit)
+	ctx, cancel := context.WithTimeout(ctx, exchangeLimit)
 	defer cancel()
+	for {
+		answer := s.tryHeld(ctx, holds, wants)
+		if answer == nil || errors.Is(answer, redlock.ErrHeld) || ctx.Err() != nil {
+			return answer
+		}
+		sleep(ctx, lookEvery)
+	}
+}
+
+func (s *Show) tryHeld(ctx context.Context, holds, wants *process) error {
 	key := s.cfg.Key + heldSuffix
 	lock, err := holds.locker().Acquire(ctx, key, ttl)
 	if err != nil {
