@@ -13,10 +13,11 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 )
 
+// The shows of this file are not parallel to others: on a busy machine a list of two workers may wait long for its turn.
+
 // Three of five masters leave, so that a majority of the old and one of the new masters need share none. With the step in
 // between all is well; without it two hold the lock at once, and the same show has to say so.
 func TestTheShowFindsWhatAnExchangeOfMastersWithoutItsMiddleStepDoes(t *testing.T) {
-	t.Parallel()
 	right := newShow(t, quick)
 	right.OnlyReplace(false, false, 2, 3, 4)
 	if r := right.Run(t.Context(), nil); !r.OK || r.Overlaps != 0 {
@@ -81,7 +82,6 @@ func TestListsExcludeEachOtherOnlyIfEveryAnswerWasARefusal(t *testing.T) {
 
 // Ctrl-C while some have the old list, some have both, and what was held on the dead master has not lapsed.
 func TestAnInterruptedExchangeOfMastersLeavesNoKey(t *testing.T) {
-	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	cfg := quick
