@@ -40,6 +40,8 @@ func Controls() []Control {
 		Control{"full-denies", BrokenVariants{FullDenies: true}, Fullness(), []string{oracle.NameKept}, 1},
 		Control{"no-guard", BrokenVariants{NoGuard: true}, Within(), []string{oracle.NameOverlap}, 1},
 		Control{"no-wait", BrokenVariants{NoWait: true}, Membership(), []string{oracle.NameOverlap}, 1},
+		Control{"no-wait-after-announcement", BrokenVariants{NoWait: true}, Generations(), []string{oracle.NameOverlap}, 1},
+		Control{"not-announced", BrokenVariants{NotAnnounced: true}, Generations(), []string{oracle.NameOverlap}, 1},
 	)
 }
 

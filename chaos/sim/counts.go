@@ -40,10 +40,12 @@ type Counts struct {
 	Dialled    int `json:"dialled"`     // connections that were to be made
 	Redialled  int `json:"redialled"`   // of which nothing was heard for a second
 	Faults     int `json:"faults"`
-	Old        int `json:"old"`     // holds of clients with the old set of masters
-	Both       int `json:"both"`    // with both
-	New        int `json:"new"`     // with the new one
-	Bridged    int `json:"bridged"` // keys whose tokens went from an old client's over one's with both sets to a new one's
+	Old        int `json:"old"`       // holds of clients with the old set of masters
+	Both       int `json:"both"`      // with both
+	New        int `json:"new"`       // with the new one
+	Announced  int `json:"announced"` // exchanges whose second part did not wait for old clients
+	Outdated   int `json:"outdated"`  // attempts of those that were refused because of it
+	Bridged    int `json:"bridged"`   // keys whose tokens went from an old client's over one's with both sets to a new one's
 }
 
 // Add adds another run's counts.
@@ -97,5 +99,7 @@ func (c *Counts) failed(err error) {
 		c.NoQuorum++
 	case errors.Is(err, redlock.ErrExpired):
 		c.Expired++
+	case errors.Is(err, redlock.ErrOutdated):
+		c.Outdated++
 	}
 }

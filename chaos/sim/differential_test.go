@@ -76,7 +76,7 @@ func code(err error) string {
 // intrude puts what no lock has made under a key, in its queue's place or in its counter's, of both.
 func (w *twin) intrude(t *rapid.T) {
 	key := rapid.SampledFrom([]string{"k", "{t}m"}).Draw(t, "intrudes on")
-	key = rapid.SampledFrom([]string{key, single.QueueKey(key), single.CounterKey(key)}).Draw(t, "intrudes at")
+	key = rapid.SampledFrom([]string{key, single.QueueKey(key), single.CounterKey(key), single.GenerationKey}).Draw(t, "intrudes at")
 	text := ""
 	command := rapid.SampledFrom([]string{"set", "hset", "zadd"}).Draw(t, "as")
 	if full := w.store.Full; full {
@@ -170,6 +170,9 @@ func (w *twin) pass(t *rapid.T, d time.Duration) {
 
 // request draws a request such as the engine sends, and some that it would not.
 func request(t *rapid.T) single.Request {
+	if rapid.IntRange(0, 15).Draw(t, "announces") == 0 {
+		return single.Request{Op: single.Announce, Keys: []string{single.GenerationKey}, Token: uint64(rapid.IntRange(1, 5).Draw(t, "generation"))}
+	}
 	odd := func(label string) time.Duration {
 		return time.Duration(2*rapid.IntRange(0, 3).Draw(t, label)+1) * unit
 	}

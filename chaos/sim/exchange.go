@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -20,6 +21,10 @@ type Exchange struct {
 	New []int `json:"new"`
 	// Together lets clients of all three kinds run from the beginning, which no operator may.
 	Together bool `json:"together,omitempty"`
+	// Forgotten lets the second part begin though old clients may go on. It is generations that stop these: old clients have the
+	// first, those with both sets the second, new ones the third. A client with both announces the third ([Session].Announce), and
+	// the second part begins when the time has passed that an operator is told to wait then.
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
 // Sets says which masters a client of an exchange has.
@@ -49,6 +54,13 @@ func (s *Schedule) checkExchange() error {
 			return fmt.Errorf("sim: client %d has the sets %q, and there is an exchange: %v", i, c.Sets, x != nil)
 		}
 	}
+	for i, c := range s.Clients {
+		for _, task := range c.Tasks {
+			if may := x != nil && x.Forgotten && c.Sets == BothSets; !may && slices.ContainsFunc(task, func(s Session) bool { return s.Announce }) {
+				return fmt.Errorf("sim: client %d announces a generation, which is for clients with both sets where old ones are forgotten", i)
+			}
+		}
+	}
 	if x == nil {
 		return nil
 	}
@@ -74,7 +86,7 @@ func (s *Schedule) dropMaster(m int) bool {
 		}
 		return left
 	}
-	x := &Exchange{Old: drop(s.Exchange.Old), New: drop(s.Exchange.New), Together: s.Exchange.Together}
+	x := &Exchange{Old: drop(s.Exchange.Old), New: drop(s.Exchange.New), Together: s.Exchange.Together, Forgotten: s.Exchange.Forgotten}
 	if len(x.Old) == 0 || len(x.New) == 0 || slices.Equal(x.Old, x.New) {
 		return false
 	}
@@ -88,9 +100,27 @@ func (s *Schedule) dropMaster(m int) bool {
 	return true
 }
 
+// newest is the generation of the new set, by which an announcement stops old clients.
+const newest = 3
+
+// generation is that of a client's configuration; 0: it has none.
+func (x *Exchange) generation(sets Sets) uint64 {
+	switch {
+	case x == nil || !x.Forgotten:
+		return 0
+	case sets == OldSet:
+		return newest - 2
+	case sets == BothSets:
+		return newest - 1
+	default:
+		return newest
+	}
+}
+
 // open makes the Locker of a client.
 func (c *client) open(opts redlock.Options) (*redlock.Locker, error) {
 	x := c.w.plan.Exchange
+	opts.Generation = x.generation(c.plan.Sets)
 	if x == nil {
 		every := make([]int, len(c.w.masters))
 		for i := range every {
@@ -125,17 +155,45 @@ func (t *task) postponed(s *Session) bool {
 	return x != nil && !x.Together && t.c.w.part != second && (t.c.plan.Sets == NewSet || t.c.plan.Sets == BothSets && s.Second)
 }
 
-// exchange looks whether the old clients have ended, and then has the second part begin a ttl later.
+// exchange looks whether the old clients have ended, and then has the second part begin a ttl later. Nobody looks where they may be
+// forgotten, unless nobody is left to announce that.
 func (w *world) exchange() {
-	if w.plan.Exchange == nil || w.part != first || slices.ContainsFunc(w.clients, (*client).mayStillHold) {
+	if w.plan.Exchange == nil || w.part != first ||
+		slices.ContainsFunc(w.clients, (*client).mayAnnounce) || slices.ContainsFunc(w.clients, (*client).mayStillHold) {
 		return
 	}
+	w.waitForSecond(w.plan.maxTTLOf(OldSet))
+}
+
+// waitForSecond has the second part begin after some time.
+func (w *world) waitForSecond(wait time.Duration) {
 	w.part = waiting
-	wait := int64(w.plan.maxTTLOf(OldSet))
 	if w.plan.Broken.NoWait {
 		wait = 0
 	}
-	w.at(w.now+wait, hidden, none, 0, w.beginSecond)
+	w.at(w.now+int64(wait), hidden, none, 0, w.beginSecond)
+}
+
+// stopsAfter is by when the last answer that a forgotten client had is too old for another lock (docs/membership.md).
+const stopsAfter = 10 * time.Second
+
+// announced begins the wait for the second part: by the end of it the last hold of a forgotten client is over, also by a clock that
+// runs as slowly as is allowed for.
+func (w *world) announced() {
+	if w.part != first {
+		return
+	}
+	w.counts.Announced++
+	wait := w.plan.maxTTLOf(OldSet) + stopsAfter
+	w.waitForSecond(wait + wait/100)
+}
+
+// mayAnnounce tells whether a client is still to announce the third generation.
+func (c *client) mayAnnounce() bool {
+	return !c.dead && slices.ContainsFunc(c.tasks, func(t *task) bool {
+		left := c.plan.Tasks[t.number][max(0, t.at-1):] // with the one under way
+		return slices.ContainsFunc(left, func(s Session) bool { return s.Announce })
+	})
 }
 
 // mayStillHold tells whether an old client may begin to hold something, or prolong a hold.

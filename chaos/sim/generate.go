@@ -87,6 +87,9 @@ func (a *generator) addFaults(s *Schedule) (forgets bool) {
 	for range a.number("faults", 0, most) {
 		f := a.fault(len(s.Masters), len(s.Clients))
 		f.Second = a.exchanges && a.one(2, "in the second part")
+		if a.forgotten {
+			a.keepTold(&f)
+		}
 		forgets = forgets || f.Kind == Forget
 		if f.Kind == Pause { // what is late after it ends at once, and must not wake two tasks at one instant
 			s.Clients[f.Client].Tasks = s.Clients[f.Client].Tasks[:1]

@@ -18,7 +18,7 @@ func (a *generator) exchange() *Exchange {
 			x.both-- // or the sets would be the same
 		}
 	}
-	e := &Exchange{Together: a.together}
+	e := &Exchange{Together: a.together, Forgotten: a.forgotten}
 	for i := range x.old {
 		e.Old = append(e.Old, i)
 	}
@@ -38,8 +38,17 @@ func (a *generator) exchanging(s *Schedule, keys int) {
 		for range 1 + a.number("another", 0, 2)/2 {
 			c := a.client(keys)
 			c.Sets = sets
+			if a.forgotten { // one answer about the generation would wake all tasks that wait for it at one instant
+				c.Tasks = c.Tasks[:1]
+			}
 			for i := range c.Tasks {
+				if sets == OldSet && a.forgotten {
+					c.Tasks[i] = append(c.Tasks[i], a.lasting(keys)...)
+				}
 				if sets == BothSets { // it works in both parts
+					if a.forgotten {
+						c.Tasks[i] = append(c.Tasks[i], Session{Idle: a.upTo("before it announces", a.ttl), Announce: true})
+					}
 					later := a.sessions(keys)
 					later[0].Second = true
 					c.Tasks[i] = append(c.Tasks[i], later...)
@@ -52,6 +61,30 @@ func (a *generator) exchanging(s *Schedule, keys int) {
 			s.Clients = append(s.Clients, c)
 		}
 	}
+}
+
+// keepTold has a master that was told a generation keep it, as is assumed, and lets faults fall into the wait between the parts.
+func (a *generator) keepTold(f *Fault) {
+	if f.Kind == Forget {
+		f.Kind = Crash
+	}
+	if f.Step == 0 && !f.Second && a.one(2, "while it is waited") {
+		f.At = a.upTo("at", stopsAfter+2*a.ttl)
+	}
+}
+
+// lasting draws what a forgotten client goes on with, until after it is believed to have stopped.
+func (a *generator) lasting(keys int) []Session {
+	sessions := make([]Session, a.number("more sessions", 2, 5))
+	for i := range sessions {
+		s := a.session(keys)
+		s.Idle = a.upTo("idle for long", stopsAfter/2)
+		if s.Renew && a.one(3, "holds for long") {
+			s.Hold, s.TTL = a.upTo("for long", stopsAfter), max(s.TTL, 400*time.Millisecond)
+		}
+		sessions[i] = s
+	}
+	return sessions
 }
 
 // comings draws what goes with exchanges: a master that is down all along leaves, one that is empty and guarded joins, all that

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -183,4 +184,27 @@ func (s *Store) raise(r *single.Request) (single.Reply, error) {
 	}
 	s.setCounter(key, r.Token)
 	return single.Reply{Outcome: single.Granted, Token: r.Token}, nil
+}
+
+// announce is announce.lua.
+func (s *Store) announce(r *single.Request) (single.Reply, error) {
+	known := uint64(0)
+	switch v := s.get(r.Keys[0]); {
+	case v == nil:
+	case v.what != aString:
+		return single.Reply{}, errWrongType
+	default:
+		var err error
+		if known, err = strconv.ParseUint(v.text, 10, 64); err != nil || known > single.MaxToken {
+			return single.Reply{}, errWrongType
+		}
+	}
+	if greatest := r.Token; greatest > known {
+		if s.Full {
+			return single.Reply{}, errFull
+		}
+		known = greatest
+		s.keys[r.Keys[0]] = &value{text: strconv.FormatUint(known, 10)}
+	}
+	return single.Reply{Outcome: single.Granted, Token: known}, nil
 }

@@ -30,6 +30,7 @@ type Profile struct {
 	kinds      []history.Kind
 	exchanges  bool // one set of masters takes another's place
 	together   bool // clients of the old and of the new set are at work at the same time
+	forgotten  bool // and generations stop the old ones, for which nobody waits
 }
 
 // Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
@@ -138,7 +139,16 @@ func OldAndNew() Profile {
 	return p
 }
 
+// Generations draws exchanges in which clients with the old set are forgotten: the second part does not wait for their end, but for
+// an announcement that stops them.
+func Generations() Profile {
+	p := Membership()
+	p.Name, p.About = "generations", "within the assumptions, while masters are exchanged and clients with the old ones are forgotten"
+	p.kinds, p.forgotten = []history.Kind{history.Plain, history.Plain, history.Fenced}, true
+	return p
+}
+
 // Profiles are all there are, the first the usual one.
 func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
+	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
 }

@@ -45,7 +45,7 @@ func parallel(n int, f func(seed uint64)) {
 }
 
 func TestAThousandSeedsReplayByteForByte(t *testing.T) {
-	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership()} {
+	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations()} {
 		n := replayed
 		if p.Name == "membership" {
 			n /= 4 // they are more than twice as long
@@ -66,7 +66,7 @@ func TestRareOrdersReplayToo(t *testing.T) {
 		often, seeds, times = 10*replayed, 10, replayed*3/10
 	}
 	replaysAlike(t, sim.Within(), 42, often)
-	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Refusals(), sim.WildClocks(), sim.Membership()} {
+	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Refusals(), sim.WildClocks(), sim.Membership(), sim.Generations()} {
 		for seed := range uint64(seeds) {
 			replaysAlike(t, p, 1+seed, times)
 		}

@@ -116,10 +116,11 @@ func (w *world) troubled() bool {
 	return len(w.plan.Faults) > 0 || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
 }
 
-// keeps tells whether nothing goes wrong but that masters are full, which takes nothing that is held and renewed.
+// keeps tells whether nothing goes wrong but that masters are full, which takes nothing that is held and renewed. A client that is
+// forgotten in an exchange loses what it holds.
 func (w *world) keeps() bool {
-	n := &w.plan.Net
-	return n.Spike+n.LoseRequest+n.LoseReply+n.Reset == 0 &&
+	n, x := &w.plan.Net, w.plan.Exchange
+	return (x == nil || !x.Forgotten) && n.Spike+n.LoseRequest+n.LoseReply+n.Reset == 0 &&
 		!slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Full })
 }
 

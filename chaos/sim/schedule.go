@@ -32,6 +32,8 @@ type BrokenVariants struct {
 	NoGuard bool `json:"no_guard,omitempty"`
 	// NoWait lets clients with the new set of masters begin while holds of the old ones last.
 	NoWait bool `json:"no_wait,omitempty"`
+	// NotAnnounced has nobody tell the masters the generation that stops forgotten clients.
+	NotAnnounced bool `json:"not_announced,omitempty"`
 }
 
 // MasterClock is a master's own clock.
@@ -61,6 +63,8 @@ type Session struct {
 	// Second lets it begin in the second part of an exchange at the earliest, Idle later. It is of no meaning to old clients, and
 	// all sessions of new ones are there.
 	Second bool `json:"second,omitempty"`
+	// Announce makes it no acquisition, but the announcement of the third generation, which is tried until it succeeds.
+	Announce bool `json:"announce,omitempty"`
 	// Keys are numbers of keys; all of them or none are taken.
 	Keys []int        `json:"keys"`
 	Kind history.Kind `json:"kind,omitempty"`

@@ -151,8 +151,11 @@ func proposal(r *single.Request) uint64 { return max(1, r.Token) }
 func (s *Store) Script(now time.Duration, r *single.Request) (single.Reply, error) {
 	s.now = now.Milliseconds()
 	s.notifications = s.notifications[:0]
-	if r.Op == single.Inspect {
+	switch r.Op {
+	case single.Inspect:
 		return s.inspect(r)
+	case single.Announce:
+		return s.announce(r)
 	}
 	switch r.Kind {
 	case single.Shared, single.Exclusive:

@@ -79,9 +79,31 @@ func (t *task) next() {
 	t.step(s.Idle, func() { t.begin(s, t.next) })
 }
 
+// announce tells the masters the generation of the new set, until they have been told; after is what follows.
+func (t *task) announce(s *Session, after func()) {
+	w := t.c.w
+	var err error
+	tell := func() { err = t.c.locker.Announce(context.Background(), newest) }
+	if w.plan.Broken.NotAnnounced {
+		tell = func() {}
+	}
+	t.call(tell, func() {
+		if err != nil {
+			t.step(s.Idle+time.Millisecond, func() { t.announce(s, after) })
+			return
+		}
+		w.announced()
+		after()
+	})
+}
+
 // begin acquires; after is what follows the session.
 func (t *task) begin(s *Session, after func()) {
 	w := t.c.w
+	if s.Announce {
+		t.announce(s, after)
+		return
+	}
 	h := &hold{task: t, kind: s.Kind, renewed: s.Renew, bounded: s.MaxHold > 0}
 	for _, n := range s.Keys {
 		w.attempt++

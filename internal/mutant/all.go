@@ -109,9 +109,16 @@ func All() []Mutant {
 			Edits: []Edit{{"lock.go", "r.start = min(r.start, k.asOf)", ""}, {"extend.go", "r.start = min(r.start, asOf)", "_ = asOf"}},
 			Tests: []Tests{{".", []string{"TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock"}}},
 		},
+		{ // a process asks for the generation, and acquires whatever the answer is
+			Name:  "generation-not-checked",
+			Edits: []Edit{{"generation.go", "if fresh || err != nil {\n\t\treturn now, err\n\t}\n\tif sent", "if a != nil || fresh || err != nil {\n\t\treturn now, nil\n\t}\n\tif sent"}},
+			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
+			Tests: []Tests{{".", []string{"TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"}}},
+		},
 		{ // a forgotten process goes on with what it holds
 			Name:  "forgotten-renews",
 			Edits: []Edit{{"renew.go", "asOf, current := k.locker.isCurrent()", "asOf, current := k.locker.clock.Now(), true"}},
+			Sim:   []Sim{{Profile: "generations", Oracle: "overlap"}},
 			Tests: []Tests{{".", []string{"TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"}}},
 		},
 		{ // an acquisition is won when one of two sets of masters has won it
