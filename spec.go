@@ -47,6 +47,9 @@ func KeysOf(key string, opts ...Option) ([]string, error) {
 	if err := s.apply(opts); err != nil {
 		return nil, err
 	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	return s.keys, nil
 }
 

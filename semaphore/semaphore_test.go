@@ -1,0 +1,255 @@
+package semaphore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/semaphore"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait for something that is to happen.
+const patience = 30 * time.Second
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func within(tb testing.TB, d time.Duration) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), d)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// masters starts n servers.
+func masters(tb testing.TB, n int) (servers []*redistest.Server, urls []string) {
+	tb.Helper()
+	for range n {
+		s := redistest.Start(tb)
+		servers, urls = append(servers, s), append(urls, s.URL())
+	}
+	return servers, urls
+}
+
+func dial(tb testing.TB, urls []string) *redlock.Locker {
+	tb.Helper()
+	locker, err := redlock.Dial(tb.Context(), urls, redlock.Options{})
+	must(tb, err)
+	tb.Cleanup(func() {
+		if err := locker.Close(context.Background()); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return locker
+}
+
+func permits(tb testing.TB, locker semaphore.Locker, n int) *semaphore.Semaphore {
+	tb.Helper()
+	s, err := semaphore.New(locker, "runners", n)
+	must(tb, err)
+	return s
+}
+
+// crowd has many take permits in turn, and returns how many had one at the same time at the most, and whether one slot was ever had
+// twice. Every one of them gets one.
+func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int) (most int64, twice bool) {
+	t.Helper()
+	var inside, greatest atomic.Int64
+	var slots [semaphore.MaxPermits]atomic.Int64
+	var doubled atomic.Bool
+	var all sync.WaitGroup
+	for _, s := range of {
+		for range each {
+			all.Go(func() {
+				for range turns {
+					permit, err := s.Acquire(within(t, 2*patience), time.Minute)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					now := inside.Add(1)
+					for seen := greatest.Load(); now > seen && !greatest.CompareAndSwap(seen, now); seen = greatest.Load() {
+					}
+					if slots[permit.Slot].Add(1) > 1 {
+						doubled.Store(true)
+					}
+					<-time.After(2 * time.Millisecond) // work
+					slots[permit.Slot].Add(-1)
+					inside.Add(-1)
+					if err := permit.Release(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	return greatest.Load(), doubled.Load()
+}
+
+func TestNeverMoreThanNHoldAPermit(t *testing.T) {
+	_, urls := masters(t, 3)
+	a, b := dial(t, urls), dial(t, urls)
+	const n = 3
+	most, twice := crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, n)}, 5, 8)
+	if most != n || twice {
+		t.Errorf("%d held a permit at the same time, want %d; one slot twice: %v", most, n, twice)
+	}
+	// The control: where one counts on more slots than the others, too many are inside, and that is noticed.
+	if most, _ = crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, 2*n)}, 2*n, 4); most <= n {
+		t.Errorf("with more permits on one side %d held one, want more than %d", most, n)
+	}
+}
+
+func TestAPermitIsGivenOnToWhoeverWaits(t *testing.T) {
+	servers, urls := masters(t, 3)
+	locker := dial(t, urls)
+	s := permits(t, locker, 2)
+	held := make([]*semaphore.Permit, s.Permits())
+	for i := range held {
+		var err error
+		held[i], err = s.Acquire(within(t, patience), time.Minute)
+		must(t, err)
+	}
+	if _, err := s.TryAcquire(within(t, patience), time.Minute); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("a third permit: %v, want ErrHeld", err)
+	}
+	must(t, servers[0].Kill())                            // a majority is left
+	defer func() { must(t, servers[0].RestartEmpty()) }() // or Close waits for what it owes
+	var given []*semaphore.Permit
+	for _, p := range held {
+		got := make(chan *semaphore.Permit, 1)
+		go func() {
+			permit, err := s.Acquire(within(t, patience), time.Minute, redlock.Fenced(), redlock.RetryEvery(10*time.Millisecond))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- permit
+		}()
+		must(t, p.Release(context.Background()))
+		next := <-got
+		if next == nil || next.Slot != p.Slot || next.Token() == 0 || next.Key() != fmt.Sprintf("runners:slot:%d", p.Slot) {
+			t.Fatalf("got %+v, want slot %d with a token", next, p.Slot)
+		}
+		given = append(given, next)
+	}
+	for _, p := range given {
+		must(t, p.Release(context.Background()))
+	}
+}
+
+func TestAWaitThatEndsLeavesNothing(t *testing.T) {
+	servers, urls := masters(t, 1)
+	s := permits(t, dial(t, urls), 2)
+	for range s.Permits() {
+		held, err := s.TryAcquire(within(t, patience), time.Minute)
+		must(t, err)
+		t.Cleanup(func() { must(t, held.Release(context.Background())) })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(ctx, time.Minute)
+		ended <- err
+	}()
+	redistest.Eventually(t, patience, func() bool {
+		return servers[0].Client().Exists(t.Context(), single.QueueKey("runners:slot:0"), single.QueueKey("runners:slot:1")).Val() == 2
+	}, "it to wait for both slots")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("%v, want that it was cancelled while the permits were held", err)
+	}
+	redistest.Eventually(t, patience, func() bool {
+		return servers[0].Client().Exists(t.Context(), single.QueueKey("runners:slot:0"), single.QueueKey("runners:slot:1")).Val() == 0
+	}, "it to wait for none")
+}
+
+func TestWhatWaitingCanNotMendEndsTheWait(t *testing.T) {
+	servers, urls := masters(t, 1)
+	s := permits(t, dial(t, urls), 3)
+	must(t, servers[0].Client().Do(t.Context(), "ACL", "SETUSER", "default", "-evalsha", "-eval", "-set").Err())
+	if _, err := s.Acquire(within(t, patience), time.Minute); !errors.Is(err, redlock.ErrMisconfigured) {
+		t.Errorf("%v, want ErrMisconfigured", err)
+	}
+	must(t, servers[0].Client().Do(t.Context(), "ACL", "SETUSER", "default", "+@all").Err())
+}
+
+func TestBadInputIsNamed(t *testing.T) {
+	_, urls := masters(t, 1)
+	locker := dial(t, urls)
+	for want, ask := range map[string]func() (*semaphore.Semaphore, error){
+		"nil Locker":             func() (*semaphore.Semaphore, error) { return semaphore.New(nil, "runners", 1) },
+		"0 permits":              func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "runners", 0) },
+		"257 permits":            func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "runners", 257) },
+		"without a name":         func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "", 1) },
+		`begins with "redlock:"`: func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "redlock:x", 1) },
+		`key of 100007 bytes`:    func() (*semaphore.Semaphore, error) { return semaphore.New(locker, strings.Repeat("x", 100_000), 1) },
+	} {
+		if _, err := ask(); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want it to say %q", err, want)
+		}
+	}
+	s := permits(t, locker, 2)
+	for name, opt := range map[string]redlock.Option{
+		"shared": redlock.Shared(), "exclusive": redlock.Exclusive(), "reentrant": redlock.Reentrant("me"), "several keys": redlock.AndKeys("b"), "nil": nil,
+	} {
+		for _, ask := range []func(context.Context, time.Duration, ...redlock.Option) (*semaphore.Permit, error){s.Acquire, s.TryAcquire} {
+			if _, err := ask(t.Context(), time.Minute, opt); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), `semaphore "runners"`) {
+				t.Errorf("%s: %v, want ErrInvalid of the semaphore", name, err)
+			}
+		}
+	}
+	if _, err := s.Acquire(nil, time.Minute); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // that is what is tested
+		t.Errorf("no context: %v, want ErrInvalid", err)
+	}
+	if _, err := s.Acquire(t.Context(), 0); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("no ttl: %v, want ErrInvalid", err)
+	}
+}
+
+// Masters that count permits let more in than they should: a search over all ways in which holders can get majorities finds how many.
+func TestCountingOnEachMasterLetsTooManyIn(t *testing.T) {
+	for _, tt := range []struct{ masters, permits, want int }{
+		{3, 1, 1}, {3, 2, 3}, {3, 3, 4}, {5, 1, 1}, {5, 2, 3}, {5, 3, 5}, // rather than 1, 2, 3
+	} {
+		if got := mostInside(make([]int, tt.masters), tt.permits, 0); got != tt.want {
+			t.Errorf("%d masters with %d permits each let %d in, want %d", tt.masters, tt.permits, got, tt.want)
+		}
+	}
+}
+
+// mostInside is how many more can get a majority, when these permits have been given: sets of masters from next on.
+func mostInside(given []int, permits int, next uint) (most int) {
+	n := len(given)
+search:
+	for set := next; set < 1<<n; set++ {
+		if bits.OnesCount(set) != redlock.Quorum(n) {
+			continue
+		}
+		after := make([]int, n)
+		for i := range given {
+			if after[i] = given[i] + int(set>>i&1); after[i] > permits {
+				continue search
+			}
+		}
+		most = max(most, 1+mostInside(after, permits, set))
+	}
+	return most
+}
