@@ -132,6 +132,14 @@ func TestAFailedExchangeShrinks(t *testing.T) {
 	}
 }
 
+// An announcement has a longer timeout than locks have; what is repeated of its batch is no later than what is waited for at the end.
+func TestARepetitionOfAnAnnouncementIsNotTooLate(t *testing.T) {
+	r, err := sim.Run(sim.Generate(sim.Generations(), 5445))
+	if err != nil || len(r.Violations) > 0 || r.Counts.Repeated == 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
 // An old client that dies has ended, at whichever of its steps that is, also where nothing else is going on.
 func TestTheDeathOfTheLastOldClientBeginsTheSecondPart(t *testing.T) {
 	session := sim.Session{Keys: []int{0}, TTL: 100 * time.Millisecond, Hold: 10 * time.Millisecond, Renew: true}

@@ -131,7 +131,8 @@ func (w *world) send(f *flight) {
 		f.repeats = true
 		late := int64(0)
 		if w.plan.Net.Stray {
-			late = f.draw.below(strayFor * (f.deadline - w.now))
+			// An announcement has more time than the locks that travel with it, whose keys grace waits for.
+			late = f.draw.below(strayFor * min(f.deadline-w.now, 2*int64(w.requestTimeout())))
 		}
 		f.schedule(f.sentAt+travel+1+late, hidden, none, func() { f.arrive(true) })
 	}

@@ -47,7 +47,7 @@ func (a *generator) exchanging(s *Schedule, keys int) {
 				}
 				if sets == BothSets { // it works in both parts
 					if a.forgotten {
-						c.Tasks[i] = append(c.Tasks[i], Session{Idle: a.upTo("before it announces", a.ttl), Announce: true})
+						c.Tasks[i] = append(c.Tasks[i], Session{Idle: a.upTo("before it announces", a.ttl), Keys: []int{0}, Announce: true})
 					}
 					later := a.sessions(keys)
 					later[0].Second = true

@@ -257,12 +257,17 @@ func (w *world) ended() []oracle.Violation {
 // requests before, between and after them.
 func (w *world) grace() time.Duration {
 	ttl := w.plan.maxTTL()
-	timeout := min(max(ttl/20, 10*time.Millisecond), time.Second)
+	timeout := w.requestTimeout()
 	grace := 3*sweepInterval + 3*timeout + 4*w.plan.Net.MaxDelay
 	if w.plan.Net.Stray { // late repetitions are beyond the janitor: what they set goes with its ttl
 		grace += ttl + ttl/50 + strayFor*2*timeout // a batch with a release that follows its acquire has two timeouts
 	}
 	return grace
+}
+
+// requestTimeout is the engine's for the longest ttl.
+func (w *world) requestTimeout() time.Duration {
+	return min(max(w.plan.maxTTL()/20, 10*time.Millisecond), time.Second)
 }
 
 // strayFor is how many times the time it had left a repeated request may be late.
