@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -93,3 +94,22 @@ func BenchmarkGrowthContexts(b *testing.B) {
 
 // growing is the key of values that make contexts differ.
 type growing struct{}
+
+// BenchmarkHandoff has 32 goroutines of one Locker want one key of five real masters, and nothing to do under it.
+func BenchmarkHandoff(b *testing.B) {
+	locker := dial(b, redistest.StartN(b, 5), redlock.Options{})
+	b.ReportAllocs()
+	b.SetParallelism(32 / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			lock, err := locker.Acquire(context.Background(), key, 10*time.Second)
+			if err == nil {
+				err = lock.Release(context.Background())
+			}
+			if err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 )
 
 // Close ends the Locker as a server is shut down: new acquisitions and waiting ones fail with [ErrClosed] and leave the
@@ -103,16 +106,17 @@ func (l *Locker) drain(ctx context.Context) error {
 
 // abandonAll ends the locks that are left without asking the masters, and returns how many were held.
 func (l *Locker) abandonAll() int {
-	l.mu.Lock()
-	var locks []*Lock
-	for k := l.first; k != nil; k = k.next {
-		locks = append(locks, k)
+	for n := 0; ; {
+		l.mu.Lock()
+		k := l.first
+		l.mu.Unlock()
+		if k == nil {
+			return n
+		}
+		if k.abandon() {
+			n++
+		}
 	}
-	l.mu.Unlock()
-	for _, k := range locks {
-		k.abandon()
-	}
-	return len(locks)
 }
 
 // enroll notes that k may have keys on masters from now on.
@@ -129,8 +133,28 @@ func (l *Locker) enroll(k *Lock) error {
 	return nil
 }
 
-// forget notes that k has no keys left, or only such as the janitor looks after.
-func (l *Locker) forget(k *Lock) {
+// replace notes that next has from now on what k had on masters. It reports false if Close has given k up.
+func (l *Locker) replace(k, next *Lock) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case k.prev != nil:
+		k.prev.next = next
+	case l.first == k:
+		l.first = next
+	default:
+		return false
+	}
+	if k.next != nil {
+		k.next.prev = next
+	}
+	next.prev, next.next = k.prev, k.next
+	k.next, k.prev = nil, nil
+	return true
+}
+
+// forget notes that k has no keys left, or only such as the janitor looks after, and reports whether that is news.
+func (l *Locker) forget(k *Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -139,13 +163,14 @@ func (l *Locker) forget(k *Lock) {
 	case l.first == k:
 		l.first = k.next
 	default:
-		return // it was forgotten before
+		return false // it was forgotten before
 	}
 	if k.next != nil {
 		k.next.prev = k.prev
 	}
 	k.next, k.prev = nil, nil
 	l.noteEmptyLocked()
+	return true
 }
 
 // notBusy counts one less that Close waits for: an acquisition, or a departure.
@@ -172,4 +197,55 @@ func (l *Locker) noteEmptyLocked() {
 	default:
 		close(l.empty)
 	}
+}
+
+// Held is one lock that a Locker holds.
+type Held struct {
+	// Keys are its keys, sorted; those of one on several are together.
+	Keys []string
+	// ID is [Lock.ID]; it is no secret.
+	ID string
+	// Token is [Lock.Token].
+	Token uint64
+	// Since is when its acquisition began, Until when it ends if it is not extended; see [Lock.Until].
+	Since, Until time.Time
+	// Renewals is how often [AutoRenew] has extended it.
+	Renewals int
+}
+
+// Held lists the locks that this Locker holds now, by their keys: for a page that shows the state of a process, for instance. It asks
+// no master and holds nothing up; what it returns may be outdated at once. Its cost grows with their number.
+func (l *Locker) Held() []Held {
+	if l.check() != nil {
+		return nil
+	}
+	l.mu.Lock()
+	var locks []*Lock // the Locker's mutex is taken under a lock's, never the other way round
+	for k := l.first; k != nil; k = k.next {
+		locks = append(locks, k)
+	}
+	l.mu.Unlock()
+	var held []Held
+	for _, k := range locks {
+		if h, ok := k.describe(); ok {
+			held = append(held, h)
+		}
+	}
+	slices.SortFunc(held, func(a, b Held) int { return slices.CompareFunc(a.Keys, b.Keys, strings.Compare) })
+	return held
+}
+
+// describe is the lock as Held shows it; ok is false of one that is not held.
+func (k *Lock) describe() (h Held, ok bool) {
+	wall := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.locker.clock.Now()
+	if k.over != nil || now >= k.until { // until is 0 of one that is being acquired
+		return Held{}, false
+	}
+	return Held{
+		Keys: slices.Clone(k.spec.keys), ID: k.ID(), Token: k.token,
+		Since: wall.Add(k.since - now), Until: wall.Add(k.until - now), Renewals: k.renewal.count,
+	}, true
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/sharded"
 )
 
 // Who has seen Close return counts on it that nothing is left, whoever called it first.
 func TestASecondCloseWaitsForTheFirst(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
 		first, second := make(chan error, 1), make(chan error, 1)
 		go func() { first <- l.Close(context.Background()) }()
@@ -44,8 +44,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 
 // A first Close that gives up has ended, too, and has said what is left.
 func TestASecondCloseReturnsWhenTheFirstHasGivenUp(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		acquire(t, l, longTTL, redlock.AutoRenew())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

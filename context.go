@@ -2,8 +2,10 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
+	"time"
 )
 
 // Done returns a channel that is closed when the lock is over: released, lost, or about to lapse. Then it closes a grace
@@ -126,4 +128,57 @@ func (cs *contexts) add(c *lockContext) {
 // sameContext reports that two contexts are one; of kinds that can't be compared, that is not known.
 func sameContext(a, b context.Context) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+}
+
+// Do acquires the lock, runs fn while renewing it, and releases it, also when fn panics. fn's context is cancelled,
+// with a cause, when the lock is lost or ctx is done; fn should return soon after. A lock that can't be renewed leaves it a
+// tenth of the ttl for that, two seconds at the most, before others can have the lock; [Grace] leaves more.
+//
+// An error of the acquisition is returned as it is, and fn was not called. Otherwise Do returns fn's error, joined with
+// [ErrNotHeld] if the lock was lost before fn had returned: what fn did may then have overlapped with another holder. So Do
+// can fail though fn returned nil; what fn has done stays done. That masters have not confirmed the release is no error of
+// Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. A caller that
+// has to know uses Acquire and Release.
+func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) (err error) {
+	if fn == nil {
+		return invalid("nil function")
+	}
+	lock, err := l.Acquire(ctx, key, ttl, append([]Option{AutoRenew(), forWork}, opts...)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lostBefore(lock.Release(ctx))) }()
+	return fn(lock.Context(ctx))
+}
+
+// lostBefore keeps of a release's error what tells that the lock was lost. That too few masters confirmed is no
+// concern of Do's caller: its work is done, and the janitor goes on.
+func lostBefore(err error) error {
+	if errors.Is(err, ErrNotHeld) {
+		return err
+	}
+	return nil
+}
+
+// Doer is what runs work under a lock: a [*Locker], or that of package sharded.
+type Doer interface {
+	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error
+}
+
+// DoValue is [Locker.Do] for work that returns a value. The value is fn's, also beside an error: one that matches [ErrNotHeld] says
+// that the lock was lost before fn had returned, and what to make of the value then is the caller's to decide. It is T's zero value if
+// fn was not called.
+func DoValue[T any](ctx context.Context, locker Doer, key string, ttl time.Duration, fn func(ctx context.Context) (T, error), opts ...Option) (T, error) {
+	var value T
+	if locker == nil {
+		return value, invalid("nil Locker")
+	}
+	if fn == nil {
+		return value, invalid("nil function")
+	}
+	err := locker.Do(ctx, key, ttl, func(ctx context.Context) (err error) {
+		value, err = fn(ctx)
+		return err
+	}, opts...)
+	return value, err
 }

@@ -7,30 +7,29 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 func TestDoRunsUnderARenewedLockAndReleasesIt(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		err := l.Do(t.Context(), key, 10*time.Second, func(ctx context.Context) error {
 			settle(time.Minute)
-			if n := masters.holders(""); n != 3 {
+			if n := having(masters); n != 3 {
 				t.Errorf("%d masters have the key after six ttls", n)
 			}
 			return ctx.Err()
 		})
 		must(t, err)
 		settle(time.Millisecond)
-		if n := masters.holders(""); n != 0 {
+		if n := having(masters); n != 0 {
 			t.Errorf("%d masters have the key afterwards", n)
 		}
 	})
 }
 
 func TestDoReturnsItsFunctionsError(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		mine := errors.New("mine")
 		err := l.Do(t.Context(), key, longTTL, func(context.Context) error { return mine })
 		is(t, err, mine)
@@ -39,8 +38,7 @@ func TestDoReturnsItsFunctionsError(t *testing.T) {
 }
 
 func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		func() {
 			defer func() {
 				if recover() != "mine" {
@@ -52,20 +50,18 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 			})
 		}()
 		settle(time.Millisecond)
-		if n := masters.holders(""); n != 0 {
+		if n := having(masters); n != 0 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})
 }
 
 func TestDoTellsOfALockThatWasLost(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		mine := errors.New("mine")
 		err := l.Do(t.Context(), key, 10*time.Second, func(ctx context.Context) error {
-			for _, m := range masters {
-				m.take("other", time.Hour)
-			}
+			masters.Lose(key)
+			masters.Hold(key)
 			<-ctx.Done()
 			is(t, context.Cause(ctx), redlock.ErrNotHeld)
 			return mine
@@ -78,8 +74,7 @@ func TestDoTellsOfALockThatWasLost(t *testing.T) {
 }
 
 func TestDoEndsWithItsCallersContextAndStillReleases(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := l.Do(ctx, key, longTTL, func(ctx context.Context) error {
 			cancel()
@@ -88,7 +83,7 @@ func TestDoEndsWithItsCallersContextAndStillReleases(t *testing.T) {
 		})
 		onlyIs(t, err, context.Canceled)
 		settle(time.Millisecond)
-		if n := masters.holders(""); n != 0 {
+		if n := having(masters); n != 0 {
 			t.Errorf("%d masters have the key", n)
 		}
 	})

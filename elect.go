@@ -124,7 +124,8 @@ func (t *Leadership) serve(ctx context.Context, lead func(ctx context.Context, t
 	return err
 }
 
-// Leader asks the masters who leads. Holder.ID is what [Leadership.ID] returns to the leader itself. Any Locker on
+// Leader asks the masters who leads; package leader tells it as it changes. Holder.Token and Holder.Value are there of leaders whose
+// election has the option [Published]. Holder.ID is what [Leadership.ID] returns to the leader itself. Any Locker on
 // the same masters can ask, candidate or not. The answer may be outdated when it arrives: it is good for finding the
 // leader, not for acting in its place. The error matches [ErrNoQuorum] when too few masters answered.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -308,6 +309,25 @@ func closesAtLast(tb testing.TB, l *redlock.Locker) {
 			tb.Errorf("Close: %v", err)
 		}
 	})
+}
+
+// inMemory runs body in virtual time with three masters of package redlocktest and a Locker over them: for tests that need no say in what
+// a master does with a single request.
+func inMemory(t *testing.T, body func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		body(t, masters, masters.Locker(t, redlock.Options{}))
+	})
+}
+
+// having counts the masters that have the key.
+func having(masters redlocktest.Masters) int {
+	n := 0
+	for i := range masters {
+		n += len(masters[i : i+1].Held())
+	}
+	return n
 }
 
 // bubble runs body in virtual time with n masters in memory.

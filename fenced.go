@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -55,6 +56,20 @@ func (l *Locker) observeToken(token uint64) {
 	}
 }
 
+// noteCounter notes the counter by which a lock that publishes its token was refused, so that the next proposal is above it, however
+// far it is.
+func (s *spec) noteCounter(c *lane.Call) {
+	if !c.Request.Exact || c.Err != nil || c.Reply.Outcome != single.Refused || c.Reply.Holder != "" || c.Reply.TTL != 0 {
+		return
+	}
+	for {
+		last := s.counted.Load()
+		if c.Reply.Token <= last || s.counted.CompareAndSwap(last, c.Reply.Token) {
+			return
+		}
+	}
+}
+
 // noteRetentionLocked notes the key of a fenced acquisition that every master has granted, and so was asked to keep the counter.
 // It may be called after each vote; the last one tells.
 func (r *round) noteRetentionLocked() {
@@ -93,7 +108,10 @@ const maxRaises = 4
 // further ones if they have grown meanwhile. On error nothing has been released yet.
 func (k *Lock) fence(ctx context.Context, r *round) error {
 	token, agreed := k.agreed(r)
-	if agreed {
+	switch {
+	case k.spec.publishes && (!agreed || token != r.request.Token):
+		return fmt.Errorf("redlock: acquire %q: %w: masters have given another token than was asked for (single.Request.Exact)", k.Key(), ErrMisconfigured)
+	case agreed:
 		return nil
 	}
 	for n := 1; ; n++ {

@@ -22,6 +22,9 @@ type Holder struct {
 	Identity string
 	// ID tells the holder's lock from others. [Lock.ID] and [Leadership.ID] return it to the holder itself.
 	ID string
+	// Token and Value are what a [Published] lock says of itself: its fencing token and what it was given; 0 and "" of any other.
+	Token uint64
+	Value string
 	// Holds is how many locks have the key on a quorum, as far as the masters that were waited for tell: more than one for
 	// readers, or an owner that re-entered. Of more than 128 it is how many a quorum has at least.
 	Holds int
@@ -78,14 +81,14 @@ func (k *Lock) Verify(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch r.verdict {
-	case won:
+	if r.verdict == won {
 		return nil
-	case denied:
-		return r.failureLocked(ErrNotHeld)
-	default:
-		return r.unreachedLocked(r.decisive())
 	}
+	k.passing.doubt = true
+	if r.verdict == denied {
+		return r.failureLocked(ErrNotHeld)
+	}
+	return r.unreachedLocked(r.decisive())
 }
 
 // inspected decides an inspection: as soon as a quorum says the same. Of two sets, one in which somebody holds the key is
@@ -209,6 +212,7 @@ func (r *round) holderInLocked(set *electorate) Holder {
 	h.Held = true
 	if votes >= set.quorum {
 		h.Identity, h.ID = owner.Show(value), owner.Fingerprint(value)
+		h.Token, h.Value, _ = owner.Published(value)
 	}
 	slices.SortFunc(ttls, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	if h.TTL = ttls[set.quorum-1]; h.TTL == 1<<63-1 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -41,8 +42,8 @@ func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
 }
 
 func TestAReleasedLockIsOver(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL, redlock.AutoRenew())
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := acquire(t, l, longTTL, redlock.AutoRenew())
 		ctx := lock.Context(t.Context())
 		if lock.Err() != nil || over(lock) || ctx.Err() != nil {
 			t.Fatalf("a lock that is held: %v, %v", lock.Err(), ctx.Err())
@@ -103,8 +104,7 @@ func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
 }
 
 func TestDoneClosesAndContextsEndByTheBound(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		for _, ttl := range []time.Duration{5 * time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
 			lock := acquire(t, l, ttl)
 			until := lock.Until()
@@ -126,8 +126,8 @@ func TestDoneClosesAndContextsEndByTheBound(t *testing.T) {
 }
 
 func TestALocksContextEndsWithItsParent(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := acquire(t, l, longTTL)
 		why := errors.New("why")
 		parent, cancel := context.WithCancelCause(t.Context())
 		ctx := lock.Context(parent)
@@ -140,8 +140,8 @@ func TestALocksContextEndsWithItsParent(t *testing.T) {
 }
 
 func TestExtendMovesTheBoundAndNeverBack(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		lock := acquire(t, masters.locker(t, redlock.Options{}), 10*time.Second)
+	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
+		lock := acquire(t, l, 10*time.Second)
 		must(t, lock.Extend(t.Context(), longTTL))
 		if got := lock.Remaining(); got != longTTL-longTTL/100-2*time.Millisecond {
 			t.Errorf("after the extension held for %v", got)

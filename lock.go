@@ -37,12 +37,14 @@ type Lock struct {
 	atMost      time.Duration           // until never passes this; 0: no limit
 	longest     time.Duration           // the greatest ttl that a master was asked for
 	mayBeQueued bool                    // its waiterID may stand in the masters' queues since before it was acquired
+	left        bool                    // it is over, and its key is not this handle's to release
 	over        error                   // why the hold is over; nil while it is not
 	ending      *round                  // the release that follows; not yet there while the hold is over by its grace alone
 	unconfirmed *QuorumError            // what Release returns if it was not won
-	unclosed    int                     // masters whose release has not been settled
-	token       uint64                  // of a fenced lock
-	done        chan struct{}           // made when somebody asks
+	passing     passing
+	unclosed    int           // masters whose release has not been settled
+	token       uint64        // of a fenced lock
+	done        chan struct{} // made when somebody asks
 	contexts    contexts
 
 	extending extending
@@ -133,6 +135,7 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	until := r.validUntil()
+	k.passing.ends, k.passing.bound = r.start+k.passing.window, until
 	if k.spec.maxHold > 0 {
 		k.atMost = later(r.start, k.spec.maxHold)
 		until = min(until, k.atMost)
@@ -182,7 +185,8 @@ func (k *Lock) Keys() []string {
 }
 
 // ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the owner
-// value and no secret. The holds of one [Reentrant] owner have one ID.
+// value and no secret. The holds of one [Reentrant] owner have one ID, and so have locks that were passed on from one goroutine of a Locker
+// to another, one after the other.
 func (k *Lock) ID() string { return owner.Fingerprint(k.Owner()) }
 
 // Owner returns the value that proves on the masters who holds the key: the [Options].Identity and 128 random bits, or what

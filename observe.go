@@ -43,11 +43,13 @@ const (
 	EventReturned
 	// EventVerify: [Lock.Verify] was decided: whether a quorum still has the lock's key. It changes nothing.
 	EventVerify
+	// EventPass: a lock was released, and passed on to another goroutine of this Locker, without asking a master.
+	EventPass
 )
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify"}
+	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass"}
 	if int(k) >= len(names) {
 		return "unknown"
 	}
@@ -72,7 +74,7 @@ type Event struct {
 	Took time.Duration
 	// Rounds is how many rounds an acquisition took.
 	Rounds int
-	// Held, of EventRelease and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
+	// Held, of EventRelease, EventPass and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
 	// attempt was not.
 	Held    bool
 	HeldFor time.Duration
@@ -170,6 +172,17 @@ func (l *Locker) observeReturn(s *spec, start time.Duration, rounds int, err err
 	l.observer.queue.Put(Event{
 		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n,
 		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
+	})
+}
+
+// observePass tells of a lock that was passed on.
+func (l *Locker) observePass(k *Lock, held time.Duration) {
+	if l.observer == nil {
+		return
+	}
+	set := &l.sets[0]
+	l.observer.queue.Put(Event{
+		Kind: EventPass, Op: opNames[single.Release], Key: k.spec.keys[0], Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
 	})
 }
 

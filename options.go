@@ -128,6 +128,24 @@ func MaxHold(d time.Duration) Option {
 	}
 }
 
+// MinHold has the masters keep the key until d after the acquisition began, however early it is released: for a job that is due at the same
+// time on several machines whose clocks differ, and takes less time than they do. The lock itself is over with Release, as usual; only nobody
+// gets the key before. Release cuts what is left of its ttl down to what is left of d, so the process may end then. A hold that lasted
+// for d is released at once, and so is one that was lost.
+//
+// d is below the lock's validity, so that a holder which dies, or whose Release reaches no master, leaves the key for d as well: it
+// stays for the ttl of the acquisition, or of the last renewal. Plain locks only, of one key or several.
+// Masters whose confirmation Release does not get are not asked again; the key stays there for the ttl.
+func MinHold(d time.Duration) Option {
+	return func(s *spec) error {
+		if d <= 0 {
+			return invalid("MinHold is %v, and must be positive", d)
+		}
+		s.minHold = d
+		return nil
+	}
+}
+
 // MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity. It needs
 // AutoRenew, which [Locker.Do] and an [Election] bring along.
 func MaxRenewals(n int) Option {
@@ -193,6 +211,25 @@ func RetryEvery(d time.Duration) Option {
 func Fenced() Option {
 	return func(s *spec) error {
 		s.fenced = true
+		return nil
+	}
+}
+
+// MaxPublished bounds what [Published] takes, in bytes.
+const MaxPublished = 4 << 10
+
+// Published has a lock say something, for as long as it is held, to whoever asks for its [Holder]: an address, for instance. value
+// may be any bytes, up to [MaxPublished]; it is no secret and can't be changed. The lock is [Fenced], and its token is told too. Both
+// are part of what is set on the masters to take the key, so they are there from its acquisition to its end, and never another's.
+//
+// They travel with every request for the lock and with every refusal to those who wait for it, so a value should be short. The
+// acquisition costs a round more where its wall clock is behind the masters' fencing counters.
+func Published(value string) Option {
+	return func(s *spec) error {
+		if len(value) > MaxPublished {
+			return invalid("Published has %d bytes, and %d is the most", len(value), MaxPublished)
+		}
+		s.fenced, s.publishes, s.value = true, true, value
 		return nil
 	}
 }

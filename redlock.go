@@ -1,3 +1,52 @@
+// Package redlock takes distributed locks by majority over independent Redis masters: the Redlock algorithm
+// (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
+//
+// A program makes one Locker, when it starts, and closes it when it ends:
+//
+//	locker, err := redlock.Dial(ctx, []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"}, redlock.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer locker.Close(shutdown) // a context that bounds how long it waits for locks and masters
+//
+// Do acquires, renews, stops the work when the lock is lost, releases, and says if the lock was lost before the work was done:
+//
+//	err = locker.Do(ctx, "orders:42", 10*time.Second, func(ctx context.Context) error {
+//		return ship(ctx, 42)
+//	})
+//
+// By hand, the error of Release is where that is said:
+//
+//	lock, err := locker.Acquire(ctx, "orders:42", 10*time.Second)
+//	if err != nil {
+//		return err
+//	}
+//	err = ship(lock.Context(ctx), 42)
+//	return errors.Join(err, lock.Release(ctx)) // ErrNotHeld: somebody else may have had the lock meanwhile
+//
+// # What is guaranteed
+//
+// At most one Lock of a key is held at any time, where held means: between the return of Acquire and [Lock.Until].
+// This assumes that
+//
+//   - the clocks of masters and clients run at rates that differ by less than the drift allowance
+//     ([Options].DriftFactor), and are not set while locks are held;
+//   - a master that restarts has its data, or does not vote until every lock it may have forgotten has expired;
+//   - the masters are independent: none is a replica of another, no two are the same server.
+//
+// A lock is available while a majority of masters can be reached. A holder that dies frees it after at most its ttl.
+//
+// # What is not guaranteed
+//
+// A holder that is paused (by its garbage collector, its hypervisor, a debugger) or whose requests are delayed on
+// their way to the resource may act after its validity has ended; no lock service can prevent that. [Lock.Done] closes a
+// [Grace] before, but a timer promises no more than that. Work that must
+// not overlap belongs under [Lock.Context], should ask [Lock.Err] before what can't be undone, and where the resource
+// can compare numbers should carry fencing tokens. Where the assumptions above do not hold, two holders are possible.
+//
+// # Concurrency
+//
+// All types are safe for concurrent use. Every acquisition returns a Lock of its own, which is never reused.
 package redlock
 
 import (
@@ -110,25 +159,6 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 // after is the clock's AfterFunc as packages take it that know no Clock.
 func (l *Locker) after(d time.Duration, f func()) schedule.Timer { return l.clock.AfterFunc(d, f) }
 
-// newJanitor makes what asks masters again for releases that they have not confirmed.
-func newJanitor(l *Locker) *janitor.Janitor {
-	c := janitor.Config{
-		Masters: len(l.lanes),
-		Now:     l.clock.Now,
-		After:   l.after,
-		Send:    func(c *lane.Call) { l.lanes[c.Index].Send(c) },
-		Down:    func(i int) bool { return l.lanes[i].Down() },
-		Timeout: l.opts.requestTimeout,
-		Lapsed: func(now, ttl time.Duration) time.Duration {
-			return lapsed(now, ttl, l.opts.DriftFactor)
-		},
-	}
-	if l.observer != nil {
-		c.Observe = l.observePending
-	}
-	return janitor.New(c)
-}
-
 // newSubscription makes what listens for notifications: releases name on the Locker's own channel the key that it may take.
 func newSubscription(l *Locker) *subscription.Subscription {
 	masters := make([]subscription.Listen, len(l.masters))
@@ -179,39 +209,9 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	l.busy.Add(1)
 	defer l.notBusy()
 	start := l.clock.Now()
-	lock, err := l.attempt(ctx, s, nil)
-	l.observeReturn(s, start, 1, err)
+	lock, rounds, err := l.once(ctx, s)
+	l.observeReturn(s, start, rounds, err)
 	return lock, err
-}
-
-// Do acquires the lock, runs fn while renewing it, and releases it, also when fn panics. fn's context is cancelled,
-// with a cause, when the lock is lost or ctx is done; fn should return soon after. A lock that can't be renewed leaves it a
-// tenth of the ttl for that, two seconds at the most, before others can have the lock; [Grace] leaves more.
-//
-// An error of the acquisition is returned as it is, and fn was not called. Otherwise Do returns fn's error, joined with
-// [ErrNotHeld] if the lock was lost before fn had returned: what fn did may then have overlapped with another holder. So Do
-// can fail though fn returned nil; what fn has done stays done. That masters have not confirmed the release is no error of
-// Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. A caller that
-// has to know uses Acquire and Release.
-func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	if fn == nil {
-		return invalid("nil function")
-	}
-	lock, err := l.Acquire(ctx, key, ttl, append([]Option{AutoRenew(), forWork}, opts...)...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lostBefore(lock.Release(ctx))) }()
-	return fn(lock.Context(ctx))
-}
-
-// lostBefore keeps of a release's error what tells that the lock was lost. That too few masters confirmed is no
-// concern of Do's caller: its work is done, and the janitor goes on.
-func lostBefore(err error) error {
-	if errors.Is(err, ErrNotHeld) {
-		return err
-	}
-	return nil
 }
 
 // check refuses a Locker that New has not made. l may be nil.
@@ -240,6 +240,21 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 	return s, nil
 }
 
+// maxProposals bounds the rounds of a single attempt that publishes its token: the masters' counters may be ahead of what it proposes.
+const maxProposals = 3
+
+// once makes a single attempt, which is a single round unless only the masters' counters were in its way.
+func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err error) {
+	for {
+		before := s.counted.Load()
+		k, err = l.attempt(ctx, s, nil)
+		rounds++
+		if !errors.Is(err, ErrHeld) || s.counted.Load() == before || rounds == maxProposals {
+			return k, rounds, err
+		}
+	}
+}
+
 // attempt runs one acquisition round: for w, which waits, or without waiting (nil).
 func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error) {
 	if l.isClosing() {
@@ -249,21 +264,38 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	if err != nil {
 		return nil, err
 	}
+	began := l.clock.Now()
+	var turn waitqueue.Attempt
+	if w != nil {
+		if turn = l.queue.Begin(&w.entry, began); turn.Taken {
+			return nil, errPassed
+		}
+	}
 	k, err := l.newLock(s)
 	if err != nil {
 		return nil, err
 	}
-	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced})
+	token := uint64(0)
 	if s.fenced {
-		request.Token, request.Retained = l.propose(), l.retained.Has(k.Key(), l.clock.Now())
+		token = l.propose()
 	}
-	k.began = l.clock.Now()
+	if s.publishes {
+		token = max(token, s.counted.Load()+1)
+		k.owner = owner.NewPublished(l.opts.Identity, token, s.value)
+	}
+	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token})
+	if s.fenced {
+		request.Retained = l.retained.Has(k.Key(), began)
+	}
 	if w != nil {
 		w.latest, k.waiterID = k, l.id
-		k.mayBeQueued, request.Polite = l.queue.Begin(&w.entry, k.began)
-		request.Waiter, request.Waited = l.id, k.began-w.since
+		k.mayBeQueued, request.Polite = turn.MayBeQueued, turn.Polite
+		request.Waiter, request.Waited = l.id, began-w.since
 	}
-	k.longest, k.asOf = s.ttl, asOf
+	if turn.Followed {
+		k.passing.window = s.passingWindow()
+	}
+	k.began, k.longest, k.asOf = began, s.ttl, asOf
 	r, err := k.run(ctx, request)
 	if err != nil {
 		err = fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)

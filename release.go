@@ -2,15 +2,18 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Release gives the lock back on all masters. It returns nil when a quorum has confirmed, which takes one round trip;
+// Release gives the lock back on all masters, or passes it on to another goroutine of the Locker that waits for it (docs/waiting.md).
+// Then it returns nil at once, and no master was asked. Otherwise it returns nil when a quorum has confirmed, which takes one round trip;
 // masters that have not by then are asked again in the background until they confirm or the key's ttl is over. ctx's
 // cancellation is ignored: Release takes no longer than the request timeout, and an ended context is no reason to
 // leave a key behind.
@@ -35,9 +38,12 @@ func (k *Lock) Release(ctx context.Context) error {
 		return invalid("nil context")
 	}
 	_ = k.Err() // notices a validity that is over
+	if k.pass() {
+		return nil
+	}
 	w := k.locker.newRoundWait()
 	if r, undecided := k.finish(errReleased, w); r == nil {
-		return k.Err()
+		return k.released()
 	} else if undecided {
 		_ = w.wait(context.Background(), k.spec.timeout, r) // ends with the timeout at the latest
 	}
@@ -53,6 +59,8 @@ func (k *Lock) released() error {
 	switch {
 	case k.over != errReleased: //nolint:errorlint // which of our own values it is
 		return k.over
+	case k.passing.passed:
+		return nil
 	case r.verdict == won:
 		return nil
 	case k.unconfirmed == nil: // kept, because answers that come later would change it
@@ -76,7 +84,7 @@ func (k *Lock) finish(reason error, observer decisionObserver) (r *round, undeci
 		k.overLocked(reason, &after)
 	}
 	switch {
-	case k.over == errShutDown: //nolint:errorlint // our own
+	case k.left, k.passing.passed, k.over == errShutDown: //nolint:errorlint // our own
 	case k.ending == nil:
 		k.releaseLocked(observer, &after)
 		return k.ending, observer != nil
@@ -96,7 +104,7 @@ func (k *Lock) overLocked(reason error, after *effects) {
 	}
 	after.reason, after.contexts = reason, k.contexts.live
 	k.contexts.live = nil
-	if k.locker.observer != nil && k.until > 0 && reason != errReleased { //nolint:errorlint // our own
+	if k.locker.observer != nil && k.until > 0 && reason != errReleased && !k.left { //nolint:errorlint // our own
 		k.locker.observer.queue.Put(Event{
 			Kind: EventLost, Key: strings.Join(k.spec.keys, ","), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
 		})
@@ -107,9 +115,11 @@ func (k *Lock) overLocked(reason error, after *effects) {
 func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.locker.schedule.Remove(&k.attention)
 	var unclaimed []string
-	request := k.request(single.Request{Op: single.Release, TTL: k.longest})
+	request := k.request(single.Request{Op: single.Release, TTL: k.longest, Keep: k.keepLocked()})
 	if k.until > 0 { // a failed attempt reserves nothing, and keeps its position in the queue
-		request.Reserve = k.locker.reserve()
+		if request.Keep == 0 {
+			request.Reserve = k.locker.reserve()
+		}
 		unclaimed = k.locker.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
 	}
 	allUnclaimed := len(unclaimed) == len(k.spec.keys)
@@ -123,8 +133,24 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	}
 }
 
-// abandon ends the hold without asking the masters, when the Locker is shut down: its keys lapse.
-func (k *Lock) abandon() {
+// keepLocked is for how long a release has to leave the keys, by the fastest of clocks; 0: it removes them.
+func (k *Lock) keepLocked() time.Duration {
+	if k.spec.minHold == 0 || k.until == 0 {
+		return 0
+	}
+	if !errors.Is(k.over, errReleased) && !errors.Is(k.over, errInGrace) && !errors.Is(k.over, errMaxHold) {
+		return 0 // masters do not have it any more, or will not for long
+	}
+	left := later(k.since, k.spec.minHold) - k.locker.clock.Now()
+	if left <= 0 {
+		return 0
+	}
+	return left + driftAllowance(left, k.locker.opts.DriftFactor)
+}
+
+// abandon ends the hold without asking the masters, when the Locker is shut down: its keys lapse. It reports false if
+// that has been done before.
+func (k *Lock) abandon() bool {
 	var after effects
 	defer after.run()
 	k.mu.Lock()
@@ -132,7 +158,7 @@ func (k *Lock) abandon() {
 		k.overLocked(errShutDown, &after)
 	}
 	k.mu.Unlock()
-	k.locker.forget(k)
+	return k.locker.forget(k)
 }
 
 // departure takes the Locker out of the arrival queues of some keys. A release that has notified it already is passed on to
@@ -180,4 +206,23 @@ func (d *departure) Ended(*lane.Call) {
 	if d.open.Add(-1) == 0 {
 		d.locker.notBusy()
 	}
+}
+
+// newJanitor makes what asks masters again for releases that they have not confirmed.
+func newJanitor(l *Locker) *janitor.Janitor {
+	c := janitor.Config{
+		Masters: len(l.lanes),
+		Now:     l.clock.Now,
+		After:   l.after,
+		Send:    func(c *lane.Call) { l.lanes[c.Index].Send(c) },
+		Down:    func(i int) bool { return l.lanes[i].Down() },
+		Timeout: l.opts.requestTimeout,
+		Lapsed: func(now, ttl time.Duration) time.Duration {
+			return lapsed(now, ttl, l.opts.DriftFactor)
+		},
+	}
+	if l.observer != nil {
+		c.Observe = l.observePending
+	}
+	return janitor.New(c)
 }

@@ -6,6 +6,7 @@ import "time"
 type renewal struct {
 	at       time.Duration // when the next one begins; 0: none
 	count    int           // successful ones
+	tried    bool          // there was one, successful or not
 	round    *round        // the one in flight
 	deadline time.Duration // when it counts as failed
 }
@@ -77,7 +78,7 @@ func (k *Lock) attend() {
 // by its grace, nobody else is to have the key.
 func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	switch {
-	case k.ending != nil:
+	case k.ending != nil, k.left:
 	case now >= k.until:
 		k.releaseLocked(nil, after)
 	default:
@@ -102,6 +103,7 @@ func (k *Lock) renew() bool {
 		k.locker.observeOutdated(k.spec)
 		return false
 	}
+	k.renewal.tried = true
 	k.renewal.round = k.newExtensionLocked(k.spec.ttl, asOf, k) // onDecided is told the result
 	k.renewal.deadline = k.locker.clock.Now() + k.spec.timeout
 	k.scheduleLocked()

@@ -117,20 +117,28 @@ func (r *round) voteOf(c *lane.Call) Vote {
 
 // Ended implements [lane.Receiver]: the call to one master has ended, in time or as a straggler.
 func (r *round) Ended(c *lane.Call) {
-	k := r.lock
 	var after effects
 	defer after.run()
-	k.mu.Lock()
+	k := r.lock
+	if r.verifies {
+		k.mu.Lock() // nothing that a successor has comes of it
+	} else {
+		k = k.lockCurrent()
+	}
 	defer k.mu.Unlock()
 	r.ballots[c.Index].ended = true
 	if r.request.Fence || r.request.Op == single.Raise {
 		k.locker.observeToken(c.Reply.Token)
+		k.spec.noteCounter(c)
 		r.noteRetentionLocked()
 	}
 	vote := r.voteOf(c)
+	if r.request.Op == single.Raise && vote == Granted { // it has the key, and its counter says that no other fenced lock had it since
+		k.states[c.Index].continuityUnknown = false
+	}
 	r.observeVote(c, vote)
 	if r.request.Op != single.Release { // which may have been canceled
-		k.spec.incurables.note(k.locker, c, k.spec.timeout)
+		r.lock.spec.incurables.note(k.locker, c, r.lock.spec.timeout)
 	}
 	if r.countLocked(c.Index, vote) {
 		after.decided = r

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -29,15 +30,19 @@ type spec struct {
 	maxAttempts int           // 0: no limit
 	maxOutage   time.Duration // 0: no limit
 	maxHold     time.Duration // 0: no limit
+	minHold     time.Duration // for how long the key is kept though it is released
 	maxRenewals int           // 0: no limit
 	grace       time.Duration // by how much the hold is over before its validity ends
 	incurables  incurables    // that its requests met
+	value       string        // that is published
+	counted     atomic.Uint64 // the greatest fencing counter that refused one that publishes
 
-	kind    single.Kind // here, those of a byte take no more than that
-	fenced  bool
-	entered bool // the context is that of a lock that this enters again
-	renew   bool
-	working bool // the default grace is that of work which has to be stopped
+	kind      single.Kind // here, those of a byte take no more than that
+	fenced    bool
+	publishes bool // its token and value, in its owner value
+	entered   bool // the context is that of a lock that this enters again
+	renew     bool
+	working   bool // the default grace is that of work which has to be stopped
 }
 
 // KeysOf returns the keys that an acquisition of key with these options would take, for those who have to know before: first
@@ -90,7 +95,11 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 	if s.ttl, s.timeout, err = l.checkTTL(ttl); err != nil {
 		return nil, err
 	}
-	if err := s.setGrace(driftAllowance(s.ttl, l.opts.DriftFactor)); err != nil {
+	allowance := driftAllowance(s.ttl, l.opts.DriftFactor)
+	if s.minHold > s.ttl-allowance {
+		return nil, invalid("MinHold %v is longer than the validity, %v: a holder that dies would not leave the key for so long", s.minHold, s.ttl-allowance)
+	}
+	if err := s.setGrace(allowance); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -112,6 +121,10 @@ func (s *spec) check() error {
 		return invalid("RetryEvery together with MaxAttempts(1): there is no second attempt")
 	case s.maxAttempts == 1 && s.maxOutage > 0:
 		return invalid("MaxOutage together with MaxAttempts(1): a single attempt waits for no outage to end")
+	case s.minHold > 0 && s.kind != single.Plain:
+		return invalid("MinHold together with Shared, Exclusive or Reentrant")
+	case s.minHold > 0 && s.maxHold > 0 && s.minHold > s.maxHold:
+		return invalid("MinHold %v is longer than MaxHold %v", s.minHold, s.maxHold)
 	case s.fenced && s.kind == single.Shared:
 		return invalid("Fenced and Shared: readers do not exclude each other, so no token could order them")
 	case s.fenced && s.kind != single.Plain:

@@ -21,6 +21,7 @@ type waiting struct {
 	entry  waitqueue.Entry
 	since  time.Duration
 	latest *Lock // of the latest attempt made in turn
+	passed *Lock // what it was passed, if it was; see pass.go
 
 	rounds     int           // that were sent
 	attempts   int           // as MaxAttempts counts them
@@ -34,15 +35,15 @@ type waiting struct {
 // wait acquires by as many rounds as it takes, and says how many those were. since is when the wait began.
 func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Lock, rounds int, err error) {
 	if s.maxAttempts == 1 { // there is nothing to wait for
-		k, err = l.attempt(ctx, s, nil)
-		return k, 1, err
+		return l.once(ctx, s)
 	}
 	w := &waiting{locker: l, spec: s, since: since}
 	l.queue.Enter(&w.entry, waitqueue.Want{
 		Keys: s.keys, Class: s.class(), Since: since, Alone: s.entered, Seldom: s.every > notifiedPause,
+		Waiter: w,
 	})
 	defer func() { w.leave(k) }()
-	k, err = w.acquire(ctx)
+	k, err = w.takeOver(w.acquire(ctx))
 	return k, w.rounds, err
 }
 
@@ -76,7 +77,7 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			switch {
 			case err == nil, final && worthRetrying(err):
 				return k, err
-			case errors.Is(err, ErrMisconfigured), errors.Is(err, ErrOutdated):
+			case errors.Is(err, ErrMisconfigured), errors.Is(err, ErrOutdated), err == errPassed: //nolint:errorlint // our own
 				return nil, err // whatever the round before said
 			case !worthRetrying(err):
 				return nil, w.gaveUp(err)
@@ -122,12 +123,16 @@ func (w *waiting) round(ctx context.Context, turn bool) (*Lock, error) {
 	if turn {
 		return w.locker.attempt(ctx, w.spec, w)
 	}
+	if !w.locker.queue.Start(&w.entry) {
+		return nil, errPassed
+	}
 	return w.locker.attempt(ctx, w.spec, nil)
 }
 
 // refused takes note of a round that was not won.
 func (w *waiting) refused(err error, turn bool) {
 	l := w.locker
+	l.queue.End(&w.entry)
 	w.last = err
 	w.unreached = turn && !errors.Is(err, ErrHeld)
 	if !turn {
@@ -179,6 +184,8 @@ func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
 	for {
 		status, now := l.queue.Status(&w.entry), l.clock.Now()
 		switch {
+		case status.Taken:
+			return false, errPassed
 		case !status.Turn:
 		case status.Why&(waitqueue.First|waitqueue.Free) != 0:
 			return true, nil
@@ -223,7 +230,14 @@ func (w *waiting) leave(k *Lock) {
 	if claimed {
 		l.depart(w.spec, w.spec.keys, w.latest)
 	}
-	inherited, unclaimed := l.queue.Leave(&w.entry, k != nil, l.clock.Now)
+	var inherited bool
+	var unclaimed []string
+	if k != nil && k.passing.window > 0 {
+		inherited = l.queue.LeaveQuietly(&w.entry)
+		k.remind()
+	} else {
+		inherited, unclaimed = l.queue.Leave(&w.entry, k != nil, l.clock.Now)
+	}
 	if k != nil && inherited {
 		k.mu.Lock()
 		k.mayBeQueued = true

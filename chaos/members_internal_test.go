@@ -111,6 +111,30 @@ func TestAReleaseIsLookedForInEachSetOfItsHold(t *testing.T) {
 	}
 }
 
+// TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor: what a successor with the same owner value has is no hold of the one before; what
+// is left after the last one is.
+func TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor(t *testing.T) {
+	const second = int64(time.Second)
+	v := history.NewView([]history.Event{
+		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
+		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
+		{At: 2, Type: history.AcquireCall, Attempt: 2, Key: "k"},
+		{At: second, Type: history.ReleaseCall, Attempt: 1},
+		{At: second + 1, Type: history.AcquireReturn, Attempt: 2, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
+		{At: second + 2, Type: history.ReleaseReturn, Attempt: 1, Outcome: history.Acquired},
+		{At: 5 * second, Type: history.ReleaseCall, Attempt: 2},
+		{At: 5*second + 1, Type: history.ReleaseReturn, Attempt: 2, Outcome: history.Acquired},
+	})
+	for seen, want := range map[int64]int{4: 0, 5: 0, 7: 1} {
+		w := &watch{keys: []string{"k"}, setsOf: func(string) [][]int { return [][]int{{0}} }}
+		w.samples = []report.Sample{{At: seen * second, Master: 0, Up: true, Owners: []string{"me"}}}
+		found := w.lingering(v, time.Second)
+		if len(found) != want || want > 0 && found[0].Attempts[0] != 2 {
+			t.Errorf("the key is there after %d s: %v", seen, found)
+		}
+	}
+}
+
 // scripted is a lock client that lets tests see when it is asked and closed.
 type scripted struct {
 	workload.Locker

@@ -199,6 +199,9 @@ func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 	if r.Renew {
 		opts = append(opts, redlock.AutoRenew())
 	}
+	if r.ToBound {
+		opts = append(opts, redlock.Grace(time.Nanosecond))
+	}
 	switch r.Kind {
 	case history.Fenced:
 		opts = append(opts, redlock.Fenced())

@@ -127,7 +127,8 @@ func (w *watch) removals(v *history.View) []history.Event {
 }
 
 // lingering finds holds whose release was confirmed, and which a majority of a set of its masters still had for longer than grace after that:
-// what is said to be free is not. Nobody but its owner's release is asked for; waiting for the ttl is no release.
+// what is said to be free is not. Nobody but its owner's release is asked for; waiting for the ttl is no release. Of holds that follow each
+// other with one owner value, as of a lock that is passed on inside a process, the last is judged: the masters can't tell them apart.
 func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violation {
 	type held struct{ key, owner string }
 	last := make(map[held]map[int]int64) // by master: when it was last seen to have it
@@ -143,10 +144,16 @@ func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violati
 			last[h][s.Master] = s.At
 		}
 	}
+	latest := make(map[held]int64) // when the last hold of the owner was returned
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Granted() {
+			latest[held{a.Key, a.Owner}] = max(latest[held{a.Key, a.Owner}], a.Return)
+		}
+	}
 	var out []oracle.Violation
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced {
+		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced || latest[held{a.Key, a.Owner}] > a.Return {
 			continue
 		}
 		seen := last[held{a.Key, a.Owner}]

@@ -88,6 +88,11 @@ func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...r
 	if err := s.check(opts); err != nil {
 		return nil, err
 	}
+	return s.try(ctx, ttl, opts)
+}
+
+// try asks for one slot after the other.
+func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.Option) (*Permit, error) {
 	var held error
 	begin := rand.IntN(len(s.slots)) // so that those who come at the same time do not all want the same slot
 	for i := range s.slots {
@@ -119,7 +124,7 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 		return nil, fmt.Errorf("%w: semaphore %q: nil context", redlock.ErrInvalid, s.name)
 	}
 	// An option that only a wait can have is an error of the attempt. What is invalid in any case, the wait says.
-	permit, err := s.TryAcquire(ctx, ttl, opts...)
+	permit, err := s.try(ctx, ttl, opts)
 	if err == nil || ctx.Err() != nil || final(err) && !errors.Is(err, redlock.ErrInvalid) {
 		return permit, err
 	}

@@ -29,7 +29,7 @@ const apartFor = 10 * time.Second
 // bundled reports that a call can go out in a bundle.
 func (c *Call) bundled() bool {
 	r := c.Request
-	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && r.Owner != "" && (r.Waiter == "" || c.Unqueued)
+	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && r.Owner != "" && r.Keep == 0 && (r.Waiter == "" || c.Unqueued)
 }
 
 // bundle appends those releases of a batch to todo, which is empty, that go out together, and marks them. A bundle has one

@@ -11,9 +11,10 @@ import (
 // quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
 // sends. It is faster than the script; that one follows only when the key is taken, to learn by whom and for how long,
 // and to queue up. A polite request wants to know before that. A fenced one whose counter is to be kept has to look at the
-// counter first: nothing but a script can set a counter and its expiry, or prolong it, and leave what is no counter alone.
+// counter first: nothing but a script can set a counter and its expiry, or prolong it, and leave what is no counter alone. Nor
+// can anything else find an exact one's counter ahead before it has set the key.
 func (r *Request) quick() bool {
-	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained)
+	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact)
 }
 
 // trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as two:
@@ -60,12 +61,16 @@ func (r *Request) validate() error {
 		return errors.New("single: no owner")
 	case (r.Op == Acquire || r.Op == Extend) && r.TTL < time.Millisecond:
 		return fmt.Errorf("single: ttl %v is below one millisecond", r.TTL)
+	case r.Keep != 0 && (r.Op != Release || r.Kind != Plain || r.Keep < time.Millisecond):
+		return errors.New("single: only plain keys are kept, by their release, and for a millisecond at least")
 	case r.Kind > Exclusive:
 		return fmt.Errorf("single: unknown kind %d", r.Kind)
 	case r.Kind != Plain && (len(r.Keys) > 1 || r.Fence):
 		return errors.New("single: a shared or exclusive lock has one key and no fencing token")
 	case r.Kind != Plain && r.Op != Inspect && r.Op != Leave && (r.Hold == "" || strings.Contains(r.Hold, ":")):
 		return fmt.Errorf("single: hold id %q is empty or contains a colon", r.Hold)
+	case r.Exact && (!r.Fence || r.Op != Acquire):
+		return errors.New("single: an exact token is one of a fenced acquisition")
 	case (r.Fence || r.Op == Raise) && len(r.Keys) > 1:
 		return errors.New("single: a fenced lock has one key")
 	case strings.HasPrefix(r.Waiter, "!") || Reserved(r.Waiter):
@@ -131,9 +136,12 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	}
 	switch r.Op {
 	case Acquire:
-		proposal := uint64(0)
+		proposal := int64(0)
 		if r.Fence {
-			proposal = r.proposal()
+			proposal = int64(r.proposal())
+		}
+		if r.Exact {
+			proposal = -proposal
 		}
 		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep),
 			flag(r.Polite), number(proposal), millis(counterKeep))
@@ -144,7 +152,7 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		if r.Op == Leave {
 			owner = "" // which no key has
 		}
-		args = append(args, text(owner), millis(r.Reserve))
+		args = append(args, text(owner), millis(max(r.Reserve, r.Keep)))
 		if r.Waiter != "" {
 			args = append(args, text(r.Waiter))
 		}

@@ -3,7 +3,7 @@ package single
 // Programs returns source and SHA of every script, for comparison with what a server computes.
 func Programs() map[string][2]string {
 	programs := make(map[string][2]string)
-	for _, s := range scripts {
+	for _, s := range &scripts {
 		programs[s.name] = [2]string{s.source, s.sha}
 	}
 	return programs

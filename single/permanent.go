@@ -10,11 +10,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// permanentReplies begin the error replies that the same request gets again until somebody changes the server's or the
+// deniedReplies begin what servers say to users whom they do not let in, or who may not do what is asked.
+var deniedReplies = []string{
+	"WRONGPASS ", "NOAUTH ", "ERR Protocol error: unauthenticated ", "NOPERM ", "DENIED ",
+	"ERR AUTH ", "ERR invalid password", "ERR Client sent AUTH", // servers before 6.0
+}
+
+// permanentReplies begin the other error replies that the same request gets again until somebody changes the server's or the
 // client's settings, or the data.
 var permanentReplies = []string{
-	"WRONGPASS ", "NOAUTH ", "ERR Protocol error: unauthenticated ", "NOPERM ", "DENIED ", "WRONGTYPE ", "CROSSSLOT ",
-	"ERR AUTH ", "ERR invalid password", "ERR Client sent AUTH", // servers before 6.0
+	"WRONGTYPE ", "CROSSSLOT ",
 	"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed in cluster mode",
 	"ERR unknown command", "ERR ACL failure in script",
 	"ERR there is no greater fencing token",
@@ -46,16 +51,22 @@ func Permanent(err error) bool {
 	if guard, ok := errors.AsType[*GuardError](err); ok {
 		return guard.Unclear != ""
 	}
+	return IsDenied(err) || begins(err, permanentReplies)
+}
+
+// IsDenied reports that err is a server's reply to a user whom it does not let in, or who may not do what was asked: a wrong password,
+// or none, or a missing permission. A script that meets one says so in words of its own, which differ by server.
+func IsDenied(err error) bool { return begins(err, deniedReplies) }
+
+// begins reports that err is a server's reply that begins with one of the prefixes.
+func begins(err error, prefixes []string) bool {
 	reply, ok := errors.AsType[redis.Error](err)
-	return ok && slices.ContainsFunc(permanentReplies, func(prefix string) bool { return strings.HasPrefix(reply.Error(), prefix) })
+	return ok && slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply.Error(), prefix) })
 }
 
 // IsElsewhere reports that err came from a server that is not the one to ask: a replica, or a node of a cluster that has other keys.
 // Where a client finds out by itself which one is, that is over when a failover is, or a move of keys.
-func IsElsewhere(err error) bool {
-	reply, ok := errors.AsType[redis.Error](err)
-	return ok && (strings.HasPrefix(reply.Error(), "READONLY ") || strings.HasPrefix(reply.Error(), "MOVED "))
-}
+func IsElsewhere(err error) bool { return begins(err, []string{"READONLY ", "MOVED "}) }
 
 // oldServerError is a server's reply that it does not know an option of a command.
 type oldServerError struct{ reply error }

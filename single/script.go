@@ -22,6 +22,8 @@ var (
 	releaseSource string
 	//go:embed lua/release_bundle.lua
 	releaseBundleSource string
+	//go:embed lua/keep.lua
+	keepSource string
 	//go:embed lua/raise.lua
 	raiseSource string
 	//go:embed lua/announce.lua
@@ -44,6 +46,7 @@ const (
 	extendProgram
 	releaseProgram
 	releaseBundleProgram
+	keepProgram
 	raiseProgram
 	inspectProgram
 	announceProgram
@@ -66,6 +69,7 @@ var scripts = [numPrograms]script{
 	extendProgram:        newScript("extend", extendSource),
 	releaseProgram:       newScript("release", releaseSource),
 	releaseBundleProgram: newScript("release_bundle", releaseBundleSource),
+	keepProgram:          newScript("keep", keepSource),
 	raiseProgram:         newScript("raise", raiseSource),
 	inspectProgram:       newScript("inspect", inspectSource),
 	announceProgram:      newScript("announce", announceSource),
@@ -97,6 +101,8 @@ func (r *Request) program() program {
 		return extendProgram
 	case (r.Op == Release || r.Op == Leave) && shared:
 		return shareReleaseProgram
+	case r.Op == Release && r.Keep > 0:
+		return keepProgram
 	case r.Op == Release || r.Op == Leave:
 		return releaseProgram
 	case r.Op == Raise:

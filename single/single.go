@@ -84,6 +84,10 @@ type Request struct {
 	// the same. For Raise, Token is what the counter is raised to, for Extend what it is raised to at least; at most
 	// MaxToken. Where something else than a counter is in its place, each of them fails and changes nothing.
 	Fence bool
+	// Exact has a fenced Acquire refused unless the counter is below Token, so that what is granted has just Token as its token. The
+	// refusal has the counter in Reply.Token. A repeated request whose first one was granted is granted again. So an Owner that
+	// says which token it has says the truth.
+	Exact bool
 	// Retained says of a fenced Acquire that every master was asked within the last two days to keep the key's counter,
 	// by a fenced Acquire without it that was granted. That saves the script; a master that has lost the counter all the
 	// same makes a new one, and keeps that.
@@ -108,6 +112,9 @@ type Request struct {
 	// another one.
 	Waiter string
 	Waited time.Duration
+	// Keep, of at least a millisecond, has Release of Plain keys not remove them but let them live for no longer than that: what is
+	// left of their ttl, or Keep, whichever is less. Nobody is notified.
+	Keep time.Duration
 	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
 	Reserve time.Duration
 

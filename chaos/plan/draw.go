@@ -97,6 +97,11 @@ func everyMaster(*rand.Rand, *Plan, *Step) {}
 
 func oneClient(r *rand.Rand, p *Plan, s *Step) { s.Clients = []int{r.IntN(p.Clients)} }
 
+// mostClients chooses more than half of the clients, and not all if there are several.
+func mostClients(r *rand.Rand, p *Plan, s *Step) {
+	s.Clients = some(r, p.Clients, max(1, min(p.Clients-1, p.Clients/2+1)))
+}
+
 // inTurn chooses the master after the one that the step before hit.
 func inTurn(_ *rand.Rand, p *Plan, s *Step) {
 	s.Masters = []int{0}
@@ -120,6 +125,10 @@ func delayed(lo, hi, jitter time.Duration) func(*rand.Rand, *Plan, *Step) {
 
 func directed(r *rand.Rand, _ *Plan, s *Step) {
 	s.Direction = []string{"both", "requests", "replies"}[r.IntN(3)]
+}
+
+func towards(direction string) func(*rand.Rand, *Plan, *Step) {
+	return func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = direction }
 }
 
 func all(fill ...func(*rand.Rand, *Plan, *Step)) func(*rand.Rand, *Plan, *Step) {

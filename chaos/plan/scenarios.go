@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
 
@@ -163,15 +162,15 @@ func Scenarios() []Scenario {
 		},
 		{
 			Name: "drift", Text: "Masters' clocks run up to 0.8 % fast or slow, and holders keep locks to their very bound.",
-			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: normal,
-			length:    [2]time.Duration{3 * time.Second, 6 * time.Second},
-			catalogue: []template{{"clock-rate", rate(1.008, 0.992)}},
+			Inside: true, Workload: "to-the-bound", gap: normal,
+			length:    [2]time.Duration{3 * time.Second, 5 * time.Second},
+			catalogue: []template{{"clock-rate", rate(1.008)}, {"clock-rate", rate(0.992)}},
 		},
 		{
-			Name: "late-replies", Text: "Replies take longer than the drift allowance, and holders keep locks to their very bound.",
-			Inside: true, Workload: "hot-key", hold: 4 * time.Second, gap: [2]time.Duration{20 * ms, 40 * ms},
-			length:    [2]time.Duration{6 * time.Second, 8 * time.Second},
-			catalogue: []template{{"latency", all(delayed(45*ms, 50*ms, 0), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "replies" })}},
+			Name: "late-replies", Text: "Replies to some clients take longer than the drift allowance, and holders keep locks to their very bound.",
+			Inside: true, Workload: "to-the-bound", gap: [2]time.Duration{20 * ms, 40 * ms},
+			length:    [2]time.Duration{2 * time.Second, 3 * time.Second},
+			catalogue: []template{{"latency", all(delayed(45*ms, 50*ms, 0), mostClients, towards("replies"))}},
 		},
 		{
 			Name: "membership", Text: "Masters join, leave and are replaced, five of them or more, while clients hold, renew and wait, and a minority of each set comes and goes.",
@@ -247,7 +246,7 @@ func Scenarios() []Scenario {
 			Name: "stragglers", Text: "Jitter larger than a round: late grants must not outlive their release. Ends while it is on.",
 			Inside: true, Workload: "short-holds", ttl: 15 * time.Second, gap: [2]time.Duration{50 * ms, 100 * ms},
 			length:    [2]time.Duration{2 * time.Second, 3 * time.Second},
-			catalogue: []template{{"latency", all(delayed(22*ms, 28*ms, 20*ms), func(_ *rand.Rand, _ *Plan, s *Step) { s.Direction = "requests" })}},
+			catalogue: []template{{"latency", all(delayed(22*ms, 28*ms, 20*ms), towards("requests"))}},
 		},
 		{
 			Name: "back-again", Text: "One master refuses connections and is back, again and again: nothing that was given up meanwhile may land on it and stay.",

@@ -24,6 +24,7 @@ type Counts struct {
 	Expired    int `json:"expired"`     // attempts that were granted too late
 	Ended      int `json:"ended"`       // holds whose Done closed before a release
 	Lost       int `json:"lost"`        // holds under renewal that were lost
+	Passed     int `json:"passed"`      // holds that were passed on by one that was released
 	Repaired   int `json:"repaired"`    // keys set again by an extension
 	Unanswered int `json:"unanswered"`  // requests whose time was up
 	HeldBack   int `json:"held_back"`   // messages that were lost or cut off, first time

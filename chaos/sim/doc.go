@@ -16,8 +16,8 @@
 //
 // # What is simulated
 //
-// Masters do what the Lua scripts of package single do, checked against a real redis-server by a differential test.
-// They have clocks of their own (rate and offset), freeze, crash and restart with or without data. The network between
+// Masters do what the Lua scripts of package single do, by package internal/store, which a differential test holds to a real
+// redis-server. They have clocks of their own (rate and offset), freeze, crash and restart with or without data. The network between
 // a client and a master delays, holds back, loses and repeats messages, in each direction by itself. A client that
 // closes a connection resets it: what the master's kernel has not got by then is discarded, but what waits in the
 // socket of a frozen master stays there and is served when it goes on. Clients have clocks of their own too, can be

@@ -53,10 +53,9 @@ func (s *Schedule) checkExchange() error {
 		if known := c.Sets == OldSet || c.Sets == BothSets || c.Sets == NewSet; known != (x != nil) || !known && c.Sets != "" {
 			return fmt.Errorf("sim: client %d has the sets %q, and there is an exchange: %v", i, c.Sets, x != nil)
 		}
-	}
-	for i, c := range s.Clients {
+		announces := x != nil && x.Forgotten && c.Sets == BothSets
 		for _, task := range c.Tasks {
-			if may := x != nil && x.Forgotten && c.Sets == BothSets; !may && slices.ContainsFunc(task, func(s Session) bool { return s.Announce }) {
+			if !announces && slices.ContainsFunc(task, func(s Session) bool { return s.Announce }) {
 				return fmt.Errorf("sim: client %d announces a generation, which is for clients with both sets where old ones are forgotten", i)
 			}
 		}

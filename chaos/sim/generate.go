@@ -108,7 +108,11 @@ func (a *generator) client(keys int) Client {
 	if a.slowest != 0 {
 		c.PPM = a.slowest
 	}
-	for range 1 + a.number("more tasks", 0, 4)/4 {
+	tasks := 1 + a.number("more tasks", 0, 4)/4
+	if a.cohorts {
+		tasks = a.number("tasks of a cohort", 2, 4)
+	}
+	for range tasks {
 		c.Tasks = append(c.Tasks, a.sessions(keys))
 	}
 	return c
@@ -130,7 +134,7 @@ func (c *Client) queueUp() {
 
 func (a *generator) sessions(keys int) []Session {
 	most := 3
-	if a.hurried {
+	if a.hurried || a.cohorts {
 		most = 6
 	}
 	sessions := make([]Session, a.number("sessions", 1, most))
@@ -170,6 +174,16 @@ func (a *generator) session(keys int) Session {
 			s.Extends = append(s.Extends, Extend{After: a.near("after", a.ttl), TTL: a.varied("extend ttl")})
 		}
 	default:
+	}
+	if a.cohorts {
+		s.Kind, s.Keys, s.TTL, s.Wait = history.Plain, s.Keys[:1], a.ttl, 2*a.ttl
+		if s.Idle /= 16; !a.one(4, "stays") {
+			s.Hold /= 32
+		}
+		if !a.one(4, "extends in a cohort") {
+			s.Renew, s.Extends = false, nil
+		}
+		return s
 	}
 	if a.hurried {
 		s.Idle, s.Hold, s.Renew, s.Extends, s.Kind = s.Idle/16, s.Hold/16, false, nil, a.family

@@ -59,10 +59,10 @@ func (l *link) unsubscribe() {
 
 // notifyWaiters sends the notifications of the request just served.
 func (m *master) notifyWaiters() {
-	for i, n := range m.store.notifications {
+	for i, n := range m.store.Notifications() {
 		for _, c := range m.w.clients {
-			if c.name() == n.waiter {
-				c.links[m.number].notify(n.key, i)
+			if c.name() == n.Waiter {
+				c.links[m.number].notify(n.Key, i)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -16,7 +17,7 @@ type master struct {
 	number  int
 	clock   MasterClock
 	stepped time.Duration // by how much its clock has been set
-	store   *Store
+	store   *store.Store
 
 	down         bool
 	crashes      int           // crashes that are not over: it is down until the last one is
@@ -44,7 +45,7 @@ func (m *master) time() time.Duration {
 func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, error) {
 	now := m.time()
 	if m.store.Full = m.full > 0; m.denies(r) {
-		return single.Reply{}, errFull
+		return single.Reply{}, store.ErrFull
 	}
 	if set {
 		reply := single.Reply{}
@@ -139,7 +140,7 @@ func (m *master) crash(forget bool) {
 		c.links[m.number].unsubscribe()
 	}
 	if forget {
-		m.store = NewStore()
+		m.store = store.New()
 	}
 }
 

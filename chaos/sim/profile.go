@@ -30,6 +30,7 @@ type Profile struct {
 	kinds      []history.Kind
 	exchanges  bool // one set of masters takes another's place
 	together   bool // clients of the old and of the new set are at work at the same time
+	cohorts    bool // clients have several goroutines that want one key for one ttl, and mostly hold it for a moment
 	forgotten  bool // and generations stop the old ones, for which nobody waits
 }
 
@@ -148,7 +149,17 @@ func Generations() Profile {
 	return p
 }
 
+// Cohorts draws schedules in which locks are passed on between the goroutines of a client.
+func Cohorts() Profile {
+	p := Within()
+	p.Name, p.About = "cohorts", "within the assumptions, with locks that are passed on inside a client"
+	p.ttls = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second}
+	p.faults = []FaultKind{CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Slow, Crash, Forget, Kill}
+	p.kinds, p.contended, p.cohorts = []history.Kind{history.Plain}, true, true
+	return p
+}
+
 // Profiles are all there are, the first the usual one.
 func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
+	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
 }

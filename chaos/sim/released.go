@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -22,7 +23,7 @@ func (w *world) removedBy(owner string, master int) {
 
 // checkReleased judges a release that has returned nil: of each set of masters that the client has, a quorum has removed the
 // hold or did not have it. What a late request has set again since then counts as removed. Holds that several can have side by
-// side are not judged, as one owner may have several.
+// side are not judged, as one owner may have several; nor are those that were passed on, which [world.unreleased] leaves out.
 func (w *world) checkReleased(h *hold) {
 	if h.kind != history.Plain && h.kind != history.Fenced {
 		return
@@ -38,12 +39,31 @@ func (w *world) checkReleased(h *hold) {
 		if len(still) <= len(set)-redlock.Quorum(len(set)) {
 			continue
 		}
-		w.unreleased = append(w.unreleased, oracle.Violation{
+		w.lingering = append(w.lingering, lingering{owner, oracle.Violation{
 			Oracle: NameReleased, Key: h.keys[0], At: w.now, Attempts: []uint64{h.ids[0]},
 			Text: fmt.Sprintf("%q: the release by owner %s was confirmed at %v, and of the masters %v it was still on %v", h.keys[0], owner,
 				time.Duration(w.now).Round(time.Microsecond), set, still),
-		})
+		}})
 	}
+}
+
+// lingering is a hold that was released and is still there.
+type lingering struct {
+	owner     string
+	violation oracle.Violation
+}
+
+// unreleased finds the releases that were none: what is still there was not passed on, at that instant, to another goroutine of the
+// client, which has it under the same owner value.
+func (w *world) unreleased(v *history.View) (out []oracle.Violation) {
+	for _, l := range w.lingering {
+		if !slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool {
+			return a.Granted() && a.Owner == l.owner && a.ID != l.violation.Attempts[0] && a.Return == l.violation.At
+		}) {
+			out = append(out, l.violation)
+		}
+	}
+	return out
 }
 
 // has tells whether the master has one of the keys for an owner.

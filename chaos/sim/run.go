@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/internal/store"
 )
 
 // Result is what came of a run.
@@ -73,7 +74,7 @@ func bubble(f func()) {
 func (w *world) build() error {
 	w.began = time.Now()
 	for i, clock := range w.plan.Masters {
-		w.masters = append(w.masters, &master{w: w, number: i, clock: clock, store: NewStore()})
+		w.masters = append(w.masters, &master{w: w, number: i, clock: clock, store: store.New()})
 	}
 	for i := range w.plan.Clients {
 		c, err := newClient(w, i)
@@ -232,7 +233,7 @@ func (w *world) judge() []oracle.Violation {
 		oracle.Orphans(v, w.grace()),
 		oracle.Liveness(v, w.patience(), 0),
 		oracle.Kept(v),
-		w.unreleased,
+		w.unreleased(v),
 		w.ended(),
 	)
 }

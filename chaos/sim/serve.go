@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -63,16 +64,16 @@ func (f *flight) serve(again bool) {
 	f.replies, f.errs, f.set = make([]single.Reply, len(f.asks)), make([]error, len(f.asks)), make([]bool, len(f.asks))
 	for i := range f.asks {
 		r := &f.asks[i]
-		f.replies[i], f.errs[i] = l.master.perform(f, r, plainSet(r))
-		if errors.Is(f.errs[i], errFull) {
+		f.replies[i], f.errs[i] = l.master.perform(f, r, store.PlainSet(r))
+		if errors.Is(f.errs[i], store.ErrFull) {
 			w.counts.Denied++
 		}
 		switch {
 		case f.errs[i] != nil:
-		case counts(r):
+		case store.Counts(r):
 			f.set[i] = f.replies[i].Outcome == single.Granted
 			f.halfway = append(f.halfway, i)
-		case f.replies[i].Outcome == single.Refused && plainSet(r):
+		case f.replies[i].Outcome == single.Refused && store.PlainSet(r):
 			// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
 			f.second = append(f.second, i)
 		}
@@ -110,7 +111,7 @@ func (f *flight) serveCounters() {
 		case err != nil && f.set[i]:
 			f.errs[i] = err
 		case accepted && f.set[i]:
-			reply.Token = proposal(r)
+			reply.Token = store.Proposal(r)
 		default:
 			f.second = append(f.second, i)
 		}

@@ -177,7 +177,11 @@ func (t *task) acquired(s *Session, h *hold, err error, after func()) {
 	}
 	h.done = h.lock.Done()
 	e.Owner, e.Until, e.Token = w.owner(h.lock.Owner()), h.bound(), h.lock.Token()
-	w.know(h.lock.Owner()).settled = true
+	owner := w.know(h.lock.Owner())
+	if owner.held && (h.kind == history.Plain || h.kind == history.Fenced) {
+		w.counts.Passed++
+	}
+	owner.settled, owner.held = true, true
 	h.record(e)
 	w.counts.acquired(s, t.c.plan.Sets)
 	w.live = append(w.live, h)

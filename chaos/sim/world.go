@@ -7,32 +7,31 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
-	"github.com/seed-624411e5/redlock/chaos/oracle"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // world is one run. Only the scheduler, the goroutine that runs loop, touches it, except for what mu guards: there the
 // engine's goroutines leave what they ask for.
 type world struct {
-	plan       *Schedule
-	began      time.Time // of the bubble's clock
-	now        int64     // reference time of the event under way
-	masters    []*master
-	clients    []*client
-	names      map[string]*owner
-	events     []history.Event
-	attempt    uint64
-	counts     Counts
-	trace      *[]Line  // nil: nobody wants to know
-	healed     int64    // since when
-	mended     int64    // when the last fault is over that is known of
-	part       part     // of an exchange
-	calm       bool     // the network is as it should be, for good
-	live       []*hold  // holds that are not over
-	waiting    []*pacer // calls that wait for their turn to end
-	steps      int
-	removed    map[string]uint64 // the masters that have performed a release, a bit each, by its owner
-	unreleased []oracle.Violation
+	plan      *Schedule
+	began     time.Time // of the bubble's clock
+	now       int64     // reference time of the event under way
+	masters   []*master
+	clients   []*client
+	names     map[string]*owner
+	events    []history.Event
+	attempt   uint64
+	counts    Counts
+	trace     *[]Line  // nil: nobody wants to know
+	healed    int64    // since when
+	mended    int64    // when the last fault is over that is known of
+	part      part     // of an exchange
+	calm      bool     // the network is as it should be, for good
+	live      []*hold  // holds that are not over
+	waiting   []*pacer // calls that wait for their turn to end
+	steps     int
+	removed   map[string]uint64 // the masters that have performed a release, a bit each, by its owner
+	lingering []lingering
 
 	mu      sync.Mutex
 	pending eventHeap
@@ -163,6 +162,7 @@ type owner struct {
 	name    string
 	client  *client // who used it last
 	settled bool    // its acquisition has been decided
+	held    bool    // it has been returned to a caller
 }
 
 // owner names an owner as the history calls it.

@@ -36,6 +36,8 @@ type Profile struct {
 	// Late: what they write they write when the time of the hold is over, without another look at its bound, as a program does
 	// that looked before it was stopped. Only a resource that checks tokens is safe from that.
 	Late bool `json:"late,omitempty"`
+	// ToBound: a hold lasts until its bound, without a margin that the library leaves before it.
+	ToBound bool `json:"to_bound,omitempty"`
 	// Nested is how many more holds of the same owner a holder takes (reentrant).
 	Nested int `json:"nested,omitempty"`
 	// Workers is how many workers each client has. Default 2.
@@ -120,12 +122,17 @@ func Profiles() []Profile {
 			Extend: 1,
 		},
 		{
-			Name: "handoff", Text: "Many waiters for one key that is given back as soon as it is got.",
-			Keys: 1, TTL: 2 * time.Second, Wait: 30 * time.Second, Workers: 5,
+			// Hold bounds how much happens: a key changes hands inside a process hundreds of thousands of times a second.
+			Name: "handoff", Text: "Many waiters for one key that is given back after a moment.",
+			Keys: 1, TTL: 2 * time.Second, Hold: Span{0, ms}, Wait: 30 * time.Second, Workers: 5,
 		},
 		{
 			Name: "crowd", Text: "Many goroutines of each client try for some keys, again and again, so that their requests share connections.",
 			Keys: 6, TTL: 10 * time.Second, Hold: Span{0, 5 * ms}, Think: Span{0, 5 * ms}, Workers: 6,
+		},
+		{
+			Name: "to-the-bound", Text: "Some keys are kept to the very bound, while others try for them again and again without waiting to be told.",
+			Keys: 4, TTL: 2 * time.Second, Hold: Span{4 * time.Second, 4 * time.Second}, Think: Span{0, 8 * ms}, Workers: 3, ToBound: true,
 		},
 		{
 			Name: "mixed", Text: "In one process some want one key, some several at once, some enter again what they hold, and some keep a key by renewal.",
@@ -134,7 +141,7 @@ func Profiles() []Profile {
 				{Some: 3},
 				{Some: 3, Together: 2},
 				{First: 3, Some: 2, Kind: history.Reentrant, Nested: 2},
-				{Some: 3, Renew: true, Hold: Span{time.Second, 2 * time.Second}},
+				{First: 2, Some: 1, Renew: true, Hold: Span{5 * time.Second, 7 * time.Second}},
 				{Some: 3, Together: 3},
 				{Some: 3},
 				{Some: 3, Together: 2},

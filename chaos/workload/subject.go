@@ -107,6 +107,9 @@ type Request struct {
 	Once bool
 	// Renew asks the library to keep the hold by itself. Libraries that can't may ignore it.
 	Renew bool
+	// ToBound asks for a hold that lasts until its bound. A library that ends holds earlier, so that who works under them has time
+	// to stop, is to leave no such margin.
+	ToBound bool
 	// Owner asks for a hold of this owner (reentrant locks).
 	Owner string
 }

@@ -141,6 +141,7 @@ func (w *Worker) kind() history.Kind {
 func (w *Worker) cycle(ctx context.Context, keys []string) {
 	request := Request{
 		Key: keys[0], Also: keys[1:], TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0, Renew: w.Profile.Renew,
+		ToBound: w.Profile.ToBound,
 	}
 	hold := w.acquire(ctx, request, 1)
 	if hold == nil {

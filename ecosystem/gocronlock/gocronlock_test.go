@@ -13,6 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/gocronlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/leader"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,5 +106,77 @@ func TestALostLockIsTold(t *testing.T) {
 	}
 	if _, err := gocronlock.New(nil, time.Minute, nil); err == nil {
 		t.Error("no locker, and no error")
+	}
+}
+
+// scheduled is a scheduler with one job, due all the time, and its candidate.
+type scheduled struct {
+	runs   atomic.Int64
+	resign func()
+}
+
+func schedule(t *testing.T, servers []*redistest.Server) *scheduled {
+	t.Helper()
+	candidate, err := leader.New(dial(t, servers), leader.Config{Key: "scheduler", TTL: 10 * time.Second})
+	must(t, err)
+	elector, err := gocronlock.NewElector(candidate)
+	must(t, err)
+	if err := elector.IsLeader(t.Context()); !errors.Is(err, gocronlock.ErrNotLeader) {
+		t.Errorf("before the campaign: %v", err)
+	}
+	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
+	must(t, err)
+	all := &scheduled{}
+	_, err = s.NewJob(gocron.DurationJob(5*time.Millisecond), gocron.NewTask(func() { all.runs.Add(1) }), gocron.WithName("report"))
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { must(t, s.Shutdown()) })
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error { <-ctx.Done(); return nil })
+	}()
+	all.resign = func() { stop(); <-done }
+	t.Cleanup(all.resign)
+	return all
+}
+
+// more waits until the scheduler has run its job a few more times.
+func (s *scheduled) more(t *testing.T, what string) {
+	t.Helper()
+	enough := s.runs.Load() + 10
+	redistest.Eventually(t, 20*time.Second, func() bool { return s.runs.Load() >= enough }, what)
+}
+
+func TestOnlyTheLeadersSchedulerRunsJobs(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	first := schedule(t, servers)
+	first.more(t, "the leader's scheduler to run its job")
+	second := schedule(t, servers)
+	first.more(t, "the leader's scheduler to go on")
+	if n := second.runs.Load(); n > 0 {
+		t.Errorf("the other scheduler has run its job %d times", n)
+	}
+	first.resign()
+	second.more(t, "the next leader's scheduler to run its job")
+	before := first.runs.Load()
+	second.more(t, "it to go on")
+	if after := first.runs.Load(); after > before+1 { // a run that had been decided
+		t.Errorf("the scheduler that led before has run its job %d times more", after-before)
+	}
+	if _, err := gocronlock.NewElector(nil); err == nil {
+		t.Error("no leader, and no error")
+	}
+}
+
+func TestAJobThatIsOverKeepsItsLockForMinHold(t *testing.T) {
+	locker, err := gocronlock.New(dial(t, redistest.StartN(t, 3)), time.Minute, nil, redlock.MinHold(30*time.Second))
+	must(t, err)
+	lock, err := locker.Lock(t.Context(), "report")
+	must(t, err)
+	must(t, lock.Unlock(t.Context()))
+	if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("the other machine, which is late: %v", err)
 	}
 }

@@ -96,6 +96,24 @@ func All() []Mutant {
 			Edits: []Edit{{"generation.go", "max(c.fresh, later(start, freshFor))", "max(c.fresh, later(l.clock.Now(), freshFor))"}},
 			Tests: []Tests{{".", []string{"TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor"}}},
 		},
+		{ // the token that a lock says it has is what it asked for, whatever it got
+			Name: "published-inexact",
+			Edits: []Edit{
+				{"redlock.go", "Exact: s.publishes", "Exact: false"},
+				{"fenced.go", "case k.spec.publishes && (!agreed || token != r.request.Token):", "case false:"},
+			},
+			Tests: []Tests{{"leader", []string{"TestThePublishedTokenIsTheTermsOwn"}}},
+		},
+		{ // a lock that was handed over is anybody's who extends it
+			Name:  "attach-unclaimed",
+			Edits: []Edit{{"handover.go", "if err := k.claim(ctx, h.data.Token+1); err != nil {", "if k.token = h.data.Token + 1; err != nil {"}},
+			Tests: []Tests{{".", []string{"TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"}}},
+		},
+		{ // a lock goes on in the process that has handed it over
+			Name:  "handover-goes-on",
+			Edits: []Edit{{"handover.go", "k.leaveLocked(errHandedOver, &after)", "_ = &after"}},
+			Tests: []Tests{{".", []string{"TestNeverTwoHoldersWhenLocksAreHandedOver"}}},
+		},
 		{ // one master that knows no newer generation is enough
 			Name: "one-master-is-current",
 			Edits: []Edit{
@@ -153,8 +171,42 @@ func All() []Mutant {
 		},
 		{ // two sets of masters decide by a majority of all of them together
 			Name:  "joint-majority-of-all",
-			Edits: []Edit{{"joint.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
+			Edits: []Edit{{"quorum.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
 			Sim:   []Sim{{Profile: "membership", Oracle: "overlap"}},
+		},
+		{ // a lock is passed on although the masters do not keep it for as long as the next holder believes
+			Name: "passed-past-its-bound",
+			Edits: []Edit{
+				{"pass.go", "until: min(validUntil(now, s.ttl, l.opts.DriftFactor), k.passing.bound),", "until: validUntil(now, s.ttl, l.opts.DriftFactor),"},
+			},
+			Sim:   []Sim{{Profile: "cohorts", Oracle: "overlap"}},
+			Tests: []Tests{{".", []string{"TestAPassedLockEndsBeforeItsKeyDoes"}}},
+		},
+		{ // a lock goes on being passed on when others are to have it
+			Name:  "passed-past-its-window",
+			Edits: []Edit{{"pass.go", "p.window > 0 && now < p.ends && !p.doubt", "p.window > 0 && !p.doubt"}},
+			Tests: []Tests{{".", []string{"TestALockIsPassedOnOnlyWithinItsWindow"}}},
+		},
+		{ // a lock is passed on that masters were found to have lost
+			Name:  "passed-in-doubt",
+			Edits: []Edit{{"pass.go", "now < p.ends && !p.doubt", "now < p.ends"}},
+			Tests: []Tests{{".", []string{"TestALockIsNotPassedOn", "TestALockThatVerifyFoundLostIsNotPassedOn"}}},
+		},
+		{ // whoever becomes first while the reminder comes to the one before is not told
+			Name:  "lost-reminder",
+			Edits: []Edit{{"pass.go", "if l.clock.Now() >= k.passing.ends {", "if false {"}},
+			Tests: []Tests{{".", []string{"TestAReminderThatComesToTheOneBeforeIsNotLost"}}},
+		},
+		{ // who is passed a lock does not know what was sent for it
+			Name:  "passed-without-its-masters",
+			Edits: []Edit{{"pass.go", "\tcopy(next.states, k.states)\n", ""}},
+			Sim:   []Sim{{Profile: "cohorts", Oracle: "orphan"}},
+			Tests: []Tests{{".", []string{"TestAReleasedLockIsPassedOnWithoutAskingTheMasters"}}},
+		},
+		{ // one that gives up may still be taken for the next holder
+			Name:  "taken-after-the-end",
+			Edits: []Edit{{"internal/waitqueue/take.go", "\te.trying = e.trying || !e.taken\n", ""}},
+			Tests: []Tests{{"./internal/waitqueue", []string{"TestAnEntryIsTakenOrLeaves"}}},
 		},
 		{ // a master that is still loading its data counts as one that has lost them
 			Name:  "loading-is-forgetting",

@@ -1,7 +1,8 @@
 // Package owner makes the values that prove who holds a key, and says what may be shown of them.
 //
 // A value is an identity, a slash and 128 random bits in hexadecimal. It is a secret, because it is all it takes to release
-// the lock; the identity, which is whose it is, is none. Of a value of another form nothing is known, so nothing of it is shown.
+// the lock; the identity, which is whose it is, is none. Between the two a value may have, in braces, its lock's fencing token, a
+// colon and a text that is there for others to read. Of a value of another form nothing is known, so nothing of it is shown.
 package owner
 
 import (
@@ -49,6 +50,32 @@ func New(identity string) string {
 	return string(random(b))
 }
 
+// NewPublished makes a value that tells whoever reads it the fencing token of its lock and a text, which may be any bytes.
+func NewPublished(identity string, token uint64, text string) string {
+	b := make([]byte, 0, len(identity)+len(text)+randomSize+24)
+	b = append(append(b, identity...), '{')
+	b = append(strconv.AppendUint(b, token, 10), ':')
+	return string(random(append(append(b, text...), "}/"...)))
+}
+
+// Published returns what NewPublished was given; ok is false of a value that it has not made.
+func Published(value string) (token uint64, text string, ok bool) {
+	shown, _ := strings.CutSuffix(cutRandom(value), "}")
+	identity, shown, found := strings.Cut(shown, "{")
+	if !found || !Valid(identity) || !strings.HasSuffix(cutRandom(value), "}") {
+		return 0, "", false
+	}
+	number, text, found := strings.Cut(shown, ":")
+	token, err := strconv.ParseUint(number, 10, 64)
+	if !found || err != nil || token == 0 || token > maxToken || number != strconv.FormatUint(token, 10) {
+		return 0, "", false
+	}
+	return token, text, true
+}
+
+// maxToken is the greatest fencing token there is, as in package single: more is nobody's term.
+const maxToken = 1<<53 - 1
+
 // Random is the random part alone.
 func Random() string {
 	var space [randomSize]byte
@@ -67,10 +94,22 @@ func Show(value string) string {
 	if value == "" {
 		return ""
 	}
-	if at := len(value) - randomSize - 1; at > 0 && value[at] == '/' && Valid(value[:at]) && isRandom(value[at+1:]) {
-		return value[:at]
+	if identity := cutRandom(value); Valid(identity) {
+		return identity
+	}
+	if _, _, published := Published(value); published {
+		identity, _, _ := strings.Cut(value, "{")
+		return identity
 	}
 	return "#" + Fingerprint(value)
+}
+
+// cutRandom is what stands before the slash and the random part; empty of a value that has none.
+func cutRandom(value string) string {
+	if at := len(value) - randomSize - 1; at > 0 && value[at] == '/' && isRandom(value[at+1:]) {
+		return value[:at]
+	}
+	return ""
 }
 
 func isRandom(s string) bool {

@@ -31,6 +31,28 @@ func TestOnlyTheIdentityOfAnOwnValueIsShown(t *testing.T) {
 	}
 }
 
+func TestAPublishedTextIsFoundWhateverItIs(t *testing.T) {
+	for _, text := range []string{"", "10.0.0.1:80", "}/", "{1:x}/" + strings.Repeat("0", 32), "\x00\xff\r\n", strings.Repeat(":}{", 1000)} {
+		value := owner.NewPublished("orders/7:12", 42, text)
+		token, got, ok := owner.Published(value)
+		if token != 42 || got != text || !ok || owner.Show(value) != "orders/7:12" {
+			t.Errorf("of %q: %d, %q, %t, shown %q", value, token, got, ok, owner.Show(value))
+		}
+	}
+	random := strings.Repeat("0", 32)
+	for _, other := range []string{
+		"", owner.New("me"), "me{1:x/" + random, "me{x}/" + random, "me{01:x}/" + random, "me{0:x}/" + random, "me{-1:x}/" + random,
+		"{1:x}/" + random, "m e{1:x}/" + random, "me{1:x}/" + random[1:], "me1:x}/" + random, "me{18446744073709551616:}/" + random,
+	} {
+		if _, _, ok := owner.Published(other); ok {
+			t.Errorf("something is published by %q", other)
+		}
+		if other != "" && other[:2] != "me" && owner.Show(other)[0] != '#' {
+			t.Errorf("of %q %q is shown", other, owner.Show(other))
+		}
+	}
+}
+
 func TestTheDefaultIdentityIsValid(t *testing.T) {
 	if id := owner.Default(); !owner.Valid(id) || !strings.Contains(id, ":") {
 		t.Errorf("%q", id)
@@ -48,6 +70,7 @@ func FuzzShow(f *testing.F) {
 		case value == "" && shown == "":
 		case strings.HasPrefix(shown, "#") && len(shown) == 13 && strings.Trim(shown[1:], "0123456789abcdef") == "":
 		case owner.Valid(shown) && strings.HasPrefix(value, shown+"/") && len(value) == len(shown)+33:
+		case owner.Valid(shown) && strings.HasPrefix(value, shown+"{") && len(value) > len(shown)+36:
 		default:
 			t.Errorf("of %q %q is shown", value, shown)
 		}

@@ -66,8 +66,8 @@ func (l *keyQueue) unlink(e *Entry) {
 }
 
 // removeLocked takes e out of its queue, and reports that the queue has ended. The entry that becomes the first inherits the
-// process's position and is woken.
-func (q *Queue) removeLocked(e *Entry) (ended bool) {
+// process's position and is woken, if there is a reason.
+func (q *Queue) removeLocked(e *Entry, why Reason) (ended bool) {
 	l := e.in
 	wasFirst := l.first == e
 	l.unlink(e)
@@ -78,7 +78,9 @@ func (q *Queue) removeLocked(e *Entry) (ended bool) {
 	}
 	if wasFirst {
 		l.first.inherited = true
-		l.first.wake(First)
+		if why != 0 {
+			l.first.wake(why)
+		}
 	}
 	return false
 }

@@ -74,6 +74,8 @@ type Want struct {
 	Alone bool
 	// Seldom: it tries less often than others do, and wants to be told when another one waits behind it.
 	Seldom bool
+	// Waiter is what waits, for [Queue.Take].
+	Waiter any
 }
 
 // Entry is one wait. Its Queue's mutex guards it. The zero value is ready for [Queue.Enter]; it must not be copied.
@@ -90,6 +92,9 @@ type Entry struct {
 	inherited  bool          // others may have left the process's position in the masters' queues to it
 	notified   bool          // a quorum had notified before the latest attempt
 	stood      bool          // an attempt was refused because of its queue's key
+	trying     bool          // an attempt is under way
+	taken      bool          // what it waits for is going to be passed to it
+	passed     bool          // and has been
 }
 
 // Queue is the queues of one process, one a key. Make it with [New].
@@ -138,7 +143,7 @@ func (q *Queue) Leave(e *Entry, won bool, now func() time.Duration) (inherited b
 	defer q.mu.Unlock()
 	stood := e.mayBeQueued()
 	if e.in != nil {
-		q.removeLocked(e)
+		q.removeLocked(e, First)
 	}
 	if e.favour > 0 {
 		q.endFavourLocked(e, now())
@@ -177,12 +182,28 @@ func (q *Queue) handOverLocked(keys []string) (unclaimed []string) {
 // mayBeQueued reports that the process may stand in masters' queues for e's keys.
 func (e *Entry) mayBeQueued() bool { return e.inherited || e.attempts > 0 || len(e.want.Keys) > 1 }
 
-// Begin notes that e, which has the turn, makes an attempt. mayBeQueued says that the process may stand in the masters' queues
-// already; polite, that a rival may have been notified, and e has not been by a quorum.
-func (q *Queue) Begin(e *Entry, now time.Duration) (mayBeQueued, polite bool) {
+// Attempt says how it stands with an attempt that begins.
+type Attempt struct {
+	// Taken: there is to be no attempt, because e is taken ([Queue.Take]).
+	Taken bool
+	// MayBeQueued: the process may stand in the masters' queues already.
+	MayBeQueued bool
+	// Polite: a rival may have been notified, and e has not been by a quorum.
+	Polite bool
+	// Followed: another entry of e's class waits behind it for the same key, and for no other.
+	Followed bool
+}
+
+// Begin notes that e makes an attempt, which ends with [Queue.End] or, if it succeeds, with [Queue.Leave].
+func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	mayBeQueued = e.mayBeQueued()
+	if e.taken {
+		return Attempt{Taken: true}
+	}
+	e.trying = true
+	a.MayBeQueued = e.mayBeQueued()
+	a.Followed = e.next != nil && e.next.want.Class == e.want.Class && len(e.want.Keys) == 1
 	e.attempts++
 	e.takeReasons()
 	e.notified = false
@@ -191,9 +212,16 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (mayBeQueued, polite bool) {
 		l.notified, l.news = 0, 0
 	}
 	if !e.notified {
-		polite = slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.rivals.get(key).until })
+		a.Polite = slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.rivals.get(key).until })
 	}
-	return mayBeQueued, polite
+	return a
+}
+
+// End notes that e's attempt has failed.
+func (q *Queue) End(e *Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e.trying = false
 }
 
 // Blocked notes that e's latest attempt was refused because of keys, the one that most masters named first. Of an entry
@@ -207,7 +235,7 @@ func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed [
 	from := e.in.key
 	e.stood = e.stood || e.inherited || slices.Contains(keys, from)
 	if keys[0] != from {
-		if q.removeLocked(e) && e.stood {
+		if q.removeLocked(e, First) && e.stood {
 			unclaimed = []string{from}
 		}
 		e.stood = true // in the one that it goes to
@@ -247,6 +275,7 @@ func (q *Queue) StepBack(e *Entry) {
 
 // Status says how it stands with an entry.
 type Status struct {
+	Taken   bool // see [Queue.Take]; the rest says nothing then
 	Turn    bool // it is the first of its queue
 	Company bool // somebody waits behind it
 	Why     Reason
@@ -257,7 +286,7 @@ func (q *Queue) Status(e *Entry) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := e.in
-	return Status{Turn: l == nil || l.first == e, Company: e.next != nil, Why: e.takeReasons()}
+	return Status{Taken: e.taken, Turn: l == nil || l.first == e, Company: e.next != nil, Why: e.takeReasons()}
 }
 
 // Woken returns a channel that is sent to when e is woken, also if it has been since it last took notice.

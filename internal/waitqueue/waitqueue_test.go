@@ -146,7 +146,7 @@ func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
 		if !woken(q, second) {
 			t.Error("two masters are a quorum, whoever was first when they notified")
 		}
-		if _, polite := q.Begin(second, 0); polite {
+		if q.Begin(second, 0).Polite {
 			t.Error("polite although a quorum has notified")
 		}
 		q.Notify("a", 1, time.Millisecond)
@@ -201,11 +201,11 @@ func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
 		if d := yields(q, e, 0); d != time.Second {
 			t.Errorf("it yields for %v, want a second", d)
 		}
-		if _, polite := q.Begin(e, time.Second); !polite {
+		if !q.Begin(e, time.Second).Polite {
 			t.Error("not polite while the rival is remembered")
 		}
 		<-time.After(time.Minute)
-		if _, polite := q.Begin(e, 0); polite {
+		if q.Begin(e, 0).Polite {
 			t.Error("a rival is remembered for a minute")
 		}
 	})

@@ -92,7 +92,8 @@ func (m *instruments) observe(e redlock.Event) {
 	case redlock.EventSwept, redlock.EventLapsed:
 		m.pending.Add(ctx, -1, master)
 	}
-	if e.Kind == redlock.EventRelease && e.Held { // each lock ends with one release, a lost one too
+	// Each lock ends with one release, a lost one too, or is passed on.
+	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass) {
 		m.held.Add(ctx, -1)
 		m.heldFor.Record(ctx, e.HeldFor.Seconds())
 	}

@@ -133,8 +133,8 @@ func (o *Observer) Observe(e redlock.Event) {
 	case redlock.EventSwept, redlock.EventLapsed:
 		o.pending.WithLabelValues(e.Master).Dec()
 	}
-	// A lock that is lost is released, too, what is left of it: each lock ends with one release.
-	if e.Kind == redlock.EventRelease && e.Held {
+	// A lock that is lost is released, too, what is left of it: each lock ends with one release, or is passed on.
+	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass) {
 		o.held.Dec()
 		o.heldFor.Observe(e.HeldFor.Seconds())
 	}

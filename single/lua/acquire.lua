@@ -3,7 +3,7 @@
 -- KEYS: n keys, their n wait queues and, for a fenced lock, its counter.
 -- ARGV: n, owner, ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many ms it has waited,
 --       for how many ms its entry is kept, 1 to leave a key to the waiter it is reserved for; the proposed token (0: not
---       fenced), the counter's retention in ms.
+--       fenced; negative: that one without the sign or none), the counter's retention in ms.
 -- Returns the token, or 1 when not fenced, when granted; {0, ttl in ms of what is in the way, its owner, its key, the counter}
 -- when refused.
 --
@@ -12,8 +12,8 @@
 -- token is above what the counter was, also when it is repeated: so no two acquisitions can have it.
 local n, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local waiter, waited, keep = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
-local polite, proposal = ARGV[7] == '1', tonumber(ARGV[8])
-local fenced, counter = proposal > 0, 0
+local polite, proposal = ARGV[7] == '1', math.abs(tonumber(ARGV[8]))
+local fenced, exact, counter = proposal > 0, tonumber(ARGV[8]) < 0, 0
 
 -- include kind.lua
 -- include queue.lua
@@ -53,6 +53,9 @@ for i = 1, n do
 			short[#short + 1] = KEYS[i]
 		end
 	end
+	if exact and counter >= proposal and not (held and counter == proposal) then
+		return {0, 0, '', KEYS[i], counter} -- what is held here is the owner's, which has just this token if it was granted before
+	end
 end
 
 -- Whoever gets an error has got nothing. What could be refused to this user, or by a full master, behind the first write is
@@ -64,7 +67,7 @@ if fenced or n > 1 then
 end
 if fenced then
 	local before = counter
-	counter = math.max(counter + 1, proposal)
+	counter = exact and proposal or math.max(counter + 1, proposal)
 	raise(KEYS[2 * n + 1], before, counter, ARGV[9])
 end
 for _, key in ipairs(short) do

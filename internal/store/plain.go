@@ -1,4 +1,4 @@
-package sim
+package store
 
 import (
 	"strconv"
@@ -74,6 +74,9 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		if count, err = s.counter(r.Keys[0]); err != nil {
 			return single.Reply{}, err
 		}
+		if max(count+1, Proposal(r)) > single.MaxToken {
+			return single.Reply{}, errLastToken
+		}
 	}
 	ttl, takes := r.TTL.Milliseconds(), false
 	for _, key := range r.Keys {
@@ -81,6 +84,12 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		switch {
 		case err != nil:
 			return single.Reply{}, err
+		case r.Exact && (mine || free) && count >= Proposal(r) && (free || count > Proposal(r)):
+			if left := s.reserved(r, key); free && r.Polite && left > 0 {
+				s.enqueue(r, key)
+				return refused(left, "", key, count), nil
+			}
+			return refused(0, "", key, count), nil
 		case mine:
 			continue
 		case !free:
@@ -94,10 +103,12 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		takes = true
 	}
 	if s.Full && takes {
-		return single.Reply{}, errFull
+		return single.Reply{}, ErrFull
 	}
 	if r.Fence {
-		count = max(count+1, proposal(r))
+		if count = max(count+1, Proposal(r)); r.Exact {
+			count = Proposal(r)
+		}
 		s.setCounter(r.Keys[0], count)
 	}
 	for _, key := range r.Keys {
@@ -129,7 +140,7 @@ func (s *Store) extend(r *single.Request) (single.Reply, error) {
 	case r.Token > 0 && err != nil:
 		return single.Reply{}, err
 	case s.Full && gone:
-		return single.Reply{}, errFull
+		return single.Reply{}, ErrFull
 	}
 	for _, key := range r.Keys {
 		s.keep(key, r.Owner, r.TTL.Milliseconds())
@@ -152,7 +163,16 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 	}
 	reply := single.Reply{Outcome: single.Granted}
 	for _, key := range r.Keys {
-		_, mine, free, _ := s.holds(key, r.Owner)
+		v, mine, free, _ := s.holds(key, r.Owner)
+		if r.Keep > 0 { // this is keep.lua
+			if left := s.pttl(v); mine && (left > r.Keep.Milliseconds() || left == -1) {
+				s.expire(key, r.Keep.Milliseconds())
+			} else if !mine {
+				reply = single.Reply{}
+			}
+			s.dequeue(r, key)
+			continue
+		}
 		if !mine || r.Op == single.Leave {
 			reply = single.Reply{}
 			if s.dequeue(r, key) && free {
@@ -201,7 +221,7 @@ func (s *Store) announce(r *single.Request) (single.Reply, error) {
 	}
 	if greatest := r.Token; greatest > known {
 		if s.Full {
-			return single.Reply{}, errFull
+			return single.Reply{}, ErrFull
 		}
 		known = greatest
 		s.keys[r.Keys[0]] = &value{text: strconv.FormatUint(known, 10)}

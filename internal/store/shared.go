@@ -1,4 +1,4 @@
-package sim
+package store
 
 import (
 	"github.com/seed-624411e5/redlock/single"
@@ -100,7 +100,7 @@ func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 		}
 	}
 	if s.Full {
-		return single.Reply{}, errFull
+		return single.Reply{}, ErrFull
 	}
 	s.addHold(r, key)
 	if r.Waiter != "" {
@@ -148,7 +148,7 @@ func (s *Store) shareExtend(r *single.Request, key string) (single.Reply, error)
 	case !r.Repair:
 		return refused(0, "", key, 0), nil
 	case s.Full:
-		return single.Reply{}, errFull
+		return single.Reply{}, ErrFull
 	}
 	s.addHold(r, key)
 	if mine {

@@ -1,9 +1,13 @@
-package sim
+// Package store is one master's data in memory: as much of Redis as the Lua scripts of package single use, and what those
+// scripts do, one file for each kind of lock. The simulator and package redlocktest have their masters from here, so that the
+// scripts are written down once more and not twice; a differential test holds it to a real server.
+package store
 
 import (
 	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,15 +15,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Store is what one master knows: as much of Redis as the scripts of package single use, and the scripts themselves,
-// one file for each kind of lock. It is pure: whoever calls it says what time it is.
+// Store is what one master knows. It is pure: whoever calls it says what time it is, and calls it from one goroutine at a
+// time. Make it with [New].
 type Store struct {
 	now  int64 // of the request being served, in milliseconds
 	keys map[string]*value
 	// Full says that the master's memory is: it refuses what could take more, in the words of Redis.
 	Full bool
 	// notifications are those of the request being served.
-	notifications []notification
+	notifications []Notification
 }
 
 // value is a string or, by what, something else.
@@ -53,7 +57,9 @@ func (replyError) RedisError() {}
 
 const (
 	errWrongType = replyError("WRONGTYPE it is no lock")
-	errFull      = replyError("OOM command not allowed when used memory > 'maxmemory'")
+	errLastToken = replyError("ERR there is no greater fencing token than 9007199254740991")
+	// ErrFull is what a full master replies with.
+	ErrFull = replyError("OOM command not allowed when used memory > 'maxmemory'")
 )
 
 // Put lets a key hold what no lock has made: a string if text is not empty, a sorted set or something else.
@@ -76,8 +82,8 @@ type member struct {
 	score int64
 }
 
-// NewStore returns an empty master.
-func NewStore() *Store { return &Store{keys: make(map[string]*value)} }
+// New returns an empty master.
+func New() *Store { return &Store{keys: make(map[string]*value)} }
 
 // Serve performs r at the given time of the master's own clock, atomically, and returns what package single makes of
 // a real master's reply.
@@ -86,13 +92,13 @@ func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error
 	if err != nil {
 		return single.Reply{}, err
 	}
-	if counts(r) {
+	if Counts(r) {
 		counted, err := s.TryCount(now, r)
 		switch {
 		case set && err != nil:
 			return single.Reply{}, err
 		case set && counted:
-			return single.Reply{Outcome: single.Granted, Token: proposal(r)}, nil
+			return single.Reply{Outcome: single.Granted, Token: Proposal(r)}, nil
 		}
 	}
 	if set && !r.Fence {
@@ -107,10 +113,10 @@ func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
 	s.notifications = s.notifications[:0]
 	switch {
-	case !plainSet(r):
+	case !PlainSet(r):
 		return false, nil
 	case s.Full:
-		return false, errFull
+		return false, ErrFull
 	case s.get(r.Keys[0]) != nil:
 		return false, nil
 	}
@@ -123,7 +129,7 @@ func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 func (s *Store) TryCount(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
 	if s.Full {
-		return false, errFull
+		return false, ErrFull
 	}
 	v := s.get(counterOf(r.Keys[0]))
 	switch {
@@ -133,19 +139,23 @@ func (s *Store) TryCount(now time.Duration, r *single.Request) (bool, error) {
 		return false, errWrongType
 	}
 	before, _ := s.counter(r.Keys[0])
-	s.zadd(counterOf(r.Keys[0]), counter, "token", int64(max(before, proposal(r))))
-	return before < proposal(r), nil
+	s.zadd(counterOf(r.Keys[0]), counter, "token", int64(max(before, Proposal(r))))
+	return before < Proposal(r), nil
 }
 
-// plainSet says for which requests SET NX comes first, and counts for which ZADD XX GT comes behind it.
-func plainSet(r *single.Request) bool {
-	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained)
+// Notifications are those that the request served last has sent. They are overwritten by the next request.
+func (s *Store) Notifications() []Notification { return s.notifications }
+
+// PlainSet says for which requests SET NX comes first.
+func PlainSet(r *single.Request) bool {
+	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact)
 }
 
-func counts(r *single.Request) bool { return plainSet(r) && r.Fence }
+// Counts says for which requests ZADD XX GT comes behind it.
+func Counts(r *single.Request) bool { return PlainSet(r) && r.Fence }
 
-// proposal is the token that a fenced request proposes.
-func proposal(r *single.Request) uint64 { return max(1, r.Token) }
+// Proposal is the token that a fenced request proposes.
+func Proposal(r *single.Request) uint64 { return max(1, r.Token) }
 
 // Script performs r as its script does.
 func (s *Store) Script(now time.Duration, r *single.Request) (single.Reply, error) {
@@ -189,6 +199,24 @@ func (s *Store) Holders(now time.Duration, key string) map[string]time.Duration 
 		}
 	}
 	return holders
+}
+
+// Keys returns the keys that somebody holds, sorted.
+func (s *Store) Keys(now time.Duration) []string {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
+		if !single.Reserved(key) && len(s.Holders(now, key)) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Counter returns what the fencing counter of a key has reached, 0 if there is none.
+func (s *Store) Counter(now time.Duration, key string) uint64 {
+	s.now = now.Milliseconds()
+	n, _ := s.counter(key) // something else in its place is no counter
+	return n
 }
 
 // Delete removes a key.

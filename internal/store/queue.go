@@ -1,4 +1,4 @@
-package sim
+package store
 
 import (
 	"slices"
@@ -64,7 +64,7 @@ func (s *Store) notifyNext(r *single.Request, key string) bool {
 		return false
 	}
 	next, last, reserve := v.members[0].name, len(v.members) == 1, r.Reserve.Milliseconds()
-	s.notifications = append(s.notifications, notification{next, key})
+	s.notifications = append(s.notifications, Notification{next, key})
 	v.remove(next)
 	left := s.pttl(v)
 	s.zadd(queueOf(key), queue, "!"+next, -(s.now + reserve))
@@ -75,8 +75,8 @@ func (s *Store) notifyNext(r *single.Request, key string) bool {
 	return true
 }
 
-// notification tells a waiter that it may take key.
-type notification struct{ waiter, key string }
+// Notification tells a waiter that it may take Key.
+type Notification struct{ Waiter, Key string }
 
 // maxNotified is how many waiters the release of a shared key notifies: some may be readers, who can all have it.
 const maxNotified = 8
@@ -89,7 +89,7 @@ func (s *Store) notifySeveral(key string) {
 	}
 	s.zremBetween(queueOf(key), -1<<62, 0)
 	for _, m := range slices.Clone(v.members[:min(maxNotified, len(v.members))]) {
-		s.notifications = append(s.notifications, notification{m.name, key})
+		s.notifications = append(s.notifications, Notification{m.name, key})
 		s.zrem(queueOf(key), m.name)
 	}
 }

@@ -1,4 +1,4 @@
-package sim_test
+package store_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/seed-624411e5/redlock/chaos/sim"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -24,17 +24,17 @@ const unit = 8 * time.Second
 // tolerance is how far apart remaining times may be.
 const tolerance = unit / 4
 
-// twin is a real server and a simulated one that are asked the same.
+// twin is a real server and a store that are asked the same.
 type twin struct {
 	ctx    context.Context
 	real   *single.Master
 	client *redis.Client
-	store  *sim.Store
+	store  *store.Store
 	began  time.Time
 	asked  []string
 	stalls *int // sequences in which the machine stood still for so long that times can't be compared
 	errors map[string]int
-	passed time.Duration // by which the simulated clock has been set ahead; what is on the real server has been aged
+	passed time.Duration // by which the clock of the store has been set ahead; what is on the real server has been aged
 }
 
 // patience is how long a sequence may take before its times can't be compared any more: writers that wait keep readers
@@ -51,17 +51,25 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	}
 	w.asked = append(w.asked, fmt.Sprintf("%s: %+v %v", describe(&r), want, err))
 	if code(failed) != code(err) {
-		t.Fatalf("simulated %v\nreal      %v\nwhat was asked, and the real replies:\n%s", failed, err, strings.Join(w.asked, "\n"))
+		t.Fatalf("store %v\nreal  %v\nwhat was asked, and the real replies:\n%s", failed, err, strings.Join(w.asked, "\n"))
 	}
 	if err != nil {
 		w.errors[code(err)]++
 	}
 	near := func(a, b time.Duration) bool { return a == b || a > 0 && b > 0 && (a-b).Abs() < tolerance }
 	if got.Outcome != want.Outcome || got.Holder != want.Holder || got.Key != want.Key || got.Token != want.Token ||
-		got.Called != want.Called || !near(got.TTL, want.TTL) {
-		t.Fatalf("simulated %+v\nreal      %+v\nwhat was asked, and the real replies:\n%s", got, want, strings.Join(w.asked, "\n"))
+		got.Called != want.Called || told(got.Holds) != told(want.Holds) || !near(got.TTL, want.TTL) {
+		t.Fatalf("store %+v, holds %s\nreal  %+v, holds %s\nwhat was asked, and the real replies:\n%s", got, told(got.Holds), want, told(want.Holds), strings.Join(w.asked, "\n"))
 	}
 	return true
+}
+
+// told are the fingerprints of holds, if there are any.
+func told(holds *string) string {
+	if holds == nil {
+		return "none"
+	}
+	return *holds
 }
 
 // code is the first word of a master's error; "" for none.
@@ -128,8 +136,8 @@ func (w *twin) foreignIntact(t *rapid.T) {
 }
 
 func describe(r *single.Request) string {
-	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t retained %t token %d waiter %q waited %v polite %t reserve %v",
-		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Retained, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve)
+	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t retained %t exact %t token %d waiter %q waited %v polite %t reserve %v keep %v",
+		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep)
 }
 
 // age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
@@ -195,10 +203,11 @@ func request(t *rapid.T) single.Request {
 			r.Op = single.Release
 		}
 	case r.Op == single.Raise:
-		r.Token = uint64(rapid.IntRange(1, 50).Draw(t, "floor"))
+		r.Token = token(t)
 	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect && r.Op != single.Leave:
-		r.Fence, r.Token = r.Op == single.Acquire, uint64(rapid.IntRange(1, 50).Draw(t, "token"))
+		r.Fence, r.Token = r.Op == single.Acquire, token(t)
 		r.Retained = r.Fence && rapid.Bool().Draw(t, "retained")
+		r.Exact = r.Fence && rapid.Bool().Draw(t, "exact")
 	case r.Kind == single.Plain && rapid.IntRange(0, 2).Draw(t, "several") == 0:
 		r.Keys = []string{"k", "l"}
 	}
@@ -212,13 +221,25 @@ func request(t *rapid.T) single.Request {
 	if r.Op == single.Release || r.Op == single.Leave {
 		r.Reserve = odd("reserve")
 	}
+	if r.Op == single.Release && r.Kind == single.Plain && rapid.IntRange(0, 3).Draw(t, "keeps") == 0 {
+		r.Keep = odd("keep")
+		r.Reserve = 0 // what is kept is reserved for nobody
+	}
 	return r
+}
+
+// token draws a token, seldom the last one that there is.
+func token(t *rapid.T) uint64 {
+	if rapid.IntRange(0, 15).Draw(t, "the last token") == 0 {
+		return single.MaxToken
+	}
+	return uint64(rapid.IntRange(1, 50).Draw(t, "token"))
 }
 
 // sequences is how many random sequences are compared; each has up to 30 requests and three passages of time.
 const sequences = 600
 
-func TestASimulatedMasterAnswersLikeARealOne(t *testing.T) {
+func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	server := redistest.Start(t)
 	master, err := single.Dial(server.URL(), single.Options{})
 	if err != nil {
@@ -235,7 +256,7 @@ func TestASimulatedMasterAnswersLikeARealOne(t *testing.T) {
 	stalls, errors := 0, make(map[string]int)
 	for range (n + 99) / 100 { // rapid checks a hundred at a time
 		rapid.Check(t, func(rt *rapid.T) {
-			w := &twin{ctx: t.Context(), real: master, client: server.Client(), store: sim.NewStore(), stalls: &stalls, errors: errors}
+			w := &twin{ctx: t.Context(), real: master, client: server.Client(), store: store.New(), stalls: &stalls, errors: errors}
 			if err := w.client.FlushAll(w.ctx).Err(); err != nil {
 				rt.Fatal(err)
 			}
@@ -264,5 +285,22 @@ func TestASimulatedMasterAnswersLikeARealOne(t *testing.T) {
 	}
 	if stalls > n/10 {
 		t.Errorf("the machine was too slow to compare %d of %d sequences", stalls, n)
+	}
+}
+
+func TestBehindTheLastTokenThereIsNone(t *testing.T) {
+	master, err := single.Dial(redistest.Start(t).URL(), single.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = master.Close() }()
+	s, now := store.New(), time.Duration(time.Now().UnixNano())
+	fenced := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "a", TTL: time.Minute, Fence: true, Token: single.MaxToken}
+	for _, want := range []string{"", "ERR"} {
+		_, inMemory := s.Serve(now, &fenced)
+		_, onServer := master.Ask(t.Context(), fenced)
+		if code(inMemory) != want || code(onServer) != want {
+			t.Errorf("store %v, real %v, want %q", inMemory, onServer, want)
+		}
 	}
 }

@@ -1,0 +1,470 @@
+package redlock_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// sent is a Handover after its way to another process.
+func sent(tb testing.TB, h redlock.Handover) redlock.Handover {
+	tb.Helper()
+	text, err := h.MarshalText()
+	must(tb, err)
+	var got redlock.Handover
+	must(tb, got.UnmarshalText(text))
+	return got
+}
+
+func TestALockGoesOnInAnotherProcess(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	before, after := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Fenced(), redlock.AutoRenew())
+	must(t, err)
+	ctx := lock.Context(t.Context())
+	h, err := lock.Handover()
+	must(t, err)
+	if ctx.Err() == nil || !errors.Is(lock.Err(), redlock.ErrNotHeld) || len(before.Held()) > 0 {
+		t.Errorf("handed over, and held here: %v", lock.Err())
+	}
+	if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("Release by the old process: %v", err)
+	}
+	if _, err := after.TryAcquire(t.Context(), "job", time.Minute); !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("the key was free in between: %v", err)
+	}
+	next, err := after.Attach(t.Context(), sent(t, h), time.Minute, redlock.AutoRenew())
+	must(t, err)
+	if next.Token() <= lock.Token() || next.ID() != lock.ID() || next.Remaining() < 30*time.Second {
+		t.Errorf("token %d and then %d, for %v", lock.Token(), next.Token(), next.Remaining())
+	}
+	must(t, next.Verify(t.Context()))
+	must(t, next.Extend(t.Context(), 2*time.Minute))
+	again, err := next.Handover()
+	must(t, err)
+	last, err := before.Attach(t.Context(), sent(t, again), time.Minute)
+	must(t, err)
+	must(t, last.Release(t.Context()))
+	third, err := after.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+	must(t, err)
+	if third.Token() <= last.Token() {
+		t.Errorf("token %d and then %d", last.Token(), third.Token())
+	}
+	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("somebody else's: %v", err)
+	}
+	must(t, third.Verify(t.Context()))
+	must(t, third.Release(t.Context()))
+	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("released: %v", err)
+	}
+}
+
+func TestOneOfThoseWhoAttachHasTheLock(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+	must(t, err)
+	h, err := lock.Handover()
+	must(t, err)
+	first, err := l.Attach(t.Context(), h, time.Minute)
+	must(t, err)
+	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("the second: %v", err)
+	}
+	must(t, first.Verify(t.Context())) // which has taken nothing away
+	must(t, first.Release(t.Context()))
+}
+
+func TestTooFewMastersHaveWhatWasHandedOver(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+	must(t, err)
+	h, err := lock.Handover()
+	must(t, err)
+	for _, s := range servers[:2] {
+		must(t, s.Client().Del(t.Context(), "job").Err())
+	}
+	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAHandoverKeepsItsSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := memLocker(t, memmaster.New(3))
+		for what, opts := range map[string][]redlock.Option{"plain": nil, "shared": {redlock.Exclusive()}} {
+			lock, err := l.Acquire(t.Context(), what, time.Minute, opts...)
+			if err == nil {
+				if _, err := lock.Handover(); !errors.Is(err, redlock.ErrInvalid) || lock.Err() != nil {
+					t.Errorf("%s: %v, and then %v", what, err, lock.Err())
+				}
+				must(t, lock.Release(t.Context()))
+			}
+		}
+		lock, err := l.Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
+		must(t, err)
+		owner := lock.Owner()
+		secret := owner[strings.LastIndex(owner, "/")+1:]
+		h, err := lock.Handover()
+		must(t, err)
+		var b strings.Builder
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("x", "h", h)
+		slog.New(slog.NewTextHandler(&b, nil)).Info("x", "h", h)
+		fmt.Fprintf(&b, "%v %+v %#v %s %q", h, h, h, h, h)
+		encoded := base64.StdEncoding.EncodeToString([]byte(lock.Owner()))
+		if strings.Contains(b.String(), secret) || strings.Contains(b.String(), encoded) {
+			t.Errorf("shown: %s", b.String())
+		}
+		if text, err := json.Marshal(h); err != nil || !strings.Contains(string(text), encoded) {
+			t.Errorf("for the other process: %s, %v", text, err)
+		}
+		if h.Key() != "job" || h.Token() != lock.Token() {
+			t.Errorf("%v", h)
+		}
+		if _, err := lock.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("again: %v", err)
+		}
+		for _, text := range []string{
+			"", "hunter2", "redlock-handover-1:", "redlock-handover-1:{}", `redlock-handover-1:{"key":"hunter2"}`,
+			`redlock-handover-1:{"key":"redlock:x","owner":"hunter2","token":1}`, `redlock-handover-1:{"key":"k","owner":"hunter2","token":9007199254740991}`,
+		} {
+			var h redlock.Handover
+			if err := h.UnmarshalText([]byte(text)); !errors.Is(err, redlock.ErrInvalid) || strings.Contains(err.Error(), `owner":"hunter2`) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		if _, err := l.Attach(t.Context(), redlock.Handover{}, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("nothing: %v", err)
+		}
+		if _, err := (redlock.Handover{}).MarshalText(); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("nothing as text: %v", err)
+		}
+		if _, err := l.Attach(t.Context(), h, time.Minute, redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("an option of waiting: %v", err)
+		}
+		pass(2 * time.Minute)
+		if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("lapsed: %v", err)
+		}
+		var none *redlock.Lock
+		if _, err := none.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("of no lock: %v", err)
+		}
+	})
+}
+
+// handedHolders judges locks of one key: no two are held at once, and tokens grow in the order in which they were taken.
+type handedHolders struct {
+	mu     sync.Mutex
+	held   map[string]*redlock.Lock // by who took it
+	last   uint64
+	taken  int
+	faults []string
+}
+
+func (h *handedHolders) took(who string, lock *redlock.Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken++
+	if lock.Token() <= h.last {
+		h.faults = append(h.faults, fmt.Sprintf("%s has token %d after %d", who, lock.Token(), h.last))
+	}
+	h.last = lock.Token()
+	h.held[who] = lock
+	h.judgeLocked()
+}
+
+func (h *handedHolders) judgeLocked() {
+	var who []string
+	for name, lock := range h.held {
+		if lock.Err() == nil {
+			who = append(who, name)
+		}
+	}
+	if len(who) > 1 {
+		h.faults = append(h.faults, fmt.Sprintf("%q hold the lock at once", who))
+	}
+}
+
+// handing is a schedule of processes that hand a lock over.
+type handing struct {
+	Renews   bool
+	Pauses   []time.Duration // before each hand-over
+	Attaches []time.Duration // when each of those who attach does so
+	Delays   [][2]int        // ms until each master's request is performed, and until its answer, in turn
+	Rival    time.Duration   // how often somebody else asks
+}
+
+func drawHanding(t *rapid.T) handing {
+	ms := func(most int, name string) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Millisecond
+	}
+	s := handing{Renews: rapid.Bool().Draw(t, "renews"), Rival: ms(300, "rival") + 10*time.Millisecond}
+	for range rapid.IntRange(1, 3).Draw(t, "hand-overs") {
+		s.Pauses = append(s.Pauses, ms(1500, "pause"))
+	}
+	for range 3 {
+		s.Attaches = append(s.Attaches, ms(rapid.SampledFrom([]int{2, 100, 1500}).Draw(t, "within"), "attaches after"))
+	}
+	for range 7 {
+		most := rapid.SampledFrom([]int{3, 3, 60, 1500}).Draw(t, "slow")
+		s.Delays = append(s.Delays, [2]int{rapid.IntRange(0, most).Draw(t, "before"), rapid.IntRange(0, most).Draw(t, "after")})
+	}
+	return s
+}
+
+// play runs the schedule, and returns what was wrong and how often the lock was attached to.
+func (s handing) play(t *testing.T) (faults []string, attached int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { settle(10 * time.Second) }) // what is on its way to masters in the end
+		masters := memmaster.New(3)
+		n := 0
+		var mu sync.Mutex
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate {
+				mu.Lock()
+				defer mu.Unlock()
+				n++
+				d := s.Delays[n%len(s.Delays)]
+				return memmaster.Fate{Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond}
+			})
+		}
+		const ttl = time.Second
+		h := &handedHolders{held: make(map[string]*redlock.Lock)}
+		opts := []redlock.Option{redlock.Fenced()}
+		if s.Renews {
+			opts = append(opts, redlock.AutoRenew())
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		rival := memLocker(t, masters)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if lock, err := rival.TryAcquire(ctx, key, ttl, redlock.Fenced()); err == nil {
+					h.took("rival", lock)
+					pass(50 * time.Millisecond)
+					_ = lock.Release(ctx)
+				}
+				pass(s.Rival)
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				h.mu.Lock()
+				h.judgeLocked()
+				h.mu.Unlock()
+				pass(7 * time.Millisecond)
+			}
+		})
+		lock, err := memLocker(t, masters).Acquire(ctx, key, ttl, opts...)
+		must(t, err)
+		who := "first"
+		h.took(who, lock)
+		for round, pause := range s.Pauses {
+			pass(pause)
+			handed, err := lock.Handover()
+			if err != nil {
+				break // it was lost before
+			}
+			won := make(chan *redlock.Lock, len(s.Attaches))
+			for i, after := range s.Attaches {
+				l := memLocker(t, masters)
+				all.Go(func() {
+					pass(after)
+					next, err := l.Attach(ctx, handed, ttl, opts[1:]...)
+					if err == nil {
+						h.took(fmt.Sprintf("%d attached in round %d", i, round), next)
+					}
+					won <- next
+				})
+			}
+			lock = nil
+			for range s.Attaches {
+				if next := <-won; next != nil {
+					lock = next
+					attached++
+				}
+			}
+			if lock == nil {
+				break
+			}
+		}
+		pass(ttl)
+		if lock != nil {
+			_ = lock.Release(ctx)
+		}
+		stop()
+		all.Wait()
+		faults = h.faults
+	})
+	return faults, attached
+}
+
+func TestNeverTwoHoldersWhenLocksAreHandedOver(t *testing.T) {
+	t.Parallel()
+	attached, checks := 0, 0
+	enough := soak.Or(40, 5000)
+	rapid.Check(t, func(rt *rapid.T) {
+		if checks++; checks > enough {
+			return
+		}
+		s := drawHanding(rt)
+		faults, n := s.play(t)
+		attached += n
+		if len(faults) > 0 {
+			rt.Fatalf("%+v: %q", s, faults)
+		}
+	})
+	if attached < min(checks, enough)/4 {
+		t.Errorf("%d in %d schedules attached: they show little", attached, checks)
+	}
+}
+
+// A process is replaced by another one that goes on with its lock; both are this one here.
+func ExampleLocker_Attach() {
+	ctx := context.Background()
+	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = masters.Close() }()
+	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = locker.Close(ctx) }()
+
+	lock, err := locker.Acquire(ctx, "import", time.Minute, redlock.Fenced(), redlock.AutoRenew())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handover, err := lock.Handover() // when its work has come to an end
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := handover.MarshalText() // through a pipe to the new process, for instance: it is a secret
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	var received redlock.Handover
+	if err := received.UnmarshalText(text); err != nil {
+		fmt.Println(err)
+		return
+	}
+	next, err := locker.Attach(ctx, received, time.Minute, redlock.AutoRenew())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("the old one:", errors.Is(lock.Err(), redlock.ErrNotHeld))
+	fmt.Println("its token is older:", lock.Token() < next.Token())
+	fmt.Println(next.Release(ctx))
+	// Output:
+	// the old one: true
+	// its token is older: true
+	// <nil>
+}
+
+// Keys and published values may be any bytes, also such as are no text.
+func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
+	for what, c := range map[string]struct {
+		key string
+		opt redlock.Option
+	}{"value": {"job", redlock.Published("\xff\xfe")}, "key": {"job\xff", redlock.Fenced()}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				a, b := memLocker(t, masters), memLocker(t, masters)
+				lock, err := a.Acquire(t.Context(), c.key, time.Minute, c.opt)
+				must(t, err)
+				h, err := lock.Handover()
+				must(t, err)
+				got := sent(t, h)
+				if got.Key() != c.key {
+					t.Errorf("key %q became %q", c.key, got.Key())
+				}
+				next, err := b.Attach(t.Context(), got, time.Minute)
+				if err != nil {
+					t.Fatalf("attach: %v", err)
+				}
+				_ = next.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A repair that the old process has sent, and that arrives late, does not tell the new one that the key was there all the time: as it does not tell the old one.
+func TestALateRepairOfTheOldProcessDoesNotCount(t *testing.T) {
+	for name, handsOver := range map[string]bool{"handed over": true, "not handed over": false} {
+		t.Run(name, func(t *testing.T) { lateRepair(t, handsOver) })
+	}
+}
+
+func lateRepair(t *testing.T, handsOver bool) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { settle(10 * time.Second) })
+		masters := memmaster.New(3)
+		a, b, rival := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		const ttl = 20 * time.Second
+		lock, err := a.Acquire(t.Context(), "job", ttl, redlock.Fenced())
+		must(t, err)
+		masters[2].Forget()
+		masters[2].Behave(func(r *single.Request) memmaster.Fate {
+			if r.Repair {
+				return memmaster.Fate{Before: 6 * time.Second}
+			}
+			return memmaster.Fate{}
+		})
+		must(t, lock.Extend(t.Context(), ttl)) // repairs m3, slowly
+		pass(time.Second / 10)
+		// m3 does not answer the new process for a while
+		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		next := lock
+		if handsOver {
+			h, err := lock.Handover()
+			must(t, err)
+			next, err = b.Attach(t.Context(), sent(t, h), ttl)
+			must(t, err)
+		} else {
+			must(t, lock.Extend(t.Context(), ttl))
+		}
+		pass(2 * time.Second)
+		masters[2].Behave(nil)
+		masters[0].Forget()
+		other, err := rival.TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+		must(t, err)
+		must(t, other.Release(t.Context()))
+		pass(6 * time.Second)
+		err = next.Extend(t.Context(), ttl)
+		if err == nil {
+			t.Errorf("the attached lock (token %d) is extended although somebody else had the key (token %d) in between", next.Token(), other.Token())
+		}
+		_ = next.Release(t.Context())
+	})
+}

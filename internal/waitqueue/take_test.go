@@ -1,0 +1,136 @@
+package waitqueue_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/internal/waitqueue"
+)
+
+func anybody(any) bool { return true }
+
+// takes takes whoever has the turn for the key, if anybody does.
+func takes(q *waitqueue.Queue) *waitqueue.Entry {
+	_, e := q.Take("key", anybody)
+	return e
+}
+
+// Once an entry's wait has ended nothing is passed to it, and one that has been taken knows it wherever it looks.
+func TestAnEntryIsTakenOrLeaves(t *testing.T) {
+	q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
+	var first, second waitqueue.Entry
+	q.Enter(&first, waitqueue.Want{Keys: []string{"key"}, Waiter: "first"})
+	q.Enter(&second, waitqueue.Want{Keys: []string{"key"}, Waiter: "second"})
+	if taken, _ := q.Taken(&first); taken {
+		t.Fatal("nobody has taken it")
+	}
+	if e := takes(q); e != nil {
+		t.Error("an entry whose wait has ended was taken")
+	}
+	q.Leave(&first, false, at(0))
+	waiter, e := q.Take("key", anybody)
+	if e != &second || waiter != "second" {
+		t.Fatalf("took %v", waiter)
+	}
+	if taken, passed := q.Taken(&second); !taken || passed {
+		t.Errorf("taken %v, passed %v; want it to be taken only", taken, passed)
+	}
+	if !q.Begin(&second, 0).Taken || q.Start(&second) || !q.Status(&second).Taken {
+		t.Error("one that is taken may make an attempt")
+	}
+	q.Pass(&second)
+	select {
+	case <-q.Woken(&second):
+	default:
+		t.Error("it is not woken, because it was not asleep yet")
+	}
+	if _, passed := q.Taken(&second); !passed {
+		t.Error("it was passed the key")
+	}
+}
+
+// Nobody is taken who makes an attempt, who wants more keys, or whom the lock does not fit; nor one behind another.
+func TestOnlyTheFirstThatRestsIsTaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		want waitqueue.Want
+		do   func(q *waitqueue.Queue, e *waitqueue.Entry)
+		fits func(any) bool
+	}{
+		"it makes an attempt":             {do: func(q *waitqueue.Queue, e *waitqueue.Entry) { q.Begin(e, 0) }},
+		"it makes one out of its turn":    {do: func(q *waitqueue.Queue, e *waitqueue.Entry) { q.Start(e) }},
+		"it wants another key, too":       {want: waitqueue.Want{Keys: []string{"key", "other"}}},
+		"the lock is not what it wants":   {fits: func(any) bool { return false }},
+		"it is the first that is not fit": {fits: func(w any) bool { return w == "second" }},
+	} {
+		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
+		var first, second waitqueue.Entry
+		if tt.want.Keys == nil {
+			tt.want.Keys = []string{"key"}
+		}
+		q.Enter(&first, tt.want)
+		q.Enter(&second, waitqueue.Want{Keys: []string{"key"}, Waiter: "second"})
+		if tt.do != nil {
+			tt.do(q, &first)
+		}
+		fits := tt.fits
+		if fits == nil {
+			fits = anybody
+		}
+		if waiter, e := q.Take("key", fits); e != nil {
+			t.Errorf("%s: took %v", name, waiter)
+		}
+	}
+}
+
+// TestTakenOrWoken is the property: whoever waits is taken, tries, or gives up, one at a time and in the order of arrival, and nobody
+// is forgotten when the one before has left quietly and the reminder has come.
+func TestTakenOrWoken(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
+		entries := make([]waitqueue.Entry, rapid.IntRange(1, 8).Draw(rt, "entries"))
+		for i := range entries {
+			q.Enter(&entries[i], waitqueue.Want{Keys: []string{"key"}, Waiter: i})
+		}
+		for next := 0; next < len(entries); {
+			e := &entries[next]
+			switch rapid.SampledFrom([]string{"taken", "tries", "gives up", "fails"}).Draw(rt, "what it does") {
+			case "taken":
+				if waiter, got := q.Take("key", anybody); got != e {
+					rt.Fatalf("entry %d waits, and %v was taken", next, waiter)
+				}
+				q.Pass(e)
+				if taken, passed := q.Taken(e); !taken || !passed {
+					rt.Fatal("it does not know")
+				}
+				q.LeaveQuietly(e)
+			case "tries":
+				if q.Begin(e, 0).Followed != (next+1 < len(entries)) {
+					rt.Fatal("it does not know whether somebody waits behind it")
+				}
+				if takes(q) != nil {
+					rt.Fatal("one was taken during an attempt of the first")
+				}
+				q.LeaveQuietly(e)
+				q.Remind("key")
+				if next+1 < len(entries) && q.Status(&entries[next+1]).Why&waitqueue.First == 0 {
+					rt.Fatal("the next one was not reminded")
+				}
+			case "gives up":
+				if taken, _ := q.Taken(e); taken || takes(q) != nil {
+					rt.Fatal("one that gives up was taken")
+				}
+				q.Leave(e, false, at(0))
+			case "fails":
+				q.Begin(e, 0)
+				q.End(e)
+				continue
+			}
+			next++
+		}
+		if takes(q) != nil {
+			rt.Fatal("somebody is left")
+		}
+	})
+}

@@ -1,0 +1,131 @@
+// Package leader is for those who follow a leader, and for a leader's own health: it stands on [redlock.Election].
+//
+//	candidate, err := leader.New(locker, leader.Config{Key: "leader", TTL: 10 * time.Second, Value: "10.0.0.1:8080"})
+//	…
+//	go candidate.Run(ctx, lead)
+//	http.Handle("/healthz", candidate)
+//	for term, err := range candidate.Observe(ctx, 0) {
+//		…
+//	}
+//
+// A leader's value, such as its address, and the fencing token of its term are part of what is set on the masters to take the
+// election's key ([redlock.Published]). So they are there from the moment of the election, by a quorum, and are gone with the key:
+// no leader can overwrite another's, and no write of its own can be late or lost. docs/leadership.md has the interleavings.
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// Config says what a Candidate stands for.
+type Config struct {
+	// Key is the election's. All candidates and observers have the same one.
+	Key string
+	// TTL is how long the others wait after a leader died; see [redlock.NewElection].
+	TTL time.Duration
+	// Value is what observers get to know of this candidate when it leads; see [redlock.Published]. It may be empty.
+	Value string
+	// Tolerance is for how long something may be wrong before [Candidate.Healthy] says so. Default: TTL.
+	Tolerance time.Duration
+	// Options are those of the election.
+	Options []redlock.Option
+}
+
+// Candidate takes part in one election and knows how it stands. It is safe for concurrent use and need not be closed.
+type Candidate struct {
+	election  *redlock.Election
+	key       string
+	tolerance time.Duration
+	term      atomic.Pointer[redlock.Leadership] // while it is led
+
+	mu      sync.Mutex
+	began   bool // Run was called
+	running bool
+	ended   error     // of the last Run
+	over    time.Time // since when the term that is still led is known to be over
+	vacant  time.Time // since when nobody has led, as far as Healthy has asked
+}
+
+// New makes a candidate. Nothing is sent yet. The error matches [redlock.ErrInvalid].
+func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
+	if cfg.Tolerance < 0 {
+		return nil, fmt.Errorf("%w: leader.Config.Tolerance is negative: %v", redlock.ErrInvalid, cfg.Tolerance)
+	}
+	opts := append([]redlock.Option{redlock.Published(cfg.Value)}, cfg.Options...)
+	election, err := redlock.NewElection(locker, cfg.Key, cfg.TTL, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Tolerance == 0 {
+		cfg.Tolerance = cfg.TTL
+	}
+	return &Candidate{election: election, key: cfg.Key, tolerance: cfg.Tolerance}, nil
+}
+
+// ErrRunning is returned by a Run beside another one of the same Candidate.
+var ErrRunning = errors.New("leader: the candidate is running already")
+
+// Run is [redlock.Election.Run]: it campaigns and calls lead when elected, until ctx is done. One Run at a time.
+func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, term *redlock.Leadership) error) (err error) {
+	if lead == nil {
+		return fmt.Errorf("%w: nil function", redlock.ErrInvalid)
+	}
+	if err := c.begin(); err != nil {
+		return err
+	}
+	err = errPanicked
+	defer func() { c.end(err) }()
+	err = c.election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
+		c.leads(term)
+		defer c.leads(nil) // before Run resigns
+		return lead(ctx, term)
+	})
+	return err
+}
+
+var errPanicked = errors.New("leader: the function that leads has panicked")
+
+func (c *Candidate) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running {
+		return ErrRunning
+	}
+	c.began, c.running, c.vacant = true, true, time.Time{}
+	return nil
+}
+
+func (c *Candidate) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running, c.ended = false, err
+}
+
+// leads notes the term that is led from now on; nil: none.
+func (c *Candidate) leads(term *redlock.Leadership) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.term.Store(term)
+	c.over, c.vacant = time.Time{}, time.Time{}
+}
+
+// IsLeader reports that this candidate leads now: its term is valid and lead has not returned. It asks no master; it reads the clock
+// and the term's bound, so it knows of an end that nothing else has noticed yet. By the time its caller acts on it, it may be over: what
+// must not be done by two leaders carries the token of [Candidate.Term].
+func (c *Candidate) IsLeader() bool { return c.term.Load().Err() == nil }
+
+// Term returns the term that this candidate leads; one that is over if it leads none, never nil. Keep it for work that begins under it:
+// its token stays that of the term when another has begun.
+func (c *Candidate) Term() *redlock.Leadership {
+	if term := c.term.Load(); term != nil {
+		return term
+	}
+	return new(redlock.Leadership)
+}

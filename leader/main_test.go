@@ -1,0 +1,98 @@
+package leader_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestTheTestsNoticeMutants runs the tests of this package that are there for one mistake in a build that makes it.
+func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+const ttl = 2 * time.Second
+
+// locker makes a Locker in virtual time, whose wall clock is ahead by skew.
+func locker(tb testing.TB, masters []*memmaster.Master, skew time.Duration) *redlock.Locker {
+	tb.Helper()
+	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(skew)})
+	must(tb, err)
+	tb.Cleanup(func() { shut(tb, l) })
+	return l
+}
+
+func shut(tb testing.TB, l *redlock.Locker) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	must(tb, l.Close(ctx))
+}
+
+func candidate(tb testing.TB, l *redlock.Locker, value string) *leader.Candidate {
+	tb.Helper()
+	c, err := leader.New(l, leader.Config{Key: "leader", TTL: ttl, Value: value})
+	must(tb, err)
+	return c
+}
+
+// Masters that could not be asked for a while are no vacancy that has lasted all the time.
+func TestAnOutageIsNotCountedAsAVacancy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { <-time.After(time.Minute) })
+		masters := memmaster.New(3)
+		l := locker(t, masters, 0)
+		boss := candidate(t, l, "boss")
+		c, err := leader.New(locker(t, masters, 0), leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(5 * time.Second)}})
+		must(t, err)
+		resign := hold(t, c)
+		<-time.After(ttl)
+		// nobody can acquire, and one look finds the vacancy
+		for _, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op != single.Inspect} })
+		}
+		<-time.After(3 * ttl)
+		if err := c.Healthy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		}
+		for range 60 {
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Fatalf("in the outage: %v", err)
+			}
+			<-time.After(time.Second)
+		}
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate {
+				return memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}
+			})
+		}
+		back := time.Now()
+		for !boss.IsLeader() && !c.IsLeader() && time.Since(back) < 10*time.Second {
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Errorf("%v after the masters are back: %v", time.Since(back), err)
+				break
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		_ = resign()
+	})
+}

@@ -1,0 +1,317 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	lock, err := l.Acquire(t.Context(), "a", 10*time.Minute, redlock.AndKeys("b"), redlock.MinHold(time.Minute))
+	must(t, err)
+	must(t, lock.Release(t.Context()))
+	if err := lock.Err(); !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("after Release the lock says %v", err)
+	}
+	for _, key := range []string{"a", "b"} {
+		if _, err := l.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
+			t.Errorf("%s is free: %v", key, err)
+		}
+		for _, s := range servers { // that a straggler has reached, too
+			redistest.Eventually(t, 10*time.Second, func() bool {
+				left := s.Client().PTTL(t.Context(), key).Val()
+				return left > 20*time.Second && left <= 61*time.Second
+			}, "the key to live for a minute")
+		}
+	}
+	for what, opts := range map[string][]redlock.Option{
+		"nothing":        {redlock.MinHold(0)},
+		"the whole ttl":  {redlock.MinHold(time.Minute)},
+		"above MaxHold":  {redlock.MinHold(time.Second), redlock.MaxHold(time.Second / 2)},
+		"of a shared":    {redlock.MinHold(time.Second), redlock.Shared()},
+		"of a reentrant": {redlock.MinHold(time.Second), redlock.Reentrant("me")},
+	} {
+		if _, err := l.TryAcquire(t.Context(), "c", time.Minute, opts...); !errors.Is(err, redlock.ErrInvalid) {
+			t.Errorf("MinHold of %s: %v", what, err)
+		}
+	}
+}
+
+// runs is how often a job runs that is due once on two machines, one of which is late by half a second.
+func runs(t *testing.T, opts ...redlock.Option) (n int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		for range 2 {
+			l := memLocker(t, masters)
+			if lock, err := l.TryAcquire(t.Context(), "job", 10*time.Second, opts...); err == nil {
+				n++
+				must(t, lock.Release(t.Context()))
+			}
+			pass(500 * time.Millisecond)
+		}
+	})
+	return n
+}
+
+func memLocker(tb testing.TB, masters []*memmaster.Master) *redlock.Locker {
+	tb.Helper()
+	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+	must(tb, err)
+	closesAtLast(tb, l)
+	return l
+}
+
+func TestAJobThatIsDueTwiceRunsOnce(t *testing.T) {
+	if n := runs(t, redlock.MinHold(2*time.Second)); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	if n := runs(t); n != 2 {
+		t.Errorf("without MinHold it ran %d times: the test shows nothing", n)
+	}
+}
+
+func TestMinHoldEndsWhenItIsOver(t *testing.T) {
+	const least = 2 * time.Second
+	for _, c := range []struct {
+		name  string
+		works time.Duration // before Release
+		lost  bool          // no release arrives
+		want  time.Duration // from the acquisition to the next one
+	}{
+		{"released early", 100 * time.Millisecond, false, least},
+		{"held for longer", 3 * time.Second, false, 3 * time.Second},
+		{"renewed and released early", 0, false, least},
+		{"no release arrives", 100 * time.Millisecond, true, 10 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				if c.lost {
+					for _, m := range masters {
+						m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Keep > 0} })
+					}
+				}
+				l, began := memLocker(t, masters), time.Now()
+				lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(least), redlock.AutoRenew())
+				must(t, err)
+				pass(c.works)
+				if err := lock.Release(t.Context()); (err != nil) != c.lost {
+					t.Errorf("Release: %v", err)
+				}
+				next, err := l.Acquire(t.Context(), "job", 10*time.Second)
+				must(t, err)
+				took := time.Since(began)
+				must(t, next.Release(t.Context()))
+				if took < c.want || took > c.want+500*time.Millisecond {
+					t.Errorf("the next acquisition came after %v, want %v", took, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestDoValue(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	ctx := t.Context()
+	n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 42, nil })
+	if n != 42 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+	failed := errors.New("failed")
+	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 7, failed }); n != 7 || !errors.Is(err, failed) {
+		t.Errorf("of work that fails: %d, %v", n, err)
+	}
+	n, err = redlock.DoValue(ctx, l, "key", time.Minute, func(ctx context.Context) (int, error) {
+		for _, s := range servers {
+			must(t, s.Client().Del(ctx, "key").Err())
+		}
+		return 8, nil
+	})
+	if n != 8 || !errors.Is(err, redlock.ErrNotHeld) {
+		t.Errorf("of a lock that was lost: %d, %v", n, err)
+	}
+	if _, err := redlock.DoValue[int](ctx, l, "key", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("nothing to do: %v", err)
+	}
+	if _, err := redlock.DoValue(ctx, nil, "key", time.Minute, func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, redlock.ErrInvalid) {
+		t.Errorf("no Locker: %v", err)
+	}
+	lock, err := l.Acquire(ctx, "key", time.Minute)
+	must(t, err)
+	defer func() { must(t, lock.Release(ctx)) }()
+	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 9, nil }, redlock.MaxAttempts(1)); n != 0 || !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("of a lock that somebody has: %d, %v", n, err)
+	}
+}
+
+func TestHeldListsWhatIsHeldNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := memLocker(t, memmaster.New(3))
+		if held := l.Held(); len(held) != 0 {
+			t.Errorf("nothing is held, and it says %+v", held)
+		}
+		other, err := l.Acquire(t.Context(), "z", 9*time.Second)
+		must(t, err)
+		lock, err := l.Acquire(t.Context(), "a", 9*time.Second, redlock.Fenced(), redlock.AutoRenew())
+		must(t, err)
+		pass(4 * time.Second)
+		held := l.Held()
+		if len(held) != 2 || strings.Join(held[0].Keys, ",") != "a" || held[1].Keys[0] != "z" || held[0].ID != lock.ID() ||
+			held[0].Token != lock.Token() || held[0].Renewals != 1 || !held[0].Until.Equal(lock.Until()) || time.Since(held[0].Since) != 4*time.Second {
+			t.Errorf("%+v", held)
+		}
+		pass(6 * time.Second)
+		if held := l.Held(); len(held) != 1 || held[0].Keys[0] != "a" {
+			t.Errorf("after the other's end: %+v", held)
+		}
+		must(t, lock.Release(t.Context()))
+		_ = other.Release(t.Context())
+		if held := l.Held(); len(held) != 0 {
+			t.Errorf("in the end: %+v", held)
+		}
+		if held := (*redlock.Locker)(nil).Held(); held != nil {
+			t.Errorf("of no Locker: %+v", held)
+		}
+	})
+}
+
+func ExampleDoValue() {
+	ctx := context.Background()
+	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = masters.Close() }()
+	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = locker.Close(ctx) }()
+
+	n, err := redlock.DoValue(ctx, locker, "report", 10*time.Second, func(context.Context) (int, error) {
+		return 12, nil // orders that were shipped
+	})
+	fmt.Println(n, err)
+	// Output: 12 <nil>
+}
+
+// A job that is due at midnight on every machine runs on one of them, also if their clocks differ by a few seconds.
+func ExampleMinHold() {
+	ctx := context.Background()
+	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = masters.Close() }()
+	for _, machine := range []string{"one", "other"} {
+		locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		err = locker.Do(ctx, "nightly", time.Minute, func(context.Context) error {
+			fmt.Println("runs on", machine)
+			return nil
+		}, redlock.MaxAttempts(1), redlock.MinHold(30*time.Second))
+		fmt.Println("not run:", errors.Is(err, redlock.ErrHeld))
+		_ = locker.Close(ctx) // waits for no MinHold
+	}
+	// Output:
+	// runs on one
+	// not run: false
+	// not run: true
+}
+
+func ExampleLocker_Held() {
+	ctx := context.Background()
+	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = masters.Close() }()
+	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = locker.Close(ctx) }()
+	lock, err := locker.Acquire(ctx, "orders:42", time.Minute)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, held := range locker.Held() {
+		fmt.Println(held.Keys, held.ID == lock.ID(), held.Renewals)
+	}
+	_ = lock.Release(ctx)
+	fmt.Println(len(locker.Held()))
+	// Output:
+	// [orders:42] true 0
+	// 0
+}
+
+// A hold that is over by its grace or by MaxHold keeps its key as one that was released does.
+func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts []redlock.Option
+		min  time.Duration
+	}{
+		{"Do until Done, MaxHold = MinHold", []redlock.Option{redlock.MaxHold(10 * time.Second), redlock.MinHold(10 * time.Second)}, 10 * time.Second},
+		{"Grace", []redlock.Option{redlock.MaxRenewals(1), redlock.Grace(10 * time.Second), redlock.MinHold(19 * time.Second)}, 19 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				a, b := memLocker(t, masters), memLocker(t, masters)
+				began := time.Now()
+				go func() {
+					_ = a.Do(t.Context(), "job", 20*time.Second, func(ctx context.Context) error { <-ctx.Done(); return nil }, c.opts...)
+				}()
+				pass(time.Second)
+				next, err := b.Acquire(t.Context(), "job", 10*time.Second)
+				must(t, err)
+				if took := time.Since(began); took < c.min {
+					t.Errorf("MinHold %v, and somebody else has it after %v", c.min, took)
+				}
+				must(t, next.Release(t.Context()))
+			})
+		})
+	}
+}
+
+func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		a, b := memLocker(t, masters), memLocker(t, masters)
+		began := time.Now()
+		lock, err := a.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second), redlock.Grace(5*time.Second))
+		must(t, err)
+		<-lock.Done()
+		_ = lock.Release(t.Context())
+		next, err := b.Acquire(t.Context(), "job", 10*time.Second)
+		must(t, err)
+		if took := time.Since(began); took < 9*time.Second {
+			t.Errorf("MinHold 9s, and somebody else has it after %v", took)
+		}
+		must(t, next.Release(t.Context()))
+	})
+}

@@ -1,0 +1,178 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file passes a lock on inside the process: where another goroutine of the same Locker waits for the key of a lock that is
+// released, it gets what the masters have, without a message to any of them. It is what NUMA cohort locks do with the cores of a
+// node (Dice, Marathe and Shavit, "Lock Cohorting", 2012): to the masters the Locker has the key all the time.
+//
+// A lock is passed on if nothing about it is in doubt, by this rule:
+//
+//   - The next holder's validity ends where that of the acquisition from the masters does. Nothing that is known of how long a process can
+//     have a key changes: not what a restart guard covers, nor how long an exchange of masters or an operator has to wait.
+//   - So that this costs it little, a lock is passed on only within a window, a tenth of the ttl, since that acquisition began. Then
+//     the key is released, and whoever is first in line on the masters gets it: a Locker keeps others out no longer than one hold and one window.
+//   - Nobody has extended it: what an extension or a repair leaves behind, on masters that have lost the key, stays with the lock that
+//     saw it. Nor has [Lock.Verify] found that masters have lost it.
+//   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
+//
+// The lock that was released is over before the next holder's is returned: Err and Done say so and its contexts are cancelled.
+// The states of the masters go over, so stragglers of the acquisition and everything after them keep their order (see order.go): whoever
+// is the last to have it releases it. That a majority has lost the key is noticed by that one, or by an extension, and not by those who
+// pass it on.
+
+// maxWindow bounds the time for which a Locker passes a lock on before it lets others have it.
+const maxWindow = 100 * time.Millisecond
+
+// windowShare is which part of the ttl the window is.
+const windowShare = 10
+
+// passing is what is known of how a hold may be passed on. The lock's mutex guards it, except for window, which does not change once
+// the acquisition is sent, and latest.
+type passing struct {
+	window time.Duration        // for how long from the acquisition's start; 0: not at all
+	ends   time.Duration        // when that is over
+	bound  time.Duration        // until when the masters are sure to keep the key
+	doubt  bool                 // a check has found that they may not have it
+	passed bool                 // it was passed on; no operation of this lock will follow
+	origin *Lock                // the one that was acquired from the masters; nil: itself
+	latest atomic.Pointer[Lock] // of an origin: the one that has its masters' states; nil: itself
+}
+
+// errPassed ends a wait's attempts: it is being passed a lock.
+var errPassed = errors.New("redlock: passed")
+
+// passingWindow is for how long a lock may be passed on when others wait behind it.
+func (s *spec) passingWindow() time.Duration {
+	if !s.passable() {
+		return 0
+	}
+	return min(s.ttl/windowShare, maxWindow)
+}
+
+// passable reports that such a lock is passed on: not one whose key has to stay for a while after its release.
+func (s *spec) passable() bool {
+	return s.kind == single.Plain && len(s.keys) == 1 && !s.fenced && s.minHold == 0
+}
+
+// remind has those who wait behind a new lock take their place in the masters' queues once it can't be passed on any more.
+func (k *Lock) remind() {
+	if k.passing.origin == nil { // others have that of theirs
+		l := k.locker
+		l.clock.AfterFunc(k.passing.ends-l.clock.Now(), func() { l.queue.Remind(k.spec.keys[0]) })
+	}
+}
+
+// lockCurrent returns the lock that has the states of k's masters, k itself unless it was passed on, with its mutex locked.
+func (k *Lock) lockCurrent() *Lock {
+	for {
+		current := k.passing.latest.Load()
+		if current == nil {
+			current = k
+		}
+		current.mu.Lock()
+		if latest := k.passing.latest.Load(); latest == nil || latest == current {
+			return current
+		}
+		current.mu.Unlock()
+	}
+}
+
+// pass passes the lock on to the first goroutine that waits for it, if there is one and it may be, and reports whether it did. Then the
+// lock is over.
+func (k *Lock) pass() bool {
+	l := k.locker
+	k.mu.Lock()
+	now := l.clock.Now()
+	if k.over != nil || !k.passableLocked(now) || l.isClosing() || l.current.outdated() != nil {
+		k.mu.Unlock()
+		return false
+	}
+	waiter, entry := l.queue.Take(k.spec.keys[0], func(waiter any) bool { return k.passing.covers(waiter.(*waiting).spec, now, l.opts.DriftFactor) })
+	if entry == nil {
+		k.mu.Unlock()
+		return false
+	}
+	var after effects
+	held := now - k.since
+	k.overLocked(errReleased, &after)
+	w := waiter.(*waiting)
+	w.passed = k.successorLocked(w.spec, now)
+	k.mu.Unlock()
+	after.run()
+	l.observePass(k, held)
+	l.queue.Pass(entry)
+	if l.clock.Now() >= k.passing.ends {
+		l.queue.Remind(k.spec.keys[0]) // the reminder may have come to the one that was taken
+	}
+	return true
+}
+
+// passableLocked reports that nothing about the hold is in doubt, and that its window lasts.
+func (k *Lock) passableLocked(now time.Duration) bool {
+	p := &k.passing
+	return p.window > 0 && now < p.ends && !p.doubt && k.extending.begun == 0 && !k.renewal.tried
+}
+
+// covers reports that the bound leaves a lock that was asked for like this its validity but for a window, and its holder some of it.
+func (p *passing) covers(s *spec, now time.Duration, driftFactor float64) bool {
+	return s.passable() && validUntil(now, s.ttl, driftFactor)-s.passingWindow() <= p.bound && now+s.grace < p.bound
+}
+
+// successorLocked makes the lock that goes on with what the masters have of k, nil if Close has given that up.
+func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
+	l := k.locker
+	origin := k.passing.origin
+	if origin == nil {
+		origin = k
+	}
+	next := &Lock{
+		locker: l, spec: s, owner: k.owner, waiterID: l.id, mayBeQueued: true, unclosed: k.unclosed,
+		began: now, since: now, asOf: k.asOf, longest: k.longest, until: min(validUntil(now, s.ttl, l.opts.DriftFactor), k.passing.bound),
+	}
+	next.passing.window, next.passing.ends, next.passing.bound, next.passing.origin = k.passing.window, k.passing.ends, k.passing.bound, origin
+	if s.maxHold > 0 {
+		next.atMost = later(now, s.maxHold)
+		next.until = min(next.until, next.atMost)
+	}
+	if next.states = next.few[:]; len(k.states) <= fewMasters {
+		next.states = next.states[:len(k.states)]
+	} else {
+		next.states = make([]masterState, len(k.states))
+	}
+	copy(next.states, k.states)
+	next.mu.Lock()
+	defer next.mu.Unlock()
+	k.passing.passed = true
+	if !l.replace(k, next) {
+		return nil // Close has given k up
+	}
+	origin.passing.latest.Store(next)
+	next.renewal.plan(s, now)
+	next.scheduleLocked()
+	return next
+}
+
+// takeOver returns the lock that w was passed instead of what its attempts have ended with.
+func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
+	for {
+		switch taken, passed := w.locker.queue.Taken(&w.entry); {
+		case !taken:
+			return k, err
+		case passed && w.passed == nil:
+			return nil, ErrClosed
+		case passed && errors.Is(w.passed.Err(), errLapsed): // while this goroutine was not run
+			return nil, fmt.Errorf("redlock: acquire %q: %w", w.spec.keys[0], ErrExpired)
+		case passed:
+			return w.passed, nil
+		}
+		<-w.locker.queue.Woken(&w.entry) // at once: whoever has taken it is about to pass it
+	}
+}

@@ -1,0 +1,260 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// What went wrong, or might have, when locks are passed on: found by an attack on the first form of pass.go.
+
+// A process never has a key for longer than the ttl that it asked for, however often the lock was passed on: two masters lose their data
+// and are back as late as they have to be for that ttl.
+func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		const ttl = time.Second
+		a, b := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		holder, err := a.Acquire(t.Context(), key, ttl)
+		must(t, err)
+		got := make(chan *redlock.Lock, 2)
+		for range 2 {
+			go func() {
+				k, _ := a.Acquire(within(t, 20*time.Second), key, ttl)
+				got <- k
+			}()
+			synctest.Wait()
+		}
+		must(t, holder.Release(t.Context()))
+		first := <-got
+		for _, m := range masters[:2] { // two crash, and lose their data
+			m.forget()
+			m.behave(func(*single.Request) act { return act{lost: true} })
+		}
+		crashed := time.Now()
+		pass(95 * time.Millisecond)
+		must(t, first.Release(t.Context()))
+		second := <-got
+		pass(time.Until(crashed.Add(ttl + 10*time.Millisecond))) // and 1 %
+		masters.behave(nil)
+		other, err := b.TryAcquire(t.Context(), key, ttl)
+		must(t, err)
+		if second.Err() == nil && other.Err() == nil {
+			t.Errorf("two holders: the passed one has %v left, the other %v", second.Remaining(), other.Remaining())
+		}
+		must(t, other.Release(t.Context()))
+		_ = second.Release(t.Context())
+	})
+}
+
+// What its holder knows to be lost goes to nobody.
+func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		a, b := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
+		q, first := newLine(t, a, 2)
+		for _, m := range masters {
+			m.forget()
+		}
+		other, err := b.TryAcquire(t.Context(), key, passTTL)
+		must(t, err)
+		if err := first.Verify(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Fatalf("Verify: %v", err)
+		}
+		if err := first.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("Release of what Verify said is lost: %v", err)
+		}
+		second := (*redlock.Lock)(nil)
+		select {
+		case second = <-q.got[1]:
+		case <-time.After(time.Second):
+		}
+		if second != nil && second.Err() == nil && other.Err() == nil {
+			t.Errorf("two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(), other.ID(), other.Remaining())
+		}
+		must(t, other.Release(t.Context()))
+	})
+}
+
+// A check that is under way when its lock is passed on is decided once, and by its own lock.
+func TestVerifyIsDecidedWhileItsLockIsPassedOn(t *testing.T) {
+	for range 20 {
+		bubble(t, 5, func(t *testing.T, masters fakes) {
+			l := masters.locker(t, redlock.Options{})
+			q, first := newLine(t, l, 3)
+			for _, m := range masters {
+				m.behave(on(single.Extend, act{lost: true}))
+			}
+			done := make(chan error, 1)
+			go func() { done <- first.Verify(t.Context()) }()
+			synctest.Wait()
+			must(t, first.Release(t.Context()))
+			second := q.next(1)
+			select {
+			case err := <-done:
+				if err == nil {
+					t.Error("verify: nil")
+				}
+			case <-time.After(time.Hour):
+				t.Fatal("Verify hangs")
+			}
+			for _, m := range masters {
+				m.behave(nil)
+			}
+			must(t, second.Release(t.Context()))
+		})
+	}
+}
+
+// hooked is a clock that lets something happen after it was read.
+type hooked struct {
+	*clock
+	stop atomic.Pointer[func()]
+}
+
+func (c *hooked) Now() time.Duration {
+	now := c.clock.Now()
+	if f := c.stop.Load(); f != nil {
+		(*f)()
+	}
+	return now
+}
+
+// calling is a master that says it has called another process when a key is released.
+type calling struct{ *fake }
+
+func (m calling) Do(ctx context.Context, batch []*single.Call) {
+	m.fake.Do(ctx, batch)
+	for _, c := range batch {
+		if c.Request.Op == single.Release && c.Err == nil && c.Reply.Outcome == single.Granted {
+			c.Reply.Called = true
+		}
+	}
+}
+
+// The window ends between the reading of the clock by Release and its look for the next in line: the reminder comes to the one that is
+// taken, and the one behind has to try all the same.
+func TestAReminderThatComesToTheOneBeforeIsNotLost(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		c := &hooked{clock: newClock()}
+		all := make([]redlock.Master, len(masters))
+		for i, m := range masters {
+			all[i] = calling{m}
+		}
+		l, err := redlock.New(all, redlock.Options{Clock: c})
+		must(t, err)
+		closesAtLast(t, l)
+		q, first := newLine(t, l, 3)
+		pass(99 * time.Millisecond)
+		var n atomic.Int32
+		stop := func() {
+			if n.Add(1) == 2 { // the first is Err's, the second pass's
+				c.stop.Store(nil)
+				pass(2 * time.Millisecond)
+			}
+		}
+		c.stop.Store(&stop)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		if second.Owner() != first.Owner() {
+			t.Fatal("not passed on")
+		}
+		pass(5 * time.Second)
+		acquires := masters[0].count(single.Acquire)
+		must(t, second.Release(t.Context())) // a waiter of another process is called
+		pass(time.Minute)
+		if n := masters.holders(""); n != 0 {
+			t.Fatalf("%d", n)
+		}
+		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires, masters[0].count(single.Acquire))
+		select {
+		case <-q.got[2]:
+		case <-time.After(24 * time.Hour):
+			t.Errorf("the last waiter has waited for a day for a free key: %d acquisitions", masters[0].count(single.Acquire))
+			q.ends[2]()
+		}
+	})
+}
+
+// The longest ttl there is does not become negative.
+func TestTheLongestTTLIsPassedOn(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	const ttl = math.MaxInt64
+	holder, err := l.Acquire(t.Context(), key, ttl)
+	must(t, err)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			k, err := l.Acquire(within(t, promptly), key, ttl)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			must(t, k.Release(t.Context()))
+		})
+	}
+	must(t, holder.Release(t.Context()))
+	all.Wait()
+}
+
+// Whatever holders and waiters do, there is one holder at a time, and the key is free at the end.
+func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var inside atomic.Int32
+	var all sync.WaitGroup
+	for n := range 12 {
+		all.Go(func() {
+			for i := range 150 {
+				ttl := longTTL
+				var opts []redlock.Option
+				switch (n + i) % 6 {
+				case 1:
+					opts = append(opts, redlock.AutoRenew())
+				case 2:
+					opts = append(opts, redlock.MaxHold(longTTL))
+				case 3:
+					ttl = longTTL / 2
+				case 4:
+					opts = append(opts, redlock.RetryEvery(time.Minute))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(n*i)%50)*time.Millisecond)
+				k, err := l.Acquire(ctx, key, ttl, opts...)
+				if err != nil {
+					cancel()
+					continue
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two")
+				}
+				var users sync.WaitGroup
+				users.Go(func() { <-k.Done() })
+				users.Go(func() { _ = k.Verify(context.Background()) })
+				users.Go(func() { _ = k.Context(context.Background()).Err(); _ = k.Remaining(); _ = k.Until() })
+				if i%7 == 0 {
+					users.Go(func() { _ = k.Extend(context.Background(), longTTL) })
+				}
+				inside.Add(-1)
+				for range 3 {
+					users.Go(func() { _ = k.Release(context.Background()) })
+				}
+				users.Wait()
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	k, err := l.Acquire(within(t, promptly), key, longTTL)
+	must(t, err)
+	must(t, k.Release(t.Context()))
+}

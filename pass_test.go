@@ -1,0 +1,470 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Locks are passed on between goroutines of one Locker: see pass.go.
+
+const passTTL = 10 * time.Second // its window is a tenth of a second
+
+// line is goroutines of one Locker that wait for the key, in this order.
+type line struct {
+	t    *testing.T
+	l    *redlock.Locker
+	got  []chan *redlock.Lock
+	ends []context.CancelFunc
+}
+
+// newLine has somebody hold the key, n wait for it, and gives it to the first of them, who has it from the masters.
+func newLine(t *testing.T, l *redlock.Locker, n int, opts ...redlock.Option) (*line, *redlock.Lock) {
+	t.Helper()
+	holder := acquire(t, l, passTTL)
+	q := &line{t: t, l: l}
+	for range n {
+		q.add(passTTL, opts...)
+	}
+	must(t, holder.Release(t.Context()))
+	first := q.next(0)
+	return q, first
+}
+
+// add has one more wait.
+func (q *line) add(ttl time.Duration, opts ...redlock.Option) {
+	q.t.Helper()
+	ctx, cancel := context.WithCancel(q.t.Context())
+	q.t.Cleanup(cancel)
+	got := make(chan *redlock.Lock, 1)
+	q.got, q.ends = append(q.got, got), append(q.ends, cancel)
+	go func() {
+		lock, err := q.l.Acquire(ctx, key, ttl, opts...)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, redlock.ErrClosed) {
+			q.t.Errorf("waiter: %v", err)
+		}
+		if lock != nil {
+			q.t.Cleanup(func() { _ = lock.Release(context.Background()) })
+		}
+		got <- lock
+	}()
+	synctest.Wait()
+}
+
+// next is what the i-th of the line has got.
+func (q *line) next(i int) *redlock.Lock {
+	q.t.Helper()
+	select {
+	case lock := <-q.got[i]:
+		if lock == nil {
+			q.t.Fatalf("waiter %d got no lock", i)
+		}
+		return lock
+	case <-time.After(time.Hour):
+		q.t.Fatalf("waiter %d has waited for an hour", i)
+		return nil
+	}
+}
+
+func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		events := make(chan redlock.Event, 1000)
+		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) { events <- e }})
+		q, first := newLine(t, l, 4)
+		synctest.Wait()
+		asked := masters.asked()
+		ctx := first.Context(t.Context())
+		for i := 1; i < 4; i++ {
+			pass(time.Millisecond)
+			must(t, first.Release(t.Context()))
+			if err := first.Err(); !errors.Is(err, redlock.ErrNotHeld) {
+				t.Errorf("lock %d, which was passed on: Err: %v", i-1, err)
+			}
+			if !errors.Is(context.Cause(ctx), redlock.ErrNotHeld) || !isDone(first) {
+				t.Errorf("lock %d, which was passed on, goes on: %v", i-1, context.Cause(ctx))
+			}
+			must(t, first.Release(t.Context())) // again, and the next one keeps it
+			next := q.next(i)
+			if next.Owner() != first.Owner() || next.Err() != nil {
+				t.Errorf("lock %d: owner %q after %q, %v", i, next.ID(), first.ID(), next.Err())
+			}
+			if left, full := next.Remaining(), passTTL-redlock.DriftAllowance(passTTL, redlock.DefaultDriftFactor); left != full-time.Duration(i)*time.Millisecond {
+				t.Errorf("lock %d has %v left of %v, and was passed on after %d ms", i, left, full, i)
+			}
+			if err := first.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNotHeld) {
+				t.Errorf("Extend of lock %d, which was passed on: %v", i-1, err)
+			}
+			first, ctx = next, next.Context(t.Context())
+		}
+		synctest.Wait()
+		if n := masters.asked(); n != asked {
+			t.Errorf("the masters were asked %d times by three passes", n-asked)
+		}
+		must(t, first.Extend(t.Context(), passTTL)) // the last has all that an acquired one has
+		must(t, first.Verify(t.Context()))
+		must(t, first.Release(t.Context()))
+		settle(time.Second)
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("%d masters have the key after the last release", n)
+		}
+		passes := 0
+		for len(events) > 0 {
+			if e := <-events; e.Kind == redlock.EventPass {
+				passes++
+				if !e.Held || e.HeldFor < time.Millisecond || e.Key != key {
+					t.Errorf("event %+v", e)
+				}
+			}
+		}
+		if passes != 3 {
+			t.Errorf("%d passes were told of, want 3", passes)
+		}
+	})
+}
+
+func isDone(k *redlock.Lock) bool {
+	select {
+	case <-k.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// What has to go through the masters goes through them: the next holder has an owner value of its own then.
+func TestALockIsNotPassedOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts redlock.Options
+		// before is what happens to the lock before it is released.
+		before func(t *testing.T, q *line, lock *redlock.Lock, masters fakes)
+		behind []redlock.Option
+	}{
+		"when the window is over":       {before: func(*testing.T, *line, *redlock.Lock, fakes) { pass(100 * time.Millisecond) }},
+		"when it was extended":          {before: func(t *testing.T, _ *line, k *redlock.Lock, _ fakes) { must(t, k.Extend(t.Context(), passTTL)) }},
+		"when its extension has failed": {before: extendInVain},
+		"when Verify has failed":        {before: verifyInVain},
+		"to one that wants readers out": {behind: []redlock.Option{redlock.Exclusive()}},
+		"to one that wants tokens":      {behind: []redlock.Option{redlock.Fenced()}},
+		"to one whose key is to stay":   {behind: []redlock.Option{redlock.MinHold(time.Second)}},
+		"to one that wants more keys":   {behind: []redlock.Option{redlock.AndKeys("another")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				l := masters.locker(t, tt.opts)
+				q, first := newLine(t, l, 2, tt.behind...)
+				if tt.before != nil {
+					tt.before(t, q, first, masters)
+				}
+				must(t, first.Release(t.Context()))
+				if next := q.next(1); next.Owner() == first.Owner() {
+					t.Error("it was passed on")
+				}
+			})
+		})
+	}
+}
+
+func extendInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
+	masters[0].behave(on(single.Extend, act{err: errSilent}))
+	masters[1].behave(on(single.Extend, act{err: errSilent}))
+	if err := k.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("Extend: %v", err)
+	}
+}
+
+func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
+	masters[0].behave(on(single.Extend, act{err: errSilent}))
+	masters[1].behave(on(single.Extend, act{err: errSilent}))
+	if err := k.Verify(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("Verify: %v", err)
+	}
+}
+
+// The next holder gets no more than the masters keep, whatever it asked for.
+func TestALockIsPassedOnOnlyToWhomItsBoundCovers(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 2)
+		q.add(passTTL / 2)
+		q.add(2 * passTTL)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		must(t, second.Release(t.Context()))
+		third := q.next(2)
+		if third.Owner() != first.Owner() || third.Remaining() >= passTTL/2 {
+			t.Errorf("one that asks for less has %v, by owner %s, and %s was passed on", third.Remaining(), third.ID(), first.ID())
+		}
+		must(t, third.Release(t.Context()))
+		if fourth := q.next(3); fourth.Owner() == first.Owner() {
+			t.Error("it was passed on to one that asks for more than the masters keep it")
+		}
+	})
+}
+
+// When the window is over others have their turn, also before one whose ttl would be covered for longer.
+func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 2)
+		q.ends[1]()
+		synctest.Wait()
+		q.add(passTTL / 2)
+		pass(time.Second)
+		must(t, first.Release(t.Context()))
+		if next := q.next(2); next.Owner() == first.Owner() {
+			t.Error("it was passed on a second after its acquisition")
+		}
+	})
+}
+
+// TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than masters have its key.
+func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, k := newLine(t, l, 20)
+		owner, passed := k.Owner(), 0
+		for i := 1; i < 20; i++ {
+			pass(9 * time.Millisecond)
+			must(t, k.Release(t.Context()))
+			k = q.next(i)
+			if k.Owner() != owner {
+				break
+			}
+			passed++
+			for _, m := range masters {
+				m.mu.Lock()
+				expires := m.keys[key].expires
+				m.mu.Unlock()
+				if k.Until().After(expires) {
+					t.Errorf("lock %d believes in it until %v, and a master keeps it until %v", i, k.Until(), expires)
+				}
+			}
+		}
+		if passed < 10 || passed > 11 {
+			t.Errorf("%d were passed on, and a window has room for 11", passed)
+		}
+	})
+}
+
+// A master that answers the acquisition late, when the lock has been passed on, is released as any other.
+func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 3, redlock.AutoRenew())
+		must(t, first.Release(t.Context()))
+		second := q.next(1) // from here on the third master is late
+		settle(time.Second) // past the window: the next acquisition is from the masters
+		masters[2].behave(on(single.Acquire, act{before: 300 * time.Millisecond}))
+		q.add(passTTL)
+		q.add(passTTL)
+		must(t, second.Release(t.Context()))
+		third := q.next(2)
+		must(t, third.Release(t.Context()))
+		fourth := q.next(3)
+		if fourth.Owner() != third.Owner() || masters[2].holder() != "" {
+			t.Fatalf("the third master is not late, or %s was not passed on", third.ID())
+		}
+		must(t, fourth.Release(t.Context()))
+		fifth := q.next(4)
+		if fifth.Owner() != third.Owner() {
+			t.Error("it was not passed on twice")
+		}
+		must(t, fifth.Release(t.Context()))
+		settle(time.Second)
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("%d masters have the key after the last release", n)
+		}
+	})
+}
+
+// One who gives up while it is being passed the lock has it, or does not; nothing is left in either case.
+func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	var inside, passed atomic.Int32
+	last := ""
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(n)))
+			for range 300 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(2000))*time.Microsecond)
+				lock, err := l.Acquire(ctx, key, longTTL)
+				if err == nil {
+					if inside.Add(1) != 1 {
+						t.Error("two are inside")
+					}
+					if lock.Owner() == last {
+						passed.Add(1)
+					}
+					last = lock.Owner()
+					inside.Add(-1)
+					err = lock.Release(t.Context())
+				} else if ctx.Err() != nil {
+					err = nil
+				}
+				cancel()
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if passed.Load() == 0 {
+		t.Error("nothing was passed on, so nothing was shown")
+	}
+	lock, err := l.Acquire(within(t, promptly), key, longTTL)
+	must(t, err)
+	must(t, lock.Release(t.Context()))
+}
+
+// Close ends what waits, and waits for the one that has been passed the lock.
+func TestCloseWhileALockIsPassedOn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 3)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		closed := make(chan error)
+		go func() { closed <- l.Close(t.Context()) }()
+		synctest.Wait()
+		if lock := <-q.got[2]; lock != nil {
+			t.Errorf("one that waited has got the lock from a Locker that is being closed")
+		}
+		if err := second.Err(); err != nil {
+			t.Errorf("the lock that was passed on: %v", err)
+		}
+		must(t, second.Release(t.Context()))
+		must(t, <-closed)
+		if n := masters.holders(""); n != 0 {
+			t.Errorf("%d masters have the key", n)
+		}
+	})
+}
+
+// A Close that gives up ends a lock that was passed on as it ends others.
+func TestCloseGivesUpAPassedLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := newFakes(3)
+		l, err := redlock.New(masters.masters(), redlock.Options{Clock: newClock()})
+		must(t, err)
+		q, first := newLine(t, l, 2)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close: %v", err)
+		}
+		if err := second.Err(); !errors.Is(err, redlock.ErrClosed) {
+			t.Errorf("the lock that was passed on: %v", err)
+		}
+	})
+}
+
+// Others get the key, however many goroutines of one Locker want it all the time.
+func TestALockerLetsOthersHaveWhatItPassesOn(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	greedy, modest := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var handoffs atomic.Int64
+	for range 8 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				lock, err := greedy.Acquire(ctx, key, longTTL)
+				if err != nil {
+					continue
+				}
+				handoffs.Add(1)
+				must(t, lock.Release(context.Background()))
+			}
+		})
+	}
+	redistest.Eventually(t, promptly, func() bool { return handoffs.Load() > 1000 }, "the lock to be passed on")
+	for range 5 {
+		lock, err := modest.Acquire(within(t, promptly), key, longTTL)
+		must(t, err)
+		must(t, lock.Release(t.Context()))
+	}
+	stop()
+	all.Wait()
+}
+
+// A passed lock is renewed, lapses and has MaxHold as any other.
+func TestAPassedLockLivesAsAnyOther(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts []redlock.Option
+		ends time.Duration
+	}{
+		"renewed": {[]redlock.Option{redlock.AutoRenew()}, 0},
+		"lapses":  {nil, passTTL - redlock.DriftAllowance(passTTL, redlock.DefaultDriftFactor)},
+		"MaxHold": {[]redlock.Option{redlock.AutoRenew(), redlock.MaxHold(30 * time.Second)}, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, masters fakes) {
+				l := masters.locker(t, redlock.Options{})
+				q, first := newLine(t, l, 3, tt.opts...)
+				must(t, first.Release(t.Context()))
+				second := q.next(1)
+				if second.Owner() != first.Owner() {
+					t.Fatal("it was not passed on")
+				}
+				began := time.Now()
+				select {
+				case <-second.Done():
+				case <-time.After(time.Minute):
+				}
+				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 && (took > tt.ends || took < tt.ends*9/10) {
+					t.Errorf("it ended after %v, want %v: %v", took, tt.ends, second.Err())
+				}
+				if tt.ends > 0 { // the one behind it is woken by its end
+					q.next(2)
+					return
+				}
+				must(t, second.Release(t.Context()))
+				must(t, q.next(2).Release(t.Context()))
+			})
+		})
+	}
+}
+
+// The order of those who wait is kept by passes.
+func TestPassesKeepTheOrderOfArrival(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 6)
+		q.ends[2]() // one in the middle gives up
+		synctest.Wait()
+		var got []int
+		for k := first; ; {
+			must(t, k.Release(t.Context()))
+			synctest.Wait()
+			i := slices.IndexFunc(q.got, func(c chan *redlock.Lock) bool { return len(c) > 0 })
+			if i == 2 {
+				<-q.got[2]
+				i = slices.IndexFunc(q.got, func(c chan *redlock.Lock) bool { return len(c) > 0 })
+			}
+			if i < 0 {
+				break
+			}
+			got, k = append(got, i), q.next(i)
+		}
+		if want := []int{1, 3, 4, 5}; !slices.Equal(got, want) {
+			t.Errorf("they came in the order %v, want %v", got, want)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package redlocktest
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// worldTime is read by the clocks of masters and Lockers, so that it jumps for all of them in one moment. Otherwise a renewal by a
+// clock that has jumped could reach masters whose clock has not, and they would keep the key for less than its holder believes.
+type worldTime struct {
+	began time.Time    // by Go's clock; its wall time is where Wall begins
+	ahead atomic.Int64 // of Go's clock
+}
+
+// clock is a redlock.Clock that runs as Go's does, which is virtual in a bubble, and can be moved on.
+type clock struct {
+	world *worldTime
+
+	mu     sync.Mutex
+	ahead  time.Duration // of the world's time
+	timers map[*timer]struct{}
+}
+
+// zero is where clocks begin, because redlock takes a reading of 0 for "not yet".
+const zero = time.Hour
+
+func newClock(world *worldTime) *clock {
+	return &clock{world: world, timers: make(map[*timer]struct{})}
+}
+
+// Now implements redlock.Clock.
+func (c *clock) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nowLocked()
+}
+
+func (c *clock) nowLocked() time.Duration {
+	return zero + time.Since(c.world.began) + time.Duration(c.world.ahead.Load()) + c.ahead
+}
+
+// Wall implements redlock.Clock.
+func (c *clock) Wall() time.Time { return c.world.began.Round(0).Add(c.Now() - zero) }
+
+// advance moves this clock on by itself; 0 takes note of a jump of the world's time. Timers that are due fire.
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+	now := c.nowLocked()
+	for t := range c.timers {
+		t.inner.Reset(max(0, t.at-now)) // fires once, also if it was about to
+	}
+}
+
+// timer is a call that is going to happen. The clock's mutex guards it.
+type timer struct {
+	clock   *clock
+	call    func()
+	at      time.Duration
+	setting int         // how many times it was set
+	inner   *time.Timer // nil while it is not
+}
+
+// AfterFunc implements redlock.Clock.
+func (c *clock) AfterFunc(d time.Duration, f func()) redlock.Timer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &timer{clock: c, call: f}
+	t.armLocked(d)
+	return t
+}
+
+func (t *timer) armLocked(d time.Duration) {
+	t.at = t.clock.nowLocked() + d
+	t.setting++
+	setting := t.setting
+	t.inner = time.AfterFunc(d, func() { t.fire(setting) })
+	t.clock.timers[t] = struct{}{}
+}
+
+// fire makes the call, unless the timer was stopped, set anew or has fired since.
+func (t *timer) fire(setting int) {
+	t.clock.mu.Lock()
+	current := t.inner != nil && t.setting == setting
+	if current {
+		t.disarmLocked()
+	}
+	t.clock.mu.Unlock()
+	if current {
+		t.call()
+	}
+}
+
+// disarmLocked reports whether the timer was armed.
+func (t *timer) disarmLocked() bool {
+	if t.inner == nil {
+		return false
+	}
+	t.inner.Stop()
+	t.inner = nil
+	delete(t.clock.timers, t)
+	return true
+}
+
+// Stop implements redlock.Timer.
+func (t *timer) Stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	return t.disarmLocked()
+}
+
+// Reset implements redlock.Timer.
+func (t *timer) Reset(d time.Duration) bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	was := t.disarmLocked()
+	t.armLocked(d)
+	return was
+}

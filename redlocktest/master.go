@@ -1,0 +1,299 @@
+package redlocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/store"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// ErrStopped is what a stopped master's vote is unknown for; a redlock.QuorumError has it for each.
+var ErrStopped = errors.New("redlocktest: the master is stopped")
+
+// What else calls meet.
+var (
+	errBroken = fmt.Errorf("the connection broke before the answer: %w", ErrStopped)
+	errSilent = fmt.Errorf("redlocktest: no answer in time: %w", os.ErrDeadlineExceeded)
+)
+
+// ReplyError is an error that a master replies with, for [Master.Fail]: "OOM command not allowed when used memory > 'maxmemory'.", or
+// "NOPERM …". For redlock and for redis.Error it is a server's; any other error is one of the connection.
+type ReplyError string
+
+// Error returns the reply.
+func (e ReplyError) Error() string { return string(e) }
+
+// RedisError implements redis.Error.
+func (ReplyError) RedisError() {}
+
+// Master is one master in this process. It is a redlock.Master, a redlock.Listener and, with [RestartGuard], redlock.Guarded.
+type Master struct {
+	world *world
+	name  string
+	guard time.Duration
+
+	mu       sync.Mutex
+	store    *store.Store
+	ahead    time.Duration // of the other masters' time
+	stopped  chan struct{} // closed while it is stopped
+	guarded  time.Duration // by the clock, until when it does not vote
+	latency  time.Duration
+	err      error // what everything is answered with
+	next     error // what the next acquisition is answered with
+	channels map[*subscription]struct{}
+}
+
+func newMaster(w *world, name string, guard time.Duration) *Master {
+	return &Master{
+		world: w, name: name, guard: guard,
+		store: store.New(), stopped: make(chan struct{}), channels: make(map[*subscription]struct{}),
+	}
+}
+
+// Name implements redlock.Master.
+func (m *Master) Name() string { return m.name }
+
+// RestartGuard implements redlock.Guarded.
+func (m *Master) RestartGuard() time.Duration { return m.guard }
+
+// Stop makes the master unreachable: what is asked of it fails at once, with [ErrStopped], what is under way breaks off, and subscriptions
+// do. It keeps its keys, whose time goes on. It does nothing to a stopped master.
+//
+// A Locker that has had no answer from a master three times in a row, here or with [Master.Fail], asks it no more than every 20 ms. So
+// for that long after Start a TryAcquire may find it away; Acquire tries again.
+func (m *Master) Stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.isStopped() {
+		return
+	}
+	close(m.stopped)
+	for s := range m.channels {
+		s.breakOff()
+	}
+}
+
+// Start lets a stopped master answer again, with the keys that it had; [Master.Forget] before it is a restart that loses them. With a
+// [RestartGuard] it votes when that is over. It does nothing to a master that runs.
+func (m *Master) Start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isStopped() {
+		return
+	}
+	m.stopped = make(chan struct{})
+	if m.guard > 0 {
+		m.guarded = m.world.clock.Now() + m.guard
+	}
+	for s := range m.channels {
+		s.begin()
+	}
+}
+
+func (m *Master) isStopped() bool {
+	select {
+	case <-m.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// Forget takes away all that the master knows: keys, waiters' queues, fencing counters and the generation, be it stopped or not.
+func (m *Master) Forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store = store.New()
+}
+
+// Lose takes keys away, whoever holds them, as an eviction or somebody's DEL does: nobody is told. Their fencing counters stay.
+func (m *Master) Lose(keys ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		m.store.Delete(key)
+	}
+}
+
+// SlowDown lets the master answer after d, half of it on the way there and half on the way back; 0, the default, is at once. What was
+// asked before keeps its time. A request whose caller has given up meanwhile, after redlock.Options.RequestTimeout, is performed all the
+// same. With a d that is longer than the timeout the master is one that does not answer.
+func (m *Master) SlowDown(d time.Duration) {
+	if d < 0 {
+		m.world.tb.Helper()
+		m.world.tb.Fatalf("redlocktest: SlowDown by %v, and no answer comes before its question", d)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.latency = d
+}
+
+// Fail has the master do nothing of what is asked and answer with err, until it is called with nil. [ReplyError] is a server's reply; any
+// other is a failure of the connection before anything was sent.
+func (m *Master) Fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+// FailNext has the master answer the next acquisition that it is asked for with err, as [Master.Fail] does, and the others as usual.
+// nil takes that back.
+func (m *Master) FailNext(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = err
+}
+
+// StepClock sets this master's clock ahead by d, or back if it is negative, as an administrator would: keys expire earlier than Lockers
+// count on, or later. It voids redlock's promise of one holder, which fencing tokens are for. See [Masters.Advance] for time that passes.
+func (m *Master) StepClock(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ahead += d
+}
+
+// nowLocked is the master's time of day.
+func (m *Master) nowLocked() time.Duration {
+	return time.Duration(m.world.clock.Wall().UnixNano()) + m.ahead
+}
+
+// Do implements redlock.Master. It returns by ctx's deadline, and earlier when ctx is cancelled.
+func (m *Master) Do(ctx context.Context, batch []*single.Call) { m.do(ctx, batch, m.world.clock) }
+
+// link is a master as one Locker knows it, whose clock it goes by.
+type link struct {
+	*Master
+	clock *clock
+}
+
+// Do implements redlock.Master.
+func (l link) Do(ctx context.Context, batch []*single.Call) { l.do(ctx, batch, l.clock) }
+
+func (m *Master) do(ctx context.Context, batch []*single.Call, c *clock) {
+	m.mu.Lock()
+	f := &flight{master: m, stopped: m.stopped, answered: make(chan struct{}), requests: make([]single.Request, len(batch))}
+	for i := range batch {
+		f.requests[i] = *batch[i].Request // it may be performed when its call is the caller's again
+	}
+	latency := m.latency
+	if latency == 0 || m.isStopped() {
+		f.performLocked()
+		m.mu.Unlock()
+		f.fill(batch)
+		return
+	}
+	m.mu.Unlock()
+	err := f.wait(ctx, latency, c)
+	if err == nil {
+		f.fill(batch)
+		return
+	}
+	for _, call := range batch {
+		call.Reply, call.Err, call.Sent = single.Reply{}, err, true
+	}
+}
+
+// flight is a batch on its way.
+type flight struct {
+	master   *Master
+	stopped  chan struct{} // of the connection's other end
+	requests []single.Request
+	answers  []answer
+	answered chan struct{} // closed when answers may be read
+}
+
+// answer is what becomes of one request.
+type answer struct {
+	reply single.Reply
+	err   error
+	sent  bool
+}
+
+// wait sends the flight off and returns when it is back, or why it is not waited for any longer.
+func (f *flight) wait(ctx context.Context, latency time.Duration, c *clock) error {
+	there := latency / 2
+	f.master.world.clock.AfterFunc(there, func() {
+		f.arrive()
+		f.master.world.clock.AfterFunc(latency-there, func() { close(f.answered) })
+	})
+	late := make(chan struct{})
+	if deadline, ok := ctx.Deadline(); ok {
+		defer c.AfterFunc(time.Until(deadline), func() { close(late) }).Stop()
+	}
+	select {
+	case <-f.answered:
+		return nil
+	case <-f.stopped:
+		return errBroken
+	case <-late:
+		return errSilent
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// arrive performs the flight, unless the master was stopped since it departed.
+func (f *flight) arrive() {
+	f.master.mu.Lock()
+	defer f.master.mu.Unlock()
+	if f.stopped == f.master.stopped && !f.master.isStopped() {
+		f.performLocked()
+	}
+}
+
+// performLocked performs the requests, one after another. The master's mutex makes each atomic.
+func (f *flight) performLocked() {
+	f.answers = make([]answer, len(f.requests))
+	for i := range f.requests {
+		f.answers[i] = f.master.answerLocked(&f.requests[i])
+	}
+}
+
+// fill enters the answers.
+func (f *flight) fill(batch []*single.Call) {
+	for i, a := range f.answers {
+		batch[i].Reply, batch[i].Err, batch[i].Sent = a.reply, a.err, a.sent
+	}
+}
+
+// answerLocked is what the master makes of a request.
+func (m *Master) answerLocked(r *single.Request) answer {
+	if err := m.refusalLocked(r); err != nil {
+		return answer{err: err}
+	}
+	reply, err := m.performLocked(r)
+	return answer{reply, err, err == nil && (r.Op != single.Acquire || reply.Outcome != single.Refused)}
+}
+
+// refusalLocked is why the master does nothing of what it is asked.
+func (m *Master) refusalLocked(r *single.Request) error {
+	if m.isStopped() {
+		return ErrStopped
+	}
+	if left := m.guarded - m.world.clock.Now(); left > 0 {
+		return &single.GuardError{Master: m.name, Guard: m.guard, Remaining: left}
+	}
+	if m.err != nil {
+		return m.err
+	}
+	if r.Op != single.Acquire {
+		return nil
+	}
+	err := m.next
+	m.next = nil
+	return err
+}
+
+// performLocked performs a request and notifies whom it says.
+func (m *Master) performLocked(r *single.Request) (single.Reply, error) {
+	reply, err := m.store.Serve(m.nowLocked(), r)
+	for _, n := range m.store.Notifications() {
+		m.publishLocked(single.ChannelPrefix+n.Waiter, n.Key)
+	}
+	return reply, err
+}

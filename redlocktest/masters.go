@@ -1,0 +1,242 @@
+package redlocktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// TB is what this package needs of a test: *testing.T, *testing.B and *testing.F have it.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// DefaultCount is how many masters New starts unless [Count] says otherwise.
+const DefaultCount = 5
+
+// Option changes what New starts.
+type Option func(*settings)
+
+type settings struct {
+	count int
+	guard time.Duration
+}
+
+// Count is how many masters there are; from 1 to what redlock.New takes.
+func Count(n int) Option { return func(s *settings) { s.count = n } }
+
+// RestartGuard has a master that was started again not vote for d, as single.Options.RestartGuard does; 0 is no guard. Those that New
+// starts vote at once. It is for Lockers whose Options have a RestartGuard.
+func RestartGuard(d time.Duration) Option { return func(s *settings) { s.guard = d } }
+
+// Masters are masters in this process. It is a slice, so that what happens to some of them can be said:
+//
+//	masters[:3].Stop()
+//	masters[0].SlowDown(time.Second)
+//	redlock.NewJoint(masters[:3].All(), masters[2:].All(), opts)
+type Masters []*Master
+
+// world is what masters of one New have in common.
+type world struct {
+	tb    TB
+	time  worldTime
+	clock *clock // the masters'
+
+	mu     sync.Mutex
+	clocks []*clock // all of them
+}
+
+// tb is the test of the first master; of none a test that has none.
+func (m Masters) tb() TB {
+	if len(m) == 0 {
+		return nobody{}
+	}
+	return m[0].world.tb
+}
+
+// nobody is the test of no masters: there is nothing to do with them, so nothing fails.
+type nobody struct{}
+
+func (nobody) Helper()               {}
+func (nobody) Cleanup(func())        {}
+func (nobody) Errorf(string, ...any) {}
+func (nobody) Fatalf(string, ...any) {}
+
+// New starts masters, five unless [Count] says otherwise, named redlocktest-1 and so on. They take no goroutine and no port, and need
+// not be closed.
+func New(tb TB, opts ...Option) Masters {
+	tb.Helper()
+	s := settings{count: DefaultCount}
+	for _, o := range opts {
+		o(&s)
+	}
+	switch {
+	case s.count < 1:
+		tb.Fatalf("redlocktest: Count is %d, and must be at least 1", s.count)
+	case s.guard < 0:
+		tb.Fatalf("redlocktest: RestartGuard is negative: %v", s.guard)
+	}
+	w := &world{tb: tb, time: worldTime{began: time.Now()}}
+	w.clock = w.newClock()
+	all := make(Masters, s.count)
+	for i := range all {
+		all[i] = newMaster(w, fmt.Sprintf("redlocktest-%d", i+1), s.guard)
+	}
+	return all
+}
+
+// All returns the masters as redlock.New takes them. Its Options then need the masters' [Masters.Clock].
+func (m Masters) All() []redlock.Master {
+	all := make([]redlock.Master, len(m))
+	for i := range m {
+		all[i] = m[i]
+	}
+	return all
+}
+
+// Locker returns a Locker over the masters that is closed when tb ends. Options.Clock, if left out, is the masters' time; everything else
+// is the real default. Bad options fail the test.
+//
+// When it is closed, locks that are still held lapse, and nobody waits for masters that do not answer: its clock is moved on until nothing
+// is left. See [Masters.Held] for how to find locks that were forgotten.
+func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
+	tb.Helper()
+	if len(m) == 0 {
+		tb.Fatalf("redlocktest: a Locker over no masters")
+	}
+	w := m[0].world
+	own := w.newClock()
+	if opts.Clock == nil {
+		opts.Clock = own
+	}
+	links := make([]redlock.Master, len(m))
+	for i := range m {
+		links[i] = link{m[i], own}
+	}
+	l, err := redlock.New(links, opts)
+	if err != nil {
+		w.drop(own)
+		tb.Fatalf("redlocktest: %v", err)
+	}
+	tb.Cleanup(func() {
+		tb.Helper()
+		defer w.drop(own)
+		if err := closeSoon(l, own); err != nil {
+			tb.Errorf("redlocktest: closing the Locker: %v", err)
+		}
+	})
+	return l
+}
+
+const (
+	// calm is for how long a Locker that is closed may take to release what is held.
+	calm = 100 * time.Millisecond
+	// patience is for how long it may take in the end.
+	patience = 10 * time.Second
+	// longestJump bounds the steps in which a Locker's clock is moved on.
+	longestJump = 365 * 24 * time.Hour
+)
+
+// closeSoon closes a Locker, and moves its clock on until it has nothing left to wait for.
+func closeSoon(l *redlock.Locker, c *clock) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close(ctx) }()
+	for wait, jump := calm, time.Hour; ; wait, jump = calm/5, min(2*jump, longestJump) {
+		select {
+		case err := <-closed:
+			return err
+		case <-time.After(wait):
+			c.advance(jump)
+		}
+	}
+}
+
+// Clock is the masters' time, for the Options of Lockers that are made by redlock.New. It begins an hour after its zero, runs as Go's
+// clock does, and jumps with [Masters.Advance].
+func (m Masters) Clock() redlock.Clock {
+	if len(m) == 0 {
+		return newClock(&worldTime{began: time.Now()})
+	}
+	return m[0].world.clock
+}
+
+// Advance moves time on by d, which must not be negative, for the masters and for all Lockers that follow them: for a Locker it is as if
+// its process had been suspended for d. Whatever became due meanwhile happens now, and side by side: locks whose validity has passed
+// are lost, renewed or not, and ttls are over. So to see a lock renewed step by less than two thirds of its ttl; for everything
+// in its order use a bubble of testing/synctest, where time.Sleep does what Advance does outside.
+//
+// It returns at once; what a timer has to do is done by other goroutines soon.
+func (m Masters) Advance(d time.Duration) {
+	if len(m) == 0 {
+		return
+	}
+	w := m[0].world
+	if d < 0 {
+		w.tb.Helper()
+		w.tb.Fatalf("redlocktest: Advance by %v, and time does not go back", d)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.time.ahead.Add(int64(d))
+	for _, c := range w.clocks {
+		c.advance(0)
+	}
+}
+
+// newClock returns a clock that follows the world's time until it is dropped.
+func (w *world) newClock() *clock {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := newClock(&w.time)
+	w.clocks = append(w.clocks, c)
+	return c
+}
+
+func (w *world) drop(c *clock) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clocks = slices.DeleteFunc(w.clocks, func(other *clock) bool { return other == c })
+}
+
+// Stop stops each of the masters; see [Master.Stop].
+func (m Masters) Stop() { m.each((*Master).Stop) }
+
+// Start starts each of the masters again; see [Master.Start].
+func (m Masters) Start() { m.each((*Master).Start) }
+
+// Forget empties each of the masters; see [Master.Forget].
+func (m Masters) Forget() { m.each((*Master).Forget) }
+
+// SlowDown lets each of the masters answer after d; see [Master.SlowDown].
+func (m Masters) SlowDown(d time.Duration) { m.each(func(m *Master) { m.SlowDown(d) }) }
+
+// Fail has each of the masters answer with err; see [Master.Fail].
+func (m Masters) Fail(err error) { m.each(func(m *Master) { m.Fail(err) }) }
+
+// FailNext has each of the masters answer its next acquisition with err; see [Master.FailNext]. So the next attempt of a Locker that
+// all of them vote for fails: TryAcquire returns an error that matches redlock.ErrNoQuorum and whose *redlock.QuorumError has err for
+// each master. Acquire tries again, unless err is one for which single.Permanent says that it can't help.
+func (m Masters) FailNext(err error) { m.each(func(m *Master) { m.FailNext(err) }) }
+
+// Lose takes keys away on each of the masters; see [Master.Lose].
+//
+// Whoever holds one is told as in reality: by its next renewal, a third of its ttl after the one before, by Extend or Verify, and
+// otherwise when its validity ends. Until then it believes in its lock, and somebody else can have the key. To have it told at once
+// [Masters.Advance] by a third of the ttl.
+func (m Masters) Lose(keys ...string) { m.each(func(m *Master) { m.Lose(keys...) }) }
+
+func (m Masters) each(do func(*Master)) {
+	for i := range m {
+		do(m[i])
+	}
+}

@@ -1,0 +1,120 @@
+package redlocktest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file is what a test does in the place of everybody else.
+
+// Somebody is the redlock.Options.Identity of who has what [Masters.Hold] took.
+const Somebody = "somebody-else"
+
+const (
+	// somebody's value is always the same, so that Release needs no handle.
+	somebody = Somebody + "/00000000000000000000000000000000"
+	// heldFor is longer than any test.
+	heldFor = 100 * 365 * 24 * time.Hour
+	// reserve is for how long a key that is released is kept for the waiter that is notified.
+	reserve = 50 * time.Millisecond
+)
+
+// Hold takes key as another process would that keeps it: when Hold has returned, every attempt at it on these masters is refused, until
+// [Masters.Release]. It takes effect at once, also on masters that are stopped, slow or failing, and raises the key's fencing
+// counter. If a quorum of these masters has the key for somebody else, the test fails: [Masters.Lose] it before. What a release that is
+// under way has left on fewer is overwritten.
+func (m Masters) Hold(key string) {
+	m.tb().Helper()
+	m.hold(single.Request{Op: single.Acquire, Kind: single.Plain, Keys: []string{key}, Owner: somebody, TTL: heldFor, Fence: true})
+}
+
+// HoldShared is Hold as a reader (redlock.Shared): it keeps out writers, and no other readers.
+func (m Masters) HoldShared(key string) {
+	m.tb().Helper()
+	m.hold(single.Request{Op: single.Acquire, Kind: single.Shared, Keys: []string{key}, Owner: somebody, TTL: heldFor, Hold: "1"})
+}
+
+func (m Masters) hold(r single.Request) {
+	tb, key := m.tb(), r.Keys[0]
+	tb.Helper()
+	if key == "" || single.Reserved(key) {
+		tb.Fatalf("redlocktest: Hold(%q): that can't be the key of a lock", key)
+	}
+	var refused Masters
+	who := ""
+	for i := range m {
+		reply, err := m[i].serve(&r)
+		if err != nil {
+			tb.Fatalf("redlocktest: Hold(%q) on %s: %v", key, m[i].name, err)
+		}
+		if reply.Outcome == single.Refused {
+			refused, who = append(refused, m[i]), cmp.Or(owner.Show(reply.Holder), "another kind of lock")
+		}
+	}
+	if len(refused) >= redlock.Quorum(len(m)) {
+		m.release(key)
+		tb.Fatalf("redlocktest: Hold(%q): %s has it on %d of %d masters; Lose it first", key, who, len(refused), len(m))
+	}
+	for i := range refused {
+		refused[i].Lose(key)
+		_, _ = refused[i].serve(&r) // unless another attempt was quicker, which can't get a quorum
+	}
+}
+
+// Release gives back what Hold or HoldShared took, and notifies who waits for it. If none of these masters has it from them, the test
+// fails.
+func (m Masters) Release(key string) {
+	if !m.release(key) {
+		m.tb().Helper()
+		m.tb().Fatalf("redlocktest: Release(%q), which Hold has not taken, or which was lost", key)
+	}
+}
+
+func (m Masters) release(key string) bool {
+	released := false
+	for i := range m {
+		for _, kind := range []single.Kind{single.Plain, single.Shared} {
+			r := single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: somebody, Hold: "1", Reserve: reserve}
+			reply, err := m[i].serve(&r)
+			released = released || err == nil && reply.Outcome == single.Granted
+		}
+	}
+	return released
+}
+
+// Held returns the keys that somebody, a Locker or Hold, has on a quorum of these masters, sorted. What nobody has released at the end of a
+// test was forgotten, or is still being released.
+func (m Masters) Held() []string {
+	on := make(map[string]int)
+	for i := range m {
+		for _, key := range m[i].keys() {
+			on[key]++
+		}
+	}
+	var held []string
+	for key, n := range on {
+		if n >= redlock.Quorum(len(m)) {
+			held = append(held, key)
+		}
+	}
+	slices.Sort(held)
+	return held
+}
+
+// serve performs a request whatever the master does with those of Lockers.
+func (m *Master) serve(r *single.Request) (single.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.performLocked(r)
+}
+
+func (m *Master) keys() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.store.Keys(m.nowLocked())
+}
