@@ -14,8 +14,7 @@
 // The comparison and the effect have to be one step: if a token is checked first and the change is made afterwards, a
 // newer holder may get in between. [Guard.Do] is one step inside this process. It protects what only this process can
 // change, and it forgets with the process: a resource that others change too, or that outlives the process, has to keep
-// the token itself, next to the data. The examples module does that in SQL (UPDATE … WHERE token <= ?) and in Redis (a
-// script).
+// the token itself, next to the data. Package sqlfence does that in SQL, the examples module in Redis (a script).
 //
 // Several changes under one token are fine: a token equal to the greatest seen is accepted.
 package fence

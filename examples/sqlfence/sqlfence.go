@@ -1,93 +1,73 @@
-// Package sqlfence shows how a SQL database checks fencing tokens: the comparison is part of the statement, or of the
-// transaction, that makes the change, so nothing can get in between.
+// Package sqlfence shows package fence/sqlfence at work: documents in a SQL database which nobody changes whose lock has passed on.
 //
-// The statements are standard enough for SQLite, PostgreSQL (with $1 for ?) and MySQL (with INSERT IGNORE for ON
-// CONFLICT DO NOTHING). Tokens fit a signed BIGINT.
-//
-// A row that is deleted takes its token with it: mark it as deleted instead, for as long as an old holder could still
-// come back, or use [InTx], whose tokens have a table of their own.
+// Update compares in the statement that changes the one row; Rewrite changes several rows in one transaction, after it has raised the token
+// of the lock's key in a table of its own. Its tests run against SQLite, PostgreSQL and MariaDB.
 package sqlfence
 
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/seed-624411e5/redlock/fence"
+	"github.com/seed-624411e5/redlock/fence/sqlfence"
 )
 
-// Schema creates what this package uses. Run it once, with whatever migrates your database.
-const Schema = `
-CREATE TABLE IF NOT EXISTS documents (
+// Documents is a table in a database.
+type Documents struct {
+	db     *sql.DB
+	fences *sqlfence.Fences
+
+	update, read, rewrite string // statements
+}
+
+// Open makes the tables where there are none.
+func Open(ctx context.Context, db *sql.DB, dialect sqlfence.Dialect) (*Documents, error) {
+	fences, err := sqlfence.New(dialect, "")
+	if err != nil {
+		return nil, err
+	}
+	d := &Documents{
+		db: db, fences: fences,
+		update:  `UPDATE documents SET body = ?, token = ? WHERE id = ? AND token <= ?`,
+		read:    `SELECT token FROM documents WHERE id = ?`,
+		rewrite: `UPDATE documents SET body = ?`,
+	}
+	if dialect == sqlfence.PostgreSQL {
+		d.update = `UPDATE documents SET body = $1, token = $2 WHERE id = $3 AND token <= $4`
+		d.read = `SELECT token FROM documents WHERE id = $1`
+		d.rewrite = `UPDATE documents SET body = $1`
+	}
+	const documents = `CREATE TABLE IF NOT EXISTS documents (
 	id    VARCHAR(100) PRIMARY KEY,
 	body  TEXT NOT NULL,
 	token BIGINT NOT NULL DEFAULT 0 -- the greatest fencing token that has written this row
-);
-CREATE TABLE IF NOT EXISTS fences (
-	name  VARCHAR(100) PRIMARY KEY, -- the lock's key
-	token BIGINT NOT NULL           -- the greatest fencing token seen of it
-);`
+)`
+	for _, statement := range []string{documents, fences.Schema()} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
 
-// Update changes one row under the token of the lock that protects it. The error is a [*fence.StaleError] when another
-// holder has written the row since, and matches [sql.ErrNoRows] when there is no such row; nothing was changed then.
-func Update(ctx context.Context, db *sql.DB, id, body string, token uint64) error {
+// Update changes one row under the token of the lock that protects it. The error is a [*fence.StaleError] when another holder has
+// written the row since, and matches [sql.ErrNoRows] when there is no such row; nothing was changed then.
+func (d *Documents) Update(ctx context.Context, id, body string, token uint64) error {
 	if token == 0 {
 		return fence.ErrNoToken
 	}
-	result, err := db.ExecContext(ctx,
-		`UPDATE documents SET body = ?, token = ? WHERE id = ? AND token <= ?`, body, int64(token), id, int64(token))
+	result, err := d.db.ExecContext(ctx, d.update, body, int64(token), id, int64(token))
 	if err != nil {
 		return fmt.Errorf("update %q: %w", id, err)
 	}
-	// MySQL counts only rows that differ unless told otherwise (clientFoundRows=true).
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return explain(db.QueryRowContext(ctx, `SELECT token FROM documents WHERE id = ?`, id), id, token)
+	return sqlfence.Row(result, d.db.QueryRowContext(ctx, d.read, id), id, token)
 }
 
-// InTx makes any number of changes, to any tables, as one transaction under the token of the lock on key. It raises the
-// key's row in fences first, and the database keeps that row locked until the transaction ends: a newer holder waits,
-// an older one gets a [*fence.StaleError] and changes nothing. That holds from READ COMMITTED on. A change that fails
-// rolls everything back, the token included.
-func InTx(ctx context.Context, db *sql.DB, key string, token uint64, change func(tx *sql.Tx) error) (err error) {
-	if token == 0 {
-		return fence.ErrNoToken
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
+// Rewrite gives all documents one text, under the token of the lock on key.
+func (d *Documents) Rewrite(ctx context.Context, key, body string, token uint64) error {
+	return d.fences.InTx(ctx, d.db, nil, key, token, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, d.rewrite, body)
 		return err
-	}
-	defer func() {
-		if rolled := tx.Rollback(); !errors.Is(rolled, sql.ErrTxDone) {
-			err = errors.Join(err, rolled)
-		}
-	}()
-	if _, err := tx.ExecContext(ctx, `INSERT INTO fences (name, token) VALUES (?, 0) ON CONFLICT DO NOTHING`, key); err != nil {
-		return fmt.Errorf("fence %q: %w", key, err)
-	}
-	result, err := tx.ExecContext(ctx, `UPDATE fences SET token = ? WHERE name = ? AND token <= ?`, int64(token), key, int64(token))
-	if err != nil {
-		return fmt.Errorf("fence %q: %w", key, err)
-	}
-	switch n, err := result.RowsAffected(); {
-	case err != nil:
-		return err
-	case n == 0:
-		return explain(tx.QueryRowContext(ctx, `SELECT token FROM fences WHERE name = ?`, key), key, token)
-	}
-	if err := change(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// explain says why a row was not changed: somebody else's token is in it, or it is not there.
-func explain(row *sql.Row, key string, token uint64) error {
-	var seen int64
-	if err := row.Scan(&seen); err != nil {
-		return fmt.Errorf("%q: %w", key, err)
-	}
-	return &fence.StaleError{Key: key, Token: token, Seen: uint64(seen)}
+	})
 }

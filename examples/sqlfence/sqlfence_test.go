@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,38 +17,58 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/examples/sqlfence"
 	"github.com/seed-624411e5/redlock/fence"
+	fences "github.com/seed-624411e5/redlock/fence/sqlfence"
 	"github.com/seed-624411e5/redlock/internal/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open makes a database with the schema and one row.
-func open(t *testing.T) *sql.DB {
+// backend is one kind of database.
+type backend struct {
+	name    string
+	dialect fences.Dialect
+	open    func(t *testing.T) *sql.DB
+}
+
+// each runs a test on every database.
+func each(t *testing.T, test func(t *testing.T, b backend)) {
+	t.Helper()
+	for _, b := range append([]backend{{"SQLite", fences.SQLite, openSQLite}}, servers()...) {
+		t.Run(b.name, func(t *testing.T) { test(t, b) })
+	}
+}
+
+func openSQLite(t *testing.T) *sql.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fence.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, statement := range []string{sqlfence.Schema, `INSERT INTO documents (id, body) VALUES ('report', '')`} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(60000)")
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
 	return db
+}
+
+// tables makes the tables anew, with one row.
+func tables(t *testing.T, b backend, db *sql.DB) *sqlfence.Documents {
+	t.Helper()
+	for _, table := range []string{"documents", fences.DefaultTable} {
+		_, err := db.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+table)
+		must(t, err)
+	}
+	for range 2 { // there already, they are left alone
+		_, err := sqlfence.Open(t.Context(), db, b.dialect)
+		must(t, err)
+	}
+	d, err := sqlfence.Open(t.Context(), db, b.dialect)
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), `INSERT INTO documents (id, body) VALUES ('report', '')`)
+	must(t, err)
+	return d
 }
 
 func body(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	var text string
-	if err := db.QueryRowContext(t.Context(), `SELECT body FROM documents WHERE id = 'report'`).Scan(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRowContext(t.Context(), `SELECT body FROM documents WHERE id = 'report'`).Scan(&text))
 	return text
 }
 
@@ -67,57 +88,89 @@ func stale(t *testing.T, err error, want fence.StaleError) {
 	}
 }
 
-func TestUpdateRefusesOlderTokens(t *testing.T) {
-	db, ctx := open(t), t.Context()
-	must(t, sqlfence.Update(ctx, db, "report", "first", 33))
-	must(t, sqlfence.Update(ctx, db, "report", "first again", 33))
-	must(t, sqlfence.Update(ctx, db, "report", "second", 34))
-	stale(t, sqlfence.Update(ctx, db, "report", "late", 33), fence.StaleError{Key: "report", Token: 33, Seen: 34})
+func TestFencesOnEveryDatabase(t *testing.T) {
+	each(t, func(t *testing.T, b backend) {
+		db := b.open(t)
+		for _, c := range []struct {
+			name string
+			test func(*testing.T, backend, *sql.DB)
+		}{
+			{"Update refuses older tokens", updateRefusesOlderTokens},
+			{"InTx refuses older tokens and rolls back", inTxRefusesOlderTokens},
+			{"keys are told apart by every byte", keysAreToldApart},
+			{"holders never overwrite their successors", holdersNeverOverwrite},
+			{"without the comparison they do", withoutTheComparison},
+		} {
+			t.Run(c.name, func(t *testing.T) { c.test(t, b, db) })
+		}
+	})
+}
+
+func updateRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
+	d, ctx := tables(t, b, db), t.Context()
+	must(t, d.Update(ctx, "report", "first", 33))
+	must(t, d.Update(ctx, "report", "first", 33)) // which changes nothing, and MySQL counts no row
+	must(t, d.Update(ctx, "report", "first again", 33))
+	must(t, d.Update(ctx, "report", "second", 34))
+	stale(t, d.Update(ctx, "report", "late", 33), fence.StaleError{Key: "report", Token: 33, Seen: 34})
 	if got := body(t, db); got != "second" {
 		t.Errorf("the row says %q, want what the second holder wrote", got)
 	}
-	if err := sqlfence.Update(ctx, db, "nothing", "", 35); !errors.Is(err, sql.ErrNoRows) {
+	if err := d.Update(ctx, "nothing", "", 35); !errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("a row that is not there: %v, want sql.ErrNoRows", err)
 	}
-	if err := sqlfence.Update(ctx, db, "report", "", 0); !errors.Is(err, fence.ErrNoToken) {
+	if err := d.Update(ctx, "report", "", 0); !errors.Is(err, fence.ErrNoToken) {
 		t.Errorf("no token: %v, want ErrNoToken", err)
 	}
 }
 
-// write changes the row without looking at its token, which InTx does for it.
-func write(ctx context.Context, text string) func(tx *sql.Tx) error {
-	return func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE documents SET body = ? WHERE id = 'report'`, text)
-		return err
+func inTxRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
+	d, ctx := tables(t, b, db), t.Context()
+	f, err := fences.New(b.dialect, "")
+	must(t, err)
+	seen := func(want uint64) {
+		t.Helper()
+		if got, err := f.Seen(ctx, db, "lock"); got != want || err != nil {
+			t.Errorf("seen: %d, %v, want %d", got, err, want)
+		}
 	}
-}
-
-func TestInTxRefusesOlderTokensAndRollsBack(t *testing.T) {
-	db, ctx := open(t), t.Context()
-	must(t, sqlfence.InTx(ctx, db, "lock", 33, write(ctx, "first")))
-	must(t, sqlfence.InTx(ctx, db, "lock", 34, write(ctx, "second")))
-	stale(t, sqlfence.InTx(ctx, db, "lock", 33, write(ctx, "late")), fence.StaleError{Key: "lock", Token: 33, Seen: 34})
+	seen(0)
+	must(t, d.Rewrite(ctx, "lock", "first", 33))
+	must(t, d.Rewrite(ctx, "lock", "second", 34))
+	stale(t, d.Rewrite(ctx, "lock", "late", 33), fence.StaleError{Key: "lock", Token: 33, Seen: 34})
 	broken := errors.New("broken")
-	err := sqlfence.InTx(ctx, db, "lock", 99, func(tx *sql.Tx) error {
-		return errors.Join(write(ctx, "half")(tx), broken)
+	err = f.InTx(ctx, db, nil, "lock", 99, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE documents SET body = 'half'`)
+		return errors.Join(err, broken)
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v, want the change's own error", err)
 	}
-	must(t, sqlfence.InTx(ctx, db, "lock", 34, write(ctx, "second again"))) // 99 was rolled back
+	must(t, d.Rewrite(ctx, "lock", "second again", 34)) // 99 was rolled back
+	seen(34)
 	if got := body(t, db); got != "second again" {
 		t.Errorf("the row says %q", got)
 	}
-	if err := sqlfence.InTx(ctx, db, "lock", 0, write(ctx, "")); !errors.Is(err, fence.ErrNoToken) {
-		t.Errorf("no token: %v, want ErrNoToken", err)
+	must(t, d.Rewrite(ctx, "lock", "last", redlockMax))
+	seen(redlockMax)
+}
+
+// redlockMax is the greatest token that a lock can have.
+const redlockMax = 1<<53 - 1
+
+func keysAreToldApart(t *testing.T, b backend, db *sql.DB) {
+	d, ctx := tables(t, b, db), t.Context()
+	for i, key := range []string{"a", "A", "a ", "ä", "a\u0308", strings.Repeat("k", fences.MaxKey), strings.Repeat("k", fences.MaxKey-1)} {
+		if err := d.Rewrite(ctx, key, key, uint64(100-i)); err != nil {
+			t.Errorf("%.20q: %v", key, err)
+		}
 	}
 }
 
 // drive has holders write in any order, at the same time, and returns what went wrong: somebody was accepted after a
 // newer holder, or refused without one, or the row does not end with what the newest wrote.
-func drive(t *testing.T, change func(ctx context.Context, db *sql.DB, token uint64) error) (faults []string) {
+func drive(t *testing.T, db *sql.DB, change func(token uint64) error) (faults []string) {
 	t.Helper()
-	db := open(t)
 	const holders = 40
 	var mu sync.Mutex
 	newest := uint64(0) // of those that have been accepted
@@ -128,7 +181,7 @@ func drive(t *testing.T, change func(ctx context.Context, db *sql.DB, token uint
 			mu.Lock()
 			before := newest
 			mu.Unlock()
-			err := change(t.Context(), db, token)
+			err := change(token)
 			var old *fence.StaleError
 			mu.Lock()
 			defer mu.Unlock()
@@ -149,27 +202,28 @@ func drive(t *testing.T, change func(ctx context.Context, db *sql.DB, token uint
 	return faults
 }
 
-func TestConcurrentHoldersNeverOverwriteTheirSuccessors(t *testing.T) {
-	t.Run("Update", func(t *testing.T) {
-		for _, fault := range drive(t, func(ctx context.Context, db *sql.DB, token uint64) error {
-			return sqlfence.Update(ctx, db, "report", fmt.Sprint(token), token)
+func holdersNeverOverwrite(t *testing.T, b backend, db *sql.DB) {
+	for range 5 {
+		d := tables(t, b, db)
+		for _, fault := range drive(t, db, func(token uint64) error {
+			return d.Update(t.Context(), "report", fmt.Sprint(token), token)
 		}) {
-			t.Error(fault)
+			t.Error("Update: ", fault)
 		}
-	})
-	t.Run("InTx", func(t *testing.T) {
-		for _, fault := range drive(t, func(ctx context.Context, db *sql.DB, token uint64) error {
-			return sqlfence.InTx(ctx, db, "lock", token, write(ctx, fmt.Sprint(token)))
+		d = tables(t, b, db)
+		for _, fault := range drive(t, db, func(token uint64) error {
+			return d.Rewrite(t.Context(), "lock", fmt.Sprint(token), token)
 		}) {
-			t.Error(fault)
+			t.Error("InTx: ", fault)
 		}
-	})
+	}
 }
 
 // The control: without the comparison the same holders do overwrite their successors.
-func TestWithoutTheComparisonHoldersOverwriteTheirSuccessors(t *testing.T) {
-	faults := drive(t, func(ctx context.Context, db *sql.DB, token uint64) error {
-		_, err := db.ExecContext(ctx, `UPDATE documents SET body = ? WHERE id = 'report'`, fmt.Sprint(token))
+func withoutTheComparison(t *testing.T, b backend, db *sql.DB) {
+	tables(t, b, db)
+	faults := drive(t, db, func(token uint64) error {
+		_, err := db.ExecContext(t.Context(), fmt.Sprintf(`UPDATE documents SET body = '%d' WHERE id = 'report'`, token))
 		return err
 	})
 	if len(faults) == 0 {
@@ -199,7 +253,12 @@ func Example() {
 	}
 	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(1) // each connection has a memory of its own
-	if _, err := db.ExecContext(ctx, sqlfence.Schema+`; INSERT INTO documents (id, body) VALUES ('report', '')`); err != nil {
+	documents, err := sqlfence.Open(ctx, db, fences.SQLite)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := db.ExecContext(ctx, `INSERT INTO documents (id, body) VALUES ('report', '')`); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -217,9 +276,9 @@ func Example() {
 		return
 	}
 	defer func() { _ = lock.Release(ctx) }()
-	fmt.Println("the next holder:", sqlfence.Update(ctx, db, "report", "new", lock.Token()))
+	fmt.Println("the next holder:", documents.Update(ctx, "report", "new", lock.Token()))
 
-	err = sqlfence.Update(ctx, db, "report", "old", paused.Token())
+	err = documents.Update(ctx, "report", "old", paused.Token())
 	var old *fence.StaleError
 	fmt.Println("the paused one is refused:", errors.As(err, &old))
 	// Output:

@@ -1,0 +1,233 @@
+// Package sqlfence has a SQL database check fencing tokens: the comparison is part of the transaction, or of the statement, that makes
+// the change, so no newer holder can get in between. It needs database/sql and nothing else; the driver is the program's.
+//
+//	fences, err := sqlfence.New(sqlfence.PostgreSQL, "")
+//	_, err = db.ExecContext(ctx, fences.Schema())   // once, by whatever migrates the database
+//	…
+//	err = fences.InTx(ctx, db, lock.Key(), lock.Token(), func(tx *sql.Tx) error {
+//		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'shipped' WHERE id = 42`)
+//		return err
+//	})
+//
+// There are two ways. [Fences.InTx] has a table of its own with the greatest token of each lock's key, and protects whatever the
+// transaction changes. Or a row carries the token that has written it, in a column: [Row] says what became of such an UPDATE.
+//
+// A token equal to the greatest one seen is accepted: one holder may make several changes. Tokens fit a signed BIGINT.
+//
+// The tests are in the examples module, and run against SQLite, PostgreSQL and MariaDB.
+package sqlfence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/seed-624411e5/redlock/fence"
+)
+
+// Dialect is the SQL that a database understands.
+type Dialect uint8
+
+// The dialects.
+const (
+	// SQLite is version 3.35 or later. Its transactions should begin as writers (_txlock=immediate with most drivers) and wait for
+	// each other (busy_timeout); otherwise the database is found locked and InTx returns that error.
+	SQLite Dialect = iota + 1
+	// PostgreSQL is version 9.5 or later, and what speaks its SQL. Drivers: pgx's stdlib, lib/pq.
+	PostgreSQL
+	// MySQL is MySQL 5.7 or MariaDB 10.2, or later, with InnoDB.
+	MySQL
+)
+
+// DefaultTable is the table of a Fences that is given no other.
+const DefaultTable = "redlock_fences"
+
+// MaxKey is the longest key, in bytes: the longest that every one of these databases has an index for.
+const MaxKey = 1024
+
+// ErrInvalid is matched by errors about arguments. Nothing was sent then.
+var ErrInvalid = errors.New("sqlfence: invalid argument")
+
+// Fences is a table with the greatest token of each key. It is safe for concurrent use, and needs a connection only in its methods.
+type Fences struct {
+	dialect Dialect
+	table   string
+	schema  string
+	raise   string // to a token, if it is below
+	read    string // what it is then; "" where raise returns it
+	seen    string
+}
+
+var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
+
+// New makes a Fences over a table, which may have a schema's name in front; "" is [DefaultTable]. Nothing is sent. The error matches
+// [ErrInvalid].
+func New(dialect Dialect, table string) (*Fences, error) {
+	if table == "" {
+		table = DefaultTable
+	}
+	if !names.MatchString(table) {
+		return nil, fmt.Errorf("%w: %.80q is no name of a table: letters, digits and underscores, and one dot behind a schema's", ErrInvalid, table)
+	}
+	forms := map[Dialect][4]string{
+		SQLite: {
+			`CREATE TABLE IF NOT EXISTS {} (name TEXT PRIMARY KEY, token BIGINT NOT NULL)`,
+			`INSERT INTO {} (name, token) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET token = max(token, excluded.token) RETURNING token`,
+			``,
+			`SELECT token FROM {} WHERE name = ?`,
+		},
+		PostgreSQL: {
+			`CREATE TABLE IF NOT EXISTS {} (name TEXT PRIMARY KEY, token BIGINT NOT NULL)`,
+			`INSERT INTO {} AS f (name, token) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token`,
+			``,
+			`SELECT token FROM {} WHERE name = $1`,
+		},
+		// INSERT IGNORE and then UPDATE would have two transactions wait for each other: the first takes a shared lock of a row that is there.
+		// The row is read with its lock, because a snapshot may be older than it.
+		MySQL: {
+			`CREATE TABLE IF NOT EXISTS {} (name VARBINARY(1024) PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
+			`INSERT INTO {} (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`,
+			`SELECT token FROM {} WHERE name = ? FOR UPDATE`,
+			`SELECT token FROM {} WHERE name = ?`,
+		},
+	}
+	form, found := forms[dialect]
+	if !found {
+		return nil, fmt.Errorf("%w: unknown dialect %d", ErrInvalid, dialect)
+	}
+	for i := range form {
+		form[i] = strings.ReplaceAll(form[i], "{}", table)
+	}
+	return &Fences{dialect: dialect, table: table, schema: form[0], raise: form[1], read: form[2], seen: form[3]}, nil
+}
+
+// Schema is the statement that creates the table where there is none. Rows are never removed: one that is forgets its key's token.
+func (f *Fences) Schema() string { return f.schema }
+
+// InTx makes any number of changes, to any tables, as one transaction under the token of the lock on key. Its first statement raises the
+// key's row, which the database keeps locked until the transaction ends: a newer holder waits, an older one gets a
+// [*fence.StaleError] and changes nothing. change must not commit or roll back.
+//
+// opts may be nil, which is the database's default. Any isolation from READ COMMITTED on will do; from REPEATABLE READ on some databases
+// end one of two transactions that meet with an error of their own, after which InTx may be called again with the same token.
+//
+// A change that fails rolls everything back, the token included, and its error is returned. Where the commit fails it is not
+// known whether it took effect. Other errors: [fence.ErrNoToken], [ErrInvalid], the driver's.
+func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key string, token uint64, change func(tx *sql.Tx) error) (err error) {
+	if db == nil || change == nil {
+		return fmt.Errorf("%w: nil database or nil function", ErrInvalid)
+	}
+	if err := check(key, token); err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("sqlfence: begin: %w", err)
+	}
+	defer func() { // also when change panics
+		if rolled := tx.Rollback(); !errors.Is(rolled, sql.ErrTxDone) {
+			err = errors.Join(err, rolled)
+		}
+	}()
+	if err := f.Raise(ctx, tx, key, token); err != nil {
+		return err
+	}
+	if err := change(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Raise is InTx's first statement, for a transaction of the caller's own. It belongs before what the transaction reads and changes. On
+// an error, which is a [*fence.StaleError] if a newer holder has been there, the transaction must be rolled back.
+func (f *Fences) Raise(ctx context.Context, tx *sql.Tx, key string, token uint64) error {
+	if tx == nil {
+		return fmt.Errorf("%w: nil transaction", ErrInvalid)
+	}
+	if err := check(key, token); err != nil {
+		return err
+	}
+	var seen int64
+	var err error
+	if f.read == "" {
+		err = tx.QueryRowContext(ctx, f.raise, key, int64(token)).Scan(&seen)
+	} else if _, err = tx.ExecContext(ctx, f.raise, key, int64(token)); err == nil {
+		err = tx.QueryRowContext(ctx, f.read, key).Scan(&seen)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("sqlfence: fence %q: %w", key, err)
+	case uint64(seen) > token:
+		return &fence.StaleError{Key: key, Token: token, Seen: uint64(seen)}
+	}
+	return nil
+}
+
+// Seen returns the greatest token of key that was committed, 0 if there is none.
+func (f *Fences) Seen(ctx context.Context, db *sql.DB, key string) (uint64, error) {
+	if db == nil {
+		return 0, fmt.Errorf("%w: nil database", ErrInvalid)
+	}
+	if err := check(key, 1); err != nil {
+		return 0, err
+	}
+	var seen int64
+	err := db.QueryRowContext(ctx, f.seen, key).Scan(&seen)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("sqlfence: fence %q: %w", key, err)
+	}
+	return uint64(seen), nil
+}
+
+func check(key string, token uint64) error {
+	switch {
+	case token == 0:
+		return fmt.Errorf("%w (key %.64q)", fence.ErrNoToken, key)
+	case token > 1<<63-1:
+		return fmt.Errorf("%w: token %d does not fit a BIGINT", ErrInvalid, token)
+	case key == "" || len(key) > MaxKey:
+		return fmt.Errorf("%w: a key of %d bytes, and it must have 1 to %d", ErrInvalid, len(key), MaxKey)
+	}
+	return nil
+}
+
+// Row says what became of a change to one row that carries the token which has written it:
+//
+//	result, err := db.ExecContext(ctx, `UPDATE documents SET body = ?, token = ? WHERE id = ? AND token <= ?`, body, token, id, token)
+//	if err != nil {
+//		return err
+//	}
+//	return sqlfence.Row(result, db.QueryRowContext(ctx, `SELECT token FROM documents WHERE id = ?`, id), id, token)
+//
+// It returns nil if the row was changed, or was so already; a [*fence.StaleError] when another holder has written it since; an error that matches
+// [sql.ErrNoRows] when it is not there. now is what the row's token is now, and is always read. (MySQL counts only rows that differ
+// from before, so no row counted does not mean that none was found.)
+//
+// A row that is deleted takes its token with it: mark it as deleted instead, for as long as an old holder could come back, or use [Fences.InTx].
+func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
+	if result == nil || now == nil {
+		return fmt.Errorf("%w: nil result or nil row", ErrInvalid)
+	}
+	var seen int64
+	read := now.Scan(&seen) // which gives the connection back
+	if token == 0 {
+		return fmt.Errorf("%w (%.64q)", fence.ErrNoToken, name)
+	}
+	n, err := result.RowsAffected()
+	switch {
+	case err != nil:
+		return fmt.Errorf("sqlfence: %q: %w", name, err)
+	case n > 0:
+		return nil
+	case read != nil:
+		return fmt.Errorf("sqlfence: %q: %w", name, read)
+	case uint64(seen) > token:
+		return &fence.StaleError{Key: name, Token: token, Seen: uint64(seen)}
+	case uint64(seen) < token:
+		return fmt.Errorf("sqlfence: %q was not changed, though its token is %d and not above %d: something else was in the way", name, seen, token)
+	}
+	return nil
+}
