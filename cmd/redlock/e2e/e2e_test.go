@@ -4,9 +4,11 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,6 +33,9 @@ type suite struct{ *testing.M }
 // Run runs them.
 func (s suite) Run() int {
 	flag.Parse()
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup: the programs that are started would ignore it, too
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {

@@ -17,6 +17,7 @@ import (
 // lives: nobody may do that after somebody else has the lock.
 func guardedMain() {
 	stubborn := flag.Bool("stubborn", false, "ignore what can be ignored")
+	deaf := flag.Bool("deaf", false, "ignore SIGINT")
 	nested := flag.Bool("nested", false, "start another one like this")
 	root := flag.Bool("root", false, "be root, if the file's mode permits it")
 	tty := flag.Bool("tty", false, "read a line from the terminal first")
@@ -26,6 +27,9 @@ func guardedMain() {
 	exitOn(err)
 	if *stubborn {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	}
+	if *deaf {
+		signal.Ignore(syscall.SIGINT)
 	}
 	if *root {
 		exitOn(syscall.Setresuid(0, 0, 0))

@@ -217,3 +217,57 @@ func TestHazard75CtrlCStopsTheScriptAroundIt(t *testing.T) {
 		}
 	}
 }
+
+func TestCtrlCAgainAndAgainEndsWhatIgnoresIt(t *testing.T) {
+	s := newScene(t)
+	p := s.shell()
+	p.write("true | " + s.line("-stubborn") + "; echo status ${PIPESTATUS[1]}\n")
+	s.eventually("works ")
+	p.write(ctrlC)
+	s.grows()
+	s.grows()
+	p.write(ctrlC)
+	p.expect("redlock: Ctrl-C again: asked the command to end (SIGTERM)")
+	s.grows()
+	p.write(ctrlC)
+	p.expect("redlock: Ctrl-C once more: killed the command")
+	if !wait(func() bool { return ended(s.pids()[0]) }) {
+		t.Error("it does not end")
+	}
+	p.write("echo status $?\n")
+	p.expect("status 130")
+}
+
+// The terminal is the command's: how many Ctrl-C's it takes is its own affair. Another way out is Ctrl-Z and kill.
+func TestCtrlCsInTheForegroundAreTheCommands(t *testing.T) {
+	s := newScene(t)
+	p := s.shell()
+	p.write(s.line("-deaf") + "\n")
+	s.eventually("works ")
+	for range 4 {
+		p.write(ctrlC)
+		s.grows()
+	}
+	if strings.Contains(p.said(), "redlock:") {
+		t.Errorf("redlock says %q", p.said())
+	}
+	p.write(ctrlZ)
+	p.expect("Stopped")
+	p.write("kill %1\n")
+	if !wait(func() bool { return ended(s.pids()[0]) }) {
+		t.Error("it does not end")
+	}
+}
+
+func TestInterruptsThatAProgramSendsArePassedOnAlone(t *testing.T) {
+	s := newScene(t)
+	cmd := s.start(nil, "-deaf")
+	for range 4 {
+		must(t, cmd.Process.Signal(syscall.SIGINT))
+		s.grows()
+	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	if got := s.exit(cmd); got.Signal() != syscall.SIGTERM {
+		t.Errorf("redlock ended with %v %v, want SIGTERM", got.ExitStatus(), got.Signal())
+	}
+}

@@ -18,6 +18,7 @@ const (
 	Stop     = noSignal("stop")
 	Continue = noSignal("continue")
 	Hangup   = noSignal("hangup")
+	Report   = noSignal("report")
 )
 
 // Forwarded are the signals that a program which stands in front of a command passes on to it. Here there is only the
@@ -26,6 +27,15 @@ func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // Ends says whether sig is meant to end a program.
 func Ends(sig os.Signal) bool { return sig == os.Interrupt }
+
+// InForeground is true: there is no job control on this system.
+func InForeground() bool { return true }
+
+// HearsKeyboard is false: the console tells the command itself.
+func HearsKeyboard() bool { return false }
+
+// IgnoreTerminalInput does nothing.
+func IgnoreTerminalInput() {}
 
 // WantsTerminal is false on this system.
 func WantsTerminal(os.Signal) bool { return false }

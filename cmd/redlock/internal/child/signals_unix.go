@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// The signals that job control is about.
+// The signals that job control is about, and others with a meaning.
 const (
 	Stop     = syscall.SIGTSTP
 	Continue = syscall.SIGCONT
 	Hangup   = syscall.SIGHUP
+	// Report asks a program that waits what it is waiting for.
+	Report = syscall.SIGUSR1
 )
 
 // Forwarded are the signals that a program which stands in front of a command passes on to it. Those that whoever started

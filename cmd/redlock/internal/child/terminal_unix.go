@@ -43,6 +43,23 @@ func (t *terminal) give(group int) bool {
 // background. It is called after the command was started, which would inherit it.
 func ignoreTerminalOutput() { signal.Ignore(syscall.SIGTTOU) }
 
+// InForeground says whether this program is in the foreground of its terminal, so that it may read from it and draw on it.
+func InForeground() bool {
+	t := openTerminal()
+	if t == nil {
+		return false
+	}
+	defer t.close()
+	group, ok := t.foreground()
+	return ok && group == unix.Getpgrp()
+}
+
+// HearsKeyboard says whether the signals of the terminal's keys come to this program.
+func HearsKeyboard() bool { return InForeground() }
+
+// IgnoreTerminalInput has a read of the terminal from the background fail, instead of stopping this program.
+func IgnoreTerminalInput() { signal.Ignore(syscall.SIGTTIN) }
+
 // isTerminal says whether f is this program's controlling terminal.
 func isTerminal(f *os.File) bool {
 	if f == nil {

@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
+	"github.com/seed-624411e5/redlock/semaphore"
 )
 
 const (
-	// forever is the default of -wait.
-	forever = time.Duration(1<<63 - 1)
 	// closeTimeout bounds how long masters that do not confirm a release delay the end, where it matters to others;
 	// what they keep lapses by its ttl.
 	closeTimeout = 2 * time.Second
@@ -23,76 +26,244 @@ const (
 	attemptTimeout = 500 * time.Millisecond
 )
 
+// taker takes a lock as its flags ask for it.
+type taker struct {
+	lockFlags
+	masters  masterFlags
+	log      *journal
+	signals  chan os.Signal
+	renewals renewals
+	unwanted <-chan struct{} // closed when nobody wants the lock any more; nil: never
+}
+
+// held is a lock, or a permit, that was taken.
+type held struct {
+	*redlock.Lock
+	slot   *int // of a permit; nil: it is none
+	since  time.Time
+	waited time.Duration
+}
+
+// with takes the lock, has work done under it, and closes what it was taken with. work releases the lock, and returns what came of that
+// and its own error.
+func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option, work func(h *held) (released, err error)) error {
+	t.renewals.changed = t.renewalChanged
+	t.notes(io)
+	defer t.log.notes.flush()
+	locker, masters, err := t.masters.locker(t.renewals.observe)
+	if err != nil {
+		return t.log.last(err)
+	}
+	defer masters.close()
+	child.WriteErrors() // nobody who stops reading ends the supervision
+	t.signals = make(chan os.Signal, 16)
+	ends := slices.DeleteFunc(child.Forwarded(), func(sig os.Signal) bool { return !child.Ends(sig) && sig != child.Report })
+	signal.Notify(t.signals, ends...)
+	defer signal.Stop(t.signals)
+
+	h, err := t.acquire(ctx, io, locker, options)
+	if err != nil {
+		closeSoon(locker, attemptTimeout)
+		return t.log.last(t.conflict(err))
+	}
+	t.log.tell(entry{Event: eventAcquired, Slot: h.slot, Token: t.token(h), Waited: h.waited.Seconds()},
+		"acquired %s%s after %s", t.what(), t.particulars(h), brief(h.waited))
+	released, err := work(h)
+	done, timeout := entry{Event: eventReleased, Slot: h.slot, Token: t.token(h), Held: time.Since(h.since).Seconds()}, confirmedTimeout
+	text := fmt.Sprintf("released %s after %s", t.what(), brief(time.Since(h.since)))
+	switch {
+	case isNotHeld(released):
+		done.Event, timeout = eventLost, closeTimeout
+		text = fmt.Sprintf("%s was lost: %v", t.what(), bare{released})
+	case released != nil:
+		timeout = closeTimeout
+		text += fmt.Sprintf(", and it lapses by its ttl where that is not known: %v", bare{released})
+	}
+	closeSoon(locker, timeout)
+	t.log.tell(done, "%s", text)
+	return t.log.last(err)
+}
+
+// notes opens the journal.
+func (t *taker) notes(io *terminal) {
+	t.log = &journal{notes: newNotes(io.err), keys: t.keys, json: t.form == jsonForm, verbose: t.verbose, quiet: t.quiet}
+}
+
+// token is that of the lock, as text; "" if it has none.
+func (t *taker) token(h *held) string {
+	if !t.hasToken() {
+		return ""
+	}
+	return strconv.FormatUint(h.Token(), 10)
+}
+
+// particulars are, for a sentence, what this lock has and others of its kind do not.
+func (t *taker) particulars(h *held) (text string) {
+	if h.slot != nil {
+		text += fmt.Sprintf(", slot %d", *h.slot)
+	}
+	if t.hasToken() {
+		text += ", token " + t.token(h)
+	}
+	return text
+}
+
+// renewalChanged is told of a renewal that has failed, with the reason, and of the first one that has not after it.
+func (t *taker) renewalChanged(failed string) {
+	if failed != "" {
+		t.log.tell(entry{Event: eventRenewalFailed}, "a renewal of %s failed: %s", t.what(), failed)
+		return
+	}
+	t.log.tell(entry{Event: eventRenewed}, "renewals of %s succeed again", t.what())
+}
+
+// conflict gives the error for a lock that is held by another the status that was asked for.
+func (t *taker) conflict(err error) error {
+	if _, is := errors.AsType[*statusError](err); is || t.conflictStatus == statusHeld || !errors.Is(err, redlock.ErrHeld) {
+		return err
+	}
+	if t.quiet { // who chooses a status reads it
+		return silently(t.conflictStatus)
+	}
+	return &statusError{status: t.conflictStatus, err: err}
+}
+
 // acquire waits for the lock; a signal that is meant to end a program ends the wait.
-func (r *runner) acquire(ctx context.Context, locker *redlock.Locker) (*redlock.Lock, error) {
+func (t *taker) acquire(ctx context.Context, io *terminal, locker *redlock.Locker, options []redlock.Option) (*held, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan os.Signal)
-	go func() { watched <- r.firstEnd(ctx, cancel) }()
-	lock, err := r.attempts(ctx, locker)
+	w := &wait{taker: t, locker: locker, began: time.Now(), asked: make(chan struct{}, 1)}
+	go func() { watched <- t.firstEnd(ctx, cancel, w) }()
+	h, err := t.attempts(ctx, io, w, options)
 	cancel()
 	ended := <-watched
 	if ended == nil {
-		return lock, err
+		return h, err
 	}
-	stopped := fmt.Errorf("%v while waiting for the lock on %q", ended, r.key)
+	stopped := fmt.Errorf("%v while waiting for %s", ended, t.what())
 	if err == nil { // the lock and the signal at once: the command is not started any more
-		stopped = also(stopped, lock.Release(context.WithoutCancel(ctx)))
+		stopped = also(stopped, h.Release(context.WithoutCancel(ctx)))
 	}
 	return nil, &statusError{status: statusSignal + number(ended), err: stopped, signal: ended}
 }
 
 // firstEnd calls cancel at the first signal which ends a wait, and returns it; nil if ctx ends before.
-func (r *runner) firstEnd(ctx context.Context, cancel context.CancelFunc) os.Signal {
-	select {
-	case sig := <-r.signals:
-		cancel()
-		return sig
-	case <-ctx.Done():
-		return nil
+func (t *taker) firstEnd(ctx context.Context, cancel context.CancelFunc, w *wait) os.Signal {
+	for {
+		select {
+		case sig := <-t.signals:
+			if sig == child.Report {
+				w.report()
+				continue
+			}
+			cancel()
+			return sig
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
 
 // attempts makes the first attempt and, unless it is to be the only one, waits.
-func (r *runner) attempts(ctx context.Context, locker *redlock.Locker) (*redlock.Lock, error) {
-	options := []redlock.Option{redlock.AutoRenew()}
-	if r.fenced {
-		options = append(options, redlock.Fenced())
+func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []redlock.Option) (*held, error) {
+	h, err := t.take(ctx, w, false, options)
+	if err == nil {
+		return h, nil
 	}
-	if r.maxHold > 0 {
-		options = append(options, redlock.MaxHold(r.maxHold))
-	}
-	began := time.Now()
-	lock, err := locker.TryAcquire(ctx, r.key, r.ttl, options...)
-	switch {
-	case err == nil:
-		return lock, nil
-	case r.try || r.wait == 0 || !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrExpired):
-		return nil, err
+	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
+	if t.try || t.wait == 0 || !passes || ctx.Err() != nil {
+		return nil, t.inWords(err)
 	}
 	first := err
-	if !r.quiet {
-		r.notes.printf("redlock: waiting: %v", bare{err})
-	}
-	if r.wait < forever {
+	defer w.start(ctx, io, err)()
+	if t.wait < forever {
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, began.Add(r.wait))
+		ctx, stop = context.WithDeadline(ctx, w.began.Add(t.wait))
 		defer stop()
 	}
-	lock, err = locker.Acquire(ctx, r.key, r.ttl, options...)
-	return lock, r.gaveUp(err, first)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-t.unwanted:
+			cancel(errUnwanted)
+		case <-ctx.Done():
+		}
+	}()
+	h, err = t.take(ctx, w, true, options)
+	if err != nil && context.Cause(ctx) == errUnwanted { //nolint:errorlint // it is just this one
+		return nil, &statusError{status: statusHeld, err: fmt.Errorf("%w while waiting for %s", errUnwanted, t.what())}
+	}
+	return h, t.gaveUp(err, first)
+}
+
+// errUnwanted ends a wait of redlock hold.
+var errUnwanted = errors.New("standard input ended")
+
+// take takes the lock or a permit, now or not at all unless it waits.
+func (t *taker) take(ctx context.Context, w *wait, waits bool, options []redlock.Option) (*held, error) {
+	options = append(options, t.options()...)
+	if t.permits == 0 {
+		take := w.locker.TryAcquire
+		if waits {
+			take = w.locker.Acquire
+		}
+		lock, err := take(ctx, t.keys[0], t.ttl, options...)
+		return newHeld(lock, nil, w, err)
+	}
+	s, err := semaphore.New(w.locker, t.keys[0], t.permits)
+	if err != nil {
+		return nil, err
+	}
+	take := s.TryAcquire
+	if waits {
+		take = s.Acquire
+	}
+	permit, err := take(ctx, t.ttl, options...)
+	if err != nil {
+		return nil, err
+	}
+	return newHeld(permit.Lock, &permit.Slot, w, nil)
+}
+
+func newHeld(lock *redlock.Lock, slot *int, w *wait, err error) (*held, error) {
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return &held{lock, slot, now, now.Sub(w.began)}, nil
 }
 
 // gaveUp puts the end of -wait into the command's words: what the last attempt met is what the reader needs, or the first one
 // if the wait was over before another had ended.
-func (r *runner) gaveUp(err, first error) error {
+func (t *taker) gaveUp(err, first error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if last, ok := errors.AsType[*redlock.QuorumError](err); ok {
-		return fmt.Errorf("gave up after %v: %w", r.wait, bare{last})
+		first = last
 	}
-	return fmt.Errorf("gave up after %v: %w", r.wait, bare{first})
+	return fmt.Errorf("gave up after %v: %w", t.lockFlags.wait, bare{t.inWords(first)})
 }
+
+// inWords says of a permit what is true of all slots, where the library's error is that of one.
+func (t *taker) inWords(err error) error {
+	if t.permits == 0 || !errors.Is(err, redlock.ErrHeld) {
+		return err
+	}
+	return &heldPermitsError{fmt.Sprintf("all %d permits of %q are held%s", t.permits, t.keys[0], inTheWay(err).by(t.permits)), err}
+}
+
+// heldPermitsError is the error of a semaphore, without the details of the slot that was tried last.
+type heldPermitsError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *heldPermitsError) Error() string { return e.text }
+
+func (e *heldPermitsError) Unwrap() error { return e.err }
 
 // closeSoon gives masters that have not confirmed yet a moment; what they keep lapses by its ttl.
 func closeSoon(l *redlock.Locker, timeout time.Duration) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -56,12 +55,15 @@ type terminal struct {
 func commands() []command {
 	return []command{
 		runCommand(),
+		holdCommand(),
 		statusCommand(),
+		listCommand(),
 		doctorCommand(),
 		releaseCommand(),
 		membersCommand(),
 		demoCommand(),
 		completionCommand(),
+		manCommand(),
 		versionCommand(),
 	}
 }
@@ -179,6 +181,8 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 		return usage("no command given")
 	case isHelp(name):
 		return help(t, args[1:])
+	case name == "-version" || name == "--version":
+		name = "version"
 	}
 	c, err := find(name)
 	if err != nil {
@@ -190,7 +194,7 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 	case errors.Is(err, flag.ErrHelp):
 		return writeWhole(t.out, func(out io.Writer) { writeCommandHelp(out, c) })
 	case err != nil:
-		return usage("%s: %w", c.name, flagError(fs, err))
+		return usage("%s: %w%s", c.name, flagError(fs, err), suggestion(fs, err))
 	}
 	if err := fillIn(fs, t.environ); err != nil {
 		return err
@@ -225,7 +229,11 @@ func find(name string) (command, error) {
 	if !nameForm.MatchString(name) { // perhaps a URL with a password
 		name = "like this"
 	}
-	return command{}, usage("no command %q; there are %s", name, strings.Join(names, ", "))
+	meant := didYouMean(name, "redlock ", names)
+	if other := otherNames[name]; other != "" {
+		meant = "; did you mean redlock " + other + "?"
+	}
+	return command{}, usage("no command %q%s; there are %s", name, meant, strings.Join(names, ", "))
 }
 
 func newFlags(name string) *flag.FlagSet {
@@ -262,23 +270,5 @@ func writeCommandHelp(out io.Writer, c command) {
 	})
 	if fs.Lookup("config") != nil {
 		fmt.Fprint(out, "\n"+settingsHelp)
-	}
-}
-
-func versionCommand() command {
-	return command{
-		name:    "version",
-		summary: "print the version",
-		help:    "Prints the version that the Go toolchain has put into the binary.",
-		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {
-			return func(_ context.Context, t *terminal, _ []string) error {
-				version := "(unknown)"
-				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-					version = info.Main.Version
-				}
-				_, err := fmt.Fprintln(t.out, "redlock", version)
-				return err
-			}
-		},
 	}
 }

@@ -49,7 +49,11 @@ func (s *supervisor) pass(sig os.Signal) {
 		s.inVain = 0
 		s.resume()
 	case sig != child.Stop:
-		_ = s.process.Signal(sig) // whom it does not reach, it does not end; look ends it
+		if sig == os.Interrupt {
+			s.interrupt()
+		} else {
+			_ = s.process.Signal(sig) // whom it does not reach, it does not end; look ends it
+		}
 		if child.Ends(sig) {
 			s.received = sig
 			s.resume() // one that is stopped would not hear of it
@@ -94,7 +98,7 @@ func (s *supervisor) resume() {
 	if err := s.lock.Err(); halted != nil && s.lost == nil && err != nil {
 		s.lost = err
 		s.kill(child.Now())
-		s.say("the lock on %q was lost while the command was stopped: %v", s.key, bare{err})
+		s.say(eventLost, "%s was lost while the command was stopped: %v", s.what, bare{err})
 	} else {
 		s.look()
 	}

@@ -162,38 +162,58 @@ func (m *member) scan(ctx context.Context, c redis.UniversalClient) {
 }
 
 func (m *member) lookAtKeys(ctx context.Context, c redis.UniversalClient, keys []string) {
+	locks, err := lookLikeLocks(ctx, c, keys)
+	m.partly = m.partly || err != nil && !isReply(err)
+	for _, lock := range locks {
+		m.owners[lock.who]++
+		m.locks++
+		m.longest = max(m.longest, lock.ttl)
+	}
+}
+
+// lookalike is a key that looks like a lock, on one master.
+type lookalike struct {
+	key, who string
+	ttl      time.Duration
+}
+
+// lookLikeLocks picks the keys that look like locks. The error may be of single keys, and is a reply then.
+func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) (locks []lookalike, err error) {
 	if len(keys) == 0 {
-		return
+		return nil, nil
 	}
 	ttls, starts := make([]*redis.DurationCmd, len(keys)), make([]*redis.StringCmd, len(keys))
-	_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			ttls[i], starts[i] = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, 255) // of a set of holds the second one fails
 		}
 		return nil
 	})
-	m.partly = m.partly || err != nil && !isReply(err)
-	for i := range keys {
+	for i, key := range keys {
 		ttl, err := ttls[i].Result()
-		if err != nil || ttl <= 0 {
+		if err != nil {
 			continue
 		}
 		value, err := starts[i].Result()
 		switch {
-		case redis.HasErrorPrefix(err, "WRONGTYPE"):
-			m.owners["(shared or reentrant)"]++
-		case err != nil || !ownerForm.MatchString(value) || dataForm.MatchString(value):
+		case redis.HasErrorPrefix(err, "WRONGTYPE") && ttl > 0:
+			locks = append(locks, lookalike{key, "(shared or reentrant)", ttl})
+		case err != nil || !isLock(ttl, value):
 			continue
 		default:
 			who := owner.Show(value)
 			if strings.HasPrefix(who, "#") {
 				who = "(of another library)"
 			}
-			m.owners[who]++
+			locks = append(locks, lookalike{key, who, ttl})
 		}
-		m.locks++
-		m.longest = max(m.longest, ttl)
 	}
+	return locks, err
+}
+
+// isLock reports that a string with this ttl may be a plain lock.
+func isLock(ttl time.Duration, value string) bool {
+	return ttl > 0 && ownerForm.MatchString(value) && !dataForm.MatchString(value)
 }
 
 func (s *membership) answers(i int) bool { return s.members[i].err == nil }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -12,6 +13,8 @@ const (
 	noteBacklog = 64
 	// noteTimeout bounds how long the end of the program waits for notes to be written.
 	noteTimeout = time.Second
+	// clearTimeout bounds how long a command waits for its terminal's line to be cleared.
+	clearTimeout = 100 * time.Millisecond
 )
 
 // writeWhole writes what write makes. Half of it would be worse than an error.
@@ -38,32 +41,83 @@ func (w *checkedWriter) Write(text []byte) (int, error) {
 // notes writes lines to where nobody may be reading, such as a terminal that was stopped with Ctrl-S or a pipe that is
 // full, without making anybody wait for it.
 type notes struct {
-	lines   chan string
+	lines   chan note
 	written chan struct{}
+	mu      sync.Mutex
+	closed  bool
 }
+
+// note is a line, or one that the next takes the place of.
+type note struct {
+	text   string
+	status bool
+	done   chan<- struct{} // closed when it was written, if it is not nil
+}
+
+// clearLine has a terminal go back to the beginning of its line, and empty it.
+const clearLine = "\r\x1b[K"
 
 // newNotes starts a goroutine that writes, until flush.
 func newNotes(out io.Writer) *notes {
-	n := &notes{lines: make(chan string, noteBacklog), written: make(chan struct{})}
+	n := &notes{lines: make(chan note, noteBacklog), written: make(chan struct{})}
 	go func() {
 		defer close(n.written)
+		drawn := false
 		for line := range n.lines {
-			_, _ = io.WriteString(out, line) // if nobody reads it, nobody misses it
+			text := line.text
+			if line.status || drawn {
+				text = clearLine + text
+			}
+			drawn = line.status && line.text != ""
+			_, _ = io.WriteString(out, text) // if nobody reads it, nobody misses it
+			if line.done != nil {
+				close(line.done)
+			}
 		}
 	}()
 	return n
 }
 
 func (n *notes) printf(format string, args ...any) {
+	n.put(oneLine(hidePasswords(fmt.Sprintf(format, args...))) + "\n")
+}
+
+// put writes a whole line, which may be shown as it is.
+func (n *notes) put(line string) { n.send(note{text: line}) }
+
+// status writes, to a terminal, what the next note takes the place of.
+func (n *notes) status(text string) { n.send(note{text: text, status: true}) }
+
+// clear takes away what status has written, and waits for that a moment: what a command writes next is not to be taken away with it.
+func (n *notes) clear() {
+	done := make(chan struct{})
+	n.send(note{status: true, done: done})
 	select {
-	case n.lines <- oneLine(hidePasswords(fmt.Sprintf(format, args...))) + "\n":
+	case <-done:
+	case <-time.After(clearTimeout): // a terminal that was stopped with Ctrl-S
+	}
+}
+
+func (n *notes) send(line note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	select {
+	case n.lines <- line:
 	default:
 	}
 }
 
-// flush waits until everything is written, but not for long. Nothing can be written after it.
+// flush waits until everything is written, but not for long. Nothing is written after it.
 func (n *notes) flush() {
-	close(n.lines)
+	n.mu.Lock()
+	if !n.closed {
+		n.closed = true
+		close(n.lines)
+	}
+	n.mu.Unlock()
 	select {
 	case <-n.written:
 	case <-time.After(noteTimeout):

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
@@ -129,12 +126,7 @@ func isNoUse(err error) bool {
 		return false
 	}
 	said := saidBy(err)
-	return !isReply(said) || slices.ContainsFunc(closedDoors, func(prefix string) bool { return redis.HasErrorPrefix(said, prefix) })
-}
-
-// closedDoors begin what servers say to users whom they do not let in, or who may do nothing there.
-var closedDoors = []string{
-	"WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "Protocol error: unauthenticated", "AUTH ", "invalid password", "Client sent AUTH",
+	return !isReply(said) || single.IsDenied(said)
 }
 
 // saidBy is what the one master said, if it is its fault.

@@ -16,6 +16,8 @@ type renewals struct {
 	mu     sync.Mutex
 	failed string            // what the last one needed; empty if it was won
 	said   map[string]string // by master; none of those that granted the last one they were asked for
+	// changed, unless it is nil, is told why a renewal failed, each time, and of the next one that has not with "".
+	changed func(failed string)
 }
 
 // observe is the Locker's observer.
@@ -23,6 +25,14 @@ func (r *renewals) observe(e redlock.Event) {
 	if e.Op != "extend" {
 		return
 	}
+	before := r.why()
+	r.note(e)
+	if after := r.why(); r.changed != nil && e.Kind == redlock.EventExtend && (after != "" || before != "") {
+		r.changed(strings.TrimPrefix(after, ": "))
+	}
+}
+
+func (r *renewals) note(e redlock.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

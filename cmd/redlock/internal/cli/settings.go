@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -28,10 +29,12 @@ Passwords are better kept in the file or the environment: a command line is seen
 
 // explicit are flags that only count when they are typed: nothing should force, skip a confirmation, or change what is
 // printed, because of a variable that somebody once set.
-var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true}
+var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true, "c": true, "E": true, "prefix": true, "limit": true, "scan": true}
 
-// excludes are flags that say the same in two ways: whichever is set nearer to the user counts.
-var excludes = map[string]string{"try": "wait", "wait": "try"}
+// excludes are flags that say the same in two ways, or the contrary: whichever is set nearer to the user counts.
+var excludes = map[string][]string{
+	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "v": {"quiet"}, "quiet": {"v", "log"},
+}
 
 // fillIn sets the flags that were not given, from the environment or the file.
 func fillIn(fs *flag.FlagSet, environ []string) error {
@@ -51,7 +54,7 @@ func fillIn(fs *flag.FlagSet, environ []string) error {
 	if err != nil {
 		return err
 	}
-	if under := env[underKey]; under != "" && file["key"] == under {
+	if slices.Contains(strings.Split(env[underKey], "\n"), file["key"]) {
 		delete(file, "key")
 	}
 	if err := fillFrom(fs, env, envName); err != nil {
@@ -63,7 +66,11 @@ func fillIn(fs *flag.FlagSet, environ []string) error {
 // fillFrom sets what the settings say, and no flag that was set before or excluded by one that was.
 func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name string) string) error {
 	before := make(map[string]bool)
-	fs.Visit(func(f *flag.Flag) { before[f.Name], before[excludes[f.Name]] = true, true })
+	fs.Visit(func(f *flag.Flag) {
+		for _, name := range append(excludes[f.Name], f.Name) {
+			before[name] = true
+		}
+	})
 	var failure error
 	fs.VisitAll(func(f *flag.Flag) {
 		value := settings[f.Name]
@@ -77,15 +84,19 @@ func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name str
 	return failure
 }
 
-// underKey is not the name of a flag: under it stands the key of the lock which this redlock runs under. That is not the key
-// of its own: it would wait for its own ancestor. A user who wants that types it.
+// underKey is not the name of a flag: under it stands the key of the lock which this redlock runs under, or its keys, one a
+// line. That is not the key of its own: it would wait for its own ancestor. A user who wants that types it.
 const underKey = "(under)"
 
-// ownerVariable is set for whatever runs under a lock.
-const ownerVariable = "REDLOCK_OWNER"
+// What is set for whatever runs under a lock, beside REDLOCK_KEY: ownerVariable always, slotVariable under a permit.
+const (
+	ownerVariable = "REDLOCK_OWNER"
+	tokenVariable = "REDLOCK_TOKEN"
+	slotVariable  = "REDLOCK_SLOT"
+)
 
 // told are variables that, beside REDLOCK_KEY, a command finds which runs under a lock.
-var told = map[string]bool{ownerVariable: true, "REDLOCK_TOKEN": true}
+var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariable: true}
 
 // notOurs are the beginnings of variables that Kubernetes makes where there is a service of this name.
 var notOurs = []string{"REDLOCK_SERVICE_", "REDLOCK_PORT"}
@@ -109,7 +120,7 @@ func fromEnvironment(environ []string) (map[string]string, error) {
 		case told[variable]:
 			under = under || variable == ownerVariable
 		case !slices.ContainsFunc(notOurs, func(prefix string) bool { return strings.HasPrefix(variable, prefix) }):
-			return nil, usage("environment: there is no setting %s", variable)
+			return nil, usage("environment: there is no setting %s%s", variable, didYouMean(variable, "", slices.Sorted(maps.Keys(known))))
 		}
 	}
 	if under {
@@ -163,7 +174,7 @@ func readFile(path string) (map[string]string, error) {
 		case !nameForm.MatchString(name): // perhaps the rest of a list, which may hold a password
 			return nil, usage("configuration: %s, line %d: want name = value; a value, also a list, stands on one line", path, n)
 		case !known[name]:
-			return nil, usage("configuration: %s, line %d: there is no setting %q", path, n, name)
+			return nil, usage("configuration: %s, line %d: there is no setting %q%s", path, n, name, didYouMean(name, "", slices.Sorted(maps.Keys(known))))
 		case settings[name] != "":
 			return nil, usage("configuration: %s, line %d: %s is set twice", path, n, name)
 		}
@@ -194,7 +205,7 @@ func allSettings() map[string]bool {
 }
 
 // refused is how package flag words that a flag does not take a value: with the value, which may be a URL that slipped.
-var refused = regexp.MustCompile(`(?s)^invalid (?:boolean )?value .* for (?:flag )?-([a-z-]+): (.*)$`)
+var refused = regexp.MustCompile(`(?s)^invalid (?:boolean )?value .* for (?:flag )?-([a-zA-Z-]+): (.*)$`)
 
 // flagError says what is wrong with a command line, and quotes no value.
 func flagError(fs *flag.FlagSet, err error) error {
@@ -272,11 +283,15 @@ func (g *generation) Set(value string) error {
 		*g.at = parsed
 		return nil
 	}
+	return notANumber(value, g.least, single.MaxToken)
+}
+
+func notANumber(value string, least, most uint64) error {
 	was := "this" // perhaps a URL
 	if wordForm.MatchString(value) {
 		was = strconv.Quote(value)
 	}
-	return fmt.Errorf("%s is not a whole number from %d to %d", was, g.least, uint64(single.MaxToken))
+	return fmt.Errorf("%s is not a whole number from %d to %d", was, least, most)
 }
 
 // wordForm is what is shown of a value that is no number.

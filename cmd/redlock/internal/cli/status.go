@@ -251,6 +251,11 @@ func seconds(ttl time.Duration) float64 {
 	return ttl.Seconds()
 }
 
+// writeJSONLine writes v on a line of its own, in one piece: somebody may be reading lines.
+func writeJSONLine(out io.Writer, v any) error {
+	return writeWhole(out, func(out io.Writer) { _ = json.NewEncoder(out).Encode(v) }) // into memory, of fields that can't fail
+}
+
 func writeJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

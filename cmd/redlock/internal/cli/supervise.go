@@ -45,15 +45,14 @@ type process interface {
 // supervisor ends a command before its lock does. See package child for who else takes part. Whatever happens, look then
 // compares the clock with the lock; and whatever it decides, the signal is sent before it is talked of.
 type supervisor struct {
-	key                 string
+	what                string // names the lock: "the lock on …"
 	lock                *redlock.Lock
 	ttl, grace, maxHold time.Duration
 	process             process
 	watch               *child.Watch
 	orphanGrace         time.Duration // of the command, when this program is gone
 	signals             chan os.Signal
-	notes               *notes
-	quiet               bool
+	log                 *journal
 	renewals            *renewals // why they fail; nil if nobody says
 
 	usedUp  time.Duration // when -max-hold is, about, by child.Now, as all that follow
@@ -64,6 +63,8 @@ type supervisor struct {
 	refused error // why a kill reached nobody
 	watches int   // how many were started anew
 	job
+	interrupts
+	fromKeyboard func() bool // whether a SIGINT may be; nil: asks the terminal
 
 	received os.Signal // what was meant to end this program, and was passed on
 	keyboard bool      // the command had the terminal when it ended
@@ -75,7 +76,7 @@ func (s *supervisor) guard() {
 	over := s.lock.Done()
 	s.look()
 	if err := s.process.Begin(s.bound); err != nil { // it was ended before it began
-		s.say("%v", err)
+		s.say(eventLost, "%v", err)
 	}
 	timer := time.NewTimer(s.pause())
 	defer timer.Stop()
@@ -133,7 +134,7 @@ func (s *supervisor) look() {
 		if errors.Is(s.lost, redlock.ErrOutdated) { // which is said
 			why = ""
 		}
-		s.say("the lock on %q has ended: %v%s", s.key, bare{s.lost}, why)
+		s.say(eventLost, "%s has ended: %v%s", s.what, bare{s.lost}, why)
 	case err != nil: // all at once, as when somebody deleted it
 		s.stop(err, min(now+s.grace, s.bound))
 	case s.bound-now <= s.grace:
@@ -159,19 +160,19 @@ func (s *supervisor) watchAgain() {
 	if s.watch.Worked() {
 		s.watch = &child.Watch{}
 		if s.look(); s.lost == nil {
-			s.say("the process that watches over this one did not hear in time that the lock on %q is valid for longer, and has killed the command", s.key)
+			s.say(eventWatch, "the process that watches over this one did not hear in time that %s is valid for longer, and has killed the command", s.what)
 		}
 		return
 	}
 	watch, err := child.StartWatch()
 	if s.watches++; err != nil || s.watches > watchesAtMost {
-		s.say("the process that watches over this one is gone, and there is no new one: %v", firstError(err, errors.New("they all end at once")))
+		s.say(eventWatch, "the process that watches over this one is gone, and there is no new one: %v", firstError(err, errors.New("they all end at once")))
 		s.watch = &child.Watch{}
 		return
 	}
 	s.watch = watch
 	s.tellWatch()
-	s.say("the process that watches over this one was killed; there is a new one")
+	s.say(eventWatch, "the process that watches over this one was killed; there is a new one")
 }
 
 // pause is for how long nothing has to be looked at.
@@ -206,9 +207,9 @@ func (s *supervisor) ending(now time.Duration) error {
 func (s *supervisor) stop(why error, killAt time.Duration) {
 	err := s.process.Terminate()
 	s.lost, s.killAt = why, killAt
-	s.say("losing the lock on %q: %v; stopping the command", s.key, bare{why})
+	s.say(eventLosing, "losing %s: %v; stopping the command", s.what, bare{why})
 	if err != nil {
-		s.say("it does not hear: %v", err)
+		s.say(eventLosing, "it does not hear: %v", err)
 	}
 }
 
@@ -219,11 +220,11 @@ func (s *supervisor) kill(now time.Duration) {
 	s.killAt = now + killAgain
 	switch {
 	case err != nil && s.refused == nil:
-		s.say("can't kill the command: %v; it RUNS ON WITHOUT THE LOCK on %q; trying again", err, s.key)
+		s.say(eventRunsOn, "can't kill the command: %v; it RUNS ON WITHOUT %s; trying again", err, s.what)
 	case s.kills == 1:
-		s.say("killing the command")
+		s.say(eventKilling, "killing the command")
 	case s.kills == stuckAfter && s.refused == nil:
-		s.say("the command was killed and has not ended: it RUNS ON WITHOUT THE LOCK on %q; trying again", s.key)
+		s.say(eventRunsOn, "the command was killed and has not ended: it RUNS ON WITHOUT %s; trying again", s.what)
 	}
 	s.refused = firstError(s.refused, err)
 }
@@ -234,13 +235,13 @@ func (s *supervisor) outcome(released error) error {
 	switch {
 	case s.refused != nil || s.kills >= stuckAfter:
 		why := firstError(s.refused, fmt.Errorf("killed %d times", s.kills))
-		return &statusError{status: statusRanOn, err: fmt.Errorf("the lock on %q was lost, and the command RAN ON WITHOUT IT: %w", s.key, why)}
-	case s.lost != nil && s.quiet:
-		return &statusError{status: statusLost, err: fmt.Errorf("the lock on %q was lost while the command ran: %w", s.key, bare{s.lost})}
+		return &statusError{status: statusRanOn, err: fmt.Errorf("%s was lost, and the command RAN ON WITHOUT IT: %w", s.what, why)}
+	case s.lost != nil && (s.log == nil || s.log.quiet):
+		return &statusError{status: statusLost, err: fmt.Errorf("%s was lost while the command ran: %w", s.what, bare{s.lost})}
 	case s.lost != nil: // the note has said why
-		return &statusError{status: statusLost, err: fmt.Errorf("the lock on %q was lost while the command ran", s.key)}
+		return &statusError{status: statusLost, err: fmt.Errorf("%s was lost while the command ran", s.what)}
 	case isNotHeld(released):
-		return &statusError{status: statusLost, err: fmt.Errorf("the lock on %q was lost before the command had ended: %w", s.key, bare{released})}
+		return &statusError{status: statusLost, err: fmt.Errorf("%s was lost before the command had ended: %w", s.what, bare{released})}
 	case ended.Signal != 0:
 		return s.diedOf(syscall.Signal(ended.Signal))
 	default:
@@ -255,16 +256,16 @@ func (s *supervisor) diedOf(sig syscall.Signal) error {
 	switch {
 	case s.received == os.Signal(sig):
 		e.signal = sig
+	case s.interruptedBy(sig): // a script around this one is to stop as it would at the first
+		e.status, e.signal = statusSignal+int(syscall.SIGINT), syscall.SIGINT
 	case s.keyboard && (sig == syscall.SIGINT || sig == syscall.SIGQUIT):
 		e.signal, e.group = sig, true
 	}
 	return e
 }
 
-func (s *supervisor) say(format string, args ...any) {
-	if !s.quiet {
-		s.notes.printf("redlock: "+format, args...)
-	}
+func (s *supervisor) say(what eventName, format string, args ...any) {
+	s.log.say(entry{Event: what}, format, args...)
 }
 
 // also is err, and the other one with it on the same line.

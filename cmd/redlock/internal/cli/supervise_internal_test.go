@@ -62,6 +62,7 @@ type event struct {
 var events = []event{
 	{"SIGCONT", func(s *supervisor) { s.pass(child.Continue) }},
 	{"SIGTERM", func(s *supervisor) { s.pass(syscall.SIGTERM) }},
+	{"SIGINT", func(s *supervisor) { s.pass(os.Interrupt) }},
 	{"SIGTSTP", func(s *supervisor) { s.pass(child.Stop) }},
 	{"stopped", func(s *supervisor) { s.stopped(syscall.SIGSTOP) }},
 	{"stopped for the terminal", func(s *supervisor) { s.stopped(syscall.SIGTTIN) }},
@@ -147,7 +148,7 @@ func TestHazard71APauseWhileTheLockIsAskedContinuesNothing(t *testing.T) {
 	clock := &standstill{start: time.Now().Add(-time.Hour)}
 	p := &fakeProcess{}
 	s := supervisor{
-		lock: holdBy(t, clock, ttl), ttl: ttl, grace: ttl / 100, process: p, watch: &child.Watch{}, quiet: true,
+		lock: holdBy(t, clock, ttl), ttl: ttl, grace: ttl / 100, process: p, watch: &child.Watch{},
 	}
 	if s.look(); s.lost != nil {
 		t.Fatalf("lost at once: %v", s.lost)
@@ -186,7 +187,8 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 		for _, before := range sequences(append(slices.Clip(events), losing), 2) {
 			h := &history{before: before, process: fakeProcess{terminal: terminal}}
 			h.supervisor = supervisor{
-				lock: lock, ttl: ttl, grace: ttl / 100, process: &h.process, watch: &child.Watch{}, signals: signals, quiet: true,
+				lock: lock, ttl: ttl, grace: ttl / 100, process: &h.process, watch: &child.Watch{}, signals: signals,
+				fromKeyboard: func() bool { return true },
 			}
 			h.look()
 			for _, e := range before {
@@ -227,5 +229,39 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 	}
 	if tried < 25_000 {
 		t.Errorf("only %d orders were tried", tried)
+	}
+}
+
+// One at a time is passed on and nothing more; three soon after each other end what ignores them, if they are a keyboard's.
+func TestOnlyCtrlCsSoonAfterEachOtherKill(t *testing.T) {
+	for name, c := range map[string]struct {
+		keyboard bool
+		apart    time.Duration
+		want     int
+	}{
+		"at a keyboard":  {true, 0, 1},
+		"with pauses":    {true, 2 * interruptsWithin, 0},
+		"from a program": {false, 0, 0},
+	} {
+		p := &fakeProcess{}
+		lock := shortHold(t, time.Minute)
+		s := &supervisor{
+			lock: lock, ttl: time.Minute, grace: time.Second, process: p, watch: &child.Watch{}, signals: make(chan os.Signal, 1),
+			fromKeyboard: func() bool { return c.keyboard },
+		}
+		for range 3 {
+			s.pass(os.Interrupt)
+			s.last -= c.apart
+		}
+		signal.Stop(s.signals)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if p.killed != c.want || s.kills != 0 {
+			t.Errorf("%s: killed %d times, want %d; %d of them for the lock", name, p.killed, c.want, s.kills)
+		}
+		if got := s.interruptedBy(syscall.SIGKILL); got != (c.want > 0) {
+			t.Errorf("%s: interrupted: %v", name, got)
+		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 // noted is what a supervisor has said.
 func noted(s *supervisor) string {
 	var said strings.Builder
-	for len(s.notes.lines) > 0 {
-		said.WriteString(<-s.notes.lines)
+	for len(s.log.notes.lines) > 0 {
+		said.WriteString((<-s.log.notes.lines).text)
 	}
 	return said.String()
 }
@@ -34,8 +34,8 @@ func watching(t *testing.T, order child.Order) *supervisor {
 	lock := shortHold(t, time.Minute)
 	t.Cleanup(func() { _ = lock.Release(context.Background()) })
 	s := &supervisor{
-		key: "key", lock: lock, ttl: time.Minute, process: &fakeProcess{}, watch: watch,
-		notes: &notes{lines: make(chan string, noteBacklog)},
+		what: "the lock", lock: lock, ttl: time.Minute, process: &fakeProcess{}, watch: watch,
+		log: &journal{notes: &notes{lines: make(chan note, noteBacklog)}, keys: []string{"key"}},
 	}
 	watch.Tell(order)
 	return s

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+	"github.com/seed-624411e5/redlock/internal/owner"
+)
+
+// readAgain is when a terminal is read again that this program, in the background, may not read.
+const readAgain = 200 * time.Millisecond
+
+func holdCommand() command {
+	return command{
+		name:    "hold",
+		summary: "take a lock and hold it until standard input ends, or a signal comes",
+		help: `
+Takes the lock on KEY as redlock run does, prints a line that says so, and holds it: for a script that can't be run as one
+command, or a program of another language. It ends
+
+   when standard input ends, also before it has the lock, if that is a pipe, a socket or a terminal (Ctrl-D)
+   at SIGTERM, SIGINT or SIGHUP
+   when the lock is lost, or about to be because renewals fail: -grace before others can have it
+
+Nothing stops those who rely on the lock but they themselves: they have to watch for the end of this program, or of what it
+prints. redlock run does that for its command. SIGUSR1 has it say for how long the lock is valid.
+
+The first line on standard output is "acquired key=KEY token=TOKEN id=ID", with slot=N of a permit and no token where there is
+none. A lock that is lost adds a line "lost key=KEY". With -json both are JSON.
+
+The exit status is 0 if the lock was held until it was given back, and otherwise
+   64  bad usage                             75  held by another (-try, -wait)
+   69  too few masters can be used           78  -generation is two or more behind
+   73  the lock was lost                     128 + n if signal n ended it, but for SIGTERM`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			h := &keeper{}
+			h.masters.define(fs)
+			h.define(fs)
+			fs.Lookup("grace").Usage = "give a lock up that is not renewed this `time` before others can have it, at most half the ttl (default: a sixth of it)"
+			fs.Lookup("max-hold").Usage = "give the lock up after this `time`, with the status of a lost one (default: never)"
+			fs.BoolVar(&h.json, "json", false, "print JSON")
+			return h.run
+		},
+	}
+}
+
+// keeper is one `redlock hold`.
+type keeper struct {
+	taker
+	json bool
+}
+
+// receipt is what `redlock hold -json` prints.
+type receipt struct {
+	Event  eventName `json:"event"` // acquired or lost
+	Key    string    `json:"key"`
+	Keys   []string  `json:"keys,omitempty"` // of several
+	Slot   *int      `json:"slot,omitempty"`
+	Token  string    `json:"token,omitempty"` // as text: JSON's numbers are too small
+	Holder string    `json:"holder,omitempty"`
+	ID     string    `json:"id,omitempty"`
+	TTL    float64   `json:"ttl_seconds,omitempty"`
+	Waited float64   `json:"waited_seconds,omitempty"`
+	Reason string    `json:"reason,omitempty"` // why it was lost
+}
+
+func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
+	if len(args) > 0 {
+		return usage("hold: an argument after the flags, where none belongs; redlock run runs commands")
+	}
+	if err := k.check("hold"); err != nil {
+		return err
+	}
+	k.unwanted = inputEnd(t.in)
+	return k.with(ctx, t, []redlock.Option{redlock.Grace(k.grace)}, func(h *held) (released, err error) {
+		err = k.print(t, receipt{
+			Event: eventAcquired, Slot: h.slot, Token: k.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(), TTL: k.ttl.Seconds(), Waited: h.waited.Seconds(),
+		})
+		if err != nil { // nobody knows of it
+			released = h.Release(ctx)
+			return released, err
+		}
+		sig := k.keep(h)
+		lost := h.Err()
+		released = h.Release(ctx)
+		if lost == nil && isNotHeld(released) {
+			lost = released
+		}
+		if lost != nil {
+			return released, k.lost(t, lost)
+		}
+		return released, endedBy(sig)
+	})
+}
+
+// keep returns when the lock is over, or is to be given up; by which signal, if it was one.
+func (k *keeper) keep(h *held) os.Signal {
+	for {
+		select {
+		case <-h.Done():
+			return nil
+		case <-k.unwanted:
+			return nil
+		case sig := <-k.signals:
+			if sig != child.Report {
+				return sig
+			}
+			k.log.write(entry{Event: eventHeld, Slot: h.slot, Token: k.token(h), Held: time.Since(h.since).Seconds()},
+				fmt.Sprintf("holding %s%s for %s, valid for another %s", k.what(), k.particulars(h), brief(time.Since(h.since)), brief(h.Remaining())))
+		}
+	}
+}
+
+// lost says why on standard output too: whoever reads that has to stop.
+func (k *keeper) lost(t *terminal, why error) error {
+	reason := bare{why}.Error()
+	if _, told := errors.AsType[*redlock.QuorumError](why); !told {
+		reason += k.renewals.why()
+	}
+	err := &statusError{status: statusLost, err: fmt.Errorf("%s was lost: %s", k.what(), reason)}
+	if said := k.print(t, receipt{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
+		err.err = also(err.err, said)
+	}
+	return err
+}
+
+// endedBy is how this program ends that gave the lock up at a signal, if it was one. SIGTERM is how scripts end it.
+func endedBy(sig os.Signal) error {
+	if sig == nil || sig == os.Signal(syscall.SIGTERM) {
+		return nil
+	}
+	return &statusError{status: statusSignal + number(sig), signal: sig}
+}
+
+// print writes a line.
+func (k *keeper) print(t *terminal, r receipt) error {
+	if r.Key = k.keys[0]; len(k.keys) > 1 {
+		r.Keys = k.keys
+	}
+	if k.json {
+		return writeJSONLine(t.out, r)
+	}
+	words := []string{string(r.Event)}
+	for _, key := range k.keys {
+		words = append(words, "key="+keyWord(key))
+	}
+	if r.Slot != nil {
+		words = append(words, "slot="+strconv.Itoa(*r.Slot))
+	}
+	if r.Token != "" {
+		words = append(words, "token="+r.Token)
+	}
+	if r.ID != "" {
+		words = append(words, "id="+r.ID)
+	}
+	_, err := fmt.Fprintln(t.out, strings.Join(words, " "))
+	return err
+}
+
+// plainWord is a key that needs no quotes.
+var plainWord = regexp.MustCompile(`^[[:graph:]]+$`)
+
+// keyWord is a key as one word, quoted as in Go if it is not.
+func keyWord(key string) string {
+	if plainWord.MatchString(key) && !strings.ContainsAny(key, `"\`) {
+		return key
+	}
+	return strconv.Quote(key)
+}
+
+// inputEnd is closed when in ends. One that can't end says nothing: the null device, which is what a script's & and service managers
+// give, and a file.
+func inputEnd(in *os.File) <-chan struct{} {
+	info, err := in.Stat()
+	if err != nil {
+		return nil
+	}
+	_, _, isTerminal := term.Size(in)
+	if !isTerminal && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {
+		return nil
+	}
+	if isTerminal {
+		child.IgnoreTerminalInput() // which would stop a job in the background, and its renewals
+	}
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		for buffer := make([]byte, 4096); ; {
+			switch _, err := in.Read(buffer); {
+			case err == nil:
+			case isTerminal && errors.Is(err, syscall.EIO): // in the background; or hung up, which a signal tells
+				<-time.After(readAgain)
+			default:
+				return
+			}
+		}
+	}()
+	return end
+}

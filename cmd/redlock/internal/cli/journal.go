@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// journal says on standard error what becomes of a lock: a sentence each, or a line of JSON. Nobody waits for it, see [notes]. A nil
+// journal says nothing. It is safe for concurrent use.
+type journal struct {
+	notes   *notes
+	keys    []string
+	json    bool
+	verbose bool
+	quiet   bool
+}
+
+// entry is one line of a journal in JSON.
+type entry struct {
+	Time    time.Time `json:"time"`
+	Event   eventName `json:"event"`
+	Key     string    `json:"key"`            // the first, of several
+	Keys    []string  `json:"keys,omitempty"` // of several
+	Slot    *int      `json:"slot,omitempty"`
+	Token   string    `json:"token,omitempty"`           // as text: JSON's numbers are too small
+	Holder  string    `json:"holder,omitempty"`          // who has what is waited for
+	FreeIn  float64   `json:"free_in_seconds,omitempty"` // unless its holder renews it; -1: never
+	Waited  float64   `json:"waited_seconds,omitempty"`
+	Held    float64   `json:"held_seconds,omitempty"`
+	Status  int       `json:"status,omitempty"` // of the exit
+	Message string    `json:"message"`
+}
+
+// eventName is what happened.
+type eventName string
+
+// The events of a journal.
+const (
+	eventWaiting       eventName = "waiting"
+	eventAcquired      eventName = "acquired"
+	eventRenewalFailed eventName = "renewal_failed"
+	eventRenewed       eventName = "renewed" // after one has failed
+	eventLosing        eventName = "losing"  // the command is asked to end
+	eventLost          eventName = "lost"
+	eventKilling       eventName = "killing"
+	eventRunsOn        eventName = "runs_on"   // the command, though it was killed
+	eventInterrupt     eventName = "interrupt" // one Ctrl-C more
+	eventWatch         eventName = "watch"     // of the process that watches over this one
+	eventHeld          eventName = "held"      // the answer to SIGUSR1
+	eventReleased      eventName = "released"
+	eventError         eventName = "error" // the last line
+)
+
+// say says something that people want to know even if they have asked for nothing.
+func (j *journal) say(e entry, format string, args ...any) {
+	if j != nil && !j.quiet {
+		j.write(e, fmt.Sprintf(format, args...))
+	}
+}
+
+// newLine ends a line that somebody else has begun.
+func (j *journal) newLine() {
+	if j != nil && !j.quiet && !j.json {
+		j.notes.put("\n")
+	}
+}
+
+// tell says something to those who have asked for it.
+func (j *journal) tell(e entry, format string, args ...any) {
+	if j != nil && (j.verbose || j.json) {
+		j.write(e, fmt.Sprintf(format, args...))
+	}
+}
+
+func (j *journal) write(e entry, text string) {
+	if !j.json {
+		j.notes.printf("redlock: %s", text)
+		return
+	}
+	e.Time, e.Message = time.Now(), oneLine(hidePasswords(text))
+	if e.Key = j.keys[0]; len(j.keys) > 1 {
+		e.Keys = j.keys
+	}
+	line, err := json.Marshal(e)
+	if err != nil { // of these fields none can fail
+		j.notes.printf("redlock: %s", text)
+		return
+	}
+	j.notes.put(string(line) + "\n")
+}
+
+// last says in JSON what would be the last line on standard error, and returns what is left of err then: its status.
+func (j *journal) last(err error) error {
+	if err == nil || !j.json {
+		return err
+	}
+	var s *statusError
+	if !errors.As(err, &s) {
+		s = &statusError{status: statusOf(err), err: err}
+	}
+	if s.err == nil {
+		return s
+	}
+	j.write(entry{Event: eventError, Status: s.status}, bare{s.err}.Error())
+	silent := *s
+	silent.err = nil
+	return &silent
+}
+
+// form is a flag for how a journal is written.
+type form string
+
+const (
+	textForm form = "text"
+	jsonForm form = "json"
+)
+
+// String implements flag.Value.
+func (f *form) String() string { return string(*f) }
+
+// Set implements flag.Value.
+func (f *form) Set(value string) error {
+	switch form(value) {
+	case textForm, jsonForm:
+		*f = form(value)
+		return nil
+	}
+	return errors.New("want text or json")
+}

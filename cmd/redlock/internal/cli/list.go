@@ -1,0 +1,362 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// listTimeout bounds how long masters are looked through, and again how long they are asked who holds what was found.
+	listTimeout = 10 * time.Second
+	// listScan and listLimit are the defaults of -scan and -limit, listMost the greatest values of both.
+	listScan, listLimit, listMost = 100_000, 1000, 10_000_000
+	// inspectPage is how many keys a master is asked about at a time.
+	inspectPage = 200
+)
+
+func listCommand() command {
+	return command{
+		name:    "list",
+		summary: "show the locks whose keys begin so, by quorum",
+		help: `
+Looks through the keys of every master for those that begin with -prefix and look like locks, asks all masters who holds each,
+and says what the majority makes of it. It changes nothing. What is held on fewer masters than decide is nobody's lock: a
+leftover, which lapses by itself, or a lock that is just being taken. If masters do not answer that may not be known. A permit
+of redlock run -n is a lock on KEY:slot:NUMBER.
+
+On each master SCAN goes through -scan keys at the most, whatever they begin with, and for ten seconds. To see all locks that
+are held, it is enough to get through so many masters that the others are no majority; if it has not, it says so.
+
+The exit status is 0 if a quorum of masters has answered, and otherwise
+   64  bad usage                             69  too few masters can be used`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			l := &lister{limit: listLimit, scan: listScan}
+			l.masters.define(fs)
+			fs.StringVar(&l.prefix, "prefix", "", "what the `keys` begin with (default: any)")
+			countVar(fs, &l.limit, "limit", listMost, "ask about this `number` of keys at the most (default 1000)")
+			countVar(fs, &l.scan, "scan", listMost, "go through this `number` of keys of each master at the most (default 100000)")
+			fs.BoolVar(&l.json, "json", false, "print JSON")
+			return l.run
+		},
+	}
+}
+
+type lister struct {
+	masters     masterFlags
+	prefix      string
+	limit, scan int
+	json        bool
+}
+
+// listing is what `redlock list` prints.
+type listing struct {
+	Prefix   string         `json:"prefix"`
+	Complete bool           `json:"complete"` // no lock that was held all the while is missing
+	More     int            `json:"more"`     // so many keys were found beyond the limit
+	Locks    []listedLock   `json:"locks"`
+	Masters  []listedMaster `json:"masters"`
+	fleet    *fleet
+}
+
+// listedLock is a key that looks like a lock on some master.
+type listedLock struct {
+	Key     string   `json:"key"`
+	Raw     []byte   `json:"key_base64,omitempty"` // the key, if it is no text: Key has U+FFFD for what is not
+	Verdict string   `json:"verdict"`              // held, leftover, or unknown
+	Owner   string   `json:"owner,omitempty"`
+	Holds   int      `json:"holds"` // 0 of a leftover
+	TTL     float64  `json:"ttl_seconds"`
+	Masters []string `json:"masters"` // that have it
+	ttl     time.Duration
+	on      map[int]bool
+}
+
+// listedMaster is how far a master was looked through.
+type listedMaster struct {
+	Master string `json:"master"`
+	Set    string `json:"set,omitempty"`
+	Done   bool   `json:"complete"`
+	Error  string `json:"error,omitempty"`
+}
+
+func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
+	switch {
+	case len(args) > 0:
+		return unexpected("list")
+	case l.limit == 0 || l.scan == 0:
+		return usage("list: -limit and -scan must be at least 1")
+	}
+	f, err := l.masters.open()
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	list := l.look(ctx, f)
+	if l.json {
+		err = writeJSON(t.out, list)
+	} else {
+		err = writeWhole(t.out, list.write)
+	}
+	if err != nil {
+		return err
+	}
+	if set := f.short(func(i int) bool { return list.Masters[i].Error == "" }); set != nil {
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("only %s could be looked through, where %d decide",
+			set.of(set.count(func(i int) bool { return list.Masters[i].Error == "" })), set.quorum())}
+	}
+	return nil
+}
+
+// look looks through all masters, and asks each about what was found on any.
+func (l *lister) look(ctx context.Context, f *fleet) *listing {
+	list := &listing{Prefix: l.prefix, Locks: []listedLock{}, Masters: make([]listedMaster, len(f.all)), fleet: f}
+	found := make([][]string, len(f.all))
+	each(ctx, len(f.all), func(ctx context.Context, i int) {
+		m := &list.Masters[i]
+		m.Master, m.Set = f.all[i].Name(), f.setsOf(i)
+		var err error
+		if found[i], m.Done, err = l.search(ctx, f.all[i]); err != nil {
+			m.Error = hidePasswords(err.Error())
+		}
+	})
+	union := make(map[string]bool)
+	for _, keys := range found {
+		for _, key := range keys {
+			union[key] = true
+		}
+	}
+	keys := slices.Sorted(maps.Keys(union))
+	if len(keys) > l.limit {
+		keys, list.More = keys[:l.limit], len(keys)-l.limit
+	}
+	replies := make([][]*single.Call, len(f.all))
+	each(ctx, len(f.all), func(ctx context.Context, i int) {
+		if list.Masters[i].Error == "" {
+			replies[i] = inspectAll(ctx, f.all[i], keys)
+		}
+	})
+	for n, key := range keys {
+		if lock, some := judge(f, key, func(i int) *single.Call { return callAt(replies[i], n) }); some {
+			list.Locks = append(list.Locks, lock)
+		}
+	}
+	for i := range list.Masters { // one that has answered the first question, and not all of the second, has not been heard
+		for _, c := range replies[i] {
+			if err := unanswered(c); err != nil && list.Masters[i].Error == "" {
+				list.Masters[i].Error = hidePasswords(err.Error())
+			}
+		}
+	}
+	list.Complete = list.More == 0 && list.sawAll()
+	return list
+}
+
+// sawAll reports that no quorum of a set fits into the masters that were not looked through: a lock needs one in each.
+func (l *listing) sawAll() bool {
+	for _, set := range l.fleet.sets {
+		if len(set.at)-set.count(func(i int) bool { return l.Masters[i].Done }) >= set.quorum() {
+			return false
+		}
+	}
+	return true
+}
+
+// search goes through the keys of a master, and returns those that look like locks; done, if it has gone through all.
+func (l *lister) search(ctx context.Context, m *single.Master) (found []string, done bool, err error) {
+	var cursor uint64
+	for seen := 0; seen < l.scan; seen += scanPage {
+		keys, next, err := m.Client().Scan(ctx, cursor, globQuoted(l.prefix)+"*", scanPage).Result()
+		if err != nil {
+			return found, false, err
+		}
+		looks, err := lookLikeLocks(ctx, m.Client(), slices.DeleteFunc(keys, single.Reserved))
+		for _, lock := range looks {
+			found = append(found, lock.key)
+		}
+		if err != nil && !isReply(err) { // which is of single keys
+			return found, false, err
+		}
+		if cursor = next; cursor == 0 {
+			return found, true, nil
+		}
+	}
+	return found, false, nil
+}
+
+// globQuoted is a pattern of Redis's that matches just this text.
+func globQuoted(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+// inspectAll asks a master about each key.
+func inspectAll(ctx context.Context, m *single.Master, keys []string) []*single.Call {
+	calls := make([]*single.Call, len(keys))
+	for i, key := range keys {
+		calls[i] = &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{key}}}
+	}
+	for page := range slices.Chunk(calls, inspectPage) {
+		m.Do(ctx, page)
+	}
+	return calls
+}
+
+// unanswered is why a call has no answer. That there is something else than a lock is one.
+func unanswered(c *single.Call) error {
+	switch {
+	case c == nil:
+		return errNotAsked
+	case redis.HasErrorPrefix(c.Err, "WRONGTYPE"):
+		return nil
+	}
+	return c.Err
+}
+
+var errNotAsked = errors.New("not asked")
+
+func callAt(calls []*single.Call, n int) *single.Call {
+	if n >= len(calls) {
+		return nil
+	}
+	return calls[n]
+}
+
+// judge says what the masters' answers make of a key; some, if one has a lock there.
+func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLock, some bool) {
+	lock = listedLock{Key: key, Verdict: "leftover", on: make(map[int]bool)}
+	if !utf8.ValidString(key) {
+		lock.Raw = []byte(key)
+	}
+	holds := make(map[string][]int) // on which masters each is
+	for i := range f.all {
+		c := answer(i)
+		if c == nil || c.Err != nil || c.Reply.Outcome != single.Granted || c.Reply.Holds == nil && !isLock(c.Reply.TTL, c.Reply.Holder) {
+			continue
+		}
+		lock.on[i] = true
+		lock.Masters = append(lock.Masters, f.all[i].Name())
+		lock.ttl = max(lock.ttl, c.Reply.TTL)
+		lock.Owner = ownerName(c.Reply.Holder)
+		for _, hold := range holdsIn(c.Reply) {
+			holds[hold] = append(holds[hold], i)
+		}
+	}
+	for _, set := range f.sets {
+		lock.decide(set, holds, answer)
+	}
+	lock.TTL = seconds(lock.ttl)
+	return lock, len(lock.on) > 0
+}
+
+// decide finds the holds that a quorum of a set has, of those that are on these masters.
+func (l *listedLock) decide(set masterSet, holds map[string][]int, answer func(i int) *single.Call) {
+	held := 0
+	silent := set.count(func(i int) bool { return unanswered(answer(i)) != nil })
+	for _, on := range holds {
+		switch votes := set.count(func(i int) bool { return slices.Contains(on, i) }); {
+		case votes >= set.quorum():
+			held++
+			l.Verdict, l.Owner, l.ttl = "held", ownerName(answer(on[0]).Reply.Holder), lifeOn(on, set, answer)
+			if answer(on[0]).Reply.Holds != nil && len(holds) > 1 {
+				l.Owner = ""
+			}
+		case votes > 0 && votes+silent >= set.quorum() && l.Verdict != "held":
+			l.Verdict = "unknown"
+		}
+	}
+	l.Holds = max(l.Holds, held)
+}
+
+// holdsIn tells the holds of an answer apart: of a plain lock there is one, its owner's.
+func holdsIn(r single.Reply) []string {
+	if r.Holds == nil {
+		return []string{"plain " + r.Holder}
+	}
+	var holds []string
+	for hold := range slices.Chunk([]byte(*r.Holds), single.HoldPrint) {
+		holds = append(holds, string(hold))
+	}
+	return holds
+}
+
+// lifeOn is for how long a quorum of the set keeps the key, of the masters that have it.
+func lifeOn(on []int, set masterSet, answer func(i int) *single.Call) time.Duration {
+	var lives []time.Duration
+	for _, i := range on {
+		if slices.Contains(set.at, i) {
+			lives = append(lives, answer(i).Reply.TTL)
+		}
+	}
+	slices.Sort(lives)
+	return lives[len(lives)-set.quorum()]
+}
+
+// each does something for n masters at once.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(ctx, i) })
+	}
+	all.Wait()
+}
+
+func (l *listing) write(out io.Writer) {
+	rows := [][]string{{"KEY", "HOLDER", "FREE IN", "ON"}}
+	for _, lock := range l.Locks {
+		holder := lock.Owner
+		switch {
+		case lock.Verdict == "unknown":
+			holder = "(perhaps " + lock.Owner + ")"
+		case lock.Verdict != "held":
+			holder = "(nobody: left by " + lock.Owner + ")"
+		case lock.Holds > 1:
+			holder = fmt.Sprintf("%d holds", lock.Holds)
+		}
+		var on []string
+		for _, set := range l.fleet.sets {
+			on = append(on, set.of(set.count(func(i int) bool { return lock.on[i] })))
+		}
+		rows = append(rows, []string{keyWord(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), strings.Join(on, ", ")})
+	}
+	if len(l.Locks) > 0 {
+		_ = writeTable(out, rows) // into memory
+	} else {
+		seen := "there is no lock"
+		if !l.sawAll() {
+			seen = "no lock was seen"
+		}
+		fmt.Fprintf(out, "%s that begins with %q\n", seen, l.Prefix)
+	}
+	if l.More > 0 {
+		fmt.Fprintf(out, "\n%d keys more; -limit shows them\n", l.More)
+	}
+	var missed []string
+	for _, m := range l.Masters {
+		switch {
+		case m.Error != "":
+			missed = append(missed, m.Master+": "+oneLine(m.Error))
+		case !m.Done:
+			missed = append(missed, m.Master+": it has more keys; -scan goes through them")
+		}
+	}
+	if len(missed) > 0 {
+		fmt.Fprintf(out, "\n%s\n", strings.Join(missed, "\n"))
+	}
+	if !l.sawAll() {
+		fmt.Fprint(out, "\nNOT ALL: a majority has not been looked through, and locks may be missing\n")
+	}
+}

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/semaphore"
+)
+
+const (
+	// forever is the default of -wait.
+	forever = time.Duration(math.MaxInt64)
+	// graceShare of the ttl, or of -max-hold, is the default grace.
+	graceShare = 6
+	// namesAtMost of several keys stand in a message.
+	namesAtMost = 4
+)
+
+// lockFlags say which lock is taken, and how it is waited for and kept.
+type lockFlags struct {
+	keys              keyList
+	permits           int // of a semaphore; 0: a lock
+	shared, exclusive bool
+	fenced            toggle
+	ttl, wait         time.Duration
+	grace, maxHold    time.Duration
+	try, quiet        bool
+	conflictStatus    int // of the exit, if the lock is held by another
+	verbose           bool
+	form              form
+}
+
+func (f *lockFlags) define(fs *flag.FlagSet) {
+	fs.Var(&f.keys, "key", "`key` of the lock; several times: all of these keys together, or none")
+	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; all who use KEY have to say the same (0, the default: a lock)")
+	fs.BoolVar(&f.shared, "shared", false, "be one reader of many, whom only -exclusive and locks without either keep out")
+	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer beside -shared readers, and let no more of them in while waiting")
+	durationVar(fs, &f.ttl, "ttl", 30*time.Second, "`time` after which a lock is free whose holder has died (default 30s)")
+	durationVar(fs, &f.wait, "wait", forever, "give up after this `time`; 0s: make one attempt (default: wait until the lock is free)")
+	fs.BoolVar(&f.try, "try", false, "make one attempt, whatever -wait says")
+	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it, or of -max-hold)")
+	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM -grace earlier (default: never)")
+	f.fenced.on = true
+	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters (default true, where there can be one)")
+	f.conflictStatus = statusHeld
+	for _, name := range []string{"conflict-exit-code", "E"} {
+		countVar(fs, &f.conflictStatus, name, 255, "exit `status` if the lock is held by another (-try, -wait) (default 75)")
+	}
+	fs.BoolVar(&f.quiet, "quiet", false, "do not say on standard error what is waited for")
+	fs.BoolVar(&f.verbose, "v", false, "say on standard error what becomes of the lock: acquired, renewals that fail, lost, released")
+	f.form = textForm
+	fs.Var(&f.form, "log", "`form` of what is said on standard error: text, or json, a line for all that -v says (default text)")
+}
+
+// check refuses what can't be meant, and chooses the grace. command is whose flags these are.
+func (f *lockFlags) check(command string) error {
+	if err := f.checkWhat(command); err != nil {
+		return err
+	}
+	return f.checkTimes(command)
+}
+
+// checkWhat refuses kinds of locks that exclude each other.
+func (f *lockFlags) checkWhat(command string) error {
+	kind := map[bool]string{false: "-exclusive", true: "-shared"}[f.shared]
+	several := len(f.keys) > 1
+	switch {
+	case len(f.keys) == 0:
+		return usage("%s: no key: give -key, REDLOCK_KEY or a configuration file (under a redlock, whose own key that variable holds, only -key)", command)
+	case f.shared && f.exclusive:
+		return usage("%s: -shared and -exclusive exclude each other", command)
+	case f.permits > 0 && (f.shared || f.exclusive):
+		return usage("%s: -n and %s exclude each other: whoever has a permit has it alone", command, kind)
+	case f.permits > 0 && several:
+		return usage("%s: -n with several keys: a semaphore has one", command)
+	case several && (f.shared || f.exclusive):
+		return usage("%s: several keys together with %s: only a plain lock can have them", command, kind)
+	case several && strings.Contains(strings.Join(f.keys, ""), "\n"):
+		return usage("%s: one of several keys has a line break in it, which is what separates them in REDLOCK_KEY", command)
+	case f.fenced.given && f.fenced.on && (f.shared || f.exclusive):
+		return usage("%s: -fenced and %s exclude each other: tokens order the holders of a plain lock", command, kind)
+	case f.fenced.given && f.fenced.on && several:
+		return usage("%s: -fenced with several keys: a token belongs to one key", command)
+	}
+	if f.quiet && (f.verbose || f.form == jsonForm) {
+		return usage("%s: -quiet excludes -v and -log json", command)
+	}
+	if _, err := redlock.KeysOf(f.keys[0], f.options()...); err != nil {
+		return usage("%s: %w", command, bare{err})
+	}
+	return nil
+}
+
+// checkTimes refuses times that can't be meant, and chooses the grace.
+func (f *lockFlags) checkTimes(command string) error {
+	switch {
+	case f.ttl < time.Millisecond:
+		return usage("%s: -ttl is %v, and must be at least a millisecond", command, f.ttl)
+	case f.wait < 0:
+		return usage("%s: -wait is %v, and can't be negative", command, f.wait)
+	case f.grace < 0:
+		return usage("%s: -grace is %v, and can't be negative", command, f.grace)
+	case f.maxHold < 0:
+		return usage("%s: -max-hold is %v, and can't be negative", command, f.maxHold)
+	}
+	if f.grace == 0 {
+		f.grace = f.ttl / graceShare
+		if f.maxHold > 0 {
+			f.grace = min(f.grace, f.maxHold/graceShare)
+		}
+	}
+	switch {
+	case f.grace > f.ttl/2:
+		return usage("%s: -grace %v is more than half of -ttl %v: renewals would have no time to be repeated", command, f.grace, f.ttl)
+	case f.maxHold > 0 && f.maxHold <= f.grace:
+		return usage("%s: -max-hold %v is no longer than -grace %v, which is taken off it: the lock would be over as soon as it began", command, f.maxHold, f.grace)
+	}
+	return nil
+}
+
+// hasToken reports that a lock of this kind has a fencing token.
+func (f *lockFlags) hasToken() bool {
+	return f.fenced.on && !f.shared && !f.exclusive && len(f.keys) == 1
+}
+
+// options are those of the acquisition.
+func (f *lockFlags) options() []redlock.Option {
+	options := []redlock.Option{redlock.AutoRenew()}
+	if len(f.keys) > 1 {
+		options = append(options, redlock.AndKeys(f.keys[1:]...))
+	}
+	if f.shared {
+		options = append(options, redlock.Shared())
+	}
+	if f.exclusive {
+		options = append(options, redlock.Exclusive())
+	}
+	if f.hasToken() {
+		options = append(options, redlock.Fenced())
+	}
+	if f.maxHold > 0 {
+		options = append(options, redlock.MaxHold(f.maxHold))
+	}
+	return options
+}
+
+// what names the lock in a message.
+func (f *lockFlags) what() string {
+	switch {
+	case f.permits > 0:
+		return fmt.Sprintf("the permit of %q", f.keys[0])
+	case f.shared:
+		return fmt.Sprintf("the shared lock on %q", f.keys[0])
+	case f.exclusive:
+		return fmt.Sprintf("the exclusive lock on %q", f.keys[0])
+	}
+	return "the lock on " + enumerated(f.keys)
+}
+
+// enumerated is a text that names these keys, or the first of many.
+func enumerated(keys []string) string {
+	var quoted []string
+	for _, key := range keys[:min(len(keys), namesAtMost)] {
+		quoted = append(quoted, strconv.Quote(key))
+	}
+	if rest := len(keys) - namesAtMost; rest > 0 {
+		quoted = append(quoted, fmt.Sprintf("%d other keys", rest))
+	}
+	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
+}
+
+// keyList is a flag that may be given several times. A key may hold any byte, also a comma, so that one value is one key.
+type keyList []string
+
+// String implements flag.Value.
+func (l *keyList) String() string { return strings.Join(*l, "\n") }
+
+// Set implements flag.Value.
+func (l *keyList) Set(value string) error {
+	if value == "" {
+		return errors.New("the key is empty")
+	}
+	*l = append(*l, value)
+	return nil
+}
+
+// toggle is a flag that is on or off, and knows whether somebody has said so.
+type toggle struct{ on, given bool }
+
+// String implements flag.Value.
+func (s *toggle) String() string { return strconv.FormatBool(s.on) }
+
+// Set implements flag.Value.
+func (s *toggle) Set(value string) error {
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		return errors.New("want true or false")
+	}
+	s.on, s.given = on, true
+	return nil
+}
+
+// IsBoolFlag has package flag take the flag without a value for true.
+func (s *toggle) IsBoolFlag() bool { return true }
+
+// countVar defines a flag for a whole number from 0 to most.
+func countVar(fs *flag.FlagSet, at *int, name string, most int, text string) {
+	fs.Var(&count{at, most}, name, text)
+}
+
+// count is a flag.Value.
+type count struct {
+	at   *int
+	most int
+}
+
+// String implements flag.Value.
+func (c *count) String() string {
+	if c.at == nil {
+		return ""
+	}
+	return strconv.Itoa(*c.at)
+}
+
+// Set implements flag.Value.
+func (c *count) Set(value string) error {
+	parsed, err := strconv.Atoi(value)
+	if err != nil || parsed < 0 || parsed > c.most {
+		return notANumber(value, 0, uint64(c.most))
+	}
+	*c.at = parsed
+	return nil
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// otherNames are what other tools call what this one does.
+var otherNames = map[string]string{
+	"lock": "run", "exec": "run", "acquire": "hold", "unlock": "release", "ls": "list", "info": "status", "show": "status", "holder": "status",
+	"check": "doctor", "completions": "completion", "manual": "man",
+}
+
+// didYouMean is the end of a sentence about an unknown name, with the one among these that it may have been meant for; "" if there is none.
+func didYouMean(name, prefix string, names []string) string {
+	best, least := "", len(name)/3+1 // so many slips are a slip, and not another word
+	for _, candidate := range names {
+		if d := distance(name, candidate); d <= least && d < len(candidate) && (d < least || best == "") {
+			best, least = candidate, d
+		}
+	}
+	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); best == "" && i >= 0 {
+		best = names[i]
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
+}
+
+// distance is how many letters have to be added, left out, changed, or exchanged with the next one, to make a into b.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			changed := last[j-1]
+			if a[i-1] != b[j-1] {
+				changed++
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, changed)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+// undefined is how package flag words that there is no such flag.
+var undefined = regexp.MustCompile(`^flag provided but not defined: -([A-Za-z][A-Za-z-]{0,24})$`)
+
+// suggestion is what a flag may have been meant for that err says is not there.
+func suggestion(fs *flag.FlagSet, err error) string {
+	parts := undefined.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return ""
+	}
+	return didYouMean(parts[1], "-", flagsOf(fs))
+}
+
+// flagsOf are the names of the flags.
+func flagsOf(fs *flag.FlagSet) (names []string) {
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	return names
+}

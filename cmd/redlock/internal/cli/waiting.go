@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+)
+
+const (
+	// drawEvery is how often the line of a terminal counts down; lookEvery how often masters are asked for it who is in the way.
+	drawEvery, lookEvery = time.Second, 5 * time.Second
+	// lookSeldom is how often they are asked for a journal that tells everything, tellAgain how often it says what has not changed.
+	lookSeldom, tellAgain = 10 * time.Second, time.Minute
+	// slotForm makes the key of a semaphore's slot, as package semaphore says.
+	slotForm = "%s:slot:%d"
+)
+
+// wait is what is said while a lock is waited for.
+type wait struct {
+	taker  *taker
+	locker *redlock.Locker
+	began  time.Time
+	asked  chan struct{} // somebody wants to know now
+
+	way    obstacle
+	looked time.Time // when it was so
+	told   time.Time // when the journal has said something
+}
+
+// obstacle is what keeps a lock from being had, as far as it is known.
+type obstacle struct {
+	holder string        // who holds it; "" if that is not known
+	key    string        // which of several keys
+	free   time.Duration // when it is free, unless it is renewed; negative: never, 0: not known
+	why    string        // instead of all these: why masters can't grant it
+}
+
+// inTheWay is what an attempt has met.
+func inTheWay(err error) obstacle {
+	q, ok := errors.AsType[*redlock.QuorumError](err)
+	if !ok || !errors.Is(err, redlock.ErrHeld) {
+		return obstacle{why: bare{err}.Error()}
+	}
+	var o obstacle
+	votes := make(map[string]int)
+	for _, node := range q.Nodes {
+		if node.Holder == "" {
+			continue
+		}
+		if votes[node.Holder]++; node.Holder == o.holder || votes[node.Holder] > votes[o.holder] {
+			o.free = max(o.free, node.TTL)
+			if node.Holder != o.holder || node.TTL < 0 {
+				o.free = node.TTL
+			}
+			o.holder, o.key = node.Holder, node.Key
+		}
+	}
+	return o
+}
+
+// text says what is in the way; of permits, where that is not 0, of the one that is free first.
+func (o obstacle) text(permits, keys int) string {
+	if o.why != "" {
+		return o.why
+	}
+	text := "held"
+	switch {
+	case permits == 1:
+		text = "the only one is held"
+	case permits > 1:
+		text = fmt.Sprintf("all %d are held", permits)
+	case keys > 1 && o.key != "":
+		text = strconv.Quote(o.key) + " is held"
+	}
+	return text + o.by(permits)
+}
+
+// by names the holder, behind "held".
+func (o obstacle) by(permits int) (text string) {
+	switch {
+	case o.holder == "":
+		return " by others"
+	case permits > 1:
+		text = ", one of them"
+	}
+	text += " by " + o.holder
+	switch {
+	case o.free < 0:
+		text += ", which keeps it for ever"
+	case o.free > 0:
+		text += ", free in " + brief(o.free) + " unless it is renewed"
+	}
+	return text
+}
+
+// brief is a time for people.
+func brief(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// start says what is waited for, and goes on doing so until it is stopped.
+func (w *wait) start(ctx context.Context, io *terminal, err error) (stop func()) {
+	w.way, w.looked = inTheWay(err), time.Now()
+	width := w.liveWidth(io)
+	if width > 0 {
+		w.draw(width)
+	} else {
+		w.taker.log.say(w.entry(), "%s", w.sentence())
+		w.told = time.Now()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		w.watch(ctx, io, width > 0)
+	}()
+	return func() {
+		cancel()
+		<-over
+		if width > 0 {
+			w.taker.log.notes.clear()
+		}
+	}
+}
+
+// liveWidth is how wide a line is that is written anew again and again; 0 if there is to be none.
+func (w *wait) liveWidth(io *terminal) int {
+	width, _, ok := term.Size(io.err)
+	if !ok || w.taker.quiet || w.taker.log.json || io.getenv("TERM") == "dumb" || !child.InForeground() {
+		return 0
+	}
+	return width
+}
+
+// watch tells of the wait until ctx is done.
+func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
+	log := w.taker.log
+	every := lookSeldom
+	if live {
+		every = drawEvery
+	}
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.asked:
+			w.look(ctx)
+			log.write(w.entry(), w.sentence())
+			continue
+		case <-ticks.C:
+		}
+		switch {
+		case live:
+			if time.Since(w.looked) >= lookEvery || w.way.free > 0 && w.left() == 0 {
+				w.look(ctx)
+			}
+			if width := w.liveWidth(io); width > 0 { // not of a job that is in the background now
+				w.draw(width)
+			}
+		case log.verbose || log.json:
+			before := w.way
+			if w.look(ctx); before.holder != w.way.holder || before.why != w.way.why || time.Since(w.told) >= tellAgain {
+				log.tell(w.entry(), "%s", w.sentence())
+				w.told = time.Now()
+			}
+		}
+	}
+}
+
+// report has the wait say what it is waiting for, soon.
+func (w *wait) report() {
+	select {
+	case w.asked <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// left is what is left of the time after which the lock is free.
+func (w *wait) left() time.Duration {
+	if w.way.free <= 0 {
+		return w.way.free
+	}
+	return max(0, w.way.free-time.Since(w.looked))
+}
+
+func (w *wait) sentence() string {
+	now := w.way
+	if now.free = w.left(); w.way.free > 0 && now.free == 0 {
+		now.free = time.Millisecond // for a moment, until masters are asked again
+	}
+	text := "waiting for " + w.taker.what()
+	if waited := time.Since(w.began); waited >= drawEvery {
+		text = "waiting " + waited.Truncate(time.Second).String() + " for " + w.taker.what()
+	}
+	return text + ": " + now.text(w.taker.permits, len(w.taker.keys))
+}
+
+func (w *wait) entry() entry {
+	return entry{Event: eventWaiting, Holder: w.way.holder, FreeIn: seconds(w.left()), Waited: time.Since(w.began).Seconds()}
+}
+
+// draw writes the line of a terminal.
+func (w *wait) draw(width int) {
+	line := []rune("redlock: " + oneLine(hidePasswords(w.sentence())))
+	if len(line) >= width { // a line that wraps could not be written anew
+		line = append(line[:max(0, width-4)], []rune("...")...)
+	}
+	w.taker.log.notes.status(string(line))
+}
+
+// look asks masters what is in the way. If they do not say, what was known stays.
+func (w *wait) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	keys := w.taker.keys
+	if n := w.taker.permits; n > 0 {
+		keys = make([]string, n)
+		for i := range keys {
+			keys[i] = fmt.Sprintf(slotForm, w.taker.keys[0], i)
+		}
+	}
+	found, errs := make([]redlock.Holder, len(keys)), make([]error, len(keys))
+	var all sync.WaitGroup
+	for i, key := range keys {
+		all.Go(func() { found[i], errs[i] = w.locker.Holder(ctx, key) })
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return
+	}
+	w.looked = time.Now()
+	if err := firstError(errs...); err != nil {
+		w.way = obstacle{why: bare{err}.Error()}
+		return
+	}
+	w.way = w.choose(keys, found)
+}
+
+// choose picks what decides when the lock is free: of permits the one that is free first, of several keys the one that is free last.
+func (w *wait) choose(keys []string, found []redlock.Holder) (o obstacle) {
+	for i, h := range found {
+		later := o.holder == "" || sooner(o.free, h.TTL)
+		if w.taker.permits > 0 {
+			later = o.holder == "" || sooner(h.TTL, o.free)
+		}
+		if h.Held && later {
+			o = obstacle{holder: cmp.Or(h.Identity, "several"), key: keys[i], free: h.TTL}
+			if h.Holds > 1 {
+				o.holder = fmt.Sprintf("%d holders", h.Holds)
+			}
+		}
+	}
+	return o
+}
+
+// sooner reports that what lives for a is free before what lives for b; negative is for ever.
+func sooner(a, b time.Duration) bool { return a >= 0 && (b < 0 || a < b) }
