@@ -53,20 +53,36 @@ var runs = map[string]evidence{
 	"git clone https://github.com/seed-624411e5/redlock && cd redlock": {".github/workflows/ci.yml", "actions/checkout"},
 	".ci/servers test": {".ci/run", ".ci/servers test"},
 	"redlock doctor -probe -masters redis://host:6379": {"cmd/redlock/e2e/testdata/probe.txtar", "redlock doctor -probe -json -masters $URL3"},
-	"go test work":                                             {".ci/run", "go test"},
-	"redlock run -key deploy -- ./deploy.sh":                   {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},
-	"redlock run -key deploy -try -- ./deploy.sh":              {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -try -- ./deploy.sh"},
-	"redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh": {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh"},
-	"redlock status deploy":                                    {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status deploy"},
-	"redlock status -json deploy":                              {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status -json deploy"},
-	"redlock doctor":                                           {"cmd/redlock/e2e/testdata/doctor.txtar", "exec redlock doctor"},
-	"redlock doctor -json":                                     {"cmd/redlock/e2e/testdata/doctor.txtar", "redlock doctor -json"},
-	"redlock doctor -strict":                                   {"cmd/redlock/e2e/testdata/password.txtar", "redlock doctor -strict"},
-	"redlock release -force deploy":                            {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
-	"redlock release -force -yes deploy":                       {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
-	"redlock demo":                                             {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
-	"redlock demo -json":                                       {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo -json"},
-	"source <(redlock completion bash)":                        {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
+	"go test work":                                              {".ci/run", "go test"},
+	"redlock run -key deploy -- ./deploy.sh":                    {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},
+	"redlock run -key deploy -try -- ./deploy.sh":               {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -try -- ./deploy.sh"},
+	"redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh":  {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh"},
+	"redlock run -key deploy -c './deploy.sh && ./announce.sh'": {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key deploy -c './deploy.sh && ./announce.sh'"},
+	"redlock run -key reports -n 3 -- ./report.sh":              {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key reports -n 3 -- ./report.sh"},
+	"redlock run -key catalogue -shared -- ./read.sh":           {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key catalogue -shared -- ./read.sh"},
+	"redlock run -key catalogue -exclusive -- ./write.sh":       {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key catalogue -exclusive -- ./write.sh"},
+	"redlock run -key stock -key orders -- ./move.sh":           {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key stock -key orders -- ./move.sh"},
+	"redlock list -prefix app:":                                 {"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -prefix app:\n"},
+	"redlock list -json":                                        {"cmd/redlock/e2e/testdata/list.txtar", "exec redlock list -json"},
+	"redlock man /usr/local/share/man/man1":                     {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock man man1\n"},
+	"redlock version":                                           {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock version\n"},
+	"redlock hold -key deploy":                                  {"cmd/redlock/e2e/testdata/hold.txtar", "redlock hold -key deploy <in"},
+	"coproc LOCK { redlock hold -key deploy; }":                 {"cmd/redlock/e2e/testdata/docs_run.txtar", "coproc LOCK { redlock hold -key deploy"},
+	`read -r line <&"$out" || { wait "$lock"; exit; }`:          {"cmd/redlock/e2e/testdata/docs_run.txtar", `read -r line <&"$out" || { wait "$lock"; exit; }`},
+	"./deploy.sh": {"cmd/redlock/e2e/testdata/docs_run.txtar", "\n./deploy.sh\n"},
+	`lock=$LOCK_PID out=${LOCK[0]} in=${LOCK[1]} # bash forgets LOCK when redlock ends`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `lock=$LOCK_PID out=${LOCK[0]} in=${LOCK[1]}`},
+	`exec {in}>&-`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `exec {in}>&-`},
+	`wait "$lock" || echo "the lock was lost meanwhile"`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `wait "$lock" || echo "the lock was lost meanwhile"`},
+	"redlock status deploy":                              {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status deploy"},
+	"redlock status -json deploy":                        {"cmd/redlock/e2e/testdata/docs.txtar", "redlock status -json deploy"},
+	"redlock doctor":                                     {"cmd/redlock/e2e/testdata/doctor.txtar", "exec redlock doctor"},
+	"redlock doctor -json":                               {"cmd/redlock/e2e/testdata/doctor.txtar", "redlock doctor -json"},
+	"redlock doctor -strict":                             {"cmd/redlock/e2e/testdata/password.txtar", "redlock doctor -strict"},
+	"redlock release -force deploy":                      {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
+	"redlock release -force -yes deploy":                 {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
+	"redlock demo":                                       {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
+	"redlock demo -json":                                 {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo -json"},
+	"source <(redlock completion bash)":                  {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
 }
 
 // documents are the paths, from here, of README.md and of everything in docs.
@@ -153,6 +169,32 @@ func TestTheReadmesExampleIsTheTestedOne(t *testing.T) {
 	}
 }
 
+// untested are the pieces of Go in a document that do not stand in the source, whatever their indentation.
+func untested(text, source string) []string {
+	flat := func(s string) string {
+		var b strings.Builder
+		for line := range strings.Lines(s) {
+			b.WriteString(strings.TrimSpace(line) + "\n")
+		}
+		return b.String()
+	}
+	source = "\n" + flat(source)
+	return slices.DeleteFunc(blocks(text, "go"), func(block string) bool { return strings.Contains(source, "\n"+flat(block)) })
+}
+
+func TestTheExamplesOfTestingAreTested(t *testing.T) {
+	text, source := read(t, "testing.md"), read(t, "../redlocktest/example_test.go")
+	if len(blocks(text, "go")) < 5 {
+		t.Error("the document shows too little for this test to mean anything")
+	}
+	for _, block := range untested(text, source) {
+		t.Errorf("testing.md shows what example_test.go of redlocktest does not have:\n%s", block)
+	}
+	if got := untested("```go\nx := 1\n```\n```go\ny := 2\n```\n", "\tx := 1\n"); !slices.Equal(got, []string{"y := 2\n"}) {
+		t.Errorf("%q, want only what is not there", got)
+	}
+}
+
 func TestEveryHazardNamesATestThatExists(t *testing.T) {
 	exists := testNames(t)
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "hazards.md"), -1)
@@ -221,8 +263,9 @@ func testNames(t *testing.T) map[string]bool {
 
 func TestLinksLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
+	code := regexp.MustCompile("(?ms)^```.*?\n```$")
 	for _, path := range documents(t) {
-		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, path), ""), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
 				t.Errorf("%s links to %s: %v", path, m[1], err)
 			}
