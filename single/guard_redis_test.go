@@ -198,11 +198,12 @@ func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
 	must(t, c.ConfigSet(t.Context(), "appendonly", "no").Err())
 	clock.Add(int64(2 * time.Second)) // by then it is asked again whether it is as careful as it was
 	must(t, try(t, m, "owner"))
-	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "3000000").Err())
-	must(t, c.ConfigSet(t.Context(), "appendonly", "yes").Err())
+	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "600000000").Err()) // ten minutes for a key: until it is killed
+	// Before the child is there: it has the connections too, and keeps one open that the server closes.
 	must(t, c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 	alive := func() bool { return c.Ping(t.Context()).Err() == nil }
 	redistest.Eventually(t, patience, alive, "an unbroken connection")
+	must(t, c.ConfigSet(t.Context(), "appendonly", "yes").Err())
 	votes(t, m, "while it writes its first file")
 	info := c.Info(t.Context(), "persistence").Val()
 	if single.InfoField(info, "aof_rewrite_in_progress") != "1" {

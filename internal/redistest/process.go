@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -75,9 +76,13 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the process at once, also when it is stopped, and waits for it.
+// kill ends the process at once, also when it is stopped, and waits for it. A process that has been waited for is not
+// signalled: its number may be somebody else's by now.
 func (p *process) kill() error {
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if !p.alive() {
+		return nil
+	}
+	if err := killGroup(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
 	<-p.exited

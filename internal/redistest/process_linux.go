@@ -19,6 +19,9 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
+// killGroup ends the process and what it has forked, such as a child that writes the server's file.
+func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }
+
 // isStopped reads the states of the process's threads. With all it asks whether every one is stopped, else whether any is.
 func isStopped(pid int, all bool) (bool, error) {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))

@@ -26,4 +26,7 @@ var (
 
 func childAttributes() *syscall.SysProcAttr { return nil }
 
+// killGroup ends the process; there are no groups of them.
+func killGroup(leader *os.Process) error { return leader.Kill() }
+
 func isStopped(int, bool) (bool, error) { return false, errors.ErrUnsupported }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -75,6 +76,24 @@ func TestKillRefusesConnectionsUntilRestart(t *testing.T) {
 			t.Errorf("paused=%t: pid was %d, after Restart %d; want a new process", paused, pid, now)
 		}
 		must(t, server.Client().Ping(t.Context()).Err())
+	}
+}
+
+// TestKillEndsWhatTheServerHasForked: a child that writes the server's file would go on for minutes, in a directory that is gone.
+func TestKillEndsWhatTheServerHasForked(t *testing.T) {
+	server := redistest.Start(t)
+	set(t, server, "key")
+	c := server.Client()
+	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "600000000").Err())
+	must(t, c.BgSave(t.Context()).Err())
+	group := -server.Pid()
+	must(t, server.Kill())
+	deadline := time.Now().Add(10 * time.Second)
+	for !errors.Is(syscall.Kill(group, 0), syscall.ESRCH) { // init waits for the child
+		if time.Now().After(deadline) {
+			t.Fatal("a process of the server's group is still there")
+		}
+		runtime.Gosched()
 	}
 }
 
