@@ -126,10 +126,7 @@ func (l *Locker) enroll(k *Lock) error {
 	if l.closed {
 		return ErrClosed
 	}
-	if k.next = l.first; k.next != nil {
-		k.next.prev = k
-	}
-	l.first = k
+	l.linkLocked(k)
 	return nil
 }
 
@@ -137,19 +134,10 @@ func (l *Locker) enroll(k *Lock) error {
 func (l *Locker) replace(k, next *Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case k.prev != nil:
-		k.prev.next = next
-	case l.first == k:
-		l.first = next
-	default:
+	if !l.unlinkLocked(k) {
 		return false
 	}
-	if k.next != nil {
-		k.next.prev = next
-	}
-	next.prev, next.next = k.prev, k.next
-	k.next, k.prev = nil, nil
+	l.linkLocked(next)
 	return true
 }
 
@@ -157,19 +145,35 @@ func (l *Locker) replace(k, next *Lock) bool {
 func (l *Locker) forget(k *Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.unlinkLocked(k) {
+		return false // it was forgotten before
+	}
+	l.noteEmptyLocked()
+	return true
+}
+
+// linkLocked puts k into the list of locks.
+func (l *Locker) linkLocked(k *Lock) {
+	if k.next = l.first; k.next != nil {
+		k.next.prev = k
+	}
+	l.first = k
+}
+
+// unlinkLocked takes k out of the list of locks, and reports false if it is not in it.
+func (l *Locker) unlinkLocked(k *Lock) bool {
 	switch {
 	case k.prev != nil:
 		k.prev.next = k.next
 	case l.first == k:
 		l.first = k.next
 	default:
-		return false // it was forgotten before
+		return false
 	}
 	if k.next != nil {
 		k.next.prev = k.prev
 	}
 	k.next, k.prev = nil, nil
-	l.noteEmptyLocked()
 	return true
 }
 

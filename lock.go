@@ -65,13 +65,8 @@ var (
 
 // newLock prepares one attempt; nothing is sent yet.
 func (l *Locker) newLock(s *spec) (*Lock, error) {
-	n := len(l.lanes)
-	k := &Lock{locker: l, spec: s, owner: s.owner, unclosed: n}
-	if k.states = k.few[:]; n <= fewMasters {
-		k.states = k.states[:n]
-	} else {
-		k.states = make([]masterState, n)
-	}
+	k := &Lock{locker: l, spec: s, owner: s.owner, unclosed: len(l.lanes)}
+	k.makeStates(len(l.lanes))
 	if k.owner == "" {
 		k.owner = owner.New(l.opts.Identity)
 	}
@@ -79,6 +74,15 @@ func (l *Locker) newLock(s *spec) (*Lock, error) {
 		k.hold = owner.Random()
 	}
 	return k, l.enroll(k)
+}
+
+// makeStates makes the states of n masters.
+func (k *Lock) makeStates(n int) {
+	if n > fewMasters {
+		k.states = make([]masterState, n)
+		return
+	}
+	k.states = k.few[:n]
 }
 
 // request completes a request for this hold.

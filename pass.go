@@ -88,6 +88,9 @@ func (k *Lock) lockCurrent() *Lock {
 // pass passes the lock on to the first goroutine that waits for it, if there is one and it may be, and reports whether it did. Then the
 // lock is over.
 func (k *Lock) pass() bool {
+	if k.passing.window == 0 { // most locks: nothing to look at
+		return false
+	}
 	l := k.locker
 	k.mu.Lock()
 	now := l.clock.Now()
@@ -118,7 +121,7 @@ func (k *Lock) pass() bool {
 // passableLocked reports that nothing about the hold is in doubt, and that its window lasts.
 func (k *Lock) passableLocked(now time.Duration) bool {
 	p := &k.passing
-	return p.window > 0 && now < p.ends && !p.doubt && k.extending.begun == 0 && !k.renewal.tried
+	return now < p.ends && !p.doubt && k.extending.begun == 0 && !k.renewal.tried
 }
 
 // covers reports that the bound leaves a lock that was asked for like this its validity but for a window, and its holder some of it.
@@ -142,11 +145,7 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 		next.atMost = later(now, s.maxHold)
 		next.until = min(next.until, next.atMost)
 	}
-	if next.states = next.few[:]; len(k.states) <= fewMasters {
-		next.states = next.states[:len(k.states)]
-	} else {
-		next.states = make([]masterState, len(k.states))
-	}
+	next.makeStates(len(k.states))
 	copy(next.states, k.states)
 	next.mu.Lock()
 	defer next.mu.Unlock()
@@ -162,6 +161,9 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 
 // takeOver returns the lock that w was passed instead of what its attempts have ended with.
 func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
+	if err == nil { // its attempt was under way, and so it was not taken
+		return k, nil
+	}
 	for {
 		switch taken, passed := w.locker.queue.Taken(&w.entry); {
 		case !taken:
