@@ -16,7 +16,7 @@ import (
 // bound has until it resumes, plus the tolerance; time in which the machine stood still does not count. Holds marked NoDone are not judged.
 func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 	var out []Violation
-	still := stalls(v)
+	still, paused := stalls(v), pauses(v)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
 		if !a.Granted() || a.NoDone {
@@ -24,7 +24,7 @@ func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 		}
 		bound := boundInForce(a)
 		left := min(a.ReleaseCall, a.Stopped)
-		due := resumed(v.Events, a.Client, bound)
+		due := resumed(paused[a.Client], bound)
 		if due >= history.Never/2 {
 			continue
 		}
@@ -68,26 +68,35 @@ func boundInForce(a *history.Attempt) int64 {
 	return until
 }
 
-// resumed returns t, or the end of the pause in which the client was at t.
-func resumed(events []history.Event, client int, t int64) int64 {
-	paused := history.Never
-	for i := range events {
-		e := &events[i]
-		if e.Client != client {
-			continue
-		}
+// pauses returns when each client was paused. A pause that the history does not see the end of ends at Never/2.
+func pauses(v *history.View) map[int][]window {
+	out, since := make(map[int][]window), make(map[int]int64)
+	for i := range v.Events {
+		e := &v.Events[i]
 		switch e.Type {
 		case history.Paused:
-			paused = e.At
-		case history.Resumed:
-			if paused <= t && t < e.At {
-				return e.At
+			if _, paused := since[e.Client]; !paused {
+				since[e.Client] = e.At
 			}
-			paused = history.Never
+		case history.Resumed:
+			if from, paused := since[e.Client]; paused {
+				out[e.Client] = append(out[e.Client], window{from, e.At})
+				delete(since, e.Client)
+			}
 		}
 	}
-	if paused <= t {
-		return history.Never / 2 // still paused when the history ends
+	for client, from := range since {
+		out[client] = append(out[client], window{from, history.Never / 2})
+	}
+	return out
+}
+
+// resumed returns t, or the end of the pause in which it is.
+func resumed(paused []window, t int64) int64 {
+	for _, p := range paused {
+		if p.from <= t && t < p.to {
+			return p.to
+		}
 	}
 	return t
 }

@@ -53,6 +53,7 @@ func main() {
 	logging.Disable()                   // the clients meet broken connections by the hundred; reports say what matters
 	workload.Main(chaos.Subjects()...)  // does not return in a worker process
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	status := dispatch(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)
