@@ -184,7 +184,7 @@ func All() []Mutant {
 		},
 		{ // a lock goes on being passed on when others are to have it
 			Name:  "passed-past-its-window",
-			Edits: []Edit{{"pass.go", "p.window > 0 && now < p.ends && !p.doubt", "p.window > 0 && !p.doubt"}},
+			Edits: []Edit{{"pass.go", "now < p.ends && !p.doubt", "!p.doubt"}},
 			Tests: []Tests{{".", []string{"TestALockIsPassedOnOnlyWithinItsWindow"}}},
 		},
 		{ // a lock is passed on that masters were found to have lost
