@@ -63,8 +63,8 @@ type NodeResult struct {
 // QuorumError says how a round ended that was not won. It matches one of [ErrHeld], [ErrNoQuorum], [ErrExpired] and
 // [ErrNotHeld].
 type QuorumError struct {
-	// Op is what was tried: "acquire", "extend", "verify" or "release"; "raise" where a [Fenced] acquisition got its key and
-	// no token, "inspect" of [Locker.Holder], "announce" where too few masters say which [Options].Generation they know.
+	// Op is what was tried: "acquire", "attach", "extend", "verify" or "release"; "raise" where a [Fenced] acquisition got its key
+	// and no token, "inspect" of [Locker.Holder], "announce" where too few masters say which [Options].Generation they know.
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string
@@ -261,7 +261,7 @@ func (r *round) sent() time.Time {
 func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	k, own := r.lock, r.sent()
 	since := own
-	if r.request.Op == single.Acquire || r.request.Op == single.Raise {
+	if takes(r.request.Op) || r.request.Op == single.Raise {
 		since = k.spec.sent
 	}
 	if other, errs := k.spec.incurables.unmendable(k.locker.sets, since, own); other != nil {

@@ -212,10 +212,10 @@ func gone(c *lane.Call) bool {
 	return c.Err == nil && c.Reply.Outcome == single.Refused && c.Reply.TTL == 0 && c.Reply.Holder == ""
 }
 
-// continuityUnknown reports that c, which has ended, granted an extension of a key that may not have been there all the
-// time.
+// continuityUnknown reports that c, which has ended, granted an extension of a key, or a key handed over, that may not have been there all
+// the time.
 func (r *round) continuityUnknown(c *lane.Call) bool {
-	return r.request.Op == single.Extend && c.Reply.Outcome == single.Granted && r.lock.states[c.Index].continuityUnknown
+	return (r.request.Op == single.Extend || r.request.Op == single.Transfer) && c.Reply.Outcome == single.Granted && r.lock.states[c.Index].continuityUnknown
 }
 
 // repairsLocked follows a vote of an extension that is won. It prepares what there is to repair, which is sent when the

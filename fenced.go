@@ -101,7 +101,7 @@ func (r *round) greatestLocked() (token uint64, agreed bool) {
 }
 
 // maxRaises bounds how often a token is asked for above what the masters' counters have reached. They only get ahead
-// again while others try to acquire the key.
+// again while others try to acquire the key; see lead.
 const maxRaises = 4
 
 // fence finds the token of a lock whose acquisition r was won, with one more round if the masters' counters differ, and
@@ -110,25 +110,41 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 	token, agreed := k.agreed(r)
 	switch {
 	case k.spec.publishes && (!agreed || token != r.request.Token):
-		return fmt.Errorf("redlock: acquire %q: %w: masters have given another token than was asked for (single.Request.Exact)", k.Key(), ErrMisconfigured)
+		return fmt.Errorf("redlock: %s %q: %w: masters have given another token than was asked for (single.Request.Exact)", r.opName(), k.Key(), ErrMisconfigured)
 	case agreed:
 		return nil
 	}
+	return k.raise(ctx, k.owner, token+1, r.refusal())
+}
+
+// raise has a quorum of masters that have the key of owner accept a token, from this one on. Where they have not, the error matches refusal.
+func (k *Lock) raise(ctx context.Context, owner string, token uint64, refusal error) error {
 	for n := 1; ; n++ {
-		token++
 		if token > single.MaxToken {
-			return fmt.Errorf("redlock: acquire %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken))
+			return fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken))
 		}
-		raise, err := k.run(ctx, k.request(single.Request{Op: single.Raise, Token: token}))
+		request := k.request(single.Request{Op: single.Raise, Token: token})
+		request.Owner = owner
+		raise, err := k.run(ctx, request)
 		if err != nil {
-			return fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)
+			return fmt.Errorf("redlock: raise %q: %w", k.Key(), err)
 		}
-		counter, err := k.raised(raise)
+		counter, err := k.raised(raise, refusal)
 		if err == nil || counter < token || n == maxRaises {
 			return err
 		}
-		token = counter
+		token = counter + lead(counter, n)
 	}
+}
+
+// lead is by how much the token that is asked for next is above a counter that was in the way of the n-th. Others who try to get the key
+// propose their wall clocks, in microseconds, or one more than the counter they were told. So the number is out of their reach for a
+// while: 1 ms, 33 ms, 1 s. Where counters are beyond what a wall clock can mean, numbers are not to be used up.
+func lead(counter uint64, n int) uint64 {
+	if counter > greatestWallToken {
+		return 1
+	}
+	return 1 << (5 + 5*n)
 }
 
 // agreed takes the token of a won acquisition if a quorum has returned it. Otherwise it returns the greatest that was.
@@ -143,7 +159,7 @@ func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest
 // counter of the masters that refused.
-func (k *Lock) raised(raise *round) (counter uint64, _ error) {
+func (k *Lock) raised(raise *round, refusal error) (counter uint64, _ error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range raise.ballots {
@@ -151,13 +167,11 @@ func (k *Lock) raised(raise *round) (counter uint64, _ error) {
 			counter = max(counter, b.Reply.Token)
 		}
 	}
-	switch raise.verdict {
-	case won:
+	if raise.verdict == won {
 		k.token = raise.request.Token
-		return 0, nil
-	case denied:
-		return counter, raise.failureLocked(ErrHeld)
-	default:
-		return 0, raise.unreachedLocked(raise.decisive())
 	}
+	if raise.verdict != denied {
+		counter = 0
+	}
+	return counter, raise.resultLocked(refusal)
 }

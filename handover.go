@@ -5,53 +5,76 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
 
 // A hold goes from one process to another without being free in between. Nothing on the masters tells the two processes apart: they know
-// an owner value, and both would have it. What could go wrong, and what keeps it from going wrong:
+// an owner value, and both would have it. So whoever takes it over replaces that value by one of its own, on a quorum, in one step on each
+// master (single.Transfer): where the key is still the old owner's it becomes the new one's. It is an acquisition that finds the key
+// held by the old owner instead of free, with a fencing token and a bound that are found as any other's. What could go wrong:
 //
 //   - The old process goes on. So what it can give away is made by a method that ends the hold there first (Lock.Handover): from then on it is
 //     over for everybody who asks it, is not renewed, and is not released either.
-//   - Two processes get the same Handover: a message was sent twice, a file was read twice. So whoever takes it over has to win a number
-//     that a master gives away once: the fencing token behind the old one, by a quorum (single.Raise). Of two at most one has a quorum, and the
-//     other has nothing; where neither has, the hold ends by its ttl.
-//   - The hold has lapsed, somebody else has had the key, and it is there again, by a repair of the old process that took long. Then somebody
-//     else has had a greater token from a quorum, and the masters refuse this one.
-//   - An extension of the old process arrives late: it finds the key of its owner, and prolongs it, or finds none.
-//   - The key is gone, or another's, or fewer than a quorum have it: no quorum raises the counter of a key that is not the owner's.
-//   - The answers to the claim are lost. It can't be made again: nobody could tell it from another's. The hold ends by its ttl.
+//   - Two processes get the same Handover: a message was sent twice, a file was read twice. A master has the old value once. Of two at most
+//     one replaces it on a quorum; the other gives back what it has got. Where neither has a quorum both do, and the lock is free.
+//   - An extension or a repair of the old process arrives late: it finds another owner, and changes nothing. If it comes first, it
+//     prolongs a key that is there.
+//   - Others ask for the key meanwhile, are refused, and raise its counters. The token is above what they have raised them to.
+//   - The hold has lapsed, somebody else has had the key, and it is there again: a request of the old process that sets it has come that
+//     late. Masters on which one may be on its way are known to the old process when it hands over, are fewer than a quorum, and don't count. On
+//     each of the others the key has been there all the time, and a quorum of these is one that nobody else has had.
+//   - The key is gone, or another's, or fewer than a quorum have it: no quorum replaces a value that is not there.
+//   - The answers are lost. A repeated request finds the new owner, and is granted. Where the quorum is in doubt the attempt is given up as an
+//     acquisition is: what it may have got is released, also where it arrives late. Another attempt succeeds if a quorum still has the old owner.
+//   - A process with an older version attaches, too. It took the token behind the old one, and left the owner: it would find the key another's, or
+//     lose it while it believes to have it. So the text of a Handover says for which rule it was made.
 //
 // The new token is also what keeps the old process from the resource if its work goes on although the hold is over.
 // docs/handover.md has the table.
 
-// Handover is what it takes to go on with a lock in another process: see [Lock.Handover]. Its text is a secret, as an owner value is:
-// whoever has it can take the lock over, or release it. So it shows itself as text to encoders only (MarshalText), and to fmt and
-// log/slog without the secret. The zero value is no lock's.
-type Handover struct{ data handover }
+// Handover is what it takes to go on with a lock in another process: see [Lock.Handover]. [Handover.Secret] is the text to send. It is a
+// secret, as an owner value is: whoever has it can take the lock over, or release it. Nothing else shows it: neither fmt, log/slog
+// and encoders nor what prints a struct that has a Handover somewhere inside. The zero value is no lock's.
+type Handover struct {
+	// A function, because what prints values follows pointers where it can't call methods, as fmt does with %s in unexported fields.
+	read func() *handover
+}
 
 // handover is what the text has. Keys and published values may be any bytes, which JSON has in base64 only.
 type handover struct {
-	Key   []byte        `json:"key"`
-	Owner []byte        `json:"owner"`
-	Token uint64        `json:"token"`
-	TTL   time.Duration `json:"ttl"` // the longest that a master was asked for
+	Key   []byte   `json:"key"`
+	Owner []byte   `json:"owner"`
+	Token uint64   `json:"token"`
+	Doubt []string `json:"doubt,omitempty"` // the masters on which something that sets the key may be on its way
 }
 
-const handoverPrefix = "redlock-handover-1:"
+const handoverPrefix = "redlock-handover-2:"
+
+func newHandover(data handover) Handover { return Handover{func() *handover { return &data }} }
+
+// data is what there is to know; of the zero value the zero value.
+func (h Handover) data() *handover {
+	if h.read == nil {
+		return new(handover)
+	}
+	return h.read()
+}
 
 // Key returns the lock's key.
-func (h Handover) Key() string { return string(h.data.Key) }
+func (h Handover) Key() string { return string(h.data().Key) }
 
-// Token returns the fencing token that the lock had. Whoever attaches to it gets the next one.
-func (h Handover) Token() uint64 { return h.data.Token }
+// Token returns the fencing token that the lock had. Whoever attaches to it gets a greater one.
+func (h Handover) Token() uint64 { return h.data().Token }
 
 // String does not show the secret.
 func (h Handover) String() string {
-	return fmt.Sprintf("handover of %q, token %d", h.data.Key, h.data.Token)
+	return fmt.Sprintf("handover of %q, token %d", h.Key(), h.Token())
 }
 
 // GoString does not show the secret either.
@@ -60,37 +83,45 @@ func (h Handover) GoString() string { return h.String() }
 // LogValue implements [slog.LogValuer].
 func (h Handover) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// MarshalText implements [encoding.TextMarshaler]. The text is a secret.
-func (h Handover) MarshalText() ([]byte, error) {
-	if len(h.data.Owner) == 0 {
-		return nil, invalid("a Handover that Lock.Handover has not made")
+// Secret returns the text that the other process needs, for [Handover.UnmarshalText]: printable ASCII, some hundred bytes and the key.
+// It is "" of a Handover that [Lock.Handover] has not made.
+func (h Handover) Secret() string {
+	if h.read == nil {
+		return ""
 	}
-	text, err := json.Marshal(h.data)
-	return append([]byte(handoverPrefix), text...), err
+	text, _ := json.Marshal(h.read()) // of these types it never fails
+	return handoverPrefix + string(text)
 }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. The error matches [ErrInvalid], and does not quote the text.
+// MarshalText always fails, so that no encoder puts the secret into a log by the way, or a text without it into a message: send
+// [Handover.Secret].
+func (h Handover) MarshalText() ([]byte, error) {
+	return nil, invalid("a Handover is not encoded by the way, because its text is a secret: send what its method Secret returns")
+}
+
+// UnmarshalText reads what [Handover.Secret] has returned, so a field of this type takes it from JSON. The error matches [ErrInvalid], and does
+// not quote the text.
 func (h *Handover) UnmarshalText(text []byte) error {
 	rest, ok := strings.CutPrefix(string(text), handoverPrefix)
 	var data handover
 	if !ok || json.Unmarshal([]byte(rest), &data) != nil {
-		return invalid("the text is no Handover")
+		return invalid("the text is no Handover, or one of another version of this library")
 	}
-	if err := (Handover{data}).check(); err != nil {
+	if err := data.check(); err != nil {
 		return err
 	}
-	h.data = data
+	*h = newHandover(data)
 	return nil
 }
 
-func (h Handover) check() error {
-	d := &h.data
-	switch err := checkKey(string(d.Key)); {
-	case len(d.Owner) == 0 && len(d.Key) == 0:
+func (d *handover) check() error {
+	if len(d.Owner) == 0 && len(d.Key) == 0 {
 		return invalid("a Handover that Lock.Handover has not made")
-	case err != nil:
+	}
+	if err := checkKey(string(d.Key)); err != nil {
 		return err
-	case len(d.Owner) == 0 || len(d.Owner) > maxKeySize || d.Token == 0 || d.Token >= single.MaxToken || d.TTL < 0:
+	}
+	if len(d.Owner) == 0 || len(d.Owner) > maxKeySize || d.Token == 0 || d.Token >= single.MaxToken {
 		return invalid("a Handover of %.64q that is incomplete", d.Key)
 	}
 	return nil
@@ -113,7 +144,7 @@ func (k *Lock) Handover() (Handover, error) {
 		return Handover{}, err
 	}
 	if !k.spec.fenced {
-		return Handover{}, invalid("Handover of a lock that is not Fenced: nothing would keep two processes from taking it over")
+		return Handover{}, invalid("Handover of a lock that is not Fenced: nothing would keep what the old process still does from the resource")
 	}
 	var after effects
 	defer after.run()
@@ -122,36 +153,48 @@ func (k *Lock) Handover() (Handover, error) {
 	if k.over != nil {
 		return Handover{}, k.over
 	}
-	h := Handover{handover{Key: []byte(k.spec.keys[0]), Owner: []byte(k.owner), Token: k.token, TTL: k.longest}}
-	k.leaveLocked(errHandedOver, &after)
+	h := newHandover(handover{Key: []byte(k.spec.keys[0]), Owner: []byte(k.owner), Token: k.token, Doubt: k.inDoubtLocked()})
+	k.left = true
+	k.overLocked(errHandedOver, &after)
+	k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
+	k.locker.forget(k)
 	return h, nil
 }
 
-// leaveLocked ends a hold whose key on the masters is not this handle's to release.
-func (k *Lock) leaveLocked(reason error, after *effects) {
-	k.left = true
-	k.overLocked(reason, after)
-	k.locker.forget(k)
+// inDoubtLocked names the masters that may come to have the key, or may have got it, at a time that is not known. They are fewer than a
+// quorum: the masters that have won the hold, or its latest extension, had it when they answered, and nothing that sets it was sent to them since.
+func (k *Lock) inDoubtLocked() (masters []string) {
+	for i := range k.states {
+		if s := &k.states[i]; s.continuityUnknown || s.maySetLate || s.last != nil && sets(s.last) {
+			masters = append(masters, k.locker.names[i])
+		}
+	}
+	return masters
 }
 
-// Attach goes on with a lock that another process has handed over, for ttl from now, and returns it with a fencing token of its own,
-// greater than the one it had. The key was never free in between, as far as a quorum of masters that has it can tell. It takes two
-// round trips and does not wait for anything. opts are those of [Locker.TryAcquire] for a fenced lock, such as [AutoRenew]; the value of a lock that was
-// [Published] stays, with the token that it had.
+// sets reports that c sets a key that is free.
+func sets(c *lane.Call) bool {
+	return c.Request.Op == single.Acquire || c.Request.Op == single.Extend && c.Request.Repair
+}
+
+// Attach goes on with a lock that another process has handed over, for ttl from now, and returns it with an ID and a fencing token of its own,
+// which is greater than the one it had. The key was never free in between, and nobody else has had it, on a quorum of masters. It takes one round
+// trip, one more if the masters' counters differ, and does not wait for anything, nor for those who wait for the lock. opts are those of
+// [Locker.TryAcquire] for a fenced lock, such as [AutoRenew]. The value of a lock that was [Published] stays, with the new token, which
+// takes another round trip.
 //
-// Of several processes that attach to one Handover at most one succeeds. On error none of its own has the lock, and it can't be tried
-// again: what is left of it lapses by its ttl. The error matches [ErrNotHeld] if the lock has lapsed, or was released, or if
-// somebody else has attached to it; [ErrNoQuorum] if too few masters answered; [ErrExpired]; [ErrInvalid], [ErrClosed] and [ErrOutdated], with
-// which nothing was sent.
+// Of several processes that attach to one Handover at most one succeeds. On error none of its own has the lock, and what the attempt has got of
+// it on some masters is released. It may be tried again while a quorum still has what was handed over. The error matches [ErrNotHeld] if the
+// lock has lapsed, or was released, or if somebody else has attached to it; [ErrNoQuorum] if too few masters answered; [ErrExpired];
+// [ErrInvalid], [ErrClosed] and [ErrOutdated], with which nothing was sent.
 //
-// Whoever else asks for the key meanwhile may raise its counter, although it is refused: a fenced acquisition that is sent in one round trip does.
-// Then the token is gone, Attach fails with ErrNotHeld, and the key lapses. So hand over where nobody else waits for the lock, or where losing the
-// rest of its ttl does no harm.
+// Both processes should call the masters by the same addresses. By these a Handover names masters that the old process was still waiting for when it set
+// the key there; they don't count, unless they go by another name.
 //
 // What Attach can't know is whether the old process has stopped what it did under the lock. The new token does: the resource that
 // checks it refuses the old process from the new one's first change on.
 func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts ...Option) (*Lock, error) {
-	if err := h.check(); err != nil {
+	if err := h.data().check(); err != nil {
 		return nil, err
 	}
 	s, err := l.ask(ctx, h.Key(), ttl, append([]Option{Fenced()}, opts...))
@@ -163,6 +206,14 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	}
 	l.busy.Add(1)
 	defer l.notBusy()
+	start := l.clock.Now()
+	k, err := l.attach(ctx, s, h.data())
+	l.observeReturn(single.Transfer, s, start, 1, err)
+	return k, err
+}
+
+// attach is Attach's attempt.
+func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error) {
 	if l.isClosing() {
 		return nil, ErrClosed
 	}
@@ -170,99 +221,26 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	if err != nil {
 		return nil, err
 	}
-	s.owner = string(h.data.Owner)
 	k, err := l.newLock(s)
 	if err != nil {
 		return nil, err
 	}
-	k.longest, k.asOf = max(h.data.TTL, s.ttl), asOf
-	for i := range k.states { // what the old process sent may be on its way to any of them, also a repair
-		k.states[i].maySet, k.states[i].outcomeUnknown, k.states[i].continuityUnknown = true, true, true
+	k.began, k.longest, k.asOf = l.clock.Now(), s.ttl, asOf
+	for i, name := range l.names {
+		k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)
 	}
-	if err := k.claim(ctx, h.data.Token+1); err != nil {
-		k.leave()
-		return nil, fmt.Errorf("redlock: attach %q: %w", k.Key(), err)
+	token := max(h.Token+1, l.propose())
+	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
+		// The value tells the token, so that has to be accepted before. Then it is nobody else's, and whoever gets the key has it or a greater one.
+		if err := k.raise(ctx, string(h.Owner), token, ErrNotHeld); err != nil {
+			k.finish(errAbandoned, nil)
+			return nil, err
+		}
+		token = k.Token()
+		k.owner = owner.NewPublished(l.opts.Identity, token, value)
 	}
-	if err := k.takeOver(ctx); err != nil {
-		k.finish(errAbandoned, nil) // it is this one's alone
-		return nil, fmt.Errorf("redlock: attach %q: %w", k.Key(), err)
+	if err := k.take(ctx, k.request(single.Request{Op: single.Transfer, From: string(h.Owner), TTL: s.ttl, Token: token})); err != nil {
+		return nil, err
 	}
 	return k, nil
-}
-
-// leave gives a handle up that has not got its key.
-func (k *Lock) leave() {
-	var after effects
-	defer after.run()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over == nil { // the Locker was not shut down
-		k.leaveLocked(errAbandoned, &after)
-	}
-}
-
-// claim takes the token, which a master gives away once, for a key that it still has of this owner.
-func (k *Lock) claim(ctx context.Context, token uint64) error {
-	r, err := k.run(ctx, k.request(single.Request{Op: single.Raise, Token: token}))
-	if err != nil {
-		return err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch r.verdict {
-	case won:
-		k.token = token
-		return nil
-	case denied:
-		return r.failureLocked(ErrNotHeld)
-	default:
-		return r.unreachedLocked(r.decisive())
-	}
-}
-
-// takeOver extends a hold that has been claimed, which gives it its bound: only masters that have the key count.
-func (k *Lock) takeOver(ctx context.Context) error {
-	w := k.locker.newRoundWait()
-	r, err := k.beginTakeOver(w)
-	if err != nil {
-		return err
-	}
-	if err := w.wait(ctx, k.spec.timeout, r); err != nil {
-		return err
-	}
-	k.locker.recycle(w)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	until := r.validUntil()
-	if k.spec.maxHold > 0 {
-		k.atMost = later(r.start, k.spec.maxHold)
-		until = min(until, k.atMost)
-	}
-	switch {
-	case k.over != nil: // the Locker was shut down
-		return ErrClosed
-	case r.verdict == denied:
-		return r.failureLocked(ErrNotHeld)
-	case r.verdict != won:
-		return r.unreachedLocked(r.decisive())
-	case until <= k.locker.clock.Now()+k.spec.grace:
-		return r.failureLocked(ErrExpired)
-	}
-	k.since = r.start
-	k.bindLocked(r, until)
-	return nil
-}
-
-// beginTakeOver sends the extension.
-func (k *Lock) beginTakeOver(observer decisionObserver) (*round, error) {
-	var after effects
-	defer after.run()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over != nil {
-		return nil, k.over
-	}
-	r := k.newExtensionLocked(k.spec.ttl, k.asOf, observer)
-	k.issueLocked(r, &after)
-	return r, nil
 }

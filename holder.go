@@ -81,14 +81,8 @@ func (k *Lock) Verify(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if r.verdict == won {
-		return nil
-	}
-	k.passing.doubt = true
-	if r.verdict == denied {
-		return r.failureLocked(ErrNotHeld)
-	}
-	return r.unreachedLocked(r.decisive())
+	k.passing.doubt = k.passing.doubt || r.verdict != won
+	return r.resultLocked(r.refusal())
 }
 
 // inspected decides an inspection: as soon as a quorum says the same. Of two sets, one in which somebody holds the key is

@@ -118,7 +118,7 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 		return nil, k.over
 	}
 	r := k.newRoundLocked(request, observer)
-	if request.Op == single.Acquire {
+	if takes(request.Op) {
 		r.start = min(r.start, k.asOf)
 	}
 	r.verifies = request.Op == single.Extend // what is to extend something takes its turn; see extend.go
@@ -126,12 +126,30 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 	return r, nil
 }
 
+// takes reports that an operation gets a hold its keys: what is free, or another owner's that is known.
+func takes(op single.Op) bool { return op == single.Acquire || op == single.Transfer }
+
+// take sends the request that is to get the hold its keys. On error it is not held, and what it has got is being released.
+func (k *Lock) take(ctx context.Context, request single.Request) error {
+	r, err := k.run(ctx, request)
+	if err != nil {
+		err = fmt.Errorf("redlock: %s %q: %w", opNames[request.Op], k.Key(), err)
+	} else {
+		err = k.acquired(ctx, r)
+	}
+	k.locker.reached(err, k.began)
+	if err != nil {
+		k.finish(errAbandoned, nil)
+	}
+	return err
+}
+
 // acquired turns a decided acquisition into a held lock. On error it is not held, and nothing has been released yet.
 func (k *Lock) acquired(ctx context.Context, r *round) error {
 	k.mu.Lock()
-	verdict := r.verdict
+	fences := r.verdict == won && k.spec.fenced && k.token == 0
 	k.mu.Unlock()
-	if verdict == won && k.spec.fenced {
+	if fences {
 		if err := k.fence(ctx, r); err != nil {
 			return err
 		}
@@ -144,15 +162,19 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 		k.atMost = later(r.start, k.spec.maxHold)
 		until = min(until, k.atMost)
 	}
-	switch {
-	case k.over != nil: // the Locker was shut down
+	if k.over != nil { // the Locker was shut down
 		return ErrClosed
-	case verdict == denied:
-		return r.failureLocked(ErrHeld)
-	case verdict != won:
-		return r.unreachedLocked(r.decisive())
-	case until <= k.locker.clock.Now()+k.spec.grace:
+	}
+	if err := r.resultLocked(r.refusal()); err != nil {
+		return err
+	}
+	if until <= k.locker.clock.Now()+k.spec.grace {
 		return r.failureLocked(ErrExpired) // granted, but too late to be of use
+	}
+	for i := range r.ballots { // what was handed over and may have been set late is this hold's from now on, like the rest
+		if b := &r.ballots[i]; b.ended && b.Err == nil && b.Reply.Outcome == single.Granted {
+			k.states[i].continuityUnknown = false
+		}
 	}
 	k.since = r.start
 	k.bindLocked(r, until)

@@ -19,7 +19,7 @@ type EventKind uint8
 
 // The events of a Locker.
 const (
-	// EventAcquire: an acquisition round was decided. Err is nil if the lock was granted by a quorum; the caller's
+	// EventAcquire: an acquisition round was decided, or one of [Locker.Attach], whose Op is "attach". Err is nil if the lock was granted by a quorum; the caller's
 	// error may still be another, when validity was used up.
 	EventAcquire EventKind = iota
 	// EventExtend: an extension, asked for or by AutoRenew, was decided; or AutoRenew sent none, because the configuration of
@@ -39,17 +39,19 @@ const (
 	// EventPending: Master did not confirm a release, so the janitor is going to ask again; EventSwept or EventLapsed ends
 	// that. If Err is set, too many are pending already: nobody asks, and the key lapses by its ttl.
 	EventPending
-	// EventReturned: an Acquire or TryAcquire has returned Err to its caller, after Took and that many Rounds.
+	// EventReturned: an Acquire, TryAcquire or Attach has returned Err to its caller, after Took and that many Rounds.
 	EventReturned
 	// EventVerify: [Lock.Verify] was decided: whether a quorum still has the lock's key. It changes nothing.
 	EventVerify
 	// EventPass: a lock was released, and passed on to another goroutine of this Locker, without asking a master.
 	EventPass
+	// EventHandover: a lock was handed over to another process ([Lock.Handover]), without asking a master.
+	EventHandover
 )
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass"}
+	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass", "handover"}
 	if int(k) >= len(names) {
 		return "unknown"
 	}
@@ -59,7 +61,7 @@ func (k EventKind) String() string {
 // Event is something that a Locker did. Which fields are set depends on its Kind.
 type Event struct {
 	Kind EventKind
-	// Op is what the masters were asked: "acquire", "extend", "verify", "release", "raise" (a fencing counter), "inspect".
+	// Op is what the masters were asked: "acquire", "attach", "extend", "verify", "release", "raise" (a fencing counter), "inspect".
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string
@@ -74,7 +76,7 @@ type Event struct {
 	Took time.Duration
 	// Rounds is how many rounds an acquisition took.
 	Rounds int
-	// Held, of EventRelease, EventPass and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
+	// Held, of EventRelease, EventPass, EventHandover and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
 	// attempt was not.
 	Held    bool
 	HeldFor time.Duration
@@ -98,10 +100,9 @@ func (r *round) observe() {
 	set := r.decisive()
 	e.Set, e.Quorum, e.N = set.name, set.quorum, set.n
 	e.Granted, e.Refused, e.Unknown = set.of(r.votes.granted), set.of(r.votes.refused), set.of(r.votes.unknown)
-	refusal := ErrNotHeld
 	switch r.request.Op {
-	case single.Acquire:
-		e.Kind, refusal = EventAcquire, ErrHeld
+	case single.Acquire, single.Transfer:
+		e.Kind = EventAcquire
 	case single.Extend:
 		if e.Kind = EventExtend; r.verifies {
 			e.Kind = EventVerify
@@ -115,7 +116,7 @@ func (r *round) observe() {
 	switch r.verdict {
 	case won:
 	case denied:
-		e.Err = refusal
+		e.Err = r.refusal()
 	default:
 		e.Err = ErrNoQuorum
 	}
@@ -131,7 +132,7 @@ func (r *round) event() Event {
 // opNames are the operations as an observer gets to know them.
 var opNames = [...]string{
 	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Raise: "raise", single.Inspect: "inspect",
-	single.Announce: "announce",
+	single.Announce: "announce", single.Transfer: "attach",
 }
 
 // opName is what the round asks the masters, as an observer and a QuorumError call it.
@@ -164,13 +165,13 @@ func (k *Lock) heldUntil(now time.Duration) (held bool, d time.Duration) {
 }
 
 // observeReturn tells how an acquisition came back to its caller.
-func (l *Locker) observeReturn(s *spec, start time.Duration, rounds int, err error) {
+func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, rounds int, err error) {
 	if l.observer == nil {
 		return
 	}
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
-		Kind: EventReturned, Op: opNames[single.Acquire], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n,
+		Kind: EventReturned, Op: opNames[op], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n,
 		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
 	})
 }
@@ -183,6 +184,17 @@ func (l *Locker) observePass(k *Lock, held time.Duration) {
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
 		Kind: EventPass, Op: opNames[single.Release], Key: k.spec.keys[0], Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
+	})
+}
+
+// observeHandover tells of a lock that was handed over.
+func (l *Locker) observeHandover(k *Lock, held time.Duration) {
+	if l.observer == nil {
+		return
+	}
+	set := &l.sets[0]
+	l.observer.queue.Put(Event{
+		Kind: EventHandover, Op: opNames[single.Transfer], Key: k.spec.keys[0], Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
 	})
 }
 

@@ -33,6 +33,7 @@ type masterState struct {
 	last           *lane.Call // the latest operation, while it has not ended
 	maySet         bool       // our key may be there: something that sets it was sent
 	outcomeUnknown bool       // something that sets the key ended without an answer and may still land
+	maySetLate     bool       // one of these sets a key that is free, and is not known to have arrived
 	queued         bool       // it was refused, and stands in the arrival queue there
 
 	gone              bool // an extension did not find the key there; see extend.go
@@ -47,7 +48,7 @@ const fewMasters = 5
 func (k *Lock) issueLocked(r *round, after *effects) {
 	decided := false
 	now := time.Now() // for the deadlines of network calls, which Go's own clock keeps
-	if r.request.Op == single.Acquire && k.spec.sent.IsZero() {
+	if takes(r.request.Op) && k.spec.sent.IsZero() {
 		k.spec.sent = now
 	}
 	behind := k.locker.behind(r, now)
@@ -152,7 +153,7 @@ func (k *Lock) settleLocked(c *lane.Call) {
 		s.last = nil
 	}
 	switch c.Request.Op {
-	case single.Acquire, single.Extend:
+	case single.Acquire, single.Transfer, single.Extend:
 		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
 		// attempt while the first is still under way.
 		s.maySet = s.maySet || c.Sent
@@ -161,6 +162,12 @@ func (k *Lock) settleLocked(c *lane.Call) {
 			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
 		}
 		s.gone = c.Request.Op == single.Extend && gone(c)
+		switch {
+		case c.Unsure():
+			s.maySetLate = s.maySetLate || sets(c)
+		case c.Err == nil && (sets(c) || c.Reply.Outcome == single.Granted):
+			s.maySetLate = false
+		}
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor
 		// takes over; what is to be kept for a while may as well lapse
 		if s.maySet && c.Request.Keep == 0 && (c.Err != nil || s.outcomeUnknown) {

@@ -193,7 +193,7 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	defer l.notBusy()
 	start := l.clock.Now()
 	lock, rounds, err := l.wait(ctx, s, start)
-	l.observeReturn(s, start, rounds, err)
+	l.observeReturn(single.Acquire, s, start, rounds, err)
 	return lock, err
 }
 
@@ -210,7 +210,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	defer l.notBusy()
 	start := l.clock.Now()
 	lock, rounds, err := l.once(ctx, s)
-	l.observeReturn(s, start, rounds, err)
+	l.observeReturn(single.Acquire, s, start, rounds, err)
 	return lock, err
 }
 
@@ -296,15 +296,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 		k.passing.window = s.passingWindow()
 	}
 	k.began, k.longest, k.asOf = began, s.ttl, asOf
-	r, err := k.run(ctx, request)
-	if err != nil {
-		err = fmt.Errorf("redlock: acquire %q: %w", k.Key(), err)
-	} else {
-		err = k.acquired(ctx, r)
-	}
-	l.reached(err, k.began)
-	if err != nil {
-		k.finish(errAbandoned, nil)
+	if err := k.take(ctx, request); err != nil {
 		return nil, err
 	}
 	return k, nil

@@ -76,7 +76,7 @@ func (r *round) validUntil() time.Duration {
 // judge says what the votes so far amount to by these sets: all, or one of them alone.
 func (r *round) judge(sets electorates) verdict {
 	switch r.request.Op {
-	case single.Acquire, single.Raise:
+	case single.Acquire, single.Transfer, single.Raise:
 		return sets.acquired(&r.votes)
 	case single.Inspect:
 		return r.inspected(sets)
@@ -127,15 +127,12 @@ func (r *round) Ended(c *lane.Call) {
 	}
 	defer k.mu.Unlock()
 	r.ballots[c.Index].ended = true
-	if r.request.Fence || r.request.Op == single.Raise {
+	if r.request.Fence || r.request.Op == single.Raise || r.request.Op == single.Transfer {
 		k.locker.observeToken(c.Reply.Token)
 		k.spec.noteCounter(c)
 		r.noteRetentionLocked()
 	}
 	vote := r.voteOf(c)
-	if r.request.Op == single.Raise && vote == Granted { // it has the key, and its counter says that no other fenced lock had it since
-		k.states[c.Index].continuityUnknown = false
-	}
 	r.observeVote(c, vote)
 	if r.request.Op != single.Release { // which may have been canceled
 		r.lock.spec.incurables.note(k.locker, c, r.lock.spec.timeout)
@@ -196,6 +193,26 @@ func (r *round) decisive() *electorate {
 		}
 	}
 	return &sets[0]
+}
+
+// refusal is what it means that masters have denied the round.
+func (r *round) refusal() error {
+	if r.request.Op == single.Acquire {
+		return ErrHeld
+	}
+	return ErrNotHeld
+}
+
+// resultLocked is nil of a round that was won, and otherwise why it was not: refusal where masters have denied it.
+func (r *round) resultLocked(refusal error) error {
+	switch r.verdict {
+	case won:
+		return nil
+	case denied:
+		return r.failureLocked(refusal)
+	default:
+		return r.unreachedLocked(r.decisive())
+	}
 }
 
 // failureLocked is the round's result as an error that a caller can act on.

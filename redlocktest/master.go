@@ -267,7 +267,7 @@ func (m *Master) answerLocked(r *single.Request) answer {
 		return answer{err: err}
 	}
 	reply, err := m.performLocked(r)
-	return answer{reply, err, err == nil && (r.Op != single.Acquire || reply.Outcome != single.Refused)}
+	return answer{reply, err, err == nil && (r.Op != single.Acquire && r.Op != single.Transfer || reply.Outcome != single.Refused)}
 }
 
 // refusalLocked is why the master does nothing of what it is asked.

@@ -100,7 +100,7 @@ func (m *Master) settle(todo []exchange) []exchange {
 			c.Sent = e.set || !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
-			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire || c.Reply.Outcome != Refused
+			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire && c.Request.Op != Transfer || c.Reply.Outcome != Refused
 		}
 	}
 	return more

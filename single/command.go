@@ -59,7 +59,7 @@ func (r *Request) validate() error {
 		return fmt.Errorf("single: a key must not begin with %q, as what the library itself keeps beside the keys does", ReservedPrefix)
 	case r.Owner == "" && r.Op != Inspect && r.Op != Leave:
 		return errors.New("single: no owner")
-	case (r.Op == Acquire || r.Op == Extend) && r.TTL < time.Millisecond:
+	case (r.Op == Acquire || r.Op == Extend || r.Op == Transfer) && r.TTL < time.Millisecond:
 		return fmt.Errorf("single: ttl %v is below one millisecond", r.TTL)
 	case r.Keep != 0 && (r.Op != Release || r.Kind != Plain || r.Keep < time.Millisecond):
 		return errors.New("single: only plain keys are kept, by their release, and for a millisecond at least")
@@ -71,7 +71,11 @@ func (r *Request) validate() error {
 		return fmt.Errorf("single: hold id %q is empty or contains a colon", r.Hold)
 	case r.Exact && (!r.Fence || r.Op != Acquire):
 		return errors.New("single: an exact token is one of a fenced acquisition")
-	case (r.Fence || r.Op == Raise) && len(r.Keys) > 1:
+	case (r.Op == Transfer) != (r.From != "") || r.From != "" && r.From == r.Owner:
+		return errors.New("single: a transfer, and nothing else, takes a key from another owner")
+	case r.Op == Transfer && r.Kind != Plain:
+		return errors.New("single: only a plain key is transferred")
+	case (r.Fence || r.Op == Raise || r.Op == Transfer) && len(r.Keys) > 1:
 		return errors.New("single: a fenced lock has one key")
 	case strings.HasPrefix(r.Waiter, "!") || Reserved(r.Waiter):
 		return fmt.Errorf("single: waiter %.64q begins with ! or %q", r.Waiter, ReservedPrefix)
@@ -159,6 +163,8 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		return args
 	case Raise:
 		return append(args, text(r.Owner), number(r.Token), millis(counterKeep))
+	case Transfer:
+		return append(args, text(r.Owner), r.ttlMillis(), number(r.proposal()), millis(counterKeep), text(r.From))
 	case Announce:
 		return append(args, number(r.Token))
 	default:
@@ -176,7 +182,7 @@ func (r *Request) appendKeys(args []arg) []arg {
 			args = append(args, besides(queuePrefix, key))
 		}
 	}
-	if r.Op == Raise || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
+	if r.Op == Raise || r.Op == Transfer || r.Op == Acquire && r.Fence || r.Op == Extend && r.Token > 0 {
 		args = append(args, besides(counterPrefix, r.Keys[0]))
 	}
 	return args

@@ -194,15 +194,21 @@ func TestHoldIdsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	for name, r := range map[string]single.Request{
-		"no hold id":       reader("a", "", time.Minute),
-		"a colon":          reader("a", "1:2", time.Minute),
-		"two keys":         {Op: single.Acquire, Kind: single.Shared, Keys: []string{"a", "b"}, Owner: "a", Hold: "1", TTL: time.Minute},
-		"a fence":          {Op: single.Acquire, Kind: single.Exclusive, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute, Fence: true},
-		"an unknown kind":  {Op: single.Acquire, Kind: 9, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute},
-		"a fence of two":   {Op: single.Acquire, Keys: []string{"a", "b"}, Owner: "a", TTL: time.Minute, Fence: true},
-		"a raise of two":   {Op: single.Raise, Keys: []string{"a", "b"}, Owner: "a", Token: 1},
-		"too high a token": {Op: single.Acquire, Keys: []string{"a"}, Owner: "a", TTL: time.Minute, Fence: true, Token: single.MaxToken + 1},
-		"too high a raise": {Op: single.Raise, Keys: []string{"a"}, Owner: "a", Token: single.MaxToken + 1},
+		"no hold id":                  reader("a", "", time.Minute),
+		"a colon":                     reader("a", "1:2", time.Minute),
+		"two keys":                    {Op: single.Acquire, Kind: single.Shared, Keys: []string{"a", "b"}, Owner: "a", Hold: "1", TTL: time.Minute},
+		"a fence":                     {Op: single.Acquire, Kind: single.Exclusive, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute, Fence: true},
+		"an unknown kind":             {Op: single.Acquire, Kind: 9, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute},
+		"a fence of two":              {Op: single.Acquire, Keys: []string{"a", "b"}, Owner: "a", TTL: time.Minute, Fence: true},
+		"a raise of two":              {Op: single.Raise, Keys: []string{"a", "b"}, Owner: "a", Token: 1},
+		"too high a token":            {Op: single.Acquire, Keys: []string{"a"}, Owner: "a", TTL: time.Minute, Fence: true, Token: single.MaxToken + 1},
+		"a transfer of two":           {Op: single.Transfer, Keys: []string{"a", "b"}, Owner: "a", From: "b", TTL: time.Minute},
+		"a transfer from itself":      transfer("a", "a", "a", 1),
+		"a transfer from nobody":      transfer("a", "a", "", 1),
+		"a shared transfer":           {Op: single.Transfer, Kind: single.Shared, Keys: []string{"a"}, Owner: "a", Hold: "1", From: "b", TTL: time.Minute},
+		"a transfer for no time":      {Op: single.Transfer, Keys: []string{"a"}, Owner: "a", From: "b"},
+		"an acquisition from another": {Op: single.Acquire, Keys: []string{"a"}, Owner: "a", From: "b", TTL: time.Minute},
+		"too high a raise":            {Op: single.Raise, Keys: []string{"a"}, Owner: "a", Token: single.MaxToken + 1},
 	} {
 		if _, err := m.Ask(t.Context(), r); err == nil || !strings.HasPrefix(err.Error(), "single: ") {
 			t.Errorf("%s: %v, want an error of our own", name, err)

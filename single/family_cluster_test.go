@@ -91,7 +91,7 @@ func TestEveryKindOfLockWorksOnACluster(t *testing.T) {
 	for i, key := range []string{"key", "{tag}key", "a{b}c{d}", "{{x", "a}b", "{}x", "}"} {
 		plain := []single.Request{
 			by("w", 0, acquire(key, "me", time.Minute)), polite(by("w", 0, acquire(key, "me", time.Minute))),
-			fenced(key, "me", 7), raise(key, "me", 9), extend(key, "me", time.Minute, true), inspect(key), release(key, "me"),
+			fenced(key, "me", 7), raise(key, "me", 9), transfer(key, "other", "me", 1), transfer(key, "me", "other", 1), extend(key, "me", time.Minute, true), inspect(key), release(key, "me"),
 		}
 		plain[4].Token = 9
 		for _, r := range plain {

@@ -110,7 +110,7 @@ func drawForeign(t *rapid.T, now int64) *foreignCase {
 // drawRequest draws an operation of any kind by "me", with whatever may go with it.
 func drawRequest(t *rapid.T) single.Request {
 	r := single.Request{
-		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Raise, single.Inspect, single.Leave}).Draw(t, "op"),
+		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Raise, single.Transfer, single.Inspect, single.Leave}).Draw(t, "op"),
 		Kind:  rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).Draw(t, "kind"),
 		Keys:  []string{"key"},
 		Owner: "me",
@@ -118,6 +118,9 @@ func drawRequest(t *rapid.T) single.Request {
 	}
 	if r.Op == single.Raise {
 		r.Kind, r.Token = single.Plain, 50
+	}
+	if r.Op == single.Transfer {
+		r.Kind, r.Token, r.From = single.Plain, 50, "other"
 	}
 	if rapid.Bool().Draw(t, "waits") && (r.Op == single.Acquire || r.Op == single.Release) || r.Op == single.Leave {
 		r.Waiter, r.Waited, r.Reserve = "w", time.Second, time.Second
@@ -131,7 +134,7 @@ func drawRequest(t *rapid.T) single.Request {
 		r.Fence, r.Token, r.Retained = true, uint64(rapid.IntRange(1, 1<<50).Draw(t, "token")), rapid.Bool().Draw(t, "retained")
 	case fenced && r.Op == single.Extend:
 		r.Token = uint64(rapid.IntRange(1, 1<<50).Draw(t, "token"))
-	case r.Op != single.Raise && rapid.Bool().Draw(t, "several"):
+	case r.Op != single.Raise && r.Op != single.Transfer && rapid.Bool().Draw(t, "several"):
 		r.Keys = []string{"a", "key", "z"}
 	}
 	return r
@@ -193,6 +196,8 @@ func (c *foreignCase) needsCounter() bool {
 		return r.Fence
 	case single.Extend:
 		return r.Token > 0 && (c.held == "me" || c.held == "" && r.Repair)
+	case single.Transfer:
+		return c.held != ""
 	default:
 		return r.Op == single.Raise && c.held == "me"
 	}

@@ -26,6 +26,7 @@ func everyOp(key string) []single.Request {
 		extend(key, "me", time.Minute, true),
 		release(key, "me"),
 		{Op: single.Raise, Keys: []string{key}, Owner: "me", Token: 9},
+		transfer(key, "me", "other", 9),
 		inspect(key),
 		{Op: single.Leave, Keys: []string{key}, Waiter: "w"},
 	}

@@ -211,6 +211,7 @@ func TestEveryRequestIsEncodedInMemoryOfItsSize(t *testing.T) {
 		"several keys":     several, "their extension": as(single.Extend, several), "their release": as(single.Release, several),
 		"reader": held, "reader's release": as(single.Release, held), "reader's extension": as(single.Extend, held),
 		"writer": writer(owner, "1", time.Minute), "raise": {Op: single.Raise, Keys: []string{key}, Owner: owner, Token: 1},
+		"claim": transfer(key, owner, "other", 1),
 		"leave": {Op: single.Leave, Keys: []string{key}, Waiter: "w"}, "inspect": inspect(key),
 	} {
 		if room, used := single.EncodedSize(&r); used != room {

@@ -26,6 +26,8 @@ var (
 	keepSource string
 	//go:embed lua/raise.lua
 	raiseSource string
+	//go:embed lua/transfer.lua
+	transferSource string
 	//go:embed lua/announce.lua
 	announceSource string
 	//go:embed lua/inspect.lua
@@ -48,6 +50,7 @@ const (
 	releaseBundleProgram
 	keepProgram
 	raiseProgram
+	transferProgram
 	inspectProgram
 	announceProgram
 	shareProgram
@@ -71,6 +74,7 @@ var scripts = [numPrograms]script{
 	releaseBundleProgram: newScript("release_bundle", releaseBundleSource),
 	keepProgram:          newScript("keep", keepSource),
 	raiseProgram:         newScript("raise", raiseSource),
+	transferProgram:      newScript("transfer", transferSource),
 	inspectProgram:       newScript("inspect", inspectSource),
 	announceProgram:      newScript("announce", announceSource),
 	shareProgram:         newScript("share", shareSource),
@@ -107,6 +111,8 @@ func (r *Request) program() program {
 		return releaseProgram
 	case r.Op == Raise:
 		return raiseProgram
+	case r.Op == Transfer:
+		return transferProgram
 	case r.Op == Announce:
 		return announceProgram
 	default:

@@ -36,6 +36,11 @@ const (
 	// Announce tells the master that a configuration of masters with the generation Token is in use, and returns the
 	// greatest that it has been told, which it keeps for good. Its only key is [GenerationKey].
 	Announce
+	// Transfer has a key go over from the owner From to Owner, if it is still that one's, for TTL from now: nobody else could take it in
+	// between. It raises the key's fencing counter to at least Token, and above what it was, and returns it. A master does that once, so
+	// of two that ask only one gets it. A repeated request finds its own Owner, and is granted with another token. If it is
+	// refused nothing has changed.
+	Transfer
 )
 
 // Kind says how a key is held.
@@ -97,6 +102,8 @@ type Request struct {
 	Keys []string
 	// Owner proves who holds the keys. Compared in full, never by prefix.
 	Owner string
+	// From is the owner that a Transfer takes the key from.
+	From string
 	// Hold tells the holds of one owner apart (Shared, Exclusive). Adding the same hold twice is adding it once. It must
 	// not contain a colon.
 	Hold string
@@ -105,7 +112,7 @@ type Request struct {
 	Within string
 	// TTL is how long the master keeps the keys after this request, in whole milliseconds, at least one.
 	TTL time.Duration
-	// Token is what Fence describes.
+	// Token is what Fence describes, and of a Transfer the least that it is to return.
 	Token uint64
 	// Waiter, when set, enters the key's arrival queue under this name if Acquire is refused. Waited is for how long it
 	// has been waiting, which decides its position. A Release by a Waiter takes it out of the queue before it notifies

@@ -16,7 +16,7 @@ type Line struct {
 	Text   string
 }
 
-var opNames = [...]string{"acquire", "extend", "release", "raise", "inspect", "leave", "announce"}
+var opNames = [...]string{"acquire", "extend", "release", "raise", "inspect", "leave", "announce", "transfer"}
 
 // traceFlight adds a line about a flight, if anybody wants lines.
 func (w *world) traceFlight(f *flight, what string) {

@@ -105,13 +105,39 @@ func All() []Mutant {
 			Tests: []Tests{{"leader", []string{"TestThePublishedTokenIsTheTermsOwn"}}},
 		},
 		{ // a lock that was handed over is anybody's who extends it
-			Name:  "attach-unclaimed",
-			Edits: []Edit{{"handover.go", "if err := k.claim(ctx, h.data.Token+1); err != nil {", "if k.token = h.data.Token + 1; err != nil {"}},
+			Name: "attach-keeps-owner",
+			Edits: []Edit{
+				{"handover.go", "k, err := l.newLock(s)", "s.owner = string(h.Owner)\n\tk, err := l.newLock(s)"},
+				{"handover.go", "From: string(h.Owner), ", "From: \"another\", "},
+			},
 			Tests: []Tests{{".", []string{"TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"}}},
+		},
+		{ // a key is transferred whoever has it
+			Name: "transfer-without-comparing",
+			Edits: []Edit{
+				{"single/lua/transfer.lua", "if held ~= from and held ~= owner then", "if held == '' then"},
+				{"single/lua/transfer.lua", "if held == from then", "if held ~= owner then"},
+				{"internal/store/plain.go", "from := v.what == aString && v.text == r.From", "from := v.what == aString && !mine"},
+			},
+			Tests: []Tests{{".", []string{"TestOneOfThoseWhoAttachHasTheLock", "TestALockGoesOnInAnotherProcess", "TestNeverTwoHoldersWhenLocksAreHandedOver"}}},
+		},
+		{ // a key that is free is transferred, too
+			Name: "transfer-of-nothing",
+			Edits: []Edit{
+				{"single/lua/transfer.lua", "elseif not held then\n\treturn {0}\n", ""},
+				{"single/lua/transfer.lua", "if held ~= from and held ~= owner then", "if held and held ~= from and held ~= owner then"},
+				{"single/lua/transfer.lua", "if held == from then\n\tredis.call('SET', KEYS[1], owner, 'XX', 'PX', ttl)", "if held ~= owner then\n\tredis.call('SET', KEYS[1], owner, 'PX', ttl)"},
+			},
+			Tests: []Tests{{".", []string{"TestALockGoesOnInAnotherProcess"}}},
+		},
+		{ // a key that may have been set late passes for one that was there all the time
+			Name:  "attach-without-doubt",
+			Edits: []Edit{{"handover.go", "k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)", "_, _, _ = i, name, slices.Contains(h.Doubt, name)"}},
+			Tests: []Tests{{".", []string{"TestAKeyThatWasSetLateIsNotHandedOver"}}},
 		},
 		{ // a lock goes on in the process that has handed it over
 			Name:  "handover-goes-on",
-			Edits: []Edit{{"handover.go", "k.leaveLocked(errHandedOver, &after)", "_ = &after"}},
+			Edits: []Edit{{"handover.go", "k.left = true\n\tk.overLocked(errHandedOver, &after)\n\tk.locker.observeHandover(k, k.locker.clock.Now()-k.since)\n\tk.locker.forget(k)\n", "_ = &after\n"}},
 			Tests: []Tests{{".", []string{"TestNeverTwoHoldersWhenLocksAreHandedOver"}}},
 		},
 		{ // one master that knows no newer generation is enough

@@ -136,8 +136,8 @@ func (w *twin) foreignIntact(t *rapid.T) {
 }
 
 func describe(r *single.Request) string {
-	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t retained %t exact %t token %d waiter %q waited %v polite %t reserve %v keep %v",
-		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep)
+	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t from %q retained %t exact %t token %d waiter %q waited %v polite %t reserve %v keep %v",
+		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.From, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep)
 }
 
 // age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
@@ -185,7 +185,7 @@ func request(t *rapid.T) single.Request {
 		return time.Duration(2*rapid.IntRange(0, 3).Draw(t, label)+1) * unit
 	}
 	r := single.Request{
-		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Release, single.Leave, single.Raise, single.Inspect}).Draw(t, "op"),
+		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Release, single.Leave, single.Raise, single.Transfer, single.Inspect}).Draw(t, "op"),
 		Kind:  rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).Draw(t, "kind"),
 		Owner: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"),
 		Keys:  []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "key")},
@@ -199,11 +199,13 @@ func request(t *rapid.T) single.Request {
 	case r.Kind != single.Plain && r.Op != single.Inspect:
 		r.Hold = rapid.SampledFrom([]string{"1", "2"}).Draw(t, "hold")
 		r.TTL += time.Duration(r.Hold[0]-'0') * unit / 80
-		if r.Op == single.Raise {
+		if r.Op == single.Raise || r.Op == single.Transfer {
 			r.Op = single.Release
 		}
 	case r.Op == single.Raise:
 		r.Token = token(t)
+	case r.Op == single.Transfer:
+		r.Token, r.From = token(t), map[string]string{"a": "b", "b": "c", "c": "a"}[r.Owner]
 	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect && r.Op != single.Leave:
 		r.Fence, r.Token = r.Op == single.Acquire, token(t)
 		r.Retained = r.Fence && rapid.Bool().Draw(t, "retained")

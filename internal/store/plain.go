@@ -24,6 +24,8 @@ func (s *Store) servePlain(r *single.Request) (single.Reply, error) {
 		return s.extend(r)
 	case single.Release, single.Leave:
 		return s.release(r)
+	case single.Transfer:
+		return s.transfer(r)
 	default:
 		return s.raise(r)
 	}
@@ -204,6 +206,34 @@ func (s *Store) raise(r *single.Request) (single.Reply, error) {
 	}
 	s.setCounter(key, r.Token)
 	return single.Reply{Outcome: single.Granted, Token: r.Token}, nil
+}
+
+// transfer is transfer.lua.
+func (s *Store) transfer(r *single.Request) (single.Reply, error) {
+	key, ttl := r.Keys[0], r.TTL.Milliseconds()
+	v, mine, free, err := s.holds(key, r.Owner)
+	if err != nil || free {
+		return single.Reply{}, err
+	}
+	count, err := s.counter(key)
+	if err != nil {
+		return single.Reply{}, err
+	}
+	from := v.what == aString && v.text == r.From
+	if !mine && !from {
+		return refused(s.pttl(v), v.text, key, count), nil
+	}
+	token := max(count+1, Proposal(r))
+	if token > single.MaxToken {
+		return single.Reply{}, errLastToken
+	}
+	s.setCounter(key, token)
+	if from {
+		s.set(key, r.Owner, ttl)
+	} else {
+		s.keep(key, r.Owner, ttl)
+	}
+	return single.Reply{Outcome: single.Granted, Token: token}, nil
 }
 
 // announce is announce.lua.

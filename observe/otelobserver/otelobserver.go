@@ -92,8 +92,8 @@ func (m *instruments) observe(e redlock.Event) {
 	case redlock.EventSwept, redlock.EventLapsed:
 		m.pending.Add(ctx, -1, master)
 	}
-	// Each lock ends with one release, a lost one too, or is passed on.
-	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass) {
+	// Each lock ends with one release, a lost one too, or is passed on or handed over.
+	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass || e.Kind == redlock.EventHandover) {
 		m.held.Add(ctx, -1)
 		m.heldFor.Record(ctx, e.HeldFor.Seconds())
 	}

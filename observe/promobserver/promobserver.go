@@ -133,8 +133,8 @@ func (o *Observer) Observe(e redlock.Event) {
 	case redlock.EventSwept, redlock.EventLapsed:
 		o.pending.WithLabelValues(e.Master).Dec()
 	}
-	// A lock that is lost is released, too, what is left of it: each lock ends with one release, or is passed on.
-	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass) {
+	// A lock that is lost is released, too, what is left of it: each lock ends with one release, or is passed on or handed over.
+	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass || e.Kind == redlock.EventHandover) {
 		o.held.Dec()
 		o.heldFor.Observe(e.HeldFor.Seconds())
 	}

@@ -1,0 +1,224 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Whoever waits for the lock asks for it again and again, and masters that refuse it raise the counter all the same.
+func TestALockIsHandedOverBesideThoseWhoWaitForIt(t *testing.T) {
+	for name, opt := range map[string]redlock.Option{"fenced": redlock.Fenced(), "published": redlock.Published("10.0.0.1:80")} {
+		t.Run(name, func(t *testing.T) { handOverBesideWaiters(t, opt) })
+	}
+}
+
+func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
+	t.Helper()
+	servers := redistest.StartN(t, 3)
+	l := dial(t, servers, redlock.Options{})
+	waiters := make([]*redlock.Locker, 3)
+	for i := range waiters {
+		waiters[i] = dial(t, servers, redlock.Options{})
+		before, err := waiters[i].Acquire(t.Context(), "job", time.Minute, redlock.Fenced()) // so that it asks in one round trip
+		must(t, err)
+		must(t, before.Release(t.Context()))
+	}
+	lock, err := l.Acquire(t.Context(), "job", time.Minute, opt)
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, waiter := range waiters {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if lock, err := waiter.TryAcquire(ctx, "job", time.Minute, redlock.Fenced()); err == nil {
+					t.Errorf("somebody else has it in between, with token %d", lock.Token())
+					_ = lock.Release(context.WithoutCancel(ctx))
+				}
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop()
+	for range 10 {
+		h, err := lock.Handover()
+		must(t, err)
+		next, err := l.Attach(t.Context(), sent(t, h), time.Minute)
+		must(t, err)
+		if next.Token() <= lock.Token() {
+			t.Errorf("token %d and then %d", lock.Token(), next.Token())
+		}
+		lock = next
+	}
+	stop()
+	all.Wait()
+	must(t, lock.Release(t.Context()))
+}
+
+// handedOver is what a lock that was just taken is handed over as.
+func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
+	t.Helper()
+	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, append(opts, redlock.Fenced())...)
+	must(t, err)
+	pass(time.Millisecond) // until all masters have it
+	h, err := lock.Handover()
+	must(t, err)
+	return lock, h
+}
+
+const handedTTL = 20 * time.Second
+
+// transfers has the masters do with transfers as fates say, and with nothing else.
+func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
+	for i, m := range masters {
+		m.Behave(func(r *single.Request) memmaster.Fate {
+			if r.Op == single.Transfer && i < len(fates) {
+				return fates[i]
+			}
+			return memmaster.Fate{}
+		})
+	}
+}
+
+// What an attempt may have got is released, also where nobody has been told that it got it, or where it gets it later.
+func TestAnAttachmentInDoubtLeavesNothing(t *testing.T) {
+	const late = handedTTL/20 + 100*time.Millisecond // behind the first release, which follows the timeout at once
+	for name, fates := range map[string][]memmaster.Fate{
+		"answers are lost":     {{Mute: true}, {Mute: true}},
+		"requests arrive late": {{Before: late}, {Before: late}, {Before: late}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(3)
+				_, h := handedOver(t, masters)
+				transfers(masters, fates...)
+				if _, err := memLocker(t, masters).Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Fatalf("attach: %v", err)
+				}
+				pass(2 * time.Second)
+				next, err := memLocker(t, masters).TryAcquire(t.Context(), "job", handedTTL, redlock.Fenced())
+				must(t, err)
+				must(t, next.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// An attempt that got too little takes nothing from the next one, be it in the same process or in another.
+func TestAnAttachmentThatFailedIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		lock, h := handedOver(t, masters)
+		l := memLocker(t, masters)
+		transfers(masters, memmaster.Fate{}, memmaster.Fate{Lost: true}, memmaster.Fate{Lost: true})
+		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Fatalf("attach: %v", err)
+		}
+		transfers(masters)
+		next, err := l.Attach(t.Context(), h, handedTTL)
+		must(t, err)
+		if next.Token() <= lock.Token() {
+			t.Errorf("token %d and then %d", lock.Token(), next.Token())
+		}
+		must(t, next.Extend(t.Context(), handedTTL)) // which gives it back what the first attempt has given up
+		pass(time.Second)
+		must(t, next.Release(t.Context()))
+		for _, m := range masters {
+			if owner := m.Owner("job"); owner != "" {
+				t.Errorf("left: %q", owner)
+			}
+		}
+	})
+}
+
+// Somebody else had the lock in between: what the old process sent to take it has come to a master that late, and does not count.
+func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: 6 * time.Second} })
+		lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
+		must(t, err)
+		h, err := lock.Handover()
+		must(t, err)
+		masters[2].Behave(nil)
+		masters[0].Forget()
+		other, err := memLocker(t, masters).TryAcquire(t.Context(), "job", time.Second, redlock.Fenced())
+		must(t, err)
+		must(t, other.Release(t.Context()))
+		pass(7 * time.Second)
+		if masters[1].Owner("job") != lock.Owner() || masters[2].Owner("job") != lock.Owner() {
+			t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
+		}
+		if _, err := memLocker(t, masters).Attach(t.Context(), sent(t, h), handedTTL); err == nil {
+			t.Errorf("attached, though somebody else had the lock (token %d) in between", other.Token())
+		}
+	})
+}
+
+// Whoever asks who holds the lock is told the value, and the token that it has now.
+func TestWhatIsPublishedGoesOn(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	before, after := dial(t, servers, redlock.Options{Identity: "old"}), dial(t, servers, redlock.Options{Identity: "new"})
+	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
+	must(t, err)
+	for range 3 {
+		h, err := lock.Handover()
+		must(t, err)
+		next, err := after.Attach(t.Context(), sent(t, h), time.Minute)
+		must(t, err)
+		holder, err := before.Holder(t.Context(), "job")
+		must(t, err)
+		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() || holder.Identity != "new" || holder.ID != next.ID() {
+			t.Errorf("token %d and then %d, and the masters say %+v", lock.Token(), next.Token(), holder)
+		}
+		lock = next
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+// What is counted as held by events is what is held.
+func TestAHandoverIsToldToObservers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		var told []string
+		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventVote {
+				return
+			}
+			told = append(told, fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
+		}})
+		must(t, err)
+		closesAtLast(t, l)
+		lock, err := l.Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
+		must(t, err)
+		settle(time.Second)
+		told = nil
+		h, err := lock.Handover()
+		must(t, err)
+		next, err := l.Attach(t.Context(), h, handedTTL)
+		must(t, err)
+		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNotHeld) {
+			t.Errorf("the second: %v", err)
+		}
+		settle(time.Second)
+		must(t, next.Release(t.Context()))
+		settle(time.Second)
+		want := []string{
+			"handover attach true false", "acquire attach false false", "returned attach false false",
+			"acquire attach false true", "release release false true", "returned attach false true", "release release true false",
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(told)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+	})
+}
