@@ -249,7 +249,7 @@ func (k *Lock) describe() (h Held, ok bool) {
 		return Held{}, false
 	}
 	return Held{
-		Keys: slices.Clone(k.spec.keys), ID: k.ID(), Token: k.token,
+		Keys: k.Keys(), ID: k.ID(), Token: k.token,
 		Since: wall.Add(k.since - now), Until: wall.Add(k.until - now), Renewals: k.renewal.count,
 	}, true
 }

@@ -145,3 +145,36 @@ func ExampleLocker_Close() {
 	// redlock: close: 1 locks not released and 0 keys not confirmed removed lapse by their ttl: context deadline exceeded
 	// redlock: locker closed
 }
+
+// Two tenants share masters, and use the same keys without meeting. To masters, and to whoever uses no Prefix, their keys have other names.
+func ExampleOptions_prefix() {
+	ctx := context.Background()
+	urls, stop := masters(3)
+	defer stop()
+	dial := func(prefix string) *redlock.Locker {
+		l, err := redlock.Dial(ctx, urls, redlock.Options{Prefix: prefix})
+		if err != nil {
+			panic(err)
+		}
+		return l
+	}
+	orders, payments, operator := dial("orders:"), dial("payments:"), dial("")
+	defer orders.Close(ctx)
+	defer payments.Close(ctx)
+	defer operator.Close(ctx)
+
+	first, err := orders.TryAcquire(ctx, "42", 10*time.Second)
+	fmt.Println(first.Key(), err)
+	second, err := payments.TryAcquire(ctx, "42", 10*time.Second)
+	fmt.Println(second.Key(), err)
+	for _, key := range []string{"42", "orders:42", "payments:42"} {
+		h, err := operator.Holder(ctx, key)
+		fmt.Println(key, h.Held, err)
+	}
+	// Output:
+	// 42 <nil>
+	// 42 <nil>
+	// 42 false <nil>
+	// orders:42 true <nil>
+	// payments:42 true <nil>
+}

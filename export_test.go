@@ -70,6 +70,8 @@ const (
 	MaxGrace   = maxGrace
 	MaxMasters = maxMasters
 	MaxKeySize = maxKeySize
+	// MaxPrefixSize is that of Options.Prefix.
+	MaxPrefixSize = maxPrefixSize
 )
 
 // SystemClock is the default clock.

@@ -81,7 +81,7 @@ func (r *round) noteRetentionLocked() {
 			return
 		}
 	}
-	r.lock.locker.retained.Note(r.lock.Key(), r.lock.locker.clock.Now())
+	r.lock.locker.retained.Note(r.request.Keys[0], r.lock.locker.clock.Now())
 }
 
 // greatestLocked returns the greatest token among the counted grants, and whether a quorum returned just that.

@@ -48,10 +48,11 @@ type Handover struct {
 
 // handover is what the text has. Keys and published values may be any bytes, which JSON has in base64 only.
 type handover struct {
-	Key   []byte   `json:"key"`
-	Owner []byte   `json:"owner"`
-	Token uint64   `json:"token"`
-	Doubt []string `json:"doubt,omitempty"` // the masters on which something that sets the key may be on its way
+	Key    []byte   `json:"key"`
+	Prefix []byte   `json:"prefix,omitempty"` // Options.Prefix
+	Owner  []byte   `json:"owner"`
+	Token  uint64   `json:"token"`
+	Doubt  []string `json:"doubt,omitempty"` // the masters on which something that sets the key may be on its way
 }
 
 const handoverPrefix = "redlock-handover-2:"
@@ -153,7 +154,7 @@ func (k *Lock) Handover() (Handover, error) {
 	if k.over != nil {
 		return Handover{}, k.over
 	}
-	h := newHandover(handover{Key: []byte(k.spec.keys[0]), Owner: []byte(k.owner), Token: k.token, Doubt: k.inDoubtLocked()})
+	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Doubt: k.inDoubtLocked()})
 	k.left = true
 	k.overLocked(errHandedOver, &after)
 	k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
@@ -186,7 +187,7 @@ func sets(c *lane.Call) bool {
 // Of several processes that attach to one Handover at most one succeeds. On error none of its own has the lock, and what the attempt has got of
 // it on some masters is released. It may be tried again while a quorum still has what was handed over. The error matches [ErrNotHeld] if the
 // lock has lapsed, or was released, or if somebody else has attached to it; [ErrNoQuorum] if too few masters answered; [ErrExpired];
-// [ErrInvalid], [ErrClosed] and [ErrOutdated], with which nothing was sent.
+// [ErrInvalid] (also where the Lockers' [Options].Prefix differ), [ErrClosed] and [ErrOutdated], with which nothing was sent.
 //
 // Both processes should call the masters by the same addresses. By these a Handover names masters that the old process was still waiting for when it set
 // the key there; they don't count, unless they go by another name.
@@ -200,6 +201,9 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	s, err := l.ask(ctx, h.Key(), ttl, append([]Option{Fenced()}, opts...))
 	if err != nil {
 		return nil, err
+	}
+	if prefix := string(h.data().Prefix); prefix != l.opts.Prefix {
+		return nil, invalid("a Handover of %.64q with the Options.Prefix %q, and this Locker's is %q", h.Key(), prefix, l.opts.Prefix)
 	}
 	if s.publishes || s.maxAttempts > 1 || s.every > 0 || s.maxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")

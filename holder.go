@@ -47,7 +47,11 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err := checkKey(key); err != nil {
 		return Holder{}, err
 	}
-	s := &spec{keys: []string{key}, timeout: l.opts.requestTimeout(maxRequestTimeout * timeoutShare)}
+	full, err := l.onMasters(key)
+	if err != nil {
+		return Holder{}, err
+	}
+	s := &spec{keys: []string{full}, timeout: l.opts.requestTimeout(maxRequestTimeout * timeoutShare)}
 	k, err := l.newLock(s)
 	if err != nil {
 		return Holder{}, err

@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -199,7 +198,7 @@ func (k *Lock) Key() string {
 	if k.isNone() {
 		return ""
 	}
-	return k.spec.keys[0]
+	return k.locker.shown(k.spec.keys[0])
 }
 
 // Keys returns all keys of the lock, sorted.
@@ -207,7 +206,7 @@ func (k *Lock) Keys() []string {
 	if k.isNone() {
 		return nil
 	}
-	return slices.Clone(k.spec.keys)
+	return k.locker.allShown(k.spec.keys)
 }
 
 // ID tells the lock from others that are held at the same time: [Holder].ID is the same. It is a fingerprint of the owner

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,7 +125,7 @@ func (r *round) observe() {
 // event is what all events of a round have in common.
 func (r *round) event() Event {
 	first := &r.lock.locker.sets[0]
-	return Event{Op: r.opName(), Key: strings.Join(r.request.Keys, ","), Set: first.name, Quorum: first.quorum, N: first.n}
+	return Event{Op: r.opName(), Key: r.lock.locker.listed(r.request.Keys), Set: first.name, Quorum: first.quorum, N: first.n}
 }
 
 // opNames are the operations as an observer gets to know them.
@@ -171,7 +170,7 @@ func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, round
 	}
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
-		Kind: EventReturned, Op: opNames[op], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n,
+		Kind: EventReturned, Op: opNames[op], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n,
 		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
 	})
 }
@@ -183,7 +182,7 @@ func (l *Locker) observePass(k *Lock, held time.Duration) {
 	}
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
-		Kind: EventPass, Op: opNames[single.Release], Key: k.spec.keys[0], Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
+		Kind: EventPass, Op: opNames[single.Release], Key: k.Key(), Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
 	})
 }
 
@@ -194,7 +193,7 @@ func (l *Locker) observeHandover(k *Lock, held time.Duration) {
 	}
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
-		Kind: EventHandover, Op: opNames[single.Transfer], Key: k.spec.keys[0], Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
+		Kind: EventHandover, Op: opNames[single.Transfer], Key: k.Key(), Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
 	})
 }
 
@@ -206,13 +205,13 @@ func (l *Locker) observeOutdated(s *spec) {
 	}
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
-		Kind: EventExtend, Op: opNames[single.Extend], Key: strings.Join(s.keys, ","), Set: set.name, Quorum: set.quorum, N: set.n, Err: err,
+		Kind: EventExtend, Op: opNames[single.Extend], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n, Err: err,
 	})
 }
 
 // observePending tells what became of a release that master i had not confirmed.
 func (l *Locker) observePending(what janitor.Kind, i int, r *single.Request) {
-	e := Event{Op: opNames[single.Release], Key: strings.Join(r.Keys, ","), Master: l.names[i]}
+	e := Event{Op: opNames[single.Release], Key: l.listed(r.Keys), Master: l.names[i]}
 	switch what {
 	case janitor.Adopted:
 		e.Kind = EventPending

@@ -53,6 +53,12 @@ type Options struct {
 	// value. It is shown, so it must not be a secret; it travels with every request, so it should be short. Default:
 	// host:pid, the host without its domain.
 	Identity string
+	// Prefix stands on the masters in front of every key that this Locker takes: for programs or tenants that share masters and must not get in
+	// each other's way, and for users who may touch no other keys (docs/security.md). Callers have nothing to do with it: keys are theirs in arguments, in
+	// [Lock.Key], [Locker.Held], [Handover], events and errors. With the Prefix "a:" the key "b" is the lock that "a:b" is without
+	// one, for this and every other implementation. A hash tag in it is that of every key. Up to 1,024 bytes, any but such as begin with
+	// [single.ReservedPrefix]; a key can be as long as ever, the Prefix included. Default: none.
+	Prefix string
 	// Observer is told what the Locker does: for logs, metrics and traces. Events come in the order in which they
 	// happened, one at a time, in a goroutine of their own, soon after what they tell of: an Observer may take its time
 	// and may call the Locker, except for Close, and delays nothing but later events. Those for which there is no room
@@ -83,6 +89,9 @@ func (o Options) withDefaults() (Options, error) {
 	if !owner.Valid(o.Identity) {
 		return o, invalid("Options.Identity is %.*q of %d bytes, and can be up to %d characters of ASCII without spaces, quotes and brackets",
 			owner.MaxIdentity, o.Identity, len(o.Identity), owner.MaxIdentity)
+	}
+	if err := checkPrefix(o.Prefix); err != nil {
+		return o, err
 	}
 	if o.DriftFactor == 0 {
 		o.DriftFactor = DefaultDriftFactor

@@ -171,7 +171,7 @@ func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
 		case passed && w.passed == nil:
 			return nil, ErrClosed
 		case passed && errors.Is(w.passed.Err(), errLapsed): // while this goroutine was not run
-			return nil, fmt.Errorf("redlock: acquire %q: %w", w.spec.keys[0], ErrExpired)
+			return nil, fmt.Errorf("redlock: acquire %q: %w", w.locker.shown(w.spec.keys[0]), ErrExpired)
 		case passed:
 			return w.passed, nil
 		}

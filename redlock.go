@@ -285,7 +285,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	}
 	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token})
 	if s.fenced {
-		request.Retained = l.retained.Has(k.Key(), began)
+		request.Retained = l.retained.Has(s.keys[0], began)
 	}
 	if w != nil {
 		w.latest, k.waiterID = k, l.id

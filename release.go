@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -106,7 +105,7 @@ func (k *Lock) overLocked(reason error, after *effects) {
 	k.contexts.live = nil
 	if k.locker.observer != nil && k.until > 0 && reason != errReleased && !k.left { //nolint:errorlint // our own
 		k.locker.observer.queue.Put(Event{
-			Kind: EventLost, Key: strings.Join(k.spec.keys, ","), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
+			Kind: EventLost, Key: k.locker.listed(k.spec.keys), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"strings"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
@@ -225,7 +224,7 @@ func (r *round) failureInLocked(set *electorate, reason error) *QuorumError {
 	return &QuorumError{
 		Set:     set.name,
 		Op:      r.opName(),
-		Key:     strings.Join(r.request.Keys, ","),
+		Key:     r.lock.locker.listed(r.request.Keys),
 		Granted: set.of(r.votes.granted),
 		Quorum:  set.quorum,
 		N:       set.n,
@@ -256,7 +255,7 @@ func (r *round) nodesLocked(members uint64) []NodeResult {
 		case b.vote != Pending && b.ended:
 			node.TTL, node.Holder, node.value = b.Reply.TTL, owner.Show(b.Reply.Holder), maphash.String(valueSeed, b.Reply.Holder)
 			if len(r.request.Keys) > 1 {
-				node.Key = b.Reply.Key
+				node.Key = r.lock.locker.shown(b.Reply.Key)
 			}
 		}
 		nodes = append(nodes, node)

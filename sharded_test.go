@@ -296,3 +296,33 @@ func TestAClosedShardedTakesNoLocks(t *testing.T) {
 	_, err := during.Check(t.Context())
 	is(t, err, redlock.ErrClosed)
 }
+
+// Keys belong to the group of the name that they have on the masters, so that processes with and without a Prefix meet.
+func TestAPrefixIsPartOfTheKeyThatDecidesAboutTheGroup(t *testing.T) {
+	groups := func(prefix ...string) []sharded.Group {
+		var all []sharded.Group
+		for i, p := range prefix {
+			name := fmt.Sprint("group ", i)
+			all = append(all, sharded.Group{Name: name, Masters: []redlock.Master{unasked(name)}, Options: redlock.Options{Prefix: p}})
+		}
+		return all
+	}
+	with, without := shard(t, groups("a:", "a:", "a:"), sharded.Options{}), shard(t, groups("", "", ""), sharded.Options{})
+	moved := 0
+	for i := range 100 {
+		key := fmt.Sprint("orders:", i)
+		if got, want := with.GroupOf(key), without.GroupOf("a:"+key); got != want {
+			t.Errorf("%s belongs to %s, and to %s by its whole name", key, got, want)
+		}
+		if with.GroupOf(key) != without.GroupOf(key) {
+			moved++
+		}
+	}
+	if moved == 0 {
+		t.Error("the prefix decides nothing: this shows nothing")
+	}
+	_, err := sharded.New(groups("a:", "b:"), sharded.Options{})
+	if is(t, err, redlock.ErrInvalid); err != nil && !strings.Contains(err.Error(), "Options.Prefix") {
+		t.Error(err)
+	}
+}

@@ -19,7 +19,7 @@ const (
 
 // spec is one acquisition as it was asked for.
 type spec struct {
-	keys        []string  // sorted, without duplicates
+	keys        []string  // as the masters have them, sorted, without duplicates; see prefix.go
 	key         [1]string // what keys begins as
 	owner       string    // "": a new one for every attempt
 	within      string    // the hold that it is under, of a reader
@@ -88,10 +88,13 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 		slices.Sort(s.keys)
 		s.keys = slices.Compact(s.keys)
 	}
-	if err := s.check(); err != nil {
+	err := s.check()
+	if err == nil {
+		err = s.addPrefix(l)
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if s.ttl, s.timeout, err = l.checkTTL(ttl); err != nil {
 		return nil, err
 	}
@@ -232,7 +235,7 @@ func (s *spec) enter(ctx context.Context, l *Locker) error {
 			s.kind, s.owner, s.entered = single.Exclusive, outer.owner, true
 			return nil
 		default:
-			return fmt.Errorf("%w: %q", ErrAlreadyHeld, s.keys[0])
+			return fmt.Errorf("%w: %q", ErrAlreadyHeld, l.shown(s.keys[0]))
 		}
 	}
 	return nil

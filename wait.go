@@ -100,7 +100,7 @@ func (w *waiting) gaveUp(err error) error {
 	if w.last == nil {
 		return err
 	}
-	return &waitError{key: w.spec.keys[0], ended: err, last: w.last}
+	return &waitError{key: w.locker.shown(w.spec.keys[0]), ended: err, last: w.last}
 }
 
 // yield lets those go first for whom this attempt should wait a little, and reports whether it is w's turn.
@@ -140,7 +140,7 @@ func (w *waiting) refused(err error, turn bool) {
 	}
 	var q *QuorumError
 	if len(w.spec.keys) > 1 && errors.Is(err, ErrHeld) && errors.As(err, &q) {
-		if unclaimed := l.queue.Blocked(&w.entry, q.blockingKeys(), l.clock.Now()); len(unclaimed) > 0 {
+		if unclaimed := l.queue.Blocked(&w.entry, l.withPrefix(q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
 			l.depart(w.spec, unclaimed, w.latest)
 		}
 	}

@@ -15,6 +15,8 @@
 // that is compared with real servers. What they do not have is a server to look at: [redlock.Locker.Check] tries each of them with
 // a lock and can tell no more.
 //
+// Keys are those that the masters have: for a Locker with a Prefix in its Options, the Prefix and the key.
+//
 // # Time
 //
 // Masters and Lockers follow Go's clock. Inside a bubble of testing/synctest that is the bubble's: a ttl of a minute takes no

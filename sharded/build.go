@@ -86,6 +86,9 @@ func (s *Locker) checkNames() error {
 			return invalid("group %q has no masters", g.Name)
 		case i > 0 && s.groups[i-1].Name == g.Name:
 			return invalid("two groups are called %q", g.Name)
+		case g.Options.Prefix != s.groups[0].Options.Prefix:
+			return invalid("group %q has the Options.Prefix %q and group %q has %q: a key would have another name in each",
+				s.groups[0].Name, s.groups[0].Options.Prefix, g.Name, g.Options.Prefix)
 		}
 	}
 	return nil

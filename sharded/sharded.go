@@ -54,7 +54,8 @@ type Group struct {
 	URLs []string
 	// Masters are the group's masters as [redlock.New] takes them; they stay the caller's to close, after the Locker.
 	Masters []redlock.Master
-	// Options are those of the group's Locker. Groups between which keys move need the same Generation, one more with every step.
+	// Options are those of the group's Locker. All groups need the same Prefix; groups between which keys move need the same Generation,
+	// one more with every step.
 	Options redlock.Options
 }
 
@@ -114,7 +115,7 @@ func (s *Locker) GroupOf(key string) string {
 
 // groupsOf returns to which group key belonged before, and to which after a transition; the same outside of one.
 func (s *Locker) groupsOf(key string) (from, to int) {
-	h := hash(hashTag(key))
+	h := hash(hashTag(s.groups[0].Options.Prefix + key)) // the name on the masters, for those who use it without a Prefix
 	return rendezvous(h, s.before), rendezvous(h, s.after)
 }
 
