@@ -14,7 +14,7 @@ import (
 // No other change of the replica may be under way.
 func (s *Server) Promote(ctx context.Context, replica *Server) error {
 	return s.change("promote", func() error {
-		err := s.proc.kill()
+		err := s.proc.Kill()
 		if err == nil {
 			err = s.adopt(ctx, replica)
 		}

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/seed-624411e5/redlock/internal/process"
 )
 
 // TB is the part of testing.TB that this package uses. It is spelled out so that commands which only use Run do not
@@ -85,7 +87,7 @@ func Eventually(tb TB, timeout time.Duration, cond func() bool, what string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	if !poll(ctx, cond) {
+	if !process.Poll(ctx, cond) {
 		tb.Fatalf("after %v still waiting for: %s", timeout, what)
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/localport"
+	"github.com/seed-624411e5/redlock/internal/process"
 )
 
 const (
@@ -139,15 +141,18 @@ func (s *Server) start(ctx context.Context, ready func(answer string) bool, more
 	if err != nil {
 		return err
 	}
-	proc, err := launch(s.binary, append(s.cfg.arguments(s.Port(), s.dataDir(), s.socket()), more...), s.cfg.Env, log)
+	cmd := exec.Command(s.binary, append(s.cfg.arguments(s.Port(), s.dataDir(), s.socket()), more...)...)
+	cmd.Env = append(os.Environ(), s.cfg.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	proc, err := process.Start(cmd)
 	if err != nil {
 		return err
 	}
 	s.proc = proc
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	answered := poll(ctx, func() bool { return !proc.alive() || ready(answer(s.socket())) })
-	if answered && proc.alive() && ctx.Err() == nil { // a caller that gave up must not be left with a server
+	answered := process.Poll(ctx, func() bool { return !proc.Alive() || ready(answer(s.socket())) })
+	if answered && proc.Alive() && ctx.Err() == nil { // a caller that gave up must not be left with a server
 		return nil
 	}
 	return s.whyNotReady(ctx, log, before)
@@ -155,8 +160,8 @@ func (s *Server) start(ctx context.Context, ready func(answer string) bool, more
 
 // whyNotReady ends the process that did not become ready and says what it logged since the offset.
 func (s *Server) whyNotReady(ctx context.Context, log io.ReaderAt, offset int64) error {
-	ended := !s.proc.alive()
-	if err := s.proc.kill(); err != nil {
+	ended := !s.proc.Alive()
+	if err := s.proc.Kill(); err != nil {
 		return err
 	}
 	said, err := io.ReadAll(io.NewSectionReader(log, offset, 1<<20))
@@ -169,7 +174,7 @@ func (s *Server) whyNotReady(ctx context.Context, log io.ReaderAt, offset int64)
 	case ended && bytes.Contains(said, []byte("Address already in use")):
 		return fmt.Errorf("%w: %s", localport.ErrTaken, said)
 	case ended:
-		return fmt.Errorf("process ended (%v) and said:\n%s", s.proc.cmd.ProcessState, said)
+		return fmt.Errorf("process ended (%v) and said:\n%s", s.proc.State(), said)
 	default:
 		return fmt.Errorf("no answer: %w; the process said:\n%s", context.Cause(ctx), said)
 	}

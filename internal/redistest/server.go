@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/seed-624411e5/redlock/internal/localport"
+	"github.com/seed-624411e5/redlock/internal/process"
 )
 
 // Errors of the methods of Server, for errors.Is.
@@ -37,9 +38,9 @@ type Server struct {
 	client    *redis.Client
 
 	mu      sync.Mutex
-	proc    *process    // the latest run of the process, possibly ended
-	stopped bool        // Stop was called
-	report  func(error) // set when a test wants to hear of errors
+	proc    *process.Process // the latest run of the process, possibly ended
+	stopped bool             // Stop was called
+	report  func(error)      // set when a test wants to hear of errors
 }
 
 // Addr is host:port.
@@ -67,10 +68,10 @@ func (s *Server) URL() string {
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.proc.alive() {
+	if !s.proc.Alive() {
 		return 0
 	}
-	return s.proc.pid()
+	return s.proc.Pid()
 }
 
 // Client is for looking into the server from outside the test's own traffic: it goes through a unix socket, so that it
@@ -102,34 +103,34 @@ func (s *Server) logFile() string { return filepath.Join(s.base, "redis.log") }
 // When Pause returns, every thread of the process stands still. ErrDown if it does not run.
 func (s *Server) Pause() error {
 	return s.change("pause", func() error {
-		if !s.proc.alive() {
+		if !s.proc.Alive() {
 			return ErrDown
 		}
-		return s.proc.pause()
+		return s.proc.Pause()
 	})
 }
 
 // Resume lets a paused process go on (SIGCONT). It does nothing to one that is not paused. ErrDown if it does not run.
 func (s *Server) Resume() error {
 	return s.change("resume", func() error {
-		if !s.proc.alive() {
+		if !s.proc.Alive() {
 			return ErrDown
 		}
-		return s.proc.resume()
+		return s.proc.Resume()
 	})
 }
 
 // Kill ends the process as a crash would (SIGKILL), paused or not, and waits until it is gone: then connections are
 // refused. It does nothing when the process does not run.
 func (s *Server) Kill() error {
-	return s.change("kill", func() error { return s.proc.kill() })
+	return s.change("kill", func() error { return s.proc.Kill() })
 }
 
 // Restart kills the process if it runs and starts it anew on the same port and directory. With Config.AOF everything
 // that was answered is back when Restart returns; without it the data is gone, as after RestartEmpty.
 func (s *Server) Restart() error {
 	return s.change("restart", func() error {
-		if err := s.proc.kill(); err != nil {
+		if err := s.proc.Kill(); err != nil {
 			return err
 		}
 		return s.start(context.Background(), serves)
@@ -140,7 +141,7 @@ func (s *Server) Restart() error {
 // data then, and answer LOADING.
 func (s *Server) RestartWith(args ...string) error {
 	return s.change("restart", func() error {
-		if err := s.proc.kill(); err != nil {
+		if err := s.proc.Kill(); err != nil {
 			return err
 		}
 		return s.start(context.Background(), listens, args...)
@@ -150,7 +151,7 @@ func (s *Server) RestartWith(args ...string) error {
 // RestartEmpty kills the process if it runs, removes its data and starts it anew on the same port.
 func (s *Server) RestartEmpty() error {
 	return s.change("restart empty", func() error {
-		if err := s.proc.kill(); err != nil {
+		if err := s.proc.Kill(); err != nil {
 			return err
 		}
 		if err := os.RemoveAll(s.dataDir()); err != nil {
@@ -169,7 +170,7 @@ func (s *Server) Stop() error {
 		return nil
 	}
 	s.stopped = true
-	err := errors.Join(s.client.Close(), s.proc.kill(), s.removeDirs(), s.port.Release())
+	err := errors.Join(s.client.Close(), s.proc.Kill(), s.removeDirs(), s.port.Release())
 	return s.tell("stop", err)
 }
 

@@ -1,11 +1,11 @@
 //go:build !unix
 
-package redistest
+package process
 
 import (
 	"errors"
 	"os"
-	"syscall"
+	"os/exec"
 )
 
 // unsupported is a signal that no system delivers: Pause and Resume fail, everything else works.
@@ -24,7 +24,7 @@ var (
 	_ os.Signal = sigCont
 )
 
-func childAttributes() *syscall.SysProcAttr { return nil }
+func tie(*exec.Cmd) {}
 
 // killGroup ends the process; there are no groups of them.
 func killGroup(leader *os.Process) error { return leader.Kill() }

@@ -1,9 +1,10 @@
-package redistest
+package process
 
 import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 )
@@ -13,10 +14,13 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// childAttributes: killed with its parent (see launch), and in a process group of its own, so that Ctrl-C at the
+// tie has the child killed with its parent (see Start), and puts it into a process group of its own, so that Ctrl-C at the
 // terminal reaches the program that runs the server and not the server itself.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setpgid = syscall.SIGKILL, true
 }
 
 // killGroup ends the process and what it has forked, such as a child that writes the server's file.

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package redistest
+package process
 
 import (
 	"fmt"
@@ -16,9 +16,14 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// childAttributes: in a process group of its own, so that Ctrl-C at the terminal does not reach the server. Only Linux
+// tie puts the child into a process group of its own, so that Ctrl-C at the terminal does not reach the server. Only Linux
 // can tie the server's life to its parent's; here a server outlives a parent that was killed before it called Stop.
-func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+}
 
 // killGroup ends the process and what it has forked, such as a child that writes the server's file.
 func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }
