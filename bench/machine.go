@@ -18,6 +18,7 @@ import (
 // compared are the modules whose versions belong beside the numbers.
 var compared = []string{
 	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock",
+	"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
 }
 
 // describe says on what and with what is measured. It never fails: what can't be found out is left out.
@@ -25,7 +26,7 @@ func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Mach
 	m := report.Machine{Command: cfg.command, When: time.Now().UTC().Format("2006-01-02 15:04 MST")}
 	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
 	if v := serverVersion(ctx, masters); v != "" {
-		m.Facts = append(m.Facts, "server "+v)
+		m.Facts = append(m.Facts, strings.TrimSuffix("server Redis "+v+", "+masters.Text(), ", "))
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		var versions []string

@@ -1,4 +1,5 @@
-// Command bench runs this library side by side with its rivals on redis-server processes of its own.
+// Command bench runs this library side by side with its rivals on redis-server processes of its own, and beside them locks on an etcd cluster
+// and on a PostgreSQL server, where those are installed.
 //
 //	go run ./bench                                      everything; takes a good half hour
 //	go run ./bench -scenario uncontended,distinct       some of it
@@ -73,10 +74,17 @@ func bench(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, masters.Close()) }()
+	own, subjects, err := host(ctx, cfg, masters.Ours())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, own.close()) }()
+	cfg.subjects = subjects
 	machine := describe(ctx, cfg, masters)
+	machine.Facts = append(machine.Facts, own.facts...)
 	fmt.Fprintf(stdout, "%s\n%s\n", machine.When, strings.Join(machine.Facts, "\n"))
 
-	env := cfg.env(masters, func(format string, args ...any) {
+	env := cfg.env(masters, own, func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 	})
 	rows, ran, err := measure(ctx, cfg.scenarios, env)
@@ -168,9 +176,9 @@ func (c config) fleet(ctx context.Context) (*fleet.Fleet, error) {
 	return fleet.Start(ctx, n)
 }
 
-func (c config) env(masters *fleet.Fleet, logf func(string, ...any)) *scenario.Env {
+func (c config) env(masters *fleet.Fleet, own hosts, logf func(string, ...any)) *scenario.Env {
 	return &scenario.Env{
-		Fleet: masters, Subjects: c.subjects, Kinds: subject.Kinds(), Masters: c.masters, Workers: c.workers,
+		Fleet: masters, Hosts: own.fleets, Subjects: c.subjects, Kinds: subject.Kinds(), Masters: c.masters, Workers: c.workers,
 		Duration: c.duration, Repeat: c.repeat, Bound: c.bound, Rate: c.rate,
 		Contenders: c.contenders, ContendFor: c.contendFor, Hold: c.hold, Holds: c.holds,
 		Limit: limit.Measure, Logf: logf,

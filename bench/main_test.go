@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-624411e5/redlock/bench/internal/backend"
 	"github.com/seed-624411e5/redlock/bench/internal/scenario"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/internal/redistest"
@@ -84,6 +87,15 @@ func TestDefaults(t *testing.T) {
 // have been held by two.
 func TestEverythingRunsOnRealServers(t *testing.T) {
 	redistest.Start(t) // skips, or fails in CI, where there is no redis-server
+	for _, s := range []subject.Subject{subject.Etcd(), subject.Postgres()} {
+		servers, err := s.(subject.Hosted).Start(t.Context())
+		if errors.Is(err, backend.ErrNotInstalled) {
+			redistest.NothingTested(t, err)
+		}
+		if err := errors.Join(err, servers.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, s := range scenario.All() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
@@ -103,7 +115,7 @@ func runsOnRealServers(t *testing.T, name string) {
 	}
 	status := run(t.Context(), []string{
 		"-scenario", name, "-masters", masters, "-duration", "50ms", "-repeat", "1", "-bound", "200ms", "-workers", "4", "-contenders", "4", "-contend", "300ms",
-		"-holds", "200", "-json", jsonFile, "-html", htmlFile,
+		"-holds", "200", "-subjects", "redlock,redsync,redsync-failfast,redsync-mutex,rueidis,goredis-fanout,redislock-single,etcd,postgres", "-json", jsonFile, "-html", htmlFile,
 	}, &stdout, &stderr)
 	if status != exitOK {
 		t.Fatalf("exit status %d\n%s", status, stderr.String())
@@ -136,7 +148,7 @@ func runsOnRealServers(t *testing.T, name string) {
 
 // drawn says whether there is anything to draw of a scenario.
 func drawn(name string) bool {
-	return slices.Contains([]string{"uncontended", "distinct", "stopped", "slow", "spread", "contended"}, name)
+	return slices.Contains([]string{"uncontended", "distinct", "stopped", "slow", "spread", "contended", "cohort"}, name)
 }
 
 // wanted are the rows of a scenario, by scenario and subject.
@@ -154,8 +166,15 @@ func wanted(question string) map[string]bool {
 		for _, k := range subject.Kinds() {
 			rows["kinds, redlock, "+k.Kind] = true
 		}
+	case "cohort":
+		for _, s := range append(majorities, "redsync-mutex", "redislock-single", "etcd", "postgres") {
+			rows["cohort, "+s+", "+scenario.OneProcess], rows["cohort, "+s+", "+scenario.FourProcesses] = true, true
+		}
+		return rows
 	case "uncontended", "distinct", "contended", "allocations":
-		rows[question+", redislock-single"] = true
+		rows[question+", redislock-single"], rows[question+", etcd"], rows[question+", postgres"] = true, true, true
+	case "stopped":
+		rows["stopped, etcd, a follower"], rows["stopped, etcd, the leader"] = true, true
 	}
 	if _, err := exec.LookPath("redis-benchmark"); err == nil && question == "distinct" {
 		rows["distinct, limit"] = true
@@ -177,6 +196,89 @@ func readRows(t *testing.T, path string) []map[string]any {
 		t.Fatal(err)
 	}
 	return rows
+}
+
+// A lock whose servers are not installed is left out and that is said, and nothing else is kept from running.
+func TestALockWhoseServersAreMissingIsLeftOut(t *testing.T) {
+	redistest.Start(t)
+	path := t.TempDir() // redis-server alone
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		redistest.NothingTested(t, err)
+	}
+	if err := os.Symlink(binary, filepath.Join(path, "redis-server")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", path)
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), []string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd", "-duration", "50ms", "-repeat", "1"}, &stdout, &stderr)
+	if status != exitOK || !strings.Contains(stdout.String(), "etcd is left out: etcd: not installed: it is not on PATH (Debian: apt-get install etcd-server)") {
+		t.Errorf("exit status %d\n%s\n%s", status, &stdout, &stderr)
+	}
+	if !strings.Contains(stdout.String(), "goredis-fanout") {
+		t.Errorf("nothing was measured:\n%s", &stdout)
+	}
+}
+
+// cancelAt cancels when a text is written to it.
+type cancelAt struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (c cancelAt) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.text) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
+	redistest.Start(t)
+	dir, err := os.MkdirTemp("", "redlock-bench-") //nolint:usetesting // PostgreSQL's user can't reach what testing makes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stdout bytes.Buffer
+	// The first subject's line comes while the servers of all of them run.
+	status := run(ctx, []string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd,postgres", "-duration", "50ms"}, &stdout,
+		cancelAt{"uncontended, goredis-fanout", cancel})
+	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
+		t.Errorf("exit status %d; want that it failed and shows what there is:\n%s", status, &stdout)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left on disk: %v, %v", left, err)
+	}
+}
+
+func TestServersAreStartedOnlyForThoseWhoTakePart(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		here bool
+		fact string
+	}{
+		"no scenario asks them": {[]string{"-scenario", "slow,spread,masters,kinds,renewed,sharded"}, true, ""},
+		"masters elsewhere":     {[]string{"-scenario", "uncontended", "-addrs", "127.0.0.1:1"}, false, "postgres is left out: its servers would run here"},
+	} {
+		cfg, err := parse(c.args, &bytes.Buffer{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, part, err := host(t.Context(), cfg, c.here)
+		if err != nil || len(own.fleets) != 0 || len(part) != len(subject.All())-3 {
+			t.Errorf("%s: %d fleets, %d subjects, %v", name, len(own.fleets), len(part), err)
+		}
+		if facts := strings.Join(own.facts, "\n"); !strings.Contains(facts, c.fact) || (c.fact == "") != (facts == "") {
+			t.Errorf("%s: it says %q", name, facts)
+		}
+	}
 }
 
 func TestCheckFailsOnWhatIsMissing(t *testing.T) {

@@ -41,7 +41,7 @@ func locks() []lock {
 	return []lock{
 		{chaos.Redlock(), "process", 3, "this library with its default options, on 3 Redis servers"},
 		{etcdMutex{}, "etcd", 3, "concurrency.Mutex of etcd's client with sessions of 2 s, on a cluster of 3"},
-		{advisory{}, "postgres", 1, "pg_advisory_lock over lib/pq on one PostgreSQL server"},
+		{advisory{}, "postgres", 1, "pg_advisory_lock over pgx on one PostgreSQL server"},
 	}
 }
 

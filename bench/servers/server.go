@@ -1,103 +1,43 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
-	"time"
 
+	"github.com/seed-624411e5/redlock/bench/internal/backend"
 	"github.com/seed-624411e5/redlock/chaos/masters"
-	"github.com/seed-624411e5/redlock/internal/localport"
 )
 
-// server is a process of this machine, which can be killed and started again with the data it has on disk.
+// look reads who holds which of the keys, on the server at addr.
+type look func(ctx context.Context, addr string, keys []string) ([]masters.Key, error)
+
+// server is a process of this machine as the harness hurts it: it can be killed, and started again with the data it has on disk.
 type server struct {
-	port    *localport.Port
-	command func() *exec.Cmd
-	// ready returns nil when the server serves.
-	ready func(context.Context) error
-	// look reads who holds which of the keys.
-	look  func(ctx context.Context, keys []string) ([]masters.Key, error)
-	close func() error
-
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	log *bytes.Buffer // of the process last started: one that was killed may still be written to
+	*backend.Server
+	look look
 }
 
-// patience is how long a server may take to start.
-const patience = 30 * time.Second
-
-// start runs the process and waits until it serves. One that ends by itself is started again while there is time: what a killed server
-// left may be in the way for a moment.
-func (s *server) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		s.log = new(bytes.Buffer)
-		s.cmd = s.command()
-		s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-		if err := s.cmd.Start(); err != nil {
-			return err
-		}
-		exited := make(chan struct{})
-		go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(exited) }(s.cmd)
-		ended, err := s.await(ctx, exited)
-		if err == nil || !ended || ctx.Err() != nil {
-			return err
-		}
+// fleetOf makes a cluster's servers masters of the harness.
+func fleetOf(name string, cluster *backend.Cluster, look look) *masters.Fleet {
+	fleet := &masters.Fleet{Backend: name, Cleanup: cluster.Close}
+	for _, s := range cluster.Servers {
+		fleet.Masters = append(fleet.Masters, server{s, look})
 	}
+	return fleet
 }
 
-// await asks the server until it serves, has ended, or ctx is done.
-func (s *server) await(ctx context.Context, exited <-chan struct{}) (ended bool, _ error) {
-	for {
-		asked, cancel := context.WithTimeout(ctx, time.Second)
-		err := s.ready(asked)
-		cancel()
-		if err == nil {
-			return false, nil
-		}
-		select {
-		case <-exited:
-			return true, fmt.Errorf("%s has ended: %s", filepath.Base(s.cmd.Path), s.log.String())
-		case <-ctx.Done():
-			return false, errors.Join(fmt.Errorf("%s does not serve: %w", filepath.Base(s.cmd.Path), err), s.kill())
-		case <-time.After(20 * time.Millisecond):
-		}
+// unavailable says in the harness's words that a program is missing.
+func unavailable(err error) error {
+	if errors.Is(err, backend.ErrNotInstalled) {
+		return fmt.Errorf("%w: %w", masters.ErrUnavailable, err)
 	}
+	return err
 }
-
-// kill ends the process and returns when nobody is listening any more.
-func (s *server) kill() error {
-	if s.cmd == nil || s.cmd.Process == nil {
-		return nil
-	}
-	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	for begin := time.Now(); time.Since(begin) < patience; <-time.After(2 * time.Millisecond) {
-		if conn, err := net.DialTimeout("tcp", s.Addr(), time.Second); err == nil {
-			_ = conn.Close()
-		} else if errors.Is(err, syscall.ECONNREFUSED) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s was killed and still listens", s.Addr())
-}
-
-// Addr implements masters.Master.
-func (s *server) Addr() string { return s.port.Addr() }
 
 // Can implements masters.Master.
-func (s *server) Can(action masters.Action) error {
+func (server) Can(action masters.Action) error {
 	if action == masters.Kill {
 		return nil
 	}
@@ -105,36 +45,26 @@ func (s *server) Can(action masters.Action) error {
 }
 
 // Inject implements masters.Master.
-func (s *server) Inject(_ context.Context, action masters.Action, _ masters.Params) (masters.Injection, error) {
+func (s server) Inject(_ context.Context, action masters.Action, _ masters.Params) (masters.Injection, error) {
 	if err := s.Can(action); err != nil {
 		return masters.Injection{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	pid := s.cmd.Process.Pid
-	if err := s.kill(); err != nil {
+	pid := s.Pid()
+	if err := s.Kill(); err != nil {
 		return masters.Injection{}, err
 	}
 	var once sync.Once
 	heal := func(ctx context.Context) (err error) {
-		once.Do(func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			err = s.start(ctx)
-		})
+		once.Do(func() { err = s.Start(ctx) })
 		return err
 	}
 	return masters.Injection{Observed: fmt.Sprintf("process %d is gone and connections are refused", pid), Heal: heal}, nil
 }
 
 // Look implements masters.Master.
-func (s *server) Look(ctx context.Context, keys []string) ([]masters.Key, error) {
-	return s.look(ctx, keys)
+func (s server) Look(ctx context.Context, keys []string) ([]masters.Key, error) {
+	return s.look(ctx, s.Addr(), keys)
 }
 
-// Close implements masters.Master.
-func (s *server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return errors.Join(s.kill(), s.close(), s.port.Release())
-}
+// Close implements masters.Master. The cluster ends its servers.
+func (server) Close() error { return nil }

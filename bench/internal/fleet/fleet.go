@@ -8,17 +8,35 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/seed-624411e5/redlock/bench/internal/backend"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 // ErrNotOurs means that a server was to be stopped that this process did not start.
 var ErrNotOurs = errors.New("fleet: only servers that the benchmark started itself can be stopped")
 
-// Fleet is a number of masters. Its methods are for one goroutine at a time.
+// server is a process that can be stopped where it stands.
+type server interface {
+	Addr() string
+	Pause() error
+	Resume() error
+	Stop() error
+}
+
+// Fleet is a number of masters, or of members of another service. Its methods are for one goroutine at a time.
 type Fleet struct {
 	addrs   []string
-	servers []*redistest.Server
+	servers []server
+	close   func() error
+	leader  func(ctx context.Context, addrs []string) (int, error) // nil: members are all the same
+	text    string
 }
+
+// The parts that members of a fleet play, of which stopping one is a case of its own.
+const (
+	Follower = "a follower"
+	Leader   = "the leader"
+)
 
 // Start runs n servers that keep nothing on disk. Close ends them.
 func Start(ctx context.Context, n int) (*Fleet, error) {
@@ -29,9 +47,45 @@ func Start(ctx context.Context, n int) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{servers: servers}
+	f := &Fleet{text: fmt.Sprintf("%d redis-server processes that keep nothing on disk", n)}
 	for _, s := range servers {
-		f.addrs = append(f.addrs, s.Addr())
+		f.add(s)
+	}
+	f.close = f.stopAll
+	return f, nil
+}
+
+func (f *Fleet) add(s server) {
+	f.servers, f.addrs = append(f.servers, s), append(f.addrs, s.Addr())
+}
+
+func (f *Fleet) stopAll() error {
+	var err error
+	for _, s := range f.servers {
+		err = errors.Join(err, s.Stop())
+	}
+	return err
+}
+
+// Etcd runs a cluster of n members of etcd, whose data are below dir, by default where temporary files are. Close ends them.
+func Etcd(ctx context.Context, dir string, n int) (*Fleet, error) {
+	f, err := of(backend.Etcd(ctx, dir, n))
+	if err == nil {
+		f.leader = backend.EtcdLeader
+	}
+	return f, err
+}
+
+// Postgres runs one PostgreSQL server. Close ends it.
+func Postgres(ctx context.Context) (*Fleet, error) { return of(backend.Postgres(ctx, "")) }
+
+func of(c *backend.Cluster, err error) (*Fleet, error) {
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{close: c.Close, text: c.Version}
+	for _, s := range c.Servers {
+		f.add(s)
 	}
 	return f, nil
 }
@@ -60,6 +114,29 @@ func (f *Fleet) Len() int { return len(f.addrs) }
 // Ours says whether this process started the servers and so may stop them.
 func (f *Fleet) Ours() bool { return f.servers != nil }
 
+// Text says in a line what the servers are; empty for those that were there already.
+func (f *Fleet) Text() string { return f.text }
+
+// Roles are the parts of which a member can be stopped: one without a name where all members are the same.
+func (f *Fleet) Roles() []string {
+	if f.leader == nil {
+		return []string{""}
+	}
+	return []string{Follower, Leader}
+}
+
+// Victim is the member to stop: the one in the middle of n that are all the same, else one that plays this part now.
+func (f *Fleet) Victim(ctx context.Context, role string, n int) (int, error) {
+	if f.leader == nil {
+		return n / 2, nil
+	}
+	leader, err := f.leader(ctx, f.addrs)
+	if role == Follower {
+		leader = (leader + 1) % f.Len()
+	}
+	return leader, err
+}
+
 // Addrs returns the first n addresses.
 func (f *Fleet) Addrs(n int) ([]string, error) {
 	if n < 1 || n > len(f.addrs) {
@@ -84,11 +161,10 @@ func (f *Fleet) Resume(i int) error {
 	return f.servers[i].Resume()
 }
 
-// Close ends the servers that Start started.
+// Close ends the servers that were started here.
 func (f *Fleet) Close() error {
-	var err error
-	for _, s := range f.servers {
-		err = errors.Join(err, s.Stop())
+	if f.close == nil {
+		return nil
 	}
-	return err
+	return f.close()
 }

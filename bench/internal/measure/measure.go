@@ -65,6 +65,21 @@ func (r *Recorder) Snapshot() Latency {
 	return Latency{hist: h}
 }
 
+// Histogram collects the durations of one goroutine, which needs no lock for that. It is not safe for concurrent use.
+type Histogram struct{ hist *hdrhistogram.Histogram }
+
+// NewHistogram returns an empty Histogram.
+func NewHistogram() *Histogram { return &Histogram{hdrhistogram.New(lowest, highest, digits)} }
+
+// Record adds one duration.
+func (h *Histogram) Record(d time.Duration) {
+	// The value is within the histogram's range, so there is no error to return.
+	_ = h.hist.RecordValue(min(max(int64(d), lowest), highest))
+}
+
+// Snapshot returns everything recorded so far.
+func (h *Histogram) Snapshot() Latency { return Merge(Latency{hist: h.hist}) }
+
 // Latency is a finished distribution of durations. The zero value is an empty one. It is never changed after it was
 // made, so it is safe for concurrent use.
 type Latency struct {

@@ -34,6 +34,7 @@ type sectionData struct {
 	Name, About string
 	Header      []string
 	Lines       [][]string
+	Notes       []string
 }
 
 // HTML writes one page that refers to nothing outside itself: the plots are inline SVG, drawn once for light and once
@@ -46,7 +47,7 @@ func HTML(w io.Writer, m Machine, sections []Section) error {
 	data := pageData{Machine: m}
 	for _, s := range sections {
 		table := cells(s)
-		data.Sections = append(data.Sections, sectionData{Name: s.Name, About: s.About, Header: table[0], Lines: table[1:]})
+		data.Sections = append(data.Sections, sectionData{Name: s.Name, About: s.About, Header: table[0], Lines: table[1:], Notes: notes(s)})
 		for _, c := range charts(s) {
 			figure, ok, err := c.figure()
 			if err != nil {
@@ -79,9 +80,26 @@ func charts(s Section) []chart {
 	case "contended":
 		return append(byWorkers(s.Rows, "Handoff gap: from a release call to the next grant", "gap"),
 			byWorkers(s.Rows, "Waiting time for a contended key", "wait")...)
+	case "cohort":
+		return byKind(s.Rows, "Waiting time, 32 goroutines of", "wait")
 	default:
 		return nil
 	}
+}
+
+func byKind(rows []result.Row, title, name string) []chart {
+	var kinds []string
+	for _, r := range rows {
+		if !slices.Contains(kinds, r.Kind) {
+			kinds = append(kinds, r.Kind)
+		}
+	}
+	var out []chart
+	for _, kind := range kinds {
+		same := slices.DeleteFunc(slices.Clone(rows), func(r result.Row) bool { return r.Kind != kind })
+		out = append(out, distributions(title+" "+kind, name, same))
+	}
+	return out
 }
 
 func byWorkers(rows []result.Row, title, name string) []chart {

@@ -78,6 +78,33 @@ func TestTableHasRatiosAgainstTheRivals(t *testing.T) {
 	}
 }
 
+// A subject on servers of its own has another number of them, and is compared all the same; of the kinds of a scenario each with its own.
+func TestASubjectElsewhereIsComparedAndExplained(t *testing.T) {
+	of := func(subject, kind string, masters int, ops float64) result.Row {
+		return result.Of(result.Key{Scenario: "cohort", Subject: subject, Kind: kind, Workers: 32, Masters: masters}, []result.Slice{{OpsPerSecond: ops}})
+	}
+	rows := []result.Row{of("redsync", "one process", 5, 100), of("redsync", "four processes", 5, 400), of("etcd", "one process", 3, 50), of("etcd", "four processes", 3, 100)}
+	rows[2].About, rows[3].About = "three members", "three members"
+	var out, page bytes.Buffer
+	section := report.Sections([][2]string{{"cohort", "one key"}}, rows)
+	if err := report.Table(&out, section[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.HTML(&page, report.Machine{}, section); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]string{"one process": "0.50×", "four processes": "0.25×"} {
+		if line := regexp.MustCompile(`(?m)^ *etcd \(` + kind + `\) .*$`).FindString(out.String()); !strings.Contains(line, want) {
+			t.Errorf("%s is not in %q", want, line)
+		}
+	}
+	for _, text := range []string{out.String(), page.String()} {
+		if n := strings.Count(text, "etcd: three members"); n != 1 {
+			t.Errorf("it says %d times what etcd is:\n%s", n, text)
+		}
+	}
+}
+
 func TestDurationsChangeTheirUnit(t *testing.T) {
 	for us, want := range map[float64]string{0.5: "0.5 µs", 250: "250 µs", 999.7: "1 ms", 1234: "1.23 ms", 999_900: "1 s", 10e6: "10 s"} {
 		if got := report.Duration(us); got != want {

@@ -4,6 +4,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -85,7 +86,9 @@ func ratio(title, name, reference string, all []result.Row) column {
 		for _, other := range all {
 			// The limit has no workers of its own: it was measured once and limits everybody.
 			same := other.Workers == r.Workers || reference == "limit"
-			if other.Subject == reference && other.Masters == r.Masters && same {
+			// Elsewhere than in the scenario about it, servers differ in number because the services do.
+			beside := other.Masters == r.Masters || r.Scenario != "masters"
+			if other.Subject == reference && (other.Kind == r.Kind || other.Kind == "") && beside && same {
 				if base, ok := other.Get(name); ok && base > 0 {
 					return times(own / base)
 				}
@@ -134,6 +137,13 @@ func columns(s Section) []column {
 			micros("perfect queue", "ideal_wait_us"), number("fairness", "fairness", "%.3f"),
 			number("overlaps", "overlaps", "%.0f"), number("errors", "errors", "%.0f"),
 			ratio("handoffs ÷ redsync", "ops_per_s", "redsync", s.Rows))
+	case "cohort":
+		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"), micros("one cycle", "cycle_us"),
+			micros("wait p50", "p50_us"), micros("wait p99", "p99_us"), micros("wait max", "max_us"),
+			number("fairness within", "fairness_within", "%.3f"), number("moves/s", "moves_per_s", "%.1f"),
+			micros("away p50", "away_p50_us"), micros("away max", "away_max_us"), micros("the window allows", "away_allowed_us"),
+			number("fairness", "fairness", "%.3f"), number("overlaps", "overlaps", "%.0f"), number("errors", "errors", "%.0f"),
+			ratio("÷ redsync", "ops_per_s", "redsync", s.Rows), ratio("÷ redsync-mutex", "ops_per_s", "redsync-mutex", s.Rows))
 	case "renewed":
 		return append(cols, number("holds", "holds", "%.0f"), number("acquired/s", "ops_per_s", "%.0f"),
 			number("heap a hold (B)", "heap_per_hold_bytes", "%.0f"), number("goroutines", "goroutines", "%.0f"),
@@ -196,6 +206,17 @@ func dropEmpty(table [][]string) [][]string {
 	return out
 }
 
+// notes say what the subjects are that are not on the masters.
+func notes(s Section) []string {
+	var out []string
+	for _, r := range s.Rows {
+		if note := r.Subject + ": " + r.About; r.About != "" && !slices.Contains(out, note) {
+			out = append(out, note)
+		}
+	}
+	return out
+}
+
 // Table writes a section for a terminal.
 func Table(w io.Writer, s Section) error {
 	fmt.Fprintf(w, "\n%s: %s\n", s.Name, s.About)
@@ -205,6 +226,9 @@ func Table(w io.Writer, s Section) error {
 	}
 	if err := tw.Flush(); err != nil {
 		return err
+	}
+	for _, note := range notes(s) {
+		fmt.Fprintln(w, "  "+note)
 	}
 	for _, r := range s.Rows {
 		if r.FirstError != nil {

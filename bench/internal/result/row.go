@@ -35,6 +35,8 @@ type Slice struct {
 	Fairness *float64
 	// Extra has further numbers by their JSON names; of several repetitions the median is taken.
 	Extra map[string]float64
+	// Worst has further numbers of which the greatest of the repetitions is taken.
+	Worst map[string]float64
 	// Count has further numbers that are summed over the repetitions, such as overlaps.
 	Count map[string]int64
 	// Distributions are kept for the plots, by what they show: cycle, acquire, gap, wait.
@@ -66,6 +68,8 @@ type Row struct {
 	Extra map[string]float64 `json:"-"`
 	// Distributions are all repetitions together, for the plots.
 	Distributions map[string]measure.Latency `json:"-"`
+	// About says what the subject is and on which servers, where those are not the masters; for a human.
+	About string `json:"-"`
 	// FirstError is one of the errors, for a human.
 	FirstError error `json:"-"`
 }
@@ -75,8 +79,8 @@ func (r Row) Key() Key {
 	return Key{Scenario: r.Scenario, Subject: r.Subject, Workers: r.Workers, Masters: r.Masters, Kind: r.Kind}
 }
 
-// Of makes the row of a key from its repetitions. Numbers are medians; max_us is the greatest of all, errors and counts
-// are summed: the worst that was seen is not to be averaged away. No slices give a row of zeros.
+// Of makes the row of a key from its repetitions. Numbers are medians; max_us and what is in Worst are the greatest of all, errors and
+// counts are summed: the worst that was seen is not to be averaged away. No slices give a row of zeros.
 func Of(key Key, slices []Slice) Row {
 	row := Row{
 		Scenario: key.Scenario, Subject: key.Subject, Kind: key.Kind, Workers: key.Workers, Masters: key.Masters,
@@ -99,6 +103,9 @@ func Of(key Key, slices []Slice) Row {
 		}
 		row.Errors += s.Errors
 		row.FirstError = cmp.Or(row.FirstError, s.FirstError)
+		for name, v := range s.Worst {
+			row.Extra[name] = max(v, row.Extra[name])
+		}
 		for name, n := range s.Count {
 			row.Extra[name] += float64(n)
 		}

@@ -30,12 +30,12 @@ func slices() []result.Slice {
 		},
 		{
 			OpsPerSecond: 300, Latency: latency(3 * time.Millisecond), Allocs: new(30.0), Errors: 2,
-			Extra: map[string]float64{"gap_p50_us": 7}, Count: map[string]int64{"overlaps": 2},
+			Extra: map[string]float64{"gap_p50_us": 7}, Worst: map[string]float64{"away_max_us": 9}, Count: map[string]int64{"overlaps": 2},
 			Distributions: map[string]measure.Latency{"cycle": latency(3 * time.Millisecond)},
 		},
 		{
 			OpsPerSecond: 200, Latency: latency(2 * time.Millisecond), Allocs: new(20.0), Fairness: new(0.5),
-			Extra: map[string]float64{"gap_p50_us": 6},
+			Extra: map[string]float64{"gap_p50_us": 6}, Worst: map[string]float64{"away_max_us": 4},
 		},
 	}
 }
@@ -44,7 +44,7 @@ func TestRowIsTheMedianWithTheWorstKept(t *testing.T) {
 	r := result.Of(result.Key{Scenario: "distinct", Subject: "redlock", Workers: 8, Masters: 5}, slices())
 	for name, want := range map[string]float64{
 		"ops_per_s": 200, "ops_per_s_min": 100, "ops_per_s_max": 300, "p50_us": 2000, "max_us": 3000,
-		"allocs_per_op": 20, "errors": 3, "overlaps": 3, "gap_p50_us": 6, "fairness": 0.5,
+		"allocs_per_op": 20, "errors": 3, "overlaps": 3, "gap_p50_us": 6, "away_max_us": 9, "fairness": 0.5,
 	} {
 		got, ok := r.Get(name)
 		if !ok || math.Abs(got-want) > want/500 {

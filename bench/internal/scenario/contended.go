@@ -18,15 +18,17 @@ import (
 // closed loop, and once more with a pause before each half, as holders and waiters make them. What that one takes longer
 // is what it takes to wake an idle machine, client and masters, twice.
 func contended(e *Env) ([]group, error) {
-	addrs, err := e.Fleet.Addrs(e.Masters)
-	if err != nil {
-		return nil, err
-	}
 	g := group{workers: e.Contenders, masters: e.Masters}
-	for _, s := range e.Subjects {
-		g.entries = append(g.entries, entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (result.Slice, error) {
-			return e.contend(ctx, s, addrs, prefix)
-		}})
+	for _, s := range e.between() {
+		entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
+			return func(ctx context.Context, prefix string) (result.Slice, error) {
+				return e.contend(ctx, s, addrs, prefix)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		g.entries = append(g.entries, entry)
 	}
 	return []group{g}, nil
 }

@@ -28,7 +28,7 @@ func renewed(e *Env) ([]group, error) {
 		return nil, err
 	}
 	g := group{workers: renewers, masters: e.Masters}
-	for _, s := range e.Subjects {
+	for _, s := range e.onMasters() {
 		g.entries = append(g.entries, entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (out result.Slice, err error) {
 			err = with(ctx, s, addrs, func(c subject.Client) error {
 				renewer, ok := c.(subject.Renewer)

@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,7 +26,9 @@ var ErrSkipped = errors.New("scenario: can't run here")
 // Env is what scenarios run with.
 type Env struct {
 	Fleet *fleet.Fleet
-	// Subjects are compared in every scenario but kinds and renewed; Kinds are compared in kinds.
+	// Hosts has the servers of the subjects that are not on Fleet, by name.
+	Hosts map[string]*fleet.Fleet
+	// Subjects are compared in every scenario but kinds and sharded, each where it can take part; Kinds are compared in kinds.
 	Subjects []subject.Subject
 	Kinds    []subject.Variant
 	// Masters is the number of masters in every scenario but masters.
@@ -59,6 +62,8 @@ type Scenario struct {
 	About string
 	// Needs is how many masters it uses whatever Env.Masters says; 0 if it does not matter.
 	Needs int
+	// Hosted says whether subjects with servers of their own take part.
+	Hosted bool
 	// groups are the measurements, in order; an error matching ErrSkipped says why there are none.
 	groups func(*Env) ([]group, error)
 }
@@ -72,23 +77,53 @@ type group struct {
 // entry is one subject of a group, or one kind.
 type entry struct {
 	subject, kind string
-	run           func(ctx context.Context, prefix string) (result.Slice, error)
+	masters       int    // of a subject with servers of its own: how many; 0: those of the group
+	about         string // of such a subject
+	run           measurement
+}
+
+// measurement makes one repetition of an entry, with keys that begin with prefix.
+type measurement func(ctx context.Context, prefix string) (result.Slice, error)
+
+// entry is a subject's, on servers of its own or on the first n masters. measure is given the addresses.
+func (e *Env) entry(s subject.Subject, n int, measure func(addrs []string) measurement) (entry, error) {
+	out := entry{subject: s.Name()}
+	on := e.fleet(s)
+	if hosted, ok := s.(subject.Hosted); ok {
+		n = on.Len()
+		out.masters, out.about = n, hosted.About()
+	}
+	addrs, err := on.Addrs(n)
+	if err != nil {
+		return out, err
+	}
+	out.run = measure(addrs)
+	return out, nil
+}
+
+// fleet has the servers of a subject.
+func (e *Env) fleet(s subject.Subject) *fleet.Fleet {
+	if own, ok := e.Hosts[s.Name()]; ok {
+		return own
+	}
+	return e.Fleet
 }
 
 // All returns the scenarios in the order in which they run.
 func All() []Scenario {
 	return []Scenario{
-		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, uncontended},
-		{"distinct", "many workers, each with keys of its own: how the wire is shared", 0, distinct},
-		{"stopped", "one master stands still (SIGSTOP): what a sick minority costs", 0, stopped},
-		{"slow", "one master answers 50 ms late", 0, slow},
-		{"spread", "masters 2, 4, 6, 8, 10 ms away: an acquire needs the third fastest, not the slowest", 0, spread},
-		{"contended", "many clients want one key: how fast and how fairly it is handed on", 0, contended},
-		{"kinds", "fenced, shared and reentrant holds beside plain ones", 0, kinds},
-		{"sharded", "the same keys on one group of three masters and spread over two", 2 * groupMasters, sharded},
-		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], masters},
-		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, renewed},
-		{"allocations", "heap allocations of one cycle", 0, allocations},
+		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, true, uncontended},
+		{"distinct", "many workers, each with keys of its own: how the wire is shared", 0, true, distinct},
+		{"stopped", "one master stands still (SIGSTOP), or one member: what a sick minority costs; a lock on one server has none", 0, true, stopped},
+		{"slow", "one master answers 50 ms late", 0, false, slow},
+		{"spread", "masters 2, 4, 6, 8, 10 ms away: an acquire needs the third fastest, not the slowest", 0, false, spread},
+		{"contended", "many clients want one key: how fast and how fairly it is handed on", 0, true, contended},
+		{"cohort", "32 goroutines want one key and do nothing while they have it: of one process, and eight of each of four", 0, true, cohort},
+		{"kinds", "fenced, shared and reentrant holds beside plain ones", 0, false, kinds},
+		{"sharded", "the same keys on one group of three masters and spread over two", 2 * groupMasters, false, sharded},
+		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], false, masters},
+		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, false, renewed},
+		{"allocations", "heap allocations of one cycle", 0, true, allocations},
 	}
 }
 
@@ -152,7 +187,9 @@ func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []r
 	for _, g := range groups {
 		for _, e := range g.entries {
 			if key := s.key(g, e); len(slices[key]) > 0 {
-				rows = append(rows, result.Of(key, slices[key]))
+				row := result.Of(key, slices[key])
+				row.About = e.about
+				rows = append(rows, row)
 			}
 		}
 	}
@@ -160,7 +197,7 @@ func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []r
 }
 
 func (s Scenario) key(g group, e entry) result.Key {
-	return result.Key{Scenario: s.Name, Subject: e.subject, Kind: e.kind, Workers: g.workers, Masters: g.masters}
+	return result.Key{Scenario: s.Name, Subject: e.subject, Kind: e.kind, Workers: g.workers, Masters: cmp.Or(e.masters, g.masters)}
 }
 
 func describe(k result.Key) string {

@@ -19,11 +19,11 @@ func sharded(e *Env) ([]group, error) {
 	for _, w := range e.workersOr(16, 128) {
 		g := group{workers: w, masters: groupMasters}
 		for n, kind := range []string{"one group", "two groups"} {
-			addrs, err := e.Fleet.Addrs((n + 1) * groupMasters)
+			s := subject.Sharded(groupMasters)
+			entry, err := e.entry(s, (n+1)*groupMasters, e.cycles(s, w))
 			if err != nil {
 				return nil, err
 			}
-			entry := e.cycles(subject.Sharded(groupMasters), addrs, w)
 			entry.kind = kind
 			g.entries = append(g.entries, entry)
 		}

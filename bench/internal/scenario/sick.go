@@ -28,17 +28,17 @@ func withHealthy(sick result.Slice, healthy load.Sample) result.Slice {
 	return sick
 }
 
-// sickGroups are the groups of a scenario that compares all majorities with few and with many workers.
-func (e *Env) sickGroups(run func(subject.Subject, []string, int) func(context.Context, string) (result.Slice, error)) ([]group, error) {
-	addrs, err := e.Fleet.Addrs(e.Masters)
-	if err != nil {
-		return nil, err
-	}
+// sickGroups are the groups of a scenario that compares these subjects with few and with many workers.
+func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, []string, int) measurement) ([]group, error) {
 	var groups []group
 	for _, w := range e.workersOr(1, 128) {
 		g := group{workers: w, masters: e.Masters}
-		for _, s := range e.majorities() {
-			g.entries = append(g.entries, entry{subject: s.Name(), run: run(s, addrs, w)})
+		for _, s := range subjects {
+			entry, err := e.entry(s, e.Masters, func(addrs []string) measurement { return run(s, addrs, w) })
+			if err != nil {
+				return nil, err
+			}
+			g.entries = append(g.entries, entry)
 		}
 		groups = append(groups, g)
 	}
@@ -46,40 +46,67 @@ func (e *Env) sickGroups(run func(subject.Subject, []string, int) func(context.C
 }
 
 // stopped first measures healthy masters, then stops one under the same client and measures again from that very
-// moment: the operations that run into the silence are part of the answer.
+// moment: the operations that run into the silence are part of the answer. Where members play different parts, stopping each is a row.
 func stopped(e *Env) ([]group, error) {
 	if !e.Fleet.Ours() {
 		return nil, fmt.Errorf("%w: %w", ErrSkipped, fleet.ErrNotOurs)
 	}
-	victim := e.Masters / 2
-	return e.sickGroups(func(s subject.Subject, addrs []string, workers int) func(context.Context, string) (result.Slice, error) {
-		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
-			err = with(ctx, s, addrs, func(c subject.Client) (err error) {
-				healthy, err := e.load(workers, prefix+"healthy:").Run(ctx, c, nil)
+	var groups []group
+	for _, w := range e.workersOr(1, 128) {
+		g := group{workers: w, masters: e.Masters}
+		for _, s := range e.majorities() {
+			on := e.fleet(s)
+			for _, role := range on.Roles() {
+				entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
+					return func(ctx context.Context, prefix string) (result.Slice, error) {
+						return e.stop(ctx, s, addrs, w, func() (int, error) { return on.Victim(ctx, role, e.Masters) }, prefix)
+					}
+				})
 				if err != nil {
-					return err
+					return nil, err
 				}
-				if err := e.Fleet.Pause(victim); err != nil {
-					return err
-				}
-				resume := func() error { return e.Fleet.Resume(victim) }
-				defer func() { err = errors.Join(err, resume()) }() // does nothing to one that goes on already
-				l := e.load(workers, prefix+"stopped:")
-				l.Warmup = 0
-				sick, err := l.Run(ctx, c, resume)
-				out = withHealthy(sliceOf(sick), healthy)
-				return err
-			})
-			return out, err
+				entry.kind = role
+				g.entries = append(g.entries, entry)
+			}
 		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// stop measures a subject, and again from the moment at which the victim stands still.
+func (e *Env) stop(
+	ctx context.Context, s subject.Subject, addrs []string, workers int, choose func() (int, error), prefix string,
+) (out result.Slice, err error) {
+	on := e.fleet(s)
+	err = with(ctx, s, addrs, func(c subject.Client) (err error) {
+		healthy, err := e.load(workers, prefix+"healthy:").Run(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		victim, err := choose()
+		if err != nil {
+			return err
+		}
+		if err := on.Pause(victim); err != nil {
+			return err
+		}
+		resume := func() error { return on.Resume(victim) }
+		defer func() { err = errors.Join(err, resume()) }() // does nothing to one that goes on already
+		l := e.load(workers, prefix+"stopped:")
+		l.Warmup = 0
+		sick, err := l.Run(ctx, c, resume)
+		out = withHealthy(sliceOf(sick), healthy)
+		return err
 	})
+	return out, err
 }
 
 // slow measures healthy masters, and the same with one of them behind a proxy that holds its answers back.
 func slow(e *Env) ([]group, error) {
 	delays := make([]time.Duration, e.Masters)
 	delays[e.Masters/2] = lateBy
-	return e.sickGroups(func(s subject.Subject, addrs []string, workers int) func(context.Context, string) (result.Slice, error) {
+	return e.sickGroups(e.onMasters(), func(s subject.Subject, addrs []string, workers int) measurement {
 		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
 			var healthy load.Sample
 			err = with(ctx, s, addrs, func(c subject.Client) (err error) {
@@ -102,7 +129,7 @@ func spread(e *Env) ([]group, error) {
 		delays[i] = time.Duration(2*(i+1)) * time.Millisecond
 	}
 	quorum := delays[e.Masters/2] // they grow, so this one is the quorum-th fastest
-	return e.sickGroups(func(s subject.Subject, addrs []string, workers int) func(context.Context, string) (result.Slice, error) {
+	return e.sickGroups(e.onMasters(), func(s subject.Subject, addrs []string, workers int) measurement {
 		return func(ctx context.Context, prefix string) (result.Slice, error) {
 			// Which master is the near one must not be what a subject profits from.
 			mixed := slices.Concat(delays[len(delays)/2:], delays[:len(delays)/2])

@@ -45,11 +45,30 @@ func (e *Env) workersOr(standard ...int) []int {
 // oneMaster is a subject that asks only one master, whatever happens to the others.
 type oneMaster interface{ OneMaster() }
 
-// majorities are the subjects that scenarios about sick masters or about their number compare.
-func (e *Env) majorities() []subject.Subject {
+// oneProcess is a subject that differs from others only where goroutines of one process want the same key.
+type oneProcess interface{ OneProcess() }
+
+// between are the subjects that scenarios compare in which no goroutines of one process want the same key.
+func (e *Env) between() []subject.Subject {
 	return slices.DeleteFunc(slices.Clone(e.Subjects), func(s subject.Subject) bool {
+		_, one := s.(oneProcess)
+		return one
+	})
+}
+
+// majorities are those of them that go on without one server.
+func (e *Env) majorities() []subject.Subject {
+	return slices.DeleteFunc(e.between(), func(s subject.Subject) bool {
 		_, one := s.(oneMaster)
 		return one
+	})
+}
+
+// onMasters are those of them that ask a majority of the masters, for scenarios about the masters' number or the way to them.
+func (e *Env) onMasters() []subject.Subject {
+	return slices.DeleteFunc(e.majorities(), func(s subject.Subject) bool {
+		_, hosted := s.(subject.Hosted)
+		return hosted
 	})
 }
 
@@ -85,33 +104,35 @@ func sliceOf(s load.Sample) result.Slice {
 }
 
 // cycles measures plain acquire-and-release cycles on healthy masters.
-func (e *Env) cycles(s subject.Subject, addrs []string, workers int) entry {
-	return entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (out result.Slice, err error) {
-		err = with(ctx, s, addrs, func(c subject.Client) error {
-			sample, err := e.load(workers, prefix).Run(ctx, c, nil)
-			out = sliceOf(sample)
-			return err
-		})
-		return out, err
-	}}
+func (e *Env) cycles(s subject.Subject, workers int) func(addrs []string) measurement {
+	return func(addrs []string) measurement {
+		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
+			err = with(ctx, s, addrs, func(c subject.Client) error {
+				sample, err := e.load(workers, prefix).Run(ctx, c, nil)
+				out = sliceOf(sample)
+				return err
+			})
+			return out, err
+		}
+	}
 }
 
-func uncontended(e *Env) ([]group, error) { return e.plainGroups(e.Subjects, e.Masters, 1) }
+func uncontended(e *Env) ([]group, error) { return e.plainGroups(e.between(), e.Masters, 1) }
 
 // allocations is uncontended with one worker whatever else is asked for: with several, batches make the number depend
 // on the load.
-func allocations(e *Env) ([]group, error) { return e.plainGroups(e.Subjects, e.Masters, 1) }
+func allocations(e *Env) ([]group, error) { return e.plainGroups(e.between(), e.Masters, 1) }
 
 func (e *Env) plainGroups(subjects []subject.Subject, masters int, workers ...int) ([]group, error) {
-	addrs, err := e.Fleet.Addrs(masters)
-	if err != nil {
-		return nil, err
-	}
 	var groups []group
 	for _, w := range workers {
 		g := group{workers: w, masters: masters}
 		for _, s := range subjects {
-			g.entries = append(g.entries, e.cycles(s, addrs, w))
+			entry, err := e.entry(s, masters, e.cycles(s, w))
+			if err != nil {
+				return nil, err
+			}
+			g.entries = append(g.entries, entry)
 		}
 		groups = append(groups, g)
 	}
@@ -120,7 +141,7 @@ func (e *Env) plainGroups(subjects []subject.Subject, masters int, workers ...in
 
 func distinct(e *Env) ([]group, error) {
 	workers := e.workersOr(1, 16, 128, 1024)
-	groups, err := e.plainGroups(e.Subjects, e.Masters, workers...)
+	groups, err := e.plainGroups(e.between(), e.Masters, workers...)
 	if err != nil || e.Limit == nil {
 		return groups, err
 	}
@@ -151,7 +172,7 @@ func masters(e *Env) ([]group, error) {
 			e.Logf("masters: left out %d masters, there are %d", n, e.Fleet.Len())
 			continue
 		}
-		g, err := e.plainGroups(e.majorities(), n, e.workersOr(1, 128)...)
+		g, err := e.plainGroups(e.onMasters(), n, e.workersOr(1, 128)...)
 		if err != nil {
 			return nil, err
 		}
@@ -171,15 +192,14 @@ func kinds(e *Env) ([]group, error) {
 	if len(e.Kinds) == 0 {
 		return nil, fmt.Errorf("%w: no kinds of hold to compare", ErrSkipped)
 	}
-	addrs, err := e.Fleet.Addrs(e.Masters)
-	if err != nil {
-		return nil, err
-	}
 	var groups []group
 	for _, w := range e.workersOr(1, 128) {
 		g := group{workers: w, masters: e.Masters}
 		for _, k := range e.Kinds {
-			entry := e.cycles(k.Subject, addrs, w)
+			entry, err := e.entry(k.Subject, e.Masters, e.cycles(k.Subject, w))
+			if err != nil {
+				return nil, err
+			}
 			entry.kind = k.Kind
 			g.entries = append(g.entries, entry)
 		}

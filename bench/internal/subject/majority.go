@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-var errNotHeld = errors.New("subject: a majority does not hold the key for this owner any more")
+// ErrNotHeld is matched by the error of a release of a lock that was lost.
+var ErrNotHeld = errors.New("subject: the key is not held by this owner any more")
 
 // voter is one master as the hand-written Redlock needs it.
 type voter interface {
@@ -171,7 +172,7 @@ func (h *majorityHold) Release(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if not > len(h.m.voters)-h.m.quorum() {
-			return errNotHeld
+			return ErrNotHeld
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ type redsyncHandle struct{ mutex *redsync.Mutex }
 func (h redsyncHandle) Release(ctx context.Context) error {
 	ok, err := h.mutex.UnlockContext(ctx)
 	if err == nil && !ok {
-		return errNotHeld
+		return ErrNotHeld
 	}
 	return err
 }

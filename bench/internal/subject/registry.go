@@ -6,10 +6,10 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// All returns the subjects in the order in which tables show them.
+// All returns the subjects, those with servers of their own last, in the order in which tables show them.
 func All() []Subject {
 	return []Subject{
-		Redlock(), Redsync(), RedsyncFailFast(), Rueidis(), GoRedisFanout(), RedislockSingle(),
+		Redlock(), Redsync(), RedsyncFailFast(), RedsyncMutex(), Rueidis(), GoRedisFanout(), RedislockSingle(), Etcd(), EtcdMemory(), Postgres(),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 )
 
 // Subject is one way of taking locks. Implementations hold no state of a run, so one Subject may open any number of
@@ -19,6 +21,16 @@ type Subject interface {
 	// Open returns what one process would have: its own connections to all addrs (host:port, one a master) and its
 	// own state. ctx bounds the opening only. The caller closes the client.
 	Open(ctx context.Context, addrs []string) (Client, error)
+}
+
+// Hosted is a Subject whose locks are not on the masters: it runs servers of its own, whose addresses its Open is given.
+type Hosted interface {
+	Subject
+	// Start runs the servers; ctx bounds the start only. The caller closes them. Where their program is not installed the error matches
+	// [backend.ErrNotInstalled].
+	Start(ctx context.Context) (*fleet.Fleet, error)
+	// About says in a line what the subject is and how its servers are set up.
+	About() string
 }
 
 // Client is one process's view of the masters. Safe for concurrent use.

@@ -2,13 +2,16 @@ package subject_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/seed-624411e5/redlock/bench/internal/backend"
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
@@ -39,12 +42,47 @@ func addresses(servers []*redistest.Server) []string {
 	return out
 }
 
+// hosted returns the addresses of a subject's own servers, or masters for one that has none.
+func hosted(t *testing.T, s subject.Subject, masters []string) []string {
+	t.Helper()
+	h, ok := s.(subject.Hosted)
+	if !ok {
+		return masters
+	}
+	servers, err := h.Start(t.Context())
+	if errors.Is(err, backend.ErrNotInstalled) {
+		redistest.NothingTested(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := servers.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	addrs, err := servers.Addrs(servers.Len())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addrs
+}
+
+// onMasters are the subjects without servers of their own.
+func onMasters() []subject.Subject {
+	return slices.DeleteFunc(subject.All(), func(s subject.Subject) bool {
+		_, ok := s.(subject.Hosted)
+		return ok
+	})
+}
+
 // Every subject must be what the benchmark takes it for: a lock that excludes, and that its release frees.
 func TestEverySubjectExcludesUntilReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range subject.All() {
 		t.Run(s.Name(), func(t *testing.T) {
-			first, second := open(t, s, addresses(servers)), open(t, s, addresses(servers))
+			addrs := hosted(t, s, addresses(servers))
+			first, second := open(t, s, addrs), open(t, s, addrs)
 			key := "exclude:" + s.Name()
 			handle, err := first.Acquire(t.Context(), key, 10*time.Second)
 			if err != nil {
@@ -73,7 +111,7 @@ func TestEverySubjectExcludesUntilReleased(t *testing.T) {
 
 func TestEverySubjectReleasesOnEveryMaster(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	for _, s := range subject.All() {
+	for _, s := range onMasters() {
 		t.Run(s.Name(), func(t *testing.T) {
 			c := open(t, s, addresses(servers))
 			for i := range 50 {

@@ -1,5 +1,6 @@
 // Package target compares measured rows with what this library promises about its speed. All targets are ratios within
-// one run, or numbers that do not depend on the machine; absolute times of one machine mean nothing on another.
+// one run, or numbers that do not depend on the machine; absolute times of one machine mean nothing on another. The one exception are the
+// handoffs of the scenario cohort, which no message and no server limits.
 package target
 
 import (

@@ -35,7 +35,14 @@ func TestVerdicts(t *testing.T) {
 	plain.Kind = "plain"
 	fenced := row("kinds", "redlock", 128, 80, 1, nil)
 	fenced.Kind = "fenced"
+	one := row("cohort", "redlock", 32, 150_000, 1, map[string]float64{"overlaps": 0})
+	one.Kind = "one process"
+	four := row("cohort", "redlock", 32, 900_000, 1, map[string]float64{"overlaps": 2, "away_max_us": 420_000, "away_allowed_us": 300_000})
+	four.Kind, four.Fairness = "four processes", new(0.98)
+	rival := row("cohort", "redsync-mutex", 32, 900_000, 1, nil)
+	rival.Kind = "one process"
 	all := target.Evaluate([]result.Row{
+		rival, one, four,
 		row("uncontended", "redlock", 1, 1, 70, nil), row("uncontended", "redsync", 1, 1, 100, nil),
 		row("distinct", "redlock", 128, 950, 1, nil), row("distinct", "redsync", 128, 100, 1, nil),
 		row("distinct", "redlock", 1024, 500, 1, nil), row("distinct", "limit", 1024, 1000, 0, nil),
@@ -55,6 +62,11 @@ func TestVerdicts(t *testing.T) {
 		{"contended", "gap", 1.1, target.Goal},
 		{"contended", "Jain", 0.9, target.Missed},
 		{"contended", "overlapping", 1, target.Missed},
+		{"cohort", "handoffs/s", 150_000, target.Missed},
+		{"cohort", "longest time a process waits", 1.4, target.Met},
+		{"cohort", "Jain", 0.98, target.Met},
+		{"cohort", "overlapping holders, one process", 0, target.Goal},
+		{"cohort", "overlapping holders, four processes", 2, target.Missed},
 		{"kinds", "fenced", 0.8, target.Met},
 		{"renewed", "lost", 0, target.Unmeasured},
 	} {

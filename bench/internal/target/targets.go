@@ -1,6 +1,9 @@
 package target
 
-import "github.com/seed-624411e5/redlock/bench/internal/result"
+import (
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/scenario"
+)
 
 // ours is the name of this library's subject.
 const ours = "redlock"
@@ -33,6 +36,11 @@ func targets() []Target {
 		atMost("contended", "handoff gap p50 ÷ one uncontended cycle", 2, 1.2, within("contended", anyWorkers, "gap_p50_us", "cycle_us")),
 		least("contended", "Jain fairness", 0.95, 0.99, plain("contended", anyWorkers, "fairness")),
 		atMost("contended", "overlapping holders", 0, 0, plain("contended", anyWorkers, "overlaps")),
+		least("cohort", "32 goroutines of one process, handoffs/s", 200_000, 1_000_000, ofCohort(scenario.OneProcess, "ops_per_s")),
+		atMost("cohort", "longest time a process waits ÷ what the window allows", 1.5, 1, awayAgainstWindow),
+		least("cohort", "Jain fairness of four processes", 0.95, 0.99, ofCohort(scenario.FourProcesses, "fairness")),
+		atMost("cohort", "overlapping holders, one process", 0, 0, ofCohort(scenario.OneProcess, "overlaps")),
+		atMost("cohort", "overlapping holders, four processes", 0, 0, ofCohort(scenario.FourProcesses, "overlaps")),
 		least("kinds", "128 workers, fenced ÷ plain, cycles/s", 0.7, 0.85, fencedAgainstPlain),
 		atMost("renewed", "heap a hold, bytes", 1500, 800, plain("renewed", anyWorkers, "heap_per_hold_bytes")),
 		atMost("renewed", "holds lost", 0, 0, plain("renewed", anyWorkers, "lost")),
@@ -91,6 +99,17 @@ func within(scenario string, workers int, name, reference string) func(rows) (fl
 // plain is one of our numbers as it is.
 func plain(scenario string, workers int, name string) func(rows) (float64, bool) {
 	return func(rs rows) (float64, bool) { return rs.number(scenario, ours, "", workers, name) }
+}
+
+// ofCohort is one of our numbers in the scenario cohort as it is.
+func ofCohort(kind, name string) func(rows) (float64, bool) {
+	return func(rs rows) (float64, bool) { return rs.number("cohort", ours, kind, anyWorkers, name) }
+}
+
+func awayAgainstWindow(rs rows) (float64, bool) {
+	a, haveA := rs.number("cohort", ours, scenario.FourProcesses, anyWorkers, "away_max_us")
+	b, haveB := rs.number("cohort", ours, scenario.FourProcesses, anyWorkers, "away_allowed_us")
+	return over(a, haveA, b, haveB)
 }
 
 func fencedAgainstPlain(rs rows) (float64, bool) {

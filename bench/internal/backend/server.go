@@ -1,0 +1,227 @@
+// Package backend runs the servers of locks that are not on Redis, an etcd cluster or a PostgreSQL server, as processes of this machine: on
+// free ports of 127.0.0.1, in directories of their own, with the settings that the programs come with.
+//
+// They end with [Cluster.Close], which also removes what they have written, and on Linux with the program that started them, however it ends
+// (the directory then stays).
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/localport"
+	"github.com/seed-624411e5/redlock/internal/process"
+)
+
+// ErrNotInstalled means that a server's program is not on this machine.
+var ErrNotInstalled = errors.New("not installed")
+
+const (
+	// startTimeout is how long a server may take to start.
+	startTimeout = 30 * time.Second
+	// endTimeout is how long one that is asked to end may take before it is killed.
+	endTimeout = 10 * time.Second
+	// askTimeout bounds one question whether it serves.
+	askTimeout = time.Second
+	// logTail is how much of what a server said is in the error of one that did not start.
+	logTail = 4 << 10
+)
+
+// Server is one process, which can be killed and started again with the data it has on disk. Safe for concurrent use.
+type Server struct {
+	port    *localport.Port
+	log     string // the file it writes to
+	command func() *exec.Cmd
+	// ready returns nil when the server serves.
+	ready func(context.Context) error
+	// end is the signal upon which it ends itself; nil: it is killed.
+	end   os.Signal
+	close func() error
+
+	mu   sync.Mutex
+	proc *process.Process // the latest run; nil before the first
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return s.port.Addr() }
+
+// Pid is the number of the process that was started last, 0 before the first.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.Pid()
+}
+
+// Start runs the process and waits until it serves, for half a minute at most. One that ends by itself is started again while there is time:
+// what a killed server left may be in the way for a moment. On failure no process is left.
+func (s *Server) Start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		if err := s.launch(); err != nil {
+			return err
+		}
+		err := s.await(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || s.proc.Alive() {
+			return errors.Join(err, s.proc.Kill())
+		}
+	}
+}
+
+func (s *Server) launch() error {
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the process has its own
+	cmd := s.command()
+	cmd.Stdout, cmd.Stderr = log, log
+	proc, err := process.Start(cmd)
+	if err == nil {
+		s.proc = proc
+	}
+	return err
+}
+
+// await asks the server until it serves, has ended, or ctx is done.
+func (s *Server) await(ctx context.Context) error {
+	var err error
+	served := process.Poll(ctx, func() bool {
+		asked, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		err = s.ready(asked)
+		return err == nil || !s.proc.Alive()
+	})
+	if served && err == nil {
+		return nil
+	}
+	return fmt.Errorf("backend: a server on %s does not serve: %w; it said:\n%s", s.Addr(), err, s.said())
+}
+
+// said is the end of what the server has written.
+func (s *Server) said() []byte {
+	text, _ := os.ReadFile(s.log) // one that can't be read is empty here
+	return text[max(0, len(text)-logTail):]
+}
+
+// Kill ends the process at once and returns when nobody is listening any more. What it was killed with stays on disk.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
+	}
+	if err := s.proc.Kill(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if !process.Poll(ctx, s.refuses) {
+		return fmt.Errorf("backend: %s was killed and still listens", s.Addr())
+	}
+	return nil
+}
+
+func (s *Server) refuses() bool {
+	conn, err := net.DialTimeout("tcp", s.Addr(), askTimeout)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// Pause stops the process where it stands: connections stay open and nothing is answered. What it has forked goes on.
+func (s *Server) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.Pause()
+}
+
+// Resume lets it go on. It does nothing to one that is not paused.
+func (s *Server) Resume() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.Resume()
+}
+
+// Stop ends the process for good, paused or not, and gives its port back.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.close()
+	switch {
+	case s.proc == nil:
+	case s.end != nil:
+		err = errors.Join(err, s.proc.Interrupt(s.end, endTimeout))
+	default:
+		err = errors.Join(err, s.proc.Kill())
+	}
+	return errors.Join(err, s.port.Release())
+}
+
+// Cluster is servers that are one service, and the directory of their data.
+type Cluster struct {
+	// Name is what the service is called, Version what its program says of itself.
+	Name, Version string
+	Servers       []*Server
+	dir           string
+}
+
+// Addrs are the addresses of the servers.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.Servers))
+	for i, s := range c.Servers {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Close ends the servers and removes their data.
+func (c *Cluster) Close() error {
+	var errs []error
+	for _, s := range c.Servers {
+		errs = append(errs, s.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}
+
+// start starts all servers at the same time: members of a cluster wait for each other. It closes the cluster on failure.
+func (c *Cluster) start(ctx context.Context) error {
+	errs := make([]error, len(c.Servers))
+	var group sync.WaitGroup
+	for i, s := range c.Servers {
+		group.Go(func() { errs[i] = s.Start(ctx) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return nil
+}
+
+// version is the line that a program answers to --version, or its name where it says nothing.
+func version(ctx context.Context, program string) string {
+	out, _ := exec.CommandContext(ctx, program, "--version").Output()
+	line, _, _ := strings.Cut(string(out), "\n")
+	if line == "" {
+		return filepath.Base(program)
+	}
+	return line
+}

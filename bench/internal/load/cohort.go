@@ -1,0 +1,191 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+// Cohort is goroutines of few processes that all want one key and do nothing while they have it: what is measured is passing it on. Other
+// than in a [Contention] clients are shared, and a key may change hands a million times a second, so the harness looks at the clock twice
+// for each and takes no lock of its own.
+type Cohort struct {
+	// Goroutines is how many each client has.
+	Goroutines int
+	// Duration is how long they contend, and TTL what each acquire asks for, far longer than a grant is kept.
+	Duration, TTL time.Duration
+	// Key is what they contend for. No two runs may share one.
+	Key string
+}
+
+// Passed is what a Cohort saw.
+type Passed struct {
+	// Handoffs a second, of all goroutines.
+	PerSecond float64
+	// Moves a second: the handoffs from one client to another.
+	MovesPerSecond float64
+	// Wait is from a goroutine's first attempt to its grant.
+	Wait measure.Latency
+	// Away is for how long a client that has goroutines waiting went without the key: from when its last one gave it back (or its first one
+	// asked) until its next one was granted it. Those still waiting at the end are in both with what they had waited so far.
+	Away measure.Latency
+	// Fairness is Jain's index of the clients' grants, FairnessWithin the least of the clients' for the grants of its goroutines.
+	Fairness, FairnessWithin float64
+	// Overlaps counts the grants that came while another goroutine still held the key. Anything but 0 is a broken lock.
+	Overlaps int64
+	// Errors counts attempts and releases that failed; FirstError is one of them.
+	Errors     int64
+	FirstError error
+}
+
+// Run lets the goroutines of all clients contend. The error is about the harness, never about the subject.
+func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, error) {
+	if len(clients) == 0 || c.Goroutines < 1 || c.Duration <= 0 {
+		return Passed{}, fmt.Errorf("load: %d goroutines of %d clients for %v make no contention", c.Goroutines, len(clients), c.Duration)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Duration)
+	defer cancel()
+	r := &cohort{Cohort: c, start: time.Now(), away: measure.NewRecorder(), clients: make([]cohortClient, len(clients))}
+	r.holder.Store(nobody)
+	var workers sync.WaitGroup
+	for i, client := range clients {
+		r.clients[i].goroutines = make([]cohortGoroutine, c.Goroutines)
+		for j := range c.Goroutines {
+			r.clients[i].goroutines[j].wait = measure.NewHistogram()
+			workers.Go(func() { r.contend(ctx, i, j, client) })
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		workers.Wait()
+		close(ended)
+	}()
+	<-ctx.Done()
+	elapsed := time.Since(r.start)
+	if !waitFor(context.Background(), ended, drain) {
+		return Passed{}, fmt.Errorf("load: goroutines had not ended %v after the load", drain)
+	}
+	return r.passed(elapsed), nil
+}
+
+// nobody is the holder, and the client that had the key last, before there is one.
+const nobody = -1
+
+// cohort is a Cohort under way. Whoever holds the key writes last, left and moves, and the key is what orders them; they are atomic
+// so that a lock that lets two in is found out and not merely undefined.
+type cohort struct {
+	Cohort
+	start    time.Time
+	clients  []cohortClient
+	holder   atomic.Int64 // the goroutine that is inside
+	last     atomic.Int64 // one more than the client that had the key last; 0: none yet
+	moves    atomic.Int64
+	overlaps atomic.Int64
+	errs     atomic.Int64
+	first    atomic.Pointer[error]
+	away     *measure.Recorder
+}
+
+type cohortClient struct {
+	left       atomic.Int64 // nanoseconds after start at which one of its goroutines last gave the key back
+	goroutines []cohortGoroutine
+}
+
+type cohortGoroutine struct {
+	grants int64
+	wait   *measure.Histogram
+	_      [64]byte // keep two goroutines' counts off one cache line
+}
+
+func (r *cohort) contend(ctx context.Context, i, j int, client subject.Client) {
+	me := &r.clients[i].goroutines[j]
+	id := int64(i*r.Goroutines + j)
+	asked := time.Since(r.start)
+	for ctx.Err() == nil {
+		handle := r.grant(ctx, client)
+		granted := time.Since(r.start)
+		me.wait.Record(granted - asked)
+		if handle == nil {
+			return
+		}
+		if !r.holder.CompareAndSwap(nobody, id) {
+			r.overlaps.Add(1)
+		}
+		me.grants++
+		r.arrive(i, granted)
+		// What follows is told before the release, after which another one may rightly be inside.
+		asked = time.Since(r.start)
+		r.clients[i].left.Store(int64(asked))
+		r.holder.Store(nobody)
+		// The last holder's release is not to be cut off by the end of the run.
+		if err := handle.Release(context.WithoutCancel(ctx)); err != nil {
+			r.failed(ctx, err)
+		}
+	}
+}
+
+// arrive notes that client i has the key, and that it was away if another one had it before.
+func (r *cohort) arrive(i int, granted time.Duration) {
+	if last := r.last.Load(); last == int64(i+1) {
+		return
+	} else if last != 0 {
+		r.moves.Add(1)
+	}
+	r.last.Store(int64(i + 1))
+	r.away.Record(i, granted-time.Duration(r.clients[i].left.Load()))
+}
+
+func (r *cohort) grant(ctx context.Context, client subject.Client) subject.Handle {
+	for ctx.Err() == nil {
+		h, err := client.Acquire(ctx, r.Key, r.TTL)
+		if err == nil {
+			return h
+		}
+		r.failed(ctx, err)
+		Wait(ctx, failurePause)
+	}
+	return nil
+}
+
+func (r *cohort) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.errs.Add(1)
+	r.first.CompareAndSwap(nil, &err)
+}
+
+// passed sums up when all goroutines have ended, elapsed after the start.
+func (r *cohort) passed(elapsed time.Duration) Passed {
+	out := Passed{Overlaps: r.overlaps.Load(), Errors: r.errs.Load(), FairnessWithin: 1}
+	var waits []measure.Latency
+	var shares []int64
+	total := int64(0)
+	for i := range r.clients {
+		var grants []int64
+		share := int64(0)
+		for j := range r.clients[i].goroutines {
+			g := &r.clients[i].goroutines[j]
+			waits = append(waits, g.wait.Snapshot())
+			grants = append(grants, g.grants)
+			share += g.grants
+		}
+		shares = append(shares, share)
+		total += share
+		out.FairnessWithin = min(out.FairnessWithin, measure.Jain(grants))
+		if r.last.Load() != int64(i+1) { // it was waiting at the end
+			r.away.Record(i, elapsed-time.Duration(r.clients[i].left.Load()))
+		}
+	}
+	if first := r.first.Load(); first != nil {
+		out.FirstError = *first
+	}
+	out.Wait, out.Away, out.Fairness = measure.Merge(waits...), r.away.Snapshot(), measure.Jain(shares)
+	out.PerSecond, out.MovesPerSecond = float64(total)/elapsed.Seconds(), float64(r.moves.Load())/elapsed.Seconds()
+	return out
+}

@@ -1,0 +1,100 @@
+package load_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fake"
+	"github.com/seed-624411e5/redlock/bench/internal/load"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+func cohort(t *testing.T, d time.Duration, goroutines int, clients ...subject.Client) load.Passed {
+	t.Helper()
+	c := load.Cohort{Goroutines: goroutines, Duration: d, TTL: time.Minute, Key: "one"}
+	seen, err := c.Run(t.Context(), clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func TestCohortOfACorrectLock(t *testing.T) {
+	s := &fake.Subject{}
+	seen := cohort(t, 200*time.Millisecond, 4, open(t, s), open(t, s))
+	if seen.Overlaps != 0 || seen.Errors != 0 {
+		t.Errorf("%d overlaps, %d errors (%v)", seen.Overlaps, seen.Errors, seen.FirstError)
+	}
+	// A channel serves its waiters in order, so that the key goes round.
+	if seen.PerSecond < 100 || seen.MovesPerSecond < 10 || seen.MovesPerSecond > seen.PerSecond {
+		t.Errorf("%g handoffs and %g moves a second", seen.PerSecond, seen.MovesPerSecond)
+	}
+	if seen.Fairness < 0.9 || seen.FairnessWithin < 0.8 {
+		t.Errorf("fairness %g, and %g within a client", seen.Fairness, seen.FairnessWithin)
+	}
+	if grants := seen.PerSecond * 0.2; float64(seen.Wait.Count()) < grants*0.9 {
+		t.Errorf("%d waits of some %g grants", seen.Wait.Count(), grants)
+	}
+}
+
+// The negative control: a turnstile for two must be told from a lock although nobody stays inside.
+func TestCohortReportsALockThatLetsTwoIn(t *testing.T) {
+	s := &fake.Subject{Crowd: 2}
+	for begun := time.Now(); time.Since(begun) < 20*time.Second; {
+		if cohort(t, 200*time.Millisecond, 8, open(t, s)).Overlaps > 0 {
+			return
+		}
+	}
+	t.Error("no overlap was seen with two holders at once")
+}
+
+// deaf is a client that is never granted anything.
+type deaf struct{ subject.Client }
+
+func (deaf) Acquire(ctx context.Context, _ string, _ time.Duration) (subject.Handle, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A client that starves must show in every number that is about clients, and be told from one that does not take part.
+func TestCohortShowsAClientThatStarves(t *testing.T) {
+	const d = 300 * time.Millisecond
+	s := &fake.Subject{}
+	seen := cohort(t, d, 2, open(t, s), deaf{open(t, s)})
+	if seen.Away.Max() < d*9/10 {
+		t.Errorf("the longest time without the key is %v of %v", seen.Away.Max(), d)
+	}
+	if seen.Wait.Max() < d*9/10 {
+		t.Errorf("the longest wait is %v of %v", seen.Wait.Max(), d)
+	}
+	if seen.Fairness > 0.51 || seen.FairnessWithin > 0.01 {
+		t.Errorf("fairness %g where one of two got everything, and %g within the one that got nothing", seen.Fairness, seen.FairnessWithin)
+	}
+	if seen.MovesPerSecond != 0 {
+		t.Errorf("%g moves a second to nobody", seen.MovesPerSecond)
+	}
+}
+
+func TestCohortCountsErrorsAndGoesOn(t *testing.T) {
+	seen := cohort(t, 100*time.Millisecond, 2, open(t, &fake.Subject{Flaky: true}))
+	if seen.Errors == 0 || seen.FirstError == nil || seen.PerSecond == 0 {
+		t.Errorf("%d errors (%v), %g handoffs a second", seen.Errors, seen.FirstError, seen.PerSecond)
+	}
+}
+
+func TestACohortOfNobodyIsAnError(t *testing.T) {
+	s := &fake.Subject{}
+	for name, run := range map[string]struct {
+		c       load.Cohort
+		clients []subject.Client
+	}{
+		"no clients":    {load.Cohort{Goroutines: 1, Duration: time.Second}, nil},
+		"no goroutines": {load.Cohort{Duration: time.Second}, []subject.Client{open(t, s)}},
+		"no time":       {load.Cohort{Goroutines: 1}, []subject.Client{open(t, s)}},
+	} {
+		if _, err := run.c.Run(t.Context(), run.clients); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

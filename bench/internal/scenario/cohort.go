@@ -1,0 +1,95 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/load"
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+const (
+	// cohortGoroutines want the one key of the scenario cohort.
+	cohortGoroutines = 32
+	// cohortProcesses share them where there is more than one.
+	cohortProcesses = 4
+)
+
+// The kinds of the rows of the scenario cohort.
+const (
+	OneProcess    = "one process"
+	FourProcesses = "four processes"
+)
+
+// passingWindow is for how long this library passes a key on inside a process before others get it: see pass.go in the root package.
+const passingWindow = min(ttl/10, 100*time.Millisecond)
+
+// cohort lets many goroutines want one key, those of one process and those of four, and none does anything while it has it. A client stands
+// for a process.
+func cohort(e *Env) ([]group, error) {
+	var groups []group
+	for _, of := range []struct {
+		kind      string
+		processes int
+	}{{OneProcess, 1}, {FourProcesses, cohortProcesses}} {
+		g := group{workers: cohortGoroutines, masters: e.Masters}
+		for _, s := range e.Subjects {
+			entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
+				return func(ctx context.Context, prefix string) (result.Slice, error) {
+					return e.passOn(ctx, s, addrs, of.processes, prefix)
+				}
+			})
+			if err != nil {
+				return nil, err
+			}
+			entry.kind = of.kind
+			g.entries = append(g.entries, entry)
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+func (e *Env) passOn(ctx context.Context, s subject.Subject, addrs []string, processes int, prefix string) (out result.Slice, err error) {
+	clients, err := openAll(ctx, s, addrs, processes)
+	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
+	if err != nil {
+		return out, err
+	}
+	alone := e.load(1, prefix+"alone:")
+	alone.Rate = 0
+	cycle, err := alone.Run(ctx, clients[0], nil)
+	if err != nil {
+		return out, err
+	}
+	crowd := load.Cohort{Goroutines: cohortGoroutines / processes, Duration: e.ContendFor, TTL: ttl, Key: prefix + "key"}
+	seen, err := crowd.Run(ctx, clients)
+	if err != nil {
+		return out, err
+	}
+	return cohortSlice(seen, cycle.Cycle.Quantile(0.50), processes), nil
+}
+
+func cohortSlice(seen load.Passed, cycle time.Duration, processes int) result.Slice {
+	us := measure.Micros
+	out := result.Slice{
+		OpsPerSecond: seen.PerSecond, Latency: seen.Wait, Errors: seen.Errors, FirstError: seen.FirstError,
+		Extra: map[string]float64{
+			"cycle_us": us(cycle), "moves_per_s": seen.MovesPerSecond, "fairness_within": seen.FairnessWithin,
+		},
+		Count:         map[string]int64{"overlaps": seen.Overlaps},
+		Distributions: map[string]measure.Latency{"wait": seen.Wait},
+	}
+	if processes > 1 {
+		// With nothing inside, a turn is the window and what the next turn costs to begin.
+		out.Fairness = &seen.Fairness
+		out.Worst = map[string]float64{"away_max_us": us(seen.Away.Max())}
+		out.Extra["away_p50_us"] = us(seen.Away.Quantile(0.50))
+		out.Extra["away_allowed_us"] = us(measure.IdealWait(processes, passingWindow, cycle))
+		out.Distributions["away"] = seen.Away
+	}
+	return out
+}

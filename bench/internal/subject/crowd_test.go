@@ -1,0 +1,122 @@
+package subject_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/bench/internal/fake"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// Also the goroutines of one client exclude each other, many at a time and again and again: a session or a connection that two of them
+// shared would let both in.
+func TestEverySubjectLetsOneGoroutineOfSeveralClientsIn(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range subject.All() {
+		t.Run(s.Name(), func(t *testing.T) {
+			addrs := hosted(t, s, addresses(servers))
+			if n := crowd(t, open(t, s, addrs), open(t, s, addrs)); n > 0 {
+				t.Errorf("%d times there were two holders at once", n)
+			}
+		})
+	}
+}
+
+// The control of the test above.
+func TestACrowdBehindATurnstileForTwoIsSeen(t *testing.T) {
+	s := &fake.Subject{Crowd: 2}
+	for begun := time.Now(); time.Since(begun) < 20*time.Second; {
+		if crowd(t, open(t, s, nil)) > 0 {
+			return
+		}
+	}
+	t.Error("two were never seen inside")
+}
+
+// crowd lets four goroutines of each client in five times and counts how often two were inside.
+func crowd(t *testing.T, clients ...subject.Client) int64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	var two atomic.Int64
+	inside := make(chan struct{}, 1)
+	for _, c := range clients {
+		for range 4 {
+			wg.Go(func() {
+				for range 5 {
+					enter(ctx, t, c, "crowd:"+t.Name(), inside, &two)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return two.Load()
+}
+
+// enter acquires the key, of a subject that gives up early again and again, and counts if somebody is inside.
+func enter(ctx context.Context, t *testing.T, c subject.Client, key string, inside chan struct{}, two *atomic.Int64) {
+	t.Helper()
+	handle, err := c.Acquire(ctx, key, 30*time.Second)
+	for err != nil && ctx.Err() == nil {
+		handle, err = c.Acquire(ctx, key, 30*time.Second)
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	select {
+	case inside <- struct{}{}:
+		runtime.Gosched()
+		<-inside
+	default:
+		two.Add(1)
+	}
+	if err := handle.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A wait that is given up must leave nothing that keeps others from the key, and the session or connection may be used again.
+func TestAnAbandonedWaitLeavesTheKeyFree(t *testing.T) {
+	for _, s := range []subject.Subject{subject.Etcd(), subject.Postgres()} {
+		t.Run(s.Name(), func(t *testing.T) {
+			addrs := hosted(t, s, nil)
+			holder, waiter, third := open(t, s, addrs), open(t, s, addrs), open(t, s, addrs)
+			handle, err := holder.Acquire(t.Context(), "key", time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var waits sync.WaitGroup
+			for range 4 {
+				waits.Go(func() {
+					short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+					defer cancel()
+					if _, err := waiter.Acquire(short, "key", time.Minute); err == nil {
+						t.Error("it was granted a key that is held")
+					}
+				})
+			}
+			waits.Wait()
+			if err := handle.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for _, c := range []subject.Client{third, waiter} {
+				handle, err := c.Acquire(ctx, "key", time.Minute)
+				if err != nil {
+					t.Fatalf("after waits were given up: %v", err)
+				}
+				if err := handle.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package subject
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// redsyncMutex is what a program that uses go-redsync does about goroutines of its own that want one key: they queue for a mutex of the
+// process first, and whoever has that asks the masters.
+type redsyncMutex struct{}
+
+// RedsyncMutex is go-redsync with its default settings behind a mutex of the process for every key.
+func RedsyncMutex() Subject { return redsyncMutex{} }
+
+func (redsyncMutex) Name() string { return "redsync-mutex" }
+
+// OneProcess marks a subject that differs from others only where goroutines of one process want the same key.
+func (redsyncMutex) OneProcess() {}
+
+func (redsyncMutex) Open(_ context.Context, addrs []string) (Client, error) {
+	return &redsyncMutexClient{redsyncClient: redsyncClient{OpenRedsync(addrs, redis.Options{})}}, nil
+}
+
+type redsyncMutexClient struct {
+	redsyncClient
+	mutexes sync.Map // key to chan struct{} of capacity 1, whose waiters are served in order and can give up
+}
+
+// Acquire implements Client.
+func (c *redsyncMutexClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
+	known, ok := c.mutexes.Load(key)
+	if !ok {
+		known, _ = c.mutexes.LoadOrStore(key, make(chan struct{}, 1))
+	}
+	mutex := known.(chan struct{})
+	select {
+	case mutex <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	handle, err := c.redsyncClient.Acquire(ctx, key, ttl)
+	if err != nil {
+		<-mutex
+		return nil, err
+	}
+	return redsyncMutexHandle{handle, mutex}, nil
+}
+
+type redsyncMutexHandle struct {
+	Handle
+	mutex chan struct{}
+}
+
+// Release implements Handle.
+func (h redsyncMutexHandle) Release(ctx context.Context) error {
+	defer func() { <-h.mutex }()
+	return h.Handle.Release(ctx)
+}
