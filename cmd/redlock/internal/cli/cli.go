@@ -23,6 +23,7 @@ const (
 	statusNo       = 1   // done, and the answer is no: not held, unsafe, not all of it held
 	statusUsage    = 64  // bad usage; nothing was asked of any master
 	statusNoQuorum = 69  // too few masters can be used
+	statusUnknown  = 70  // too little was measured to tell
 	statusLost     = 73  // the lock was lost while the command ran
 	statusWrite    = 74  // what is to be said could not be written
 	statusHeld     = 75  // somebody else holds the lock
@@ -59,6 +60,7 @@ func commands() []command {
 		statusCommand(),
 		listCommand(),
 		doctorCommand(),
+		benchCommand(),
 		releaseCommand(),
 		membersCommand(),
 		demoCommand(),

@@ -11,7 +11,7 @@ import (
 // otherNames are what other tools call what this one does.
 var otherNames = map[string]string{
 	"lock": "run", "exec": "run", "acquire": "hold", "unlock": "release", "ls": "list", "info": "status", "show": "status", "holder": "status",
-	"check": "doctor", "completions": "completion", "manual": "man",
+	"check": "doctor", "benchmark": "bench", "latency": "bench", "perf": "bench", "completions": "completion", "manual": "man",
 }
 
 // didYouMean is the end of a sentence about an unknown name, with the one among these that it may have been meant for; "" if there is none.

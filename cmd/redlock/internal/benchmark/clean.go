@@ -1,0 +1,119 @@
+package benchmark
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// closeTimeout bounds how long masters have to confirm what was released.
+	closeTimeout = 2 * time.Second
+	// cleanTimeout bounds how long they have to remove what is left, and cleanAgain is after which pause they are asked once more.
+	cleanTimeout = 3 * time.Second
+	cleanAgain   = 50 * time.Millisecond
+	// keysAtOnce is how many keys a master is asked about at a time.
+	keysAtOnce = 100
+)
+
+// Keys is what became of the keys that a run has made.
+type Keys struct {
+	// Prefix is what all of them begin with, and what belongs to them has it behind "redlock:queue:{" and "redlock:token:{".
+	Prefix string `json:"prefix"`
+	// Made is how many locks there were on a master, at the most.
+	Made int `json:"made"`
+	// Left is how many are on the masters that answer, all together, after all were removed: 0 unless the user may not remove keys.
+	Left int `json:"left"`
+	// Unknown are masters that did not say, and why. What may be left there lapses by its ttl.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// keys are all that a run may make on a master: locks, their wait queues, their fencing counters.
+func (r *run) keys() (keys []string, locks int) {
+	names := []string{contendedKey(r.prefix)}
+	for worker := range r.config.Workers {
+		names = append(names, heldKey(r.prefix, worker))
+		for n := range keysPerWorker {
+			names = append(names, freeKey(r.prefix, worker, n))
+		}
+	}
+	for _, name := range names {
+		keys = append(keys, name, single.QueueKey(name), single.CounterKey(name))
+	}
+	return keys, len(names)
+}
+
+// clean ends the Lockers, which releases what is held, removes all keys from all masters, and looks whether they are gone. It does
+// not heed that the run was interrupted.
+func (r *run) clean() Keys {
+	closeAll(append([]*redlock.Locker{r.target.Locker}, r.target.Contenders...))
+	names, locks := r.keys()
+	k := Keys{Prefix: r.prefix, Made: locks}
+	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
+	defer cancel()
+	left, errs := make([]int, len(r.target.Masters)), make([]error, len(r.target.Masters))
+	var all sync.WaitGroup
+	for i, m := range r.target.Masters {
+		all.Go(func() { left[i], errs[i] = remove(ctx, m.Client(), names) })
+	}
+	all.Wait()
+	for i, m := range r.target.Masters {
+		k.Left += left[i]
+		if errs[i] != nil {
+			k.Unknown = append(k.Unknown, m.Name()+": "+r.target.Say(errs[i]))
+		}
+	}
+	return k
+}
+
+func closeAll(lockers []*redlock.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, l := range lockers {
+		all.Go(func() { _ = l.Close(ctx) }) // what it says is left is removed now, or known to be there
+	}
+	all.Wait()
+}
+
+// remove removes keys until none is left: an acquisition that was under way when its Locker was closed may still arrive.
+func remove(ctx context.Context, client redis.UniversalClient, names []string) (left int, err error) {
+	for {
+		may := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd { return p.Del(ctx, name) }, nil) == nil
+		left = 0
+		if err := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd { return p.Exists(ctx, name) }, &left); err != nil {
+			return 0, err
+		}
+		if left == 0 || !may || !sleep(ctx, cleanAgain) {
+			return left, nil // a key that may not be removed is still there
+		}
+	}
+}
+
+// sendEach sends a command for each key by itself, since they are in many slots of a cluster, and adds up what they return.
+func sendEach(ctx context.Context, client redis.UniversalClient, names []string, send func(redis.Pipeliner, string) *redis.IntCmd, sum *int) error {
+	for from := 0; from < len(names); from += keysAtOnce {
+		page := names[from:min(from+keysAtOnce, len(names))]
+		var replies []*redis.IntCmd
+		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, name := range page {
+				replies = append(replies, send(p, name))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, reply := range replies {
+			if sum != nil {
+				*sum += int(reply.Val())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package benchmark
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verdicts of a comparison.
+const (
+	// Slower: the difference is no chance, and it is as much as matters.
+	Slower = "slower"
+	// Faster is the same the other way round.
+	Faster = "faster"
+	// Small: the difference is no chance, but it is less than matters.
+	Small = "no relevant difference"
+	// NotShown: the difference may be chance.
+	NotShown = "no difference shown"
+	// Unknown: there are too few samples to tell. It is never a pass.
+	Unknown = "UNKNOWN"
+)
+
+const (
+	// alpha is how probable a false alarm may be, of all rows of a comparison together.
+	alpha = 0.05
+	// mostFailed is which part of a measure's operations may fail before the times of the others say nothing.
+	mostFailed = 0.01
+)
+
+// Comparison is how a report compares with earlier ones.
+type Comparison struct {
+	Old   []string `json:"old"`   // the files
+	Worse float64  `json:"worse"` // as a part of one: by how much a difference matters
+	Alpha float64  `json:"alpha"`
+	// Verdict is Slower if one row is, else Unknown if one row is, else "not slower".
+	Verdict string   `json:"verdict"`
+	Notes   []string `json:"notes,omitempty"` // what else differs
+	Rows    []Delta  `json:"rows"`
+}
+
+// NotSlower is the verdict of a comparison in which no row is slower, and none unknown.
+const NotSlower = "not slower"
+
+// Delta compares a quantile of a measure. A sample is the quantile of one round.
+type Delta struct {
+	Measure  string  `json:"measure"`
+	Quantile string  `json:"quantile"`
+	Old      Center  `json:"old"`
+	New      Center  `json:"new"`
+	Change   float64 `json:"change"` // of the median, as a part of the old one
+	// P is how probable such samples are where nothing differs, by the Mann-Whitney U test; Adjusted is after the method of Holm, by
+	// which the false alarms of all rows together stay below Alpha.
+	P        float64 `json:"p"`
+	Adjusted float64 `json:"p_adjusted"`
+	Verdict  string  `json:"verdict"`
+	Why      string  `json:"why,omitempty"` // it is unknown
+}
+
+// Center is the median of the rounds, and the interval that has it with 95 % probability, or the range of fewer than six.
+type Center struct {
+	Median float64 `json:"median_us"`
+	Low    float64 `json:"low_us"`
+	High   float64 `json:"high_us"`
+	N      int     `json:"n"`
+	Known  bool    `json:"interval"`
+}
+
+// Judgement is what a comparison looks at.
+type Judgement struct {
+	Quantiles []string // p50, p90, p99, p99.9
+	Worse     float64
+}
+
+// Check says what is wrong with j, in the words of the command's flags.
+func (j Judgement) Check() error {
+	if !(j.Worse > 0 && j.Worse <= 10) {
+		return fmt.Errorf("-worse: want a part greater than 0, up to 1000%%")
+	}
+	for i, q := range j.Quantiles {
+		if leastOf(q) == 0 {
+			return errors.New("-judge: there are p50, p90, p99 and p99.9")
+		}
+		if slices.Contains(j.Quantiles[:i], q) {
+			return fmt.Errorf("-judge: %s is there twice", q)
+		}
+	}
+	if len(j.Quantiles) == 0 {
+		return errors.New("-judge: want at least one of p50, p90, p99 and p99.9")
+	}
+	return nil
+}
+
+// Comparable says why reports with these settings can't be compared; nil if they can.
+func Comparable(old, now Settings) error {
+	var differ []string
+	add := func(name string, same bool, a, b any) {
+		if !same {
+			differ = append(differ, fmt.Sprintf("%s (%v, then %v)", name, a, b))
+		}
+	}
+	add("loop", old.Loop == now.Loop, old.Loop, now.Loop)
+	add("-rate", old.Rate == now.Rate, old.Rate, now.Rate)
+	add("-window", old.Window == now.Window, seconds(old.Window), seconds(now.Window))
+	add("-workers", old.Workers == now.Workers, old.Workers, now.Workers)
+	add("-contenders", old.Contenders == now.Contenders, old.Contenders, now.Contenders)
+	add("-ops", old.Ops == now.Ops, old.Ops, now.Ops)
+	add("-ttl", old.TTL == now.TTL, seconds(old.TTL), seconds(now.TTL))
+	add("-fenced", old.Fenced == now.Fenced, old.Fenced, now.Fenced)
+	add("the number of masters", old.Masters == now.Masters, old.Masters, now.Masters)
+	if len(differ) > 0 {
+		return fmt.Errorf("they were measured in different ways: %s", strings.Join(differ, ", "))
+	}
+	return nil
+}
+
+// Compare judges whether the operations of now are slower than those of the old reports. Of several reports on a side the rounds are
+// put together, so that what differs from run to run counts as noise. All must be comparable.
+func Compare(old, now []*Report, j Judgement) *Comparison {
+	c := &Comparison{Worse: j.Worse, Alpha: alpha, Verdict: NotSlower, Notes: notes(old[0], now[0])}
+	before, after := pooled(old), pooled(now)
+	for i := range after {
+		for _, q := range j.Quantiles {
+			c.Rows = append(c.Rows, delta(before[i], after[i], q))
+		}
+	}
+	c.judge()
+	for _, row := range c.Rows {
+		if row.Verdict == Slower || row.Verdict == Unknown && c.Verdict != Slower {
+			c.Verdict = row.Verdict
+		}
+	}
+	return c
+}
+
+// pooled are the measures of reports, each with the rounds of all. Masters may have other names than before, so that measures are
+// told by their position.
+func pooled(reports []*Report) []Measure {
+	measures := slices.Clone(reports[0].Measures)
+	for i := range measures {
+		m := &measures[i]
+		m.Rounds = slices.Clone(m.Rounds)
+		for _, more := range reports[1:] {
+			other := more.Measures[i]
+			m.Rounds = append(m.Rounds, other.Rounds...)
+			m.N, m.Failed, m.Unfinished = m.N+other.N, m.Failed+other.Failed, m.Unfinished+other.Unfinished
+		}
+	}
+	return measures
+}
+
+// delta compares one quantile, all but its verdict, which depends on the others, unless that is unknown.
+func delta(old, now Measure, quantile string) Delta {
+	d := Delta{Measure: now.Name, Quantile: quantile, P: 1, Adjusted: 1}
+	before, oldShort := old.samples(quantile)
+	after, newShort := now.samples(quantile)
+	d.Old, d.New = center(before), center(after)
+	if d.Old.Median > 0 && d.New.N > 0 {
+		d.Change = d.New.Median/d.Old.Median - 1
+	}
+	switch {
+	case len(old.Rounds) == 0 || len(now.Rounds) == 0:
+		d.Why = "nothing was measured"
+	case tooManyFailed(old) || tooManyFailed(now):
+		d.Why = fmt.Sprintf("of %d operations %d failed or did not end, then of %d %d", old.N+old.Failed, old.Failed+old.Unfinished, now.N+now.Failed, now.Failed+now.Unfinished)
+	case oldShort+newShort > 0: // they would be the slow ones, and can't be left out
+		d.Why = fmt.Sprintf("%d rounds have less than the %d operations that it takes; a longer -window has more", oldShort+newShort, leastOf(quantile))
+	default:
+		_, d.P = MannWhitney(before, after)
+		return d
+	}
+	d.Verdict = Unknown
+	return d
+}
+
+func tooManyFailed(m Measure) bool {
+	return float64(m.Failed+m.Unfinished) > mostFailed*float64(m.N+m.Failed)
+}
+
+func center(values []float64) (c Center) {
+	c.N = len(values)
+	c.Median, c.Low, c.High, c.Known = Median(values)
+	return c
+}
+
+// judge gives verdicts to the rows that have none.
+func (c *Comparison) judge() {
+	p := make([]float64, len(c.Rows))
+	for i, row := range c.Rows {
+		p[i] = row.P
+	}
+	for i, adjusted := range holm(p) {
+		row := &c.Rows[i]
+		row.Adjusted = adjusted
+		switch {
+		case row.Verdict != "":
+		case LeastP(row.Old.N, row.New.N)*float64(len(c.Rows)) >= c.Alpha:
+			row.Verdict = Unknown
+			row.Why = fmt.Sprintf("%d and %d rounds are too few to show any difference among %d rows; -rounds makes more", row.Old.N, row.New.N, len(c.Rows))
+		case adjusted >= c.Alpha:
+			row.Verdict = NotShown
+		case row.Change >= c.Worse:
+			row.Verdict = Slower
+		case row.Change <= -c.Worse:
+			row.Verdict = Faster
+		default:
+			row.Verdict = Small
+		}
+	}
+}
+
+// notes are what differs beside the settings, and does not keep reports from being compared.
+func notes(old, now *Report) (notes []string) {
+	add := func(what, a, b string) {
+		if a != b {
+			notes = append(notes, fmt.Sprintf("%s: %s, then %s", what, a, b))
+		}
+	}
+	add("masters", names(old), names(now))
+	add("masters that did not answer", down(old), down(now))
+	add("machine", fmt.Sprintf("%s, %d CPUs", old.Platform, old.CPUs), fmt.Sprintf("%s, %d CPUs", now.Platform, now.CPUs))
+	add("redlock", old.Version, now.Version)
+	add("Go", old.Go, now.Go)
+	return notes
+}
+
+func names(r *Report) string {
+	var names []string
+	for _, m := range r.Masters {
+		names = append(names, m.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func down(r *Report) string {
+	var names []string
+	for _, m := range r.Masters {
+		if !m.Usable {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,96 @@
+package benchmark
+
+import (
+	"fmt"
+	"time"
+)
+
+// What a run may do to masters that others use, unless Config.Unlimited says otherwise.
+const (
+	// MaxOps is how many operations a second may be begun, of each of which a master gets one command, or few.
+	MaxOps = 1000
+	// MaxWorkers is how many workers there may be, and how many contenders.
+	MaxWorkers = 16
+	// MaxTime is for how long may be measured.
+	MaxTime = 2 * time.Minute
+	// MaxRounds is the most rounds there can be, limited or not.
+	MaxRounds = 1000
+
+	// leastWindow is the shortest window in which there is something to see, leastOps the least number of operations a second: a contender
+	// holds the lock for two of their intervals.
+	leastWindow = 10 * time.Millisecond
+	leastOps    = 10
+	// leastTTL lets a lock outlive every pause that is no outage.
+	leastTTL = time.Second
+)
+
+// Config says what is measured. Every field but Rate, Fenced, Prefix and Unlimited is needed.
+type Config struct {
+	// Rounds is how often each part is measured, for Window at a time.
+	Rounds int
+	Window time.Duration
+	// Workers take locks of their own, in the free parts; Contenders want the same one, each by a Locker of its own.
+	Workers, Contenders int
+	// Rate is how many operations begin a second in an open loop; 0: a closed loop.
+	Rate float64
+	// Ops is how many operations may begin a second; 0, with Unlimited: any number.
+	Ops int
+	// TTL is that of all locks.
+	TTL time.Duration
+	// Fenced has acquisitions ask for a fencing token.
+	Fenced bool
+	// Prefix is what all keys begin with; a random part follows.
+	Prefix string
+	// Unlimited lifts MaxOps, MaxWorkers and MaxTime.
+	Unlimited bool
+}
+
+// parts are what is measured in a window of its own, in this order in the first round.
+var parts = []string{"round trips", "free locks", "contended lock", "renewals"}
+
+// Time is for how long is measured, without the warm-up.
+func (c Config) Time() time.Duration { return time.Duration(c.Rounds*len(parts)) * c.Window }
+
+// cycleOps is how many operations a cycle is: an acquisition and a release.
+const cycleOps = 2
+
+// Check says what is wrong with c, in the words of the command's flags.
+func (c Config) Check() error {
+	switch {
+	case c.Rounds < 1 || c.Rounds > MaxRounds:
+		return fmt.Errorf("-rounds %d: want 1 to %d", c.Rounds, MaxRounds)
+	case c.Window < leastWindow || c.Window > time.Hour:
+		return fmt.Errorf("-window %v: want %v to an hour", c.Window, leastWindow)
+	case c.Workers < 1:
+		return fmt.Errorf("-workers %d: want at least 1", c.Workers)
+	case c.Contenders < 2:
+		return fmt.Errorf("-contenders %d: want at least 2, of whom one hands the lock to the other", c.Contenders)
+	case c.TTL < leastTTL:
+		return fmt.Errorf("-ttl %v: want at least %v", c.TTL, leastTTL)
+	case !(c.Rate >= 0 && c.Rate <= 1e6): // NaN is neither
+		return fmt.Errorf("-rate %v: want 0 to 1000000", c.Rate)
+	case c.Ops < leastOps && (c.Ops != 0 || !c.Unlimited):
+		return fmt.Errorf("-ops %d: want at least %d", c.Ops, leastOps)
+	case c.Ops > 0 && c.Rate*cycleOps > float64(c.Ops):
+		return fmt.Errorf("-rate %v: an acquisition and a release are two operations, and -ops allows %d a second", c.Rate, c.Ops)
+	}
+	return c.checkLimits()
+}
+
+// checkLimits protects masters that others use.
+func (c Config) checkLimits() error {
+	const unless = "; these masters may be in use by others: say -unlimited if not"
+	switch {
+	case c.Unlimited:
+		return nil
+	case c.Ops > MaxOps:
+		return fmt.Errorf("-ops %d: at most %d%s", c.Ops, MaxOps, unless)
+	case c.Workers > MaxWorkers:
+		return fmt.Errorf("-workers %d: at most %d%s", c.Workers, MaxWorkers, unless)
+	case c.Contenders > MaxWorkers:
+		return fmt.Errorf("-contenders %d: at most %d%s", c.Contenders, MaxWorkers, unless)
+	case c.Time() > MaxTime:
+		return fmt.Errorf("-rounds and -window: %d parts of %d × %v take %v, at most %v%s", len(parts), c.Rounds, c.Window, c.Time(), MaxTime, unless)
+	}
+	return nil
+}

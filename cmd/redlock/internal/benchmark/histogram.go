@@ -1,0 +1,133 @@
+package benchmark
+
+import (
+	"math/bits"
+	"time"
+)
+
+const (
+	// precision is how many bits of a duration a histogram keeps: every power of two nanoseconds has 2^precision buckets, so that
+	// a bucket is at most 1/256 of its values wide, and a quantile at most half of that off.
+	precision = 8
+	// longest is the duration from which on all are the same to a histogram: 18 minutes, far beyond every bound of an operation.
+	longest = time.Duration(1) << 40
+)
+
+// Histogram counts durations in buckets whose width grows with the durations, as HdrHistogram does. The zero value is empty. It is not
+// safe for concurrent use.
+type Histogram struct {
+	counts   []uint64
+	n        uint64
+	min, max time.Duration
+}
+
+// bucketOf is the bucket of a duration: the highest bits of it, precision+1 of them, and how many were below.
+func bucketOf(d time.Duration) int {
+	v := uint64(min(max(d, 0), longest))
+	shift := max(bits.Len64(v)-precision-1, 0)
+	return shift<<precision + int(v>>shift)
+}
+
+// bucketRange is from where, and up to but without where, durations are in this bucket.
+func bucketRange(i int) (from, to time.Duration) {
+	shift := max(i>>precision-1, 0)
+	low := i - shift<<precision
+	return time.Duration(low) << shift, time.Duration(low+1) << shift
+}
+
+// Record adds a duration. A negative one counts as 0.
+func (h *Histogram) Record(d time.Duration) {
+	d = min(max(d, 0), longest)
+	i := bucketOf(d)
+	h.grow(i + 1)
+	h.counts[i]++
+	if h.n == 0 || d < h.min {
+		h.min = d
+	}
+	h.max = max(h.max, d)
+	h.n++
+}
+
+func (h *Histogram) grow(n int) {
+	if n > len(h.counts) {
+		h.counts = append(h.counts, make([]uint64, n-len(h.counts))...)
+	}
+}
+
+// Add adds all that another histogram has counted.
+func (h *Histogram) Add(other *Histogram) {
+	if other.n == 0 {
+		return
+	}
+	h.grow(len(other.counts))
+	for i, n := range other.counts {
+		h.counts[i] += n
+	}
+	if h.n == 0 || other.min < h.min {
+		h.min = other.min
+	}
+	h.max = max(h.max, other.max)
+	h.n += other.n
+}
+
+// Count is how many durations were recorded.
+func (h *Histogram) Count() int { return int(h.n) }
+
+// Max is the longest of them, exactly; 0 if there is none.
+func (h *Histogram) Max() time.Duration { return h.max }
+
+// Quantile is the least duration that a share q of all does not exceed, from 0 to 1, within 1/512 of its value; 0 if there is none.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	if h.n == 0 {
+		return 0
+	}
+	rank := rankOf(q, h.n)
+	var seen uint64
+	for i, n := range h.counts {
+		if seen += n; seen >= rank {
+			from, to := bucketRange(i)
+			return min(max(from+(to-from)/2, h.min), h.max)
+		}
+	}
+	return h.max
+}
+
+// rankOf is which of n sorted values, counted from 1, is the quantile.
+func rankOf(q float64, n uint64) uint64 {
+	exact := q * float64(n)
+	rank := uint64(exact)
+	if float64(rank) < exact-1e-9*exact { // 0.99 × 100 is a little more than 99
+		rank++
+	}
+	return min(max(rank, 1), n)
+}
+
+// reportedBits is by how many bits the buckets that are reported are coarser than those that are counted in: each is at most 1/32 of its
+// values wide, which is finer than what is drawn.
+const reportedBits = 3
+
+// Buckets are the buckets that have counted something, in order, several put together.
+func (h *Histogram) Buckets() (buckets []Bucket) {
+	const together = 1 << reportedBits
+	for i := 0; i < len(h.counts); i += together {
+		var n uint64
+		for _, count := range h.counts[i:min(i+together, len(h.counts))] {
+			n += count
+		}
+		if n > 0 {
+			from, _ := bucketRange(i)
+			_, to := bucketRange(i + together - 1)
+			buckets = append(buckets, Bucket{From: micros(from), To: micros(to), N: n})
+		}
+	}
+	return buckets
+}
+
+// Bucket is how many durations were in a range: From ≤ duration < To, in microseconds.
+type Bucket struct {
+	From float64 `json:"from_us"`
+	To   float64 `json:"to_us"`
+	N    uint64  `json:"n"`
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,86 @@
+package benchmark
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pace says when operations begin. In a closed loop it keeps them an interval apart, and what was late is not caught up with, so that
+// no second has more than its share. In an open loop each has a moment of its own from the beginning, whatever becomes of those
+// before it. It is safe for concurrent use.
+type pace struct {
+	open     bool
+	interval time.Duration // 0: none
+	end      time.Time
+
+	mu   sync.Mutex
+	next time.Time
+}
+
+// newPace is that of a part whose cycles are of so many operations, from now on.
+func newPace(c Config, ops int, now time.Time, window time.Duration) *pace {
+	p := &pace{open: c.Rate > 0, next: now, end: now.Add(window)}
+	switch {
+	case p.open:
+		p.interval = time.Duration(float64(time.Second) / c.Rate)
+	case c.Ops > 0:
+		p.interval = time.Second * time.Duration(ops) / time.Duration(c.Ops)
+	}
+	return p
+}
+
+// take returns when the next operation begins, or was to begin, and false if that is after the end.
+func (p *pace) take() (at time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at = p.next
+	if now := time.Now(); !p.open && at.Before(now) {
+		at = now
+	}
+	if !at.Before(p.end) {
+		return at, false
+	}
+	p.next = at.Add(p.interval)
+	return at, true
+}
+
+// await takes the next operation and waits for its moment. It returns from when on it counts: from the moment at which it was to begin, in
+// an open loop, and else from now on. False: there is none before the end, or ctx is done.
+func (p *pace) await(ctx context.Context) (from time.Time, ok bool) {
+	at, ok := p.take()
+	if !ok || !sleep(ctx, time.Until(at)) {
+		return at, false
+	}
+	if p.open {
+		return at, true
+	}
+	return time.Now(), true
+}
+
+// missed are the operations of an open loop that were to begin before the end, and did not.
+func (p *pace) missed() (at []time.Time) {
+	for p.open {
+		next, ok := p.take()
+		if !ok {
+			break
+		}
+		at = append(at, next)
+	}
+	return at
+}
+
+// sleep waits, and reports that ctx was not done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,229 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+const (
+	// keysPerWorker is how many keys a worker takes in turn: a master that is slow may not have had the release of the last
+	// lock on a key when the next one is taken.
+	keysPerWorker = 8
+	// cutOff is for how long after its end a window waits for what is under way.
+	cutOff = 3 * time.Second
+	// failurePause keeps a worker whose operations fail at once from doing nothing but that.
+	failurePause = 20 * time.Millisecond
+)
+
+// Names of the measures; those of round trips have the master's name behind them.
+const (
+	roundTrip        = "round trip"
+	acquireFree      = "acquire, free"
+	releaseFree      = "release, free"
+	acquireContended = "acquire, contended"
+	releaseContended = "release, contended"
+	handoff          = "handoff"
+	renew            = "renew"
+)
+
+// window is one part of one round under way.
+type window struct {
+	*run
+	length time.Duration
+	series map[string]*series
+}
+
+// begin returns the series of a measure.
+func (w *window) of(name string) *series { return w.series[name] }
+
+// play measures a part, and returns when all its operations have ended or were cut off.
+func (w *window) play(ctx context.Context, part int) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(w.length+cutOff, func() { cancel(errCutOff) })
+	defer timer.Stop()
+	[]func(context.Context){w.roundTrips, w.free, w.contended, w.renewals}[part](ctx)
+}
+
+// roundTrips pings every master that can be used, one PING at a time each.
+func (w *window) roundTrips(ctx context.Context) {
+	var all sync.WaitGroup
+	for i, m := range w.target.Masters {
+		if !w.usable[i] {
+			continue
+		}
+		pings, s := newPace(w.config, 1, time.Now(), w.length), w.of(roundTrip+" "+m.Name())
+		all.Go(func() {
+			w.loop(ctx, pings, s, func(from time.Time) error {
+				w.operations.Add(1)
+				err := m.Client().Ping(ctx).Err()
+				s.note(ctx, time.Since(from), err)
+				return err
+			})
+		})
+	}
+	all.Wait()
+}
+
+// free has workers take and release locks that nobody else wants.
+func (w *window) free(ctx context.Context) {
+	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
+	w.workers(w.config.Workers, func(worker int) {
+		n := 0
+		w.loop(ctx, cycles, w.of(acquireFree), func(from time.Time) error {
+			n++
+			lock, err := w.acquire(ctx, w.target.Locker, freeKey(w.prefix, worker, n%keysPerWorker), from, w.of(acquireFree))
+			if err != nil {
+				return err
+			}
+			return w.release(ctx, lock, w.of(releaseFree))
+		})
+	})
+}
+
+// renewals has workers extend a lock that each has.
+func (w *window) renewals(ctx context.Context) {
+	extensions := newPace(w.config, 1, time.Now(), w.length)
+	w.workers(w.config.Workers, func(worker int) {
+		var lock *redlock.Lock
+		w.loop(ctx, extensions, w.of(renew), func(from time.Time) (err error) {
+			if lock == nil || lock.Err() != nil {
+				if lock, err = w.target.Locker.Acquire(ctx, heldKey(w.prefix, worker), w.config.TTL, w.options...); err != nil {
+					w.of(renew).note(ctx, time.Since(from), err)
+					return err
+				}
+				if !w.pacedOpen() {
+					from = time.Now() // what is measured is the extension
+				}
+			}
+			w.operations.Add(1)
+			err = lock.Extend(ctx, w.config.TTL)
+			w.of(renew).note(ctx, time.Since(from), err)
+			return err
+		})
+		if lock != nil {
+			_ = lock.Release(ctx) // what it leaves is removed at the end of the run
+		}
+	})
+}
+
+// contended has contenders want the same lock, each by a Locker of its own, so that the lock changes hands by way of the masters. In a closed loop
+// the pace is kept by whoever holds the lock, so that the others always wait.
+func (w *window) contended(ctx context.Context) {
+	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
+	between := &relay{handoffs: w.of(handoff), overlaps: &w.overlaps}
+	w.workers(w.config.Contenders, func(i int) {
+		cycle := func(from time.Time) error {
+			wanted := time.Now()
+			lock, err := w.acquire(ctx, w.target.Contenders[i], contendedKey(w.prefix), from, w.of(acquireContended))
+			if err != nil {
+				return err
+			}
+			between.granted(i, lock, wanted, time.Now())
+			if !w.pacedOpen() {
+				cycles.await(ctx)
+			}
+			between.releasing(i, time.Now())
+			return w.release(ctx, lock, w.of(releaseContended))
+		}
+		if w.pacedOpen() {
+			w.loop(ctx, cycles, w.of(acquireContended), cycle)
+			return
+		}
+		for time.Now().Before(cycles.end) && ctx.Err() == nil {
+			if cycle(time.Now()) != nil {
+				sleep(ctx, failurePause)
+			}
+		}
+	})
+}
+
+func (w *window) pacedOpen() bool { return w.config.Rate > 0 }
+
+// workers runs n of them, and waits for all.
+func (w *window) workers(n int, work func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { work(i) })
+	}
+	all.Wait()
+}
+
+// loop does operations at a pace. Those that were to begin and did not, because all before them were cut off, are noted too.
+func (w *window) loop(ctx context.Context, p *pace, s *series, do func(from time.Time) error) {
+	for {
+		from, ok := p.await(ctx)
+		switch {
+		case ctx.Err() != nil:
+			if ok || from.Before(p.end) {
+				s.note(ctx, time.Since(from), errCutOff)
+			}
+			for _, at := range p.missed() {
+				s.note(ctx, time.Since(at), errCutOff)
+			}
+			return
+		case !ok:
+			return
+		case do(from) != nil && !w.pacedOpen(): // an open loop keeps its pace
+			sleep(ctx, failurePause)
+		}
+	}
+}
+
+func (w *window) acquire(ctx context.Context, l *redlock.Locker, key string, from time.Time, s *series) (*redlock.Lock, error) {
+	w.operations.Add(1)
+	lock, err := l.Acquire(ctx, key, w.config.TTL, w.options...)
+	s.note(ctx, time.Since(from), err)
+	return lock, err
+}
+
+func (w *window) release(ctx context.Context, lock *redlock.Lock, s *series) error {
+	w.operations.Add(1)
+	from := time.Now()
+	err := lock.Release(ctx)
+	s.note(ctx, time.Since(from), err)
+	return err
+}
+
+// relay watches the lock change hands.
+type relay struct {
+	handoffs *series
+	overlaps *int
+
+	mu       sync.Mutex
+	lock     *redlock.Lock // that is held now; nil if none is
+	last     int           // who released it last
+	released time.Time     // when that was begun; zero: never
+}
+
+// granted notes that a contender has the lock, for which it has waited since wanted. It is a handoff if it waited already when another let
+// the lock go; otherwise the time in between is the contenders'.
+func (r *relay) granted(i int, lock *redlock.Lock, wanted, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock != nil && r.lock.Err() == nil {
+		*r.overlaps++
+	}
+	if !r.released.IsZero() && r.last != i && wanted.Before(r.released) {
+		r.handoffs.note(context.Background(), now.Sub(r.released), nil)
+	}
+	r.lock = lock
+}
+
+// releasing notes that a contender is about to let the lock go: from now on another may have it.
+func (r *relay) releasing(i int, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lock, r.last, r.released = nil, i, now
+}
+
+func freeKey(prefix string, worker, n int) string {
+	return fmt.Sprintf("%sfree:%d:%d", prefix, worker, n)
+}
+
+func heldKey(prefix string, worker int) string { return fmt.Sprintf("%sheld:%d", prefix, worker) }
+func contendedKey(prefix string) string        { return prefix + "contended" }

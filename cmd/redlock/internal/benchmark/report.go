@@ -1,0 +1,200 @@
+package benchmark
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// reportFormat is the number of the form of saved reports. A report of another number is not compared.
+const reportFormat = 1
+
+// Report is what a run has found, as it is saved and printed as JSON. Times are in microseconds.
+type Report struct {
+	Format      int       `json:"format"`
+	Time        time.Time `json:"time"` // when it ended
+	Version     string    `json:"version"`
+	Go          string    `json:"go"`
+	Platform    string    `json:"platform"`
+	CPUs        int       `json:"cpus"`
+	Settings    Settings  `json:"settings"`
+	Masters     []Master  `json:"masters"`
+	Seconds     float64   `json:"seconds"` // that were measured, warm-up included
+	Operations  int64     `json:"operations"`
+	Interrupted bool      `json:"interrupted,omitempty"`
+	// Overlaps is how often two held the lock at once. Anything but 0 is a broken lock.
+	Overlaps   int         `json:"overlaps"`
+	Keys       Keys        `json:"keys"`
+	Measures   []Measure   `json:"measures"`
+	Comparison *Comparison `json:"comparison,omitempty"`
+}
+
+// Settings are what makes two reports comparable: all but Rounds has to be the same.
+type Settings struct {
+	Loop       string  `json:"loop"` // closed or open
+	Rate       float64 `json:"rate,omitempty"`
+	Rounds     int     `json:"rounds"`
+	Window     float64 `json:"window_seconds"`
+	Workers    int     `json:"workers"`
+	Contenders int     `json:"contenders"`
+	Ops        int     `json:"ops"` // 0: any number
+	TTL        float64 `json:"ttl_seconds"`
+	Fenced     bool    `json:"fenced"`
+	Masters    int     `json:"masters"`
+}
+
+func settingsOf(c Config, masters int) Settings {
+	s := Settings{
+		Loop: "closed", Rate: c.Rate, Rounds: c.Rounds, Window: c.Window.Seconds(), Workers: c.Workers, Contenders: c.Contenders,
+		Ops: c.Ops, TTL: c.TTL.Seconds(), Fenced: c.Fenced, Masters: masters,
+	}
+	if c.Rate > 0 {
+		s.Loop = "open"
+	}
+	return s
+}
+
+// SettingsOf are the settings that a report of c on so many masters will have.
+func SettingsOf(c Config, masters int) Settings { return settingsOf(c, masters) }
+
+// Master is one that was measured.
+type Master struct {
+	Name   string `json:"name"`
+	Usable bool   `json:"usable"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Measure is one kind of operation.
+type Measure struct {
+	Name       string `json:"name"`
+	N          int    `json:"n"`
+	Failed     int    `json:"failed"`
+	Unfinished int    `json:"unfinished"` // counted in N with the time that they had taken when the window was long over
+	Error      string `json:"error,omitempty"`
+	Quantiles
+	Max     float64  `json:"max_us"`
+	Rounds  []Round  `json:"rounds"`
+	Buckets []Bucket `json:"histogram"`
+}
+
+// Round is one window of a measure.
+type Round struct {
+	N          int `json:"n"`
+	Failed     int `json:"failed,omitempty"`
+	Unfinished int `json:"unfinished,omitempty"`
+	Quantiles
+}
+
+// Quantiles are those of a distribution. One that has less than one sample beyond it is absent: 100 make a p99.
+type Quantiles struct {
+	P50  *float64 `json:"p50_us,omitempty"`
+	P90  *float64 `json:"p90_us,omitempty"`
+	P99  *float64 `json:"p99_us,omitempty"`
+	P999 *float64 `json:"p999_us,omitempty"`
+}
+
+// quantiles are the names of the fields of Quantiles, what share each is, and how many samples it takes.
+var quantiles = []struct {
+	name  string
+	share float64
+	least int
+}{{"p50", 0.5, 2}, {"p90", 0.9, 10}, {"p99", 0.99, 100}, {"p99.9", 0.999, 1000}}
+
+// fields are the quantiles in the order of the names above.
+func (q *Quantiles) fields() []**float64 { return []**float64{&q.P50, &q.P90, &q.P99, &q.P999} }
+
+// leastOf is how many samples the quantile of this name takes; 0 if there is none.
+func leastOf(name string) int {
+	for _, q := range quantiles {
+		if q.name == name {
+			return q.least
+		}
+	}
+	return 0
+}
+
+// get returns the quantile of this name, and false if there is none.
+func (q *Quantiles) get(name string) (float64, bool) {
+	for i, field := range q.fields() {
+		if quantiles[i].name == name && *field != nil {
+			return **field, true
+		}
+	}
+	return 0, false
+}
+
+func quantilesOf(h *Histogram) (q Quantiles) {
+	for i, field := range q.fields() {
+		if h.Count() >= quantiles[i].least {
+			value := micros(h.Quantile(quantiles[i].share))
+			*field = &value
+		}
+	}
+	return q
+}
+
+func newMeasure(name string, rounds []Round, total *Histogram, why string) Measure {
+	m := Measure{Name: name, N: total.Count(), Error: why, Quantiles: quantilesOf(total), Max: micros(total.Max()), Rounds: rounds, Buckets: total.Buckets()}
+	for _, r := range rounds {
+		m.Failed += r.Failed
+		m.Unfinished += r.Unfinished
+	}
+	return m
+}
+
+// samples are the rounds' values of a quantile, and how many rounds have too few operations to have one.
+func (m *Measure) samples(quantile string) (values []float64, short int) {
+	for i := range m.Rounds {
+		if v, ok := m.Rounds[i].get(quantile); ok {
+			values = append(values, v)
+		} else {
+			short++
+		}
+	}
+	return values, short
+}
+
+// whole reports that r has the measures that go with its masters, in their order.
+func (r *Report) whole() bool {
+	want := measuresOf(r.Masters)
+	if len(r.Masters) == 0 || len(r.Masters) != r.Settings.Masters || len(r.Measures) != len(want) {
+		return false
+	}
+	for i, m := range r.Measures {
+		if m.Name != want[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// measuresOf are the names of all measures, in the order in which they are shown.
+func measuresOf(masters []Master) []string {
+	var names []string
+	for _, m := range masters {
+		names = append(names, roundTrip+" "+m.Name)
+	}
+	return append(names, acquireFree, releaseFree, renew, acquireContended, releaseContended, handoff)
+}
+
+// maxReport bounds a file that is read.
+const maxReport = 64 << 20
+
+// Read reads a report that was saved.
+func Read(in io.Reader) (*Report, error) {
+	var r Report
+	decoder := json.NewDecoder(io.LimitReader(in, maxReport))
+	switch err := decoder.Decode(&r); {
+	case err != nil:
+		return nil, fmt.Errorf("it is no report of redlock bench: %w", err)
+	case r.Format != reportFormat:
+		return nil, fmt.Errorf("its format is %d, and this version of redlock reads %d", r.Format, reportFormat)
+	case !r.whole():
+		return nil, errors.New("it is no report of redlock bench: its masters and measures do not go together")
+	case r.Interrupted:
+		return nil, errors.New("it is of a run that was interrupted")
+	}
+	return &r, nil
+}

@@ -1,0 +1,252 @@
+// Package benchmark measures how long lock operations take on given masters, and judges whether one measurement is slower than another.
+//
+// Every part (round trips, locks that are free, a lock that several want, renewals) is measured in many short windows, taking turns with
+// the other parts, so that a disturbance of a second is in few windows of each, and a comparison has samples that lie apart in time.
+package benchmark
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+const (
+	// warmUp is for how long each part runs before it is measured: connections are made, and scripts loaded.
+	warmUp = 250 * time.Millisecond
+	// surveyTimeout bounds how long masters may take to say that they are there.
+	surveyTimeout = 3 * time.Second
+	// progressEvery is how often is told how far a run is.
+	progressEvery = 200 * time.Millisecond
+)
+
+// Target is what is measured. The Lockers are closed by Run, the masters are not.
+type Target struct {
+	Masters    []*single.Master
+	Locker     *redlock.Locker
+	Contenders []*redlock.Locker // each with connections of its own, as other processes have them
+	// Quorum says what is wrong if these masters are no quorum; nil, if they are.
+	Quorum func(usable func(i int) bool) error
+	// Say words an error for people, without passwords.
+	Say func(error) string
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Part       string
+	Round      int // from 1; 0: the warm-up
+	Rounds     int
+	Left       time.Duration // that will still be measured for
+	Operations int64
+}
+
+// ErrNoQuorum is matched by the error of a run that could not measure for want of a quorum.
+var ErrNoQuorum = errors.New("too few masters can be used")
+
+// run is a measurement under way.
+type run struct {
+	config  Config
+	target  Target
+	prefix  string
+	options []redlock.Option
+
+	usable     []bool
+	why        []error // of a master that is not
+	rounds     map[string][]Round
+	totals     map[string]*Histogram
+	whys       map[string]error // the first error of a measure
+	overlaps   int
+	operations atomic.Int64
+	measured   time.Duration
+	ended      int // windows
+}
+
+// Run measures until it is done or ctx is; then the report is of what was measured up to then, and says so. It removes all keys that it has
+// made before it returns. An error that matches ErrNoQuorum comes without a report if nothing was measured.
+func Run(ctx context.Context, config Config, target Target, tell func(Progress)) (*Report, error) {
+	r := &run{
+		config: config, target: target, prefix: config.Prefix + "redlock-bench:" + rand.Text()[:16] + ":",
+		rounds: make(map[string][]Round), totals: make(map[string]*Histogram), whys: make(map[string]error),
+	}
+	if config.Fenced {
+		r.options = append(r.options, redlock.Fenced())
+	}
+	r.survey(ctx)
+	err := target.Quorum(func(i int) bool { return r.usable[i] })
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrNoQuorum, err)
+	} else if ctx.Err() == nil {
+		err = r.measure(ctx, tell)
+	}
+	keys := r.clean()
+	if r.ended == 0 && err != nil {
+		return nil, errors.Join(err, r.whyNot())
+	}
+	report := r.report()
+	report.Keys, report.Interrupted = keys, ctx.Err() != nil
+	return report, err
+}
+
+// survey finds the masters that can be used.
+func (r *run) survey(ctx context.Context) {
+	n := len(r.target.Masters)
+	r.usable, r.why = make([]bool, n), make([]error, n)
+	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, m := range r.target.Masters {
+		all.Go(func() {
+			r.why[i] = m.Client().Ping(ctx).Err()
+			r.usable[i] = r.why[i] == nil
+		})
+	}
+	all.Wait()
+}
+
+// whyNot is what the masters have said that can't be used.
+func (r *run) whyNot() error {
+	var errs []error
+	for i, err := range r.why {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.target.Masters[i].Name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// measure plays all parts, round by round. Each round begins with another part than the one before.
+func (r *run) measure(ctx context.Context, tell func(Progress)) error {
+	var now atomic.Pointer[Progress]
+	now.Store(&Progress{Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time()})
+	defer r.telling(tell, &now)()
+	for part, name := range parts {
+		now.Store(&Progress{Part: name, Rounds: r.config.Rounds, Left: r.config.Time()})
+		if err := r.window(min(warmUp, r.config.Window)).played(ctx, part); err != nil {
+			return err
+		}
+	}
+	for round := range r.config.Rounds {
+		for turn := range parts {
+			part := (round + turn) % len(parts)
+			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window
+			now.Store(&Progress{Part: parts[part], Round: round + 1, Rounds: r.config.Rounds, Left: left})
+			w := r.window(r.config.Window)
+			if err := w.played(ctx, part); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			w.keep()
+		}
+	}
+	return nil
+}
+
+// telling tells how far the run is, until the function that it returns is called.
+func (r *run) telling(tell func(Progress), now *atomic.Pointer[Progress]) (stop func()) {
+	if tell == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var told sync.WaitGroup
+	told.Go(func() {
+		for ok := true; ok; ok = sleep(ctx, progressEvery) {
+			p := *now.Load()
+			p.Operations = r.operations.Load()
+			tell(p)
+		}
+	})
+	return func() {
+		cancel()
+		told.Wait()
+	}
+}
+
+func (r *run) window(length time.Duration) *window {
+	w := &window{run: r, length: length, series: make(map[string]*series)}
+	for _, m := range measuresOf(r.masters()) {
+		w.series[m] = &series{}
+	}
+	return w
+}
+
+// played plays a part. The error says that nothing of it could be done, so that there is no use in going on.
+func (w *window) played(ctx context.Context, part int) error {
+	begun := time.Now()
+	w.play(ctx, part)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the caller asks ctx
+	}
+	w.measured += time.Since(begun)
+	done, failed := 0, 0
+	var why error
+	for _, s := range w.series {
+		done, failed = done+s.done.Count()-s.unfinished, failed+s.failed+s.unfinished
+		if why == nil {
+			why = s.why
+		}
+	}
+	if done == 0 && failed > 0 {
+		return fmt.Errorf("%w: of %s nothing succeeded any more: %w", ErrNoQuorum, parts[part], why)
+	}
+	return nil
+}
+
+// keep adds what the window has seen to the rounds and totals.
+func (w *window) keep() {
+	w.ended++
+	for name, s := range w.series {
+		round := s.round()
+		if round.N+round.Failed == 0 {
+			continue // a measure of another part
+		}
+		w.rounds[name] = append(w.rounds[name], round)
+		if w.totals[name] == nil {
+			w.totals[name] = &Histogram{}
+		}
+		w.totals[name].Add(&s.done)
+		if w.whys[name] == nil {
+			w.whys[name] = s.why
+		}
+	}
+}
+
+// report is what the run has found.
+func (r *run) report() *Report {
+	report := &Report{
+		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		CPUs: runtime.NumCPU(), Settings: settingsOf(r.config, len(r.target.Masters)), Seconds: r.measured.Seconds(), Operations: r.operations.Load(),
+		Overlaps: r.overlaps, Masters: r.masters(),
+	}
+	for _, name := range measuresOf(report.Masters) {
+		total := r.totals[name]
+		if total == nil {
+			total = &Histogram{}
+		}
+		report.Measures = append(report.Measures, newMeasure(name, r.rounds[name], total, r.text(r.whys[name])))
+	}
+	return report
+}
+
+// masters are what is told of them.
+func (r *run) masters() (masters []Master) {
+	for i, m := range r.target.Masters {
+		masters = append(masters, Master{Name: m.Name(), Usable: r.usable[i], Error: r.text(r.why[i])})
+	}
+	return masters
+}
+
+func (r *run) text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return r.target.Say(err)
+}

@@ -1,0 +1,51 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// series collects what is known of one kind of operation in one window. It is safe for concurrent use.
+type series struct {
+	mu         sync.Mutex
+	done       Histogram
+	failed     int // ended with an error
+	unfinished int // had not ended when nobody waited any longer; done has the time until then
+	why        error
+}
+
+// note adds an operation that took so long and ended so. One that the window's end has cut off counts with what it has taken: to leave it out
+// would be to leave the slowest out.
+func (s *series) note(ctx context.Context, took time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.done.Record(took)
+		return
+	case errors.Is(context.Cause(ctx), errCutOff):
+		s.unfinished++
+		s.done.Record(took)
+	case ctx.Err() != nil: // the whole run was interrupted, which says nothing of the operation
+		return
+	default:
+		s.failed++
+	}
+	if s.why == nil {
+		s.why = err
+	}
+}
+
+// errCutOff ends a window whose operations do not.
+var errCutOff = errors.New("it had not ended when the window was long over")
+
+// round is the series in numbers.
+func (s *series) round() Round {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := Round{N: s.done.Count(), Failed: s.failed, Unfinished: s.unfinished}
+	r.Quantiles = quantilesOf(&s.done)
+	return r
+}

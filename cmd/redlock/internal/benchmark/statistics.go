@@ -1,0 +1,155 @@
+package benchmark
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// exactUpTo is up to how many samples of both sides the p-value of [MannWhitney] is exact. Above, the normal approximation is as good.
+const exactUpTo = 60
+
+// confidence is that of the intervals around medians.
+const confidence = 0.95
+
+// MannWhitney is the two-sided Mann-Whitney U test, with which benchstat, too, compares samples: the probability that two samples of the
+// same distribution differ in rank as much as these or more. It assumes nothing of the distribution, and that samples do not depend
+// on each other. Ties count as half. The p-value is exact, also with ties, for 60 samples together and fewer, and otherwise by the
+// normal approximation with corrections for ties and for continuity. It is 1 if one side is empty or all values are the same.
+func MannWhitney(a, b []float64) (u, p float64) {
+	ranks, ties := doubledRanks(a, b)
+	n1, n2 := len(a), len(b)
+	if n1 == 0 || n2 == 0 || len(ties) == 1 {
+		return float64(n1*n2) / 2, 1
+	}
+	sum := 0
+	for _, r := range ranks[:n1] {
+		sum += r
+	}
+	least := n1 * (n1 + 1) // twice the sum of the ranks 1 to n1
+	u = float64(sum-least) / 2
+	if n1+n2 <= exactUpTo {
+		return u, exactP(ranks, n1, sum)
+	}
+	return u, normalP(u, n1, n2, ties)
+}
+
+// doubledRanks are twice the ranks of a's values and then of b's, whole numbers also where ties share a rank, and how many values each
+// tie has.
+func doubledRanks(a, b []float64) (ranks, ties []int) {
+	all := slices.Concat(a, b)
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(all[i], all[j]) })
+	ranks = make([]int, len(all))
+	for from := 0; from < len(order); {
+		to := from
+		for to < len(order) && all[order[to]] == all[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			ranks[i] = from + 1 + to // the mean of from+1 ... to, twice
+		}
+		ties = append(ties, to-from)
+		from = to
+	}
+	return ranks, ties
+}
+
+// exactP counts the choices of n of the ranks whose sum is as far from the mean as sum is, or farther.
+func exactP(ranks []int, n, sum int) float64 {
+	total := 0
+	for _, r := range ranks {
+		total += r
+	}
+	ways := make([][]float64, n+1) // how many choices of so many ranks have this sum
+	for i := range ways {
+		ways[i] = make([]float64, total+1)
+	}
+	ways[0][0] = 1
+	for seen, r := range ranks {
+		for k := min(seen+1, n); k > 0; k-- {
+			for s := total; s >= r; s-- {
+				ways[k][s] += ways[k-1][s-r]
+			}
+		}
+	}
+	// Twice the doubled mean is 2·n·total/N; both sides of the comparison are multiplied by N to stay whole.
+	size := len(ranks)
+	distance := abs(sum*size - n*total)
+	var far, all float64
+	for s, w := range ways[n] {
+		all += w
+		if abs(s*size-n*total) >= distance {
+			far += w
+		}
+	}
+	return min(far/all, 1)
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func normalP(u float64, n1, n2 int, ties []int) float64 {
+	n := float64(n1 + n2)
+	correction := 0.0
+	for _, t := range ties {
+		correction += float64(t*t*t - t)
+	}
+	product := float64(n1 * n2)
+	deviation := math.Sqrt(product / 12 * (n + 1 - correction/(n*(n-1))))
+	z := (math.Abs(u-product/2) - 0.5) / deviation
+	return min(math.Erfc(max(z, 0)/math.Sqrt2), 1)
+}
+
+// LeastP is the least p-value that [MannWhitney] can have with so many samples: that of two samples without overlap.
+func LeastP(n1, n2 int) float64 {
+	if n1 == 0 || n2 == 0 {
+		return 1
+	}
+	choices := 1.0
+	for i := 1; i <= n1; i++ {
+		choices *= float64(n2+i) / float64(i)
+	}
+	return 2 / choices
+}
+
+// Median is the median of values, with an interval of order statistics that has it with 95 % or more. Fewer than six values have none such:
+// then known is false, and the interval is from the least to the greatest. No values give zeros.
+func Median(values []float64) (median, low, high float64, known bool) {
+	if len(values) == 0 {
+		return 0, 0, 0, false
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	median = (sorted[(n-1)/2] + sorted[n/2]) / 2
+	// The k-th least and the k-th greatest have the median between them unless fewer than k values are on one side of it.
+	below, term := 0.0, math.Pow(0.5, float64(n)) // P(X < k) for X of Binomial(n, 1/2), and P(X = k)
+	k := 0
+	for 1-2*(below+term) >= confidence {
+		below += term
+		k++
+		term *= float64(n-k+1) / float64(k)
+	}
+	if k == 0 {
+		return median, sorted[0], sorted[n-1], false
+	}
+	return median, sorted[k-1], sorted[n-k], true
+}
+
+// holm adjusts the p-values of several questions, so that below 0.05 each is an answer although all of them were asked: the method of
+// Holm and Bonferroni, by which the probability of even one false alarm stays below that.
+func holm(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
+	adjusted, least := make([]float64, len(p)), 0.0
+	for rank, i := range order {
+		least = max(least, min(p[i]*float64(len(p)-rank), 1))
+		adjusted[i] = least
+	}
+	return adjusted
+}

@@ -1,0 +1,190 @@
+package benchmark_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9*max(1, math.Abs(b)) }
+
+func TestTheUTestGivesKnownValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b []float64
+		u, p float64
+	}{
+		// From the documentation of scipy.stats.mannwhitneyu.
+		"scipy": {[]float64{19, 22, 16, 29, 24}, []float64{20, 11, 17, 12}, 17, 1.0 / 9},
+		// Two of the 70 choices of four among eight.
+		"no overlap":  {[]float64{2, 1, 3, 5}, []float64{12, 11, 13, 15}, 0, 2.0 / 70},
+		"interleaved": {[]float64{2, 1, 3, 5}, []float64{0, 4, 6, 7}, 5, 34.0 / 70},
+		"same":        {[]float64{2, 1, 3, 5}, []float64{2, 1, 3, 5}, 8, 1},
+		"all ties":    {[]float64{2, 2, 2, 2}, []float64{2, 2, 2}, 6, 1},
+		"empty":       {nil, []float64{1, 2}, 0, 1},
+	} {
+		if u, p := benchmark.MannWhitney(c.a, c.b); u != c.u || !near(p, c.p) {
+			t.Errorf("%s: U %v, p %v, want %v and %v", name, u, p, c.u, c.p)
+		}
+	}
+}
+
+// withU are samples of these sizes that have this U.
+func withU(n1, n2, u int) (a, b []float64) {
+	for i := range n2 {
+		b = append(b, float64(i)+0.5)
+	}
+	for range n1 { // each a is above as many of b as it adds to U
+		above := min(u, n2)
+		u -= above
+		a = append(a, float64(above)-0.1+float64(len(a))*1e-6)
+	}
+	return a, b
+}
+
+// The critical values of U at 5 %, two-sided, as every textbook has them: up to this one a difference is significant, above it is not.
+func TestTheUTestHasTheCriticalValuesOfTheTables(t *testing.T) {
+	for _, c := range []struct{ n1, n2, critical int }{
+		{4, 4, 0}, {5, 5, 2}, {6, 6, 5}, {7, 7, 8}, {8, 8, 13}, {9, 9, 17}, {10, 10, 23}, {12, 12, 37}, {15, 15, 64}, {20, 20, 127},
+		{5, 10, 8}, {7, 12, 18}, {10, 15, 39}, {8, 20, 41},
+	} {
+		a, b := withU(c.n1, c.n2, c.critical)
+		if u, p := benchmark.MannWhitney(a, b); u != float64(c.critical) || p > 0.05 {
+			t.Errorf("%d and %d, U %v: p is %v, and the tables call it significant", c.n1, c.n2, u, p)
+		}
+		a, b = withU(c.n1, c.n2, c.critical+1)
+		if u, p := benchmark.MannWhitney(a, b); u != float64(c.critical+1) || p <= 0.05 {
+			t.Errorf("%d and %d, U %v: p is %v, and the tables don't call it significant", c.n1, c.n2, u, p)
+		}
+	}
+}
+
+// byHand counts all choices of as many values as a has, one by one.
+func byHand(a, b []float64) float64 {
+	all := append(append([]float64{}, a...), b...)
+	u := func(chosen uint) (u float64) {
+		for i, x := range all {
+			for j, y := range all {
+				switch {
+				case chosen>>i&1 == 0 || chosen>>j&1 == 1:
+				case x > y:
+					u++
+				case x == y:
+					u += 0.5
+				}
+			}
+		}
+		return u
+	}
+	mean := float64(len(a)*len(b)) / 2
+	distance := math.Abs(u(1<<len(a)-1) - mean)
+	far, choices := 0, 0
+	for chosen := range uint(1) << len(all) {
+		n := 0
+		for i := range all {
+			n += int(chosen >> i & 1)
+		}
+		if n == len(a) {
+			choices++
+			if math.Abs(u(chosen)-mean) >= distance {
+				far++
+			}
+		}
+	}
+	return float64(far) / float64(choices)
+}
+
+func TestTheUTestIsExactAlsoWithTies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		few := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 5), func(i int) float64 { return float64(i) }), 1, 5)
+		a, b := few.Draw(t, "a"), few.Draw(t, "b")
+		_, p := benchmark.MannWhitney(a, b)
+		if want := byHand(a, b); !near(p, want) {
+			t.Fatalf("p is %v, want %v", p, want)
+		}
+		if _, other := benchmark.MannWhitney(b, a); !near(p, other) {
+			t.Fatalf("p is %v, the other way round %v", p, other)
+		}
+	})
+}
+
+func TestTheApproximationIsNearTheExactTest(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, shift := range []float64{0, 0.3, 0.6, 1} {
+		for _, grain := range []float64{1e9, 5} { // without and with many ties
+			var a, b []float64
+			for range 35 {
+				a = append(a, math.Round(random.NormFloat64()*grain)/grain)
+				b = append(b, math.Round((random.NormFloat64()+shift)*grain)/grain)
+			}
+			_, p := benchmark.MannWhitney(a, b)
+			if p != benchmark.NormalP(a, b) {
+				t.Error("35 and 35 samples are not approximated")
+			}
+			if exact := benchmark.ExactP(a, b); math.Abs(p-exact) > 0.005 {
+				t.Errorf("shift %v: p is %v, exactly %v", shift, p, exact)
+			}
+		}
+	}
+}
+
+func TestTheLeastPIsThatOfSamplesWithoutOverlap(t *testing.T) {
+	for n := 1; n <= 12; n++ {
+		a, b := withU(n, n+1, 0)
+		if _, p := benchmark.MannWhitney(a, b); !near(p, benchmark.LeastP(n, n+1)) {
+			t.Errorf("%d and %d samples: %v, want %v", n, n+1, benchmark.LeastP(n, n+1), p)
+		}
+	}
+}
+
+func TestIntervalsOfMediansAreThoseOfTheTables(t *testing.T) {
+	// The ranks of order statistics that have the median with 95 % or more.
+	for n, ranks := range map[int][2]float64{6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}} {
+		var values []float64
+		for i := n; i > 0; i-- {
+			values = append(values, float64(i))
+		}
+		if median, low, high, known := benchmark.Median(values); !known || low != ranks[0] || high != ranks[1] || median != float64(n+1)/2 {
+			t.Errorf("%d values: %v, from %v to %v (%v), want %v", n, median, low, high, known, ranks)
+		}
+	}
+	if median, low, high, known := benchmark.Median([]float64{5, 1, 3, 2, 4}); known || median != 3 || low != 1 || high != 5 {
+		t.Errorf("five values: %v, from %v to %v (%v)", median, low, high, known)
+	}
+	if _, _, _, known := benchmark.Median(nil); known {
+		t.Error("no values have an interval")
+	}
+}
+
+func TestIntervalsOfMediansHaveTheMedian(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const trials = 2000
+	for _, n := range []int{6, 10, 25} {
+		hit := 0
+		for range trials {
+			var values []float64
+			for range n {
+				values = append(values, random.ExpFloat64())
+			}
+			if _, low, high, _ := benchmark.Median(values); low <= math.Ln2 && math.Ln2 <= high {
+				hit++
+			}
+		}
+		if share := float64(hit) / trials; share < 0.94 || share == 1 {
+			t.Errorf("of %d samples the interval has the median in %v of the trials", n, share)
+		}
+	}
+}
+
+func TestHolmsMethodGivesItsKnownExample(t *testing.T) {
+	got := benchmark.Holm([]float64{0.01, 0.04, 0.03, 0.005})
+	for i, want := range []float64{0.03, 0.06, 0.06, 0.02} {
+		if !near(got[i], want) {
+			t.Errorf("%v, want 0.03 0.06 0.06 0.02", got)
+			break
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+)
+
+func benchCommand() command {
+	return command{
+		name:    "bench",
+		args:    "[NEW...]",
+		summary: "measure how long locks take on the masters, and whether that got worse",
+		help: `
+Measures, in turns, the round trip of each master (PING); locks that nobody else wants (acquire, release); a lock that several
+clients want, each with connections of its own (acquire, release, and the handoff: from the call of release to the return
+of an acquire of another that waited already); and renewals. It takes about 20 seconds, and shows p50 to p99.9 and a
+histogram of each. With -rate operations begin at fixed moments, and what is measured is the time from that moment.
+
+-save keeps the result, and -compare measures and compares with a result that was kept, or compares the results NEW with
+it without asking any master. A row is slower if the Mann-Whitney U test over the rounds shows a difference, after the
+method of Holm for all rows together, and the median is worse by -worse. Too few samples are UNKNOWN, never a pass.
+
+Keys begin with redlock-bench: and a random part; all are removed at the end, also after Ctrl-C. Masters may be in use by
+others: it begins at most 1000 operations a second, for two minutes, by 16 workers, unless -unlimited is given.
+
+The exit status is 0 if it has measured, and no row is slower; 1 if one is, or two clients held the lock at once; otherwise
+   64  bad usage, or results that can't be compared     69  too few masters can be used
+   70  a row is UNKNOWN, or keys could not be removed   74  a result could not be written`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}}
+			b.masters.define(fs)
+			b.define(fs)
+			return b.run
+		},
+	}
+}
+
+type bench struct {
+	masters    masterFlags
+	config     benchmark.Config
+	judgement  benchmark.Judgement
+	judge      list
+	old        list
+	save, html string
+	json       bool
+}
+
+func (b *bench) define(fs *flag.FlagSet) {
+	c := &b.config
+	c.Rounds, c.Workers, c.Contenders, c.Ops = 10, 4, 3, benchmark.MaxOps
+	countVar(fs, &c.Rounds, "rounds", benchmark.MaxRounds, "measure everything this `number` of times; each is a sample of a comparison (default 10)")
+	durationVar(fs, &c.Window, "window", 500*time.Millisecond, "`time` for which each of the four parts is measured in a round (default 500ms)")
+	countVar(fs, &c.Workers, "workers", 10_000, "`number` of workers that take locks nobody else wants (default 4)")
+	countVar(fs, &c.Contenders, "contenders", 10_000, "`number` of clients that want the same lock (default 3)")
+	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of round trips of each master, of acquisitions, of renewals a second, in an open loop (default: a closed loop)")
+	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 for any number (default 1000)")
+	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` for which masters keep a lock (default 30s)")
+	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
+	fs.StringVar(&c.Prefix, "prefix", "", "what the `keys` begin with, before redlock-bench:, for users who may not use others")
+	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than is good for masters that others use")
+	fs.StringVar(&b.save, "save", "", "keep the result in this `file`")
+	fs.Var(&b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
+	fs.Var(&b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default p50,p90)")
+	fs.Var((*percentage)(&b.judgement.Worse), "worse", "a `change` of less than this does not matter (default 10%)")
+	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
+	fs.BoolVar(&b.json, "json", false, "print JSON")
+}
+
+func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
+	if b.judgement.Quantiles = b.judge; len(b.judge) == 0 {
+		b.judgement.Quantiles = []string{"p50", "p90"}
+	}
+	if err := firstError(b.config.Check(), b.judgement.Check()); err != nil {
+		return usage("bench: %w", err)
+	}
+	switch {
+	case len(args) > 0 && len(b.old) == 0:
+		return unexpected("bench")
+	case len(args) > 0 && b.save != "":
+		return usage("bench: -save keeps what is measured, and nothing is when NEW is given")
+	case len(args) > 0:
+		return b.compareFiles(t, args)
+	}
+	old, err := readReports(b.old)
+	if err != nil {
+		return err
+	}
+	files, err := b.create()
+	if err != nil {
+		return err
+	}
+	defer files.discard()
+	report, sig, err := b.measure(ctx, t, old)
+	if report == nil {
+		return err
+	}
+	whole := err == nil && sig == nil
+	if len(old) > 0 && whole {
+		b.compare(report, old)
+	}
+	if err := firstError(b.print(t, report), files.keep(b, report, old, whole)); err != nil {
+		return err
+	}
+	switch {
+	case sig != nil:
+		return silently(statusSignal + number(sig))
+	case err != nil:
+		return err
+	}
+	return b.verdict(report)
+}
+
+// verdict is the exit status.
+func (b *bench) verdict(r *benchmark.Report) error {
+	switch {
+	case r.Overlaps > 0:
+		return silently(statusNo) // the report says it
+	case r.Keys.Left > 0:
+		return &statusError{status: statusUnknown, err: errors.New("not all keys could be removed; they lapse by their ttl")}
+	case r.Comparison == nil || r.Comparison.Verdict == benchmark.NotSlower:
+		return nil
+	case r.Comparison.Verdict == benchmark.Slower:
+		return silently(statusNo)
+	}
+	return silently(statusUnknown)
+}
+
+// measure runs the benchmark until it is done or a signal comes, which it returns. A second signal ends the program.
+func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Report) (report *benchmark.Report, sig os.Signal, err error) {
+	target, closeAll, err := b.target(old)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeAll()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	first := make(chan os.Signal, 1)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			first <- s
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	notes := newNotes(t.err)
+	report, err = benchmark.Run(ctx, b.config, target, progressLine(t, notes))
+	notes.clear()
+	notes.flush()
+	select {
+	case sig = <-first:
+	default:
+	}
+	if report != nil {
+		info, _ := debug.ReadBuildInfo() // of another toolchain there is none
+		report.Version = strings.TrimSpace(versionOf(info).Version + " " + versionOf(info).Revision)
+	}
+	if errors.Is(err, benchmark.ErrNoQuorum) {
+		err = &statusError{status: statusNoQuorum, err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
+	}
+	return report, sig, err
+}
+
+// progressLine says how far a run is, if somebody looks: a line of the terminal.
+func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
+	if _, _, isTerminal := term.Size(t.err); !isTerminal {
+		return nil
+	}
+	return func(p benchmark.Progress) {
+		round := "warming up"
+		if p.Round > 0 {
+			round = fmt.Sprintf("round %d of %d", p.Round, p.Rounds)
+		}
+		notes.status(fmt.Sprintf("redlock: %s, %s: %d operations, %v left", round, p.Part, p.Operations, p.Left.Round(time.Second)))
+	}
+}
+
+// target opens the masters: once for those who do not contend, and once for each contender, as other processes would. The results to
+// compare with have to fit.
+func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeAll func(), err error) {
+	var fleets []*fleet
+	closeAll = func() {
+		for _, f := range fleets {
+			f.close()
+		}
+	}
+	var lockers []*redlock.Locker
+	for range 1 + b.config.Contenders {
+		l, f, err := b.masters.locker(nil)
+		if err != nil {
+			closeLockers(lockers)
+			closeAll()
+			return target, nil, err
+		}
+		fleets, lockers = append(fleets, f), append(lockers, l)
+	}
+	f := fleets[0]
+	now := benchmark.SettingsOf(b.config, len(f.all))
+	for i, r := range old {
+		if err := benchmark.Comparable(r.Settings, now); err != nil {
+			closeLockers(lockers)
+			closeAll()
+			return target, nil, usage("bench: %s can't be compared with this run: %w", b.old[i], err)
+		}
+	}
+	return benchmark.Target{Masters: f.all, Locker: lockers[0], Contenders: lockers[1:], Say: shown, Quorum: func(usable func(i int) bool) error {
+		if set := f.short(usable); set != nil {
+			return fmt.Errorf("only %s answer, where %d decide", set.of(set.count(usable)), set.quorum())
+		}
+		return nil
+	}}, closeAll, nil
+}
+
+func closeLockers(lockers []*redlock.Locker) {
+	for _, l := range lockers {
+		closeSoon(l, confirmedTimeout)
+	}
+}

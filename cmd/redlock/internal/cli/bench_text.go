@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
+)
+
+const (
+	// histogramWidth is how many columns a histogram has where a terminal does not say how many there are room for, and the most it has.
+	histogramWidth, histogramMost, histogramLeast = 50, 100, 20
+	// labelGap is how far the axis's labels are apart at least.
+	labelGap = 2
+)
+
+// Levels of a histogram, from nothing to all.
+const (
+	blockLevels = " ▁▂▃▄▅▆▇█"
+	plainLevels = " .:-=+*#@"
+)
+
+func (b *bench) print(t *terminal, r *benchmark.Report) error {
+	if b.json {
+		return writeJSON(t.out, r)
+	}
+	return writeWhole(t.out, func(out io.Writer) {
+		fmt.Fprintf(out, "%s\n\n", r.Settings)
+		writeMeasures(out, r)
+		fmt.Fprintln(out)
+		writeHistograms(out, t, r)
+		writeComparison(out, r.Comparison)
+		for _, warning := range r.Warnings() {
+			fmt.Fprintf(out, "%s\n", oneLine(warning))
+		}
+		fmt.Fprintf(out, "%s\n", r.Keys)
+	})
+}
+
+// printComparison prints what files have, without what was measured for them.
+func (b *bench) printComparison(t *terminal, r *benchmark.Report) error {
+	if b.json {
+		return writeJSON(t.out, r.Comparison)
+	}
+	return writeWhole(t.out, func(out io.Writer) { writeComparison(out, r.Comparison) })
+}
+
+func writeMeasures(out io.Writer, r *benchmark.Report) {
+	rows := [][]string{{"MEASURE", "N", "P50", "P90", "P99", "P99.9", "LONGEST", "P50 OF ROUNDS", "FAILED"}}
+	for i := range r.Measures {
+		m := &r.Measures[i]
+		longest := benchmark.None
+		if m.N > 0 {
+			longest = benchmark.Show(m.Max)
+		}
+		rows = append(rows, []string{
+			m.Name, strconv.Itoa(m.N), m.ShowQuantile("p50"), m.ShowQuantile("p90"), m.ShowQuantile("p99"), m.ShowQuantile("p99.9"), longest,
+			m.ShowRounds(), m.ShowTrouble(),
+		})
+	}
+	_ = writeTable(out, rows) // into memory
+}
+
+// writeHistograms writes a line for each measure, over one logarithmic axis. The highest column of a line is its fullest.
+func writeHistograms(out io.Writer, t *terminal, r *benchmark.Report) {
+	axis, ok := benchmark.AxisOf(r.Measures)
+	if !ok {
+		return
+	}
+	names := 0
+	for _, m := range r.Measures {
+		names = max(names, len(m.Name))
+	}
+	columns := histogramWidth
+	if width, _, isTerminal := term.Size(t.out); isTerminal {
+		columns = min(max(width-names-4, histogramLeast), histogramMost)
+	}
+	levels := []rune(plainLevels)
+	if term.StyleOf(t.getenv).Unicode {
+		levels = []rune(blockLevels)
+	}
+	fmt.Fprintf(out, "%-*s  %s\n", names, "", axisLine(axis, columns))
+	for _, m := range r.Measures {
+		if m.N > 0 {
+			fmt.Fprintf(out, "%-*s |%s|\n", names, m.Name, histogramLine(axis.Bins(m, columns), levels))
+		}
+	}
+	fmt.Fprintln(out)
+}
+
+// histogramLine draws bins as one line. What is not empty is seen.
+func histogramLine(bins []float64, levels []rune) string {
+	most := slices.Max(bins)
+	line := make([]rune, len(bins))
+	for i, b := range bins {
+		level := 0
+		if b > 0 {
+			level = 1 + int(b/most*float64(len(levels)-2)+0.5)
+		}
+		line[i] = levels[min(level, len(levels)-1)]
+	}
+	return string(line)
+}
+
+// axisLine writes the labels of an axis, each beginning where its time is, as far as there is room.
+func axisLine(axis benchmark.Axis, columns int) string {
+	line := []rune(strings.Repeat(" ", columns))
+	free := 0
+	for _, tick := range axis.Ticks() {
+		label := []rune(benchmark.Show(tick))
+		at := int(axis.At(tick) * float64(columns))
+		if at < free || at+len(label) > columns {
+			continue
+		}
+		copy(line[at:], label)
+		free = at + len(label) + labelGap
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+func writeComparison(out io.Writer, c *benchmark.Comparison) {
+	if c == nil {
+		return
+	}
+	rows := [][]string{{"MEASURE", "", "OLD", "NEW", "CHANGE", "P", "ROUNDS", "VERDICT"}}
+	for _, d := range c.Rows {
+		verdict := d.Verdict
+		if d.Why != "" {
+			verdict += ": " + d.Why
+		}
+		rows = append(rows, []string{
+			d.Measure, d.Quantile, benchmark.ShowCenter(d.Old), benchmark.ShowCenter(d.New), benchmark.ShowPercent(d.Change),
+			benchmark.ShowP(d.Adjusted), fmt.Sprintf("%d+%d", d.Old.N, d.New.N), verdict,
+		})
+	}
+	_ = writeTable(out, rows) // into memory
+	fmt.Fprintln(out)
+	for _, note := range c.Notes {
+		fmt.Fprintf(out, "differs: %s\n", oneLine(note))
+	}
+	fmt.Fprintf(out, "%s than %s\n\n", verdictLine(c), strings.Join(c.Old, ", "))
+}
+
+// verdictLine is the verdict of all rows.
+func verdictLine(c *benchmark.Comparison) string {
+	count := 0
+	for _, d := range c.Rows {
+		if d.Verdict == c.Verdict {
+			count++
+		}
+	}
+	switch c.Verdict {
+	case benchmark.Slower:
+		return fmt.Sprintf("SLOWER in %d of %d rows, by %s or more,", count, len(c.Rows), benchmark.ShowPart(c.Worse))
+	case benchmark.Unknown:
+		return fmt.Sprintf("UNKNOWN in %d of %d rows whether it is slower", count, len(c.Rows))
+	}
+	return fmt.Sprintf("no row is slower, by %s or more,", benchmark.ShowPart(c.Worse))
+}
