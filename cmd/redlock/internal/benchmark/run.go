@@ -138,13 +138,14 @@ func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window
 			now.Store(&Progress{Part: parts[part], Round: round + 1, Rounds: r.config.Rounds, Left: left})
 			w := r.window(r.config.Window)
-			if err := w.played(ctx, part); err != nil {
-				return err
-			}
+			err := w.played(ctx, part)
 			if ctx.Err() != nil {
 				return nil
 			}
 			w.keep()
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -69,10 +69,13 @@ func exactP(ranks []int, n, sum int) float64 {
 		ways[i] = make([]float64, total+1)
 	}
 	ways[0][0] = 1
+	most := 0 // all ranks so far
 	for seen, r := range ranks {
-		for k := min(seen+1, n); k > 0; k-- {
-			for s := total; s >= r; s-- {
-				ways[k][s] += ways[k-1][s-r]
+		most += r
+		for k := min(seen+1, n); k > max(n-len(ranks)+seen, 0); k-- { // with fewer, those that are left are too few
+			row, before := ways[k], ways[k-1]
+			for s := most; s >= r; s-- {
+				row[s] += before[s-r]
 			}
 		}
 	}

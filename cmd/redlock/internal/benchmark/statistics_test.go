@@ -48,8 +48,20 @@ func withU(n1, n2, u int) (a, b []float64) {
 // The critical values of U at 5 %, two-sided, as every textbook has them: up to this one a difference is significant, above it is not.
 func TestTheUTestHasTheCriticalValuesOfTheTables(t *testing.T) {
 	for _, c := range []struct{ n1, n2, critical int }{
-		{4, 4, 0}, {5, 5, 2}, {6, 6, 5}, {7, 7, 8}, {8, 8, 13}, {9, 9, 17}, {10, 10, 23}, {12, 12, 37}, {15, 15, 64}, {20, 20, 127},
-		{5, 10, 8}, {7, 12, 18}, {10, 15, 39}, {8, 20, 41},
+		{4, 4, 0},
+		{5, 5, 2},
+		{6, 6, 5},
+		{7, 7, 8},
+		{8, 8, 13},
+		{9, 9, 17},
+		{10, 10, 23},
+		{12, 12, 37},
+		{15, 15, 64},
+		{20, 20, 127},
+		{5, 10, 8},
+		{7, 12, 18},
+		{10, 15, 39},
+		{8, 20, 41},
 	} {
 		a, b := withU(c.n1, c.n2, c.critical)
 		if u, p := benchmark.MannWhitney(a, b); u != float64(c.critical) || p > 0.05 {

@@ -1,0 +1,112 @@
+package benchmark_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
+)
+
+func TestLimitsProtectMastersUnlessTheyAreLifted(t *testing.T) {
+	for word, change := range map[string]func(*benchmark.Config){
+		"-ops 1001":      func(c *benchmark.Config) { c.Ops = 1001 },
+		"-workers 17":    func(c *benchmark.Config) { c.Workers = 17 },
+		"-contenders 17": func(c *benchmark.Config) { c.Contenders = 17 },
+		"-rounds":        func(c *benchmark.Config) { c.Rounds = 31 },
+	} {
+		c := config
+		change(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "-unlimited") {
+			t.Errorf("%s: %v", word, err)
+		}
+		c.Unlimited = true
+		if err := c.Check(); err != nil {
+			t.Errorf("%s with -unlimited: %v", word, err)
+		}
+	}
+}
+
+func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+	for word, change := range map[string]func(*benchmark.Config){
+		"-rounds 0": func(c *benchmark.Config) { c.Rounds = 0 }, "-window": func(c *benchmark.Config) { c.Window = 0 },
+		"-workers 0": func(c *benchmark.Config) { c.Workers = 0 }, "-contenders 1": func(c *benchmark.Config) { c.Contenders = 1 },
+		"-ttl": func(c *benchmark.Config) { c.TTL = 0 }, "-rate NaN": func(c *benchmark.Config) { c.Rate = math.NaN() },
+		"-ops 0": func(c *benchmark.Config) { c.Ops = 0 }, "are two operations": func(c *benchmark.Config) { c.Rate = 501 },
+	} {
+		c := config
+		change(&c)
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	for word, j := range map[string]benchmark.Judgement{
+		"-worse": {Quantiles: []string{"p50"}}, "-judge: there are": {Quantiles: []string{"p95"}, Worse: 1},
+		"twice": {Quantiles: []string{"p50", "p50"}, Worse: 1}, "at least one": {Worse: 1},
+	} {
+		if err := j.Check(); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	if err := config.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever queues behind a stall has waited since it was to begin.
+func TestAnOpenLoopLeavesNothingOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := config
+		c.Rate = 10
+		p, began := benchmark.NewPace(c, 2, time.Second), time.Now()
+		var starts []time.Duration
+		for {
+			from, ok := benchmark.Await(p)
+			if !ok {
+				break
+			}
+			if starts = append(starts, from.Sub(began)); len(starts) == 3 {
+				<-time.After(10 * time.Second) // long after the end
+			}
+			if len(starts) == 7 {
+				break
+			}
+		}
+		for i, at := range starts {
+			if at != time.Duration(i)*100*time.Millisecond {
+				t.Fatalf("operation %d counts from %v on", i, at)
+			}
+		}
+		if missed := benchmark.Missed(p); len(missed) != 3 || missed[0].Sub(began) != 700*time.Millisecond {
+			t.Errorf("missed are %v", missed)
+		}
+	})
+}
+
+func TestAClosedLoopKeepsItsLimitAfterAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := config
+		c.Ops = 20 // ten cycles a second
+		p, began := benchmark.NewPace(c, 2, 10*time.Second), time.Now()
+		var starts []time.Duration
+		for {
+			from, ok := benchmark.Await(p)
+			if !ok {
+				break
+			}
+			if starts = append(starts, from.Sub(began)); len(starts) == 3 {
+				<-time.After(2 * time.Second)
+			}
+		}
+		for i := range starts[1:] {
+			if gap := starts[i+1] - starts[i]; gap < 100*time.Millisecond {
+				t.Errorf("operations %d and %d are %v apart", i, i+1, gap)
+			}
+		}
+		if n := len(starts); n < 79 || n > 81 || len(benchmark.Missed(p)) != 0 {
+			t.Errorf("%d operations", n)
+		}
+	})
+}
