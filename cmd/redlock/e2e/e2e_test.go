@@ -74,6 +74,7 @@ func runScripts(t *testing.T, dir string) {
 			"eventual":     eventual,
 			"status":       status,
 			"dead":         dead,
+			"locked":       locked,
 		},
 	})
 }

@@ -160,8 +160,11 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 		}
 	}()
 	notes := newNotes(t.err)
-	report, err = benchmark.Run(ctx, b.config, target, progressLine(t, notes))
-	notes.clear()
+	progress := progressLine(t, notes)
+	report, err = benchmark.Run(ctx, b.config, target, progress)
+	if progress != nil {
+		notes.clear()
+	}
 	notes.flush()
 	select {
 	case sig = <-first:

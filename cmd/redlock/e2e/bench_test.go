@@ -1,0 +1,95 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// locked is `locked pattern`: some master has a key of this pattern, or will soon.
+func locked(ts *testscript.TestScript, _ bool, args []string) {
+	if !wait(func() bool {
+		for _, s := range fleetOf(ts).servers {
+			found, err := s.Client().Keys(context.Background(), args[0]).Result()
+			check(ts, false, err)
+			if len(found) > 0 {
+				return true
+			}
+		}
+		return false
+	}) {
+		ts.Fatalf("no key is like %s", args[0])
+	}
+}
+
+// benched measures masters and keeps the result.
+func benched(t *testing.T, path string) {
+	t.Helper()
+	var urls []string
+	for _, s := range redistest.StartN(t, 3) {
+		urls = append(urls, s.URL())
+	}
+	if r := runRedlock(t, "bench", "-masters", strings.Join(urls, ","), "-rounds", "8", "-window", "40ms", "-save", path); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// scaled writes the result again, with all times of rounds multiplied.
+func scaled(t *testing.T, from, to string, factor float64) {
+	t.Helper()
+	raw, err := os.ReadFile(from)
+	must(t, err)
+	var report map[string]any
+	must(t, json.Unmarshal(raw, &report))
+	changed := 0
+	for _, m := range report["measures"].([]any) {
+		for _, r := range m.(map[string]any)["rounds"].([]any) {
+			for name, value := range r.(map[string]any) {
+				if strings.HasSuffix(name, "_us") {
+					r.(map[string]any)[name] = value.(float64) * factor
+					changed++
+				}
+			}
+		}
+	}
+	if changed == 0 {
+		t.Fatal("there is nothing to change")
+	}
+	raw, err = json.Marshal(report)
+	must(t, err)
+	must(t, os.WriteFile(to, raw, 0o600))
+}
+
+func TestTheVerdictIsTheExitStatus(t *testing.T) {
+	dir := t.TempDir()
+	kept, slow, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "slow.json"), filepath.Join(dir, "little.json")
+	benched(t, kept)
+	scaled(t, kept, slow, 10)
+	scaled(t, kept, little, 1.0001)
+	for _, c := range []struct {
+		old, now string
+		status   int
+		says     string
+	}{
+		{kept, slow, 1, "SLOWER in 9 of 9 rows, by 10% or more, than "},
+		{slow, kept, 0, "no row is slower"},
+		{kept, kept, 0, "no difference shown"},
+		{kept, little, 0, "no row is slower"},
+		{kept + "," + slow, slow, 0, "no row is slower"}, // half of what was kept is as slow
+	} {
+		r := runRedlock(t, "bench", "-judge", "p50", "-compare", c.old, c.now)
+		if r.status != c.status || !strings.Contains(r.out, c.says) {
+			t.Errorf("%s, then %s: %d, want %d and %q: %s%s", c.old, c.now, r.status, c.status, c.says, r.out, r.err)
+		}
+	}
+	if r := runRedlock(t, "bench", "-judge", "p50", "-compare", slow, kept); !strings.Contains(r.out, "faster") {
+		t.Errorf("the other way round: %s", r.out)
+	}
+}
