@@ -3,6 +3,7 @@ package benchmark
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -54,7 +55,9 @@ type Delta struct {
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"p_adjusted"`
 	Verdict  string  `json:"verdict"`
-	Why      string  `json:"why,omitempty"` // it is unknown
+	Why      string  `json:"why,omitempty"` // it is unknown, or no difference is shown although P is small
+
+	apart bool // every run of the slower side is slower than every run of the other
 }
 
 // Center is the median of the rounds, and the interval that has it with 95 % probability, or the range of fewer than six.
@@ -115,13 +118,16 @@ func Comparable(old, now Settings) error {
 }
 
 // Compare judges whether the operations of now are slower than those of the old reports. Of several reports on a side the rounds are
-// put together, so that what differs from run to run counts as noise. All must be comparable.
+// put together. The rounds of one run have its minutes in common, good or bad ones, which no test over rounds can know; so where there are
+// several runs, a row is only slower if in every new run it is slower than in every old one. All reports must be comparable.
 func Compare(old, now []*Report, j Judgement) *Comparison {
 	c := &Comparison{Worse: j.Worse, Alpha: alpha, Verdict: NotSlower, Notes: notes(old[0], now[0])}
 	before, after := pooled(old), pooled(now)
 	for i := range after {
 		for _, q := range j.Quantiles {
-			c.Rows = append(c.Rows, delta(before[i], after[i], q))
+			d := delta(before[i], after[i], q)
+			d.apart = apart(mediansOf(old, i, q), mediansOf(now, i, q))
+			c.Rows = append(c.Rows, d)
 		}
 	}
 	c.judge()
@@ -147,6 +153,21 @@ func pooled(reports []*Report) []Measure {
 		}
 	}
 	return measures
+}
+
+// mediansOf are the medians of a measure's rounds, one of each report.
+func mediansOf(reports []*Report, measure int, quantile string) (medians []float64) {
+	for _, r := range reports {
+		values, _ := r.Measures[measure].samples(quantile)
+		median, _, _, _ := Median(values)
+		medians = append(medians, median)
+	}
+	return medians
+}
+
+// apart reports that all of one side are above all of the other.
+func apart(a, b []float64) bool {
+	return slices.Max(a) < slices.Min(b) || slices.Max(b) < slices.Min(a)
 }
 
 // delta compares one quantile, all but its verdict, which depends on the others, unless that is unknown.
@@ -199,6 +220,8 @@ func (c *Comparison) judge() {
 			row.Why = fmt.Sprintf("%d and %d rounds are too few to show any difference among %d rows; -rounds makes more", row.Old.N, row.New.N, len(c.Rows))
 		case adjusted >= c.Alpha:
 			row.Verdict = NotShown
+		case !row.apart && math.Abs(row.Change) >= c.Worse:
+			row.Verdict, row.Why = NotShown, "runs of both sides overlap"
 		case row.Change >= c.Worse:
 			row.Verdict = Slower
 		case row.Change <= -c.Worse:

@@ -183,13 +183,52 @@ func TestWhatCantBeToldIsUnknownAndNoPass(t *testing.T) {
 	}
 }
 
-// What differs from run to run is noise, too, and several old runs show it.
+// The rounds of a run have its minutes in common: what differs from run to run is noise, too, and several runs show it.
 func TestSeveralRunsShowTheNoiseBetweenThem(t *testing.T) {
-	now := []*benchmark.Report{steady(10, 240)}
-	one := benchmark.Compare([]*benchmark.Report{steady(10, 200)}, now, usual)
-	several := benchmark.Compare([]*benchmark.Report{steady(10, 200), steady(10, 300), steady(10, 220), steady(10, 260)}, now, usual)
-	if one.Verdict != benchmark.Slower || several.Verdict != benchmark.NotSlower || several.Rows[0].Old.N != 40 {
-		t.Errorf("with one %q, with several %q of %d", one.Verdict, several.Verdict, several.Rows[0].Old.N)
+	fast := []*benchmark.Report{steady(10, 200), steady(10, 220), steady(10, 210)}
+	slow := []*benchmark.Report{steady(10, 240), steady(10, 260), steady(10, 250)}
+	mixed := []*benchmark.Report{steady(10, 240), steady(10, 260), steady(10, 215)}
+	for _, c := range []struct {
+		name     string
+		old, now []*benchmark.Report
+		verdict  string
+		n        int
+	}{
+		{"one of each", fast[:1], slow[:1], benchmark.Slower, 20},
+		{"all slower", fast, slow, benchmark.Slower, 60},
+		{"all faster", slow, fast, benchmark.NotSlower, 60},
+		{"not all slower", fast, mixed, benchmark.NotSlower, 60},
+		{"one that was not faster", append([]*benchmark.Report{steady(10, 300)}, fast...), slow[:1], benchmark.NotSlower, 50},
+	} {
+		got := benchmark.Compare(c.old, c.now, usual)
+		row := got.Rows[0]
+		if got.Verdict != c.verdict || row.Old.N+row.New.N != c.n || c.name == "all faster" && row.Verdict != benchmark.Faster {
+			t.Errorf("%s: %q, %+v", c.name, got.Verdict, row)
+		}
+		if overlap := strings.Contains(row.Why, "overlap"); overlap != (c.name == "not all slower") {
+			t.Errorf("%s: %q", c.name, row.Why)
+		}
+	}
+}
+
+// Days that are good or bad as a whole: with one run a side most comparisons are false alarms, with five a side few are.
+func TestRunsThatDifferAsAWholeAreNoVerdict(t *testing.T) {
+	random := rand.New(rand.NewPCG(13, 14))
+	day := func() *benchmark.Report { return steady(10, 200*math.Exp(0.3*random.NormFloat64())) }
+	alarms := make(map[int]int)
+	for range trials {
+		for _, n := range []int{1, 5} {
+			var old, now []*benchmark.Report
+			for range n {
+				old, now = append(old, day()), append(now, day())
+			}
+			if benchmark.Compare(old, now, usual).Verdict == benchmark.Slower {
+				alarms[n]++
+			}
+		}
+	}
+	if alarms[5] > trials/20 || alarms[1] < trials/4 {
+		t.Errorf("of %d comparisons are false alarms, by the runs of a side: %v", trials, alarms)
 	}
 }
 

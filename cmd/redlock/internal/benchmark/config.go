@@ -24,11 +24,13 @@ const (
 	leastTTL = time.Second
 )
 
-// Config says what is measured. Every field but Rate, Fenced, Prefix and Unlimited is needed.
+// Config says what is measured. Every field but Pause, Rate, Fenced, Prefix and Unlimited is needed.
 type Config struct {
 	// Rounds is how often each part is measured, for Window at a time.
 	Rounds int
 	Window time.Duration
+	// Pause is between two rounds, so that they see more of what changes.
+	Pause time.Duration
 	// Workers take locks of their own, in the free parts; Contenders want the same one, each by a Locker of its own.
 	Workers, Contenders int
 	// Rate is how many operations begin a second in an open loop; 0: a closed loop.
@@ -48,7 +50,7 @@ type Config struct {
 // parts are what is measured in a window of its own, in this order in the first round.
 var parts = []string{"round trips", "free locks", "contended lock", "renewals"}
 
-// Time is for how long is measured, without the warm-up.
+// Time is for how long is measured, without the warm-up and pauses.
 func (c Config) Time() time.Duration { return time.Duration(c.Rounds*len(parts)) * c.Window }
 
 // cycleOps is how many operations a cycle is: an acquisition and a release.
@@ -61,6 +63,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("-rounds %d: want 1 to %d", c.Rounds, MaxRounds)
 	case c.Window < leastWindow || c.Window > time.Hour:
 		return fmt.Errorf("-window %v: want %v to an hour", c.Window, leastWindow)
+	case c.Pause < 0 || c.Pause > time.Hour:
+		return fmt.Errorf("-pause %v: want 0s to an hour", c.Pause)
 	case c.Workers < 1:
 		return fmt.Errorf("-workers %d: want at least 1", c.Workers)
 	case c.Contenders < 2:

@@ -1,6 +1,7 @@
 package benchmark_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"regexp"
@@ -76,7 +77,7 @@ func TestAReportIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := json.Marshal(got); string(again) != string(raw) {
+	if again, _ := json.Marshal(got); !bytes.Equal(again, raw) {
 		t.Errorf("%s\n%s", raw, again)
 	}
 }

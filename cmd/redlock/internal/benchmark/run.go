@@ -124,18 +124,21 @@ func (r *run) whyNot() error {
 // measure plays all parts, round by round. Each round begins with another part than the one before.
 func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 	var now atomic.Pointer[Progress]
-	now.Store(&Progress{Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time()})
+	now.Store(&Progress{Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time() + time.Duration(r.config.Rounds-1)*r.config.Pause})
 	defer r.telling(tell, &now)()
 	for part, name := range parts {
-		now.Store(&Progress{Part: name, Rounds: r.config.Rounds, Left: r.config.Time()})
+		now.Store(&Progress{Part: name, Rounds: r.config.Rounds, Left: r.config.Time() + time.Duration(r.config.Rounds-1)*r.config.Pause})
 		if err := r.window(min(warmUp, r.config.Window)).played(ctx, part); err != nil {
 			return err
 		}
 	}
 	for round := range r.config.Rounds {
+		if round > 0 && !sleep(ctx, r.config.Pause) {
+			return nil
+		}
 		for turn := range parts {
 			part := (round + turn) % len(parts)
-			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window
+			left := r.config.Time() - time.Duration(round*len(parts)+turn)*r.config.Window + time.Duration(r.config.Rounds-round-1)*r.config.Pause
 			now.Store(&Progress{Part: parts[part], Round: round + 1, Rounds: r.config.Rounds, Left: left})
 			w := r.window(r.config.Window)
 			err := w.played(ctx, part)

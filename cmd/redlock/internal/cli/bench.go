@@ -62,9 +62,10 @@ func (b *bench) define(fs *flag.FlagSet) {
 	c.Rounds, c.Workers, c.Contenders, c.Ops = 10, 4, 3, benchmark.MaxOps
 	countVar(fs, &c.Rounds, "rounds", benchmark.MaxRounds, "measure everything this `number` of times; each is a sample of a comparison (default 10)")
 	durationVar(fs, &c.Window, "window", 500*time.Millisecond, "`time` for which each of the four parts is measured in a round (default 500ms)")
+	durationVar(fs, &c.Pause, "pause", 0, "`time` between two rounds, so that they see more of what changes (default none)")
 	countVar(fs, &c.Workers, "workers", 10_000, "`number` of workers that take locks nobody else wants (default 4)")
 	countVar(fs, &c.Contenders, "contenders", 10_000, "`number` of clients that want the same lock (default 3)")
-	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of round trips of each master, of acquisitions, of renewals a second, in an open loop (default: a closed loop)")
+	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of acquisitions, renewals, round trips of each master a second, in an open loop (default: closed)")
 	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 for any number (default 1000)")
 	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` for which masters keep a lock (default 30s)")
 	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
@@ -148,6 +149,9 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 	defer cancel()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as by nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	first := make(chan os.Signal, 1)
 	go func() {
@@ -174,8 +178,12 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 		info, _ := debug.ReadBuildInfo() // of another toolchain there is none
 		report.Version = strings.TrimSpace(versionOf(info).Version + " " + versionOf(info).Revision)
 	}
-	if errors.Is(err, benchmark.ErrNoQuorum) {
-		err = &statusError{status: statusNoQuorum, err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
+	if err != nil {
+		status := statusOf(err) // such as that of a ttl which the restart guard does not allow
+		if status == statusNo {
+			status = statusNoQuorum
+		}
+		err = &statusError{status: status, err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
 	}
 	return report, sig, err
 }
