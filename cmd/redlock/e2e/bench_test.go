@@ -29,16 +29,18 @@ func locked(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// benched measures masters and keeps the result.
-func benched(t *testing.T, path string) {
+// benched measures masters, whose URLs it returns, and keeps the result.
+func benched(t *testing.T, path string) (masters string) {
 	t.Helper()
 	var urls []string
 	for _, s := range redistest.StartN(t, 3) {
 		urls = append(urls, s.URL())
 	}
-	if r := runRedlock(t, "bench", "-masters", strings.Join(urls, ","), "-rounds", "8", "-window", "40ms", "-save", path); r.status != 0 {
+	masters = strings.Join(urls, ",")
+	if r := runRedlock(t, "bench", "-masters", masters, "-rounds", "8", "-window", "40ms", "-save", path); r.status != 0 {
 		t.Fatalf("%+v", r)
 	}
+	return masters
 }
 
 // scaled writes the result again, with all times of rounds multiplied.
@@ -91,5 +93,25 @@ func TestTheVerdictIsTheExitStatus(t *testing.T) {
 	}
 	if r := runRedlock(t, "bench", "-judge", "p50", "-compare", slow, kept); !strings.Contains(r.out, "faster") {
 		t.Errorf("the other way round: %s", r.out)
+	}
+}
+
+// What was kept says that everything took no time, so that each run is slower: it is measured twice more.
+func TestWhatIsSlowerIsMeasuredAgain(t *testing.T) {
+	dir := t.TempDir()
+	kept, quick := filepath.Join(dir, "kept.json"), filepath.Join(dir, "quick.json")
+	urls := benched(t, kept)
+	scaled(t, kept, quick, 0.001)
+	args := []string{"bench", "-masters", urls, "-rounds", "8", "-window", "40ms", "-judge", "p50"}
+	r := runRedlock(t, append(args, "-compare", quick)...)
+	if r.status != 1 || !strings.Contains(r.out, "8+24") || !strings.Contains(r.out, "in each of 3 runs, than") {
+		t.Errorf("%+v", r)
+	}
+	if r := runRedlock(t, append(args, "-confirm", "0", "-compare", quick)...); r.status != 1 || !strings.Contains(r.out, "8+8") {
+		t.Errorf("not confirmed: %+v", r)
+	}
+	scaled(t, kept, quick, 1000)
+	if r := runRedlock(t, append(args, "-compare", quick)...); r.status != 0 || !strings.Contains(r.out, "8+8") {
+		t.Errorf("faster: %+v", r)
 	}
 }

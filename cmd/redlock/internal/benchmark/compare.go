@@ -32,6 +32,7 @@ const (
 // Comparison is how a report compares with earlier ones.
 type Comparison struct {
 	Old   []string `json:"old"`   // the files
+	Runs  int      `json:"runs"`  // that are compared with them
 	Worse float64  `json:"worse"` // as a part of one: by how much a difference matters
 	Alpha float64  `json:"alpha"`
 	// Verdict is Slower if one row is, else Unknown if one row is, else "not slower".
@@ -121,7 +122,7 @@ func Comparable(old, now Settings) error {
 // put together. The rounds of one run have its minutes in common, good or bad ones, which no test over rounds can know; so where there are
 // several runs, a row is only slower if in every new run it is slower than in every old one. All reports must be comparable.
 func Compare(old, now []*Report, j Judgement) *Comparison {
-	c := &Comparison{Worse: j.Worse, Alpha: alpha, Verdict: NotSlower, Notes: notes(old[0], now[0])}
+	c := &Comparison{Runs: len(now), Worse: j.Worse, Alpha: alpha, Verdict: NotSlower, Notes: notes(old[0], now[0])}
 	before, after := pooled(old), pooled(now)
 	for i := range after {
 		for _, q := range j.Quantiles {
@@ -180,11 +181,11 @@ func delta(old, now Measure, quantile string) Delta {
 		d.Change = d.New.Median/d.Old.Median - 1
 	}
 	switch {
-	case len(old.Rounds) == 0 || len(now.Rounds) == 0:
+	case old.N == 0 || now.N == 0:
 		d.Why = "nothing was measured"
 	case tooManyFailed(old) || tooManyFailed(now):
 		d.Why = fmt.Sprintf("of %d operations %d failed or did not end, then of %d %d", old.N+old.Failed, old.Failed+old.Unfinished, now.N+now.Failed, now.Failed+now.Unfinished)
-	case oldShort+newShort > 0: // they would be the slow ones, and can't be left out
+	case oldShort > mostShort(old) || newShort > mostShort(now):
 		d.Why = fmt.Sprintf("%d rounds have less than the %d operations that it takes; a longer -window has more", oldShort+newShort, leastOf(quantile))
 	default:
 		_, d.P = MannWhitney(before, after)
@@ -193,6 +194,10 @@ func delta(old, now Measure, quantile string) Delta {
 	d.Verdict = Unknown
 	return d
 }
+
+// mostShort is in how many rounds there may be too few operations for a quantile. A round in which a machine or a network hardly got on has
+// few, and is not left out: it counts with its slowest one.
+func mostShort(m Measure) int { return len(m.Rounds) / 4 }
 
 func tooManyFailed(m Measure) bool {
 	return float64(m.Failed+m.Unfinished) > mostFailed*float64(m.N+m.Failed)

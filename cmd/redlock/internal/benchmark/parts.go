@@ -30,6 +30,19 @@ const (
 	renew            = "renew"
 )
 
+// partOf is the part in which a measure is taken.
+func partOf(measure string) int {
+	switch measure {
+	case acquireFree, releaseFree:
+		return 1
+	case acquireContended, releaseContended, handoff:
+		return 2
+	case renew:
+		return 3
+	}
+	return 0 // a round trip
+}
+
 // window is one part of one round under way.
 type window struct {
 	*run
@@ -37,7 +50,7 @@ type window struct {
 	series map[string]*series
 }
 
-// begin returns the series of a measure.
+// of returns the series of a measure.
 func (w *window) of(name string) *series { return w.series[name] }
 
 // play measures a part, and returns when all its operations have ended or were cut off.

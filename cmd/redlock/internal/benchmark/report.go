@@ -87,7 +87,8 @@ type Round struct {
 	Quantiles
 }
 
-// Quantiles are those of a distribution. One that has less than one sample beyond it is absent: 100 make a p99.
+// Quantiles are those of a distribution. One of a whole measure that has less than one operation beyond it is absent: 100 make a p99. One of
+// a round is absent only if there was no operation: that of few is the slowest of them.
 type Quantiles struct {
 	P50  *float64 `json:"p50_us,omitempty"`
 	P90  *float64 `json:"p90_us,omitempty"`
@@ -125,9 +126,10 @@ func (q *Quantiles) get(name string) (float64, bool) {
 	return 0, false
 }
 
-func quantilesOf(h *Histogram) (q Quantiles) {
+// quantilesOf are the quantiles for which there are enough operations, or all of them if there is any at all.
+func quantilesOf(h *Histogram, all bool) (q Quantiles) {
 	for i, field := range q.fields() {
-		if h.Count() >= quantiles[i].least {
+		if h.Count() >= quantiles[i].least || all && h.Count() > 0 {
 			value := micros(h.Quantile(quantiles[i].share))
 			*field = &value
 		}
@@ -136,7 +138,7 @@ func quantilesOf(h *Histogram) (q Quantiles) {
 }
 
 func newMeasure(name string, rounds []Round, total *Histogram, why string) Measure {
-	m := Measure{Name: name, N: total.Count(), Error: why, Quantiles: quantilesOf(total), Max: micros(total.Max()), Rounds: rounds, Buckets: total.Buckets()}
+	m := Measure{Name: name, N: total.Count(), Error: why, Quantiles: quantilesOf(total, false), Max: micros(total.Max()), Rounds: rounds, Buckets: total.Buckets()}
 	for _, r := range rounds {
 		m.Failed += r.Failed
 		m.Unfinished += r.Unfinished
@@ -144,12 +146,15 @@ func newMeasure(name string, rounds []Round, total *Histogram, why string) Measu
 	return m
 }
 
-// samples are the rounds' values of a quantile, and how many rounds have too few operations to have one.
+// samples are the rounds' values of a quantile, and how many rounds have fewer operations than it takes.
 func (m *Measure) samples(quantile string) (values []float64, short int) {
+	least := leastOf(quantile)
 	for i := range m.Rounds {
-		if v, ok := m.Rounds[i].get(quantile); ok {
+		r := &m.Rounds[i]
+		if v, ok := r.get(quantile); ok {
 			values = append(values, v)
-		} else {
+		}
+		if r.N < least {
 			short++
 		}
 	}

@@ -145,7 +145,7 @@ func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			w.keep()
+			w.keep(part)
 			if err != nil {
 				return err
 			}
@@ -204,14 +204,14 @@ func (w *window) played(ctx context.Context, part int) error {
 	return nil
 }
 
-// keep adds what the window has seen to the rounds and totals.
-func (w *window) keep() {
+// keep adds what the window has seen to the rounds and totals, also of measures that there was nothing of.
+func (w *window) keep(part int) {
 	w.ended++
 	for name, s := range w.series {
-		round := s.round()
-		if round.N+round.Failed == 0 {
-			continue // a measure of another part
+		if partOf(name) != part {
+			continue
 		}
+		round := s.round()
 		w.rounds[name] = append(w.rounds[name], round)
 		if w.totals[name] == nil {
 			w.totals[name] = &Histogram{}

@@ -124,6 +124,9 @@ func TestEverythingIsMeasuredAndNothingIsLeft(t *testing.T) {
 				if m.N == 0 && (m.Name != "handoff" || c.Rate == 0) || m.Failed+m.Unfinished > 0 {
 					t.Errorf("%s: %d operations, %s failed: %s", m.Name, m.N, m.ShowTrouble(), m.Error)
 				}
+				if len(m.Rounds) != c.Rounds {
+					t.Errorf("%s: %d rounds of %d", m.Name, len(m.Rounds), c.Rounds)
+				}
 				if m.N >= 2 && (m.P50 == nil || *m.P50 <= 0 || *m.P50 > m.Max) {
 					t.Errorf("%s: p50 %v, max %v", m.Name, m.ShowQuantile("p50"), m.Max)
 				}

@@ -46,6 +46,6 @@ func (s *series) round() Round {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := Round{N: s.done.Count(), Failed: s.failed, Unfinished: s.unfinished}
-	r.Quantiles = quantilesOf(&s.done)
+	r.Quantiles = quantilesOf(&s.done, true)
 	return r
 }

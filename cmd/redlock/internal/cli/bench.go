@@ -30,7 +30,8 @@ histogram of each. With -rate operations begin at fixed moments, and what is mea
 
 -save keeps the result, and -compare measures and compares with a result that was kept, or compares the results NEW with
 it without asking any master. A row is slower if the Mann-Whitney U test over the rounds shows a difference, after the
-method of Holm for all rows together, and the median is worse by -worse. Too few samples are UNKNOWN, never a pass.
+method of Holm for all rows together, and the median is worse by -worse. What is slower is measured again, -confirm times.
+Too few samples are UNKNOWN, never a pass.
 
 Keys begin with redlock-bench: and a random part; all are removed at the end, also after Ctrl-C. Masters may be in use by
 others: it begins at most 1000 operations a second, for two minutes, by 16 workers, unless -unlimited is given.
@@ -39,7 +40,7 @@ The exit status is 0 if it has measured, and no row is slower; 1 if one is, or t
    64  bad usage, or results that can't be compared     69  too few masters can be used
    70  a row is UNKNOWN, or keys could not be removed   74  a result could not be written`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
-			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}}
+			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}, confirm: 2}
 			b.masters.define(fs)
 			b.define(fs)
 			return b.run
@@ -55,6 +56,7 @@ type bench struct {
 	old        list
 	save, html string
 	json       bool
+	confirm    int
 }
 
 func (b *bench) define(fs *flag.FlagSet) {
@@ -73,6 +75,7 @@ func (b *bench) define(fs *flag.FlagSet) {
 	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than is good for masters that others use")
 	fs.StringVar(&b.save, "save", "", "keep the result in this `file`")
 	fs.Var(&b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
+	countVar(fs, &b.confirm, "confirm", 100, "when it is slower, measure this `number` of times more, each of which has to be slower too (default 2)")
 	fs.Var(&b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default p50,p90)")
 	fs.Var((*percentage)(&b.judgement.Worse), "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
@@ -86,7 +89,9 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	if err := firstError(b.config.Check(), b.judgement.Check()); err != nil {
 		return usage("bench: %w", err)
 	}
-	switch {
+	switch guard := b.masters.guard; {
+	case guard > 0 && b.config.TTL > guard:
+		return usage("bench: -ttl %v is longer than the restart guard of %v allows", b.config.TTL, guard)
 	case len(args) > 0 && len(b.old) == 0:
 		return unexpected("bench")
 	case len(args) > 0 && b.save != "":
@@ -109,7 +114,7 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	whole := err == nil && sig == nil
 	if len(old) > 0 && whole {
-		b.compare(report, old)
+		sig, err = b.confirmed(ctx, t, report, old)
 	}
 	if err := firstError(b.print(t, report), files.keep(b, report, old, whole)); err != nil {
 		return err
@@ -121,6 +126,26 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 		return err
 	}
 	return b.verdict(report)
+}
+
+// confirmed compares a report with others. If it is slower, it measures again, up to -confirm times, and all of these runs have to be slower.
+func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report, old []*benchmark.Report) (os.Signal, error) {
+	now := []*benchmark.Report{report}
+	b.compare(report, old, now)
+	for range b.confirm {
+		if report.Comparison.Verdict != benchmark.Slower {
+			break
+		}
+		again, sig, err := b.measure(ctx, t, old)
+		if sig != nil || err != nil {
+			return sig, err
+		}
+		report.Keys.Left += again.Keys.Left
+		report.Overlaps += again.Overlaps
+		now = append(now, again)
+		b.compare(report, old, now)
+	}
+	return nil, nil //nolint:nilnil // there was neither a signal nor an error
 }
 
 // verdict is the exit status.

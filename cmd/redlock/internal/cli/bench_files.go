@@ -43,9 +43,9 @@ func readReport(path string) (*benchmark.Report, error) {
 	return r, nil
 }
 
-// compare adds to a report how it compares with others.
-func (b *bench) compare(report *benchmark.Report, old []*benchmark.Report) {
-	report.Comparison = benchmark.Compare(old, []*benchmark.Report{report}, b.judgement)
+// compare adds to a report how it, and other runs of the same, compare with old ones.
+func (b *bench) compare(report *benchmark.Report, old, now []*benchmark.Report) {
+	report.Comparison = benchmark.Compare(old, now, b.judgement)
 	report.Comparison.Old = b.old
 }
 
@@ -57,8 +57,7 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 	}
 	old, now := all[:len(b.old)], all[len(b.old):]
 	last := now[len(now)-1]
-	last.Comparison = benchmark.Compare(old, now, b.judgement)
-	last.Comparison.Old = b.old
+	b.compare(last, old, now)
 	files, err := b.create()
 	if err != nil {
 		return err

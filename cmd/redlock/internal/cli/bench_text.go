@@ -155,7 +155,11 @@ func verdictLine(c *benchmark.Comparison) string {
 	}
 	switch c.Verdict {
 	case benchmark.Slower:
-		return fmt.Sprintf("SLOWER in %d of %d rows, by %s or more,", count, len(c.Rows), benchmark.ShowPart(c.Worse))
+		runs := ""
+		if c.Runs > 1 {
+			runs = fmt.Sprintf(" in each of %d runs,", c.Runs)
+		}
+		return fmt.Sprintf("SLOWER in %d of %d rows, by %s or more,%s", count, len(c.Rows), benchmark.ShowPart(c.Worse), runs)
 	case benchmark.Unknown:
 		return fmt.Sprintf("UNKNOWN in %d of %d rows whether it is slower", count, len(c.Rows))
 	}
