@@ -135,6 +135,16 @@ func All() []Mutant {
 			Edits: []Edit{{"handover.go", "k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)", "_, _, _ = i, name, slices.Contains(h.Doubt, name)"}},
 			Tests: []Tests{{".", []string{"TestAKeyThatWasSetLateIsNotHandedOver"}}},
 		},
+		{ // a semaphore has a slot more than it has permits
+			Name:  "semaphore-with-a-slot-more",
+			Edits: []Edit{{"semaphore/semaphore.go", "slots: make([]string, n)}", "slots: make([]string, n+1)}"}},
+			Tests: []Tests{{"semaphore", []string{"TestNeverMoreThanNHoldersWhateverHappens"}}},
+		},
+		{ // each process has slots of its own
+			Name:  "semaphore-slots-of-its-own",
+			Edits: []Edit{{"semaphore/semaphore.go", "name + \":slot:\" + strconv.Itoa(i)", "name + \":slot:\" + strconv.Itoa(i) + strconv.Itoa(rand.IntN(9))"}},
+			Tests: []Tests{{"semaphore", []string{"TestNeverMoreThanNHoldersWhateverHappens"}}},
+		},
 		{ // a lock goes on in the process that has handed it over
 			Name:  "handover-goes-on",
 			Edits: []Edit{{"handover.go", "k.left = true\n\tk.overLocked(errHandedOver, &after)\n\tk.locker.observeHandover(k, k.locker.clock.Now()-k.since)\n\tk.locker.forget(k)\n", "_ = &after\n"}},
