@@ -98,18 +98,22 @@ type growing struct{}
 // BenchmarkHandoff has 32 goroutines of one Locker want one key of five real masters, and nothing to do under it.
 func BenchmarkHandoff(b *testing.B) {
 	locker := dial(b, redistest.StartN(b, 5), redlock.Options{})
-	b.ReportAllocs()
-	b.SetParallelism(32 / runtime.GOMAXPROCS(0))
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			lock, err := locker.Acquire(context.Background(), key, 10*time.Second)
-			if err == nil {
-				err = lock.Release(context.Background())
-			}
-			if err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
+	for name, opts := range map[string][]redlock.Option{"plain": nil, "fenced": {redlock.Fenced()}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(32 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					lock, err := locker.Acquire(context.Background(), key, 10*time.Second, opts...)
+					if err == nil {
+						err = lock.Release(context.Background())
+					}
+					if err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
 }

@@ -22,6 +22,10 @@ import (
 //
 // What could go wrong, step by step, is in docs/protocol.md.
 
+// A lock that may be passed on inside the process (see pass.go) asks for some more in the same step: a master that accepts T for it
+// raises F to T+n, and gives none of T+1 … T+n to anybody else. A quorum that accepted T did not accept another of them before, because
+// it had F < T, and does not after. So they are this hold's, and what a later acquisition has accepted by a quorum is greater than all.
+
 // Token returns the fencing token of a lock acquired with [Fenced], and 0 of any other. A resource that keeps the
 // greatest token it has seen, and refuses smaller ones, is safe from holders whose lock is long over.
 func (k *Lock) Token() uint64 {
@@ -114,16 +118,18 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 	case agreed:
 		return nil
 	}
-	return k.raise(ctx, k.owner, token+1, r.refusal())
+	spare := r.request.Spare
+	return k.raise(ctx, k.owner, token+spare+1, spare, r.refusal()) // a counter may have got to token+spare
 }
 
-// raise has a quorum of masters that have the key of owner accept a token, from this one on. Where they have not, the error matches refusal.
-func (k *Lock) raise(ctx context.Context, owner string, token uint64, refusal error) error {
+// raise has a quorum of masters that have the key of owner accept a token, from this one on, with so many spare ones behind it. Where they
+// have not, the error matches refusal.
+func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal error) error {
 	for n := 1; ; n++ {
-		if token > single.MaxToken {
+		if token > single.MaxToken-spare {
 			return fmt.Errorf("redlock: raise %q: the fencing counter has reached the greatest token, %d", k.Key(), uint64(single.MaxToken))
 		}
-		request := k.request(single.Request{Op: single.Raise, Token: token})
+		request := k.request(single.Request{Op: single.Raise, Token: token, Spare: spare})
 		request.Owner = owner
 		raise, err := k.run(ctx, request)
 		if err != nil {
@@ -152,9 +158,15 @@ func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if token, agreed = r.greatestLocked(); agreed {
-		k.token = token
+		k.takeTokensLocked(token, r.request.Spare)
 	}
 	return token, agreed
+}
+
+// takeTokensLocked notes the token, and those behind it that are this hold's.
+func (k *Lock) takeTokensLocked(token, spare uint64) {
+	k.token, k.passing.lastToken = token, token+spare
+	k.locker.observeToken(k.passing.lastToken)
 }
 
 // raised takes the token that a decided raise asked for, if a quorum has accepted it. Otherwise it returns the greatest
@@ -168,7 +180,7 @@ func (k *Lock) raised(raise *round, refusal error) (counter uint64, _ error) {
 		}
 	}
 	if raise.verdict == won {
-		k.token = raise.request.Token
+		k.takeTokensLocked(raise.request.Token, raise.request.Spare)
 	}
 	if raise.verdict != denied {
 		counter = 0

@@ -236,7 +236,7 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	token := max(h.Token+1, l.propose())
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
 		// The value tells the token, so that has to be accepted before. Then it is nobody else's, and whoever gets the key has it or a greater one.
-		if err := k.raise(ctx, string(h.Owner), token, ErrNotHeld); err != nil {
+		if err := k.raise(ctx, string(h.Owner), token, 0, ErrNotHeld); err != nil {
 			k.finish(errAbandoned, nil)
 			return nil, err
 		}

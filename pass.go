@@ -21,6 +21,7 @@ import (
 //     the key is released, and whoever is first in line on the masters gets it: a Locker keeps others out no longer than one hold and one window.
 //   - Nobody has extended it: what an extension or a repair leaves behind, on masters that have lost the key, stays with the lock that
 //     saw it. Nor has [Lock.Verify] found that masters have lost it.
+//   - If it is fenced, there is a token for the next holder among those that it got with its own (see fenced.go).
 //   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
 //
 // The lock that was released is over before the next holder's is returned: Err and Done say so and its contexts are cancelled.
@@ -37,13 +38,15 @@ const windowShare = 10
 // passing is what is known of how a hold may be passed on. The lock's mutex guards it, except for window, which does not change once
 // the acquisition is sent, and latest.
 type passing struct {
-	window time.Duration        // for how long from the acquisition's start; 0: not at all
-	ends   time.Duration        // when that is over
-	bound  time.Duration        // until when the masters are sure to keep the key
-	doubt  bool                 // a check has found that they may not have it
-	passed bool                 // it was passed on; no operation of this lock will follow
-	origin *Lock                // the one that was acquired from the masters; nil: itself
-	latest atomic.Pointer[Lock] // of an origin: the one that has its masters' states; nil: itself
+	window time.Duration // for how long from the acquisition's start; 0: not at all
+	ends   time.Duration // when that is over
+	bound  time.Duration // until when the masters are sure to keep the key
+	// lastToken is the greatest of the tokens that a fenced lock and those behind it can have.
+	lastToken uint64
+	doubt     bool                 // a check has found that they may not have it
+	passed    bool                 // it was passed on; no operation of this lock will follow
+	origin    *Lock                // the one that was acquired from the masters; nil: itself
+	latest    atomic.Pointer[Lock] // of an origin: the one that has its masters' states; nil: itself
 }
 
 // errPassed ends a wait's attempts: it is being passed a lock.
@@ -57,9 +60,18 @@ func (s *spec) passingWindow() time.Duration {
 	return min(s.ttl/windowShare, maxWindow)
 }
 
-// passable reports that such a lock is passed on: not one whose key has to stay for a while after its release.
+// passable reports that such a lock is passed on: not one whose key has to stay for a while after its release, or says whose it is.
 func (s *spec) passable() bool {
-	return s.kind == single.Plain && len(s.keys) == 1 && !s.fenced && s.minHold == 0
+	return s.kind == single.Plain && len(s.keys) == 1 && !s.publishes && s.minHold == 0
+}
+
+// tokensPerMillisecond is how many tokens a fenced lock gets for each millisecond in which it may be passed on. They are few enough that counters do not
+// overtake the clock by which tokens are proposed (microseconds) where that time is made use of.
+const tokensPerMillisecond = 100
+
+// spareTokens is how many tokens behind its own a fenced lock with this window asks for.
+func spareTokens(window time.Duration) uint64 {
+	return uint64(window/time.Millisecond) * tokensPerMillisecond
 }
 
 // remind has those who wait behind a new lock take their place in the masters' queues once it can't be passed on any more.
@@ -98,7 +110,7 @@ func (k *Lock) pass() bool {
 		k.mu.Unlock()
 		return false
 	}
-	waiter, entry := l.queue.Take(k.spec.keys[0], func(waiter any) bool { return k.passing.covers(waiter.(*waiting).spec, now, l.opts.DriftFactor) })
+	waiter, entry := l.queue.Take(k.spec.keys[0], func(waiter any) bool { return k.fitsLocked(waiter.(*waiting).spec, now) })
 	if entry == nil {
 		k.mu.Unlock()
 		return false
@@ -121,12 +133,15 @@ func (k *Lock) pass() bool {
 // passableLocked reports that nothing about the hold is in doubt, and that its window lasts.
 func (k *Lock) passableLocked(now time.Duration) bool {
 	p := &k.passing
-	return now < p.ends && !p.doubt && k.extending.begun == 0 && !k.renewal.tried
+	return now < p.ends && !p.doubt && k.extending.begun == 0 && !k.renewal.tried && (!k.spec.fenced || k.token < p.lastToken)
 }
 
-// covers reports that the bound leaves a lock that was asked for like this its validity but for a window, and its holder some of it.
-func (p *passing) covers(s *spec, now time.Duration, driftFactor float64) bool {
-	return s.passable() && validUntil(now, s.ttl, driftFactor)-s.passingWindow() <= p.bound && now+s.grace < p.bound
+// fitsLocked reports that the hold is one that was asked for like this, and that its bound leaves it the validity but for a window, and its
+// holder some of it.
+func (k *Lock) fitsLocked(s *spec, now time.Duration) bool {
+	bound := k.passing.bound
+	return s.passable() && s.fenced == k.spec.fenced &&
+		validUntil(now, s.ttl, k.locker.opts.DriftFactor)-s.passingWindow() <= bound && now+s.grace < bound
 }
 
 // successorLocked makes the lock that goes on with what the masters have of k, nil if Close has given that up.
@@ -140,7 +155,10 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 		locker: l, spec: s, owner: k.owner, waiterID: l.id, mayBeQueued: true, unclosed: k.unclosed,
 		began: now, since: now, asOf: k.asOf, longest: k.longest, until: min(validUntil(now, s.ttl, l.opts.DriftFactor), k.passing.bound),
 	}
-	next.passing.window, next.passing.ends, next.passing.bound, next.passing.origin = k.passing.window, k.passing.ends, k.passing.bound, origin
+	next.passing = passing{window: k.passing.window, ends: k.passing.ends, bound: k.passing.bound, lastToken: k.passing.lastToken, origin: origin}
+	if s.fenced {
+		next.token = k.token + 1
+	}
 	if s.maxHold > 0 {
 		next.atMost = later(now, s.maxHold)
 		next.until = min(next.until, next.atMost)

@@ -154,7 +154,6 @@ func TestALockIsNotPassedOn(t *testing.T) {
 		"when its extension has failed": {before: extendInVain},
 		"when Verify has failed":        {before: verifyInVain},
 		"to one that wants readers out": {behind: []redlock.Option{redlock.Exclusive()}},
-		"to one that wants tokens":      {behind: []redlock.Option{redlock.Fenced()}},
 		"to one whose key is to stay":   {behind: []redlock.Option{redlock.MinHold(time.Second)}},
 		"to one that wants more keys":   {behind: []redlock.Option{redlock.AndKeys("another")}},
 	} {

@@ -284,9 +284,6 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 		k.owner = owner.NewPublished(l.opts.Identity, token, s.value)
 	}
 	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token})
-	if s.fenced {
-		request.Retained = l.retained.Has(s.keys[0], began)
-	}
 	if w != nil {
 		w.latest, k.waiterID = k, l.id
 		k.mayBeQueued, request.Polite = turn.MayBeQueued, turn.Polite
@@ -294,6 +291,10 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	}
 	if turn.Followed {
 		k.passing.window = s.passingWindow()
+	}
+	if s.fenced {
+		request.Spare = spareTokens(k.passing.window)
+		request.Retained = l.retained.Has(s.keys[0], began)
 	}
 	k.began, k.longest, k.asOf = began, s.ttl, asOf
 	if err := k.take(ctx, request); err != nil {

@@ -4,7 +4,8 @@
  * Three masters and two fenced acquisitions of one key; attempts of others that fail raise counters at any moment, ATTEMPTS
  * times. A master's key may expire at any moment, also while its hold is held: who has it does not matter here. Proposals are 1 or 2, whatever clients' wall clocks say. A request goes out as
  * the library's pipeline, SET NX and then ZADD GT, between which others' may come, and the script behind it where that is not
- * enough. An answer may be lost, and its request sent again.
+ * enough. An answer may be lost, and its request sent again. The first acquisition may be of a lock that is passed on inside its process: it
+ * gets one token more, by the script alone.
  *
  * Left out: the end of a counter's retention, which is longer than all that happens here; masters that lose their counters
  * (docs/fencing.md says what remains then); a second raise, which is another one like the first; repairs and extensions, which
@@ -33,7 +34,9 @@ byte state[2];
 byte proposal[2];
 byte before[2]; /* the greatest token that had been returned when it began */
 byte wanted[2]; /* the number that its raise asks for */
-byte first;     /* the token that was returned first */
+byte spare[2];  /* how many tokens it gets behind its own */
+byte least;     /* the token that was returned first */
+byte first;     /* the greatest of those returned first */
 byte repeats, attempts;
 typedef Master {
 	byte key; /* whose it is */
@@ -78,6 +81,17 @@ Master master[3];
 #define counted_on(h, m) max(master[m].counter + 1, proposal[h])
 #endif
 
+#ifdef SPARE_NOT_COUNTED
+#define counted_spare(h) 0
+#else
+#define counted_spare(h) spare[h]
+#endif
+#ifdef SPARE_BY_PIPELINE
+#define by_pipeline(h) true
+#else
+#define by_pipeline(h) (spare[h] == 0)
+#endif
+
 #ifndef REACHED
 #define REACHED 0
 #endif
@@ -87,19 +101,22 @@ Master master[3];
 #define REPEATED 4      /* a repeated request finds its own key and gets another number */
 #define INTERLEAVED 5   /* a counter was raised between SET NX and ZADD */
 #define TWO_AT_ONCE 6   /* a token is returned while another acquisition has a grant */
+#define SPARE_AGREED 7  /* a token is returned with one behind it */
+#define SPARE_RAISED 8  /* that takes a raise */
+#define BEHIND_SPARE 9  /* a token is returned behind such ones */
 #define reached(what, when) assert(REACHED != what || !(when))
 
 /* Acquisitions are alike: they begin in order. */
-inline Begin(h, p) {
+inline Begin(h, p, more) {
 	state[h] == IDLE && (h == 0 || state[0] != IDLE) ->
-	state[h] = ASKING; proposal[h] = p; before[h] = first;
+	state[h] = ASKING; proposal[h] = p; spare[h] = more; before[h] = first;
 	master[0].call[h] = SENT; master[1].call[h] = SENT; master[2].call[h] = SENT;
-	printf("acquisition %d begins and proposes %d\n", h, p)
+	printf("acquisition %d begins and proposes %d, and %d more\n", h, p, more)
 }
 
 /* A master takes the pipeline's SET NX: the key is set, or the request is refused. */
 inline SetNX(h, m) {
-	master[m].call[h] == SENT && master[m].key != h ->
+	master[m].call[h] == SENT && master[m].key != h && by_pipeline(h) ->
 	if
 	:: master[m].key == FREE -> master[m].key = h; master[m].call[h] = HALF; printf("master %d sets the key of %d\n", m, h)
 	:: else -> master[m].call[h] = NONE
@@ -108,8 +125,8 @@ inline SetNX(h, m) {
 
 /* And its ZADD XX GT CH: the proposal is accepted if the counter is there and below it; if not, Script follows. */
 inline ZAdd(h, m) {
-	master[m].call[h] == HALF && master[m].counter > 0 && master[m].counter < proposal[h] ->
-	master[m].counter = proposal[h];
+	master[m].call[h] == HALF && master[m].counter > 0 && master[m].counter < proposal[h] + spare[h] ->
+	master[m].counter = proposal[h] + spare[h];
 	number(h, m) = proposal[h]; master[m].call[h] = GRANTED;
 	printf("master %d accepts %d of %d\n", m, number(h, m), h)
 }
@@ -119,15 +136,15 @@ inline Script(h, m) {
 	(master[m].call[h] == SENT || master[m].call[h] == HALF) && (master[m].key == FREE || master[m].key == h) ->
 	reached(REPEATED, master[m].call[h] == SENT && master[m].key == h);
 	reached(INTERLEAVED, master[m].call[h] == HALF && master[m].counter >= proposal[h]);
-	master[m].counter = counted_on(h, m);
+	number(h, m) = counted_on(h, m);
 	master[m].key = h;
-	number(h, m) = master[m].counter; master[m].call[h] = GRANTED;
+	master[m].counter = number(h, m) + counted_spare(h); master[m].call[h] = GRANTED;
 	printf("master %d accepts %d of %d\n", m, number(h, m), h)
 }
 
-/* The key may be gone before the script comes. */
+/* The key may be another's before the script comes. */
 inline Refuse(h, m) {
-	master[m].call[h] == HALF && master[m].key != FREE && master[m].key != h ->
+	(master[m].call[h] == HALF || master[m].call[h] == SENT && !by_pipeline(h)) && master[m].key != FREE && master[m].key != h ->
 	master[m].call[h] = NONE;
 	printf("master %d refuses %d\n", m, h)
 }
@@ -143,22 +160,25 @@ inline Repeat(h, m) {
 inline clear(h, m) { master[m].call[h] = NONE; number(h, m) = 0 }
 
 inline over(h) {
-	state[h] = OVER; proposal[h] = 0; before[h] = 0; wanted[h] = 0;
+	state[h] = OVER; proposal[h] = 0; spare[h] = 0; before[h] = 0; wanted[h] = 0;
 	clear(h, 0); clear(h, 1); clear(h, 2)
 }
 
-/* An acquisition gets its token. G3: nobody else has it, and it is above those that had been returned when it began. */
+/* An acquisition gets its token and those behind it. G3: nobody else has one of them, and they are above those that had been returned when
+ * it began. */
 inline give(h) {
-	printf("%d gets token %d\n", h, wanted[h]);
+	printf("%d gets token %d and %d more\n", h, wanted[h], spare[h]);
+	reached(BEHIND_SPARE, first > least);
 	assert(wanted[h] > before[h]);
-	assert(wanted[h] != first);
-	first = wanted[h]
+	assert(wanted[h] > first || wanted[h] + spare[h] < least);
+	least = wanted[h]; first = wanted[h] + spare[h]
 }
 
 /* A quorum has granted, a and b, and returned the same number: that is the token. */
 inline Agree(h, a, b) {
 	state[h] == ASKING && is_granted(h, a) && is_granted(h, b) && is_agreed(h, a, b) ->
 	reached(AGREED, first > 0);
+	reached(SPARE_AGREED, spare[h] > 0);
 	reached(TWO_AT_ONCE, h == 1 && (is_granted(0, a) || is_granted(0, b) || is_granted(0, 3 - a - b)));
 	wanted[h] = candidate(h, a, b);
 	give(h);
@@ -170,7 +190,7 @@ inline ask_raise(h, m) { master[m].call[h] = RAISE; number(h, m) = 0 }
 /* They have returned different numbers: one above both is asked for. A master takes it behind the acquisition. */
 inline Raise(h, a, b) {
 	state[h] == ASKING && is_granted(h, a) && is_granted(h, b) && !is_agreed(h, a, b) ->
-	state[h] = RAISING; wanted[h] = candidate(h, a, b) + 1;
+	state[h] = RAISING; wanted[h] = candidate(h, a, b) + spare[h] + 1;
 	ask_raise(h, 0); ask_raise(h, 1); ask_raise(h, 2);
 	printf("%d asks for %d\n", h, wanted[h])
 }
@@ -181,7 +201,7 @@ inline LandRaise(h, m) {
 	reached(RAISE_REFUSED, master[m].key == h && !may_raise(h, m));
 	if
 	:: master[m].key == h && may_raise(h, m) ->
-		master[m].counter = wanted[h]; master[m].call[h] = ACCEPTED;
+		master[m].counter = wanted[h] + counted_spare(h); master[m].call[h] = ACCEPTED;
 		printf("master %d accepts %d of %d\n", m, wanted[h], h)
 	:: else ->
 		master[m].call[h] = NONE;
@@ -192,6 +212,7 @@ inline LandRaise(h, m) {
 inline WinRaise(h) {
 	state[h] == RAISING && has_accepted(h, 0) + has_accepted(h, 1) + has_accepted(h, 2) >= enough ->
 	reached(RAISED, true);
+	reached(SPARE_RAISED, spare[h] > 0);
 	give(h);
 	over(h)
 }
@@ -240,8 +261,8 @@ inline sort(a, b) {
 	:: d_step { Agree(h, a, b) } \
 	:: d_step { Raise(h, a, b) }
 #define OF(h) \
-	:: d_step { Begin(h, 1) } \
-	:: d_step { Begin(h, 2) } \
+	:: d_step { Begin(h, 1, 0) } \
+	:: d_step { Begin(h, 2, 0) } \
 	:: d_step { WinRaise(h) } \
 	:: d_step { Lose(h) } \
 	BY(h, 0, 1) BY(h, 0, 2) BY(h, 1, 2) \
@@ -254,6 +275,8 @@ end:	do
 		if
 		OF(0)
 		OF(1)
+		:: d_step { Begin(0, 1, 1) }
+		:: d_step { Begin(0, 2, 1) }
 		:: d_step { Others(0) }
 		:: d_step { Others(1) }
 		:: d_step { Others(2) }

@@ -5,7 +5,7 @@
  * acquire.pml, as are rules, messages, ticks and drift. The holder ends before the next one is told; ticks may pass in between.
  *
  * Left out: the window, after which nothing is passed on, as it is for others to have their turn; extensions, after which nothing is passed on; who waits where, and gives up when (tests of internal/waitqueue); a second
- * hold of the same Locker, which takes another owner value and is a rival like hold 1; tokens, as fenced locks are not passed on.
+ * hold of the same Locker, which takes another owner value and is a rival like hold 1; tokens (fencing.pml).
  */
 #define TTL 3
 #define DRIFT 1

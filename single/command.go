@@ -12,9 +12,10 @@ import (
 // sends. It is faster than the script; that one follows only when the key is taken, to learn by whom and for how long,
 // and to queue up. A polite request wants to know before that. A fenced one whose counter is to be kept has to look at the
 // counter first: nothing but a script can set a counter and its expiry, or prolong it, and leave what is no counter alone. Nor
-// can anything else find an exact one's counter ahead before it has set the key.
+// can anything else find an exact one's counter ahead before it has set the key, or tell that a counter which it has moved beyond the
+// spare tokens was below the first of them.
 func (r *Request) quick() bool {
-	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact)
+	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
 // trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as two:
@@ -71,6 +72,8 @@ func (r *Request) validate() error {
 		return fmt.Errorf("single: hold id %q is empty or contains a colon", r.Hold)
 	case r.Exact && (!r.Fence || r.Op != Acquire):
 		return errors.New("single: an exact token is one of a fenced acquisition")
+	case r.Spare > 0 && (r.Op != Raise && !(r.Op == Acquire && r.Fence) || r.Exact):
+		return errors.New("single: spare tokens are those of a fenced acquisition, or of a raise, and not of an exact one")
 	case (r.Op == Transfer) != (r.From != "") || r.From != "" && r.From == r.Owner:
 		return errors.New("single: a transfer, and nothing else, takes a key from another owner")
 	case r.Op == Transfer && r.Kind != Plain:
@@ -79,8 +82,8 @@ func (r *Request) validate() error {
 		return errors.New("single: a fenced lock has one key")
 	case strings.HasPrefix(r.Waiter, "!") || Reserved(r.Waiter):
 		return fmt.Errorf("single: waiter %.64q begins with ! or %q", r.Waiter, ReservedPrefix)
-	case r.Token > MaxToken:
-		return fmt.Errorf("single: token %d is above %d", r.Token, uint64(MaxToken))
+	case r.Token > MaxToken || r.Spare > MaxToken-r.Token:
+		return fmt.Errorf("single: token %d with %d behind it is above %d", r.Token, r.Spare, uint64(MaxToken))
 	default:
 		return nil
 	}
@@ -147,8 +150,8 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		if r.Exact {
 			proposal = -proposal
 		}
-		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep),
-			flag(r.Polite), number(proposal), millis(counterKeep))
+		return r.appendSpare(append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep),
+			flag(r.Polite), number(proposal), millis(counterKeep)))
 	case Extend:
 		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token), millis(counterKeep))
 	case Release, Leave:
@@ -162,7 +165,7 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		}
 		return args
 	case Raise:
-		return append(args, text(r.Owner), number(r.Token), millis(counterKeep))
+		return r.appendSpare(append(args, text(r.Owner), number(r.Token), millis(counterKeep)))
 	case Transfer:
 		return append(args, text(r.Owner), r.ttlMillis(), number(r.proposal()), millis(counterKeep), text(r.From))
 	case Announce:
@@ -170,6 +173,14 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	default:
 		return args
 	}
+}
+
+// appendSpare adds how many tokens are to be spare, if any.
+func (r *Request) appendSpare(args []arg) []arg {
+	if r.Spare == 0 {
+		return args
+	}
+	return append(args, number(r.Spare))
 }
 
 // appendKeys adds every key that the script touches, as Cluster demands.

@@ -3,6 +3,7 @@ package single_test
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,48 @@ func TestARefusedAcquireTellsTheCounter(t *testing.T) {
 	}
 	if got := ask(t, m, fenced("key", "me", 200)); got.Outcome != single.Refused || got.Token != 100 {
 		t.Errorf("one that asks by script: %+v, want refused and an unchanged counter, 100", got)
+	}
+}
+
+func TestSpareTokensAreGivenToNobodyElse(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	spare := func(r single.Request, n uint64) single.Request {
+		r.Spare = n
+		return r
+	}
+	for _, step := range []struct {
+		request       single.Request
+		want, counter uint64
+	}{
+		{spare(fenced("key", "me", 100), 10), 100, 110},
+		{fenced("key", "me", 105), 111, 111}, // somebody else's would get no other
+		{retained(spare(fenced("key", "me", 0), 5)), 112, 117},
+		{spare(raise("key", "me", 200), 50), 200, 250},
+		{retained(fenced("key", "me", 230)), 251, 251},
+	} {
+		if got := ask(t, m, step.request); got.Outcome != single.Granted || got.Token != step.want {
+			t.Errorf("%+v, want token %d", got, step.want)
+		}
+		if got := counted(t, server, "key"); got != strconv.FormatUint(step.counter, 10) {
+			t.Errorf("the counter is %q, want %d", got, step.counter)
+		}
+	}
+	if got := ask(t, m, spare(raise("key", "me", 240), 50)); got.Outcome != single.Refused || got.Token != 251 {
+		t.Errorf("%+v, want a refusal: the counter is above the token", got)
+	}
+	ask(t, m, fenced("last", "me", single.MaxToken-5))
+	if _, err := m.Ask(t.Context(), spare(fenced("last", "me", 0), 5)); err == nil || !strings.Contains(err.Error(), "no greater fencing token") {
+		t.Errorf("spare tokens above the greatest one: %v", err)
+	}
+	for name, r := range map[string]single.Request{
+		"of an extension": spare(single.Request{Op: single.Extend, Keys: []string{"key"}, Owner: "me", TTL: time.Minute, Token: 1}, 1),
+		"of a plain key":  spare(acquire("key", "me", time.Minute), 1),
+		"too many":        spare(fenced("key", "me", single.MaxToken-5), 6),
+	} {
+		if _, err := m.Ask(t.Context(), r); err == nil || !strings.Contains(err.Error(), "single: ") {
+			t.Errorf("spare tokens %s: %v", name, err)
+		}
 	}
 }
 

@@ -93,6 +93,9 @@ type Request struct {
 	// refusal has the counter in Reply.Token. A repeated request whose first one was granted is granted again. So an Owner that
 	// says which token it has says the truth.
 	Exact bool
+	// Spare is how many tokens behind its own a fenced Acquire or a Raise gets if it is granted: the counter goes beyond them in the
+	// same step, so a master gives none of them to anybody else.
+	Spare uint64
 	// Retained says of a fenced Acquire that every master was asked within the last two days to keep the key's counter,
 	// by a fenced Acquire without it that was granted. That saves the script; a master that has lost the counter all the
 	// same makes a new one, and keeps that.

@@ -25,6 +25,7 @@ type Counts struct {
 	Ended      int `json:"ended"`       // holds whose Done closed before a release
 	Lost       int `json:"lost"`        // holds under renewal that were lost
 	Passed     int `json:"passed"`      // holds that were passed on by one that was released
+	WithTokens int `json:"with_tokens"` // of these with a token each
 	Repaired   int `json:"repaired"`    // keys set again by an extension
 	Unanswered int `json:"unanswered"`  // requests whose time was up
 	HeldBack   int `json:"held_back"`   // messages that were lost or cut off, first time

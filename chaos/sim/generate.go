@@ -176,7 +176,7 @@ func (a *generator) session(keys int) Session {
 	default:
 	}
 	if a.cohorts {
-		s.Kind, s.Keys, s.TTL, s.Wait = history.Plain, s.Keys[:1], a.ttl, 2*a.ttl
+		s.Keys, s.TTL, s.Wait = s.Keys[:1], a.ttl, 2*a.ttl // one in eight may be plain among fenced ones: it is passed nothing
 		if s.Idle /= 16; !a.one(4, "stays") {
 			s.Hold /= 32
 		}

@@ -155,7 +155,7 @@ func Cohorts() Profile {
 	p.Name, p.About = "cohorts", "within the assumptions, with locks that are passed on inside a client"
 	p.ttls = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second}
 	p.faults = []FaultKind{CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Slow, Crash, Forget, Kill}
-	p.kinds, p.contended, p.cohorts = []history.Kind{history.Plain}, true, true
+	p.kinds, p.contended, p.cohorts = []history.Kind{history.Plain, history.Fenced}, true, true
 	return p
 }
 

@@ -180,6 +180,9 @@ func (t *task) acquired(s *Session, h *hold, err error, after func()) {
 	owner := w.know(h.lock.Owner())
 	if owner.held && (h.kind == history.Plain || h.kind == history.Fenced) {
 		w.counts.Passed++
+		if h.kind == history.Fenced {
+			w.counts.WithTokens++
+		}
 	}
 	owner.settled, owner.held = true, true
 	h.record(e)

@@ -228,6 +228,31 @@ func All() []Mutant {
 			Edits: []Edit{{"pass.go", "now < p.ends && !p.doubt", "now < p.ends"}},
 			Tests: []Tests{{".", []string{"TestALockIsNotPassedOn", "TestALockThatVerifyFoundLostIsNotPassedOn"}}},
 		},
+		{ // a fenced lock is passed on with the token that its holder had
+			Name:  "passed-with-its-token",
+			Edits: []Edit{{"pass.go", "next.token = k.token + 1", "next.token = k.token"}},
+			Sim:   []Sim{{Profile: "cohorts", Oracle: "token-order"}},
+			Tests: []Tests{{".", []string{"TestAFencedLockIsPassedOnWithTokensOfItsOwn", "TestTokensOfPassedLocksAreInOrder"}}},
+		},
+		{ // tokens are passed on that were not got ahead
+			Name: "tokens-not-got-ahead",
+			Edits: []Edit{
+				{"redlock.go", "\t\trequest.Spare = spareTokens(k.passing.window)\n", ""},
+				{"fenced.go", "= token, token+spare", "= token, token+spareTokens(k.passing.window)"},
+			},
+			Sim:   []Sim{{Profile: "cohorts", Oracle: "token-order"}},
+			Tests: []Tests{{".", []string{"TestTokensOfPassedLocksAreInOrder"}}},
+		},
+		{ // a master gives tokens to others that it has given to one before
+			Name:  "spare-tokens-given-twice",
+			Edits: []Edit{{"single/lua/acquire.lua", "before, counter + spare, ARGV[9]", "before, counter, ARGV[9]"}},
+			Tests: []Tests{{"./internal/store", []string{"TestTheStoreAnswersLikeARealServer"}}, {"./single", []string{"TestSpareTokensAreGivenToNobodyElse"}}},
+		},
+		{ // a fenced lock is passed on with more tokens than it has got
+			Name:  "passed-without-tokens",
+			Edits: []Edit{{"pass.go", " && (!k.spec.fenced || k.token < p.lastToken)", ""}},
+			Tests: []Tests{{".", []string{"TestALockThatHasNoTokenLeftIsReleased"}}},
+		},
 		{ // whoever becomes first while the reminder comes to the one before is not told
 			Name:  "lost-reminder",
 			Edits: []Edit{{"pass.go", "if l.clock.Now() >= k.passing.ends {", "if false {"}},
@@ -237,7 +262,7 @@ func All() []Mutant {
 			Name:  "passed-without-its-masters",
 			Edits: []Edit{{"pass.go", "\tcopy(next.states, k.states)\n", ""}},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "orphan"}},
-			Tests: []Tests{{".", []string{"TestAReleasedLockIsPassedOnWithoutAskingTheMasters"}}},
+			Tests: []Tests{{".", []string{"TestStragglersOfALockThatWasPassedOnAreReleased"}}},
 		},
 		{ // one that gives up may still be taken for the next holder
 			Name:  "taken-after-the-end",

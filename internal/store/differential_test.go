@@ -204,12 +204,16 @@ func request(t *rapid.T) single.Request {
 		}
 	case r.Op == single.Raise:
 		r.Token = token(t)
+		r.Spare = spare(t, r.Token)
 	case r.Op == single.Transfer:
 		r.Token, r.From = token(t), map[string]string{"a": "b", "b": "c", "c": "a"}[r.Owner]
 	case rapid.IntRange(0, 3).Draw(t, "fenced") == 0 && r.Op != single.Release && r.Op != single.Inspect && r.Op != single.Leave:
 		r.Fence, r.Token = r.Op == single.Acquire, token(t)
 		r.Retained = r.Fence && rapid.Bool().Draw(t, "retained")
 		r.Exact = r.Fence && rapid.Bool().Draw(t, "exact")
+		if r.Fence && !r.Exact {
+			r.Spare = spare(t, r.Token)
+		}
 	case r.Kind == single.Plain && rapid.IntRange(0, 2).Draw(t, "several") == 0:
 		r.Keys = []string{"k", "l"}
 	}
@@ -236,6 +240,11 @@ func token(t *rapid.T) uint64 {
 		return single.MaxToken
 	}
 	return uint64(rapid.IntRange(1, 50).Draw(t, "token"))
+}
+
+// spare is how many tokens are asked for behind token.
+func spare(t *rapid.T, token uint64) uint64 {
+	return min(uint64(rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "spare")), single.MaxToken-token)
 }
 
 // sequences is how many random sequences are compared; each has up to 30 requests and three passages of time.

@@ -76,7 +76,7 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		if count, err = s.counter(r.Keys[0]); err != nil {
 			return single.Reply{}, err
 		}
-		if max(count+1, Proposal(r)) > single.MaxToken {
+		if max(count+1, Proposal(r)) > single.MaxToken-r.Spare {
 			return single.Reply{}, errLastToken
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		if count = max(count+1, Proposal(r)); r.Exact {
 			count = Proposal(r)
 		}
-		s.setCounter(r.Keys[0], count)
+		s.setCounter(r.Keys[0], count+r.Spare)
 	}
 	for _, key := range r.Keys {
 		s.keep(key, r.Owner, ttl)
@@ -204,7 +204,7 @@ func (s *Store) raise(r *single.Request) (single.Reply, error) {
 	case count >= r.Token:
 		return single.Reply{Token: count}, nil
 	}
-	s.setCounter(key, r.Token)
+	s.setCounter(key, r.Token+r.Spare)
 	return single.Reply{Outcome: single.Granted, Token: r.Token}, nil
 }
 

@@ -148,7 +148,7 @@ func (s *Store) Notifications() []Notification { return s.notifications }
 
 // PlainSet says for which requests SET NX comes first.
 func PlainSet(r *single.Request) bool {
-	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact)
+	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
 // Counts says for which requests ZADD XX GT comes behind it.

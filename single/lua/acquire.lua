@@ -3,7 +3,8 @@
 -- KEYS: n keys, their n wait queues and, for a fenced lock, its counter.
 -- ARGV: n, owner, ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many ms it has waited,
 --       for how many ms its entry is kept, 1 to leave a key to the waiter it is reserved for; the proposed token (0: not
---       fenced; negative: that one without the sign or none), the counter's retention in ms.
+--       fenced; negative: that one without the sign or none), the counter's retention in ms,
+--       and how many tokens behind its own it is to have (0 if missing).
 -- Returns the token, or 1 when not fenced, when granted; {0, ttl in ms of what is in the way, its owner, its key, the counter}
 -- when refused.
 --
@@ -14,6 +15,7 @@ local n, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local waiter, waited, keep = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 local polite, proposal = ARGV[7] == '1', math.abs(tonumber(ARGV[8]))
 local fenced, exact, counter = proposal > 0, tonumber(ARGV[8]) < 0, 0
+local spare = tonumber(ARGV[10] or 0)
 
 -- include kind.lua
 -- include queue.lua
@@ -24,7 +26,7 @@ if fenced then
 	counter, err = reached(KEYS[2 * n + 1])
 	if err then
 		return err
-	elseif math.max(counter + 1, proposal) > 9007199254740991 then
+	elseif math.max(counter + 1, proposal) > 9007199254740991 - spare then
 		return {err = 'ERR there is no greater fencing token than ' .. string.format('%.0f', counter)}
 	end
 end
@@ -68,7 +70,7 @@ end
 if fenced then
 	local before = counter
 	counter = exact and proposal or math.max(counter + 1, proposal)
-	raise(KEYS[2 * n + 1], before, counter, ARGV[9])
+	raise(KEYS[2 * n + 1], before, counter + spare, ARGV[9])
 end
 for _, key in ipairs(short) do
 	redis.call('PEXPIRE', key, ttl)

@@ -1,5 +1,6 @@
 -- Raises the fencing counter of a key that the owner still holds to token.
--- KEYS: key, counter. ARGV: owner, token, the counter's retention in ms.
+-- KEYS: key, counter. ARGV: owner, token, the counter's retention in ms, how many tokens behind it the owner is to have as well
+-- (0 if missing).
 -- Returns {1, 0, '', '', token}; {0, 0, '', '', counter} when the counter is at token or above, because somebody may have
 -- been given that one; {0} when the key is not the owner's.
 
@@ -19,5 +20,5 @@ if err then
 elseif counter >= token then
 	return {0, 0, '', '', counter}
 end
-raise(KEYS[2], counter, token, ARGV[3])
+raise(KEYS[2], counter, token + tonumber(ARGV[4] or 0), ARGV[3])
 return {1, 0, '', '', token}
