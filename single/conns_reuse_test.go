@@ -184,7 +184,7 @@ func TestClosingATLSConnectionKeepsTheDeadline(t *testing.T) {
 	m.Do(within(t, 200*time.Millisecond), batch)
 	took := time.Since(began)
 	t.Logf("took %v: %v, sent %t", took, batch[0].Err, batch[0].Sent)
-	if took > time.Second {
+	if took > 4*time.Second { // the alert that crypto/tls sends first has 5 s; a busy machine needs some of the time, too
 		t.Errorf("a batch with a deadline of 200 ms took %v", took)
 	}
 }
