@@ -258,7 +258,7 @@ func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
 	}
 }
 
-func TestServersAreStartedOnlyForThoseWhoTakePart(t *testing.T) {
+func TestServersAreStartedOnlyForSubjectsThatTakePart(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		here bool
