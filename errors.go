@@ -53,6 +53,7 @@ type NodeResult struct {
 	// fingerprint of a value that is not this library's. Owner values themselves are secrets and appear in no error.
 	Holder string
 	value  uint64 // a hash of the owner value, to tell two locks of one holder apart
+	kept   bool   // what is in the way is nobody's, and is kept for a while
 	// Key is the key in the way, where several were asked for.
 	Key string
 	// Err is why an Unknown vote is unknown. It is not part of the error tree of the QuorumError: what one master

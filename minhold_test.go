@@ -99,9 +99,12 @@ func TestMinHoldEndsWhenItIsOver(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				masters := memmaster.New(3)
+				start := time.Now()
 				if c.lost {
 					for _, m := range masters {
-						m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Keep > 0} })
+						m.Behave(func(r *single.Request) memmaster.Fate {
+							return memmaster.Fate{Lost: r.Op == single.Release && time.Since(start) < 10*time.Second}
+						})
 					}
 				}
 				l, began := memLocker(t, masters), time.Now()

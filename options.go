@@ -201,7 +201,8 @@ func MaxAttempts(n int) Option {
 	}
 }
 
-// RetryEvery makes Acquire try again at a fixed interval, or sooner when it is notified of a release. While somebody of this
+// RetryEvery makes Acquire try again at a fixed interval, or sooner when it is notified of a release; where the key is kept after that ([MinHold]), it
+// tries when that is over. While somebody of this
 // process waits behind it, it is also asked as often as by default, which does not count as its attempt. Default: a
 // jittered backoff that grows from 2 ms to 64 ms and, while a quorum of masters can notify the Locker, 100 to 200 ms.
 func RetryEvery(d time.Duration) Option {

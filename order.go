@@ -168,10 +168,9 @@ func (k *Lock) settleLocked(c *lane.Call) {
 		case c.Err == nil && (sets(c) || c.Reply.Outcome == single.Granted):
 			s.maySetLate = false
 		}
-	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor
-		// takes over; what is to be kept for a while may as well lapse
-		if s.maySet && c.Request.Keep == 0 && (c.Err != nil || s.outcomeUnknown) {
-			k.locker.janitor.Adopt(c, s.outcomeUnknown, lapsed(k.locker.clock.Now(), k.longest, k.locker.opts.DriftFactor))
+	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
+		if s.maySet && (c.Err != nil || s.outcomeUnknown) {
+			k.locker.janitor.Adopt(c, s.outcomeUnknown, lapsed(k.locker.clock.Now(), k.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
 		}
 		s.maySet = false
 		k.masterSettledLocked()

@@ -39,7 +39,7 @@ func (l *Locker) pause(err error, n int, took time.Duration) time.Duration {
 			span := time.Duration(q.N-q.Granted) * max(firstPause, took) / time.Duration(q.N)
 			return max(1, l.opts.Jitter(min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took))))
 		}
-		if free := freeIn(q); free > 0 && free < backoff/2 {
+		if free := freeIn(q, false); free > 0 && free < backoff/2 {
 			return free + l.opts.Jitter(firstPause) // every waiter knows this moment
 		}
 	}
@@ -87,11 +87,22 @@ func (l *Locker) slowest() time.Duration {
 	return slowest
 }
 
-// freeIn is when so many of the keys in the way will have expired that a quorum is possible; 0 if that is not known.
-func freeIn(q *QuorumError) time.Duration {
+// keptFor is when so many of the keys in the way of a round, which nobody holds any more, will have expired that a quorum is possible; 0 if
+// somebody does, or that is not known.
+func keptFor(err error) time.Duration {
+	var q *QuorumError
+	if !errors.As(err, &q) || !errors.Is(err, ErrHeld) {
+		return 0
+	}
+	return freeIn(q, true)
+}
+
+// freeIn is when so many of the keys in the way will have expired that a quorum is possible; 0 if that is not known. Only those count that are
+// kept, if it is so.
+func freeIn(q *QuorumError, kept bool) time.Duration {
 	ttls := make([]time.Duration, 0, len(q.Nodes))
 	for _, node := range q.Nodes {
-		if node.Vote == Refused && node.TTL > 0 {
+		if node.Vote == Refused && node.TTL > 0 && (node.kept || !kept) {
 			ttls = append(ttls, node.TTL)
 		}
 	}

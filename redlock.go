@@ -54,6 +54,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -171,8 +172,17 @@ func newSubscription(l *Locker) *subscription.Subscription {
 	}
 	return subscription.New(subscription.Config{
 		Masters: masters, Majority: l.sets.majority, After: l.after, Ready: l.queue.Look,
-		Notified: func(key string, master int) { l.queue.Notify(key, master, l.reserve()/2) },
+		Notified: l.notified,
 	})
+}
+
+// notified is told of a message of a master.
+func (l *Locker) notified(message string, master int) {
+	if key, kept := strings.CutPrefix(message, single.KeptPrefix); kept {
+		l.queue.LookAt([]string{key}) // for how long
+		return
+	}
+	l.queue.Notify(message, master, l.reserve()/2)
 }
 
 // Acquire takes the lock on key for ttl, and waits for it until ctx is done. Goroutines of one Locker that wait for

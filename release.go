@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -115,6 +116,9 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.locker.schedule.Remove(&k.attention)
 	var unclaimed []string
 	request := k.request(single.Request{Op: single.Release, TTL: k.longest, Keep: k.keepLocked()})
+	if request.Keep > 0 {
+		request.KeepAs = owner.NewKept(k.locker.opts.Identity)
+	}
 	if k.until > 0 { // a failed attempt reserves nothing, and keeps its position in the queue
 		if request.Keep == 0 {
 			request.Reserve = k.locker.reserve()

@@ -254,6 +254,7 @@ func (r *round) nodesLocked(members uint64) []NodeResult {
 			node.Err = errNoAnswer
 		case b.vote != Pending && b.ended:
 			node.TTL, node.Holder, node.value = b.Reply.TTL, owner.Show(b.Reply.Holder), maphash.String(valueSeed, b.Reply.Holder)
+			node.kept = owner.Kept(b.Reply.Holder)
 			if len(r.request.Keys) > 1 {
 				node.Key = r.lock.locker.shown(b.Reply.Key)
 			}

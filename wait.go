@@ -168,6 +168,9 @@ func (w *waiting) plan(turn, counts bool) {
 	case counts:
 		w.due = now + s.every
 	}
+	if free := keptFor(w.last); turn && s.every > 0 && free > 0 { // a release was known of before the key is free
+		w.due = min(w.due, now+free+l.opts.Jitter(firstPause))
+	}
 }
 
 // tried is when the latest attempt began.
@@ -252,7 +255,7 @@ func (w *waiting) leave(k *Lock) {
 }
 
 // released is told of every release that was decided. The release of a failed attempt frees nothing that anyone waits
-// for. Of a lock that was held, the first in the queue is woken, unless the masters have notified somebody, who may be in
+// for, and that of a key which is kept for a while frees none yet. Of a lock that was held, the first in the queue is woken, unless the masters have notified somebody, who may be in
 // another process: then this Locker is polite for a while, and its own waiters are notified like everybody's.
 func (l *Locker) released(r *round) {
 	k := r.lock
@@ -265,6 +268,8 @@ func (l *Locker) released(r *round) {
 	k.mu.Unlock()
 	switch {
 	case !held:
+	case r.request.Keep > 0:
+		l.queue.LookAt(r.request.Keys) // for how long
 	case notified:
 		now := l.clock.Now()
 		l.queue.Rival(r.request.Keys, now+l.giveWay(), now+subscription.Linger)

@@ -62,6 +62,8 @@ func (r *Request) validate() error {
 		return errors.New("single: no owner")
 	case (r.Op == Acquire || r.Op == Extend || r.Op == Transfer) && r.TTL < time.Millisecond:
 		return fmt.Errorf("single: ttl %v is below one millisecond", r.TTL)
+	case (r.Keep != 0) != (r.KeepAs != "") || r.Keep != 0 && r.KeepAs == r.Owner:
+		return errors.New("single: what is kept gets another owner, and nothing else does")
 	case r.Keep != 0 && (r.Op != Release || r.Kind != Plain || r.Keep < time.Millisecond):
 		return errors.New("single: only plain keys are kept, by their release, and for a millisecond at least")
 	case r.Kind > Exclusive:
@@ -160,6 +162,9 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 			owner = "" // which no key has
 		}
 		args = append(args, text(owner), millis(max(r.Reserve, r.Keep)))
+		if r.Keep > 0 {
+			args = append(args, text(r.KeepAs))
+		}
 		if r.Waiter != "" {
 			args = append(args, text(r.Waiter))
 		}

@@ -67,7 +67,7 @@ func TestReleasedKeysAreKept(t *testing.T) {
 	m := dial(t, server.URL())
 	kept := func(d time.Duration, keys ...string) single.Request {
 		r := release(keys[0], "me")
-		r.Keys, r.Keep = keys, d
+		r.Keys, r.Keep, r.KeepAs = keys, d, "kept"
 		return r
 	}
 	near := func(key string, want time.Duration) {
@@ -87,12 +87,34 @@ func TestReleasedKeysAreKept(t *testing.T) {
 	if got := ask(t, m, kept(2*time.Minute, "a", "c")); got.Outcome != single.Refused {
 		t.Errorf("one is another's: %+v", got)
 	}
-	near("a", 2*time.Minute)
+	near("a", 5*time.Minute) // a repetition changes nothing
 	near("c", 10*time.Minute)
+	if got := ask(t, m, kept(2*time.Minute, "a", "b")); got.Outcome != single.Granted {
+		t.Errorf("repeated: %+v", got)
+	}
+	for name, late := range map[string]single.Request{
+		"an extension": extend("a", "me", time.Hour, true), "a release": release("a", "me"), "a repetition": acquire("a", "me", time.Hour),
+	} {
+		if got := ask(t, m, late); got.Outcome != single.Refused {
+			t.Errorf("%s of the owner that comes late: %+v", name, got)
+		}
+		near("a", 5*time.Minute)
+	}
+	full(t, server, true)
+	r := kept(time.Minute, "c")
+	r.Owner = "other"
+	if got := ask(t, m, r); got.Outcome != single.Granted {
+		t.Errorf("on a full master: %+v", got)
+	}
+	full(t, server, false)
+	near("c", time.Minute)
 	for _, bad := range []single.Request{
-		{Op: single.Release, Keys: []string{"a"}, Owner: "me", Keep: time.Microsecond},
-		{Op: single.Acquire, Keys: []string{"a"}, Owner: "me", TTL: time.Minute, Keep: time.Minute},
-		{Op: single.Release, Kind: single.Shared, Keys: []string{"a"}, Owner: "me", Hold: "h", Keep: time.Minute},
+		{Op: single.Release, Keys: []string{"a"}, Owner: "me", Keep: time.Microsecond, KeepAs: "kept"},
+		{Op: single.Release, Keys: []string{"a"}, Owner: "me", Keep: time.Minute},
+		{Op: single.Release, Keys: []string{"a"}, Owner: "me", KeepAs: "kept"},
+		{Op: single.Release, Keys: []string{"a"}, Owner: "me", Keep: time.Minute, KeepAs: "me"},
+		{Op: single.Acquire, Keys: []string{"a"}, Owner: "me", TTL: time.Minute, Keep: time.Minute, KeepAs: "kept"},
+		{Op: single.Release, Kind: single.Shared, Keys: []string{"a"}, Owner: "me", Hold: "h", Keep: time.Minute, KeepAs: "kept"},
 	} {
 		if _, err := m.Ask(t.Context(), bad); err == nil {
 			t.Errorf("accepted: %+v", bad)

@@ -15,6 +15,10 @@ const (
 	// ChannelPrefix and a waiter's name make the channel on which it is notified; the message is the key.
 	ChannelPrefix = "redlock:free:"
 
+	// KeptPrefix is how a message on such a channel begins that says that the key which follows was released and is kept for a while
+	// ([Request].Keep): there is nothing to take yet. No key begins with it.
+	KeptPrefix = "redlock:kept:"
+
 	// GenerationKey is where a master keeps the greatest generation that it has been told: a string of digits.
 	GenerationKey = "redlock:generation"
 

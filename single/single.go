@@ -123,8 +123,10 @@ type Request struct {
 	Waiter string
 	Waited time.Duration
 	// Keep, of at least a millisecond, has Release of Plain keys not remove them but let them live for no longer than that: what is
-	// left of their ttl, or Keep, whichever is less. Nobody is notified.
-	Keep time.Duration
+	// left of their ttl, or Keep, whichever is less. KeepAs replaces their owner, so that nothing of that one which comes late finds them. Whoever
+	// has waited longest is told of that ([KeptPrefix]), and notified of nothing else.
+	Keep   time.Duration
+	KeepAs string
 	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
 	Reserve time.Duration
 

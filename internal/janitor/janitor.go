@@ -82,6 +82,7 @@ type pending struct {
 	janitor *Janitor
 	need    int           // confirmations still to come
 	lapses  time.Duration // when the master has expired the key by itself
+	keeps   time.Duration // until when one that keeps its key is to keep it
 	unread  bool          // something that sets the key may still be unread, so its ttl has not begun
 	due     time.Duration // when to ask next
 	asking  bool
@@ -93,14 +94,15 @@ func New(c Config) *Janitor {
 }
 
 // Adopt takes over the release c of one master, which has ended: unanswered, or answered by a master that may yet set the
-// key, which unsure says. The key's ttl is over at lapses if it is there now.
-func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses time.Duration) {
+// key, which unsure says. The key's ttl is over at lapses if it is there now. One that keeps the key ([single.Request].Keep) is to keep
+// it until keeps.
+func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses, keeps time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return
 	}
-	p := &pending{janitor: j, need: 1, lapses: lapses, due: j.Now() + Interval}
+	p := &pending{janitor: j, need: 1, lapses: lapses, keeps: keeps, due: j.Now() + Interval}
 	p.Call = lane.Call{Call: single.Call{Request: c.Request}, Index: c.Index, To: p}
 	if unsure && c.Err != nil {
 		p.need, p.unread = 2, true
@@ -194,9 +196,23 @@ func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pendin
 	}
 	for _, p := range due[first:] {
 		p.asking = true
+		p.shorten(now)
 		p.Deadline = time.Now().Add(j.Timeout(p.Request.TTL))
 	}
 	return due
+}
+
+// shorten has a release that keeps its key for a while keep it no longer than it would have, or remove it if that time is over.
+func (p *pending) shorten(now time.Duration) {
+	r := p.Request
+	if r.Keep == 0 {
+		return
+	}
+	again := single.Request{Op: r.Op, Kind: r.Kind, Keys: r.Keys, Owner: r.Owner, TTL: r.TTL, Waiter: r.Waiter}
+	if left := p.keeps - now; left >= time.Millisecond {
+		again.Keep, again.KeepAs = left, r.KeepAs
+	}
+	p.Request = &again
 }
 
 // Ended implements [lane.Receiver]: a master was asked again.

@@ -86,7 +86,7 @@ func TestAMasterIsAskedUntilItConfirms(t *testing.T) {
 			m := &masters{began: time.Now(), err: errSilent}
 			j := m.janitor(1)
 			defer j.Close()
-			j.Adopt(release(0), unsure, time.Minute)
+			j.Adopt(release(0), unsure, time.Minute, 0)
 			settle(10)
 			if asked, _ := m.seen(); asked != 10 || j.Pending() != 1 {
 				t.Errorf("unsure %t: asked %d times in ten intervals, %d pending", unsure, asked, j.Pending())
@@ -110,7 +110,7 @@ func TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet(t *testing.T) {
 			m := &masters{began: time.Now(), err: errSilent}
 			j := m.janitor(1)
 			defer j.Close()
-			j.Adopt(release(0), unsure, time.Minute)
+			j.Adopt(release(0), unsure, time.Minute, 0)
 			<-time.After(time.Hour)
 			if j.Pending() != left {
 				t.Errorf("unsure %t: %d pending after an hour, want %d", unsure, j.Pending(), left)
@@ -125,9 +125,9 @@ func TestWhatIsPendingAtOneMasterIsBounded(t *testing.T) {
 		j := m.janitor(2)
 		defer j.Close()
 		for range janitor.MaxPending + 1 {
-			j.Adopt(release(1), false, time.Minute)
+			j.Adopt(release(1), false, time.Minute, 0)
 		}
-		j.Adopt(release(0), false, time.Minute)
+		j.Adopt(release(0), false, time.Minute, 0)
 		_, told := m.seen()
 		if want := janitor.MaxPending + 1; j.Pending() != want || told[janitor.MaxPending] != janitor.Dropped {
 			t.Errorf("%d pending, want %d, and the one above was told as %v", j.Pending(), want, told[janitor.MaxPending])
@@ -163,7 +163,7 @@ func BenchmarkGrowthPendingReleases(b *testing.B) {
 		for i := range n {
 			c := release(i / janitor.MaxPending)
 			c.Request.Keys = []string{fmt.Sprint("key-", i)}
-			j.Adopt(c, false, 2*time.Hour)
+			j.Adopt(c, false, 2*time.Hour, 0)
 		}
 		sweep()
 		return j

@@ -2,7 +2,7 @@
 //
 // A value is an identity, a slash and 128 random bits in hexadecimal. It is a secret, because it is all it takes to release
 // the lock; the identity, which is whose it is, is none. Between the two a value may have, in braces, its lock's fencing token, a
-// colon and a text that is there for others to read. Of a value of another form nothing is known, so nothing of it is shown.
+// colon and a text that is there for others to read. Empty braces say that nobody holds the key any more, and that it is kept for a while. Of a value of another form nothing is known, so nothing of it is shown.
 package owner
 
 import (
@@ -45,7 +45,7 @@ func Default() string {
 
 // New makes a value, with 128 bits from the system's cryptographic generator.
 func New(identity string) string {
-	var space [MaxIdentity + 1 + randomSize]byte
+	var space [MaxIdentity + len(keptMark) + 1 + randomSize]byte
 	b := append(append(space[:0], identity...), '/')
 	return string(random(b))
 }
@@ -56,6 +56,18 @@ func NewPublished(identity string, token uint64, text string) string {
 	b = append(append(b, identity...), '{')
 	b = append(strconv.AppendUint(b, token, 10), ':')
 	return string(random(append(append(b, text...), "}/"...)))
+}
+
+// keptMark stands behind the identity of a kept value.
+const keptMark = "{}"
+
+// NewKept makes a value for a key that is nobody's, and is there for a while after its release by identity.
+func NewKept(identity string) string { return New(identity + keptMark) }
+
+// Kept reports that a value is of NewKept's form.
+func Kept(value string) bool {
+	identity, kept := strings.CutSuffix(cutRandom(value), keptMark)
+	return kept && Valid(identity)
 }
 
 // Published returns what NewPublished was given; ok is false of a value that it has not made.
@@ -97,7 +109,7 @@ func Show(value string) string {
 	if identity := cutRandom(value); Valid(identity) {
 		return identity
 	}
-	if _, _, published := Published(value); published {
+	if _, _, published := Published(value); published || Kept(value) {
 		identity, _, _ := strings.Cut(value, "{")
 		return identity
 	}

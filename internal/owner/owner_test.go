@@ -53,6 +53,19 @@ func TestAPublishedTextIsFoundWhateverItIs(t *testing.T) {
 	}
 }
 
+func TestAKeptValueIsFound(t *testing.T) {
+	value := owner.NewKept("orders/7:12")
+	if _, _, published := owner.Published(value); !owner.Kept(value) || published || owner.Show(value) != "orders/7:12" || value == owner.NewKept("orders/7:12") {
+		t.Errorf("%q, shown as %q", value, owner.Show(value))
+	}
+	random := strings.Repeat("0", 32)
+	for _, other := range []string{"", owner.New("me"), owner.NewPublished("me", 1, ""), "{}/" + random, "m e{}/" + random, "me{}/" + random[1:], "me{}" + random} {
+		if owner.Kept(other) {
+			t.Errorf("%q is kept", other)
+		}
+	}
+}
+
 func TestTheDefaultIdentityIsValid(t *testing.T) {
 	if id := owner.Default(); !owner.Valid(id) || !strings.Contains(id, ":") {
 		t.Errorf("%q", id)

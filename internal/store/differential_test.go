@@ -136,8 +136,8 @@ func (w *twin) foreignIntact(t *rapid.T) {
 }
 
 func describe(r *single.Request) string {
-	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t from %q retained %t exact %t token %d waiter %q waited %v polite %t reserve %v keep %v",
-		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.From, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep)
+	return fmt.Sprintf("op %d kind %d keys %v owner %q hold %q ttl %v repair %t fence %t from %q retained %t exact %t token %d waiter %q waited %v polite %t reserve %v keep %v as %q",
+		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.From, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep, r.KeepAs)
 }
 
 // age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
@@ -228,7 +228,7 @@ func request(t *rapid.T) single.Request {
 		r.Reserve = odd("reserve")
 	}
 	if r.Op == single.Release && r.Kind == single.Plain && rapid.IntRange(0, 3).Draw(t, "keeps") == 0 {
-		r.Keep = odd("keep")
+		r.Keep, r.KeepAs = odd("keep"), rapid.SampledFrom([]string{"kept", "kept too"}).Draw(t, "as")
 		r.Reserve = 0 // what is kept is reserved for nobody
 	}
 	return r

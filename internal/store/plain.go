@@ -167,12 +167,18 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 	for _, key := range r.Keys {
 		v, mine, free, _ := s.holds(key, r.Owner)
 		if r.Keep > 0 { // this is keep.lua
-			if left := s.pttl(v); mine && (left > r.Keep.Milliseconds() || left == -1) {
-				s.expire(key, r.Keep.Milliseconds())
-			} else if !mine {
+			switch left := s.pttl(v); {
+			case !mine && (v == nil || v.what != aString || v.text != r.KeepAs):
 				reply = single.Reply{}
+			case mine && (left > r.Keep.Milliseconds() || left == -1):
+				s.set(key, r.KeepAs, r.Keep.Milliseconds())
+			case mine:
+				s.set(key, r.KeepAs, max(1, left))
 			}
 			s.dequeue(r, key)
+			if mine {
+				s.tellKept(key)
+			}
 			continue
 		}
 		if !mine || r.Op == single.Leave {

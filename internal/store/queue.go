@@ -75,7 +75,19 @@ func (s *Store) notifyNext(r *single.Request, key string) bool {
 	return true
 }
 
-// Notification tells a waiter that it may take Key.
+// tellKept tells whoever has waited longest that a key was released and is kept.
+func (s *Store) tellKept(key string) {
+	v := s.queue(key)
+	if v == nil {
+		return
+	}
+	at := slices.IndexFunc(v.members, func(m member) bool { return !strings.HasPrefix(m.name, "!") })
+	if at >= 0 {
+		s.notifications = append(s.notifications, Notification{v.members[at].name, single.KeptPrefix + key})
+	}
+}
+
+// Notification tells a waiter that it may take Key, or behind [single.KeptPrefix] that it is kept.
 type Notification struct{ Waiter, Key string }
 
 // maxNotified is how many waiters the release of a shared key notifies: some may be readers, who can all have it.

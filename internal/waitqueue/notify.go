@@ -18,6 +18,17 @@ func (q *Queue) Wake(keys []string) {
 	}
 }
 
+// LookAt has the first of the queues of keys look at them: something has become of them, and they are not free.
+func (q *Queue) LookAt(keys []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		if l := q.queues[key]; l != nil {
+			l.wakeFirst(Missed)
+		}
+	}
+}
+
 // Look has the first of every queue look whether it has missed something.
 func (q *Queue) Look() {
 	q.mu.Lock()

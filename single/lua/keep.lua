@@ -1,8 +1,9 @@
--- Instead of removing them, has the keys that the owner holds, and no other, live for no longer than some ms from now. Nobody is
--- notified: who waits has been told when the key would be free, or is when it asks again.
--- KEYS: n keys and their n wait queues. ARGV: owner, ms, the name under which the caller itself had queued up (left out if it had
--- not). Returns 0 when not all keys were the owner's; 1 when they were.
-local owner, keep, waiter = ARGV[1], tonumber(ARGV[2]), ARGV[3] or ''
+-- Instead of removing them, has the keys that the owner holds, and no other, live for no longer than some ms from now, as nobody's: their
+-- owner is replaced, so that nothing which comes late prolongs or removes them. Whoever has waited longest for one is told that it is
+-- kept, and remains in the queue: it looks for how long, and tries when that is over.
+-- KEYS: n keys and their n wait queues. ARGV: owner, ms, what replaces the owner, the name under which the caller itself had queued up
+-- (left out if it had not). Returns 0 when not all keys were the owner's; 1 when they were, or are kept by this request already.
+local owner, keep, kept, waiter = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] or ''
 
 -- include kind.lua
 -- include queue.lua
@@ -16,16 +17,22 @@ for i = 1, n do -- before anything is changed
 	end
 end
 for i = 1, n do
-	if held[i] ~= owner then
-		result = 0
-	else
+	if held[i] == owner then
 		local left = redis.call('PTTL', KEYS[i])
-		if left > keep or left == -1 then
-			redis.call('PEXPIRE', KEYS[i], keep)
-		end
+		redis.call('PEXPIRE', KEYS[i], left == -1 and keep or math.max(1, math.min(left, keep))) -- first: a full master does not refuse it
+		redis.call('SET', KEYS[i], kept, 'XX', 'KEEPTTL')
+	elseif held[i] ~= kept then
+		result = 0
 	end
 end
 for i = 1, n do
 	dequeue(KEYS[n + i], waiter)
+	if held[i] == owner and marked(KEYS[n + i], QUEUE) then
+		local next = redis.pcall('ZRANGE', KEYS[n + i], 1, 2)
+		local first = next[1] and string.sub(next[1], 1, 1) == '!' and next[2] or next[1] -- behind a reservation, if there is one
+		if first then
+			redis.pcall('PUBLISH', 'redlock:free:' .. first, 'redlock:kept:' .. KEYS[i])
+		end
+	end
 end
 return result

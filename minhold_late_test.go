@@ -1,0 +1,134 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// freeAfter is how long after the beginning a key that was released early, with a MinHold of 2 s and a ttl of 10 s, is somebody else's.
+func freeAfter(t *testing.T, before, release func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock)) (took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		l, began := memLocker(t, masters), time.Now()
+		lock, err := l.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(2*time.Second))
+		must(t, err)
+		pass(time.Millisecond)
+		before(t, masters, lock)
+		_ = lock.Release(t.Context())
+		release(t, masters, lock)
+		next, err := memLocker(t, masters).Acquire(t.Context(), "job", 10*time.Second)
+		must(t, err)
+		took = time.Since(began)
+		must(t, next.Release(t.Context()))
+	})
+	return took
+}
+
+func behave(masters []*memmaster.Master, op single.Op, fate memmaster.Fate) {
+	for _, m := range masters {
+		m.Behave(func(r *single.Request) memmaster.Fate {
+			if r.Op == op {
+				return fate
+			}
+			return memmaster.Fate{}
+		})
+	}
+}
+
+// What was sent under the lock and arrives when its key is only kept must not prolong it.
+func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
+	took := freeAfter(t, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
+		behave(masters, single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond})
+		if err := lock.Extend(t.Context(), 10*time.Second); !errors.Is(err, redlock.ErrNoQuorum) {
+			t.Errorf("extend: %v", err)
+		}
+	}, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
+		pass(time.Millisecond)
+		if masters[0].Owner("job") == lock.Owner() || masters[0].Owner("job") == "" {
+			t.Errorf("the kept key's owner is %q", masters[0].Owner("job"))
+		}
+		behave(masters, single.Extend, memmaster.Fate{})
+	})
+	if took < 2*time.Second || took > 2500*time.Millisecond {
+		t.Errorf("MinHold 2s, and somebody else has it after %v", took)
+	}
+}
+
+// Masters that have not got a release which keeps its keys are asked again, and keep them no longer than if they had.
+func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
+	for name, c := range map[string]struct{ lost, want time.Duration }{
+		"while they are to be kept": {time.Second, 2 * time.Second},
+		"when that is over":         {4 * time.Second, 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			took := freeAfter(t, func(_ *testing.T, masters []*memmaster.Master, _ *redlock.Lock) {
+				behave(masters, single.Release, memmaster.Fate{Lost: true})
+			}, func(_ *testing.T, masters []*memmaster.Master, _ *redlock.Lock) {
+				pass(c.lost - 500*time.Millisecond) // which Release has taken
+				behave(masters, single.Release, memmaster.Fate{})
+			})
+			if took < c.want || took > c.want+time.Second {
+				t.Errorf("somebody else has it after %v, want %v", took, c.want)
+			}
+		})
+	}
+}
+
+// Who asks seldom is told that the key is kept, and for how long, as it is told of a release that frees it.
+func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for name, sameProcess := range map[string]bool{"of another process": false, "of this process": true} {
+		t.Run(name, func(t *testing.T) {
+			var refusals atomic.Int32
+			l := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second}) // it asks once, so every master has to hear of it on a busy machine
+			waiter := l
+			if !sameProcess {
+				waiter = dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second, Observer: func(e redlock.Event) {
+					if e.Kind == redlock.EventAcquire && errors.Is(e.Err, redlock.ErrHeld) {
+						refusals.Add(1)
+					}
+				}})
+			}
+			const least = 2 * time.Second
+			lock, err := l.Acquire(t.Context(), name, 10*time.Minute, redlock.MinHold(least))
+			must(t, err)
+			began := time.Now()
+			type result struct {
+				lock *redlock.Lock
+				err  error
+			}
+			got := make(chan result, 1)
+			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+			defer stop()
+			go func() {
+				next, err := waiter.Acquire(ctx, name, time.Minute, redlock.RetryEvery(5*time.Minute), redlock.MaxAttempts(2))
+				got <- result{next, err}
+			}()
+			for _, s := range servers {
+				redistest.Eventually(t, 10*time.Second, func() bool {
+					return sameProcess || s.Client().ZCard(t.Context(), single.QueueKey(name)).Val() > 1 &&
+						len(s.Client().PubSubChannels(t.Context(), single.ChannelPrefix+"*").Val()) > 0
+				}, "the waiter to be in the queue, and listen")
+			}
+			must(t, lock.Release(t.Context()))
+			next := <-got
+			if next.err != nil {
+				t.Fatalf("after %v: %v", time.Since(began), next.err)
+			}
+			if refusals.Load() > 10 {
+				t.Errorf("it was refused %d times", refusals.Load())
+			}
+			must(t, next.lock.Release(t.Context()))
+		})
+	}
+}
