@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,6 +28,27 @@ func locked(ts *testscript.TestScript, _ bool, args []string) {
 		return false
 	}) {
 		ts.Fatalf("no key is like %s", args[0])
+	}
+}
+
+// asked is `asked i`: somebody who is not this test is connected to master i, or will soon be.
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	i, err := strconv.Atoi(args[0])
+	check(ts, neg, err)
+	client := fleetOf(ts).servers[i-1].Client()
+	if !wait(func() bool {
+		all, err := client.ClientList(context.Background()).Result()
+		check(ts, neg, err)
+		own, err := client.Do(context.Background(), "CLIENT", "ID").Int()
+		check(ts, neg, err)
+		for line := range strings.Lines(all) {
+			if !strings.HasPrefix(line, fmt.Sprintf("id=%d ", own)) && strings.Contains(line, "cmd=ping") {
+				return true
+			}
+		}
+		return false
+	}) {
+		ts.Fatalf("nobody asks master %d", i)
 	}
 }
 

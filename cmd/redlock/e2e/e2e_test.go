@@ -75,6 +75,7 @@ func runScripts(t *testing.T, dir string) {
 			"status":       status,
 			"dead":         dead,
 			"locked":       locked,
+			"asked":        asked,
 		},
 	})
 }

@@ -109,7 +109,10 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	defer files.discard()
 	report, sig, err := b.measure(ctx, t, old)
-	if report == nil {
+	switch {
+	case report == nil && sig != nil: // before anything was measured
+		return silently(statusSignal + number(sig))
+	case report == nil:
 		return err
 	}
 	whole := err == nil && sig == nil
