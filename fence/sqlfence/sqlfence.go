@@ -206,6 +206,9 @@ func check(key string, token uint64) error {
 // [sql.ErrNoRows] when it is not there. now is what the row's token is now, and is always read. (MySQL counts only rows that differ
 // from before, so no row counted does not mean that none was found.)
 //
+// The UPDATE has these two conditions and no other: where the row has the caller's own token, and a third condition has kept it from being
+// changed, Row can't tell that from a change that was there already, and returns nil. What needs more conditions belongs in [Fences.InTx].
+//
 // A row that is deleted takes its token with it: mark it as deleted instead, for as long as an old holder could come back, or use [Fences.InTx].
 func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
 	if result == nil || now == nil {
