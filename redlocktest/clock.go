@@ -15,6 +15,9 @@ type worldTime struct {
 	ahead atomic.Int64 // of Go's clock
 }
 
+// isAhead reports that it began long after the present: outside of the bubble it is read in, whose time begins in the year 2000.
+func (w *worldTime) isAhead() bool { return w.began.Round(0).Sub(time.Now().Round(0)) > 24*time.Hour }
+
 // clock is a redlock.Clock that runs as Go's does, which is virtual in a bubble, and can be moved on.
 type clock struct {
 	world *worldTime

@@ -70,11 +70,18 @@ func (nobody) Errorf(string, ...any) {}
 func (nobody) Fatalf(string, ...any) {}
 
 // New starts masters, five unless [Count] says otherwise, named redlocktest-1 and so on. They take no goroutine and no port, and need
-// not be closed.
+// not be closed. What is wrong with the options fails the test; tb must not be nil.
 func New(tb TB, opts ...Option) Masters {
+	if tb == nil {
+		panic("redlocktest: New without a test: it needs one to fail") //nolint:forbidigo // nobody else could be told
+	}
 	tb.Helper()
 	s := settings{count: DefaultCount}
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			tb.Fatalf("redlocktest: option %d of %d is nil", i+1, len(opts))
+			continue // a TB of somebody's own
+		}
 		o(&s)
 	}
 	switch {
@@ -112,6 +119,9 @@ func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
 		tb.Fatalf("redlocktest: a Locker over no masters")
 	}
 	w := m[0].world
+	if w.time.isAhead() {
+		tb.Fatalf("redlocktest: the masters were made outside of the testing/synctest bubble in which the Locker is: call New in the bubble")
+	}
 	own := w.newClock()
 	if opts.Clock == nil {
 		opts.Clock = own

@@ -119,7 +119,8 @@ func TestMisuseFailsTheTestAndSaysWhatWasWrong(t *testing.T) {
 		return masters
 	}
 	for want, do := range map[string]func(tb redlocktest.TB){
-		"Count is 0": func(tb redlocktest.TB) { redlocktest.New(tb, redlocktest.Count(0)) },
+		"option 2 of 2 is nil": func(tb redlocktest.TB) { redlocktest.New(tb, redlocktest.Count(3), nil) },
+		"Count is 0":           func(tb redlocktest.TB) { redlocktest.New(tb, redlocktest.Count(0)) },
 		"65 masters, and 64 is the most": func(tb redlocktest.TB) {
 			redlocktest.New(tb, redlocktest.Count(65)).Locker(tb, redlock.Options{})
 		},
@@ -323,4 +324,27 @@ func TestMessagesComeToThoseWhomTheyAreFor(t *testing.T) {
 		turn()
 		told()
 	})
+}
+
+func TestMastersOfAnotherBubbleAreNamed(t *testing.T) {
+	outside := redlocktest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		said := failure(func(tb redlocktest.TB) { outside.Locker(tb, redlock.Options{}) })
+		if !strings.Contains(said, "made outside of the testing/synctest bubble") {
+			t.Errorf("it says %q", said)
+		}
+		pass(30 * 365 * 24 * time.Hour) // which is later than the present outside
+		if said := failure(func(tb redlocktest.TB) { redlocktest.New(tb).Locker(tb, redlock.Options{}) }); said != "" {
+			t.Errorf("masters of this bubble: %s", said)
+		}
+	})
+}
+
+func TestNewWithoutATestSaysSo(t *testing.T) {
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "New without a test") {
+			t.Errorf("it panics with %q", said)
+		}
+	}()
+	redlocktest.New(nil)
 }

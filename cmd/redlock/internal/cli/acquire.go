@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	}
 	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
 	if t.try || t.wait == 0 || !passes || ctx.Err() != nil {
-		return nil, t.inWords(err)
+		return nil, w.inWords(err)
 	}
 	first := err
 	defer w.start(ctx, io, err)()
@@ -194,7 +195,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	if err != nil && context.Cause(ctx) == errUnwanted { //nolint:errorlint // it is just this one
 		return nil, &statusError{status: statusHeld, err: fmt.Errorf("%w while waiting for %s", errUnwanted, t.what())}
 	}
-	return h, t.gaveUp(err, first)
+	return h, w.gaveUp(err, first)
 }
 
 // errUnwanted ends a wait of redlock hold.
@@ -236,34 +237,52 @@ func newHeld(lock *redlock.Lock, slot *int, w *wait, err error) (*held, error) {
 
 // gaveUp puts the end of -wait into the command's words: what the last attempt met is what the reader needs, or the first one
 // if the wait was over before another had ended.
-func (t *taker) gaveUp(err, first error) error {
+func (w *wait) gaveUp(err, first error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if last, ok := errors.AsType[*redlock.QuorumError](err); ok {
 		first = last
 	}
-	return fmt.Errorf("gave up after %v: %w", t.lockFlags.wait, bare{t.inWords(first)})
+	return fmt.Errorf("gave up after %v: %w", w.taker.lockFlags.wait, bare{w.inWords(first)})
 }
 
-// inWords says of a permit what is true of all slots, where the library's error is that of one.
-func (t *taker) inWords(err error) error {
-	if t.permits == 0 || !errors.Is(err, redlock.ErrHeld) {
+// inWords says of a lock that is held who holds it, if a quorum of masters tells; of a permit what is true of all slots, where the
+// library's error is that of one.
+func (w *wait) inWords(err error) error {
+	t := w.taker
+	switch {
+	case !errors.Is(err, redlock.ErrHeld):
+		return err
+	case t.permits == 1:
+		return &heldError{fmt.Sprintf("the only permit of %q is held%s", t.keys[0], inTheWay(err).by(1)), err}
+	case t.permits > 1:
+		return &heldError{fmt.Sprintf("all %d permits of %q are held%s", t.permits, t.keys[0], inTheWay(err).by(t.permits)), err}
+	}
+	key := cmp.Or(inTheWay(err).key, t.keys[0])
+	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
+	defer cancel()
+	h, unknown := w.locker.Holder(ctx, key)
+	if unknown != nil || !h.Held || h.Holds == 1 && h.Identity == "" {
 		return err
 	}
-	return &heldPermitsError{fmt.Sprintf("all %d permits of %q are held%s", t.permits, t.keys[0], inTheWay(err).by(t.permits)), err}
+	o := obstacle{holder: fmt.Sprintf("%d holders", h.Holds), free: h.TTL}
+	if h.Holds == 1 {
+		o.holder = fmt.Sprintf("%s (ID %s)", h.Identity, h.ID)
+	}
+	return &heldError{fmt.Sprintf("held by another: %q is held%s", key, o.by(0)), err}
 }
 
-// heldPermitsError is the error of a semaphore, without the details of the slot that was tried last.
-type heldPermitsError struct {
+// heldError is a conflict in the command's words, without the details of each master, or of the slot that was tried last.
+type heldError struct {
 	text string
 	err  error
 }
 
 // Error implements error.
-func (e *heldPermitsError) Error() string { return e.text }
+func (e *heldError) Error() string { return e.text }
 
-func (e *heldPermitsError) Unwrap() error { return e.err }
+func (e *heldError) Unwrap() error { return e.err }
 
 // closeSoon gives masters that have not confirmed yet a moment; what they keep lapses by its ttl.
 func closeSoon(l *redlock.Locker, timeout time.Duration) {

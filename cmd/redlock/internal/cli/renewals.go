@@ -16,8 +16,9 @@ type renewals struct {
 	mu     sync.Mutex
 	failed string            // what the last one needed; empty if it was won
 	said   map[string]string // by master; none of those that granted the last one they were asked for
-	// changed, unless it is nil, is told why a renewal failed, each time, and of the next one that has not with "".
+	// changed, unless it is nil, is told why a renewal failed, once until that changes, and of the next one that has not with "".
 	changed func(failed string)
+	told    string // what it was told last; only the observer's goroutine has it
 }
 
 // observe is the Locker's observer.
@@ -25,10 +26,10 @@ func (r *renewals) observe(e redlock.Event) {
 	if e.Op != "extend" {
 		return
 	}
-	before := r.why()
 	r.note(e)
-	if after := r.why(); r.changed != nil && e.Kind == redlock.EventExtend && (after != "" || before != "") {
-		r.changed(strings.TrimPrefix(after, ": "))
+	if why := r.why(); r.changed != nil && e.Kind == redlock.EventExtend && why != r.told {
+		r.told = why
+		r.changed(strings.TrimPrefix(why, ": "))
 	}
 }
 

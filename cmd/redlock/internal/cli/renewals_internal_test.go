@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +48,23 @@ func TestWhyALockWasNotRenewedIsTold(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAReasonIsToldOnceUntilItChanges(t *testing.T) {
+	var told []string
+	r := &renewals{changed: func(failed string) { told = append(told, failed) }}
+	down, lost := vote("b:1", redlock.Unknown, errors.New("refused")), decided(redlock.ErrNoQuorum)
+	for _, e := range []redlock.Event{
+		decided(nil), down, lost, down, lost, vote("c:1", redlock.Unknown, errors.New("timeout")), lost, down, lost,
+		vote("b:1", redlock.Granted, nil), vote("c:1", redlock.Granted, nil), decided(nil), decided(nil), down, lost,
+	} {
+		r.observe(e)
+	}
+	want := []string{
+		"need 2 of 3 masters (b:1: refused)", "need 2 of 3 masters (b:1: refused; c:1: timeout)", "", "need 2 of 3 masters (b:1: refused)",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
