@@ -172,7 +172,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 		return h, nil
 	}
 	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
-	if t.try || t.wait == 0 || !passes || ctx.Err() != nil {
+	if t.try || t.wait == 0 || !passes || errors.Is(err, redlock.ErrMisconfigured) || ctx.Err() != nil {
 		return nil, w.inWords(err)
 	}
 	first := err
@@ -270,7 +270,11 @@ func (w *wait) inWords(err error) error {
 	if h.Holds == 1 {
 		o.holder = fmt.Sprintf("%s (ID %s)", h.Identity, h.ID)
 	}
-	return &heldError{fmt.Sprintf("held by another: %q is held%s", key, o.by(0)), err}
+	set := ""
+	if q, ok := errors.AsType[*redlock.QuorumError](err); ok && q.Set != "" {
+		set = ", on a quorum of the " + q.Set + " masters"
+	}
+	return &heldError{fmt.Sprintf("held by another%s: %q is held%s", set, key, o.by(0)), err}
 }
 
 // heldError is a conflict in the command's words, without the details of each master, or of the slot that was tried last.

@@ -256,21 +256,21 @@ func writeHelp(out io.Writer) {
 func writeCommandHelp(out io.Writer, c command) {
 	fs := newFlags(c.name)
 	c.setup(fs)
-	fmt.Fprintf(out, "redlock %s: %s\n\nusage: redlock %s [flags]", c.name, c.summary, c.name)
+	fmt.Fprintf(out, "%s\nusage: redlock %s [flags]", folded("redlock "+c.name+": "+c.summary, ""), c.name)
 	if c.args != "" {
 		fmt.Fprint(out, " ", c.args)
 	}
-	fmt.Fprintf(out, "\n\n%s\n", strings.TrimSpace(c.help))
+	fmt.Fprintf(out, "\n\n%s\n", strings.TrimSpace(wrapped(c.help)))
 	heading := "\nFlags:\n"
 	fs.VisitAll(func(f *flag.Flag) {
 		value, text := flag.UnquoteUsage(f)
 		if value != "" {
 			value = " " + value
 		}
-		fmt.Fprintf(out, "%s  -%s%s\n      %s\n", heading, f.Name, value, text)
+		fmt.Fprintf(out, "%s  -%s%s\n%s", heading, f.Name, value, folded(text, "      "))
 		heading = ""
 	})
 	if fs.Lookup("config") != nil {
-		fmt.Fprint(out, "\n"+settingsHelp)
+		fmt.Fprint(out, "\n"+wrapped(settingsHelp))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,7 @@ func (f *lockFlags) check(command string) error {
 // checkWhat refuses kinds of locks that exclude each other.
 func (f *lockFlags) checkWhat(command string) error {
 	kind := map[bool]string{false: "-exclusive", true: "-shared"}[f.shared]
+	f.keys = once(f.keys)
 	several := len(f.keys) > 1
 	switch {
 	case len(f.keys) == 0:
@@ -95,6 +97,16 @@ func (f *lockFlags) checkWhat(command string) error {
 		return usage("%s: %w", command, bare{err})
 	}
 	return nil
+}
+
+// once are the keys in their order, each once.
+func once(keys keyList) (all keyList) {
+	for _, key := range keys {
+		if !slices.Contains(all, key) {
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // checkTimes refuses times that can't be meant, and chooses the grace.

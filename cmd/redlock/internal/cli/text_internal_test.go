@@ -1,6 +1,12 @@
 package cli
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
 
 func TestPasswordsAreHiddenWhateverIsInThem(t *testing.T) {
 	for text, want := range map[string]string{
@@ -31,5 +37,28 @@ func TestALineStaysALine(t *testing.T) {
 		if got := oneLine(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestHelpFitsIntoATerminal(t *testing.T) {
+	for _, c := range commands() {
+		var out strings.Builder
+		writeCommandHelp(&out, c)
+		for line := range strings.Lines(out.String()) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > columns {
+				t.Errorf("redlock %s -h has the line %q", c.name, line)
+			}
+		}
+		words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+		if help := words(c.help); words(wrapped(c.help)) != help {
+			t.Errorf("redlock %s -h: %q has other words than %q", c.name, wrapped(c.help), help)
+		}
+	}
+}
+
+func TestKeysThatAreGivenTwiceAreOne(t *testing.T) {
+	f := lockFlags{keys: keyList{"a", "b", "a"}, ttl: time.Second}
+	if err := f.check("run"); err != nil || !slices.Equal(f.keys, []string{"a", "b"}) {
+		t.Errorf("keys %q, %v", f.keys, err)
 	}
 }
