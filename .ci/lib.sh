@@ -7,11 +7,15 @@ section() { printf '\n=== %02d:%02d  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "
 failures=()
 took=()
 check() {
-	local began=$SECONDS
+	local began=$SECONDS cpu
+	cpu=$(cpu_of_children)
 	section "$1"
 	"${@:2}" || failures+=("$1")
-	took+=("$(printf '%5d s  %s' $((SECONDS - began)) "$1")")
+	took+=("$(printf '%5d s, %5d s of CPU  %s' $((SECONDS - began)) $(($(cpu_of_children) - cpu)) "$1")")
 }
+
+# cpu_of_children is the time in seconds that what this shell has run and waited for has used.
+cpu_of_children() { awk '{print int(($16 + $17) / 100)}' "/proc/$$/stat" 2>/dev/null || echo 0; }
 
 # slowest lists the checks and the packages that took longest.
 slowest() {
