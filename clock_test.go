@@ -47,6 +47,18 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 	}
 }
 
+// A key is sure to be gone when its ttl is over by the slowest of clocks, which is never before it has stopped being sure to be there.
+func TestAKeyIsGoneNoSoonerThanTheSlowestClockSays(t *testing.T) {
+	if got, want := redlock.Lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+102*time.Millisecond; got != want {
+		t.Errorf("a key of ten seconds is gone after %v, want %v", got, want)
+	}
+	for _, ttl := range []time.Duration{time.Millisecond, time.Hour, math.MaxInt64} {
+		if redlock.Lapsed(time.Hour, ttl, 0.01) <= redlock.ValidUntil(time.Hour, ttl, 0.01) {
+			t.Errorf("a key of %v is gone while it is sure to be there", ttl)
+		}
+	}
+}
+
 // The drift is padded by two milliseconds, the granularity of expiry, and not by two nanoseconds.
 func TestHazard16DriftIsPaddedInMilliseconds(t *testing.T) {
 	if got := redlock.DriftAllowance(0, 0.01); got != 2*time.Millisecond {

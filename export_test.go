@@ -63,6 +63,7 @@ func judgeBoth(judge func(electorates, *tally) verdict) func(before, after uint6
 var (
 	DriftAllowance = driftAllowance
 	ValidUntil     = validUntil
+	Lapsed         = lapsed
 )
 
 // MaxGrace is the longest default grace; MaxMasters and MaxKeySize are the options'.

@@ -104,6 +104,23 @@ func TestAnExtensionDuringARenewalSucceeds(t *testing.T) {
 	}, redlock.AutoRenew())
 }
 
+// A renewal that too few masters have answered is tried again while the lock is valid.
+func TestARenewalThatHasFailedIsTriedAgain(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+		masters.behave(on(single.Extend, act{lost: true}))
+		for masters[0].count(single.Extend) == 0 {
+			pass(10 * time.Millisecond)
+		}
+		pass(150 * time.Millisecond) // it has failed
+		masters.behave(nil)
+		settle(longTTL)
+		is(t, lock.Err(), nil)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
 // What an extension repairs on a master is no vote for the one behind it: a majority had lost the key.
 func TestAnExtensionDoesNotWinByTheRepairsOfTheOneBefore(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {

@@ -354,8 +354,9 @@ func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 	m := dial(t, server.URL())
 	must(t, server.Client().Set(t.Context(), counterOf("key"), "many", 0).Err())
 	must(t, server.Client().HSet(t.Context(), counterOf("other"), "x", "y").Err())
+	must(t, server.Client().ZAdd(t.Context(), counterOf("scores"), redis.Z{Score: 1, Member: "x"}).Err())
 	setCounter(t, server, "last", single.MaxToken)
-	for _, key := range []string{"key", "other", "last"} {
+	for _, key := range []string{"key", "other", "scores", "last"} {
 		r := fenced(key, "me", 1) // goes by script, which looks first
 		if got, err := m.Ask(t.Context(), r); err == nil || exists(t, server, key) {
 			t.Errorf("by script: %+v, want an error and no key", got)

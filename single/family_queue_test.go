@@ -26,19 +26,19 @@ func TestWaitersQueueByTheTimeTheyHaveWaited(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))
-	ask(t, m, acquire("key", "nobody", time.Minute)) // does not wait
-	for name, waited := range map[string]time.Duration{"second": 2 * time.Second, "third": time.Second, "first": time.Hour} {
+	ask(t, m, acquire("key", "nobody", time.Minute))                                                             // does not wait
+	for name, waited := range map[string]time.Duration{"b": 2 * time.Second, "a": time.Second, "c": time.Hour} { // not by their names
 		got := ask(t, m, by(name, waited, acquire("key", "me", time.Minute)))
 		if got.Outcome != single.Refused || got.Holder != "holder" || !about(got.TTL, time.Minute) {
 			t.Errorf("a waiter is told %+v", got)
 		}
 	}
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"first", "second", "third"}) {
+	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
 		t.Errorf("the queue is %q", got)
 	}
 	// A later attempt has waited longer by as much as time has passed, and keeps its place.
-	ask(t, m, by("third", 2*time.Second-time.Millisecond, acquire("key", "me", time.Minute)))
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"first", "second", "third"}) {
+	ask(t, m, by("a", 2*time.Second-time.Millisecond, acquire("key", "me", time.Minute)))
+	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
 		t.Errorf("after a repeated attempt the queue is %q", got)
 	}
 	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) || single.QueueKeep > time.Hour {
@@ -252,6 +252,22 @@ func TestARepeatedAcquireOfAWaiterIsGrantedAgain(t *testing.T) {
 	ask(t, m, r)
 	if left := life(t, server, "key"); left >= 0 {
 		t.Errorf("what was held for ever lives for %v now", left)
+	}
+}
+
+// Who gets the key does not wait for it any more.
+func TestAWaiterThatGetsTheKeyLeavesTheQueue(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	ask(t, m, acquire("key", "holder", time.Minute))
+	r := polite(by("w", 0, acquire("key", "me", time.Minute)))
+	ask(t, m, r)
+	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"w"}) {
+		t.Fatalf("the queue is %q", got)
+	}
+	must(t, server.Client().Del(t.Context(), "key").Err())
+	if got := ask(t, m, r); got.Outcome != single.Granted || exists(t, server, queueOf("key")) {
+		t.Errorf("%+v, want granted, and the queue is %q", got, names(t, server, queueOf("key")))
 	}
 }
 

@@ -155,6 +155,36 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 	}
 }
 
+// A number that a script does not return for the request grants nothing, nor does one that no script returns.
+func TestANumberGrantsOnlyWhatItStandsFor(t *testing.T) {
+	plain := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Polite: true} // by script
+	fence := plain
+	fence.Fence = true
+	extend := single.Request{Op: single.Extend, Keys: []string{"k"}, Owner: "o", TTL: time.Second}
+	for _, tt := range []struct {
+		raw     string
+		request single.Request
+		isError bool
+	}{
+		{":0\r\n", plain, true},
+		{":2\r\n", plain, true},
+		{":17\r\n", plain, true},
+		{":0\r\n", fence, true},
+		{":-1\r\n", fence, true},
+		{":9007199254740992\r\n", fence, true},
+		{":1\r\n", extend, true},
+		{"*5\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:9007199254740992\r\n", plain, true},
+		{"*1\r\n:4\r\n", extend, false},
+		{"*1\r\n:-1\r\n", plain, false},
+		{"*1\r\n:0\r\n", plain, false},
+	} {
+		reply, replyErr, err := single.ReadReply(strings.NewReader(tt.raw), &tt.request)
+		if err != nil || (replyErr != nil) != tt.isError || reply.Outcome != single.Refused {
+			t.Errorf("%q is %+v, %v, %v", tt.raw, reply, replyErr, err)
+		}
+	}
+}
+
 func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	for _, raw := range []string{
 		"\r\n", "\n", "+\n", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":--1\r\n", ":99999999999999999999\r\n", ":9999999999999999999\r\n",

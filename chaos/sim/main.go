@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type options struct {
 	workers   int
 	profile   string
 	broken    string
+	unbroken  bool
 	report    string
 	replay    string
 	timeline  bool
@@ -79,6 +81,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.IntVar(&o.workers, "workers", 0, "how many schedules to run at the same time (default: one per processor)")
 	f.StringVar(&o.profile, "profile", "", "what kind of schedules: "+names(Profiles(), func(p Profile) string { return p.Name })+" (default: the first)")
 	f.StringVar(&o.broken, "broken", "", "make a mistake on purpose: "+names(Controls(), func(c Control) string { return c.Name }))
+	f.BoolVar(&o.unbroken, "unbroken", false, "with -broken: do not make the mistake, but look for it in the same schedules")
 	f.StringVar(&o.report, "json", "", "write the result to this file")
 	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
@@ -103,6 +106,8 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("-schedules is %d, and must be at least 1", o.schedules)
 	case o.masters < 0 || o.masters > len(masterNames):
 		return fmt.Errorf("-masters is %d, and %d is the most", o.masters, len(masterNames))
+	case o.unbroken && o.broken == "":
+		return errors.New("-unbroken is for -broken, and says not to make that mistake")
 	default:
 		return nil
 	}
@@ -137,6 +142,9 @@ func (o *options) choose(b *Batch) error {
 			return fmt.Errorf("no mistake is called %q", o.broken)
 		}
 		b.Broken, b.Oracles, b.Profile = controls[i].Broken, controls[i].Oracles, controls[i].Profile
+		if o.unbroken {
+			b.Broken = BrokenVariants{}
+		}
 	}
 	if o.profile == "" && o.broken != "" {
 		return nil
@@ -244,6 +252,9 @@ func (o *options) command(seed uint64) string {
 	}
 	if o.broken != "" {
 		s += " -broken " + o.broken
+	}
+	if o.unbroken {
+		s += " -unbroken"
 	}
 	if o.masters > 0 {
 		s += fmt.Sprintf(" -masters %d", o.masters)

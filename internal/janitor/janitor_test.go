@@ -28,7 +28,9 @@ type masters struct {
 
 	mu    sync.Mutex
 	err   error
+	down  bool // until one has answered
 	asked int
+	keys  []string // that they were asked for
 	told  []janitor.Kind
 }
 
@@ -40,11 +42,17 @@ func (m *masters) janitor(n int) *janitor.Janitor {
 		Send: func(c *lane.Call) {
 			m.mu.Lock()
 			m.asked++
+			m.keys = append(m.keys, c.Request.Keys[0])
 			c.Err = m.err
+			m.down = m.down && m.err != nil
 			m.mu.Unlock()
 			c.To.Ended(c)
 		},
-		Down:    func(int) bool { return false },
+		Down: func(int) bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.down
+		},
 		Timeout: func(time.Duration) time.Duration { return time.Second },
 		Lapsed:  func(now, ttl time.Duration) time.Duration { return now + ttl },
 		Observe: func(kind janitor.Kind, _ int, _ *single.Request) {
@@ -117,6 +125,59 @@ func TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The ttl of what a stopped master has yet to read begins when it answers: it may be reading that just then.
+func TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &masters{began: time.Now(), err: errSilent}
+		j := m.janitor(1)
+		defer j.Close()
+		j.Adopt(release(0), true, time.Minute)
+		<-time.After(time.Hour + janitor.Interval/2)
+		m.answer()
+		<-time.After(janitor.Interval) // in which it is asked once
+		m.mu.Lock()
+		m.err = errSilent
+		m.mu.Unlock()
+		<-time.After(50 * time.Second)
+		if j.Pending() != 1 {
+			t.Errorf("%d pending within a ttl of the first answer", j.Pending())
+		}
+		<-time.After(20 * time.Second)
+		if j.Pending() != 0 {
+			t.Errorf("%d pending when the ttl is over", j.Pending())
+		}
+	})
+}
+
+// A master that is down is asked for one pending release an interval, each in its turn, and with its first answer for the rest.
+func TestAMasterThatIsDownIsAskedForOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &masters{began: time.Now(), err: errSilent, down: true}
+		j := m.janitor(1)
+		defer j.Close()
+		want := []string{"a", "b", "c", "d", "e"}
+		for _, key := range want {
+			c := release(0)
+			c.Request.Keys = []string{key}
+			j.Adopt(c, false, time.Hour)
+		}
+		settle(5) // and so between two sweeps from now on
+		m.mu.Lock()
+		asked := slices.Clone(m.keys)
+		m.mu.Unlock()
+		slices.Sort(asked)
+		if !slices.Equal(asked, want) {
+			t.Errorf("in five intervals it was asked for %v", asked)
+		}
+		m.answer()
+		<-time.After(janitor.Interval)
+		synctest.Wait()
+		if j.Pending() != 0 {
+			t.Errorf("%d pending after the interval in which it has answered", j.Pending())
+		}
+	})
 }
 
 func TestWhatIsPendingAtOneMasterIsBounded(t *testing.T) {

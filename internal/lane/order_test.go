@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,93 @@ func TestALaneLooksWhatBecameOfTheAcquisitionBeforeARelease(t *testing.T) {
 			t.Errorf("after outcome %d the release is unqueued: %v, want %t", outcome, unqueued, want)
 		}
 	}
+}
+
+// A release is left out only where a master has answered its acquisition with a refusal, and so has nothing of it.
+func TestAReleaseIsLeftOutOnlyWhereItsAcquisitionWasRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		acquired single.Call
+		left     bool
+	}{
+		"granted":                   {single.Call{Sent: true, Reply: single.Reply{Outcome: single.Granted}}, true},
+		"refused, but perhaps sent": {single.Call{Sent: true}, true},
+		"refused":                   {single.Call{}, false},
+		"without an answer":         {single.Call{Sent: true, Err: errBroken}, true},
+		"unsent":                    {single.Call{Err: errBroken}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var releases atomic.Int32
+			queue := newLane(t, doer(func(_ context.Context, batch []*single.Call) {
+				for _, c := range batch {
+					if c.Request.Op == single.Release {
+						releases.Add(1)
+						c.Sent, c.Reply = true, single.Reply{Outcome: single.Granted}
+						continue
+					}
+					c.Sent, c.Err, c.Reply = tt.acquired.Sent, tt.acquired.Err, tt.acquired.Reply
+				}
+			}))
+			both, ended := calls(2, time.Hour)
+			both[1].Request = &single.Request{Op: single.Release, Keys: []string{"key"}, Owner: "me"}
+			both[1].After, both[1].Undoes = both[0], true
+			for _, c := range both {
+				queue.Send(c)
+			}
+			<-ended
+			if c := <-ended; c != both[1] || c.Err != nil || (c.Reply.Outcome == single.Granted) != tt.left {
+				t.Errorf("the release ended with %v, %v", c.Reply.Outcome, c.Err)
+			}
+			if sent := releases.Load() == 1; sent != tt.left {
+				t.Errorf("sent %t, want %t", sent, tt.left)
+			}
+		})
+	}
+}
+
+// held is a receiver that is told of a call for as long as it likes.
+type held struct{ begun, let chan struct{} }
+
+func (h held) Ended(*lane.Call) {
+	close(h.begun)
+	<-h.let
+}
+
+// What follows a call does not leave before that one's receiver has been told: it would note things in the wrong order.
+func TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var arrived []*single.Call
+		queue := newLane(t, doer(func(_ context.Context, batch []*single.Call) {
+			<-time.After(5 * lane.BatchWindow) // far enough for several batches at a time
+			mu.Lock()
+			arrived = append(arrived, batch...)
+			mu.Unlock()
+			finish(batch, nil)
+		}))
+		has := func(c *lane.Call) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(arrived, &c.Call)
+		}
+		warm, warmed := calls(1, time.Hour)
+		queue.Send(warm[0])
+		<-warmed
+		to := held{make(chan struct{}), make(chan struct{})}
+		c, ended := calls(3, time.Hour) // one, what follows it, and a stranger for whom the queue is looked at
+		c[0].To, c[1].After = to, c[0]
+		c[2].Request = &single.Request{Op: single.Inspect, Keys: []string{"other"}}
+		queue.Send(c[0])
+		queue.Send(c[1])
+		<-to.begun
+		queue.Send(c[2])
+		if other := <-ended; other != c[2] || has(c[1]) {
+			t.Errorf("call %d has ended, and what follows has left: %t", other.Index, has(c[1]))
+		}
+		close(to.let)
+		if other := <-ended; other != c[1] {
+			t.Errorf("call %d has ended", other.Index)
+		}
+	})
 }
 
 // Operations of one hold whose sends were swapped, with another owner's call for the same key between them.

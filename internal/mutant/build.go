@@ -83,7 +83,7 @@ func write(path string, text []byte) error {
 }
 
 // Build builds the program in package pkg with the mutant, and BuildTest the tests of that package, into dir, which has to
-// be empty. pkg is an import path. They return the path of the executable. The error matches [ErrNoSource] where nothing can be
+// be empty or not there. A Mutant without edits is the library as it is. pkg is an import path. They return the path of the executable. The error matches [ErrNoSource] where nothing can be
 // built.
 func (m Mutant) Build(ctx context.Context, dir, pkg string) (string, error) {
 	return m.build(ctx, dir, pkg, "build")
@@ -91,13 +91,16 @@ func (m Mutant) Build(ctx context.Context, dir, pkg string) (string, error) {
 
 // BuildTest is Build of the tests of package pkg.
 func (m Mutant) BuildTest(ctx context.Context, dir, pkg string) (string, error) {
-	return m.build(ctx, dir, pkg, "test", "-c")
+	return m.build(ctx, dir, pkg, "test", "-c", "-vet=off")
 }
 
 func (m Mutant) build(ctx context.Context, dir, pkg string, command ...string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
 	list, err := m.overlay(root, dir)
 	if err != nil {
@@ -144,12 +147,13 @@ func (m Mutant) Run(ctx context.Context, pkg string, args []string, stdout, stde
 	if err != nil {
 		return 0, err
 	}
-	return Execute(ctx, program, args, stdout, stderr)
+	return Execute(ctx, "", program, args, stdout, stderr)
 }
 
-// Execute runs a program and returns its exit status.
-func Execute(ctx context.Context, program string, args []string, stdout, stderr io.Writer) (status int, _ error) {
+// Execute runs a program in a directory, empty: in the present one, and returns its exit status.
+func Execute(ctx context.Context, dir, program string, args []string, stdout, stderr io.Writer) (status int, _ error) {
 	c := exec.CommandContext(ctx, program, args...)
+	c.Dir = dir
 	c.Stdout, c.Stderr = stdout, stderr
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it ends what it started, and says so
 	err := c.Run()

@@ -2,13 +2,14 @@
 // the tests build a program in which one of them stands in place of the real thing ([Mutant.Build]), and must notice it: a
 // proof that they would notice such a mistake if it were made. Programs that use the library know nothing of this.
 //
-// To add a mutant, add an entry to [All]. It takes the go command and a checkout of the module to build one.
+// [Checker] tells of each mutant whether what has to notice it does. To add a mutant, add an entry to [All]. It takes the go command and a checkout of the module to build one.
 package mutant
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,12 +20,31 @@ import (
 type Mutant struct {
 	// Name is what commands and tests call it.
 	Name string
+	// Breaks says in a sentence what goes on in a build with it.
+	Breaks string
 	// Edits make the mistake.
 	Edits []Edit
 	// Sim are the simulations that must find it, Chaos the runs on real masters, Tests the tests that must fail.
 	Sim   []Sim
 	Chaos []Chaos
 	Tests []Tests
+	// Sample: it is one of the few that the tests of every run are tried on ([Mutant.Group] has one or two of them).
+	Sample bool
+	// Equivalent is why nothing can notice it, for a change that is no mistake; empty: it is one.
+	Equivalent string
+}
+
+// Group is the part of the library that the mutant changes: "engine" of the root package, "scripts" of what runs on masters,
+// otherwise the package's path.
+func (m Mutant) Group() string {
+	switch dir := path.Dir(m.Edits[0].File); dir {
+	case ".":
+		return "engine"
+	case "single/lua":
+		return "scripts"
+	default:
+		return strings.TrimPrefix(dir, "internal/")
+	}
 }
 
 // Edit is a change of one file: Old stands there exactly once, and becomes New.
@@ -54,7 +74,15 @@ type Tests struct {
 	// Package is its directory in the module.
 	Package string
 	Names   []string
+	// Crash is what a build that ends by a panic or by the tests' timeout has to say, where that is how the mutant shows. Empty: then
+	// nothing is known of it.
+	Crash string
+	// Within is when the tests' timeout ends them, where Crash is that they do not end. Default: two minutes.
+	Within time.Duration
 }
+
+// in names tests of a package that must fail.
+func in(pkg string, names ...string) []Tests { return []Tests{{Package: pkg, Names: names}} }
 
 // ErrNoSource is matched by errors that say that a mutant can't be built here: there is no go command, or no checkout of
 // the module.

@@ -21,8 +21,8 @@ func TestEveryMutantFitsTheTree(t *testing.T) {
 			t.Errorf("there are two mutants called %q", m.Name)
 		}
 		names[m.Name] = true
-		if len(m.Sim)+len(m.Chaos)+len(m.Tests) == 0 {
-			t.Errorf("%s: nothing has to notice it", m.Name)
+		if (len(m.Sim)+len(m.Chaos)+len(m.Tests) == 0) == (m.Equivalent == "") || m.Breaks == "" {
+			t.Errorf("%s: it breaks %q, and nothing has to notice it, or it is equivalent and something has to", m.Name, m.Breaks)
 		}
 		changed, err := m.Apply(root)
 		if err != nil || len(changed) == 0 {
@@ -97,4 +97,25 @@ func TestWithoutSourceThereIsNoMutant(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		build(t, "executable file not found")
 	})
+}
+
+// The page has a row of every mutant, and of no other.
+func TestThePageHasEveryMutant(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "mutants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*?) \\|").FindAllStringSubmatch(string(raw), -1) {
+		rows[row[1]] = row[2]
+	}
+	for _, m := range mutant.All() {
+		if rows[m.Name] != strings.ReplaceAll(m.Breaks, "|", `\|`) {
+			t.Errorf("%s breaks %q, and the page says %q", m.Name, m.Breaks, rows[m.Name])
+		}
+		delete(rows, m.Name)
+	}
+	for name := range rows {
+		t.Errorf("there is no mutant %s any more", name)
+	}
 }

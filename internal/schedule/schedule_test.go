@@ -58,6 +58,30 @@ func TestEntriesFireInTheirOrderAndNeverEarly(t *testing.T) {
 	})
 }
 
+// Two that are due one soon after the other, set in either order, and sooner than the timer that was set before.
+func TestEachEntryFiresAtItsOwnTime(t *testing.T) {
+	for _, at := range [][]time.Duration{
+		{100 * time.Millisecond, 100*time.Millisecond + 1}, {100*time.Millisecond + 1, 100 * time.Millisecond}, {900 * time.Millisecond, 5 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := clock{began: time.Now()}
+			s := schedule.New(c.now, after)
+			defer s.Close()
+			entries := make([]schedule.Entry, len(at))
+			var fired []time.Duration
+			for i := range entries {
+				s.Set(&entries[i], at[i], target(func() { fired = append(fired, c.now()) }))
+			}
+			<-time.After(time.Second)
+			synctest.Wait()
+			want := slices.Sorted(slices.Values(at))
+			if !slices.Equal(fired, want) {
+				t.Errorf("fired at %v, want %v", fired, want)
+			}
+		})
+	}
+}
+
 // The race detector is the oracle: others set an entry as it fires.
 func TestAnEntryMayBeSetByOthersAsItFires(*testing.T) {
 	c := clock{began: time.Now()}
@@ -122,6 +146,27 @@ func TestNothingFiresAfterClose(t *testing.T) {
 		s.Close()
 		s.Set(&late, time.Minute, fire)
 		<-time.After(time.Hour)
+	})
+}
+
+// What is due together with an entry that is firing as Close begins does not fire any more.
+func TestNothingMoreFiresOnceCloseHasBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clock{began: time.Now()}
+		s := schedule.New(c.now, after)
+		var first, second schedule.Entry
+		var fired atomic.Int32
+		fire := target(func() {
+			fired.Add(1)
+			go s.Close()
+			synctest.Wait() // until it waits for this one
+		})
+		s.Set(&first, time.Minute, fire)
+		s.Set(&second, time.Minute, fire)
+		<-time.After(time.Hour)
+		if fired.Load() != 1 {
+			t.Errorf("%d have fired, want the first", fired.Load())
+		}
 	})
 }
 

@@ -191,6 +191,39 @@ func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
 	})
 }
 
+// A favour keeps keys from the younger alone: those who have waited for longer go first as before.
+func TestAFavourTakesNothingFromTheOlder(t *testing.T) {
+	q := newQueue()
+	older, both, younger := enter(q, "b"), enter(q, "a", "b"), enter(q, "b")
+	q.Begin(both, time.Second)
+	q.Blocked(both, []string{"b"}, time.Second)
+	if yields(q, younger, time.Second) == 0 {
+		t.Fatal("nobody is favoured")
+	}
+	if d := yields(q, older, time.Second); d != 0 {
+		t.Errorf("the older yields for %v", d)
+	}
+}
+
+// Who began a queue and was then overtaken by an older entry inherits the position that this one has left in the masters' queues.
+func TestWhoBecomesTheFirstInheritsThePosition(t *testing.T) {
+	q := newQueue()
+	a, both := enter(q, "a"), enter(q, "a", "b")
+	b := enter(q, "b") // begins b's queue
+	q.Leave(a, true, at(0))
+	q.Begin(both, 0)
+	q.Blocked(both, []string{"b"}, 0) // to the front, by its age
+	if got := turns(q, both, b); !slices.Equal(got, []int{0}) {
+		t.Fatalf("%v have the turn, want the older", got)
+	}
+	if _, unclaimed := q.Leave(both, true, at(0)); unclaimed != nil {
+		t.Errorf("%v are unclaimed by who has got them", unclaimed)
+	}
+	if inherited, unclaimed := q.Leave(b, false, at(0)); !inherited || !slices.Equal(unclaimed, []string{"b"}) {
+		t.Errorf("inherited %t, and %v are unclaimed, want b", inherited, unclaimed)
+	}
+}
+
 func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

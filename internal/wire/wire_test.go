@@ -82,7 +82,7 @@ func TestWhatIsBeyondItsBoundIsNoReply(t *testing.T) {
 	small := wire.Expect{Kinds: wire.Of(wire.Text, wire.Array, wire.Number), Items: 4, Text: 8, Depth: 2}
 	for _, raw := range []string{
 		"*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*2\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "$536870913\r\n", "+OK\r\n", "_\r\n",
-		":" + strings.Repeat("1", 40) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", ":1\r\n:2\r\n", ":1\r\n\n", "*2\r\n:1\r\n", "$-2\r\n", "=3\r\nabc\r\n",
+		":" + strings.Repeat("1", 40) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", ":1\r\n:2\r\n", ":1\r\n\n", "$1\r\nx\n\r", "*2\r\n:1\r\n", "$-2\r\n", "=3\r\nabc\r\n",
 		"?\r\n", ":1\n", "%9223372036854775807\r\n", "*9223372036854775807\r\n", "-" + strings.Repeat("x", 2<<20) + "\r\n",
 	} {
 		if r := wire.Parse([]byte(raw), &small); !errors.Is(r.Err(), wire.ErrProtocol) || r.Kind() != wire.Failure {
@@ -164,6 +164,52 @@ func TestAUnixSocketIsDialled(t *testing.T) {
 	must(t, c.Close())
 }
 
+// A status that says something else is the reply to another command.
+func TestOnlyTheStatusThatIsExpectedIsAReply(t *testing.T) {
+	for raw, want := range map[string]wire.Kind{"+OK\r\n": wire.Status, "+QUEUED\r\n": wire.Failure, "+ok\r\n": wire.Failure, "-ERR no\r\n": wire.Refusal} {
+		if r := wire.Parse([]byte(raw), &wire.ExpectOK); r.Kind() != want {
+			t.Errorf("%q is %v, want %v", raw, r.Kind(), want)
+		}
+	}
+}
+
+// exchangeWith sends one command to a server that answers with all of raw at once.
+func exchangeWith(t *testing.T, raw string) (*wire.Conn, wire.Reply) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	c, _, err := (&wire.Config{Network: "tcp", Addr: listener.Addr().String()}).Dial(within(t, patience))
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	server, err := listener.Accept()
+	must(t, err)
+	t.Cleanup(func() { _ = server.Close() })
+	go func() {
+		if _, err := server.Read(make([]byte, 1<<10)); err == nil {
+			_, _ = io.WriteString(server, raw)
+		}
+	}()
+	must(t, c.SendAndWait(wire.AppendCommand(nil, "ping"), time.Now().Add(patience)))
+	return c, c.Reply(&wire.ExpectAny)
+}
+
+// What comes behind the reply that was asked for makes a connection of no use, also where it was read together with it; so does a
+// reply that is none, and then nothing more is read.
+func TestAConnectionIsNotUsedBehindWhatWasNotAskedFor(t *testing.T) {
+	c, reply := exchangeWith(t, "+OK\r\n+OK\r\n")
+	if reply.Err() != nil || c.Drained() || c.Clean() || !c.Overfull() {
+		t.Errorf("two replies: %v, drained %t, clean %t, overfull %t", reply.Err(), c.Drained(), c.Clean(), c.Overfull())
+	}
+	c, reply = exchangeWith(t, "?\r\n:1\r\n")
+	if !errors.Is(reply.Err(), wire.ErrProtocol) || c.Drained() {
+		t.Errorf("no reply: %v, drained %t", reply.Err(), c.Drained())
+	}
+	if next := c.Reply(&wire.ExpectAny); next.Kind() != wire.Failure {
+		t.Errorf("behind it: %v", next.Kind())
+	}
+}
+
 // What arrives between two requests is seen before the next one is sent.
 func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -188,7 +234,10 @@ func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
 
 // A set-up whose replies are not what they should be makes no connection, and the server is sent nothing more.
 func TestASetUpThatIsNotOKMakesNoConnection(t *testing.T) {
-	for _, reply := range []string{"+QUEUED\r\n", "$2\r\nOK\r\n", ":1\r\n", "-ERR no\r\n", "+OK\r\n+OK\r\n+OK\r\n", "*1\r\n+OK\r\n", ""} {
+	for _, reply := range []string{
+		"+QUEUED\r\n", "$2\r\nOK\r\n", ":1\r\n", "-ERR no\r\n", "+OK\r\n+OK\r\n+OK\r\n", "*1\r\n+OK\r\n", "",
+		"-ERR no\r\n+OK\r\n+PONG\r\n", "+OK\r\n+OK\r\n+PONG\r\n+OK\r\n", "+OK\r\n+OK\r\n",
+	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		ended := make(chan string, 1)
@@ -211,6 +260,7 @@ func TestASetUpThatIsNotOKMakesNoConnection(t *testing.T) {
 		c, _, err := (&wire.Config{Network: "tcp", Addr: listener.Addr().String(), DB: 1, ClientName: "me"}).Dial(within(t, patience/20))
 		if err == nil || c != nil {
 			t.Errorf("%q: a connection", reply)
+			_ = c.Close()
 		}
 		if got := <-ended; got != "" {
 			t.Errorf("%q: the server got %q", reply, got)

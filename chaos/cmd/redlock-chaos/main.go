@@ -44,6 +44,7 @@ func commands() []command {
 		{"check", "judge a history that was recorded before", checkCommand},
 		{"list", "list scenarios, workloads, faults, backends and subjects", listCommand},
 		{"controls", "show that every broken lock is caught", controlsCommand},
+		{"mutants", "show that every mistake in the library's source is caught", mutantsCommand},
 	}
 }
 

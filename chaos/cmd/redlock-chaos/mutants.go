@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/internal/mutant"
+)
+
+// mutantsCommand tries every mutant of the engine on what has to notice it.
+func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f := flagSet("mutants", stderr)
+	only := f.String("only", "", "only these: `names` or patterns as release-* or scripts/*, comma-separated")
+	sample := f.Bool("sample", false, "only those that the tests of every run are tried on")
+	jsonFile := f.String("json", "", "write the table to this `file` as JSON")
+	page := f.String("page", "", "put the table into this `file`, between its two marks, as docs/mutants.md has it")
+	workers := f.Int("workers", min(2, runtime.GOMAXPROCS(0)), "how many to try at the same time")
+	if status, ok := parsed(f, args, stderr); !ok {
+		return status
+	}
+	chosen, err := choose(*only, *sample)
+	if err == nil && *workers < 1 {
+		err = fmt.Errorf("-workers is %d, and must be at least 1", *workers)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos mutants: %v\n", err)
+		return exitUsage
+	}
+	results, err := tryMutants(ctx, chosen, *workers, stdout)
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	if *jsonFile != "" {
+		err = writeJSON(*jsonFile, results)
+	}
+	if *page != "" {
+		err = errors.Join(err, writePage(*page, results))
+	}
+	if err != nil {
+		return setupFailed(stderr, err)
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "redlock-chaos: interrupted")
+		return exitUnknown
+	}
+	return conclude(results, stdout)
+}
+
+// choose returns the mutants that are asked for. Every pattern has to fit one.
+func choose(only string, sample bool) ([]mutant.Mutant, error) {
+	patterns := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
+	fits := make([]bool, len(patterns))
+	var chosen []mutant.Mutant
+	for _, m := range mutant.All() {
+		wanted := len(patterns) == 0
+		for i, pattern := range patterns {
+			byName, err := path.Match(pattern, m.Name)
+			if err != nil {
+				return nil, fmt.Errorf("-only: %q: %w", pattern, err)
+			}
+			byGroup, _ := path.Match(pattern, m.Group()+"/"+m.Name) // it is a pattern
+			if byName || byGroup {
+				wanted, fits[i] = true, true
+			}
+		}
+		if wanted && (m.Sample || !sample) {
+			chosen = append(chosen, m)
+		}
+	}
+	if i := slices.Index(fits, false); i >= 0 {
+		return nil, fmt.Errorf("no mutant is called %q", patterns[i])
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("no mutant of the sample is among them")
+	}
+	return chosen, nil
+}
+
+// tryMutants tries each, some at the same time, and shows them as they come; the results are in the order of the list.
+func tryMutants(ctx context.Context, chosen []mutant.Mutant, workers int, stdout io.Writer) ([]mutant.Result, error) {
+	if _, err := mutant.Root(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "redlock-mutants-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a file that is left in the temporary directory does no harm
+	checker := &mutant.Checker{Dir: dir, Chaos: func(ctx context.Context, m mutant.Mutant, c mutant.Chaos) (string, error) {
+		return tryOnMasters(ctx, m, c, filepath.Join(dir, m.Name))
+	}}
+	results := make([]mutant.Result, len(chosen))
+	var all sync.WaitGroup
+	var shown sync.Mutex
+	next := make(chan int)
+	for range workers {
+		all.Go(func() {
+			for i := range next {
+				results[i] = checker.Check(ctx, chosen[i])
+				shown.Lock()
+				showMutant(stdout, results[i])
+				shown.Unlock()
+			}
+		})
+	}
+	for i := range chosen {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	return results, nil
+}
+
+// tryOnMasters runs the library as it is and then, until it is caught, the mutant in the scenario that has to show it.
+func tryOnMasters(ctx context.Context, m mutant.Mutant, wants mutant.Chaos, dir string) (evidence string, _ error) {
+	all := chaos.Controls()
+	i := slices.IndexFunc(all, func(c chaos.Control) bool { return c.Mutant == m.Name && c.Scenario == wants.Scenario })
+	if i < 0 {
+		return "", fmt.Errorf("no control is called %s", m.Name)
+	}
+	var w where
+	f := flagSet("mutants", io.Discard)
+	w.flags(f, dir)
+	if err := f.Parse(nil); err != nil {
+		return "", err
+	}
+	cfg, err := w.config()
+	if err != nil {
+		return "", err
+	}
+	cfg.Dir = filepath.Join(dir, "unbroken")
+	before, err := all[i].Compare(ctx, cfg, chaos.ControlResult{Seed: 1})
+	if err != nil {
+		return "", err
+	}
+	if before.Unbroken != report.Pass {
+		return "", fmt.Errorf("without the mutant: %s, %s", before.Unbroken, strings.Join(before.UnbrokenReasons, "; "))
+	}
+	result, err := caughtElsewhere(ctx, all[i], dir, nil, io.Discard)
+	return result.Evidence, err
+}
+
+func showMutant(w io.Writer, r mutant.Result) {
+	fmt.Fprintf(w, "%-10s %6.1fs  %-34s %s\n", strings.ToUpper(string(r.Verdict)), r.Seconds, r.Name, r.By)
+	if r.Failed() {
+		fmt.Fprintf(w, "    it breaks: %s\n    %s\n", r.Breaks, strings.ReplaceAll(strings.TrimSpace(r.Note), "\n", "\n    "))
+	}
+}
+
+// conclude counts, and returns the exit status: 0 if nothing has survived and nothing is unknown.
+func conclude(results []mutant.Result, stdout io.Writer) int {
+	count := make(map[mutant.Verdict]int)
+	var took time.Duration
+	for _, r := range results {
+		count[r.Verdict]++
+		took += time.Duration(r.Seconds * float64(time.Second))
+	}
+	fmt.Fprintf(stdout, "%d of %d mutants are caught, %d have survived, %d are unknown; %d changes are equivalent. %v one by one\n",
+		count[mutant.Caught], len(results)-count[mutant.Equivalent], count[mutant.Survived], count[mutant.Unknown], count[mutant.Equivalent], took.Round(time.Second))
+	switch {
+	case count[mutant.Survived] > 0:
+		return exitViolation
+	case count[mutant.Unknown] > 0:
+		return exitUnknown
+	default:
+		return exitPass
+	}
+}
+
+// The marks of a page, between which the table is.
+const (
+	pageBegins = "<!-- the table: redlock-chaos mutants -page docs/mutants.md -->\n"
+	pageEnds   = "<!-- its end -->\n"
+)
+
+// writePage puts the table into a page.
+func writePage(file string, results []mutant.Result) error {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(raw), pageBegins)
+	_, behind, ends := strings.Cut(rest, pageEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no %s and behind it %s", file, strings.TrimSpace(pageBegins), strings.TrimSpace(pageEnds))
+	}
+	return os.WriteFile(file, []byte(before+pageBegins+table(results)+pageEnds+behind), 0o644) //nolint:gosec // a page to be read
+}
+
+// table is one table for each group.
+func table(results []mutant.Result) string {
+	var groups []string
+	for _, r := range results {
+		if !slices.Contains(groups, r.Group) {
+			groups = append(groups, r.Group)
+		}
+	}
+	var out strings.Builder
+	for _, group := range groups {
+		fmt.Fprintf(&out, "\n## %s\n\n| mutant | what it breaks | caught by | seconds |\n| --- | --- | --- | --- |\n", group)
+		for _, r := range results {
+			if r.Group == group {
+				fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, cell(r.Breaks), caughtBy(r), seconds(r))
+			}
+		}
+	}
+	return out.String() + "\n"
+}
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func caughtBy(r mutant.Result) string {
+	switch r.Verdict {
+	case mutant.Caught:
+		return cell(r.By)
+	case mutant.Equivalent:
+		return "equivalent: " + cell(r.Note)
+	default:
+		return "**" + string(r.Verdict) + "**"
+	}
+}
+
+func seconds(r mutant.Result) string {
+	if r.Verdict == mutant.Equivalent {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", r.Seconds)
+}
