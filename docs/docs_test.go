@@ -35,6 +35,8 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos run -scenario partitions -seed 7 -duration 20s":                      {"chaos/cmd/redlock-chaos/main_test.go", `"run", "-backend", "embedded"`},
 	"go run ./chaos/cmd/redlock-chaos run -exec 'python3 chaos/examples/python/lock.py' -scenario bridge":  {"chaos/program/program_test.go", `"python3", "../examples/python/lock.py"`},
 	"go run ./chaos/cmd/redlock-chaos check chaos-report/history.jsonl":                                    {"chaos/cmd/redlock-chaos/check_test.go", `t, "check", filepath.Join(dir, "history.jsonl")`},
+	"go run ./chaos/cmd/redlock-chaos mutants":                                                             {"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`},
+	"go run ./chaos/cmd/redlock-chaos mutants -only 'lane-*,scripts/*' -json mutants.json":                 {"chaos/cmd/redlock-chaos/mutants_test.go", `"-json", file`},
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10":                                                   {"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`},
 	"go run ./chaos/cmd/redlock-chaos list":                                                                {"chaos/cmd/redlock-chaos/main_test.go", `t, "list")`},
 	"export REDLOCK_CHAOS_ADDRS='rediss://chaos:…@a:6379,rediss://chaos:…@b:6379,rediss://chaos:…@c:6379'": {"chaos/cmd/redlock-chaos/addresses_test.go", `t.Setenv(addressesVariable, tt.env)`},

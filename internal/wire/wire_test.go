@@ -191,7 +191,8 @@ func exchangeWith(t *testing.T, raw string) (*wire.Conn, wire.Reply) {
 		}
 	}()
 	must(t, c.SendAndWait(wire.AppendCommand(nil, "ping"), time.Now().Add(patience)))
-	return c, c.Reply(&wire.ExpectAny)
+	reply := c.Reply(&wire.ExpectAny)
+	return c, reply
 }
 
 // What comes behind the reply that was asked for makes a connection of no use, also where it was read together with it; so does a
