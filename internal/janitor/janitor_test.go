@@ -133,7 +133,7 @@ func TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer(t *testing.T) {
 		m := &masters{began: time.Now(), err: errSilent}
 		j := m.janitor(1)
 		defer j.Close()
-		j.Adopt(release(0), true, time.Minute)
+		j.Adopt(release(0), true, time.Minute, 0)
 		<-time.After(time.Hour + janitor.Interval/2)
 		m.answer()
 		<-time.After(janitor.Interval) // in which it is asked once
@@ -161,7 +161,7 @@ func TestAMasterThatIsDownIsAskedForOneAfterTheOther(t *testing.T) {
 		for _, key := range want {
 			c := release(0)
 			c.Request.Keys = []string{key}
-			j.Adopt(c, false, time.Hour)
+			j.Adopt(c, false, time.Hour, 0)
 		}
 		settle(5) // and so between two sweeps from now on
 		m.mu.Lock()

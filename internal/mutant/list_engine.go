@@ -98,7 +98,7 @@ func engine() []Mutant {
 		{
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
-			Edits:  []Edit{{"order.go", "if s.maySet && c.Request.Keep == 0 && (c.Err != nil || s.outcomeUnknown) {", "if false {"}},
+			Edits:  []Edit{{"order.go", "if s.maySet && (c.Err != nil || s.outcomeUnknown) {", "if false {"}},
 			Tests:  in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{
