@@ -22,6 +22,7 @@ type harm struct {
 // that it uses: the old and the new one, or those by which it still holds something.
 type reach struct {
 	recorder *history.Recorder
+	away     absences
 
 	mu   sync.Mutex
 	cuts [][]int  // faults on each path
@@ -44,6 +45,7 @@ func newReach(recorder *history.Recorder, clients, masters int) *reach {
 		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients), adrift: make([]bool, clients),
 		uses: make([][]*use, clients), users: make([]int, masters), vacant: make([]bands, masters), since: make([]int64, masters),
 	}
+	r.away.bands, r.away.since = make(map[path]bands), make(map[path]int64)
 	for range clients {
 		r.cuts = append(r.cuts, make([]int, masters))
 	}
@@ -65,8 +67,12 @@ func (r *reach) add(h harm, by int) {
 			r.full[m] += by
 		}
 	}
+	now := r.recorder.Now()
 	for c := range r.cuts {
 		r.lookLocked(c)
+		for m := range r.down {
+			r.away.note(c, m, r.cuts[c][m] > 0 || r.down[m] > 0, now)
+		}
 	}
 }
 

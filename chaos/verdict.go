@@ -48,7 +48,8 @@ func (r *run) judge() *Report {
 
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
-	found := append(ofHistory(v, l), r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
+	found := slices.DeleteFunc(ofHistory(v, l), func(x oracle.Violation) bool { return x.Oracle == oracle.NameKept && r.lostByRight(v, x) })
+	found = append(found, r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
 	rep.GoroutinesLeft = r.left
 	for _, x := range found {
 		switch x.Oracle {

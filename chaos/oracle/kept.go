@@ -6,6 +6,14 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
+// lost is when a hold was over that nobody had ended.
+func lost(a *history.Attempt) int64 { return min(a.Done, a.Stopped) }
+
+func lastTTL(a *history.Attempt) window { return window{max(a.Return, lost(a)-a.TTL), lost(a)} }
+
+// LastTTL is the time in which a hold that was lost should have been extended.
+func LastTTL(a *history.Attempt) (from, to int64) { w := lastTTL(a); return w.from, w.to }
+
 // Kept finds holds under renewal that were lost, although for all but a fifth of their last ttl (or of their life, where that
 // was shorter) their client could reach a majority of masters that extend holds: a library that renews in time and tries
 // again gets over so short an outage. It needs KeepLost and KeepBack events if there were such times, and Renew on the
@@ -15,7 +23,7 @@ func Kept(v *history.View) []Violation {
 	windows, still := make(map[int][]window), stalls(v)
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		lost := min(a.Done, a.Stopped)
+		lost := lost(a)
 		if !a.Renew || !a.Granted() || lost == history.Never || lost >= a.ReleaseCall {
 			continue
 		}
@@ -25,7 +33,7 @@ func Kept(v *history.View) []Violation {
 			ws = subtract(ws, still)
 			windows[a.Client] = ws
 		}
-		last := window{max(a.Return, lost-a.TTL), lost}
+		last := lastTTL(a)
 		without := last.to - last.from - covered(last, ws)
 		if without > (last.to-last.from)/5 {
 			continue

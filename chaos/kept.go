@@ -1,0 +1,92 @@
+package chaos
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/network"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// Which masters a client reaches does not tell whether a hold can be extended. A master does not have its key that granted it to somebody
+// else when the hold was acquired, or that stood still until its ttl was over; and what an extension sets there does not count at once. So a
+// renewed hold is lost by right if too few of those that had the key could be asked.
+
+// lostByRight reports that a hold, which the oracle kept has found lost, was.
+func (r *run) lostByRight(v *history.View, x oracle.Violation) bool {
+	i := slices.IndexFunc(v.Attempts, func(a history.Attempt) bool { return a.ID == x.Attempts[0] })
+	a := &v.Attempts[i]
+	from, to := oracle.LastTTL(a)
+	for _, set := range r.setsOf(a.Owner) {
+		able := 0
+		for _, m := range set {
+			if r.reach.away.between(a.Client, m, from, to) <= (to-from)/5 && r.watch.had(m, a.Key, a.Owner, from, to) {
+				able++
+			}
+		}
+		if able < network.Quorum(len(set)) {
+			return true
+		}
+	}
+	return false
+}
+
+// had reports that a master was seen to have the key for the owner nearly all the time. Of a key that is not watched it is not known that it had not.
+func (w *watch) had(master int, key, owner string, from, to int64) bool {
+	k := slices.Index(w.keys, key)
+	if k < 0 {
+		return true
+	}
+	seen, has := 0, 0
+	for i := range w.samples {
+		s := &w.samples[i]
+		if s.Master != master || !s.Up || s.At < from || s.Until > to {
+			continue
+		}
+		seen++
+		if s.Owners[k] == owner {
+			has++
+		}
+	}
+	return has > 0 && 5*has >= 4*seen
+}
+
+// absences are the times in which clients could not ask masters. Its methods may be called concurrently.
+type absences struct {
+	mu    sync.Mutex
+	bands map[path]bands
+	since map[path]int64
+}
+
+// path is a client's way to a master.
+type path struct{ client, master int }
+
+// note takes note of whether a client can ask a master from now on.
+func (a *absences) note(client, master int, away bool, now int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := path{client, master}
+	switch from, was := a.since[p]; {
+	case away && !was:
+		a.since[p] = now
+	case !away && was:
+		a.bands[p] = append(a.bands[p], [2]int64{from, now})
+		delete(a.since, p)
+	}
+}
+
+// between is for how much of a time a client could not ask a master.
+func (a *absences) between(client, master int, from, to int64) (sum int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := path{client, master}
+	all := slices.Clone(a.bands[p])
+	if since, away := a.since[p]; away {
+		all = append(all, [2]int64{since, history.Never})
+	}
+	for _, b := range all {
+		sum += max(0, min(b[1], to)-max(b[0], from))
+	}
+	return sum
+}

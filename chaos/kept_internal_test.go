@@ -1,0 +1,66 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+func TestAHoldIsLostByRightIfTooFewOfThoseThatHadItCouldBeAsked(t *testing.T) {
+	const second = int64(time.Second)
+	v := history.NewView([]history.Event{
+		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k", TTL: 10 * second, Renew: true},
+		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 10 * second},
+		{At: 10 * second, Type: history.DoneClosed, Attempt: 1},
+	})
+	all := []int{0, 1, 2, 3, 4}
+	for name, tt := range map[string]struct {
+		key  string
+		have []int         // masters that are seen with the key
+		away map[int]int64 // masters, and from what second on they can't be asked
+		late int           // a master that has the key from the sixth second on
+		want bool
+	}{
+		"all have it, two are away":                {"k", all, map[int]int64{0: 1, 1: 1}, -1, false},
+		"all have it, three are away":              {"k", all, map[int]int64{0: 1, 1: 1, 2: 1}, -1, true},
+		"three have it":                            {"k", all[:3], nil, -1, false},
+		"three have it, one of these is away":      {"k", all[:3], map[int]int64{0: 1}, -1, true},
+		"three have it, one of the others is away": {"k", all[:3], map[int]int64{4: 1}, -1, false},
+		"one of three was away for a moment":       {"k", all[:3], map[int]int64{0: 9}, -1, false},
+		"one of three has it late":                 {"k", all[:2], nil, 2, true},
+		"nobody looks at its key":                  {"another", nil, nil, -1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := int64(0)
+			r := &run{plan: &plan.Plan{Masters: len(all), Clients: 1}, reach: newReach(history.NewRecorder(func() int64 { return now }), 1, len(all))}
+			for m, from := range tt.away {
+				now = from * second
+				r.reach.add(harm{masters: []int{m}, leaves: masters.NoService}, 1)
+			}
+			r.watch = &watch{keys: []string{tt.key}}
+			for at := range int64(10) {
+				for _, m := range all {
+					s := report.Sample{At: at*second + 1, Until: at*second + 2, Master: m, Up: true, Owners: []string{""}}
+					for _, has := range tt.have {
+						if has == m || m == tt.late && at >= 6 {
+							s.Owners[0] = "me"
+						}
+					}
+					r.watch.samples = append(r.watch.samples, s)
+				}
+			}
+			found := oracle.Kept(v)
+			if len(found) != 1 {
+				t.Fatalf("the oracle has found %v", found)
+			}
+			if got := r.lostByRight(v, found[0]); got != tt.want {
+				t.Errorf("lost by right: %t", got)
+			}
+		})
+	}
+}
