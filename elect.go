@@ -26,7 +26,7 @@ type Election struct {
 // also one whose leader hangs, and so does [MaxRenewals]: after so many the term ends with its validity. [MaxAttempts]
 // limits what a Campaign tries. Nothing is sent yet. The error matches [ErrInvalid].
 func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) (*Election, error) {
-	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork}, opts...)}
+	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork, forElection}, opts...)}
 	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {
 		return nil, err
 	}

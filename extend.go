@@ -249,6 +249,7 @@ func (k *Lock) newRepairLocked(i int, ttl time.Duration) *repair {
 	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout)}
 	s := &k.states[i]
 	s.last, s.gone, s.continuityUnknown = &p.Call, false, true
+	s.noteSetter(&p.Call)
 	return p
 }
 

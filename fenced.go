@@ -43,11 +43,16 @@ const greatestWallToken = single.MaxToken / 2
 
 // propose returns what to propose as a token: above every token this Locker has observed, and not behind the wall clock.
 func (l *Locker) propose() uint64 {
+	return max(l.wallToken(), l.tokens.Load()+1)
+}
+
+// wallToken is the wall clock as a token, 0 if it is wrong.
+func (l *Locker) wallToken() uint64 {
 	wall := uint64(max(0, l.clock.Wall().UnixMicro()))
 	if wall > greatestWallToken {
-		wall = 0
+		return 0
 	}
-	return max(wall, l.tokens.Load()+1)
+	return wall
 }
 
 // observeToken notes a token so that the next proposal is above it. Refusals tell counters too.
@@ -104,6 +109,18 @@ func (r *round) greatestLocked() (token uint64, agreed bool) {
 	return token, r.lock.locker.sets.majority(same)
 }
 
+// spareLocked is how many tokens behind this one all masters have given that granted it. One that does not know of them says so: it gives them to
+// others.
+func (r *round) spareLocked(token uint64) uint64 {
+	spare := r.request.Spare
+	for i := range r.ballots {
+		if b := &r.ballots[i]; b.vote == Granted && b.Reply.Token == token {
+			spare = min(spare, b.Reply.Spare)
+		}
+	}
+	return spare
+}
+
 // maxRaises bounds how often a token is asked for above what the masters' counters have reached. They only get ahead
 // again while others try to acquire the key; see lead.
 const maxRaises = 4
@@ -158,7 +175,7 @@ func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if token, agreed = r.greatestLocked(); agreed {
-		k.takeTokensLocked(token, r.request.Spare)
+		k.takeTokensLocked(token, r.spareLocked(token))
 	}
 	return token, agreed
 }
@@ -180,7 +197,7 @@ func (k *Lock) raised(raise *round, refusal error) (counter uint64, _ error) {
 		}
 	}
 	if raise.verdict == won {
-		k.takeTokensLocked(raise.request.Token, raise.request.Spare)
+		k.takeTokensLocked(raise.request.Token, raise.spareLocked(raise.request.Token))
 	}
 	if raise.verdict != denied {
 		counter = 0

@@ -162,8 +162,8 @@ func (k *Lock) Handover() (Handover, error) {
 	return h, nil
 }
 
-// inDoubtLocked names the masters that may come to have the key, or may have got it, at a time that is not known. They are fewer than a
-// quorum: the masters that have won the hold, or its latest extension, had it when they answered, and nothing that sets it was sent to them since.
+// inDoubtLocked names the masters that may come to have the key, or may have got it, at a time that is not known: something that sets it was not
+// answered. That something which was sent later is answered says nothing about it.
 func (k *Lock) inDoubtLocked() (masters []string) {
 	for i := range k.states {
 		if s := &k.states[i]; s.continuityUnknown || s.maySetLate || s.last != nil && sets(s.last) {

@@ -496,3 +496,57 @@ func lateRepair(t *testing.T, handsOver bool) {
 		_ = next.Release(t.Context())
 	})
 }
+
+// Two masters get the key by a repair that comes much later, when it is nobody's any more and somebody else has had the lock.
+func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(5)
+		a, b, d := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
+		const ttl = 10 * time.Second
+		for _, m := range masters[3:] { // a failed attempt of a process that died
+			c := &single.Call{Request: &single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: 500 * time.Millisecond}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			m.Do(ctx, []*single.Call{c})
+			cancel()
+		}
+		began := time.Now()
+		at := func(s float64) { pass(time.Duration(s*float64(time.Second)) - time.Since(began)) }
+		lock := acquire(t, a, ttl, redlock.Fenced())
+		at(1)
+		for _, m := range masters[3:] {
+			once := false
+			m.Behave(func(r *single.Request) memmaster.Fate {
+				if r.Op == single.Extend && r.Repair && !once {
+					once = true
+					return memmaster.Fate{Before: 17 * time.Second}
+				}
+				return memmaster.Fate{}
+			})
+		}
+		must(t, lock.Extend(t.Context(), ttl))
+		at(3)
+		must(t, lock.Extend(t.Context(), ttl))
+		at(4)
+		for i, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate {
+				if r.Op == single.Extend {
+					return memmaster.Fate{Before: 8500 * time.Millisecond, Lost: i > 0}
+				}
+				return memmaster.Fate{}
+			})
+		}
+		_ = lock.Extend(t.Context(), ttl)
+		at(6)
+		h, err := lock.Handover()
+		must(t, err)
+		at(14)
+		between := acquire(t, d, time.Second, redlock.Fenced())
+		must(t, between.Release(t.Context()))
+		at(20)
+		on, err := b.Attach(t.Context(), h, ttl)
+		if err == nil {
+			t.Errorf("attached, token %d, though %d had the lock in between", on.Token(), between.Token())
+			_ = on.Release(t.Context())
+		}
+	})
+}

@@ -318,3 +318,38 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 		must(t, next.Release(t.Context()))
 	})
 }
+
+func TestAKeyIsNotKeptAnewByWhatComesLate(t *testing.T) {
+	for _, least := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(3)
+			l, other := memLocker(t, masters), memLocker(t, masters)
+			var opts []redlock.Option
+			if least {
+				opts = append(opts, redlock.MinHold(15*time.Second))
+			}
+			began := time.Now()
+			lock := acquire(t, l, time.Minute, opts...)
+			for _, m := range masters {
+				first := true
+				m.Behave(func(r *single.Request) memmaster.Fate {
+					left := 20*time.Second - time.Since(began)
+					switch {
+					case r.Op == single.Release && first:
+						first = false
+						return memmaster.Fate{Before: left}
+					case left > 0: // the rest of the connections were cut
+						return memmaster.Fate{Lost: true}
+					}
+					return memmaster.Fate{}
+				})
+			}
+			_ = lock.Release(t.Context())
+			_, err := other.Acquire(t.Context(), key, time.Second)
+			must(t, err)
+			if took := time.Since(began); took > 25*time.Second {
+				t.Errorf("MinHold(15s) %t: the first release is read at 20s; the next holder has it after %v", least, took)
+			}
+		})
+	}
+}

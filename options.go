@@ -55,7 +55,7 @@ type Options struct {
 	Identity string
 	// Prefix stands on the masters in front of every key that this Locker takes: for programs or tenants that share masters and must not get in
 	// each other's way, and for users who may touch no other keys (docs/security.md). Callers have nothing to do with it: keys are theirs in arguments, in
-	// [Lock.Key], [Locker.Held], [Handover], events and errors. With the Prefix "a:" the key "b" is the lock that "a:b" is without
+	// [Lock.Key], [Locker.Held], [Handover], events and errors; only what a master itself has said names them as they are there. With the Prefix "a:" the key "b" is the lock that "a:b" is without
 	// one, for this and every other implementation. A hash tag in it is that of every key. Up to 1,024 bytes, any but such as begin with
 	// [single.ReservedPrefix]; a key can be as long as ever, the Prefix included. Default: none.
 	Prefix string
@@ -143,8 +143,8 @@ func MaxHold(d time.Duration) Option {
 // for d is released at once, and so is one that was lost.
 //
 // d is below the lock's validity, so that a holder which dies, or whose Release reaches no master, leaves the key for d as well: it
-// stays for the ttl of the acquisition, or of the last renewal. Plain locks only, of one key or several.
-// Masters whose confirmation Release does not get are not asked again; the key stays there for the ttl.
+// stays for the ttl of the acquisition, or of the last renewal. It does not go over to whoever attaches to the lock ([Lock.Handover]). Plain
+// locks only, of one key or several.
 func MinHold(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {
@@ -184,6 +184,12 @@ func Grace(d time.Duration) Option {
 // forWork is an option of what is cancelled when the lock is over, and takes a while to stop.
 func forWork(s *spec) error {
 	s.working = true
+	return nil
+}
+
+// forElection is an option of a term, which has an ID of its own.
+func forElection(s *spec) error {
+	s.elects = true
 	return nil
 }
 

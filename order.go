@@ -34,6 +34,7 @@ type masterState struct {
 	maySet         bool       // our key may be there: something that sets it was sent
 	outcomeUnknown bool       // something that sets the key ended without an answer and may still land
 	maySetLate     bool       // one of these sets a key that is free, and is not known to have arrived
+	setters        int8       // how many of these there were, two if more
 	queued         bool       // it was refused, and stands in the arrival queue there
 
 	gone              bool // an extension did not find the key there; see extend.go
@@ -72,6 +73,7 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 			}
 			if !r.verifies {
 				s.last = &b.Call
+				s.noteSetter(&b.Call)
 			}
 			after.ready |= 1 << i
 		}
@@ -165,8 +167,8 @@ func (k *Lock) settleLocked(c *lane.Call) {
 		switch {
 		case c.Unsure():
 			s.maySetLate = s.maySetLate || sets(c)
-		case c.Err == nil && (sets(c) || c.Reply.Outcome == single.Granted):
-			s.maySetLate = false
+		case c.Err == nil && !sets(c) && c.Reply.Outcome == single.Granted && s.setters == 1:
+			s.maySetLate = false // the key is there, and nothing else can have set it
 		}
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
 		if s.maySet && (c.Err != nil || s.outcomeUnknown) {
@@ -174,6 +176,13 @@ func (k *Lock) settleLocked(c *lane.Call) {
 		}
 		s.maySet = false
 		k.masterSettledLocked()
+	}
+}
+
+// noteSetter notes that c is about to be sent.
+func (s *masterState) noteSetter(c *lane.Call) {
+	if sets(c) {
+		s.setters = min(s.setters+1, 2)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 //     the key is released, and whoever is first in line on the masters gets it: a Locker keeps others out no longer than one hold and one window.
 //   - Nobody has extended it: what an extension or a repair leaves behind, on masters that have lost the key, stays with the lock that
 //     saw it. Nor has [Lock.Verify] found that masters have lost it.
+//   - The next holder asks for about as long: its process must not have the key for longer than it asked for if it dies.
 //   - If it is fenced, there is a token for the next holder among those that it got with its own (see fenced.go).
 //   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
 //
@@ -60,17 +61,22 @@ func (s *spec) passingWindow() time.Duration {
 	return min(s.ttl/windowShare, maxWindow)
 }
 
-// passable reports that such a lock is passed on: not one whose key has to stay for a while after its release, or says whose it is.
+// passable reports that such a lock is passed on: not one whose key has to stay for a while after its release, or says whose it is, as a term of
+// an election does by its ID.
 func (s *spec) passable() bool {
-	return s.kind == single.Plain && len(s.keys) == 1 && !s.publishes && s.minHold == 0
+	return s.kind == single.Plain && len(s.keys) == 1 && !s.publishes && !s.elects && s.minHold == 0
 }
 
-// tokensPerMillisecond is how many tokens a fenced lock gets for each millisecond in which it may be passed on. They are few enough that counters do not
-// overtake the clock by which tokens are proposed (microseconds) where that time is made use of.
+// tokensPerMillisecond is how many tokens a fenced lock gets for each millisecond in which it may be passed on: a tenth of what the clock moves on
+// by which tokens are proposed.
 const tokensPerMillisecond = 100
 
-// spareTokens is how many tokens behind its own a fenced lock with this window asks for.
-func spareTokens(window time.Duration) uint64 {
+// spareTokens is how many tokens behind its own a fenced lock with this window asks for when it proposes token. Locks that are not passed on make no
+// use of theirs; so that counters do not run away from the clock for that, there are none while they are ahead of it.
+func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
+	if token > l.wallToken() {
+		return 0
+	}
 	return uint64(window/time.Millisecond) * tokensPerMillisecond
 }
 
@@ -137,11 +143,10 @@ func (k *Lock) passableLocked(now time.Duration) bool {
 }
 
 // fitsLocked reports that the hold is one that was asked for like this, and that its bound leaves it the validity but for a window, and its
-// holder some of it.
+// holder some of it. A bound beyond that validity would leave the key for longer than it asked for if its process died.
 func (k *Lock) fitsLocked(s *spec, now time.Duration) bool {
-	bound := k.passing.bound
-	return s.passable() && s.fenced == k.spec.fenced &&
-		validUntil(now, s.ttl, k.locker.opts.DriftFactor)-s.passingWindow() <= bound && now+s.grace < bound
+	bound, whole := k.passing.bound, validUntil(now, s.ttl, k.locker.opts.DriftFactor)
+	return s.passable() && s.fenced == k.spec.fenced && whole-s.passingWindow() <= bound && bound <= whole && now+s.grace < bound
 }
 
 // successorLocked makes the lock that goes on with what the masters have of k, nil if Close has given that up.
@@ -153,7 +158,7 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 	}
 	next := &Lock{
 		locker: l, spec: s, owner: k.owner, waiterID: l.id, mayBeQueued: true, unclosed: k.unclosed,
-		began: now, since: now, asOf: k.asOf, longest: k.longest, until: min(validUntil(now, s.ttl, l.opts.DriftFactor), k.passing.bound),
+		began: now, since: now, asOf: k.asOf, longest: k.longest, until: k.passing.bound,
 	}
 	next.passing = passing{window: k.passing.window, ends: k.passing.ends, bound: k.passing.bound, lastToken: k.passing.lastToken, origin: origin}
 	if s.fenced {
@@ -188,7 +193,9 @@ func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
 			return k, err
 		case passed && w.passed == nil:
 			return nil, ErrClosed
-		case passed && errors.Is(w.passed.Err(), errLapsed): // while this goroutine was not run
+		case passed && errors.Is(w.passed.Err(), ErrClosed):
+			return nil, ErrClosed
+		case passed && w.passed.Err() != nil: // while this goroutine was not run
 			return nil, fmt.Errorf("redlock: acquire %q: %w", w.locker.shown(w.spec.keys[0]), ErrExpired)
 		case passed:
 			return w.passed, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -257,4 +260,137 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 	k, err := l.Acquire(within(t, promptly), key, longTTL)
 	must(t, err)
 	must(t, k.Release(t.Context()))
+}
+
+// A holder that dies frees the key after what it asked for, also one that was passed a lock of others who asked for more.
+func TestAKeyDoesNotOutliveWhatItsHolderAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
+		must(t, err)
+		other := memLocker(t, masters)
+		holder := acquire(t, l, time.Hour)
+		q := &line{t: t, l: l}
+		q.add(time.Hour)
+		q.add(time.Hour)
+		q.add(time.Second) // a third, with a ttl of a second
+		must(t, holder.Release(t.Context()))
+		must(t, q.next(0).Release(t.Context()))
+		must(t, q.next(1).Release(t.Context()))
+		short := q.next(2)
+		if short.Remaining() == 0 {
+			t.Error("it is not held")
+		}
+		dead, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Close(dead); !errors.Is(err, context.Canceled) { // as a process that dies: nothing is released
+			t.Errorf("Close: %v", err)
+		}
+		began := time.Now()
+		lock, err := other.Acquire(t.Context(), key, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the holder asked for a ttl of 1s and died; the key was free after %v", took)
+		}
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestTermsOfOneLockerHaveIDsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		l := memLocker(t, masters)
+		e, err := redlock.NewElection(l, key, 10*time.Second)
+		must(t, err)
+		first, err := e.Campaign(t.Context())
+		must(t, err)
+		got := make(chan *redlock.Leadership, 3)
+		for range 2 {
+			go func() {
+				term, err := e.Campaign(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- term
+			}()
+			synctest.Wait()
+		}
+		must(t, first.Resign(t.Context()))
+		a := <-got
+		idA := a.ID()
+		h1, _ := e.Leader(t.Context())
+		must(t, a.Resign(t.Context()))
+		b := <-got
+		h2, _ := e.Leader(t.Context())
+		if idA == b.ID() {
+			t.Errorf("two terms, tokens %d and %d, have one ID %s; Leader tells %s and %s", a.Token(), b.Token(), idA, h1.ID, h2.ID)
+		}
+		_ = b.Resign(t.Context())
+	})
+}
+
+// jumping is the clock of a process that stands still while it is passed a lock.
+type jumping struct {
+	*memmaster.Clock
+	jump   time.Duration
+	jumped atomic.Bool
+}
+
+func (c *jumping) Now() time.Duration {
+	if c.jump > 0 && !c.jumped.Load() {
+		var pcs [32]uintptr
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+		for {
+			f, more := frames.Next()
+			if strings.HasSuffix(f.Function, ".takeOver") {
+				c.jumped.Store(true)
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	if c.jumped.Load() {
+		return c.Clock.Now() + c.jump
+	}
+	return c.Clock.Now()
+}
+
+func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
+	for _, opts := range [][]redlock.Option{nil, {redlock.MaxHold(time.Second)}} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(3)
+			clock := &jumping{Clock: memmaster.NewClock(0)}
+			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: clock})
+			must(t, err)
+			closesAtLast(t, l)
+			holder := acquire(t, l, 10*time.Second)
+			type result struct {
+				lock *redlock.Lock
+				err  error
+			}
+			got := make(chan result, 3)
+			for range 2 {
+				go func() {
+					lock, err := l.Acquire(t.Context(), key, 10*time.Second, opts...)
+					if lock != nil {
+						got <- result{lock, lock.Err()}
+					} else {
+						got <- result{nil, err}
+					}
+				}()
+				synctest.Wait()
+			}
+			must(t, holder.Release(t.Context()))
+			first := <-got
+			clock.jump = 30 * time.Second
+			must(t, first.lock.Release(t.Context()))
+			second := <-got
+			if !clock.jumped.Load() || second.lock != nil || !errors.Is(second.err, redlock.ErrExpired) {
+				t.Errorf("MaxHold %t: the process stood still (%t) while it was passed a lock, %v: %v", len(opts) > 0, clock.jumped.Load(), second.lock, second.err)
+			}
+		})
+	}
 }

@@ -303,7 +303,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 		k.passing.window = s.passingWindow()
 	}
 	if s.fenced {
-		request.Spare = spareTokens(k.passing.window)
+		request.Spare = l.spareTokens(k.passing.window, token)
 		request.Retained = l.retained.Has(s.keys[0], began)
 	}
 	k.began, k.longest, k.asOf = began, s.ttl, asOf

@@ -43,6 +43,7 @@ type spec struct {
 	publishes bool // its token and value, in its owner value
 	entered   bool // the context is that of a lock that this enters again
 	renew     bool
+	elects    bool // it is a term of an election
 	working   bool // the default grace is that of work which has to be stopped
 }
 

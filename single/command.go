@@ -74,7 +74,7 @@ func (r *Request) validate() error {
 		return fmt.Errorf("single: hold id %q is empty or contains a colon", r.Hold)
 	case r.Exact && (!r.Fence || r.Op != Acquire):
 		return errors.New("single: an exact token is one of a fenced acquisition")
-	case r.Spare > 0 && (r.Op != Raise && !(r.Op == Acquire && r.Fence) || r.Exact):
+	case r.Spare > 0 && r.Exact, r.Spare > 0 && r.Op != Raise && (r.Op != Acquire || !r.Fence):
 		return errors.New("single: spare tokens are those of a fenced acquisition, or of a raise, and not of an exact one")
 	case (r.Op == Transfer) != (r.From != "") || r.From != "" && r.From == r.Owner:
 		return errors.New("single: a transfer, and nothing else, takes a key from another owner")

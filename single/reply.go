@@ -13,7 +13,11 @@ func decode(r *Request, from *wire.Reply) (Reply, error) {
 	n := from.Int()
 	switch kind := from.Kind(); {
 	case kind == wire.Array:
-		return decodeArray(from.Items())
+		reply, err := decodeArray(from.Items())
+		if reply.Outcome == Granted {
+			reply.Spare = r.Spare
+		}
+		return reply, err
 	case from.OK() && r.quick():
 		return Reply{Outcome: Granted}, nil
 	case kind == wire.Number && r.Op == Acquire && (n == 1 || r.Fence && n > 1 && n <= MaxToken):
@@ -39,7 +43,7 @@ func unexpected(from *wire.Reply) error {
 func granted(r *Request, n int64) Reply {
 	reply := Reply{Outcome: Granted}
 	if r.Fence || r.Kind != Plain {
-		reply.Token = uint64(n)
+		reply.Token, reply.Spare = uint64(n), r.Spare
 	}
 	return reply
 }

@@ -147,7 +147,9 @@ type Reply struct {
 	Holder string
 	// Key is the key in the way, for requests with several keys.
 	Key string
-	// Token is the fencing counter after the request; for Shared and Exclusive keys, and for Inspect, it is the number
+	// Spare is how many tokens behind Token are the owner's, too: what [Request].Spare asked for, of a Master that knows of it.
+	Spare uint64
+	// Token is the fencing counter after the request, but for Spare; for Shared and Exclusive keys, and for Inspect, it is the number
 	// of holds.
 	Token uint64
 	// Holds is not nil where Inspect found a key that several can hold. Then it has a fingerprint of each hold, [HoldPrint] digits

@@ -83,6 +83,7 @@ type pending struct {
 	need    int           // confirmations still to come
 	lapses  time.Duration // when the master has expired the key by itself
 	keeps   time.Duration // until when one that keeps its key is to keep it
+	kept    string        // whom else's key is to be removed, because that time is over; see shorten
 	unread  bool          // something that sets the key may still be unread, so its ttl has not begun
 	due     time.Duration // when to ask next
 	asking  bool
@@ -202,7 +203,8 @@ func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pendin
 	return due
 }
 
-// shorten has a release that keeps its key for a while keep it no longer than it would have, or remove it if that time is over.
+// shorten has a release that keeps its key for a while keep it no longer than it would have, or remove it if that time is over: what is still
+// the hold's, and then what an earlier request has kept that was read late.
 func (p *pending) shorten(now time.Duration) {
 	r := p.Request
 	if r.Keep == 0 {
@@ -211,6 +213,8 @@ func (p *pending) shorten(now time.Duration) {
 	again := single.Request{Op: r.Op, Kind: r.Kind, Keys: r.Keys, Owner: r.Owner, TTL: r.TTL, Waiter: r.Waiter}
 	if left := p.keeps - now; left >= time.Millisecond {
 		again.Keep, again.KeepAs = left, r.KeepAs
+	} else {
+		p.kept = r.KeepAs
 	}
 	p.Request = &again
 }
@@ -230,7 +234,12 @@ func (p *pending) Ended(c *lane.Call) {
 		p.unread = false
 		p.lapses = max(p.lapses, j.Lapsed(now, p.Request.TTL))
 	}
-	if p.need--; p.need == 0 {
+	if p.need--; p.need == 0 && p.kept != "" {
+		again := *p.Request
+		again.Owner, p.kept, p.need, p.due = p.kept, "", 1, now
+		p.Request = &again
+	}
+	if p.need == 0 {
 		all := j.pending[c.Index]
 		if at := slices.Index(all, p); at >= 0 {
 			j.pending[c.Index] = slices.Delete(all, at, at+1)

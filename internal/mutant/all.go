@@ -252,7 +252,7 @@ func rules() []Mutant {
 			Name:   "passed-past-its-bound",
 			Breaks: "a lock is passed on although the masters do not keep it for as long as the next holder believes",
 			Edits: []Edit{
-				{"pass.go", "until: min(validUntil(now, s.ttl, l.opts.DriftFactor), k.passing.bound),", "until: validUntil(now, s.ttl, l.opts.DriftFactor),"},
+				{"pass.go", "until: k.passing.bound,", "until: validUntil(now, s.ttl, l.opts.DriftFactor),"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "overlap"}},
 			Tests: in(".", "TestAReleasedLockIsPassedOnWithoutAskingTheMasters"),
@@ -280,8 +280,8 @@ func rules() []Mutant {
 			Name:   "tokens-not-got-ahead",
 			Breaks: "tokens are passed on that were not got ahead",
 			Edits: []Edit{
-				{"redlock.go", "\t\trequest.Spare = spareTokens(k.passing.window)\n", ""},
-				{"fenced.go", "= token, token+spare", "= token, token+spareTokens(k.passing.window)"},
+				{"redlock.go", "\t\trequest.Spare = l.spareTokens(k.passing.window, token)\n", ""},
+				{"fenced.go", "k.takeTokensLocked(token, r.spareLocked(token))", "k.takeTokensLocked(token, 1000)"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "token-order"}},
 			Tests: in(".", "TestTokensOfPassedLocksAreInOrder"),

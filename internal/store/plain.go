@@ -117,7 +117,7 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		s.keep(key, r.Owner, ttl)
 		s.dequeue(r, key)
 	}
-	return single.Reply{Outcome: single.Granted, Token: count}, nil
+	return single.Reply{Outcome: single.Granted, Token: count, Spare: r.Spare}, nil
 }
 
 // extend is extend.lua.
@@ -174,6 +174,8 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 				s.set(key, r.KeepAs, r.Keep.Milliseconds())
 			case mine:
 				s.set(key, r.KeepAs, max(1, left))
+			case left > r.Keep.Milliseconds():
+				s.expire(key, r.Keep.Milliseconds())
 			}
 			s.dequeue(r, key)
 			if mine {
@@ -211,7 +213,7 @@ func (s *Store) raise(r *single.Request) (single.Reply, error) {
 		return single.Reply{Token: count}, nil
 	}
 	s.setCounter(key, r.Token+r.Spare)
-	return single.Reply{Outcome: single.Granted, Token: r.Token}, nil
+	return single.Reply{Outcome: single.Granted, Token: r.Token, Spare: r.Spare}, nil
 }
 
 // transfer is transfer.lua.
