@@ -92,7 +92,12 @@ func TestAProcessThatIsNeverTheSameIsKilled(t *testing.T) {
 				if err := killMarked(mark); err != nil {
 					t.Error(err)
 				}
+				ended := time.AfterFunc(10*time.Second, func() {
+					t.Errorf("in try %d it is left", i)
+					_ = cmd.Process.Kill()
+				})
 				_ = cmd.Wait() // killed, or it has started the next one
+				ended.Stop()
 				if !allGone(mark) {
 					t.Fatalf("in try %d some are left", i)
 				}
