@@ -21,8 +21,9 @@
 //
 // Masters and Lockers follow Go's clock. Inside a bubble of testing/synctest that is the bubble's: a ttl of a minute takes no
 // time there, and everything belongs to the bubble that was made in it. Outside one time passes as it does, unless
-// [Masters.Advance] moves it. Either way a Locker that the code under test makes by itself, with redlock.New, needs the masters' clock
-// in its Options: [Masters.Clock]. The default one reads the machine's, which no bubble and no Advance changes.
+// [Masters.Advance] moves it. A Locker that the code under test makes by itself, with redlock.New, follows the masters too (redlock.Timed).
+// Only where something else stands between it and the masters does it need their clock in its Options, [Masters.Clock]: otherwise it goes by
+// the machine's, which no bubble and no Advance changes. In a bubble it has to be closed before the test ends.
 //
 // Requests to masters are answered at once. On a busy machine the goroutine that asks may still be late: give ttls of seconds,
 // as everywhere. And an acquisition, an extension or a release is decided when a majority has answered: what was sent to the other masters

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -31,7 +32,7 @@ func (e ReplyError) Error() string { return string(e) }
 // RedisError implements redis.Error.
 func (ReplyError) RedisError() {}
 
-// Master is one master in this process. It is a redlock.Master, a redlock.Listener and, with [RestartGuard], redlock.Guarded.
+// Master is one master in this process. It is a redlock.Master, a redlock.Listener, redlock.Timed and, with [RestartGuard], redlock.Guarded.
 type Master struct {
 	world *world
 	name  string
@@ -60,6 +61,13 @@ func (m *Master) Name() string { return m.name }
 
 // RestartGuard implements redlock.Guarded.
 func (m *Master) RestartGuard() time.Duration { return m.guard }
+
+// Clock implements redlock.Timed: a Locker that is made by redlock.New goes by the masters' time. See [Masters.Clock].
+func (m *Master) Clock() redlock.Clock {
+	m.world.tb.Helper()
+	m.world.checkBubble(m.world.tb)
+	return m.world.clock
+}
 
 // Stop makes the master unreachable: what is asked of it fails at once, with [ErrStopped], what is under way breaks off, and subscriptions
 // do. It keeps its keys, whose time goes on. It does nothing to a stopped master.

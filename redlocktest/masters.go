@@ -70,7 +70,8 @@ func (nobody) Errorf(string, ...any) {}
 func (nobody) Fatalf(string, ...any) {}
 
 // New starts masters, five unless [Count] says otherwise, named redlocktest-1 and so on. They take no goroutine and no port, and need
-// not be closed. What is wrong with the options fails the test; tb must not be nil.
+// not be closed. In a bubble of testing/synctest a Locker that is still open when tb ends fails it. What is wrong with the options fails
+// the test; tb must not be nil.
 func New(tb TB, opts ...Option) Masters {
 	if tb == nil {
 		panic("redlocktest: New without a test: it needs one to fail") //nolint:forbidigo // nobody else could be told
@@ -92,6 +93,12 @@ func New(tb TB, opts ...Option) Masters {
 	}
 	w := &world{tb: tb, time: worldTime{began: time.Now()}}
 	w.clock = w.newClock()
+	tb.Cleanup(func() {
+		if lockerLeft() {
+			tb.Errorf("redlocktest: a Locker was still open when its testing/synctest bubble ended, which takes that for a deadlock: " +
+				"defer its Close in the bubble, or make it with Masters.Locker, which closes it")
+		}
+	})
 	all := make(Masters, s.count)
 	for i := range all {
 		all[i] = newMaster(w, fmt.Sprintf("redlocktest-%d", i+1), s.guard)
@@ -99,7 +106,16 @@ func New(tb TB, opts ...Option) Masters {
 	return all
 }
 
-// All returns the masters as redlock.New takes them. Its Options then need the masters' [Masters.Clock].
+// checkBubble fails the test if masters that were made outside are used in a bubble: what belongs to no bubble does not wait in its time.
+func (w *world) checkBubble(tb TB) {
+	tb.Helper()
+	if w.time.isAhead() {
+		tb.Fatalf("redlocktest: the masters were made outside of the testing/synctest bubble in which the Locker is: call redlocktest.New in the bubble")
+	}
+}
+
+// All returns the masters as redlock.New takes them. A Locker that it makes goes by the masters' time, unless its Options have another Clock.
+// It is the caller's to close: a bubble of testing/synctest takes one that is still open for a deadlock.
 func (m Masters) All() []redlock.Master {
 	all := make([]redlock.Master, len(m))
 	for i := range m {
@@ -119,9 +135,7 @@ func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
 		tb.Fatalf("redlocktest: a Locker over no masters")
 	}
 	w := m[0].world
-	if w.time.isAhead() {
-		tb.Fatalf("redlocktest: the masters were made outside of the testing/synctest bubble in which the Locker is: call New in the bubble")
-	}
+	w.checkBubble(tb)
 	own := w.newClock()
 	if opts.Clock == nil {
 		opts.Clock = own
@@ -170,13 +184,14 @@ func closeSoon(l *redlock.Locker, c *clock) error {
 	}
 }
 
-// Clock is the masters' time, for the Options of Lockers that are made by redlock.New. It begins an hour after its zero, runs as Go's
+// Clock is the masters' time, which Lockers that are made by redlock.New have by default; put it in their Options where something else
+// stands between them and the masters. It begins an hour after its zero, runs as Go's
 // clock does, and jumps with [Masters.Advance].
 func (m Masters) Clock() redlock.Clock {
 	if len(m) == 0 {
 		return newClock(&worldTime{began: time.Now()})
 	}
-	return m[0].world.clock
+	return m[0].Clock()
 }
 
 // Advance moves time on by d, which must not be negative, for the masters and for all Lockers that follow them: for a Locker it is as if
