@@ -137,7 +137,9 @@ func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration, observer
 	}
 	r = k.newExtensionLocked(max(ttl, x.wanted), asOf, observer)
 	x.latest, x.wanted = r, 0
-	x.begun++
+	if x.begun++; x.begun == 1 {
+		k.notPassedLocked()
+	}
 	k.issueLocked(r, &after)
 	return r, true, nil
 }

@@ -121,6 +121,31 @@ func TestARenewalThatHasFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
+// So is one that waits for masters which do not return: it has failed when its time is over, and the others decide the next one.
+func TestARenewalIsTriedAgainBesideMastersThatDoNotReturn(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, masters fakes) {
+		stuck := make(chan struct{})
+		voters := masters.masters()
+		for i := range 2 {
+			voters[i] = deaf{masters[i], stuck}
+		}
+		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), RequestTimeout: 100 * time.Millisecond})
+		must(t, err)
+		closesAtLast(t, l)
+		t.Cleanup(func() { close(stuck) })
+		lock := acquire(t, l, longTTL, redlock.AutoRenew())
+		masters[2].behave(on(single.Extend, act{lost: true}))
+		for masters[2].count(single.Extend) == 0 {
+			pass(10 * time.Millisecond)
+		}
+		pass(50 * time.Millisecond)
+		masters[2].behave(nil) // that one request was lost
+		settle(longTTL)
+		is(t, lock.Err(), nil)
+		must(t, lock.Release(t.Context()))
+	})
+}
+
 // What an extension repairs on a master is no vote for the one behind it: a majority had lost the key.
 func TestAnExtensionDoesNotWinByTheRepairsOfTheOneBefore(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -159,4 +184,27 @@ func TestAWaitingExtensionEndsWithItsContextAndWithTheLock(t *testing.T) {
 		is(t, <-waiting, redlock.ErrNotHeld)
 		settle(2 * distant)
 	})
+}
+
+// An extension by less than a renewal's ttl gives less time than a renewal would: one that is planned must not be put off by it, or a
+// holder that extends again and again loses its lock although all masters answer.
+func TestShorterExtensionsPutNoRenewalOff(t *testing.T) {
+	for name, opts := range map[string][]redlock.Option{
+		"usual grace": {redlock.AutoRenew()},
+		"long grace":  {redlock.AutoRenew(), redlock.Grace(longTTL / 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 5, func(t *testing.T, masters fakes) {
+				l := masters.locker(t, redlock.Options{})
+				lock := acquire(t, l, longTTL, opts...)
+				for range 20 {
+					settle(longTTL / 4)
+					if err := lock.Extend(t.Context(), longTTL/100); err != nil {
+						t.Fatal(err)
+					}
+				}
+				must(t, lock.Release(t.Context()))
+			})
+		})
+	}
 }

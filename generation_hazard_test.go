@@ -187,12 +187,17 @@ func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
 
 // The set that can't answer is named, also while masters of the other one have yet to.
 func TestAFailedAnnouncementNamesTheSetThatIsAway(t *testing.T) {
-	for away, name := range map[int]string{0: "old", 3: "new"} {
+	for _, test := range []struct {
+		away int
+		name string
+		says time.Duration // that it can't, after so long
+	}{{0, "old", 0}, {3, "new", 0}, {0, "old", time.Second / 2}, {3, "new", time.Second / 2}} {
+		away, name := test.away, test.name
 		bubble(t, 6, func(t *testing.T, masters fakes) {
 			l := joint(t, masters[:3], masters[3:], generation(1))
 			masters.behave(on(single.Announce, act{after: time.Millisecond}))
-			masters[away].behave(on(single.Announce, act{err: errSilent}))
-			masters[away+1].behave(on(single.Announce, act{err: errSilent}))
+			masters[away].behave(on(single.Announce, act{after: test.says, err: errSilent}))
+			masters[away+1].behave(on(single.Announce, act{after: test.says, err: errSilent}))
 			err := l.Announce(t.Context(), 2)
 			onlyIs(t, err, redlock.ErrNoQuorum)
 			if want := "of the " + name + " masters"; err == nil || !strings.Contains(err.Error(), want) {

@@ -266,14 +266,19 @@ func TestServersKeepTheGreatestGeneration(t *testing.T) {
 	onlyIs(t, err, redlock.ErrOutdated)
 	must(t, acquire(t, dial(t, servers, generation(8)), longTTL).Release(t.Context()))
 
+	for _, s := range servers {
+		if left := s.Client().PTTL(t.Context(), single.GenerationKey).Val(); left != -1 {
+			t.Errorf("%s keeps the generation for %v, want for good", s.Addr(), left)
+		}
+	}
 	for _, foreign := range []string{"not a number", "-3", "1e5", "99999999999999999999"} {
 		for _, s := range servers[:2] {
 			must(t, s.Client().Set(t.Context(), single.GenerationKey, foreign, 0).Err())
 		}
 		_, err := dial(t, servers, generation(9)).TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrNoQuorum)
-		if !strings.Contains(err.Error(), single.GenerationKey) {
-			t.Errorf("error %q", err)
+		if err == nil || !strings.Contains(err.Error(), single.GenerationKey) {
+			t.Errorf("error %v", err)
 		}
 		if got := servers[0].Client().Get(t.Context(), single.GenerationKey).Val(); got != foreign {
 			t.Errorf("%q became %q", foreign, got)

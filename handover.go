@@ -27,8 +27,8 @@ import (
 //     prolongs a key that is there.
 //   - Others ask for the key meanwhile, are refused, and raise its counters. The token is above what they have raised them to.
 //   - The hold has lapsed, somebody else has had the key, and it is there again: a request of the old process that sets it has come that
-//     late. Masters on which one may be on its way are known to the old process when it hands over, are fewer than a quorum, and don't count. On
-//     each of the others the key has been there all the time, and a quorum of these is one that nobody else has had.
+//     late. Masters on which one may be on its way are known to the old process when it hands over, and don't count; if they are too many,
+//     nobody attaches. On each of the others the key has been there all the time, and a quorum of these is one that nobody else has had.
 //   - The key is gone, or another's, or fewer than a quorum have it: no quorum replaces a value that is not there.
 //   - The answers are lost. A repeated request finds the new owner, and is granted. Where the quorum is in doubt the attempt is given up as an
 //     acquisition is: what it may have got is released, also where it arrives late. Another attempt succeeds if a quorum still has the old owner.
@@ -132,7 +132,7 @@ var errHandedOver = fmt.Errorf("%w: handed over", ErrNotHeld)
 
 // Handover ends the lock in this process without releasing it, and returns what another process needs to go on with it by
 // [Locker.Attach]. The lock must be a [Fenced] one that is held; otherwise the error matches [ErrInvalid] or [ErrNotHeld], and nothing
-// has changed. No master is asked.
+// has changed. No master is waited for.
 //
 // From then on the lock is over here: Err, Done and the contexts say so, Release returns [ErrNotHeld] and removes nothing. End the work
 // before you call it, not after. The key stays on the masters for what is left of its ttl, for nobody if nobody attaches; [Lock.Extend] before
@@ -147,6 +147,15 @@ func (k *Lock) Handover() (Handover, error) {
 	if !k.spec.fenced {
 		return Handover{}, invalid("Handover of a lock that is not Fenced: nothing would keep what the old process still does from the resource")
 	}
+	h, err := k.handOver()
+	if err == nil {
+		k.locker.forget(k) // only now: Close has to wait for what leaves the masters' queues
+	}
+	return h, err
+}
+
+// handOver ends the hold, and leaves its keys as they are.
+func (k *Lock) handOver() (Handover, error) {
 	var after effects
 	defer after.run()
 	k.mu.Lock()
@@ -157,9 +166,18 @@ func (k *Lock) Handover() (Handover, error) {
 	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Doubt: k.inDoubtLocked()})
 	k.left = true
 	k.overLocked(errHandedOver, &after)
+	// Nobody releases the key here, so those who wait here are told now, and the masters' queues are left where nobody does.
+	unclaimed := k.locker.queue.HandOver(k.spec.keys)
+	if len(unclaimed) > 0 && k.isQueuedLocked() {
+		after.leaver, after.leaves = k, unclaimed
+	}
 	k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
-	k.locker.forget(k)
 	return h, nil
+}
+
+// isQueuedLocked reports that the Locker may stand in the masters' queues on account of this hold.
+func (k *Lock) isQueuedLocked() bool {
+	return k.mayBeQueued || slices.ContainsFunc(k.states, func(s masterState) bool { return s.queued || s.last != nil && k.waiterID != "" })
 }
 
 // inDoubtLocked names the masters that may come to have the key, or may have got it, at a time that is not known: something that sets it was not

@@ -183,6 +183,26 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 	}
 }
 
+// Each master names the reader that it has for longest. Where no quorum names one, nobody is named: the key is held all the same.
+func TestHolderNamesNobodyWhomAMinorityHas(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 5)
+	l := dial(t, servers, redlock.Options{})
+	locks := []*redlock.Lock{take(t, l, key, longTTL, redlock.Shared())}
+	everywhere(t, servers, locks[0])
+	for _, few := range [][]*redistest.Server{servers[:2], servers[2:4]} {
+		locks = append(locks, take(t, dial(t, few, redlock.Options{}), key, 2*longTTL, redlock.Shared()))
+	}
+	h, err := l.Holder(t.Context(), key)
+	must(t, err)
+	if !h.Held || h.Holds != 1 || h.Identity != "" || h.ID != "" {
+		t.Errorf("one reader everywhere, and two leftovers that are named: %+v", h)
+	}
+	for _, lock := range locks {
+		must(t, lock.Release(t.Context()))
+	}
+}
+
 // One owner is no lock either: what is left of two acquisitions, on a master each, keeps nobody's lock.
 func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()

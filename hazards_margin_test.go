@@ -167,9 +167,18 @@ func TestGraceIsChecked(t *testing.T) {
 			_, err := l.TryAcquire(t.Context(), key, 10*time.Second, opts...)
 			is(t, err, redlock.ErrInvalid)
 		}
+		// What is left of the ttl is no more than the grace: masters would grant a lock again and again that is over at once.
+		drifting := masters.locker(t, redlock.Options{DriftFactor: 0.6})
+		_, err := drifting.TryAcquire(t.Context(), key, 10*time.Second, redlock.Grace(4*time.Second))
+		is(t, err, redlock.ErrInvalid)
+		_, err = drifting.TryAcquire(t.Context(), key, 7*time.Millisecond)
+		is(t, err, redlock.ErrInvalid)
+		if n := masters.asked(); n != 0 {
+			t.Errorf("the masters were asked %d times", n)
+		}
 		// What was granted with less than its grace left would be over at once.
 		masters.behave(on(single.Acquire, act{before: 500 * time.Millisecond}))
-		_, err := l.TryAcquire(t.Context(), key, time.Second, redlock.Grace(500*time.Millisecond))
+		_, err = l.TryAcquire(t.Context(), key, time.Second, redlock.Grace(500*time.Millisecond))
 		isNot(t, err, redlock.ErrInvalid)
 		if err == nil {
 			t.Error("granted too late to be of use")

@@ -80,6 +80,9 @@ func TestHazard50AHoldBesideAnotherIsRepaired(t *testing.T) {
 			first, second := take(t, l, key, longTTL, option), take(t, l, key, 2*longTTL, option)
 			holds := func(s *redistest.Server) []redis.Z {
 				all, err := s.Client().ZRangeByScoreWithScores(t.Context(), key, &redis.ZRangeBy{Min: "0", Max: "+inf"}).Result()
+				if redis.HasErrorPrefix(err, "WRONGTYPE") { // the first alone is a string
+					return nil
+				}
 				must(t, err)
 				return all
 			}

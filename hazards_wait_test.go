@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -244,6 +245,9 @@ func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 	claims := func() (n int) {
 		for _, s := range servers { // the mark of our sorted sets has the least score of all
 			count, err := s.Client().ZCount(t.Context(), key, "(-9007199254740991", "(0").Result()
+			if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") {
+				continue // there is one hold alone, which is a string
+			}
 			must(t, err)
 			n += int(count)
 		}

@@ -85,7 +85,10 @@ func (k *Lock) Verify(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.passing.doubt = k.passing.doubt || r.verdict != won
+	if r.verdict != won {
+		k.passing.doubt = true
+		k.notPassedLocked()
+	}
 	return r.resultLocked(r.refusal())
 }
 

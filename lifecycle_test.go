@@ -54,7 +54,14 @@ func TestAReleasedLockIsOver(t *testing.T) {
 		is(t, lock.Verify(t.Context()), redlock.ErrNotHeld)
 		is(t, ctx.Err(), context.Canceled)
 		is(t, context.Cause(ctx), redlock.ErrNotHeld)
-		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrNotHeld) // also of one that is made now
+		now, cancel := context.WithCancel(lock.Context(t.Context())) // also of one that is made now
+		defer cancel()
+		select {
+		case <-now.Done():
+			is(t, context.Cause(now), redlock.ErrNotHeld)
+		case <-time.After(time.Hour):
+			t.Error("what descends from a context that is made now goes on")
+		}
 		if !over(lock) || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
 			t.Errorf("Done closed: %t, remaining %v, until %v", over(lock), lock.Remaining(), lock.Until())
 		}
@@ -135,6 +142,24 @@ func TestALocksContextEndsWithItsParent(t *testing.T) {
 		<-ctx.Done()
 		is(t, context.Cause(ctx), why)
 		must(t, lock.Err())
+		for _, parent := range []string{"one", "another"} { // each by its own
+			of, cancel := context.WithCancelCause(t.Context())
+			child := lock.Context(of)
+			must(t, child.Err())
+			cancel(errors.New(parent))
+			if <-child.Done(); context.Cause(child).Error() != parent {
+				t.Errorf("the context for %s parent has ended by %v", parent, context.Cause(child))
+			}
+		}
+		first, cancelFirst := context.WithCancel(t.Context())
+		second, cancelSecond := context.WithCancel(t.Context())
+		defer cancelFirst()
+		defer cancelSecond()
+		ofFirst, ofSecond := lock.Context(first), lock.Context(second)
+		cancelSecond()
+		if is(t, ofSecond.Err(), context.Canceled); ofFirst.Err() != nil {
+			t.Errorf("the context for a parent that goes on: %v", ofFirst.Err())
+		}
 		must(t, lock.Release(t.Context()))
 	})
 }
@@ -222,11 +247,19 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
 		lock := acquire(t, l, time.Hour, redlock.AutoRenew())
+		work, end := context.WithCancel(lock.Context(t.Context()))
+		defer end()
 		settle(time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := l.Close(ctx)
 		is(t, err, context.DeadlineExceeded)
+		select {
+		case <-work.Done():
+			is(t, context.Cause(work), redlock.ErrClosed)
+		default:
+			t.Error("what runs under the lock's context is not told")
+		}
 		is(t, lock.Err(), redlock.ErrNotHeld)
 		is(t, lock.Err(), redlock.ErrClosed)
 		is(t, context.Cause(lock.Context(t.Context())), redlock.ErrClosed)

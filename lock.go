@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,6 +63,9 @@ var (
 	errShutDown  = fmt.Errorf("%w: %w", ErrNotHeld, ErrClosed)
 )
 
+// onlyHold is the hold of an owner that was made for it. That of an owner that may have others is random.
+const onlyHold = "1"
+
 // newLock prepares one attempt; nothing is sent yet.
 func (l *Locker) newLock(s *spec) (*Lock, error) {
 	k := &Lock{locker: l, spec: s, owner: s.owner, unclosed: len(l.lanes)}
@@ -69,7 +73,11 @@ func (l *Locker) newLock(s *spec) (*Lock, error) {
 	if k.owner == "" {
 		k.owner = owner.New(l.opts.Identity)
 	}
-	if s.kind != single.Plain {
+	switch {
+	case s.kind == single.Plain:
+	case s.owner == "":
+		k.hold = onlyHold
+	default:
 		k.hold = owner.Random()
 	}
 	return k, l.enroll(k)
@@ -186,7 +194,7 @@ func (k *Lock) bindLocked(r *round, until time.Duration) {
 		until = min(until, k.atMost)
 	}
 	k.until = max(k.until, until)
-	k.renewal.plan(k.spec, r.start)
+	k.renewal.plan(k.spec, r.start, r.request.TTL)
 	k.scheduleLocked()
 }
 
@@ -222,6 +230,17 @@ func (k *Lock) Owner() string {
 	}
 	return k.owner
 }
+
+// String names the lock by its keys and its ID: a lock that is printed does not tell its owner value.
+func (k *Lock) String() string {
+	if k.isNone() {
+		return "no lock"
+	}
+	return fmt.Sprintf("lock on %q #%s", strings.Join(k.Keys(), ","), k.ID())
+}
+
+// GoString is String, so that %#v tells no more.
+func (k *Lock) GoString() string { return k.String() }
 
 // Remaining returns for how long the lock is sure to be held from now on, zero when it is over.
 func (k *Lock) Remaining() time.Duration {

@@ -45,6 +45,22 @@ type Guarded interface {
 	RestartGuard() time.Duration
 }
 
+// Timed is a Master with a time of its own, as those of package redlocktest have: a Locker over it goes by that unless [Options].Clock says
+// otherwise. Of several masters the first one's counts.
+type Timed interface {
+	Clock() Clock
+}
+
+// clockOf is the time that masters have, nil if they have none of their own.
+func clockOf(masters []Master) Clock {
+	for _, m := range masters {
+		if t, ok := m.(Timed); ok {
+			return t.Clock()
+		}
+	}
+	return nil
+}
+
 // guardOf is the restart guard of a master, 0 if it has none.
 func guardOf(m Master) time.Duration {
 	if g, ok := m.(Guarded); ok {

@@ -247,7 +247,11 @@ func (e *effects) run() {
 		p.lock.locker.lanes[p.Index].Send(&p.Call)
 	}
 	if e.leaver != nil {
-		e.leaver.locker.depart(e.leaver.spec, e.leaves, nil)
+		behind := e.leaver
+		if e.send != nil {
+			behind = nil // the release comes behind what is on its way
+		}
+		e.leaver.locker.depart(e.leaver.spec, e.leaves, behind)
 	}
 	if e.renews != nil {
 		e.renews.locker.renewals.Enter(e.renews)

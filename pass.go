@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -20,10 +21,14 @@ import (
 //   - So that this costs it little, a lock is passed on only within a window, a tenth of the ttl, since that acquisition began. Then
 //     the key is released, and whoever is first in line on the masters gets it: a Locker keeps others out no longer than one hold and one window.
 //   - Nobody has extended it: what an extension or a repair leaves behind, on masters that have lost the key, stays with the lock that
-//     saw it. Nor has [Lock.Verify] found that masters have lost it.
+//     saw it. Nor has [Lock.Verify] found that masters have lost it. A renewal begins when the window has long been over.
 //   - The next holder asks for about as long: its process must not have the key for longer than it asked for if it dies.
 //   - If it is fenced, there is a token for the next holder among those that it got with its own (see fenced.go).
 //   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
+//
+// Until the window ends or the lock can't be passed on, those who wait for the key here, and may be passed it, ask no master for it: they
+// would be refused by their own process's key, and could not be passed the lock while the request is under way
+// (waitqueue.Queue.LeaveQuietly).
 //
 // The lock that was released is over before the next holder's is returned: Err and Done say so and its contexts are cancelled.
 // The states of the masters go over, so stragglers of the acquisition and everything after them keep their order (see order.go): whoever
@@ -35,6 +40,12 @@ const maxWindow = 100 * time.Millisecond
 
 // windowShare is which part of the ttl the window is.
 const windowShare = 10
+
+// breathShare is which part of a window the key is left alone for by its process when the window is over.
+const breathShare = 20
+
+// The first renewal begins after the window, of a lock that was passed on, too: its ttl is shorter than the first one's by a window at the most.
+const _ uint = windowShare - renewShare - 1
 
 // passing is what is known of how a hold may be passed on. The lock's mutex guards it, except for window, which does not change once
 // the acquisition is sent, and latest.
@@ -50,8 +61,11 @@ type passing struct {
 	latest    atomic.Pointer[Lock] // of an origin: the one that has its masters' states; nil: itself
 }
 
-// errPassed ends a wait's attempts: it is being passed a lock.
-var errPassed = errors.New("redlock: passed")
+// errPassed ends a wait's attempts: it is being passed a lock. errPassedLate ends one that was passed a lock and found it over: the wait goes on.
+var (
+	errPassed     = errors.New("redlock: passed")
+	errPassedLate = fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired)
+)
 
 // passingWindow is for how long a lock may be passed on when others wait behind it.
 func (s *spec) passingWindow() time.Duration {
@@ -80,11 +94,24 @@ func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
 	return uint64(window/time.Millisecond) * tokensPerMillisecond
 }
 
-// remind has those who wait behind a new lock take their place in the masters' queues once it can't be passed on any more.
-func (k *Lock) remind() {
-	if k.passing.origin == nil { // others have that of theirs
-		l := k.locker
-		l.clock.AfterFunc(k.passing.ends-l.clock.Now(), func() { l.queue.Remind(k.spec.keys[0]) })
+// leaveQuietlyLocked takes the wait that has got the lock out of the queue. As long as the lock may be passed on, those behind it do not try. They
+// take their place in the masters' queues once it can't be any more.
+func (k *Lock) leaveQuietlyLocked(e *waitqueue.Entry) (inherited bool) {
+	queue, key, until, now := k.locker.queue, k.spec.keys[0], k.passing.ends, k.locker.clock.Now()
+	if k.over != nil || !k.passableLocked(now) {
+		until = 0
+	}
+	inherited = queue.LeaveQuietly(e, until)
+	if until > 0 && k.passing.origin == nil { // others have the reminder of theirs
+		k.locker.clock.AfterFunc(until-now, func() { queue.Remind(key, until) })
+	}
+	return inherited
+}
+
+// notPassedLocked tells those who wait behind the lock that it is not going to be passed on, although its window lasts.
+func (k *Lock) notPassedLocked() {
+	if k.locker.clock.Now() < k.passing.ends {
+		k.locker.queue.Remind(k.spec.keys[0], k.passing.ends)
 	}
 }
 
@@ -116,7 +143,7 @@ func (k *Lock) pass() bool {
 		k.mu.Unlock()
 		return false
 	}
-	waiter, entry := l.queue.Take(k.spec.keys[0], func(waiter any) bool { return k.fitsLocked(waiter.(*waiting).spec, now) })
+	waiter, entry := l.queue.Take(k.spec.keys[0], now, func(waiter any) bool { return k.fitsLocked(waiter.(*waiting).spec, now) })
 	if entry == nil {
 		k.mu.Unlock()
 		return false
@@ -130,16 +157,13 @@ func (k *Lock) pass() bool {
 	after.run()
 	l.observePass(k, held)
 	l.queue.Pass(entry)
-	if l.clock.Now() >= k.passing.ends {
-		l.queue.Remind(k.spec.keys[0]) // the reminder may have come to the one that was taken
-	}
 	return true
 }
 
 // passableLocked reports that nothing about the hold is in doubt, and that its window lasts.
 func (k *Lock) passableLocked(now time.Duration) bool {
 	p := &k.passing
-	return now < p.ends && !p.doubt && k.extending.begun == 0 && !k.renewal.tried && (!k.spec.fenced || k.token < p.lastToken)
+	return now < p.ends && !p.doubt && k.extending.begun == 0 && (!k.spec.fenced || k.token < p.lastToken)
 }
 
 // fitsLocked reports that the hold is one that was asked for like this, and that its bound leaves it the validity but for a window, and its
@@ -177,7 +201,7 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 		return nil // Close has given k up
 	}
 	origin.passing.latest.Store(next)
-	next.renewal.plan(s, now)
+	next.renewal.plan(s, now, s.ttl)
 	next.scheduleLocked()
 	return next
 }
@@ -196,7 +220,7 @@ func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
 		case passed && errors.Is(w.passed.Err(), ErrClosed):
 			return nil, ErrClosed
 		case passed && w.passed.Err() != nil: // while this goroutine was not run
-			return nil, fmt.Errorf("redlock: acquire %q: %w", w.locker.shown(w.spec.keys[0]), ErrExpired)
+			return nil, errPassedLate
 		case passed:
 			return w.passed, nil
 		}

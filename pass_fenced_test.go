@@ -56,8 +56,9 @@ func TestTokensAreGotAheadAlsoWhereCountersDiffer(t *testing.T) {
 		q := &line{t: t, l: l}
 		q.add(passTTL, redlock.Fenced())
 		q.add(passTTL, redlock.Fenced())
-		for i, m := range masters { // it has not heard of these
-			m.SetCounter(key, uint64(time.Now().UnixMicro())+100_000*uint64(i))
+		pass(time.Millisecond)      // all masters have refused
+		for i, m := range masters { // and it does not hear of these
+			m.SetCounter(t, key, uint64(time.Now().UnixMicro())+100_000*uint64(i))
 		}
 		must(t, holder.Release(t.Context()))
 		first := q.next(0)

@@ -186,6 +186,43 @@ func TestAReminderThatComesToTheOneBeforeIsNotLost(t *testing.T) {
 	})
 }
 
+// The time at which a lock needs attention comes while the lock is passed on: nothing of the one before is released when its own validity is over.
+func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		c := &hooked{clock: newClock()}
+		l := masters.locker(t, redlock.Options{Clock: c})
+		holder := acquire(t, l, passTTL)
+		q := &line{t: t, l: l}
+		q.add(passTTL, redlock.MaxHold(95*time.Millisecond), redlock.Grace(50*time.Millisecond))
+		q.add(passTTL)
+		must(t, holder.Release(t.Context()))
+		first := q.next(0)
+		pass(44 * time.Millisecond)
+		grace := first.Remaining() - 50*time.Millisecond
+		var n atomic.Int32
+		stop := func() {
+			if n.Add(1) == 2 { // the first is Err's, the second pass's, with the lock's mutex held
+				c.stop.Store(nil)
+				pass(grace) // now it begins
+				for range 1000 {
+					runtime.Gosched() // whoever is called for that waits for the mutex now
+				}
+			}
+		}
+		c.stop.Store(&stop)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		if second.Owner() != first.Owner() {
+			t.Fatal("not passed on")
+		}
+		pass(60 * time.Millisecond) // the first would be over by now
+		if n := masters.holders(second.Owner()); second.Err() != nil || n != 3 {
+			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(), second.Err())
+		}
+		must(t, second.Release(t.Context()))
+	})
+}
+
 // The longest ttl there is does not become negative.
 func TestTheLongestTTLIsPassedOn(t *testing.T) {
 	t.Parallel()
@@ -334,12 +371,12 @@ func TestTermsOfOneLockerHaveIDsOfTheirOwn(t *testing.T) {
 // jumping is the clock of a process that stands still while it is passed a lock.
 type jumping struct {
 	*memmaster.Clock
-	jump   time.Duration
+	jump   atomic.Int64
 	jumped atomic.Bool
 }
 
 func (c *jumping) Now() time.Duration {
-	if c.jump > 0 && !c.jumped.Load() {
+	if c.jump.Load() > 0 && !c.jumped.Load() {
 		var pcs [32]uintptr
 		frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 		for {
@@ -353,44 +390,57 @@ func (c *jumping) Now() time.Duration {
 		}
 	}
 	if c.jumped.Load() {
-		return c.Clock.Now() + c.jump
+		return c.Clock.Now() + time.Duration(c.jump.Load())
 	}
 	return c.Clock.Now()
 }
 
+// lateTo has a process of two goroutines stand still for half a minute while the second is passed a lock, and returns what that one gets.
+func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock, err error) {
+	t.Helper()
+	clock := &jumping{Clock: memmaster.NewClock(0)}
+	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: clock})
+	must(t, err)
+	closesAtLast(t, l)
+	holder := acquire(t, l, 10*time.Second)
+	a := wait(t, t.Context(), l, key, 10*time.Second)
+	synctest.Wait()
+	b := wait(t, within(t, time.Minute), l, key, 10*time.Second, opts...)
+	synctest.Wait()
+	must(t, holder.Release(t.Context()))
+	first = a.get(t)
+	pass(50 * time.Millisecond) // so that the second one has asked, if it does not wait patiently
+	clock.jump.Store(int64(30 * time.Second))
+	must(t, first.Release(t.Context()))
+	<-b.ended
+	if !clock.jumped.Load() {
+		t.Fatal("the process did not stand still: this shows nothing")
+	}
+	return first, b.lock, b.err
+}
+
+// A lock that is over when its next holder comes to it is nobody's. The wait goes on, as it does behind a round that was won too late.
 func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
-	for _, opts := range [][]redlock.Option{nil, {redlock.MaxHold(time.Second)}} {
+	for _, opts := range [][]redlock.Option{nil, {redlock.MaxHold(time.Second)}, {redlock.MaxAttempts(1000)}} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)
-			clock := &jumping{Clock: memmaster.NewClock(0)}
-			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: clock})
+			first, second, err := lateTo(t, masters, opts...)
 			must(t, err)
-			closesAtLast(t, l)
-			holder := acquire(t, l, 10*time.Second)
-			type result struct {
-				lock *redlock.Lock
-				err  error
+			pass(time.Millisecond) // it has been on its way to the last master when the others had granted it
+			if second.Owner() == first.Owner() || second.Err() != nil || masters[0].Owner(key) != second.Owner() {
+				t.Errorf("%d options: it has %v, passed on (%t), %v", len(opts), second, second.Owner() == first.Owner(), second.Err())
 			}
-			got := make(chan result, 3)
-			for range 2 {
-				go func() {
-					lock, err := l.Acquire(t.Context(), key, 10*time.Second, opts...)
-					if lock != nil {
-						got <- result{lock, lock.Err()}
-					} else {
-						got <- result{nil, err}
-					}
-				}()
-				synctest.Wait()
-			}
-			must(t, holder.Release(t.Context()))
-			first := <-got
-			clock.jump = 30 * time.Second
-			must(t, first.lock.Release(t.Context()))
-			second := <-got
-			if !clock.jumped.Load() || second.lock != nil || !errors.Is(second.err, redlock.ErrExpired) {
-				t.Errorf("MaxHold %t: the process stood still (%t) while it was passed a lock, %v: %v", len(opts) > 0, clock.jumped.Load(), second.lock, second.err)
-			}
+			must(t, second.Release(t.Context()))
 		})
 	}
+}
+
+// The last of its attempts is one that came to nothing.
+func TestAWaitWithItsLastAttemptEndsWithALockThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, lock, err := lateTo(t, memmaster.New(3), redlock.MaxAttempts(2), redlock.RetryEvery(time.Hour))
+		if lock != nil || !errors.Is(err, redlock.ErrExpired) {
+			t.Errorf("%v, %v", lock, err)
+		}
+	})
 }

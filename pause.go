@@ -18,6 +18,10 @@ const (
 	// notifiedPause takes the place of the backoff while a quorum of masters can notify the waiter: its turn then comes by
 	// itself, and a backoff is for notifications that got lost.
 	notifiedPause = 200 * time.Millisecond
+	// refreshAfter is how soon after an attempt a waiter that masters notify tries again, however seldom it was asked to: they
+	// keep its position in their queues for a minute, so two attempts fit into that, should one be lost. It also bounds for how
+	// long a release goes unnoticed whose notification was lost, or went to a waiter that had died.
+	refreshAfter = 24 * time.Second
 	// minReserve and maxReserve bound for how long a release keeps the key for the waiter it notifies: for about as long
 	// as the notification takes to arrive and the acquisition to come back.
 	minReserve = 5 * time.Millisecond

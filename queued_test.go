@@ -21,6 +21,7 @@ type queueing struct {
 	unqueued map[*single.Request]bool // releases that said that it does not
 	saved    int                      // such releases, where it did not
 	needed   int                      // releases that took it out
+	aside    bool                     // requests of a batch go each its own way
 }
 
 func (m *queueing) Do(ctx context.Context, batch []*single.Call) {
@@ -30,7 +31,12 @@ func (m *queueing) Do(ctx context.Context, batch []*single.Call) {
 			m.unqueued[c.Request] = true
 		}
 		m.mu.Unlock()
-		m.fake.Do(ctx, batch[i:i+1]) // in their order, as a connection does
+		if !m.aside {
+			m.fake.Do(ctx, batch[i:i+1]) // in their order, as a connection does
+		}
+	}
+	if m.aside {
+		m.fake.Do(ctx, batch)
 	}
 }
 

@@ -119,6 +119,9 @@ func New(masters []Master, opts Options) (*Locker, error) {
 }
 
 func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error) {
+	if opts.Clock == nil {
+		opts.Clock = clockOf(masters)
+	}
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err

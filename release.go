@@ -84,7 +84,7 @@ func (k *Lock) finish(reason error, observer decisionObserver) (r *round, undeci
 		k.overLocked(reason, &after)
 	}
 	switch {
-	case k.left, k.passing.passed, k.over == errShutDown: //nolint:errorlint // our own
+	case k.partedLocked():
 	case k.ending == nil:
 		k.releaseLocked(observer, &after)
 		return k.ending, observer != nil
@@ -92,6 +92,12 @@ func (k *Lock) finish(reason error, observer decisionObserver) (r *round, undeci
 		undecided = k.ending.addObserverLocked(observer)
 	}
 	return k.ending, undecided
+}
+
+// partedLocked reports that the hold is over, and that its keys are not this handle's to release: they were handed over, passed on, or left to
+// lapse by Close.
+func (k *Lock) partedLocked() bool {
+	return k.left || k.passing.passed || k.over == errShutDown //nolint:errorlint // our own
 }
 
 // overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. What the masters
@@ -120,8 +126,9 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 		request.KeepAs = owner.NewKept(k.locker.opts.Identity)
 	}
 	if k.until > 0 { // a failed attempt reserves nothing, and keeps its position in the queue
-		if request.Keep == 0 {
-			request.Reserve = k.locker.reserve()
+		request.Reserve = k.locker.reserve()
+		if k.passing.window > 0 {
+			k.giveWayLocked() // before those who wait here are told
 		}
 		unclaimed = k.locker.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
 	}
@@ -134,6 +141,18 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	if len(unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
 		after.leaver, after.leaves = k, unclaimed
 	}
+}
+
+// giveWayLocked has those who wait here leave the key to whoever is notified of it by the release that is about to be sent. The next in line is
+// reminded to try when the window ends, so its request would follow the release at once, and have the key for another window. Clients of
+// other libraries stand in no queue, and only find a key that is free when they ask: for them it stays free for a moment after each window.
+func (k *Lock) giveWayLocked() {
+	now := k.locker.clock.Now()
+	ahead := now
+	if now >= k.passing.ends {
+		ahead += k.passing.window / breathShare
+	}
+	k.locker.queue.Rival(k.spec.keys, ahead, max(ahead, now+k.locker.giveWay()))
 }
 
 // keepLocked is for how long a release has to leave the keys, by the fastest of clocks; 0: it removes them.
@@ -166,11 +185,15 @@ func (k *Lock) abandon() bool {
 
 // departure takes the Locker out of the arrival queues of some keys. A release that has notified it already is passed on to
 // the next waiter. Nothing depends on it but time: a notification in vain costs others a pause.
+//
+// Somebody else may begin to wait for a key here while its departure is under way. On a master that is some milliseconds away the two travel on
+// different connections, so its refused attempt may come first and be undone by the departure. So it looks again when a quorum has been left.
 type departure struct {
 	locker  *Locker
 	request single.Request
 	calls   []lane.Call
-	open    atomic.Int32 // calls that have not ended
+	open    atomic.Int32  // calls that have not ended
+	ended   atomic.Uint64 // a bit for each master whose call has
 }
 
 // depart leaves the arrival queues of keys, in the background. On each master it follows what the attempt after, if there
@@ -205,7 +228,11 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock) {
 }
 
 // Ended implements [lane.Receiver].
-func (d *departure) Ended(*lane.Call) {
+func (d *departure) Ended(c *lane.Call) {
+	before := d.ended.Or(1 << c.Index)
+	if left := d.locker.sets.majority; left(before|1<<c.Index) && !left(before) {
+		d.locker.queue.Dequeued(d.request.Keys)
+	}
 	if d.open.Add(-1) == 0 {
 		d.locker.notBusy()
 	}
@@ -223,6 +250,7 @@ func newJanitor(l *Locker) *janitor.Janitor {
 		Lapsed: func(now, ttl time.Duration) time.Duration {
 			return lapsed(now, ttl, l.opts.DriftFactor)
 		},
+		Left: func(c *lane.Call) { l.dequeued(c.Request.Keys, c.Reply.Called) },
 	}
 	if l.observer != nil {
 		c.Observe = l.observePending

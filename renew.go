@@ -6,16 +6,20 @@ import "time"
 type renewal struct {
 	at       time.Duration // when the next one begins; 0: none
 	count    int           // successful ones
-	tried    bool          // there was one, successful or not
 	round    *round        // the one in flight
 	deadline time.Duration // when it counts as failed
 }
 
-// plan sets the time of the next renewal after a round that began at start and was won.
-func (n *renewal) plan(s *spec, start time.Duration) {
+// plan sets the time of the next renewal after a round for ttl that began at start and was won. An extension by less than a renewal
+// asks for gives less than one would, so it puts none off that is planned.
+func (n *renewal) plan(s *spec, start, ttl time.Duration) {
+	planned := n.at
 	n.at = 0
 	if s.renew && (s.maxRenewals == 0 || n.count < s.maxRenewals) {
 		n.at = start + s.ttl/renewShare
+		if planned > 0 && ttl < s.ttl {
+			n.at = min(n.at, planned)
+		}
 	}
 }
 
@@ -78,7 +82,7 @@ func (k *Lock) attend() {
 // by its grace, nobody else is to have the key.
 func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	switch {
-	case k.ending != nil, k.left:
+	case k.ending != nil, k.partedLocked(): // it was called just before
 	case now >= k.until:
 		k.releaseLocked(nil, after)
 	default:
@@ -103,7 +107,6 @@ func (k *Lock) renew() bool {
 		k.locker.observeOutdated(k.spec)
 		return false
 	}
-	k.renewal.tried = true
 	k.renewal.round = k.newExtensionLocked(k.spec.ttl, asOf, k) // onDecided is told the result
 	k.renewal.deadline = k.locker.clock.Now() + k.spec.timeout
 	k.scheduleLocked()

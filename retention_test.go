@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -91,4 +92,36 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	redistest.Eventually(t, 10*time.Second, func() bool { return keeps(t, servers) > 30*24*time.Hour },
 		"the new counters to be kept")
 	give(t, lock)
+}
+
+// A master that refuses an acquisition has not been asked to keep the counter.
+func TestACounterIsNotTakenForKeptWhereTheKeyWasRefused(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	l, _, left := retaining(t, servers)
+	setByHand(t, servers[:1], "orphan", longTTL)
+	for range 20 {
+		lock := take(t, l, key, longTTL, redlock.Fenced())
+		give(t, lock)
+		settled(t, servers)
+		if left() {
+			t.Fatal("a master that has refused counts as asked")
+		}
+	}
+}
+
+// A Locker remembers the greatest token that it has seen. When the masters have lost their counters, and the wall clock has not moved on, its next token
+// is above that all the same.
+func TestTokensOfALockerGrowThoughMastersForgetAndTheClockStands(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		last := uint64(0)
+		for n := range 5 {
+			lock := acquire(t, l, longTTL, redlock.Fenced()) // virtual time stands still meanwhile
+			if lock.Token() <= last {
+				t.Errorf("acquisition %d has token %d after %d", n, lock.Token(), last)
+			}
+			last = lock.Token()
+			must(t, lock.Release(t.Context()))
+			masters.Forget()
+		}
+	})
 }

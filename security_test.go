@@ -10,6 +10,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/pem"
+	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -229,4 +231,26 @@ func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
 			t.Errorf("a secret in %q", text)
 		}
 	}
+}
+
+// Whoever prints a lock in a log means its key.
+func TestAPrintedLockDoesNotTellItsOwner(t *testing.T) {
+	locker := dial(t, redistest.StartN(t, 1), redlock.Options{})
+	lock := acquire(t, locker, longTTL)
+	random := lock.Owner()[strings.LastIndexByte(lock.Owner(), '/')+1:]
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("", "lock", lock)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("", "lock", lock)
+	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s %q", lock, lock, lock, lock, lock), fmt.Sprint(struct{ L *redlock.Lock }{lock}), log.String()} {
+		if strings.Contains(text, random) {
+			t.Errorf("the secret is in %q", text)
+		}
+	}
+	if got, want := lock.String(), fmt.Sprintf("lock on %q #%s", key, lock.ID()); got != want {
+		t.Errorf("printed as %q, want %q", got, want)
+	}
+	if got := (*redlock.Lock)(nil).String(); got != "no lock" {
+		t.Errorf("no lock is printed as %q", got)
+	}
+	must(t, lock.Release(t.Context()))
 }

@@ -27,6 +27,7 @@ type waiting struct {
 	attempts   int           // as MaxAttempts counts them
 	due        time.Duration // when the next attempt is due that counts; 0: when woken
 	soon       time.Duration // when it would be due if everything were by default
+	refresh    time.Duration // when its position in the masters' queues wants refreshing; 0: an attempt is due before
 	last       error         // what the latest attempt ended with
 	unreached  bool          // it reached no quorum
 	subscribed bool          // the Locker listens on its account
@@ -38,13 +39,33 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 		return l.once(ctx, s)
 	}
 	w := &waiting{locker: l, spec: s, since: since}
-	l.queue.Enter(&w.entry, waitqueue.Want{
-		Keys: s.keys, Class: s.class(), Since: since, Alone: s.entered, Seldom: s.every > notifiedPause,
-		Waiter: w,
+	for {
+		k, err = w.inQueue(ctx)
+		if err != errPassedLate { //nolint:errorlint // our own
+			return k, w.rounds, err
+		}
+		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.keys[0]), err)
+		again := &waiting{locker: l, spec: s, since: since, rounds: w.rounds, attempts: w.attempts + 1, last: err}
+		switch { // as after a round that came too late
+		case ctx.Err() != nil:
+			return nil, w.rounds, again.gaveUp(ended(ctx))
+		case s.maxAttempts > 0 && again.attempts >= s.maxAttempts:
+			return nil, w.rounds, err
+		}
+		w = again
+	}
+}
+
+// inQueue waits in the queue until the lock is there or the wait ends.
+func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
+	s := w.spec
+	w.locker.queue.Enter(&w.entry, waitqueue.Want{
+		Keys: s.keys, Class: s.class(), Since: w.since, Alone: s.entered, Seldom: s.every > notifiedPause,
+		Patient: s.passable() && s.maxAttempts == 0 && s.maxOutage == 0, Waiter: w,
 	})
 	defer func() { w.leave(k) }()
 	k, err = w.takeOver(w.acquire(ctx))
-	return k, w.rounds, err
+	return k, err
 }
 
 // class tells apart acquisitions of the same keys of which one may reach no quorum where the other does: each needs other
@@ -93,7 +114,10 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 	}
 }
 
-var errQueued = fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)
+var (
+	errQueued = fmt.Errorf("%w: others of this process are first in the queue", ErrHeld)
+	errAhead  = fmt.Errorf("%w: others are let go first", ErrHeld)
+)
 
 // gaveUp is the error of a wait that err has ended.
 func (w *waiting) gaveUp(err error) error {
@@ -112,21 +136,28 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 			return turn, nil
 		}
 		if err := l.sleep(ctx, l.queue.Woken(&w.entry), d); err != nil {
+			if w.last == nil {
+				w.last = errAhead
+			}
 			return false, err
 		}
 	}
 }
 
 // round sends one round, as this Locker's waiter if it is w's turn.
-func (w *waiting) round(ctx context.Context, turn bool) (*Lock, error) {
-	w.rounds++
-	if turn {
-		return w.locker.attempt(ctx, w.spec, w)
+func (w *waiting) round(ctx context.Context, turn bool) (k *Lock, err error) {
+	switch {
+	case turn:
+		k, err = w.locker.attempt(ctx, w.spec, w)
+	case w.locker.queue.Start(&w.entry):
+		k, err = w.locker.attempt(ctx, w.spec, nil)
+	default:
+		err = errPassed
 	}
-	if !w.locker.queue.Start(&w.entry) {
-		return nil, errPassed
+	if err != errPassed { //nolint:errorlint // our own
+		w.rounds++
 	}
-	return w.locker.attempt(ctx, w.spec, nil)
+	return k, err
 }
 
 // refused takes note of a round that was not won.
@@ -171,6 +202,10 @@ func (w *waiting) plan(turn, counts bool) {
 	if free := keptFor(w.last); turn && s.every > 0 && free > 0 { // a release was known of before the key is free
 		w.due = min(w.due, now+free+l.opts.Jitter(firstPause))
 	}
+	w.refresh = 0
+	if turn && w.due-now > refreshAfter && l.subscription.Subscribed() {
+		w.refresh = now + refreshAfter + l.opts.Jitter(refreshAfter/8)
+	}
 }
 
 // tried is when the latest attempt began.
@@ -198,6 +233,9 @@ func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
 		until := w.due
 		if status.Turn && status.Company && until > 0 {
 			until = min(until, w.soon) // those behind it must not suffer from its RetryEvery
+		}
+		if status.Turn && w.refresh > 0 {
+			until = min(until, w.refresh)
 		}
 		if until > 0 && now >= until {
 			if w.unreached {
@@ -233,25 +271,27 @@ func (w *waiting) leave(k *Lock) {
 	if claimed {
 		l.depart(w.spec, w.spec.keys, w.latest)
 	}
-	var inherited bool
-	var unclaimed []string
-	if k != nil && k.passing.window > 0 {
-		inherited = l.queue.LeaveQuietly(&w.entry)
-		k.remind()
-	} else {
-		inherited, unclaimed = l.queue.Leave(&w.entry, k != nil, l.clock.Now)
-	}
-	if k != nil && inherited {
-		k.mu.Lock()
-		k.mayBeQueued = true
-		k.mu.Unlock()
-	}
-	if len(unclaimed) > 0 && !claimed {
+	if k != nil {
+		k.leaveQueue(&w.entry)
+	} else if _, unclaimed := l.queue.Leave(&w.entry, false, l.clock.Now); len(unclaimed) > 0 && !claimed {
 		l.depart(w.spec, unclaimed, w.latest)
 	}
 	if w.subscribed {
 		l.subscription.Leave()
 	}
+}
+
+// leaveQueue ends the wait that has got the lock.
+func (k *Lock) leaveQueue(e *waitqueue.Entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var inherited bool
+	if k.passing.window > 0 {
+		inherited = k.leaveQuietlyLocked(e)
+	} else {
+		inherited, _ = k.locker.queue.Leave(e, true, k.locker.clock.Now)
+	}
+	k.mayBeQueued = k.mayBeQueued || inherited
 }
 
 // released is told of every release that was decided. The release of a failed attempt frees nothing that anyone waits
@@ -270,12 +310,28 @@ func (l *Locker) released(r *round) {
 	case !held:
 	case r.request.Keep > 0:
 		l.queue.LookAt(r.request.Keys) // for how long
+	case notified && r.request.Waiter == "":
+		l.outrun(r.request.Keys)
 	case notified:
-		now := l.clock.Now()
-		l.queue.Rival(r.request.Keys, now+l.giveWay(), now+subscription.Linger)
+		l.dequeued(r.request.Keys, true)
 	default:
 		l.queue.Wake(r.request.Keys)
 	}
+}
+
+// outrun notes that a release has notified somebody of keys, who may be in another process.
+func (l *Locker) outrun(keys []string) {
+	now := l.clock.Now()
+	l.queue.Rival(keys, now+l.giveWay(), now+subscription.Linger)
+}
+
+// dequeued has those who wait here look again: a release has taken this Locker out of masters' queues for keys, and may have notified somebody. One that
+// the janitor repeats comes long after they have begun to wait, and then nothing else tells them that the key is free.
+func (l *Locker) dequeued(keys []string, notified bool) {
+	if notified {
+		l.outrun(keys)
+	}
+	l.queue.Dequeued(keys)
 }
 
 // worthRetrying tells the ends of a round from the ends of the wait.

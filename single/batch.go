@@ -25,7 +25,7 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 			c.joined = false
 			continue
 		}
-		todo = first(todo, c)
+		todo = m.first(todo, c)
 	}
 	whole := todo
 	for len(todo) > 0 {
@@ -41,13 +41,17 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 type stage uint8
 
 const (
-	stageFirst  stage = iota // the form for a free key, where there is one
-	stageCount               // right behind it in the same pipeline, of a fenced acquisition: its counter
-	stageScript              // the script, because the key was not free or the counter ahead
+	stageFirst   stage = iota // the form for a free key, where there is one
+	stageCount                // right behind it in the same pipeline, of a fenced acquisition: its counter
+	stageScript               // the script, because the key was not free or the counter ahead
+	stageInstead              // the script in place of the form for a free key, because several hold the key
 )
 
 // first appends what a call begins with.
-func first(todo []exchange, c *Call) []exchange {
+func (m *Master) first(todo []exchange, c *Call) []exchange {
+	if c.Request.quick() && m.crowds.has(c.Request) {
+		return append(todo, exchange{call: c, stage: stageInstead})
+	}
 	todo = append(todo, exchange{call: c})
 	if c.Request.trailing() > 0 {
 		todo = append(todo, exchange{call: c, stage: stageCount})
@@ -89,6 +93,7 @@ func (m *Master) settle(todo []exchange) []exchange {
 		}
 		switch {
 		case e.stage == stageFirst && c.Request.quick() && taken(&e.answer):
+			m.crowds.met(c.Request)
 			more = append(more, e.next(stageScript, false))
 		case !e.source && e.answer.Refused("NOSCRIPT"):
 			// The source goes out once a pipeline; behind it the SHA is known again.
@@ -97,13 +102,25 @@ func (m *Master) settle(todo []exchange) []exchange {
 			sourced[p] = true
 		case err != nil:
 			c.Err = m.explained(err)
-			c.Sent = e.set || !c.Answered() && (e.stage != stageFirst || !m.neverSent(err))
+			c.Sent = e.set || !c.Answered() && (e.stage == stageScript || !m.neverSent(err))
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
+			m.noteCrowd(e.stage, c)
 			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire && c.Request.Op != Transfer || c.Reply.Outcome != Refused
 		}
 	}
 	return more
+}
+
+// noteCrowd notes whether a key that several had is one's alone again.
+func (m *Master) noteCrowd(at stage, c *Call) {
+	switch {
+	case at != stageInstead || c.Err != nil:
+	case c.Reply.Outcome == Granted && c.Reply.Token == 1:
+		m.crowds.missed(c.Request)
+	default:
+		m.crowds.met(c.Request)
+	}
 }
 
 // settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the command behind it.

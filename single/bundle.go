@@ -17,8 +17,9 @@ import (
 // A master that does not take the bundle gets the releases one by one: one of the keys may be forbidden to the user, or
 // the keys have different Cluster slots. The script fails before it has deleted anything, if it does.
 
-// wrongType is what release_bundle.lua returns for a key that is no lock.
-const wrongType = -1
+// releasedAlone is what release_bundle.lua returns for a key that it leaves to a command of its own: alone, a release of what is no lock gets the
+// error, and that of a hold for which somebody waits notifies those.
+const releasedAlone = -1
 
 // maxBundle bounds a bundle, so that no other client waits for more than this many releases.
 const maxBundle = 256
@@ -29,7 +30,7 @@ const apartFor = 10 * time.Second
 // bundled reports that a call can go out in a bundle.
 func (c *Call) bundled() bool {
 	r := c.Request
-	return r.Op == Release && r.Kind == Plain && len(r.Keys) == 1 && r.Owner != "" && r.Keep == 0 && (r.Waiter == "" || c.Unqueued)
+	return r.Op == Release && len(r.Keys) == 1 && r.Owner != "" && r.Keep == 0 && (r.Waiter == "" || c.Unqueued)
 }
 
 // bundle appends those releases of a batch to todo, which is empty, that go out together, and marks them. A bundle has one
@@ -46,7 +47,7 @@ func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
 		if len(todo) == 0 {
 			reserve = c.Request.Reserve.Milliseconds()
 		}
-		if len(todo) < maxBundle && c.bundled() && c.Request.Reserve.Milliseconds() == reserve {
+		if len(todo) < maxBundle && c.bundled() && !m.crowds.has(c.Request) && c.Request.Reserve.Milliseconds() == reserve {
 			todo = append(todo, exchange{call: c})
 		}
 	}
@@ -77,7 +78,7 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 	}
 	args = append(args, millis(bundle[0].call.Request.Reserve))
 	for i := range bundle {
-		args = append(args, text(bundle[i].call.Request.Owner))
+		args = append(args, bundle[i].call.Request.holder())
 	}
 	return args
 }
@@ -113,8 +114,8 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	}
 	for i := range bundle {
 		c := bundle[i].call // more may grow over the rest
-		if a := &bundle[i].answer; a.Kind() == wire.Number && a.Int() == wrongType {
-			more = append(more, exchange{call: c}) // alone, it gets the error
+		if a := &bundle[i].answer; a.Kind() == wire.Number && (a.Int() == releasedAlone || a.Int() == 0 && c.Request.Kind != Plain) {
+			more = append(more, exchange{call: c}) // a hold that is not found may be in a sorted set
 			continue
 		}
 		if err := bundle[i].answer.Err(); err != nil {

@@ -16,12 +16,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// releases are calls that release keys, named "key owner", as a batch.
+// releases are calls that release keys, named "key owner", as a batch; "key owner/hold" is a reader's.
 func releases(of ...string) []*single.Call {
 	batch := make([]*single.Call, len(of))
 	for i, names := range of {
 		key, owner, _ := strings.Cut(names, " ")
 		batch[i] = &single.Call{Request: new(release(key, owner))}
+		if owner, hold, shared := strings.Cut(owner, "/"); shared {
+			batch[i].Request = new(on(key, as(single.Release, reader(owner, hold, 0))))
+		}
 	}
 	return batch
 }
@@ -149,8 +152,15 @@ func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 		var prepared []single.Request
 		for i := range 6 {
 			key := fmt.Sprint("k", i)
-			if owner := rapid.SampledFrom([]string{"", "me", "you"}).Draw(rt, "owner"); owner != "" {
-				prepared = append(prepared, acquire(key, owner, time.Hour))
+			if owner := rapid.SampledFrom([]string{"", "me", "you", "a reader", "readers"}).Draw(rt, "owner"); owner != "" {
+				if strings.Contains(owner, "reader") {
+					prepared = append(prepared, on(key, reader("me", "1", time.Hour)))
+				} else {
+					prepared = append(prepared, acquire(key, owner, time.Hour))
+				}
+				if owner == "readers" {
+					prepared = append(prepared, on(key, reader("you", "1", time.Hour)))
+				}
 				for range rapid.IntRange(0, 2).Draw(rt, "waiters") {
 					waiter, waited := "v", time.Hour // far enough apart for the same order on both servers
 					if rapid.Bool().Draw(rt, "the other") {
@@ -161,7 +171,7 @@ func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 			}
 		}
 		batch := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
-			return fmt.Sprint("k", rapid.IntRange(0, 5).Draw(rt, "key"), " ", rapid.SampledFrom([]string{"me", "you"}).Draw(rt, "as"))
+			return fmt.Sprint("k", rapid.IntRange(0, 5).Draw(rt, "key"), " ", rapid.SampledFrom([]string{"me", "you", "me/1", "you/1"}).Draw(rt, "as"))
 		}), 2, 12).Draw(rt, "releases")
 		for _, s := range servers {
 			must(t, s.Client().FlushAll(t.Context()).Err())
@@ -200,7 +210,7 @@ func contents(tb testing.TB, s *redistest.Server) map[string]string {
 	must(tb, err)
 	found := make(map[string]string)
 	for _, key := range all {
-		if strings.HasPrefix(key, "redlock:") {
+		if s.Client().Type(tb.Context(), key).Val() == "zset" {
 			found[key] = strings.Join(names(tb, s, key), " ")
 		} else {
 			found[key] = value(tb, s, key)
@@ -294,6 +304,26 @@ func TestABundleWithoutAnAnswerIsUnsure(t *testing.T) {
 	for _, c := range batch {
 		if c.Err == nil || !c.Unsure() || c.Reply.Outcome != single.Refused {
 			t.Errorf("%+v, %v, sent %t", c.Reply, c.Err, c.Sent)
+		}
+	}
+}
+
+// Which releases a reply with too few results is about can't be told: none of them has been answered.
+func TestABundleWithTooFewResultsIsUnsure(t *testing.T) {
+	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n"} {
+		server := oddServer(t, func(_ int, words []string) string {
+			if strings.HasPrefix(words[0], "eval") && words[2] == "4" { // keys: that of two releases
+				return reply
+			}
+			return ""
+		})
+		m := dial(t, "redis://"+server.addr)
+		batch := releases("a me", "b me")
+		m.Do(within(t, patience), batch)
+		for i, c := range batch {
+			if c.Err == nil || !c.Unsure() {
+				t.Errorf("%q: release %d: %+v, %v, sent %t", reply, i, c.Reply, c.Err, c.Sent)
+			}
 		}
 	}
 }

@@ -10,12 +10,12 @@ import (
 
 // quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
 // sends. It is faster than the script; that one follows only when the key is taken, to learn by whom and for how long,
-// and to queue up. A polite request wants to know before that. A fenced one whose counter is to be kept has to look at the
+// and to queue up, or to stand beside the holds that are there. A polite request wants to know before that. A fenced one whose counter is to be kept has to look at the
 // counter first: nothing but a script can set a counter and its expiry, or prolong it, and leave what is no counter alone. Nor
 // can anything else find an exact one's counter ahead before it has set the key, or tell that a counter which it has moved beyond the
 // spare tokens was below the first of them.
 func (r *Request) quick() bool {
-	return r.Op == Acquire && r.Kind == Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
+	return r.Op == Acquire && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
 // trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as two:
@@ -66,6 +66,8 @@ func (r *Request) validate() error {
 		return errors.New("single: what is kept gets another owner, and nothing else does")
 	case r.Keep != 0 && (r.Op != Release || r.Kind != Plain || r.Keep < time.Millisecond):
 		return errors.New("single: only plain keys are kept, by their release, and for a millisecond at least")
+	case r.Kind == Plain && slices.ContainsFunc([]string{r.Owner, r.From, r.KeepAs}, isHold):
+		return fmt.Errorf("single: the owner of a plain key must not begin with %q, as holds of other kinds do", holdPrefix)
 	case r.Kind > Exclusive:
 		return fmt.Errorf("single: unknown kind %d", r.Kind)
 	case r.Kind != Plain && (len(r.Keys) > 1 || r.Fence):
@@ -92,8 +94,9 @@ func (r *Request) validate() error {
 }
 
 // arg is one word of a command: text, or a number where isNumber is set, or with a prefix the name of what belongs to
-// the key in text.
+// the key in text, or the hold of a request.
 type arg struct {
+	hold     *Request
 	prefix   string
 	text     string
 	number   int64
@@ -118,6 +121,14 @@ func flag(on bool) arg {
 // ttlMillis is what a master is told: whole milliseconds, at least one.
 func (r *Request) ttlMillis() arg { return number(max(1, r.TTL.Milliseconds())) }
 
+// holder is what a string at the key of the request is when it holds the key alone: the owner or, of a kind that several can have, the hold.
+func (r *Request) holder() arg {
+	if r.Kind == Plain {
+		return text(r.Owner)
+	}
+	return arg{hold: r}
+}
+
 // maxArgs is how many words the command of a request with one key has at most.
 const maxArgs = 16
 
@@ -126,7 +137,7 @@ const maxArgs = 16
 func (r *Request) args(args []arg, at stage, source bool) []arg {
 	switch {
 	case at == stageFirst && r.quick():
-		return append(args, text("set"), text(r.Keys[0]), text(r.Owner), text("px"), r.ttlMillis(), text("nx"))
+		return append(args, text("set"), text(r.Keys[0]), r.holder(), text("px"), r.ttlMillis(), text("nx"))
 	case at == stageCount:
 		return append(args, text("zadd"), besides(counterPrefix, r.Keys[0]),
 			text("xx"), text("gt"), text("ch"), number(r.proposal()), text(counterMember))
@@ -161,10 +172,11 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		if r.Op == Leave {
 			owner = "" // which no key has
 		}
-		args = append(args, text(owner), millis(max(r.Reserve, r.Keep)))
+		args = append(args, text(owner))
 		if r.Keep > 0 {
-			args = append(args, text(r.KeepAs))
+			args = append(args, millis(r.Keep), text(r.KeepAs))
 		}
+		args = append(args, millis(r.Reserve))
 		if r.Waiter != "" {
 			args = append(args, text(r.Waiter))
 		}
@@ -206,22 +218,16 @@ func (r *Request) appendKeys(args []arg) []arg {
 
 // appendShared adds the arguments of the scripts for keys with several holds.
 func (r *Request) appendShared(args []arg) []arg {
-	mode := "w"
-	if r.Kind == Shared {
-		mode = "r"
-	}
-	hold := r.Hold
-	if r.Op == Leave {
-		hold = "" // which no hold has
-	}
-	args = append(args, text(mode), text(r.Owner), text(hold))
-	switch r.Op {
-	case Acquire:
+	args = append(args, r.holder())
+	switch {
+	case r.Op == Acquire:
 		return append(args, r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep), millis(writerClaim), text(r.Within))
-	case Extend:
+	case r.Op == Extend:
 		return append(args, r.ttlMillis(), flag(r.Repair))
+	case r.Waiter != "":
+		return append(args, text(r.Waiter), millis(r.Reserve))
 	default:
-		return append(args, millis(r.Reserve), text(r.Waiter))
+		return args
 	}
 }
 
@@ -262,6 +268,8 @@ func box(args []arg) []any {
 			boxed[i] = a.number
 		case a.prefix != "":
 			boxed[i] = beside(a.prefix, a.text)
+		case a.hold != nil:
+			boxed[i] = holdValue(a.hold)
 		default:
 			boxed[i] = a.text
 		}

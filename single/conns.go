@@ -93,7 +93,7 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 			c.args = bundleArgs(c.args[:0], together)
 			c.out = appendCommand(c.out, c.args)
 			clear(c.args) // the texts are their requests'
-		case first == nil || e.stage == stageScript || e.source:
+		case first == nil || e.stage == stageScript || e.stage == stageInstead || e.source:
 			c.out = e.call.Request.encode(c.out, e.stage, e.source)
 		case e.stage == stageFirst: // with what belongs to it
 			c.out = append(c.out, first...)

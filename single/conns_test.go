@@ -95,12 +95,13 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	m := direct(t, &redis.Options{Addr: server.Addr(), PoolSize: 3}, 1)
-	before := connections(t, server)
+	list := lister(t, server)
+	before := connections(t, list)
 	for range 20 {
 		_, err := m.Ask(t.Context(), inspect("key"))
 		must(t, err)
 	}
-	if now := connections(t, server); now != before || single.IdleConnections(m) != 1 {
+	if now := connections(t, list); now != before || single.IdleConnections(m) != 1 {
 		t.Errorf("%d connections, %d idle, for one request at a time; %d before", now, single.IdleConnections(m), before)
 	}
 	must(t, server.Pause())
@@ -123,7 +124,7 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	}
 	wg.Wait()
 	must(t, server.Resume())
-	redistest.Eventually(t, patience, func() bool { return connections(t, server) < before }, "connections that timed out to be closed")
+	redistest.Eventually(t, patience, func() bool { return connections(t, list) < before }, "connections that timed out to be closed")
 }
 
 // A connection is kept whatever its first batch was. Pipelines of go-redis have a pool of their own by default, and one
@@ -171,15 +172,61 @@ func TestALateReplyIsNobodysReply(t *testing.T) {
 	defer cancel()
 	c := &single.Call{Request: new(acquire("free", "me", time.Minute))}
 	m.Do(ctx, []*single.Call{c})
+	next := &single.Call{Request: new(acquire("taken", "me", time.Minute))} // is under way when that reply comes
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.Do(within(t, patience), []*single.Call{next})
+	}()
+	redistest.Eventually(t, patience, func() bool { return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0 }, "the next request to be under way")
 	must(t, server.Resume())
 	if !c.Unsure() {
 		t.Errorf("%+v: want a request that may have taken effect", c)
+	}
+	if <-ended; next.Err == nil && next.Reply.Outcome == single.Granted {
+		t.Error("a taken key was granted by the reply to the request before")
 	}
 	for range 3 {
 		reply, err := m.Ask(t.Context(), acquire("taken", "me", time.Minute))
 		if err != nil || reply.Outcome != single.Refused || reply.Holder != "somebody" {
 			t.Errorf("%+v, %v", reply, err)
 		}
+	}
+}
+
+// Also where it comes alone, so that nothing else on its connection gives it away.
+func TestALateReplyThatComesAloneIsNobodysReply(t *testing.T) {
+	late, next := make(chan struct{}), make(chan struct{})
+	server := oddServer(t, func(_ int, words []string) string {
+		switch {
+		case words[0] == "set" && words[1] == "free":
+			<-late
+		case words[0] == "set":
+			<-next
+			return "$-1\r\n"
+		case words[0] == "evalsha":
+			return "*1\r\n:0\r\n"
+		}
+		return ""
+	})
+	m := dial(t, "redis://"+server.addr)
+	first := &single.Call{Request: new(acquire("free", "me", time.Minute))}
+	m.Do(within(t, short), []*single.Call{first})
+	second := &single.Call{Request: new(acquire("taken", "me", time.Minute))}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.Do(within(t, patience), []*single.Call{second})
+	}()
+	redistest.Eventually(t, patience, func() bool { return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0 }, "the next request to be under way")
+	close(late)
+	select {
+	case <-ended: // by that reply
+	case <-time.After(short):
+	}
+	close(next)
+	if <-ended; !first.Unsure() || second.Err != nil || second.Reply.Outcome != single.Refused {
+		t.Errorf("the first, unsure %t; the second got %+v, %v, want that its key is taken", first.Unsure(), second.Reply, second.Err)
 	}
 }
 
@@ -280,14 +327,15 @@ func TestOldConnectionsAreReplaced(t *testing.T) {
 
 func TestAClosedMasterClosesItsConnections(t *testing.T) {
 	server := redistest.Start(t)
-	before := connections(t, server)
+	list := lister(t, server)
+	before := connections(t, list)
 	m := direct(t, &redis.Options{Addr: server.Addr()}, 2)
 	must(t, m.Close())
 	_, err := m.Ask(t.Context(), inspect("key"))
 	if !errors.Is(err, redis.ErrClosed) {
 		t.Errorf("%v", err)
 	}
-	redistest.Eventually(t, patience, func() bool { return connections(t, server) <= before }, "connections to be closed")
+	redistest.Eventually(t, patience, func() bool { return connections(t, list) <= before }, "connections to be closed")
 }
 
 // What needs go-redis for as long as a connection lives is left to it.

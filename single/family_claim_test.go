@@ -185,8 +185,16 @@ func TestASharedWaiterQueuesLikeAnyOther(t *testing.T) {
 	if got := ask(t, m, by("w50", 0, reader("r", "1", time.Minute))); got.Outcome != single.Granted {
 		t.Fatalf("a waiter's acquire: %+v", got)
 	}
+	if got := ask(t, m, by("w51", 0, reader("r", "2", time.Minute))); got.Outcome != single.Granted {
+		t.Fatalf("another one's acquire: %+v", got)
+	}
+	if got := names(t, server, queueOf("key")); slices.Contains(got, "w51") {
+		t.Error("the waiter that was granted beside another still queues")
+	}
+	// As of a plain lock, the entry of one that has found the key free goes with its release.
+	ask(t, m, by("w50", 0, as(single.Release, reader("r", "1", 0))))
 	if got := names(t, server, queueOf("key")); slices.Contains(got, "w50") {
-		t.Error("the waiter that was granted still queues")
+		t.Error("the waiter that has released still queues")
 	}
 }
 

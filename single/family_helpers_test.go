@@ -25,6 +25,12 @@ func writer(owner, id string, ttl time.Duration) single.Request {
 	return hold(single.Acquire, single.Exclusive, owner, id, ttl)
 }
 
+// on is the same request for another key.
+func on(key string, r single.Request) single.Request {
+	r.Keys = []string{key}
+	return r
+}
+
 // as turns a request into another operation of the same hold.
 func as(op single.Op, r single.Request) single.Request {
 	r.Op = op

@@ -21,6 +21,7 @@ func TestSharePersistedKeyKeepsItsHolds(t *testing.T) {
 			server := redistest.Start(t)
 			m := dial(t, server.URL())
 			ask(t, m, reader("a", "1", time.Minute))
+			ask(t, m, reader("z", "1", time.Millisecond)) // makes a set of it, in which it has an end of its own
 			must(t, server.Client().Persist(t.Context(), "key").Err())
 			ask(t, m, next)
 			if left := life(t, server, "key"); !about(left, time.Minute) {

@@ -65,6 +65,9 @@ func TestTheQueueExpiresWhenNobodyTriesAnyMore(t *testing.T) {
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))
 	ask(t, m, by("w", 0, acquire("key", "me", time.Minute)))
+	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) {
+		t.Errorf("the first attempt has made a queue for %v, want %v", left, single.QueueKeep)
+	}
 	must(t, server.Client().PExpire(t.Context(), queueOf("key"), time.Second).Err())
 	ask(t, m, by("w2", 0, acquire("key", "me", time.Minute)))
 	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) {
@@ -129,6 +132,25 @@ func TestAReservationKeepsOnlyThePoliteOut(t *testing.T) {
 		}
 		if got := ask(t, m, r); got.Outcome != single.Granted {
 			t.Errorf("%s: %+v: a reservation is a hint and holds nothing", name, got)
+		}
+	}
+}
+
+func TestAReservedKeyOfSeveralKeepsThePoliteOut(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for _, keys := range [][]string{{"key", "more"}, {"more", "key"}, {"a", "key", "more"}} {
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		ask(t, m, acquire("key", "holder", time.Minute))
+		ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
+		ask(t, m, reserving(time.Hour, release("key", "holder")))
+		several := polite(by("other", 0, single.Request{Op: single.Acquire, Keys: keys, Owner: "o", TTL: time.Minute}))
+		if got := ask(t, m, several); got.Outcome != single.Refused || got.Key != "key" {
+			t.Errorf("%q: a polite waiter gets past the reservation: %+v", keys, got)
+		}
+		several.Polite = false
+		if got := ask(t, m, several); got.Outcome != single.Granted {
+			t.Errorf("control: %q: %+v", keys, got)
 		}
 	}
 }

@@ -13,6 +13,9 @@ func TestHazard41AnOldServerIsNamedAsSuch(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		switch words[0] {
 		case "set":
+			if words[1] == "taken" { // what finds nobody is a SET there as everywhere
+				return "$-1\r\n"
+			}
 			return "+OK\r\n"
 		case "zadd":
 			return "-ERR syntax error\r\n"
@@ -23,7 +26,7 @@ func TestHazard41AnOldServerIsNamedAsSuch(t *testing.T) {
 	})
 	fenced := acquire("key", "me", time.Minute)
 	fenced.Fence, fenced.Token = true, 1
-	shared := acquire("key", "me", time.Minute)
+	shared := acquire("taken", "me", time.Minute)
 	shared.Kind, shared.Hold = single.Shared, "hold"
 	for way, m := range ways(t, server.addr) {
 		for name, r := range map[string]*single.Request{"fenced": &fenced, "shared": &shared} {

@@ -29,6 +29,7 @@ type Master struct {
 	guard     *guard       // nil without Options.RestartGuard
 	transport transport
 	apart     atomic.Int64 // until when releases go out one by one, in Unix nanoseconds
+	crowds    crowds       // keys that several hold
 	scratch   sync.Pool    // of *[]exchange
 }
 

@@ -19,7 +19,11 @@ func decode(r *Request, from *wire.Reply) (Reply, error) {
 		}
 		return reply, err
 	case from.OK() && r.quick():
-		return Reply{Outcome: Granted}, nil
+		reply := Reply{Outcome: Granted}
+		if r.Kind != Plain {
+			reply.Token = 1
+		}
+		return reply, nil
 	case kind == wire.Number && r.Op == Acquire && (n == 1 || r.Fence && n > 1 && n <= MaxToken):
 		return granted(r, n), nil
 	case kind == wire.Number && r.Op == Extend && n == 1 && r.Kind != Plain:

@@ -16,6 +16,8 @@ func appendCommand(out []byte, args []arg) []byte {
 		switch {
 		case a.prefix != "":
 			out = appendBeside(out, a.prefix, a.text)
+		case a.hold != nil:
+			out = appendHold(out, a.hold)
 		case !a.isNumber:
 			out = wire.AppendHeader(out, '$', int64(len(a.text)))
 			out = append(out, a.text...)
@@ -40,6 +42,8 @@ func commandSize(args []arg) int {
 		case a.prefix != "":
 			tag, rest := tagFor(a.text)
 			n = len(a.prefix) + len(tag) + len(rest) + len("{}")
+		case a.hold != nil:
+			n = holdSize(a.hold)
 		case a.isNumber:
 			n = numberSize(a.number)
 		default:

@@ -14,6 +14,8 @@ var (
 	extendSource string
 	//go:embed lua/kind.lua
 	kindSource string
+	//go:embed lua/hold.lua
+	holdSource string
 	//go:embed lua/queue.lua
 	queueSource string
 	//go:embed lua/counter.lua
@@ -86,6 +88,7 @@ var scripts = [numPrograms]script{
 func newScript(name, source string) script {
 	source = strings.NewReplacer(
 		"-- include kind.lua\n", kindSource, "-- include queue.lua\n", queueSource, "-- include counter.lua\n", counterSource,
+		"-- include hold.lua\n", holdSource,
 	).Replace(source)
 	sum := sha1.Sum([]byte(source))
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}

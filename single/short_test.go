@@ -90,7 +90,7 @@ func TestAnExtensionLetsASharedKeyLiveAsLongAsItsHolds(t *testing.T) {
 		for _, extended := range []string{"1", "2"} {
 			must(t, server.Client().FlushDB(t.Context()).Err())
 			ask(t, m, writer("me", "1", time.Hour))
-			ask(t, m, writer("me", extended, time.Minute))
+			ask(t, m, writer("me", "2", time.Minute))
 			must(t, disturb())
 			ask(t, m, as(single.Extend, writer("me", extended, 2*time.Minute)))
 			if left := life(t, server, "key"); !about(left, time.Hour) {

@@ -31,7 +31,8 @@ const (
 	Raise
 	// Inspect reads who holds a key and for how long; it changes nothing.
 	Inspect
-	// Leave takes a Waiter out of the keys' arrival queues. If a key is free and reserved for it, the next is notified.
+	// Leave takes a Waiter out of the keys' arrival queues. It may have been the only one that knew that a key is free, or is kept for a
+	// while. So the next one is notified of one that is free, unless it is reserved for a third, and told of one that is kept.
 	Leave
 	// Announce tells the master that a configuration of masters with the generation Token is in use, and returns the
 	// greatest that it has been told, which it keeps for good. Its only key is [GenerationKey].
@@ -124,7 +125,8 @@ type Request struct {
 	Waited time.Duration
 	// Keep, of at least a millisecond, has Release of Plain keys not remove them but let them live for no longer than that: what is
 	// left of their ttl, or Keep, whichever is less. KeepAs replaces their owner, so that nothing of that one which comes late finds them. Whoever
-	// has waited longest is told of that ([KeptPrefix]), and notified of nothing else.
+	// has waited longest is told of that ([KeptPrefix]), and notified of nothing else. That the next one is told when that one leaves takes a
+	// KeepAs that ends with braces around nothing, a slash and hexadecimal digits, and has no other braces, as the root package's do.
 	Keep   time.Duration
 	KeepAs string
 	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.

@@ -57,6 +57,8 @@ type Config struct {
 	Lapsed func(now, ttl time.Duration) time.Duration
 	// Observe is told what became of a release, with the Janitor's mutex held. May be nil.
 	Observe func(kind Kind, master int, r *single.Request)
+	// Left is told of a call that has been answered, and has taken its waiter out of the queues of a master. May be nil.
+	Left func(*lane.Call)
 }
 
 // Janitor is the pending releases of one set of masters. It is safe for concurrent use; its mutex may be taken under those of
@@ -222,6 +224,9 @@ func (p *pending) shorten(now time.Duration) {
 // Ended implements [lane.Receiver]: a master was asked again.
 func (p *pending) Ended(c *lane.Call) {
 	j := p.janitor
+	if c.Err == nil && c.Request.Waiter != "" && j.Left != nil {
+		j.Left(c)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p.asking = false

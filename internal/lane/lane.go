@@ -155,10 +155,13 @@ func (l *Lane) Close() {
 // work sends batches until the lane is closed. It always returns nil: what goes wrong with a master is a vote, not a
 // failure of the fan-out.
 func (l *Lane) work() error {
-	batch, bare := make([]*Call, 0, maxBatch), make([]*single.Call, 0, maxBatch)
+	batch, bare := make([]*Call, 0, smallBatch), make([]*single.Call, 0, smallBatch)
 	for {
 		if batch = l.take(batch[:0]); len(batch) == 0 {
 			return nil
+		}
+		if cap(bare) < len(batch) {
+			bare = make([]*single.Call, 0, cap(batch))
 		}
 		l.run(batch, bare)
 		clear(batch) // the calls are their rounds' from now on

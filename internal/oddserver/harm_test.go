@@ -225,10 +225,11 @@ func (s *stand) quorum(key string, ttl time.Duration, opts []redlock.Option, ste
 			return fmt.Errorf("a second lock, %s beside %s", other.Owner(), lock.Owner())
 		}
 		holder, err := s.second.Holder(ctx, key)
-		for (err != nil || !holder.Held) && given == nil && ctx.Err() == nil { // a slow machine
+		known := func() bool { return given == nil && s.honestly(ctx, lock) } // else masters that may not say so were of its quorum
+		for (err != nil || !holder.Held) && known() && ctx.Err() == nil {     // a slow machine
 			holder, err = s.second.Holder(ctx, key)
 		}
-		if given == nil && (err != nil || holder.ID != lock.ID()) { // else the masters that claimed were of its quorum
+		if (err != nil || holder.ID != lock.ID()) && known() {
 			return fmt.Errorf("the holder is %q (%w), want %q", holder.ID, err, lock.ID())
 		}
 	}
@@ -303,8 +304,8 @@ func (s *stand) done(lock *redlock.Lock, ttl time.Duration, claims bool) error {
 	return nil
 }
 
-// honestly reports that the honest masters have the lock. One that was taken while another was given back may rest on odd ones, which
-// answered to that and not to an extension; then it ends with its ttl, as if they had failed.
+// honestly reports that the honest masters have the lock. One that was taken while another was given back, or while an honest master was
+// slow, may rest on odd ones, which answered to that and not to an extension or an inspection; then it ends with its ttl, as if they had failed.
 func (s *stand) honestly(ctx context.Context, lock *redlock.Lock) bool {
 	for _, i := range s.honest {
 		if s.clients[i].Get(ctx, lock.Key()).Val() != lock.Owner() {

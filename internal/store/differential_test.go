@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/store"
 	"github.com/seed-624411e5/redlock/single"
@@ -34,7 +36,10 @@ type twin struct {
 	asked  []string
 	stalls *int // sequences in which the machine stood still for so long that times can't be compared
 	errors map[string]int
-	passed time.Duration // by which the clock of the store has been set ahead; what is on the real server has been aged
+	kept   map[string]int // how often waiters were told that a key is kept, by operation
+	forms  map[string]int // how often a request for a shared key has found, on the real server, and left which type there
+	told   *redis.PubSub  // what the real server tells waiters
+	passed time.Duration  // by which the clock of the store has been set ahead; what is on the real server has been aged
 }
 
 // patience is how long a sequence may take before its times can't be compared any more: writers that wait keep readers
@@ -44,7 +49,11 @@ const patience = 700 * time.Millisecond
 // ask sends r to both and compares the replies. It reports false when the machine has stalled.
 func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	got, failed := w.store.Serve(time.Since(w.began)+w.passed+time.Duration(w.began.UnixNano()), &r)
+	form := w.form(t, &r)
 	want, err := w.real.Ask(w.ctx, r)
+	if form != "" {
+		w.forms[form+" > "+w.form(t, &r)]++
+	}
 	if time.Since(w.began) > patience {
 		*w.stalls++
 		return false
@@ -56,12 +65,58 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	if err != nil {
 		w.errors[code(err)]++
 	}
+	w.compareNotifications(t)
 	near := func(a, b time.Duration) bool { return a == b || a > 0 && b > 0 && (a-b).Abs() < tolerance }
 	if got.Outcome != want.Outcome || got.Holder != want.Holder || got.Key != want.Key || got.Token != want.Token ||
 		got.Called != want.Called || told(got.Holds) != told(want.Holds) || !near(got.TTL, want.TTL) {
 		t.Fatalf("store %+v, holds %s\nreal  %+v, holds %s\nwhat was asked, and the real replies:\n%s", got, told(got.Holds), want, told(want.Holds), strings.Join(w.asked, "\n"))
 	}
 	return true
+}
+
+// form is the type of the key of a request for a lock that several can hold; "" of another request.
+func (w *twin) form(t *rapid.T, r *single.Request) string {
+	if r.Kind == single.Plain || r.Op == single.Inspect {
+		return ""
+	}
+	form, err := w.client.Type(w.ctx, r.Keys[0]).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, hold := single.HoldOf(w.client.Get(w.ctx, r.Keys[0]).Val()); hold {
+		return "hold"
+	}
+	return form
+}
+
+// compareNotifications compares what waiters have been told by both.
+func (w *twin) compareNotifications(t *rapid.T) {
+	const end = "the end"
+	if err := w.client.Publish(w.ctx, single.ChannelPrefix, end).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, n := range w.store.Notifications() {
+		got = append(got, n.Waiter+" "+n.Key)
+	}
+	for {
+		m, err := w.told.ReceiveMessage(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Payload == end {
+			break
+		}
+		want = append(want, strings.TrimPrefix(m.Channel, single.ChannelPrefix)+" "+m.Payload)
+	}
+	for _, what := range want {
+		if strings.Contains(what, single.KeptPrefix) {
+			w.kept[w.asked[len(w.asked)-1][:len("op 1")]]++
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("store tells %q\nreal  tells %q\nwhat was asked, and the real replies:\n%s", got, want, strings.Join(w.asked, "\n"))
+	}
 }
 
 // told are the fingerprints of holds, if there are any.
@@ -228,11 +283,74 @@ func request(t *rapid.T) single.Request {
 		r.Reserve = odd("reserve")
 	}
 	if r.Op == single.Release && r.Kind == single.Plain && rapid.IntRange(0, 3).Draw(t, "keeps") == 0 {
-		r.Keep, r.KeepAs = odd("keep"), rapid.SampledFrom([]string{"kept", "kept too"}).Draw(t, "as")
-		r.Reserve = 0 // what is kept is reserved for nobody
+		r.Keep, r.KeepAs = odd("keep"), rapid.SampledFrom([]string{"kept", keptAs, keptAs + "0", "a{x" + keptAs}).Draw(t, "as")
 	}
 	return r
 }
+
+// contended draws requests that belong together, which drawing one by one seldom finds: a key that waiters want is released, and kept or
+// not, and waiters leave.
+func contended(t *rapid.T) []single.Request {
+	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "contended")}
+	kind := rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive})
+	waiter := rapid.SampledFrom([]string{"w1", "w2", "w3"})
+	all := []single.Request{{Op: single.Acquire, Keys: key, Owner: "a", TTL: 3 * unit}}
+	wait := func() {
+		r := single.Request{Op: single.Acquire, Kind: kind.Draw(t, "kind"), Keys: key, Owner: "b", TTL: unit, Waiter: waiter.Draw(t, "waiter")}
+		if r.Kind != single.Plain {
+			r.Hold = "1"
+		}
+		r.Waited = time.Duration(10*rapid.IntRange(0, 3).Draw(t, "waited")+int(r.Waiter[1]-'0')) * unit / 30
+		all = append(all, r)
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "waiters") {
+		wait()
+	}
+	release := single.Request{Op: single.Release, Keys: key, Owner: "a"}
+	if rapid.IntRange(0, 3).Draw(t, "keeps") > 0 {
+		release.Keep, release.KeepAs = unit, rapid.SampledFrom([]string{keptAs, keptAs, "kept"}).Draw(t, "as")
+	} else {
+		release.Reserve = unit
+	}
+	all = append(all, release)
+	for range rapid.IntRange(1, 3).Draw(t, "leaving") {
+		if rapid.IntRange(0, 2).Draw(t, "looks") == 0 {
+			wait()
+		}
+		all = append(all, single.Request{Op: single.Leave, Kind: kind.Draw(t, "kind"), Keys: key, Waiter: waiter.Draw(t, "leaves"), Reserve: unit})
+	}
+	return all
+}
+
+// crowd draws requests of those who share a key: some take it, and go on with what they may have, in any order.
+func crowd(t *rapid.T) []single.Request {
+	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "shared")}
+	kind := rapid.SampledFrom([]single.Kind{single.Shared, single.Shared, single.Exclusive}).Draw(t, "shared as")
+	one := func(op single.Op) single.Request {
+		r := single.Request{Op: op, Kind: kind, Keys: key, Owner: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "owner"), Hold: rapid.SampledFrom([]string{"1", "1", "2"}).Draw(t, "hold")}
+		r.TTL = 3*unit + time.Duration(r.Owner[0]-'a')*unit/20 + time.Duration(r.Hold[0]-'0')*unit/80
+		r.Repair = op == single.Extend && rapid.Bool().Draw(t, "repair")
+		if kind == single.Shared && op == single.Acquire {
+			r.Within = rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "within")
+		}
+		return r
+	}
+	all := []single.Request{one(single.Acquire)}
+	for range rapid.IntRange(1, 8).Draw(t, "more") {
+		switch op := rapid.SampledFrom([]single.Op{single.Acquire, single.Extend, single.Release, single.Release, single.Inspect}).Draw(t, "next"); op {
+		case single.Inspect:
+			waits := one(single.Acquire)
+			waits.Kind, waits.Owner, waits.Waiter, waits.Within = single.Exclusive, "c", "w1", ""
+			all = append(all, waits, single.Request{Op: op, Keys: key})
+		default:
+			all = append(all, one(op))
+		}
+	}
+	return all
+}
+
+// keptAs is a kept owner value of the engine's form.
+var keptAs = owner.NewKept("a")
 
 // token draws a token, seldom the last one that there is.
 func token(t *rapid.T) uint64 {
@@ -264,10 +382,15 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	case testing.Short():
 		n = sequences / 2
 	}
-	stalls, errors := 0, make(map[string]int)
+	told := server.Client().PSubscribe(t.Context(), single.ChannelPrefix+"*")
+	defer func() { _ = told.Close() }()
+	if _, err := told.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stalls, errors, kept, forms := 0, make(map[string]int), make(map[string]int), make(map[string]int)
 	for range (n + 99) / 100 { // rapid checks a hundred at a time
 		rapid.Check(t, func(rt *rapid.T) {
-			w := &twin{ctx: t.Context(), real: master, client: server.Client(), store: store.New(), stalls: &stalls, errors: errors}
+			w := &twin{ctx: t.Context(), real: master, client: server.Client(), store: store.New(), stalls: &stalls, errors: errors, kept: kept, forms: forms, told: told}
 			if err := w.client.FlushAll(w.ctx).Err(); err != nil {
 				rt.Fatal(err)
 			}
@@ -283,14 +406,34 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 				case 1:
 					w.intrude(rt)
 				}
-				if !w.ask(rt, request(rt)) {
-					return
+				requests := contended
+				switch rapid.IntRange(0, 15).Draw(rt, "contended") {
+				case 0:
+				case 1:
+					requests = crowd
+				default:
+					requests = func(t *rapid.T) []single.Request { return []single.Request{request(t)} }
+				}
+				for _, r := range requests(rt) {
+					if !w.ask(rt, r) {
+						return
+					}
 				}
 			}
 			w.foreignIntact(rt)
 		})
 	}
 	t.Logf("errors that both replied with: %v", errors)
+	t.Logf("told that a key is kept, by operation: %v", kept)
+	t.Logf("forms of shared keys that were found and left: %v", forms)
+	for _, way := range []string{"none > hold", "hold > hold", "hold > zset", "hold > none", "zset > zset", "zset > none"} {
+		if forms[way] == 0 {
+			t.Errorf("%s was never seen: %v", way, forms)
+		}
+	}
+	if release, leave := fmt.Sprintf("op %d", single.Release), fmt.Sprintf("op %d", single.Leave); kept[release] == 0 || kept[leave] == 0 {
+		t.Errorf("too few kept keys: %v", kept)
+	}
 	if errors["OOM"] == 0 || errors["WRONGTYPE"] == 0 {
 		t.Errorf("full masters and foreign values showed too little: %v", errors)
 	}

@@ -166,37 +166,48 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 	reply := single.Reply{Outcome: single.Granted}
 	for _, key := range r.Keys {
 		v, mine, free, _ := s.holds(key, r.Owner)
-		if r.Keep > 0 { // this is keep.lua
-			switch left := s.pttl(v); {
-			case !mine && (v == nil || v.what != aString || v.text != r.KeepAs):
-				reply = single.Reply{}
-			case mine && (left > r.Keep.Milliseconds() || left == -1):
-				s.set(key, r.KeepAs, r.Keep.Milliseconds())
-			case mine:
-				s.set(key, r.KeepAs, max(1, left))
-			case left > r.Keep.Milliseconds():
-				s.expire(key, r.Keep.Milliseconds())
-			}
-			s.dequeue(r, key)
-			if mine {
-				s.tellKept(key)
-			}
-			continue
+		mine = mine && r.Op == single.Release
+		released := mine
+		switch {
+		case r.Keep > 0:
+			released = s.keepAs(r, key, v, mine)
+		case mine:
+			s.Delete(key)
 		}
-		if !mine || r.Op == single.Leave {
+		if !released {
 			reply = single.Reply{}
-			if s.dequeue(r, key) && free {
-				s.notifyNext(r, key)
-			}
-			continue
 		}
-		s.Delete(key)
-		s.dequeue(r, key)
-		if s.notifyNext(r, key) && reply.Outcome == single.Granted {
-			reply.Called = true
+		switch {
+		case !mine:
+			s.leave(r, key, free)
+		case r.Keep > 0:
+			s.dequeue(r, key)
+			s.tellKept(key)
+		default:
+			s.dequeue(r, key)
+			if s.notifyNext(r, key) && reply.Outcome == single.Granted {
+				reply.Called = true
+			}
 		}
 	}
 	return reply, nil
+}
+
+// keepAs is keep.lua: a key that is released is not free at once, but for no longer than it would have been held. It reports whether it is kept, now
+// or since an earlier such release.
+func (s *Store) keepAs(r *single.Request, key string, v *value, mine bool) bool {
+	keep, left := r.Keep.Milliseconds(), s.pttl(v)
+	switch {
+	case mine && (left > keep || left == -1):
+		s.set(key, r.KeepAs, keep)
+	case mine:
+		s.set(key, r.KeepAs, max(1, left))
+	case v == nil || v.what != aString || v.text != r.KeepAs:
+		return false
+	case left > keep:
+		s.expire(key, keep)
+	}
+	return true
 }
 
 // raise is raise.lua.

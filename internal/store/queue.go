@@ -1,6 +1,7 @@
 package store
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,13 +45,29 @@ func (s *Store) enqueue(r *single.Request, key string) {
 	s.expire(queueOf(key), queueKeep.Milliseconds())
 }
 
-// dequeue takes a caller out of the queue, and reports whether the key was reserved for it.
+// dequeue takes a caller out of the queue, and reports whether it stood there, or the key was reserved for it.
 func (s *Store) dequeue(r *single.Request, key string) bool {
 	if r.Waiter == "" || s.queue(key) == nil {
 		return false
 	}
-	s.zrem(queueOf(key), r.Waiter)
-	return s.zrem(queueOf(key), "!"+r.Waiter)
+	return s.zrem(queueOf(key), r.Waiter, "!"+r.Waiter)
+}
+
+// kept is what the owner of a key looks like that was released and is kept for a while.
+var kept = regexp.MustCompile(`^[^{}]+\{\}/[0-9A-Fa-f]+$`)
+
+// leave takes a caller out of the queue of a key that it has not got, and has another one know what it knew.
+func (s *Store) leave(r *single.Request, key string, free bool) {
+	if !s.dequeue(r, key) {
+		return
+	}
+	v := s.get(key)
+	switch {
+	case free && s.reserved(r, key) <= 0:
+		s.notifyNext(r, key)
+	case v != nil && v.what == aString && kept.MatchString(v.text):
+		s.tellKept(key)
+	}
 }
 
 // notifyNext reserves a key that was released for whoever has waited longest, and reports whether there is one.

@@ -57,6 +57,11 @@ func (s *Store) serveShared(r *single.Request) (single.Reply, error) {
 	key := r.Keys[0]
 	v := s.get(key)
 	switch {
+	case r.Op == single.Acquire && s.Full: // whose script begins with SET NX
+		return single.Reply{}, ErrFull
+	case r.Op == single.Acquire && v == nil:
+		s.addHold(r, key)
+		return Set(r), nil
 	case r.Op == single.Leave || v == nil || v.what == holds:
 	case v.what != aString:
 		return single.Reply{}, errWrongType
@@ -98,9 +103,6 @@ func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 			s.enqueue(r, key)
 			return refused(-first.score-s.now, "", key, 0), nil
 		}
-	}
-	if s.Full {
-		return single.Reply{}, ErrFull
 	}
 	s.addHold(r, key)
 	if r.Waiter != "" {
@@ -173,13 +175,12 @@ func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
 			s.expire(key, v.ends()-s.now)
 		}
 	}
-	mine := s.dequeue(r, key)
-	switch {
-	case r.Op == single.Leave:
-		if mine && free {
-			s.notifyNext(r, key)
-		}
+	if r.Op == single.Leave {
+		s.leave(r, key, free)
 		return single.Reply{}
+	}
+	s.dequeue(r, key)
+	switch {
 	case removed:
 		if free {
 			s.notifySeveral(key)

@@ -40,7 +40,7 @@ type what uint8
 
 const (
 	aString    what = iota
-	holds           // a shared key
+	holds           // a shared key, be it one hold's, which is a string on a real server
 	queue           // a wait queue
 	counter         // a fencing counter
 	foreign         // no lock's
@@ -60,6 +60,8 @@ const (
 	errLastToken = replyError("ERR there is no greater fencing token than 9007199254740991")
 	// ErrFull is what a full master replies with.
 	ErrFull = replyError("OOM command not allowed when used memory > 'maxmemory'")
+	// ErrLoading is what a master replies with that reads its data from disk.
+	ErrLoading = replyError("LOADING Redis is loading the dataset in memory")
 )
 
 // Put lets a key hold what no lock has made: a string if text is not empty, a sorted set or something else.
@@ -85,6 +87,17 @@ type member struct {
 // New returns an empty master.
 func New() *Store { return &Store{keys: make(map[string]*value)} }
 
+// Clone is what another master has that is the same until one of them is asked for something: what a disk has, for instance.
+func (s *Store) Clone() *Store {
+	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full}
+	for key, v := range s.keys {
+		copied := *v
+		copied.members = slices.Clone(v.members)
+		c.keys[key] = &copied
+	}
+	return c
+}
+
 // Serve performs r at the given time of the master's own clock, atomically, and returns what package single makes of
 // a real master's reply.
 func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error) {
@@ -102,7 +115,7 @@ func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error
 		}
 	}
 	if set && !r.Fence {
-		return single.Reply{Outcome: single.Granted}, nil
+		return Set(r), nil
 	}
 	return s.Script(now, r)
 }
@@ -120,8 +133,21 @@ func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 	case s.get(r.Keys[0]) != nil:
 		return false, nil
 	}
-	s.set(r.Keys[0], r.Owner, r.TTL.Milliseconds())
+	if r.Kind == single.Plain {
+		s.set(r.Keys[0], r.Owner, r.TTL.Milliseconds())
+	} else {
+		s.addHold(r, r.Keys[0])
+	}
 	return true, nil
+}
+
+// Set is the reply to a request for which SET NX was enough.
+func Set(r *single.Request) single.Reply {
+	reply := single.Reply{Outcome: single.Granted}
+	if r.Kind != single.Plain {
+		reply.Token = 1
+	}
+	return reply
 }
 
 // TryCount is the ZADD XX GT that package single sends behind the SET NX of a fenced acquisition, whatever became of that.
@@ -148,7 +174,7 @@ func (s *Store) Notifications() []Notification { return s.notifications }
 
 // PlainSet says for which requests SET NX comes first.
 func PlainSet(r *single.Request) bool {
-	return r.Op == single.Acquire && r.Kind == single.Plain && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
+	return r.Op == single.Acquire && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
 // Counts says for which requests ZADD XX GT comes behind it.

@@ -29,6 +29,18 @@ func (q *Queue) LookAt(keys []string) {
 	}
 }
 
+// Dequeued notes that masters have been asked to take this process out of their queues for keys. Where somebody waits here who has made an
+// attempt, that may have been before, and so for nothing: it looks again, and takes its place in their queues once more.
+func (q *Queue) Dequeued(keys []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		if l := q.queues[key]; l != nil && l.first.attempts > 0 {
+			l.wakeFirst(Missed)
+		}
+	}
+}
+
 // Look has the first of every queue look whether it has missed something.
 func (q *Queue) Look() {
 	q.mu.Lock()

@@ -13,7 +13,7 @@ func anybody(any) bool { return true }
 
 // takes takes whoever has the turn for the key, if anybody does.
 func takes(q *waitqueue.Queue) *waitqueue.Entry {
-	_, e := q.Take("key", anybody)
+	_, e := q.Take("key", 0, anybody)
 	return e
 }
 
@@ -30,7 +30,7 @@ func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 		t.Error("an entry whose wait has ended was taken")
 	}
 	q.Leave(&first, false, at(0))
-	waiter, e := q.Take("key", anybody)
+	waiter, e := q.Take("key", 0, anybody)
 	if e != &second || waiter != "second" {
 		t.Fatalf("took %v", waiter)
 	}
@@ -78,7 +78,7 @@ func TestOnlyTheFirstThatRestsIsTaken(t *testing.T) {
 		if fits == nil {
 			fits = anybody
 		}
-		if waiter, e := q.Take("key", fits); e != nil {
+		if waiter, e := q.Take("key", 0, fits); e != nil {
 			t.Errorf("%s: took %v", name, waiter)
 		}
 	}
@@ -97,14 +97,14 @@ func TestTakenOrWoken(t *testing.T) {
 			e := &entries[next]
 			switch rapid.SampledFrom([]string{"taken", "tries", "gives up", "fails"}).Draw(rt, "what it does") {
 			case "taken":
-				if waiter, got := q.Take("key", anybody); got != e {
+				if waiter, got := q.Take("key", 0, anybody); got != e {
 					rt.Fatalf("entry %d waits, and %v was taken", next, waiter)
 				}
 				q.Pass(e)
 				if taken, passed := q.Taken(e); !taken || !passed {
 					rt.Fatal("it does not know")
 				}
-				q.LeaveQuietly(e)
+				q.LeaveQuietly(e, time.Second)
 			case "tries":
 				if q.Begin(e, 0).Followed != (next+1 < len(entries)) {
 					rt.Fatal("it does not know whether somebody waits behind it")
@@ -112,8 +112,8 @@ func TestTakenOrWoken(t *testing.T) {
 				if takes(q) != nil {
 					rt.Fatal("one was taken during an attempt of the first")
 				}
-				q.LeaveQuietly(e)
-				q.Remind("key")
+				q.LeaveQuietly(e, time.Second)
+				q.Remind("key", time.Second)
 				if next+1 < len(entries) && q.Status(&entries[next+1]).Why&waitqueue.First == 0 {
 					rt.Fatal("the next one was not reminded")
 				}
@@ -133,4 +133,38 @@ func TestTakenOrWoken(t *testing.T) {
 			rt.Fatal("somebody is left")
 		}
 	})
+}
+
+// A process that passes a key on keeps those from trying who may be passed it, and nobody else, until it releases the key or its time is over.
+func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
+	const until = 100 * time.Millisecond
+	for name, tt := range map[string]struct {
+		want     waitqueue.Want
+		now      time.Duration
+		released bool
+		yields   time.Duration
+	}{
+		"patient":                   {waitqueue.Want{Keys: []string{"key"}, Patient: true}, 30 * time.Millisecond, false, 70 * time.Millisecond},
+		"its time is over":          {waitqueue.Want{Keys: []string{"key"}, Patient: true}, until, false, 0},
+		"the key was released":      {waitqueue.Want{Keys: []string{"key"}, Patient: true}, 30 * time.Millisecond, true, 0},
+		"another key":               {waitqueue.Want{Keys: []string{"other"}, Patient: true}, 30 * time.Millisecond, false, 0},
+		"not patient":               {waitqueue.Want{Keys: []string{"key"}}, 30 * time.Millisecond, false, 0},
+		"wants another key as well": {waitqueue.Want{Keys: []string{"key", "other"}, Patient: true}, 30 * time.Millisecond, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
+			var holder, e waitqueue.Entry
+			q.Enter(&holder, waitqueue.Want{Keys: []string{"key"}})
+			q.Begin(&holder, 0)
+			q.Enter(&e, tt.want)
+			q.LeaveQuietly(&holder, until)
+			if tt.released {
+				q.HandOver([]string{"key"})
+			}
+			q.Wake([]string{"key"}) // nobody tries because of that alone
+			if turn, d := q.Yield(&e, at(tt.now)); !turn || d != tt.yields {
+				t.Errorf("its turn: %t, yields for %v, want %v", turn, d, tt.yields)
+			}
+		})
+	}
 }

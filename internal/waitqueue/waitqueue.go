@@ -74,6 +74,8 @@ type Want struct {
 	Alone bool
 	// Seldom: it tries less often than others do, and wants to be told when another one waits behind it.
 	Seldom bool
+	// Patient: it makes no attempt while this process has the key and passes it on to those of its class, see [Queue.LeaveQuietly].
+	Patient bool
 	// Waiter is what waits, for [Queue.Take].
 	Waiter any
 }
@@ -107,6 +109,7 @@ type Queue struct {
 	seq     uint64
 	rivals  fading[rival]
 	favours fading[favour]
+	ours    fading[passing]
 }
 
 // New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum; after calls a function once,
@@ -159,6 +162,11 @@ func (q *Queue) Leave(e *Entry, won bool, now func() time.Duration) (inherited b
 func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for _, key := range keys { // they are about to be released
+		if q.ours.get(key).until > 0 {
+			q.remindLocked(key)
+		}
+	}
 	return q.handOverLocked(keys)
 }
 
@@ -246,7 +254,8 @@ func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed [
 }
 
 // StepBack lets an entry of another class try before e, whose latest attempt reached no quorum: the first of the class
-// that has had the fewest attempts. It does nothing if there is none.
+// that has had the fewest attempts. It does nothing if there is none. The one that is chosen is woken by a timer, so that what e does next and
+// what that one does have an order also where time stands still meanwhile.
 func (q *Queue) StepBack(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -270,7 +279,16 @@ func (q *Queue) StepBack(e *Entry) {
 	l := e.in
 	l.unlink(chosen)
 	l.link(chosen, nil)
-	chosen.wake(First)
+	q.after(0, func() { q.wakeChosen(chosen) })
+}
+
+// wakeChosen wakes an entry that another one has stepped back for, if it still is the first.
+func (q *Queue) wakeChosen(e *Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.in != nil && e.in.first == e {
+		e.wake(First)
+	}
 }
 
 // Status says how it stands with an entry.

@@ -205,6 +205,21 @@ func TestAFavourTakesNothingFromTheOlder(t *testing.T) {
 	}
 }
 
+// A key that is passed on inside the process goes to nobody who would leave it alone if it were free.
+func TestAFavouredKeyIsNotPassedOnToTheYounger(t *testing.T) {
+	q := newQueue()
+	enter(q, "b")
+	both, younger := enter(q, "a", "b"), enter(q, "a")
+	q.Begin(both, time.Second)
+	q.Blocked(both, []string{"b"}, time.Second)
+	if _, e := q.Take("a", time.Second, anybody); e != nil {
+		t.Error("the younger one is passed it")
+	}
+	if _, e := q.Take("a", 2*time.Second, anybody); e != younger {
+		t.Error("nobody is passed it when the favour is over")
+	}
+}
+
 // Who began a queue and was then overtaken by an older entry inherits the position that this one has left in the masters' queues.
 func TestWhoBecomesTheFirstInheritsThePosition(t *testing.T) {
 	q := newQueue()

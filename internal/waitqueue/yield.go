@@ -42,26 +42,35 @@ func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
 }
 
 // Yield reports whether e is the first of its queue, and for how long it should let others go first all the same: a rival,
-// unless masters have notified this process, or an older entry that is favoured. It is woken when a favour ends early. The
-// clock is read only where there is somebody to let go first: most waits never meet anyone.
+// unless masters have notified this process, an older entry that is favoured, or one of this process that has the key and passes it on. It is
+// woken when that ends early. The clock is read only where there is somebody to let go first: most waits never meet anyone.
 func (q *Queue) Yield(e *Entry, now func() time.Duration) (turn bool, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := e.in
 	turn = l == nil || l.first == e
-	if l == nil || q.rivals.empty() && q.favours.empty() {
+	if l == nil || q.rivals.empty() && q.favours.empty() && q.ours.empty() {
 		return turn, 0
 	}
 	at := now()
+	if ours := q.ours.get(l.key); e.want.Patient && len(e.want.Keys) == 1 && ours.class == e.want.Class {
+		d = max(0, ours.until-at)
+	}
 	for _, key := range e.want.Keys {
 		if l.notified == 0 {
 			d = max(d, q.rivals.get(key).ahead-at)
 		}
-		if f := q.favours.get(key); f.seq < e.seq {
-			d = max(d, f.until-at)
-		}
+		d = max(d, q.favoursLocked(key, e)-at)
 	}
 	return turn, d
+}
+
+// favoursLocked is until when somebody older than e is favoured with key.
+func (q *Queue) favoursLocked(key string, e *Entry) time.Duration {
+	if f := q.favours.get(key); f.seq < e.seq {
+		return f.until
+	}
+	return 0
 }
 
 // grantLocked favours e if it is overdue and nobody is, or has lately been, favoured with one of its keys.

@@ -31,48 +31,57 @@ func taken(raw []byte, expect *wire.Expect) uint64 {
 	return uint64(64<<10 + element*(2*expect.Items+pushes*bytes.Count(raw, []byte("\n"))) + 8*len(raw))
 }
 
+// replies are what a server could say, rightly or not.
+var replies = []string{
+	"+OK\r\n", "+QUEUED\r\n", "-ERR x\r\n", ":1\r\n", "$2\r\nOK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
+	"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "=2\r\nab\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n+OK\r\n", ">2\r\n+x\r\n*1\r\n:1\r\n+OK\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n",
+	"$999999999999\r\n", "$536870912\r\nx", "*999999999\r\n", "%999999999\r\n", "*-5\r\n", "%4611686018427387905\r\n", ":9223372036854775808\r\n", "$9223372036854775807\r\n", "+OK\r\n+OK\r\n", "", "\r\n", "+OK\n",
+	strings.Repeat("*1\r\n", 100), "-" + strings.Repeat("x", 5000) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", strings.Repeat(">1\r\n:1\r\n", 10) + ":5\r\n",
+}
+
 // FuzzReply: whatever a server sends, reading it does not panic, takes no more memory than has come or was expected, and is a reply
 // of an expected kind, an error of the server's or a failure. Only +OK is OK.
 func FuzzReply(f *testing.F) {
-	for i, seed := range []string{
-		"+OK\r\n", "+QUEUED\r\n", "-ERR x\r\n", ":1\r\n", "$2\r\nOK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
-		"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "=2\r\nab\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n+OK\r\n", ">2\r\n+x\r\n*1\r\n:1\r\n+OK\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n",
-		"$999999999999\r\n", "$536870912\r\nx", "*999999999\r\n", "%999999999\r\n", "*-5\r\n", "%4611686018427387905\r\n", ":9223372036854775808\r\n", "$9223372036854775807\r\n", "+OK\r\n+OK\r\n", "", "\r\n", "+OK\n",
-		strings.Repeat("*1\r\n", 100), "-" + strings.Repeat("x", 5000) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", strings.Repeat(">1\r\n:1\r\n", 10) + ":5\r\n",
-	} {
+	for i, seed := range replies {
 		for which := range expectations {
 			f.Add([]byte(seed), byte(which), byte(i))
 		}
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, which, step byte) {
 		expect := expectations[int(which)%len(expectations)]
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		reply := wire.Parse(raw, &expect)
-		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > taken(raw, &expect) {
+		if took := exactly(raw, &expect); took > taken(raw, &expect) {
 			t.Errorf("%d bytes for a reply of %d", took, len(raw))
 		}
-		switch kind := reply.Kind(); {
-		case kind == wire.Unread && len(raw) > 0, kind == wire.Push:
-			t.Errorf("%q is %v", raw, kind)
-		case kind == wire.Failure, kind == wire.Refusal:
-			if reply.Err() == nil || len(reply.Err().Error()) > 2048 {
-				t.Errorf("%q: %v", raw, reply.Err())
-			}
-		case kind != wire.Unread && !expect.Kinds.Has(kind):
-			t.Errorf("%q is %v, which was not expected", raw, kind)
-		}
-		if reply.Kind() == wire.Status && expect.Status != "" && reply.Str() != expect.Status {
-			t.Errorf("%q is the status %q", raw, reply.Str())
-		}
-		if reply.OK() && !bytes.HasSuffix(raw, []byte("+OK\r\n")) {
-			t.Errorf("%q is OK", raw)
-		}
-		if whole := inPieces(t, raw, int(step)%7+1, &expect); reply.Kind() != wire.Failure && len(raw) > 0 && !same(&whole, &reply) {
-			t.Errorf("%q is %v (%v), and in pieces %v (%v)", raw, reply.Kind(), reply.Err(), whole.Kind(), whole.Err())
+		reply := wire.Parse(raw, &expect)
+		whole := inPieces(t, raw, int(step)%7+1, &expect)
+		if fault := wrong(raw, &reply, &whole, &expect); fault != "" {
+			t.Error(fault)
 		}
 	})
+}
+
+// wrong says what is wrong with what was read of raw, at once and in pieces; "" for nothing.
+func wrong(raw []byte, reply, inPieces *wire.Reply, expect *wire.Expect) string {
+	kind := reply.Kind()
+	if kind == wire.Failure || kind == wire.Refusal {
+		if reply.Err() == nil || len(reply.Err().Error()) > 2048 {
+			return fmt.Sprintf("%q: %v", raw, reply.Err())
+		}
+	}
+	switch {
+	case kind == wire.Unread && len(raw) > 0, kind == wire.Push:
+		return fmt.Sprintf("%q is %v", raw, kind)
+	case kind != wire.Failure && kind != wire.Refusal && kind != wire.Unread && !expect.Kinds.Has(kind):
+		return fmt.Sprintf("%q is %v, which was not expected", raw, kind)
+	case kind == wire.Status && expect.Status != "" && reply.Str() != expect.Status:
+		return fmt.Sprintf("%q is the status %q", raw, reply.Str())
+	case reply.OK() && !bytes.HasSuffix(raw, []byte("+OK\r\n")):
+		return fmt.Sprintf("%q is OK", raw)
+	case kind != wire.Failure && len(raw) > 0 && !same(inPieces, reply):
+		return fmt.Sprintf("%q is %v (%v), and in pieces %v (%v)", raw, kind, reply.Err(), inPieces.Kind(), inPieces.Err())
+	default:
+		return ""
+	}
 }
 
 // inPieces reads the same from a connection that brings a few bytes at a time, and then ends.

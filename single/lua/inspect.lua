@@ -4,6 +4,7 @@
 -- in one string, of 12 digits each and of those that hold it longest, 128 at the most: a hold has the same one on every master.
 
 -- include kind.lua
+-- include hold.lua
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -12,17 +13,21 @@ for i = 1, #KEYS do
 	if err then
 		return err
 	elseif is == 'string' then
-		return {1, redis.call('PTTL', KEYS[i]), told(redis.call('GET', KEYS[i])), KEYS[i], 1}
+		local held, left = redis.call('GET', KEYS[i]), redis.call('PTTL', KEYS[i])
+		local hold = lone(held)
+		if hold then
+			return {1, left, named(hold), KEYS[i], 1, string.sub(redis.sha1hex(hold), 1, 12)}
+		end
+		return {1, left, told(held), KEYS[i], 1}
 	elseif is == 'holds' then
 		local holds = redis.call('ZCOUNT', KEYS[i], '(' .. now, '+inf')
 		if holds > 0 then
 			local last = redis.call('ZREVRANGE', KEYS[i], 0, 127, 'WITHSCORES')
-			local owner = string.match(last[1], '^[rw]:(.*):[^:]*$') or ''
 			local prints = {}
 			for n = 1, math.min(holds, #last / 2) do
 				prints[n] = string.sub(redis.sha1hex(last[2 * n - 1]), 1, 12)
 			end
-			return {1, tonumber(last[2]) - now, owner, KEYS[i], holds, table.concat(prints)}
+			return {1, tonumber(last[2]) - now, named(last[1]), KEYS[i], holds, table.concat(prints)}
 		end
 	end
 end

@@ -1,7 +1,11 @@
--- What is at a key. 'none'; 'string', a plain lock, whoever made it; 'holds', a sorted set made by share.lua. Everything else
+-- What is at a key. 'none'; 'string', a plain lock, whoever made it, or one hold alone; 'holds', a sorted set made by share.lua. Everything else
 -- is somebody's data and comes back as an error: a sorted set of ours has a member of its own, the mark, with the least
 -- score of all, which nobody else's has, and no script writes to a key before it has looked for that.
 local LEAST, HOLDS = '-9007199254740991', 'redlock:holds'
+
+-- A hold that has a shared key to itself is a plain string: LONE and what its member in the sorted set would be. No plain lock's owner
+-- begins with that. See hold.lua.
+local LONE = '[hold]'
 
 local function marked(key, mark)
 	return tonumber(redis.pcall('ZSCORE', key, mark)) == tonumber(LEAST)
@@ -22,11 +26,16 @@ local function told(held)
 	return string.sub(held, 1, 16384)
 end
 
+-- The hold that a string is, as its member would be; nil of any other string.
+local function lone(held)
+	return string.sub(held, 1, #LONE) == LONE and string.match(held, '^[rw]:.*:[^:]*$', #LONE + 1) or nil
+end
+
 -- The owner of a plain key; false when the key is free, '' when it is held by locks of another kind.
 local function holder(key)
 	local held = redis.pcall('GET', key)
 	if type(held) ~= 'table' then
-		return held
+		return held and lone(held) and '' or held
 	end
 	local is, err = kind(key)
 	if is == 'holds' then

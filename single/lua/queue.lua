@@ -40,15 +40,14 @@ local function tidy(queue)
 	end
 end
 
--- Takes a waiter out of a queue; reports whether the key was reserved for it.
+-- Takes a waiter out of a queue; reports whether it stood there, or the key was reserved for it.
 local function dequeue(queue, waiter)
 	if waiter == '' or not marked(queue, QUEUE) then
 		return false
 	end
-	redis.pcall('ZREM', queue, waiter)
-	local mine = redis.pcall('ZREM', queue, '!' .. waiter) == 1
+	local removed = redis.pcall('ZREM', queue, waiter, '!' .. waiter)
 	tidy(queue)
-	return mine
+	return type(removed) == 'number' and removed > 0
 end
 
 -- Notifies whoever has waited longest for a key that has become free, and reserves the key for it for some ms; reports
@@ -73,4 +72,33 @@ local function notify(key, queue, reserve)
 	end
 	redis.pcall('PUBLISH', 'redlock:free:' .. next, key)
 	return true
+end
+
+-- Tells whoever has waited longest for a key that it was released and is kept for a while. It remains in the queue: it looks
+-- for how long, and tries when that is over.
+local function tell(key, queue)
+	if not marked(queue, QUEUE) then
+		return
+	end
+	local next = redis.pcall('ZRANGE', queue, 1, 2)
+	local first = next[1]
+	if first and string.sub(first, 1, 1) == '!' then -- a reservation
+		first = next[2]
+	end
+	if first then
+		redis.pcall('PUBLISH', 'redlock:free:' .. first, 'redlock:kept:' .. key)
+	end
+end
+
+-- Takes a waiter out of the queue of a key that it has not got. It may be the only one that knows that the key is free, or
+-- until when it is kept: so another one is told. Which one knows can't be seen from the queue, whose order changes with the
+-- attempts; where it was another one than has left, this costs a look.
+local function leave(key, queue, waiter, held, reserve)
+	if not dequeue(queue, waiter) then
+		return
+	elseif held == false and reserved(queue, waiter) <= 0 then
+		notify(key, queue, reserve)
+	elseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then -- what keep.lua has put there
+		tell(key, queue)
+	end
 end

@@ -1,19 +1,24 @@
 -- Removes the keys that the owner holds and no other, and notifies whoever has waited longest for one of them. Without an
--- owner it only takes a waiter out of the queues, and notifies the next one where it had been notified itself.
+-- owner it only takes a waiter out of the queues, and has the next one know what it knew: that the key is free, or is kept.
 --
 -- KEYS: n keys and their n wait queues. ARGV: owner, for how many ms a key is reserved for the waiter that is notified,
 -- the name under which the caller itself had queued up (left out if it had not).
 -- Returns 0 when not all keys were the owner's; 1 when they were; 3 when they were and somebody was notified.
-local owner, waiter = ARGV[1], ARGV[3]
-if not waiter and not KEYS[3] and owner ~= '' and redis.pcall('GET', KEYS[1]) == owner and redis.call('EXISTS', KEYS[2]) == 0 then
-	redis.call('DEL', KEYS[1]) -- the usual case in as few steps as can be: one key, and nobody waits
+local owner, waiter, n = ARGV[1], ARGV[3], #KEYS / 2
+-- One that waited for a single key mostly leaves others waiting. That it waited for several says nothing of each.
+local mine = owner ~= '' and (n > 1 or not waiter)
+for i = 1, n do
+	mine = mine and redis.pcall('GET', KEYS[i]) == owner
+end
+if mine and redis.call('EXISTS', unpack(KEYS, n + 1)) == 0 then
+	redis.call('DEL', unpack(KEYS, 1, n)) -- the usual case in as few steps as can be: all keys are there, and nobody waits
 	return 1
 end
 
 -- include kind.lua
 -- include queue.lua
 
-local n, held = #KEYS / 2, {}
+local held = {}
 for i = 1, n do -- before anything is removed
 	local err
 	held[i], err = holder(KEYS[i])
@@ -35,9 +40,7 @@ for i = 1, n do
 		end
 	else
 		result = 0
-		if dequeue(queue, waiter or '') and held[i] == false then
-			notify(key, queue, ARGV[2])
-		end
+		leave(key, queue, waiter or '', held[i], ARGV[2])
 	end
 end
 return result

@@ -1,9 +1,11 @@
--- Releases many locks of one key each: does for every one of them what release.lua does, with a few commands for all.
+-- Releases many locks of one key each: does for every one of them what release.lua does, or share_release.lua to a hold that is a string and for
+-- which nobody waits, with a few commands for all.
 --
 -- KEYS: n keys and their n wait queues. ARGV: for how many ms a key is reserved for the waiter that is notified, and n
 -- owners.
 -- Returns 1 when every key was its owner's and nobody waits for any; otherwise what release.lua returns, for each, or -1
--- for a key with which that would end in an error.
+-- for a key that has to be released alone: because that would end in an error, or is a hold for which somebody waits. One that is
+-- in a sorted set is not found.
 local n = #KEYS / 2
 local held = redis.call('MGET', unpack(KEYS, 1, n))
 local all = true
@@ -25,7 +27,9 @@ local results, mine, gone = {}, {}, {}
 for i = 1, n do
 	local key = KEYS[i]
 	results[i] = 0
-	if held[i] == ARGV[1 + i] and not gone[key] then -- asked twice, it is released once
+	if waited and held[i] == ARGV[1 + i] and lone(held[i]) and redis.call('EXISTS', KEYS[n + i]) == 1 then
+		results[i] = -1
+	elseif held[i] == ARGV[1 + i] and not gone[key] then -- asked twice, it is released once
 		results[i], gone[key] = 1, true
 		mine[#mine + 1] = key
 	elseif not held[i] and not kind(key) then -- MGET tells no other type from a key that is free

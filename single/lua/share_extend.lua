@@ -1,56 +1,69 @@
 -- Lets one hold of a shared key live for at least ttl from now, never less than it had. Holds are as in share.lua.
--- KEYS: key. ARGV: 'r' or 'w', owner, hold id, ttl in ms, 1 to add the hold again if it has ended and nothing is in its
+-- KEYS: key. ARGV: the hold as it is a string, ttl in ms, 1 to add the hold again if it has ended and nothing is in its
 -- way. Returns {1} when it was there, or 1 where nothing else was; {2} when it was added again; {0, ttl in ms of what is in
 -- the way, its owner, key} when it is gone: 0 and '' when nothing is, be it that others hold the key beside it.
-local mode, owner, id, ttl, repair = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5] == '1'
-local key, member = KEYS[1], mode .. ':' .. owner .. ':' .. id
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local key, ttl, repair = KEYS[1], tonumber(ARGV[2]), ARGV[3] == '1'
 
--- The usual case in as few steps as can be: behind the mark there is this hold, which has not ended, and nothing else. What is
--- written is what is written below; that has nothing to remove.
-local all = redis.pcall('ZRANGE', key, 0, 2, 'WITHSCORES')
-if all[1] == 'redlock:holds' and tonumber(all[2]) == -9007199254740991 and all[3] == member and not all[5]
-	and tonumber(all[4]) > now then
-	redis.call('PEXPIRE', key, math.max(ttl, tonumber(all[4]) - now, redis.call('PTTL', key)))
-	redis.call('ZADD', key, 'XX', 'GT', now + ttl + 1, member)
+-- The usual case in as few steps as can be: there is this hold, and nothing else.
+local held, left = redis.pcall('GET', key), nil
+if type(held) == 'string' then
+	left = redis.call('PTTL', key) -- before TIME, as in share.lua
+end
+if held == ARGV[1] then
+	if left < ttl and left ~= -1 then
+		redis.call('PEXPIRE', key, ttl)
+	end
 	return 1
 end
 
 -- include kind.lua
+-- include hold.lua
 
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local member = lone(ARGV[1])
+local mode, owner = string.sub(member, 1, 1), ownerOf(member)
 local is, err = kind(key)
-if err then
-	return err
-elseif is == 'string' then
-	return {0, redis.call('PTTL', key), told(redis.call('GET', key)), key}
+if err or type(held) == 'table' and is ~= 'holds' then
+	return err or held
+elseif left then
+	local there = lone(held)
+	if not there then
+		return {0, left, told(held), key}
+	elseif not beside(mode, owner, there) or left == -1 and repair then
+		return {0, left == -1 and -1 or left + 1, named(there), key}
+	elseif not repair then
+		return {0, 0, '', key}
+	end
+	err = spread(key, there, left, now)
+	if err then
+		return err
+	end
+elseif is == 'none' then
+	if not repair then
+		return {0, 0, '', key}
+	end
+	redis.call('SET', key, ARGV[1], 'PX', ttl)
+	return {2}
 end
 
-local mine, longest = false, 0
-if is == 'holds' then
-	mine = tonumber(redis.call('ZSCORE', key, member) or 0) > now
-	local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-	longest = tonumber(last[2]) - now
-	if not mine and longest > 0 then
-		local writer, held = string.sub(last[1], 1, 1) == 'w', string.match(last[1], '^[rw]:(.*):[^:]*$')
-		local compatible = mode == 'r' and not writer or mode == 'w' and writer and held == owner
-		if not compatible then
-			return {0, longest, held, key}
-		end
-	end
+local mine = tonumber(redis.call('ZSCORE', key, member) or 0) > now
+local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+local longest = tonumber(last[2] or 0) - now
+if not mine and longest > 0 and not beside(mode, owner, last[1]) then
+	return {0, longest, named(last[1]), key}
 end
 if not mine then
 	if not repair then
 		return {0, 0, '', key}
 	end
-	redis.call('ZADD', key, 'XX', 'GT', now + ttl + 1, member) -- as in share.lua
+	redis.call('ZADD', key, 'XX', 'GT', now + ttl + 1, member) -- which a full master refuses before anything is written
 end
 -- Behind PEXPIRE a full master does not refuse the ZADD of a hold that is there.
-local there = redis.call('PEXPIRE', key, math.max(ttl, longest, redis.call('PTTL', key))) -- as in share.lua
-redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)
-if there == 0 then
-	redis.call('PEXPIRE', key, ttl)
-else
-	redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
+local life = math.max(ttl, longest, redis.call('PTTL', key))
+redis.call('PEXPIRE', key, life)
+if redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member) == 2 then -- as in share.lua
+	redis.call('PEXPIRE', key, life)
 end
+redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
 return {mine and 1 or 2}

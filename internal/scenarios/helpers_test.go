@@ -1,0 +1,128 @@
+package scenarios_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	key = "scenarios:a"
+	// longTTL is for locks that must not lapse during a test, shortTTL for those that have to.
+	longTTL  = time.Hour
+	shortTTL = 150 * time.Millisecond
+	// promptly bounds what should happen at once.
+	promptly = 10 * time.Second
+)
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func is(tb testing.TB, err, want error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("%v, want %v", err, want)
+	}
+}
+
+// process is a Locker over the servers, as a process of its own would have it.
+func process(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {
+	tb.Helper()
+	urls := make([]string, len(servers))
+	for i, s := range servers {
+		urls[i] = s.URL()
+	}
+	l, err := redlock.Dial(tb.Context(), urls, opts)
+	must(tb, err)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), promptly)
+		defer cancel()
+		if err := l.Close(ctx); err != nil && ctx.Err() == nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return l
+}
+
+// within ends with the test, and soon.
+func within(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), promptly)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// value is what a server has under a key, "" for nothing.
+func value(tb testing.TB, s *redistest.Server, k string) string {
+	tb.Helper()
+	v, err := s.Client().Get(context.WithoutCancel(tb.Context()), k).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+// put lets somebody else's value stand under a key, for good.
+func put(tb testing.TB, s *redistest.Server, k, v string) {
+	tb.Helper()
+	must(tb, s.Client().Set(tb.Context(), k, v, 0).Err())
+}
+
+// having counts the servers that have this under a key.
+func having(tb testing.TB, servers []*redistest.Server, k, v string) (n int) {
+	tb.Helper()
+	for _, s := range servers {
+		if value(tb, s, k) == v {
+			n++
+		}
+	}
+	return n
+}
+
+// everywhere waits until all of these servers have this under a key: a lock is there as soon as most of them do.
+func everywhere(tb testing.TB, servers []*redistest.Server, k, v string) {
+	tb.Helper()
+	redistest.Eventually(tb, promptly, func() bool { return having(tb, servers, k, v) == len(servers) }, "all masters to have "+k)
+}
+
+// left is what remains of a key's life on a server, -1 for one that stays.
+func left(tb testing.TB, s *redistest.Server, k string) time.Duration {
+	tb.Helper()
+	d, err := s.Client().PTTL(tb.Context(), k).Result()
+	must(tb, err)
+	return d
+}
+
+// about fails unless a server keeps a key for this long, less what the test has taken since.
+func about(tb testing.TB, s *redistest.Server, k string, want time.Duration, since time.Time) {
+	tb.Helper()
+	got := left(tb, s, k)
+	if got > want || got < want-time.Since(since)-200*time.Millisecond {
+		tb.Errorf("%s lives for another %v, want %v", k, got, want)
+	}
+}
+
+// lapses waits until a lock is over and its key gone from all servers.
+func lapses(tb testing.TB, servers []*redistest.Server, lock *redlock.Lock) {
+	tb.Helper()
+	select {
+	case <-lock.Done():
+	case <-within(tb).Done():
+		tb.Fatal("the lock does not lapse")
+	}
+	everywhere(tb, servers, lock.Key(), "")
+}

@@ -1,0 +1,169 @@
+package scenarios_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// What bsm/redislock's tests try: over one master.
+
+func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := process(t, servers, redlock.Options{})
+	begun := time.Now()
+	lock, err := l.Acquire(within(t), key, longTTL)
+	must(t, err)
+	if len(lock.Owner()) < 22 || value(t, servers[0], key) != lock.Owner() {
+		t.Errorf("the master has %q for %q", value(t, servers[0], key), lock.Owner())
+	}
+	about(t, servers[0], key, longTTL, begun)
+	if got := lock.Remaining(); got > longTTL || got < longTTL*98/100 {
+		t.Errorf("it is held for another %v", got)
+	}
+	none, err := l.TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrHeld)
+	if none != nil {
+		t.Errorf("who got nothing has %v", none)
+	}
+	must(t, lock.Release(t.Context()))
+	again, err := l.Acquire(within(t), key, longTTL)
+	must(t, err)
+	if again.Owner() == lock.Owner() {
+		t.Error("two locks have one owner value")
+	}
+	must(t, again.Release(t.Context()))
+}
+
+// redislock's metadata are a lock's own; here they are a process's, or public and fenced.
+func TestRedislockALockSaysSomethingToWhoeverAsks(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := process(t, servers, redlock.Options{Identity: "my-data"})
+	lock, err := l.Acquire(within(t), key, longTTL)
+	must(t, err)
+	who, err := process(t, servers, redlock.Options{}).Holder(t.Context(), key)
+	must(t, err)
+	if who.Identity != "my-data" || who.ID != lock.ID() {
+		t.Errorf("it says %+v", who)
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+// Whoever knows redislock's token has the lock again. Here that takes a kind of lock that is made for it.
+func TestRedislockWhoKnowsTheTokenHasTheLockAgain(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	one, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Reentrant("foo"))
+	must(t, err)
+	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL, redlock.Reentrant("bar"))
+	is(t, err, redlock.ErrHeld)
+	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrHeld)
+	again, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Reentrant("foo"))
+	must(t, err)
+	must(t, one.Release(t.Context()))
+	_, err = process(t, servers, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
+	is(t, err, redlock.ErrHeld) // one of two holds is over
+	must(t, again.Release(t.Context()))
+}
+
+func TestRedislockWhoTriesForLongEnoughGetsALockThatLapses(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	_, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
+	must(t, err)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.RetryEvery(shortTTL), redlock.MaxAttempts(3))
+	must(t, err)
+	must(t, lock.Release(t.Context()))
+}
+
+func TestRedislockWhoTriesTwiceAgainGivesUp(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	must(t, err)
+	_, err = process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(3))
+	is(t, err, redlock.ErrHeld)
+	must(t, held.Release(t.Context()))
+}
+
+func TestRedislockWhoWaitsGivesUpAtItsDeadline(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), shortTTL)
+	defer cancel()
+	_, err = process(t, servers, redlock.Options{}).Acquire(ctx, key, longTTL, redlock.RetryEvery(5*time.Millisecond))
+	is(t, err, redlock.ErrHeld)
+	is(t, err, context.DeadlineExceeded)
+	must(t, held.Release(t.Context()))
+}
+
+func TestRedislockOneOfAHundredHasIt(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := process(t, servers, redlock.Options{})
+	var got atomic.Pointer[redlock.Lock]
+	var n atomic.Int64
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			lock, err := l.TryAcquire(t.Context(), key, longTTL)
+			if err == nil {
+				got.Store(lock)
+				n.Add(1)
+			} else if !errors.Is(err, redlock.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n.Load() != 1 {
+		t.Fatalf("%d have it", n.Load())
+	}
+	must(t, got.Load().Release(t.Context()))
+}
+
+// redislock's Refresh sets the time that is left, be it shorter. Here a lock is never shortened: an older answer must not take from
+// what a newer one has promised.
+func TestRedislockWhatIsRefreshedLivesForAtLeastSoLong(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	begun := time.Now()
+	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, time.Minute)
+	must(t, err)
+	about(t, servers[0], key, time.Minute, begun)
+	must(t, lock.Extend(t.Context(), longTTL))
+	about(t, servers[0], key, longTTL, begun)
+	before := lock.Until()
+	must(t, lock.Extend(t.Context(), time.Minute))
+	about(t, servers[0], key, longTTL, begun)
+	if now := lock.Until(); now.Before(before.Add(-promptly)) { // it is what is left and the time of day, asked for one after the other
+		t.Errorf("it ended %v, and now %v", before, now)
+	}
+	must(t, lock.Release(t.Context()))
+}
+
+func TestRedislockWhatHasLapsedIsNeitherRefreshedNorReleased(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	l := process(t, servers, redlock.Options{})
+	for range 2 {
+		lock, err := l.Acquire(within(t), key, 20*time.Millisecond)
+		must(t, err)
+		lapses(t, servers, lock)
+		is(t, lock.Extend(t.Context(), time.Minute), redlock.ErrNotHeld)
+		is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+	}
+}
+
+func TestRedislockWhatBecameAnothersIsNotReleased(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
+	must(t, err)
+	put(t, servers[0], key, "ABCD")
+	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
+	if got := value(t, servers[0], key); got != "ABCD" {
+		t.Errorf("what was another's is now %q", got)
+	}
+}

@@ -1,0 +1,33 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A release follows what its acquisition still does on a master, and has a request timeout of its own from then on. Otherwise a master that
+// takes almost all of its time for an acquisition would leave each release to the janitor, and the key to wait for that.
+func TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})
+		masters[2].behave(func(r *single.Request) act {
+			if r.Op == single.Acquire {
+				return act{before: 95 * time.Millisecond}
+			}
+			return act{after: 20 * time.Millisecond}
+		})
+		lock := acquire(t, l, longTTL)
+		must(t, lock.Release(t.Context()))
+		settle(150 * time.Millisecond)
+		if l.Pending() != 0 || masters.holders("") != 0 {
+			t.Errorf("%d releases are pending, %d masters have the key", l.Pending(), masters.holders(""))
+		}
+		settle(time.Second)
+		if n := masters[2].count(single.Release); n != 1 {
+			t.Errorf("the slow master got %d releases, want one", n)
+		}
+	})
+}

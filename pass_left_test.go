@@ -1,0 +1,51 @@
+package redlock_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
+)
+
+// A waiter that the masters have refused may be passed the lock inside its process: then they know of a process that waits no more. Whoever
+// hands the lock over sends no release, which would take it out of their queues.
+func TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		silent := masters.All()
+		for i, m := range masters {
+			silent[i] = struct{ redlock.Master }{m} // which do not notify, so that it asks often
+		}
+		l, err := redlock.New(silent, redlock.Options{Clock: masters.Clock()})
+		must(t, err)
+		closesAtLast(t, l)
+		other, third := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+
+		masters.Hold(key)
+		first := wait(t, t.Context(), l, key, passTTL, redlock.Fenced())
+		synctest.Wait()
+		second := wait(t, t.Context(), l, key, passTTL, redlock.Fenced(), redlock.MaxAttempts(1000)) // which is not patient
+		settle(time.Second)
+		last := wait(t, t.Context(), third, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		masters.Release(key)
+		lock := first.get(t)
+		pass(70 * time.Millisecond) // it asks, and is refused
+		must(t, lock.Release(t.Context()))
+		passed := second.get(t)
+		if passed.Owner() != lock.Owner() {
+			t.Fatal("not passed on: this shows nothing")
+		}
+
+		h, err := passed.Handover()
+		must(t, err)
+		attached, err := other.Attach(t.Context(), sent(t, h), passTTL)
+		must(t, err)
+		settle(time.Second)
+		released := time.Now()
+		must(t, attached.Release(t.Context()))
+		comesAtOnce(t, last, released)
+	})
+}

@@ -1,0 +1,215 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Goroutines that wait for a lock which their own process passes on ask no master for it: they would be refused, and could not be passed
+// the lock meanwhile. That matters where a request takes longer than a hold.
+
+// wanting has n goroutines of a Locker want the key again and again until ctx is done, and act while they have it.
+func wanting(ctx context.Context, all *sync.WaitGroup, l *redlock.Locker, n int, act func()) {
+	for range n {
+		all.Go(func() {
+			for {
+				k, err := l.Acquire(ctx, key, passTTL)
+				if err != nil {
+					return
+				}
+				act()
+				_ = k.Release(context.Background())
+			}
+		})
+	}
+}
+
+// TestTwoGoroutinesPassALockOnAcrossASlowNetwork: each asks again at once, so that there is always one behind the holder.
+func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rtt, hold = 5 * time.Millisecond, 100 * time.Microsecond
+		masters := redlocktest.New(t, redlocktest.Count(5))
+		masters.SlowDown(rtt)
+		l := masters.Locker(t, redlock.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		var grants atomic.Int64
+		wanting(ctx, &all, l, 2, func() {
+			grants.Add(1)
+			pass(hold)
+		})
+		all.Wait()
+		// A hold for each window's share of the second, and some round trips between windows.
+		if n, least := grants.Load(), int64(time.Second/hold*7/10); n < least {
+			t.Errorf("%d holds in a second, want %d", n, least)
+		}
+	})
+}
+
+// TestWhoCanNotBePassedALockIsNotHeldUp: as soon as the lock is released, it tries.
+func TestWhoCanNotBePassedALockIsNotHeldUp(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 2)
+		q.add(3 * passTTL)
+		must(t, first.Release(t.Context()))
+		second := q.next(1)
+		if second.Owner() != first.Owner() {
+			t.Fatal("not passed on: this shows nothing")
+		}
+		released := time.Now()
+		must(t, second.Release(t.Context()))
+		if _, took := q.next(2), time.Since(released); took > 10*time.Millisecond {
+			t.Errorf("it came %v after the release", took)
+		}
+	})
+}
+
+// TestOneThatGivesUpBehindALockThatIsPassedOn says that it is held, although it has asked nobody.
+func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		q, first := newLine(t, l, 2)
+		must(t, first.Release(t.Context()))
+		second := q.next(1) // nobody waits behind it
+		asked := masters[0].count(single.Acquire)
+		_, err := l.Acquire(within(t, 10*time.Millisecond), key, passTTL)
+		if !errors.Is(err, redlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("gave up with %v", err)
+		}
+		if n := masters[0].count(single.Acquire) - asked; n != 0 {
+			t.Errorf("it has asked %d times", n)
+		}
+		must(t, second.Release(t.Context()))
+	})
+}
+
+// TestLockersTakeTurnsInWhatTheyPassOn: four Lockers of eight goroutines that always want one key. Each has it for one window at a time, so
+// none is without it for longer than the windows of the three others, and the one more that the first turns may take.
+func TestLockersTakeTurnsInWhatTheyPassOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lockers, window, hold = 4, 100 * time.Millisecond, 100 * time.Microsecond
+		masters := redlocktest.New(t, redlocktest.Count(5))
+		masters.SlowDown(2 * hold)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		var mu sync.Mutex
+		var last, longest [lockers]time.Duration
+		began := time.Now()
+		holds := func(i int, has bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			now := time.Since(began)
+			if has {
+				longest[i] = max(longest[i], now-last[i])
+			}
+			last[i] = now
+		}
+		var all sync.WaitGroup
+		for i := range lockers {
+			l := masters.Locker(t, redlock.Options{})
+			wanting(ctx, &all, l, 8, func() {
+				holds(i, true)
+				pass(hold)
+				holds(i, false)
+			})
+		}
+		all.Wait()
+		for i, d := range longest {
+			// Twice that: a Locker whose notification comes behind another's request loses a turn. Where Lockers took no turns one had the key all the time.
+			if allowed := (lockers - 1) * window; d < allowed || d > allowed*2 {
+				t.Errorf("Locker %d was without the key for %v at a time, %v are allowed for", i, d, allowed)
+			}
+		}
+	})
+}
+
+// TestPatienceEndsWhenALockIsNotPassedOn: a waiter that has asked nobody, because the lock might have been passed to it, does so as soon as it can't be:
+// otherwise it stands in no master's queue, and nobody would tell it of a free key before the window ends.
+func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		holder, waiter []redlock.Option
+		ttl            time.Duration // of the waiter
+		before         func(t *testing.T, held *redlock.Lock, other *redlock.Locker)
+	}{
+		"another ttl": {ttl: time.Second},
+		"fenced":      {ttl: passTTL, waiter: []redlock.Option{redlock.Fenced()}},
+		"lapsed":      {ttl: passTTL, holder: []redlock.Option{redlock.MaxHold(8 * time.Millisecond)}, before: func(*testing.T, *redlock.Lock, *redlock.Locker) { pass(10 * time.Millisecond) }},
+		"extended": {ttl: passTTL, before: func(t *testing.T, held *redlock.Lock, _ *redlock.Locker) {
+			must(t, held.Extend(t.Context(), passTTL))
+		}},
+		"handed over": {ttl: passTTL, holder: []redlock.Option{redlock.Fenced()}, waiter: []redlock.Option{redlock.Fenced()}, before: func(t *testing.T, held *redlock.Lock, other *redlock.Locker) {
+			h, err := held.Handover()
+			must(t, err)
+			k, err := other.Attach(t.Context(), sent(t, h), passTTL)
+			must(t, err)
+			must(t, k.Release(t.Context()))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				masters.SlowDown(200 * time.Microsecond)
+				l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+				q, first := newLine(t, l, 2, tt.holder...)
+				must(t, first.Release(t.Context()))
+				held := q.next(1)
+				if held.Owner() != first.Owner() {
+					t.Fatal("not passed on: this shows nothing")
+				}
+				go func() { // a rival, which the release calls first
+					if k, err := other.Acquire(t.Context(), key, passTTL); err == nil {
+						_ = k.Release(context.Background())
+					}
+				}()
+				pass(3 * time.Millisecond)
+				q.add(tt.ttl, tt.waiter...)
+				pass(3 * time.Millisecond)
+				if tt.before != nil {
+					tt.before(t, held, other)
+				}
+				released := time.Now()
+				_ = held.Release(t.Context())
+				if _, took := q.next(2), time.Since(released); took > 20*time.Millisecond {
+					t.Errorf("it came %v after the release", took)
+				}
+			})
+		})
+	}
+}
+
+// TestWhoOnlyPollsGetsAKeyThatIsPassedOn: it stands in no queue, as clients of other libraries, and so is never called.
+func TestWhoOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(5))
+		masters.SlowDown(200 * time.Microsecond)
+		l, other := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		wanting(ctx, &all, l, 4, func() { pass(100 * time.Microsecond) })
+		polls, got := 0, 0
+		for ctx.Err() == nil {
+			pass(2 * time.Millisecond)
+			polls++
+			if k, err := other.TryAcquire(ctx, key, passTTL); err == nil {
+				got++
+				_ = k.Release(context.Background())
+			}
+		}
+		all.Wait()
+		if got < 20 { // of a hundred windows
+			t.Errorf("it had the key %d times of %d", got, polls)
+		}
+	})
+}

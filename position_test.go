@@ -1,0 +1,303 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// atOnce is how soon a waiter has a key that it is told of, where masters answer at once. No attempt is made so often by who asks seldom.
+const atOnce = time.Second
+
+// holdsFor takes the key for a while, as another process does.
+func holdsFor(t *testing.T, masters redlocktest.Masters, d time.Duration) {
+	t.Helper()
+	settle(d)
+	masters.Release(key)
+}
+
+// The masters keep a position for a minute, and this one is needed for longer.
+func TestWhoAsksSeldomIsToldOfAReleaseHoweverLate(t *testing.T) {
+	for _, c := range []struct{ every, held time.Duration }{
+		{30 * time.Second, 59 * time.Second},
+		{10 * time.Minute, 2 * time.Minute},
+		{10 * time.Minute, 9 * time.Minute},
+		{24 * time.Hour, 5 * time.Hour},
+	} {
+		inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+			masters.Hold(key)
+			w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(c.every))
+			holdsFor(t, masters, c.held)
+			began := time.Now()
+			must(t, w.get(t).Release(t.Context()))
+			if took := w.at.Sub(began); took > atOnce {
+				t.Errorf("RetryEvery(%v): the key was held for %v, and the waiter came %v after its release", c.every, c.held, took)
+			}
+		})
+	}
+}
+
+// One attempt in which the masters do not answer does not cost the position.
+func TestAPositionOutlastsALostAttempt(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		masters.Hold(key)
+		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
+		settle(20 * time.Second)
+		masters.Fail(errors.New("cut off"))
+		settle(27 * time.Second)
+		masters.Fail(nil)
+		holdsFor(t, masters, 23*time.Second)
+		began := time.Now()
+		must(t, w.get(t).Release(t.Context()))
+		if took := w.at.Sub(began); took > atOnce {
+			t.Errorf("it came %v after the release", took)
+		}
+	})
+}
+
+// asks counts the attempts that somebody makes who waits for an hour, for a key that is held, at masters that notify or do not.
+func asks(t *testing.T, notify bool, opts ...redlock.Option) (n int32) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		masters.Hold(key)
+		var count atomic.Int32
+		all := masters.All()
+		for i, m := range all {
+			if !notify {
+				all[i] = struct{ redlock.Master }{m}
+			}
+		}
+		l, err := redlock.New(all, redlock.Options{Clock: masters.Clock(), Observer: func(e redlock.Event) {
+			if e.Kind == redlock.EventAcquire {
+				count.Add(1)
+			}
+		}})
+		must(t, err)
+		closesAtLast(t, l)
+		_, err = l.Acquire(within(t, time.Hour+time.Second), key, longTTL, opts...)
+		is(t, err, redlock.ErrHeld)
+		settle(time.Second)
+		n = count.Load()
+	})
+	return n
+}
+
+// What keeps the position is not much, and only done where it helps.
+func TestWhoAsksSeldomAsksSeldom(t *testing.T) {
+	every := redlock.RetryEvery(20 * time.Minute)
+	if n := asks(t, true, every); n < 120 || n > 155 {
+		t.Errorf("%d attempts within an hour, want one in 24 to 27 s", n)
+	}
+	if n := asks(t, false, every); n != 4 {
+		t.Errorf("%d attempts within an hour at masters that do not notify, want 4: at once and every 20 minutes", n)
+	}
+	if n := asks(t, true, redlock.RetryEvery(20*time.Second)); n < 180 || n > 182 {
+		t.Errorf("%d attempts within an hour, want one every 20 s", n)
+	}
+}
+
+func TestWhatKeepsThePositionIsNoAttempt(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		masters.Hold(key)
+		began := time.Now()
+		_, err := l.Acquire(t.Context(), key, longTTL, redlock.RetryEvery(10*time.Minute), redlock.MaxAttempts(3))
+		is(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took != 20*time.Minute {
+			t.Errorf("three attempts, one every ten minutes, took %v", took)
+		}
+	})
+}
+
+// A waiter that has died is notified once, in vain. The one behind it finds out by itself, and not after its RetryEvery.
+func TestADeadWaiterDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }}) // so it asks every 24 s
+		masters.Hold(key)
+		dead := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: time.Second, Waiter: "dead", Waited: time.Hour}
+		for _, m := range masters {
+			m.Do(t.Context(), []*single.Call{{Request: &dead}})
+		}
+		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
+		holdsFor(t, masters, 5*time.Minute)
+		began := time.Now()
+		settle(30 * time.Second)
+		must(t, w.get(t).Release(t.Context()))
+		if took := w.at.Sub(began); took < atOnce || took > 30*time.Second {
+			t.Errorf("it came %v after the release, want it to be told of nothing, and to ask after some seconds", took)
+		}
+	})
+}
+
+// Who waits behind the one that was told of a kept key gets it when that is over, also if that one has given up before.
+func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
+	const kept = 5 * time.Second
+	for name, c := range map[string]struct {
+		gone time.Duration // when the first gives up, after the release
+	}{
+		"at once": {2 * time.Millisecond},
+		"later":   {3 * time.Second},
+		"when the key has just become free, and it has not tried yet": {kept + 53*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				holder, second := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+				first := masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
+				lock, err := holder.Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
+				must(t, err)
+				ctx, giveUp := context.WithCancel(t.Context())
+				gone := wait(t, ctx, first, key, longTTL, redlock.RetryEvery(time.Hour))
+				settle(time.Millisecond)
+				w := wait(t, t.Context(), second, key, longTTL, redlock.RetryEvery(time.Hour))
+				settle(time.Millisecond)
+				began := time.Now().Add(-2 * time.Millisecond)
+				must(t, lock.Release(t.Context()))
+				pass(time.Until(began.Add(c.gone)))
+				giveUp()
+				is(t, gone.fail(t), context.Canceled)
+				must(t, w.get(t).Release(t.Context()))
+				if took := w.at.Sub(began); took < kept || took > kept+atOnce {
+					t.Errorf("the key was kept until %v, and the next waiter had it at %v", kept, took)
+				}
+			})
+		})
+	}
+}
+
+// A process has one position for all of its waiters, the age of which is that of the waiter that has asked last. When the oldest gives up,
+// another process is the first, and has been told nothing; when the other gives up too, it has to know.
+func TestAKeptKeyIsKnownToSomebodyWhoeverGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const kept = 5 * time.Second
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		holder, two, one := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		began := time.Now()
+		lock, err := holder.Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
+		must(t, err)
+		var ws []*waiting
+		var stops []context.CancelFunc
+		for _, l := range []*redlock.Locker{two, one, two} {
+			ctx, stop := context.WithCancel(t.Context())
+			t.Cleanup(stop)
+			ws, stops = append(ws, wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))), append(stops, stop)
+			settle(100 * time.Millisecond)
+		}
+		must(t, lock.Release(t.Context()))
+		for _, i := range []int{0, 2} {
+			settle(100 * time.Millisecond)
+			stops[i]()
+			is(t, ws[i].fail(t), context.Canceled)
+		}
+		must(t, ws[1].get(t).Release(t.Context()))
+		if took := ws[1].at.Sub(began); took < kept || took > kept+atOnce {
+			t.Errorf("the key was kept until %v, and who waits had it at %v", kept, took)
+		}
+	})
+}
+
+// The waiter of the same process takes over what was told.
+func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		const kept = 5 * time.Second
+		began := time.Now()
+		lock, err := masters.Locker(t, redlock.Options{}).Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
+		must(t, err)
+		ctx, giveUp := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Millisecond)
+		second := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Millisecond)
+		must(t, lock.Release(t.Context()))
+		settle(time.Second)
+		giveUp()
+		is(t, first.fail(t), context.Canceled)
+		must(t, second.get(t).Release(t.Context()))
+		if took := second.at.Sub(began); took < kept || took > kept+atOnce {
+			t.Errorf("the key was kept until %v, and who waits had it at %v", kept, took)
+		}
+	})
+}
+
+// seldom plays processes whose goroutines ask once an hour and give up at any time, for a key that is held for minutes and may be kept
+// after that, and returns for how long at most the key was free while somebody waited, and how often it was taken.
+func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
+	t.Helper()
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		masters.SlowDown(time.Duration(random.IntN(3)) * 5 * time.Millisecond)
+		var mu sync.Mutex
+		waits, play := make(map[context.Context]bool), sync.WaitGroup{}
+		until := time.Now().Add(2 * time.Hour)
+		for range 4 {
+			l := masters.Locker(t, redlock.Options{})
+			for range 1 + random.IntN(5)/4 { // in company they ask more often
+				random := rand.New(rand.NewPCG(seed, random.Uint64()))
+				some := func(d time.Duration) time.Duration {
+					return time.Duration(random.Int64N(int64(d))) * time.Duration(random.IntN(2))
+				}
+				play.Go(func() {
+					for time.Now().Before(until) {
+						opts, work := []redlock.Option{redlock.RetryEvery(time.Hour)}, 3*time.Minute
+						if random.IntN(3) > 0 {
+							work = 10 * time.Second
+							opts = append(opts, redlock.MinHold(time.Duration(10+random.IntN(20))*time.Second))
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN([]int{30, 1000}[random.IntN(2)]))*time.Second)
+						mu.Lock()
+						waits[ctx] = true
+						mu.Unlock()
+						lock, err := l.Acquire(ctx, key, 10*time.Minute, opts...)
+						mu.Lock()
+						delete(waits, ctx)
+						mu.Unlock()
+						cancel()
+						if err == nil {
+							mu.Lock()
+							taken++
+							mu.Unlock()
+							pass(some(work))
+							_ = lock.Release(t.Context())
+						}
+						pass(time.Second + some(5*time.Minute)) // an attempt must not overtake what ends the wait before
+					}
+				})
+			}
+		}
+		const step = 500 * time.Millisecond
+		before := 0
+		for free := time.Duration(0); time.Now().Before(until); pass(step) {
+			mu.Lock()
+			if free += step; len(masters.Held()) > 0 || len(waits) == 0 || taken > before {
+				free, before = 0, taken
+			}
+			idle = max(idle, free)
+			mu.Unlock()
+		}
+		play.Wait()
+	})
+	return idle, taken
+}
+
+// Whatever becomes of those before it, and of their notifications, somebody takes a key that is free.
+func TestAFreeKeyIsNotLeftToThoseWhoAskSeldom(t *testing.T) {
+	for seed := range uint64(soak.Or(8, 200)) {
+		idle, taken := seldom(t, seed)
+		if idle > atOnce {
+			t.Errorf("seed %d: the key was free for %v, and somebody waited", seed, idle)
+		}
+		if taken < 10 {
+			t.Errorf("seed %d: the key was taken %d times only", seed, taken)
+		}
+	}
+}

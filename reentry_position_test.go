@@ -1,0 +1,273 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A Locker stands in the masters' queues once a key, by one name for all who wait in it. What takes it out for one of them may arrive behind what
+// has put it in for the next: masters that are some milliseconds away get the two on different connections.
+
+// detour is a master that some requests take longer to reach than others.
+type detour struct {
+	*redlocktest.Master
+	way func(*single.Request) time.Duration
+}
+
+func (m detour) Do(ctx context.Context, batch []*single.Call) {
+	var all sync.WaitGroup
+	for i, c := range batch {
+		all.Go(func() {
+			pass(m.way(c.Request))
+			m.Master.Do(ctx, batch[i:i+1])
+			pass(3 * time.Millisecond)
+		})
+	}
+	all.Wait()
+}
+
+// farAway runs body with three masters that requests of this kind reach in 20 ms, others in 3 ms, and a Locker over them that listens already.
+func farAway(t *testing.T, slow single.Op, body func(t *testing.T, masters redlocktest.Masters, l, other *redlock.Locker)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		all := masters.All()
+		for i, m := range masters {
+			all[i] = detour{m, func(r *single.Request) time.Duration {
+				if r.Op == slow {
+					return 20 * time.Millisecond
+				}
+				return 3 * time.Millisecond
+			}}
+		}
+		l, err := redlock.New(all, redlock.Options{})
+		must(t, err)
+		closesAtLast(t, l)
+		masters.Hold("another") // so that the Locker listens all the time
+		ctx, cancel := context.WithCancel(t.Context())
+		listens := wait(t, ctx, l, "another", longTTL)
+		settle(time.Second)
+		body(t, masters, l, masters.Locker(t, redlock.Options{}))
+		cancel()
+		_ = listens.fail(t)
+	})
+}
+
+// comesAtOnce fails the test if a waiter that asks seldom comes late.
+func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
+	t.Helper()
+	settle(30 * time.Second)
+	must(t, w.get(t).Release(t.Context()))
+	if took := w.at.Sub(released); took > atOnce {
+		t.Errorf("it came %v after the release", took)
+	}
+}
+
+func TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
+	farAway(t, single.Leave, func(t *testing.T, masters redlocktest.Masters, l, _ *redlock.Locker) {
+		masters.Hold(key)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		cancel()
+		_ = first.fail(t)
+		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour)) // its attempt overtakes the departure
+		settle(time.Second)
+		released := time.Now()
+		masters.Release(key)
+		comesAtOnce(t, next, released)
+	})
+}
+
+func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
+	farAway(t, single.Release, func(t *testing.T, masters redlocktest.Masters, l, other *redlock.Locker) {
+		masters.Hold(key)
+		holder := wait(t, t.Context(), l, key, longTTL)
+		settle(time.Second)
+		masters.Release(key)
+		lock := holder.get(t)
+		rival := wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		released := make(chan error, 1)
+		go func() { released <- lock.Release(t.Context()) }()
+		pass(time.Millisecond)
+		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour)) // its attempt overtakes the release
+		must(t, <-released)
+		theirs := rival.get(t)
+		settle(time.Second)
+		began := time.Now()
+		must(t, theirs.Release(t.Context()))
+		comesAtOnce(t, next, began)
+	})
+}
+
+// unreleased is a master that no release reaches while it is told so.
+type unreleased struct {
+	*redlocktest.Master
+	to *atomic.Bool
+}
+
+func (m unreleased) Do(ctx context.Context, batch []*single.Call) {
+	for i, c := range batch {
+		if c.Request.Op == single.Release && m.to.Load() {
+			c.Err = errors.New("cut off")
+			continue
+		}
+		m.Master.Do(ctx, batch[i:i+1])
+	}
+}
+
+// No master has got a release, and somebody begins to wait in the same process before they are asked again. That takes the Locker out of their
+// queues, and has nobody here notified.
+func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
+	for name, contended := range map[string]bool{"alone": false, "with a rival": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				all := masters.All()
+				var cut atomic.Bool
+				for i, m := range masters {
+					all[i] = unreleased{m, &cut}
+				}
+				l, err := redlock.New(all, redlock.Options{Clock: masters.Clock()})
+				must(t, err)
+				closesAtLast(t, l)
+				other := masters.Locker(t, redlock.Options{})
+				masters.Hold(key)
+				holder := wait(t, t.Context(), l, key, longTTL)
+				settle(time.Second)
+				masters.Release(key)
+				lock := holder.get(t)
+
+				cut.Store(true)
+				if err := lock.Release(t.Context()); !errors.Is(err, redlock.ErrNoQuorum) {
+					t.Fatalf("release: %v", err)
+				}
+				began := time.Now()
+				var rival *waiting
+				if contended {
+					rival = wait(t, t.Context(), other, key, longTTL, redlock.RetryEvery(time.Hour))
+					synctest.Wait()
+				}
+				next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
+				pass(50 * time.Millisecond)
+				cut.Store(false) // the next time they are asked they get it
+				settle(time.Second)
+				if contended {
+					theirs := rival.get(t)
+					settle(time.Second)
+					began = time.Now()
+					must(t, theirs.Release(t.Context()))
+					comesAtOnce(t, next, began)
+					return
+				}
+				settle(30 * time.Second)
+				must(t, next.get(t).Release(t.Context()))
+				if took := next.at.Sub(began); took > time.Second {
+					t.Errorf("it came %v after the release", took)
+				}
+			})
+		})
+	}
+}
+
+// notifying is a queueing master whose releases say at random that they have notified another process.
+type notifying struct {
+	*queueing
+	chance func() bool
+}
+
+func (m notifying) Do(ctx context.Context, batch []*single.Call) {
+	m.queueing.Do(ctx, batch)
+	for _, c := range batch {
+		if c.Request.Op == single.Release && c.Err == nil && c.Reply.Outcome == single.Granted && m.chance() {
+			c.Reply.Called = true
+		}
+	}
+}
+
+// TestWhoeverWaitsStandsInTheMastersQueues is the property: goroutines of a Locker take the key, wait for it, give up and come again; requests take
+// each its own time; and whoever waits at the end has its process stand in the queues of a quorum, however seldom it asks.
+func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
+	for seed := range uint64(soak.Or(300, 3000)) {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			var mu sync.Mutex
+			some := func(most time.Duration) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Duration(random.Int64N(int64(most)))
+			}
+			all := make([]*queueing, len(masters))
+			over := make([]redlock.Master, len(masters))
+			for i, m := range masters {
+				all[i] = &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: true}
+				over[i], m.performed = notifying{all[i], func() bool { return some(2) == 0 }}, all[i].performed
+				m.behave(func(*single.Request) act {
+					return act{before: time.Millisecond + some(10*time.Millisecond), after: time.Millisecond + some(3*time.Millisecond)}
+				})
+			}
+			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
+			must(t, err)
+			var others sync.WaitGroup
+			for range 3 {
+				others.Go(func() {
+					for range 4 {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond+some(40*time.Millisecond))
+						if lock, err := l.Acquire(ctx, key, longTTL, redlock.RetryEvery(time.Hour)); err == nil {
+							pass(some(5 * time.Millisecond))
+							_ = lock.Release(t.Context())
+						}
+						cancel()
+						pass(some(3 * time.Millisecond))
+					}
+				})
+			}
+			pass(some(50 * time.Millisecond))
+			taken := takes(t, masters)
+			pass(some(10 * time.Millisecond))
+			ctx, cancel := context.WithCancel(t.Context())
+			w := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+			others.Wait()
+			settle(5 * time.Second)
+			stands := 0
+			for _, m := range all {
+				m.mu.Lock()
+				if m.queues[key] {
+					stands++
+				}
+				m.mu.Unlock()
+			}
+			if stands < 2 {
+				t.Errorf("seed %d: somebody waits, and the Locker stands in the queues of %d masters", seed, stands)
+			}
+			cancel()
+			_ = w.fail(t)
+			must(t, taken.Release(t.Context()))
+			must(t, l.Close(t.Context()))
+		})
+	}
+}
+
+// takes is somebody in another process, who has the key as soon as it is found free.
+func takes(t *testing.T, masters fakes) *redlock.Lock {
+	t.Helper()
+	other := masters.locker(t, redlock.Options{})
+	for {
+		if lock, err := other.TryAcquire(t.Context(), key, 24*time.Hour); err == nil {
+			return lock
+		}
+		pass(3 * time.Millisecond)
+	}
+}

@@ -1,0 +1,69 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/sharded"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A key that moves is locked by masters of two groups, each of which has promised something: the lock keeps what is the least of it, whichever
+// group it comes from.
+func TestALockInTwoGroupsKeepsWhatEitherGroupPromises(t *testing.T) {
+	lax := redlock.Options{DriftFactor: 0.01, RequestTimeout: 50 * time.Millisecond, RestartGuard: time.Hour}
+	strict := redlock.Options{DriftFactor: 0.2, RequestTimeout: 300 * time.Millisecond, RestartGuard: 2 * longTTL}
+	for name, groups := range map[string][2]redlock.Options{"old": {strict, lax}, "new": {lax, strict}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 6, func(t *testing.T, masters fakes) {
+				c := newClock()
+				group := func(name string, opts redlock.Options, of fakes) sharded.Group {
+					opts.Clock = c
+					g := sharded.Group{Name: name, Options: opts}
+					for _, m := range of {
+						g.Masters = append(g.Masters, guarded{m, opts.RestartGuard})
+					}
+					return g
+				}
+				s, err := sharded.New([]sharded.Group{group("a", groups[0], masters[:3]), group("b", groups[1], masters[3:])}, transition)
+				must(t, err)
+				t.Cleanup(func() { must(t, s.Close(context.Background())) })
+				k := keyIn(t, s, "b")
+				lock, err := s.TryAcquire(t.Context(), k, longTTL)
+				must(t, err)
+				if most := longTTL * 8 / 10; lock.Remaining() > most {
+					t.Errorf("valid for %v, and clocks of one group may be so far off that it is %v", lock.Remaining(), most)
+				}
+				must(t, lock.Release(t.Context()))
+				settle(time.Second)
+				masters.behave(on(single.Acquire, act{after: 200 * time.Millisecond}))
+				lock, err = s.TryAcquire(t.Context(), k, longTTL)
+				must(t, err)
+				must(t, lock.Release(t.Context()))
+				_, err = s.TryAcquire(t.Context(), k, 3*longTTL)
+				is(t, err, redlock.ErrInvalid)
+			})
+		})
+	}
+}
+
+// The masters of a group that are given by their URLs do not vote for as long after a start as its options say.
+func TestMastersOfAGroupAreOpenedWithItsRestartGuard(t *testing.T) {
+	servers := redistest.StartN(t, 1) // a moment ago
+	s := shard(t, []sharded.Group{{Name: "a", URLs: urls(servers), Options: redlock.Options{RestartGuard: longTTL}}}, sharded.Options{})
+	_, err := s.TryAcquire(within(t, promptly), key, longTTL)
+	if is(t, err, redlock.ErrNoQuorum); err == nil {
+		return
+	}
+	q, _ := errors.AsType[*redlock.QuorumError](err)
+	if g, ok := errors.AsType[*single.GuardError](q.Nodes[0].Err); !ok || g.Guard != longTTL {
+		t.Errorf("%v, want that its guard keeps the master from voting for %v", err, longTTL)
+	}
+	// The control: without one it votes.
+	lock := takeIn(t, shard(t, []sharded.Group{{Name: "a", URLs: urls(servers)}}, sharded.Options{}), key)
+	must(t, lock.Release(t.Context()))
+}

@@ -1,0 +1,108 @@
+package single_test
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/garble"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// asks are requests of every kind whose reply says whether they were granted.
+func asks() []*single.Request {
+	one := []string{"orders:42"}
+	return []*single.Request{
+		{Op: single.Acquire, Keys: one, Owner: "o", TTL: time.Second},
+		{Op: single.Acquire, Keys: one, Owner: "o", TTL: time.Second, Fence: true, Token: 7},
+		{Op: single.Acquire, Keys: one, Owner: "o", TTL: time.Second, Waiter: "w", Polite: true},
+		{Op: single.Acquire, Keys: []string{"a", "b"}, Owner: "o", TTL: time.Second},
+		{Op: single.Acquire, Kind: single.Shared, Keys: one, Owner: "o", Hold: "h", TTL: time.Second},
+		{Op: single.Acquire, Kind: single.Exclusive, Keys: one, Owner: "o", Hold: "h", TTL: time.Second},
+		{Op: single.Extend, Keys: one, Owner: "o", TTL: time.Second},
+		{Op: single.Extend, Keys: one, Owner: "o", TTL: time.Second, Repair: true, Token: 7},
+		{Op: single.Extend, Kind: single.Shared, Keys: one, Owner: "o", Hold: "h", TTL: time.Second},
+		{Op: single.Release, Keys: one, Owner: "o"},
+		{Op: single.Raise, Keys: one, Owner: "o", Token: 7},
+		{Op: single.Inspect, Keys: one},
+	}
+}
+
+// spoken are what they can be answered with.
+var spoken = []string{
+	"+OK\r\n", "$-1\r\n", "_\r\n", ":1\r\n", ":0\r\n", ":2\r\n", ":3\r\n", ":1700000000000001\r\n", "*1\r\n:1\r\n", "*5\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:7\r\n",
+	"*5\r\n:0\r\n:1000\r\n$6\r\nowner3\r\n$9\r\norders:42\r\n:7\r\n", "*1\r\n:2\r\n", "*4\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n",
+	"*6\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n:1\r\n$12\r\n0123456789ab\r\n", "-ERR x\r\n", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", "-WRONGTYPE x\r\n",
+	"-LOADING Redis is loading the dataset in memory\r\n", "-NOSCRIPT No matching script.\r\n", ":9007199254740993\r\n", ":-1\r\n", "*2\r\n:1\r\n:-1\r\n",
+}
+
+// firstLine is how a reply begins that grants or repairs something: a status, a number, an array whose first element is a number.
+var firstLine = regexp.MustCompile(`^(?:(\+OK)|(?:\*\d+\r\n)?:(\+?-?\d+))\r\n`)
+
+// mayBe says whether bytes could be a reply of this outcome, by as little of the protocol as that takes. What has pushes or
+// attributes in it is anything.
+func mayBe(raw []byte, o single.Outcome) bool {
+	if o == single.Refused || bytes.ContainsAny(raw, ">|") {
+		return true
+	}
+	m := firstLine.FindSubmatch(raw)
+	if m == nil {
+		return false
+	}
+	if len(m[1]) > 0 {
+		return o == single.Granted
+	}
+	n, err := strconv.ParseInt(string(m[2]), 10, 64)
+	return err == nil && n > 0 && (o == single.Granted || n == 2)
+}
+
+// TestGarbledReplies: whatever a master says to any request, it is not taken for a grant unless it is one, and an error comes with
+// nothing that could be taken for a reply. By a seed, as often as there is time for.
+func TestGarbledReplies(t *testing.T) {
+	const seed = 2
+	source, requests, n := garble.New(seed, spoken), asks(), soak.Or(50_000, 10_000_000)
+	var granted, repaired, refused, failed int
+	for i := range n {
+		raw, r := source.Next(), requests[source.IntN(len(requests))]
+		reply, replyErr, err := single.ReadReply(bytes.NewReader(raw), r)
+		switch {
+		case err != nil || replyErr != nil:
+			failed++
+			if reply != (single.Reply{}) {
+				t.Errorf("seed %d, %d: %q to %+v: %+v with %v, %v", seed, i, raw, r, reply, err, replyErr)
+			}
+		case !mayBe(raw, reply.Outcome):
+			t.Errorf("seed %d, %d: %q to %+v is %+v", seed, i, raw, r, reply)
+		case reply.Token > single.MaxToken:
+			t.Errorf("seed %d, %d: %q is the token %d", seed, i, raw, reply.Token)
+		case reply.Outcome == single.Granted:
+			granted++
+		case reply.Outcome == single.Repaired:
+			repaired++
+		default:
+			refused++
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if least := n / 1000; granted < least || repaired < least || refused < least || failed < least {
+		t.Errorf("granted %d, repaired %d, refused %d, failed %d of %d: this shows little", granted, repaired, refused, failed, n)
+	}
+	t.Logf("granted %d, repaired %d, refused %d, failed %d of %d", granted, repaired, refused, failed, n)
+}
+
+// The control: what no such reply is.
+func TestWhatGrantsNothingIsTold(t *testing.T) {
+	for _, raw := range []string{"", "+QUEUED\r\n", ":0\r\n", ":-1\r\n", "$2\r\nOK\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:0\r\n", "#t\r\n", "+OK\n", "-OK\r\n"} {
+		if mayBe([]byte(raw), single.Granted) {
+			t.Errorf("%q may be a grant", raw)
+		}
+	}
+	if mayBe([]byte(":1\r\n"), single.Repaired) || !mayBe([]byte(":1\r\n"), single.Granted) || !mayBe([]byte("*1\r\n:2\r\n"), single.Repaired) {
+		t.Error("a grant is none, or a repair")
+	}
+}

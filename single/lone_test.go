@@ -1,0 +1,454 @@
+package single_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// valueOf is the string at "key".
+func valueOf(tb testing.TB, s *redistest.Server) string {
+	tb.Helper()
+	value, err := s.Client().Get(tb.Context(), "key").Result()
+	must(tb, err)
+	return value
+}
+
+// endOf is the millisecond in which "key" ends.
+func endOf(tb testing.TB, s *redistest.Server) int64 {
+	tb.Helper()
+	end, err := s.Client().Do(tb.Context(), "pexpiretime", "key").Int64()
+	must(tb, err)
+	return end
+}
+
+// since is which commands the server has run after before, but for those that look.
+func since(tb testing.TB, s *redistest.Server, before map[string]int) string {
+	tb.Helper()
+	var all []string
+	for _, name := range []string{"set", "evalsha", "eval", "get", "mget", "exists", "type", "pttl", "time", "pexpire", "del", "zadd", "zscore", "zrange", "zrevrange", "zcount", "zrem", "zremrangebyscore"} {
+		if n := ran(tb, s)[name] - before[name]; n > 0 {
+			all = append(all, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// A hold that finds its key free costs a master what a plain lock does: one command to take it, and one script with three to give it back.
+func TestAHoldAloneCostsWhatAPlainLockDoes(t *testing.T) {
+	for way, open := range masterKinds() {
+		server := redistest.Start(t)
+		m := open(t, server)
+		ask(t, m, reader("known", "1", time.Minute)) // the scripts are
+		ask(t, m, as(single.Release, reader("known", "1", 0)))
+		for _, r := range []single.Request{reader("me:1/x", "7", time.Minute), writer("me:1/x", "7", time.Minute), by("w", 0, writer("me:1/x", "7", time.Minute))} {
+			want := "[hold]" + map[single.Kind]string{single.Shared: "r", single.Exclusive: "w"}[r.Kind] + ":me:1/x:7"
+			before := ran(t, server)
+			got := ask(t, m, r)
+			if commands := since(t, server, before); commands != "set 1" || got != (single.Reply{Outcome: single.Granted, Token: 1}) {
+				t.Errorf("%s: %+v by %s", way, got, commands)
+			}
+			if value, left := valueOf(t, server), life(t, server, "key"); value != want || !about(left, time.Minute) {
+				t.Errorf("%s: the key is %q for %v, want %q", way, value, left, want)
+			}
+			before = ran(t, server)
+			got = ask(t, m, as(single.Extend, r))
+			if commands := since(t, server, before); got.Outcome != single.Granted || !strings.Contains(commands, "get 1, pttl 1") || strings.Contains(commands, "z") {
+				t.Errorf("%s: extension: %+v by %s", way, got, commands)
+			}
+			before = ran(t, server)
+			r.Op, r.Waiter = single.Release, ""
+			got = ask(t, m, r)
+			if commands := since(t, server, before); commands != "evalsha 1, get 1, exists 1, del 1" || got.Outcome != single.Granted || got.Token != 0 {
+				t.Errorf("%s: release: %+v by %s", way, got, commands)
+			}
+			if exists(t, server, "key") {
+				t.Errorf("%s: the key is still there", way)
+			}
+		}
+	}
+}
+
+// What comes to a hold that is a string and needs a sorted set gets one, in which the hold ends no sooner than it did, and not much later.
+func TestAStringBecomesASetThatKeepsItsHold(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	repaired := as(single.Extend, reader("b", "2", time.Second))
+	repaired.Repair = true
+	for name, c := range map[string]struct {
+		first, next single.Request
+		want        single.Outcome
+		members     string
+	}{
+		"another reader":             {reader("a", "1", time.Minute), reader("b", "2", time.Second), single.Granted, "r:b:2 r:a:1"},
+		"another hold of the reader": {reader("a", "1", time.Minute), reader("a", "2", time.Second), single.Granted, "r:a:2 r:a:1"},
+		"another hold of the writer": {writer("a", "1", time.Minute), writer("a", "2", time.Second), single.Granted, "w:a:2 w:a:1"},
+		"a longer hold":              {writer("a", "1", time.Minute), writer("a", "2", time.Hour), single.Granted, "w:a:1 w:a:2"},
+		"a writer that waits":        {reader("a", "1", time.Minute), by("w", 0, writer("b", "2", time.Minute)), single.Refused, "c:w r:a:1"},
+		"another writer's claim":     {writer("a", "1", time.Minute), by("w", 0, writer("b", "2", time.Minute)), single.Refused, "c:w w:a:1"},
+		"a repaired reader":          {reader("a", "1", time.Minute), repaired, single.Repaired, "r:b:2 r:a:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			ask(t, m, c.first)
+			end := endOf(t, server)
+			if got := ask(t, m, c.next); got.Outcome != c.want || c.want == single.Granted && got.Token != 2 {
+				t.Errorf("got %+v", got)
+			}
+			if got := strings.Join(names(t, server, "key"), " "); got != c.members {
+				t.Fatalf("the key has %q, want %q", got, c.members)
+			}
+			mode := map[single.Kind]string{single.Shared: "r:", single.Exclusive: "w:"}[c.first.Kind]
+			if score := int64(content(t, server)[mode+"a:1"]); score <= end || score > end+1000 {
+				t.Errorf("the hold that was there ends at %d, and the string did behind %d", score, end)
+			}
+			if now := endOf(t, server); now < end {
+				t.Errorf("the key ends at %d, and did at %d", now, end)
+			}
+			again := as(single.Acquire, c.first)
+			if got := ask(t, m, again); got.Outcome != single.Granted {
+				t.Errorf("the first hold, asked for again: %+v", got)
+			}
+			longer := as(single.Extend, c.first)
+			longer.TTL = 2 * time.Hour
+			if got := ask(t, m, longer); got.Outcome != single.Granted || !about(life(t, server, "key"), 2*time.Hour) {
+				t.Errorf("the first hold, extended: %+v; the key lives for %v", got, life(t, server, "key"))
+			}
+			if got := ask(t, m, as(single.Release, c.first)); got.Outcome != single.Granted {
+				t.Errorf("the first hold, released: %+v", got)
+			}
+		})
+	}
+}
+
+// A hold may become a member of a set in the millisecond in which it ends.
+func TestAHoldThatIsAboutToEndIsNotCutShortByAnother(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	const ttl = 4 * time.Millisecond
+	met := 0
+	for i := range 400 {
+		must(t, server.Client().Del(t.Context(), "key").Err())
+		ask(t, m, reader("a", "1", ttl))
+		end := endOf(t, server)
+		for time.Now().UnixMilli() < end { // this machine's clock is the server's
+			continue
+		}
+		if got := ask(t, m, reader("b", "2", time.Second)); got.Outcome != single.Granted {
+			t.Fatalf("the second reader: %+v", got)
+		}
+		if server.Client().Type(t.Context(), "key").Val() != "zset" {
+			continue // it had ended
+		}
+		if score, there := content(t, server)["r:a:1"]; there {
+			if met++; int64(score) <= end {
+				t.Fatalf("round %d: it ends at %.0f, and was to end behind %d", i, score, end)
+			}
+		}
+	}
+	if met == 0 {
+		t.Skip("on this machine no request comes in the last millisecond")
+	}
+}
+
+// What is not a hold, or one whose end somebody has taken away, is nothing to make a set of.
+func TestAStringThatIsNoHoldWithAnEndStaysAsItIs(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	repaired := as(single.Extend, reader("b", "2", time.Minute))
+	repaired.Repair = true
+	for value, holder := range map[string]string{
+		"[hold]": "[hold]", "[hold]r:a": "[hold]r:a", "[hold]x:a:1": "[hold]x:a:1", "hold]r:a:1": "hold]r:a:1",
+		"x[hold]r:a:1": "x[hold]r:a:1", "r:a:1": "r:a:1",
+		"[hold]r:a:1": "a",
+	} {
+		for name, r := range map[string]single.Request{
+			"reader": reader("b", "2", time.Minute), "writer": writer("a", "2", time.Minute),
+			"waiting writer": by("w", 0, writer("b", "2", time.Minute)), "repair": repaired,
+			"plain": acquire("key", "b", time.Minute), "release": as(single.Release, reader("b", "2", 0)),
+		} {
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			must(t, server.Client().Set(t.Context(), "key", value, 0).Err())
+			want := holder
+			if r.Kind == single.Plain && holder == "a" {
+				want = "" // several may have it
+			}
+			if got := ask(t, m, r); got.Outcome != single.Refused || got.Holder != want || got.TTL >= 0 {
+				t.Errorf("%s at %q: %+v, want refused by %q for ever", name, value, got, want)
+			}
+			if now := valueOf(t, server); now != value || life(t, server, "key") != -1 {
+				t.Errorf("%s has made %q of %q, which lives for %v", name, now, value, life(t, server, "key"))
+			}
+		}
+	}
+}
+
+// A document may look like a hold, too: then a reply tells as much of it as of any other, as a string and as a set that has been made of it.
+func TestOfAHugeStringThatLooksLikeAHoldLittleIsTold(t *testing.T) {
+	const most = 16384
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	repaired := as(single.Extend, reader("b", "2", time.Second))
+	repaired.Repair = true
+	for name, r := range map[string]single.Request{
+		"reader": reader("b", "2", time.Second), "writer": writer("b", "2", time.Second), "waiting writer": by("w", 0, writer("b", "2", time.Second)),
+		"repair": repaired, "release": as(single.Release, reader("b", "2", 0)), "inspect": inspect("key"),
+	} {
+		for _, end := range []time.Duration{0, time.Minute} {
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			must(t, server.Client().Set(t.Context(), "key", "[hold]w:"+strings.Repeat("x", 1<<20)+":1", end).Err())
+			for range 2 {
+				if got := ask(t, m, r); len(got.Holder) != most {
+					t.Errorf("%s: %d bytes of the holder are told, want %d", name, len(got.Holder), most)
+				}
+				if end > 0 {
+					ask(t, m, by("v", 0, writer("c", "2", time.Second))) // whose claim makes the set
+				}
+			}
+		}
+	}
+}
+
+// The owner can still go on with a hold whose end was taken away, and release it.
+func TestWithoutAnEndAHoldIsItsOwnersAllTheSame(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	r := reader("a", "1", time.Minute)
+	ask(t, m, r)
+	must(t, server.Client().Persist(t.Context(), "key").Err())
+	for _, op := range []single.Op{single.Acquire, single.Extend, single.Release} {
+		if got := ask(t, m, as(op, r)); got.Outcome != single.Granted {
+			t.Errorf("operation %d: %+v", op, got)
+		}
+	}
+	if exists(t, server, "key") {
+		t.Error("the key is still there")
+	}
+}
+
+// A plain lock's owner can't be taken for a hold.
+func TestNoPlainLockLooksLikeAHold(t *testing.T) {
+	m := dial(t, redistest.Start(t).URL())
+	const value = "[hold]r:a:1"
+	kept := release("key", "me")
+	kept.Keep, kept.KeepAs = time.Second, value
+	for name, r := range map[string]single.Request{
+		"acquire": acquire("key", value, time.Minute), "release": release("key", value), "keep": kept,
+		"transfer": {Op: single.Transfer, Keys: []string{"key"}, Owner: "me", From: value, TTL: time.Minute},
+	} {
+		if _, err := m.Ask(t.Context(), r); err == nil || !strings.Contains(err.Error(), "[hold]") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAStringSaysWhichHoldItIs(t *testing.T) {
+	for value, want := range map[string]string{
+		"[hold]r:a:1": "1 a 1", "[hold]w:a:b/c:1": "2 a:b/c 1", "[hold]w::": "2  ",
+		"[hold]": "none", "[hold]r:": "none", "[hold]r:a": "none", "[hold]c:a:1": "none", "r:a:1": "none", "": "none",
+	} {
+		r, ok := single.HoldOf(value)
+		got := fmt.Sprintf("%d %s %s", r.Kind, r.Owner, r.Hold)
+		if !ok {
+			got = "none"
+		}
+		if got != want || ok && r.Op != single.Release {
+			t.Errorf("%q is %q, want %q", value, got, want)
+		}
+	}
+}
+
+// Who may delete a string and may not make a set of it leaves it: its hold is another's.
+func TestAHoldIsNotLostForWantOfARight(t *testing.T) {
+	server := redistest.Start(t)
+	root := dial(t, server.URL())
+	m, without := limited(t, server)
+	repaired := as(single.Extend, reader("b", "2", time.Hour))
+	repaired.Repair = true
+	for _, right := range []string{"zadd", "pexpire", "del", "get", "pttl", "time", "type", "zscore", "zcount", "zrevrange", "zrange", "zremrangebyscore"} {
+		for name, next := range map[string]single.Request{
+			"reader": reader("b", "2", time.Hour), "repair": repaired, "writer": by("w", 0, writer("b", "2", time.Hour)),
+		} {
+			must(t, server.Client().FlushDB(t.Context()).Err())
+			first := reader("a", "1", time.Minute)
+			ask(t, root, first)
+			end := endOf(t, server)
+			without(t, right)
+			_, err := m.Ask(t.Context(), next)
+			without(t)
+			if seen := ask(t, root, inspect("key")); seen.Outcome != single.Granted || !about(endOfHold(t, server), time.Minute) && err != nil && seen.Token == 1 {
+				t.Errorf("without %s, %s: %v; then %+v, the hold lives for %v", right, name, err, seen, endOfHold(t, server))
+			}
+			if now := endOf(t, server); now < end {
+				t.Errorf("without %s, %s: %v; the key ended at %d, and does at %d", right, name, err, end, now)
+			}
+			if got := ask(t, root, as(single.Release, first)); got.Outcome != single.Granted {
+				t.Errorf("without %s, %s: %v; then the first hold is released: %+v", right, name, err, got)
+			}
+		}
+	}
+}
+
+// endOfHold is for how long the hold a:1 lasts, in either form.
+func endOfHold(tb testing.TB, s *redistest.Server) time.Duration {
+	tb.Helper()
+	if s.Client().Type(tb.Context(), "key").Val() == "string" {
+		return life(tb, s, "key")
+	}
+	return time.UnixMilli(int64(content(tb, s)["r:a:1"])).Sub(serverNow(tb, s))
+}
+
+// releaseOf is a release of the hold 1 of me, as a call.
+func releaseOf(key string, kind single.Kind) *single.Call {
+	return &single.Call{Request: &single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: "me", Hold: "1"}}
+}
+
+// Releases of holds that are strings are in the bundle of the plain ones; of the others the bundle leaves alone what it does not know.
+func TestReleasesOfHoldsAreBundled(t *testing.T) {
+	for way, open := range masterKinds() {
+		t.Run(way, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := open(t, server)
+			heard := listen(t, server, "w1", "w2")
+			prepare := func(keys ...string) {
+				for _, key := range keys {
+					ask(t, m, on(key, reader("me", "1", time.Minute)))
+				}
+			}
+			m.Do(t.Context(), releases("known me", "now me"))
+			ask(t, m, on("known", as(single.Release, reader("me", "1", 0))))
+			prepare("a", "b")
+			ask(t, m, acquire("c", "me", time.Minute))
+			before := ran(t, server)
+			batch := []*single.Call{releaseOf("a", single.Shared), releases("c me")[0], releaseOf("b", single.Shared)}
+			m.Do(t.Context(), batch)
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" || commands != "evalsha 1, mget 1, exists 1, del 1" {
+				t.Errorf("%s, by %s", got, commands)
+			}
+
+			other := dial(t, server.URL()) // which has met others at these keys, as m has not
+			prepare("a", "b", "waited")
+			ask(t, other, on("b", reader("other", "1", time.Minute)))
+			ask(t, other, on("w", writer("me", "1", time.Minute)))
+			ask(t, other, on("foreign", writer("other", "1", time.Minute)))
+			for i, w := range []string{"w1", "w2"} {
+				ask(t, other, by(w, time.Duration(2-i)*time.Second, acquire("waited", w, time.Minute)))
+			}
+			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
+			batch = []*single.Call{
+				releaseOf("a", single.Shared), releaseOf("b", single.Shared), releaseOf("waited", single.Shared), releaseOf("w", single.Exclusive),
+				releaseOf("w", single.Exclusive), releaseOf("foreign", single.Exclusive), releaseOf("gone", single.Shared), releaseOf("list", single.Shared),
+			}
+			before = ran(t, server)
+			m.Do(t.Context(), batch)
+			if got, want := said(batch), "granted granted granted granted refused refused refused WRONGTYPE"; got != want {
+				t.Errorf("the batch: %s\nwant       %s", got, want)
+			}
+			if n := ran(t, server)["evalsha"] - before["evalsha"]; n != 7 {
+				t.Errorf("%d scripts, want the bundle and one for each that was not done by it", n)
+			}
+			if left := batch[1].Reply.Token; left != 1 {
+				t.Errorf("%d holds are left at b, want one", left)
+			}
+			if holder := batch[5].Reply.Holder; holder != "other" {
+				t.Errorf("the foreign hold is %q's", holder)
+			}
+			for _, want := range []string{"w1 waited", "w2 waited"} { // readers may all have it: the release tells several
+				if got := hears(t, heard); got != want {
+					t.Errorf("%q was called, want %q", got, want)
+				}
+			}
+			for _, key := range []string{"a", "waited", "w"} {
+				if exists(t, server, key) {
+					t.Errorf("%s is still there", key)
+				}
+			}
+		})
+	}
+}
+
+// Where holds meet, one request costs one round trip: whoever asks for such a key does not look first whether it is free.
+func TestAKeyThatSeveralHoldIsAskedForByTheScript(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	sets := func(what func()) int {
+		before := ran(t, server)
+		what()
+		after := ran(t, server)
+		return after["set"] - before["set"] - (after["evalsha"] - before["evalsha"]) // the script has one, too
+	}
+	take := func(id string) { ask(t, m, writer("me", id, time.Minute)) }
+	give := func(id string) { ask(t, m, as(single.Release, writer("me", id, 0))) }
+	take("1")
+	take("2")
+	give("2")
+	give("1")
+	for range 20 {
+		if n := sets(func() { take("1"); take("2") }); n != 0 {
+			t.Fatalf("a lock that is entered again took %d commands before its scripts", n)
+		}
+		give("1")
+		give("2")
+	}
+	for n := 0; sets(func() { take("1") }) == 0; n++ {
+		give("1")
+		if n > 20 {
+			t.Fatal("it is never forgotten that the key was entered again")
+		}
+	}
+	give("1")
+	if n := sets(func() { ask(t, m, acquire("key", "plain", time.Minute)) }); n != 1 {
+		t.Errorf("a plain lock took %d SETs", n)
+	}
+}
+
+// A hold that is a string tells of itself what one in a set does.
+func TestInspectOfAHoldAlone(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	ask(t, m, reader("a:b", "1", time.Minute))
+	alone := ask(t, m, inspect("key"))
+	ask(t, m, by("w", 0, writer("c", "1", time.Minute)))
+	if kind := server.Client().Type(t.Context(), "key").Val(); kind != "zset" {
+		t.Fatalf("the claim has made a %s", kind)
+	}
+	inSet := ask(t, m, inspect("key"))
+	if alone.Holds == nil || inSet.Holds == nil || *alone.Holds != *inSet.Holds || len(*alone.Holds) != single.HoldPrint {
+		t.Errorf("alone %+v, in a set %+v", alone, inSet)
+	}
+	for _, got := range []single.Reply{alone, inSet} {
+		if got.Outcome != single.Granted || got.Holder != "a:b" || got.Token != 1 || got.Key != "key" || !about(got.TTL, time.Minute) {
+			t.Errorf("inspect: %+v", got)
+		}
+	}
+}
+
+// A full master does not get as far as deleting a string of which it would not make a set.
+func TestAFullMasterKeepsAHoldThatIsAString(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	repaired := as(single.Extend, reader("b", "2", time.Minute))
+	repaired.Repair = true
+	for name, next := range map[string]single.Request{
+		"reader": reader("b", "2", time.Minute), "waiting writer": by("w", 0, writer("b", "2", time.Minute)), "repair": repaired,
+		"polite reader": polite(by("w", 0, reader("b", "2", time.Minute))),
+	} {
+		full(t, server, false)
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		ask(t, m, reader("a", "1", time.Minute))
+		full(t, server, true)
+		if got, err := m.Ask(t.Context(), next); !redis.HasErrorPrefix(err, "OOM") {
+			t.Errorf("%s: %+v, %v; want OOM", name, got, err)
+		}
+		if valueOf(t, server) != "[hold]r:a:1" || !about(life(t, server, "key"), time.Minute) {
+			t.Errorf("%s: the key is %q for %v", name, valueOf(t, server), life(t, server, "key"))
+		}
+	}
+}

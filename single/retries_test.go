@@ -1,0 +1,81 @@
+package single_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// A request that is sent again may set its key after the release that followed its first attempt. So it is sent once, whatever the client's
+// options say.
+func TestARequestIsSentOnceThroughAClientThatRetries(t *testing.T) {
+	server := oddServer(t, func(_ int, words []string) string {
+		if words[0] == "set" {
+			return "-LOADING Redis is loading the dataset in memory\r\n" // for which go-redis tries again
+		}
+		return ""
+	})
+	client := redis.NewClient(&redis.Options{Addr: server.addr, MaxRetries: 3, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: time.Millisecond})
+	m := over(t, client)
+	if _, err := m.Ask(within(t, patience), acquire("key", "me", time.Minute)); err == nil || server.heard("set") != 1 {
+		t.Errorf("%v after %d requests, want an error after one", err, server.heard("set"))
+	}
+	// The control: the client itself does.
+	if err := client.Set(within(t, patience), "key", "me", 0).Err(); err == nil || server.heard("set") != 1+4 {
+		t.Errorf("%v after %d requests of the client: this test shows nothing", err, server.heard("set")-1)
+	}
+}
+
+// Through a client that may send a request again a refusal can be the answer to the second attempt while the first is still under way: the key
+// has to be released, and it is not known that anything was not sent.
+func TestARefusalThroughAClientThatRetriesMayHaveSetTheKey(t *testing.T) {
+	server := redistest.Start(t)
+	for name, m := range map[string]*single.Master{
+		"sends once":        dial(t, server.URL()),
+		"may send it again": over(t, redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}})),
+	} {
+		ask(t, m, acquire("key", "other", time.Minute))
+		c := single.Call{Request: new(acquire("key", "me", time.Minute))}
+		m.Do(within(t, patience), []*single.Call{&c})
+		if again := name != "sends once"; c.Err != nil || c.Reply.Outcome != single.Refused || c.Sent != again {
+			t.Errorf("through one that %s: %+v, %v, sent %t", name, c.Reply, c.Err, c.Sent)
+		}
+	}
+}
+
+// What a client holds back past its deadline may be sent any time. Until it has given that up, nothing overtakes it.
+func TestNothingOvertakesWhatAClientHoldsBack(t *testing.T) {
+	goOn := make(chan struct{})
+	server := oddServer(t, func(_ int, words []string) string {
+		if words[0] == "set" && words[1] == "slow" {
+			<-goOn
+		}
+		return ""
+	})
+	m := over(t, redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": server.addr}, MaxRetries: -1, ReadTimeout: patience, PoolTimeout: patience,
+	}))
+	first := single.Call{Request: new(acquire("slow", "me", time.Minute))}
+	m.Do(within(t, short), []*single.Call{&first})
+	if first.Err == nil || !first.Unsure() {
+		t.Errorf("a request without an answer: %v, unsure %t", first.Err, first.Unsure())
+	}
+	second := single.Call{Request: new(release("slow", "me"))}
+	m.Do(within(t, patience), []*single.Call{&second})
+	if second.Err == nil || second.Sent || errors.Is(second.Err, redis.Nil) {
+		t.Errorf("a release behind it: %v, sent %t, want that it was not sent", second.Err, second.Sent)
+	}
+	if n := server.heard("evalsha") + server.heard("eval"); n != 0 {
+		t.Errorf("%d releases have overtaken the acquisition", n)
+	}
+	close(goOn)
+	redistest.Eventually(t, patience, func() bool {
+		_, err := m.Ask(within(t, patience), release("slow", "me"))
+		return err == nil
+	}, "requests to be sent again")
+}

@@ -1,0 +1,96 @@
+package redlock_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// Masters that notify nobody: a release wakes the first of those who wait in its own process, however seldom it would ask.
+func TestAReleaseWakesThoseWhoWaitInItsProcess(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{})
+		holder := acquire(t, l, passTTL) // nobody waited then, so it is not passed on
+		q := &line{t: t, l: l}
+		q.add(passTTL, redlock.RetryEvery(time.Minute))
+		began := time.Now()
+		must(t, holder.Release(t.Context()))
+		next := q.next(0)
+		if took := time.Since(began); took > time.Millisecond || next.Owner() == holder.Owner() {
+			t.Errorf("the next in line has the lock %v after its release (passed on: %t)", took, next.Owner() == holder.Owner())
+		}
+	})
+}
+
+// evenSplit has two Lockers, each nearer to two of four masters than the other, acquire the key at one instant, and reports whether each
+// had the lock within a second.
+func evenSplit(t *testing.T, opts ...redlock.Option) (both bool) {
+	t.Helper()
+	bubble(t, 4, func(t *testing.T, masters fakes) {
+		for i, m := range masters {
+			m.behave(func(r *single.Request) act {
+				if near := strings.HasPrefix(r.Owner, "left") == (i < 2); near {
+					return away(time.Millisecond)(r)
+				}
+				return away(3 * time.Millisecond)(r)
+			})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		had := make(chan bool, 2)
+		start := make(chan struct{})
+		var all sync.WaitGroup
+		for _, side := range []string{"left", "right"} {
+			l := masters.locker(t, redlock.Options{Identity: side})
+			all.Go(func() {
+				<-start
+				lock, err := l.Acquire(ctx, key, longTTL, opts...)
+				if had <- err == nil; err == nil {
+					_ = lock.Release(ctx)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		first, second := <-had, <-had
+		both = first && second
+	})
+	return both
+}
+
+// Hazard 31, of two that share the votes out evenly: nothing but chance sets them apart.
+func TestHazard31AnEvenSplitIsResolvedByChance(t *testing.T) {
+	for range 20 {
+		if !evenSplit(t) {
+			t.Fatal("two Lockers split the vote for a second")
+		}
+	}
+	// The control: those who come back in step split it again.
+	if evenSplit(t, redlock.RetryEvery(10*time.Millisecond)) {
+		t.Error("at a fixed interval both had the lock: this test would not notice a livelock")
+	}
+}
+
+// A refusal tells when the key will have expired, and a waiter comes just then, whatever its backoff would be.
+func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		l := masters.locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
+		for _, ttl := range []time.Duration{17 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 470 * time.Millisecond} {
+			for _, m := range masters {
+				m.take("dead", ttl)
+			}
+			began := time.Now()
+			lock := acquire(t, l, longTTL)
+			if late := time.Since(began) - ttl; late < 0 || late > 4*time.Millisecond {
+				t.Errorf("the key was free after %v, and the lock came %v later", ttl, late)
+			}
+			must(t, lock.Release(t.Context()))
+			settle(time.Second)
+		}
+	})
+}
