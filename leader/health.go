@@ -26,11 +26,15 @@ var (
 //
 //   - [ErrOverstayed]: the term has ended and lead has not returned: it does not watch its context, or hangs. Somebody else may
 //     lead by now.
-//   - [ErrStuck]: every check since then has found that nobody leads while this candidate campaigned. It takes two checks.
+//   - [ErrStuck]: nobody has led for longer while this candidate campaigned. It takes two checks; between them the candidate asks by
+//     itself. A term that lasts for a quarter of the Tolerance or more ends a vacancy in any case; shorter ones do unless each of
+//     twenty to forty questions, at random times, falls between them.
 //   - [ErrStopped], at once, when Run has returned; the error says with what.
 //
 // A candidate whose Run has not been called yet is healthy. So is one that can't reach the masters: starting anew brings none of
-// them back. While it campaigns Healthy asks the masters once, which takes a second at most; a leader's health is told from the clock.
+// them back, and masters that take longer than a tenth of the Tolerance to answer show no vacancy. While it campaigns Healthy asks the
+// masters once, which takes a second at most, and if nobody leads then the candidate goes on to ask, twenty to forty times in a Tolerance, until
+// somebody does, masters do not answer or Run returns; a leader's health is told from the clock.
 func (c *Candidate) Healthy(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%w: nil context", redlock.ErrInvalid)
@@ -39,11 +43,7 @@ func (c *Candidate) Healthy(ctx context.Context) error {
 	if err != nil || !campaigns {
 		return err
 	}
-	holder, err := c.election.Leader(ctx)
-	if err != nil {
-		return c.found(true, time.Now()) // masters that can't be asked are no fault of the candidate's, and the wait begins anew
-	}
-	return c.found(holder.Held, time.Now())
+	return c.ask(ctx)
 }
 
 // look judges what takes no question to the masters, and reports whether the candidate campaigns.
@@ -74,21 +74,6 @@ func (c *Candidate) look(now time.Time) (campaigns bool, err error) {
 		return false, fmt.Errorf("%w of %q, by %v: %w", ErrOverstayed, c.key, late.Round(time.Millisecond), over)
 	}
 	return false, nil
-}
-
-// found judges a campaign by whether somebody leads.
-func (c *Candidate) found(held bool, now time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case held || !c.running || c.term.Load() != nil:
-		c.vacant = time.Time{}
-	case c.vacant.IsZero():
-		c.vacant = now
-	case now.Sub(c.vacant) > c.tolerance:
-		return fmt.Errorf("%w: %q, for %v", ErrStuck, c.key, now.Sub(c.vacant).Round(time.Millisecond))
-	}
-	return nil
 }
 
 // healthTimeout bounds how long ServeHTTP asks.

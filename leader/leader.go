@@ -43,6 +43,7 @@ type Candidate struct {
 	election  *redlock.Election
 	key       string
 	tolerance time.Duration
+	suspect   chan struct{}                      // has one when a look has found that nobody leads
 	term      atomic.Pointer[redlock.Leadership] // while it is led
 
 	mu      sync.Mutex
@@ -50,7 +51,7 @@ type Candidate struct {
 	running bool
 	ended   error     // of the last Run
 	over    time.Time // since when the term that is still led is known to be over
-	vacant  time.Time // since when nobody has led, as far as Healthy has asked
+	vacant  vacancy
 }
 
 // New makes a candidate. Nothing is sent yet. The error matches [redlock.ErrInvalid].
@@ -66,7 +67,7 @@ func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 	if cfg.Tolerance == 0 {
 		cfg.Tolerance = cfg.TTL
 	}
-	return &Candidate{election: election, key: cfg.Key, tolerance: cfg.Tolerance}, nil
+	return &Candidate{election: election, key: cfg.Key, tolerance: cfg.Tolerance, suspect: make(chan struct{}, 1)}, nil
 }
 
 // ErrRunning is returned by a Run beside another one of the same Candidate.
@@ -77,11 +78,19 @@ func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, term
 	if lead == nil {
 		return fmt.Errorf("%w: nil function", redlock.ErrInvalid)
 	}
+	if ctx == nil {
+		return fmt.Errorf("%w: nil context", redlock.ErrInvalid)
+	}
 	if err := c.begin(); err != nil {
 		return err
 	}
 	err = errPanicked
 	defer func() { c.end(err) }()
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { c.watch(watching) })
+	defer watch.Wait()
+	defer stop()
 	err = c.election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
 		c.leads(term)
 		defer c.leads(nil) // before Run resigns
@@ -98,7 +107,7 @@ func (c *Candidate) begin() error {
 	if c.running {
 		return ErrRunning
 	}
-	c.began, c.running, c.vacant = true, true, time.Time{}
+	c.began, c.running, c.vacant = true, true, vacancy{}
 	return nil
 }
 
@@ -113,7 +122,7 @@ func (c *Candidate) leads(term *redlock.Leadership) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term.Store(term)
-	c.over, c.vacant = time.Time{}, time.Time{}
+	c.over, c.vacant = time.Time{}, vacancy{}
 }
 
 // IsLeader reports that this candidate leads now: its term is valid and lead has not returned. It asks no master; it reads the clock

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,7 +23,7 @@ func inBubble(t *testing.T, body func(t *testing.T, masters []*memmaster.Master)
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		for i, m := range masters {
-			m.SetCounter("leader", 1<<52+uint64(i))
+			m.SetCounter(t, "leader", 1<<52+uint64(i))
 		}
 		body(t, masters)
 	})
@@ -115,6 +116,41 @@ func TestASlowObserverIsToldTheLatest(t *testing.T) {
 func after(resign func() error, d time.Duration) error {
 	<-time.After(d)
 	return resign()
+}
+
+// answers are what masters say one after the other, and then the last again.
+type answers []redlock.Holder
+
+func (a *answers) Leader(context.Context) (redlock.Holder, error) {
+	h := (*a)[0]
+	if len(*a) > 1 {
+		*a = (*a)[1:]
+	}
+	return h, nil
+}
+
+// Masters that have lost their counters elect a leader with a smaller token, which whatever checks tokens refuses. Observers are told that nobody
+// leads: what they are told only grows.
+func TestALeaderBehindOneThatWasToldIsSeenAsNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ []*memmaster.Master) {
+		said := answers{
+			{Held: true, Token: 10, Value: "a", ID: "1"},
+			{Held: true, Token: 9, Value: "b", ID: "2"},
+			{},
+			{Held: true, Token: 9, Value: "b", ID: "2"},
+			{Held: true, Token: 11, Value: "c", ID: "3"},
+		}
+		var told []uint64
+		for term, err := range leader.Observe(t.Context(), &said, 0) {
+			must(t, err)
+			if told = append(told, term.Token); term.Token == 11 {
+				break
+			}
+		}
+		if !slices.Equal(told, []uint64{10, 0, 11}) {
+			t.Errorf("told of the tokens %d", told)
+		}
+	})
 }
 
 func TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp(t *testing.T) {
@@ -276,6 +312,9 @@ func TestBadArguments(t *testing.T) {
 		c := candidate(t, l, "")
 		if err := c.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("Run with nothing to do: %v", err)
+		}
+		if err := c.Run(nil, func(context.Context, *redlock.Leadership) error { return nil }); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // what is tested
+			t.Errorf("Run without a context: %v", err)
 		}
 		if err := c.Healthy(nil); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // what is tested
 			t.Errorf("Healthy without a context: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/memmaster"
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -57,6 +58,25 @@ func TestAnOutageIsNotCountedAsAVacancy(t *testing.T) {
 	for range 10 { // when the next attempt comes after the outage is left to chance
 		synctest.Test(t, outage)
 	}
+}
+
+// Nor are masters that answer at once, and only that they can't.
+func TestMastersThatFailAtOnceAreNoVacancy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := redlocktest.New(t, redlocktest.Count(3))
+		c := candidate(t, masters.Locker(t, redlock.Options{}), "")
+		masters.Fail(redlocktest.ReplyError("LOADING Redis is loading the dataset in memory"))
+		resign := hold(t, c)
+		for range 200 {
+			<-time.After(ttl / 20)
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Errorf("no master can be asked: %v", err)
+				break
+			}
+		}
+		masters.Fail(nil)
+		_ = resign()
+	})
 }
 
 func outage(t *testing.T) {

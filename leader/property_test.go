@@ -134,7 +134,7 @@ func play(t *testing.T, s schedule) (faults []string, led int) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(s.Masters)
 		for i, m := range masters {
-			m.SetCounter("leader", uint64(time.Now().UnixMicro())+uint64(i)) // of terms before
+			m.SetCounter(t, "leader", uint64(time.Now().UnixMicro())+uint64(i)) // of terms before
 			m.Behave(func(*single.Request) memmaster.Fate {
 				return memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}
 			})

@@ -19,6 +19,8 @@
 // two permits each there are ten to give, and a holder needs three: three holders share nine of them out, {a,b,c}, {a,d,e}, {b,c,d}. Two
 // majorities share a master, but it takes n+1 holders on one and the same master to be noticed. TestCountingOnEachMasterLetsTooManyIn has
 // the numbers for other sizes. With slots two holders of one slot would have to share a master that has granted both.
+//
+// chaos/examples/semaphore runs both on real masters under faults and counts their holders; docs/chaos.md says how.
 package semaphore
 
 import (

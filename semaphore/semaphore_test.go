@@ -181,6 +181,44 @@ func TestAWaitThatEndsLeavesNothing(t *testing.T) {
 	}, "it to wait for none")
 }
 
+// together is a Locker whose waits all end at the same moment, each with a lock, whatever their context says meanwhile.
+type together struct {
+	*redlock.Locker
+	n      int
+	mu     sync.Mutex
+	locks  []*redlock.Lock
+	all    chan struct{}
+	refuse error
+}
+
+func (l *together) TryAcquire(context.Context, string, time.Duration, ...redlock.Option) (*redlock.Lock, error) {
+	return nil, l.refuse
+}
+
+func (l *together) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+	lock, err := l.Locker.Acquire(context.WithoutCancel(ctx), key, ttl, opts...)
+	l.mu.Lock()
+	if l.locks = append(l.locks, lock); len(l.locks) == l.n {
+		close(l.all)
+	}
+	l.mu.Unlock()
+	<-l.all
+	return lock, err
+}
+
+// Who waits for every slot can get several at one moment, and keeps one.
+func TestOnePermitIsKeptOfThoseThatComeAtOnce(t *testing.T) {
+	_, urls := masters(t, 1)
+	l := &together{Locker: dial(t, urls), n: 3, all: make(chan struct{}), refuse: redlock.ErrHeld}
+	permit, err := permits(t, l, l.n).Acquire(within(t, patience), time.Minute)
+	must(t, err)
+	redistest.Eventually(t, patience, func() bool { return len(l.Held()) == 1 }, "the others to be given back")
+	if must(t, permit.Err()); l.Held()[0].ID != permit.ID() {
+		t.Errorf("the one that is left is not the permit")
+	}
+	must(t, permit.Release(context.Background()))
+}
+
 func TestWhatWaitingCanNotMendEndsTheWait(t *testing.T) {
 	servers, urls := masters(t, 1)
 	s := permits(t, dial(t, urls), 3)
@@ -211,7 +249,11 @@ func TestBadInputIsNamed(t *testing.T) {
 		"shared": redlock.Shared(), "exclusive": redlock.Exclusive(), "reentrant": redlock.Reentrant("me"), "several keys": redlock.AndKeys("b"), "nil": nil,
 	} {
 		for _, ask := range []func(context.Context, time.Duration, ...redlock.Option) (*semaphore.Permit, error){s.Acquire, s.TryAcquire} {
-			if _, err := ask(t.Context(), time.Minute, opt); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), `semaphore "runners"`) {
+			permit, err := ask(t.Context(), time.Minute, opt)
+			if err == nil {
+				must(t, permit.Release(t.Context()))
+			}
+			if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), `semaphore "runners"`) {
 				t.Errorf("%s: %v, want ErrInvalid of the semaphore", name, err)
 			}
 		}

@@ -1,0 +1,165 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/leader"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// unelected runs body beside a candidate whose own acquisitions never reach the masters, and tells it how often they were asked who leads.
+func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, asked func() int)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(3)
+		var asked atomic.Int32
+		for i, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate {
+				if i == 0 && r.Op == single.Inspect {
+					asked.Add(1)
+				}
+				return memmaster.Fate{Lost: r.Op == single.Acquire && strings.HasPrefix(r.Owner, "deaf")}
+			})
+		}
+		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
+		must(t, err)
+		t.Cleanup(func() { shut(t, l) })
+		c := candidate(t, l, "")
+		resign := hold(t, c)
+		<-time.After(time.Second)
+		body(t, c, masters, locker(t, masters, 0), func() int { return int(asked.Load()) })
+		_ = resign()
+	})
+}
+
+// lead is a term of somebody else.
+func lead(t *testing.T, others *redlock.Locker, d time.Duration) {
+	t.Helper()
+	term, err := others.TryAcquire(t.Context(), "leader", time.Minute, redlock.Fenced(), redlock.Published("other"))
+	must(t, err)
+	<-time.After(d)
+	must(t, term.Release(t.Context()))
+}
+
+// Two looks that fall into the gaps between terms have not seen one long vacancy.
+func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, _ func() int) {
+		for range 20 {
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Fatalf("terms follow each other: %v", err)
+			}
+			<-time.After(ttl / 10)
+			lead(t, others, ttl/2)
+			<-time.After(ttl / 10)
+			lead(t, others, ttl/2)
+		}
+	})
+}
+
+// Terms that begin and end in step with questions at equal intervals would never meet one. Somebody leads for half of the time here.
+func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
+	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, _ func() int) {
+		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
+		must(t, err)
+		t.Cleanup(func() { shut(t, l) })
+		c, err := leader.New(l, leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}}) // which is not in the way of questions
+		must(t, err)
+		resign := hold(t, c)
+		defer func() { _ = resign() }()
+		<-time.After(time.Second)
+		const interval = ttl / 20
+		for range 10 {
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Fatalf("terms follow each other: %v", err)
+			}
+			for range 15 {
+				<-time.After(interval / 4)
+				lead(t, others, interval/2)
+				<-time.After(interval / 4)
+			}
+		}
+	})
+}
+
+// The masters are asked by the candidate itself only while a vacancy is suspected, and no longer than it campaigns.
+func TestNobodyIsAskedOnceSomebodyLeads(t *testing.T) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, asked func() int) {
+		<-time.After(5 * time.Minute)
+		if n := asked(); n != 0 {
+			t.Errorf("asked %d times though nobody wants to know", n)
+		}
+		must(t, c.Healthy(t.Context()))
+		<-time.After(ttl / 2)
+		if n := asked(); n < 5 || n > 20 {
+			t.Errorf("asked %d times in half of the tolerance", n)
+		}
+		lead(t, others, ttl)
+		before := asked()
+		<-time.After(5 * time.Minute)
+		if n := asked() - before; n != 0 {
+			t.Errorf("asked %d times after somebody has led", n)
+		}
+	})
+}
+
+// What nobody has watched does not count: here no question is answered in time for a while.
+func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
+	unelected(t, func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
+		must(t, c.Healthy(t.Context()))
+		for _, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate {
+				return memmaster.Fate{Lost: r.Op == single.Acquire, Before: ttl * 3 / 8} // longer than what is to be noticed
+			})
+		}
+		for range 5 {
+			<-time.After(ttl)
+			if err := c.Healthy(t.Context()); err != nil {
+				t.Fatalf("terms may have been missed: %v", err)
+			}
+		}
+		for _, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
+		}
+		var err error
+		for range 4 { // what was sent before may still be in the way of one look
+			err = c.Healthy(t.Context())
+			<-time.After(ttl + time.Second)
+		}
+		if !errors.Is(err, leader.ErrStuck) {
+			t.Errorf("nobody is elected: %v", err)
+		}
+	})
+}
+
+// A question of the candidate's own that hangs does not keep Run from its end.
+func TestRunEndsThoughAQuestionHangs(t *testing.T) {
+	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
+		l := locker(t, masters, 0)
+		for _, m := range masters {
+			m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
+		}
+		c := candidate(t, l, "")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx, func(context.Context, *redlock.Leadership) error { return nil }) }()
+		<-time.After(time.Second)
+		must(t, c.Healthy(t.Context()))
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Mute: true} })
+		}
+		<-time.After(ttl * 3 / 40) // a question is under way
+		began := time.Now()
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) || time.Since(began) > ttl {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
