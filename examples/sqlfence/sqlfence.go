@@ -1,6 +1,6 @@
 // Package sqlfence shows package fence/sqlfence at work: documents in a SQL database which nobody changes whose lock has passed on.
 //
-// Update compares in the statement that changes the one row; Rewrite changes several rows in one transaction, after it has raised the token
+// Update compares in the statement that changes the one row, and so does Replace, which has a condition of its own besides; Rewrite changes several rows in one transaction, after it has raised the token
 // of the lock's key in a table of its own. Its tests run against SQLite, PostgreSQL and MariaDB.
 package sqlfence
 
@@ -18,7 +18,7 @@ type Documents struct {
 	db     *sql.DB
 	fences *sqlfence.Fences
 
-	update, read, rewrite string // statements
+	update, replace, read, rewrite string // statements
 }
 
 // Open makes the tables where there are none.
@@ -30,12 +30,14 @@ func Open(ctx context.Context, db *sql.DB, dialect sqlfence.Dialect) (*Documents
 	d := &Documents{
 		db: db, fences: fences,
 		update:  `UPDATE documents SET body = ?, token = ? WHERE id = ? AND token <= ?`,
-		read:    `SELECT token FROM documents WHERE id = ?`,
+		replace: `UPDATE documents SET body = ?, token = ? WHERE id = ? AND token <= ? AND body = ?`,
+		read:    `SELECT token, body = ? FROM documents WHERE id = ?`,
 		rewrite: `UPDATE documents SET body = ?`,
 	}
 	if dialect == sqlfence.PostgreSQL {
 		d.update = `UPDATE documents SET body = $1, token = $2 WHERE id = $3 AND token <= $4`
-		d.read = `SELECT token FROM documents WHERE id = $1`
+		d.replace = `UPDATE documents SET body = $1, token = $2 WHERE id = $3 AND token <= $4 AND body = $5`
+		d.read = `SELECT token, body = $1 FROM documents WHERE id = $2`
 		d.rewrite = `UPDATE documents SET body = $1`
 	}
 	const documents = `CREATE TABLE IF NOT EXISTS documents (
@@ -57,11 +59,25 @@ func (d *Documents) Update(ctx context.Context, id, body string, token uint64) e
 	if token == 0 {
 		return fence.ErrNoToken
 	}
-	result, err := d.db.ExecContext(ctx, d.update, body, int64(token), id, int64(token))
+	return d.change(ctx, id, body, token, d.update, body, int64(token), id, int64(token))
+}
+
+// Replace is Update for a row that has the body from, or body already, as a call that is repeated finds it. The error matches
+// [sqlfence.ErrCondition] when it has another; nothing was changed then.
+func (d *Documents) Replace(ctx context.Context, id, from, body string, token uint64) error {
+	if token == 0 {
+		return fence.ErrNoToken
+	}
+	return d.change(ctx, id, body, token, d.replace, body, int64(token), id, int64(token), from)
+}
+
+// change gives a row this body by a statement that compares.
+func (d *Documents) change(ctx context.Context, id, body string, token uint64, statement string, args ...any) error {
+	result, err := d.db.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return fmt.Errorf("update %q: %w", id, err)
 	}
-	return sqlfence.Row(result, d.db.QueryRowContext(ctx, d.read, id), id, token)
+	return sqlfence.Row(result, d.db.QueryRowContext(ctx, d.read, body, id), id, token)
 }
 
 // Rewrite gives all documents one text, under the token of the lock on key.

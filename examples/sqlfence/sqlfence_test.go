@@ -96,6 +96,7 @@ func TestFencesOnEveryDatabase(t *testing.T) {
 			test func(*testing.T, backend, *sql.DB)
 		}{
 			{"Update refuses older tokens", updateRefusesOlderTokens},
+			{"a third condition is told from a change that is there", aThirdConditionIsTold},
 			{"InTx refuses older tokens and rolls back", inTxRefusesOlderTokens},
 			{"keys are told apart by every byte", keysAreToldApart},
 			{"holders never overwrite their successors", holdersNeverOverwrite},
@@ -121,6 +122,27 @@ func updateRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
 	}
 	if err := d.Update(ctx, "report", "", 0); !errors.Is(err, fence.ErrNoToken) {
 		t.Errorf("no token: %v, want ErrNoToken", err)
+	}
+}
+
+// Where no row was counted and the row has the caller's own token, the change may have been made before, or not been allowed.
+func aThirdConditionIsTold(t *testing.T, b backend, db *sql.DB) {
+	d, ctx := tables(t, b, db), t.Context()
+	must(t, d.Update(ctx, "report", "draft", 33))
+	for range 2 { // repeated, it finds what it has done
+		must(t, d.Replace(ctx, "report", "draft", "final", 33))
+	}
+	for token := range uint64(2) { // the same holder, and the next
+		if err := d.Replace(ctx, "report", "draft", "other", 33+token); !errors.Is(err, fences.ErrCondition) {
+			t.Errorf("token %d: a row that is not as it has to be: %v, want ErrCondition", 33+token, err)
+		}
+	}
+	if got := body(t, db); got != "final" {
+		t.Errorf("the row says %q", got)
+	}
+	stale(t, d.Replace(ctx, "report", "final", "late", 32), fence.StaleError{Key: "report", Token: 32, Seen: 33})
+	if err := d.Replace(ctx, "nothing", "", "", 34); !errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("a row that is not there: %v, want sql.ErrNoRows", err)
 	}
 }
 

@@ -194,20 +194,24 @@ func check(key string, token uint64) error {
 	return nil
 }
 
+// ErrCondition is matched where a row was not changed that is there and that no newer holder has written: a condition of the UPDATE besides
+// the row's name and token was in the way.
+var ErrCondition = errors.New("sqlfence: a condition of the statement has kept the row from being changed")
+
 // Row says what became of a change to one row that carries the token which has written it:
 //
-//	result, err := db.ExecContext(ctx, `UPDATE documents SET body = ?, token = ? WHERE id = ? AND token <= ?`, body, token, id, token)
+//	result, err := db.ExecContext(ctx, `UPDATE orders SET state = 'shipped', token = ? WHERE id = ? AND token <= ? AND state = 'packed'`, token, id, token)
 //	if err != nil {
 //		return err
 //	}
-//	return sqlfence.Row(result, db.QueryRowContext(ctx, `SELECT token FROM documents WHERE id = ?`, id), id, token)
+//	return sqlfence.Row(result, db.QueryRowContext(ctx, `SELECT token, state = 'shipped' FROM orders WHERE id = ?`, id), id, token)
 //
 // It returns nil if the row was changed, or was so already; a [*fence.StaleError] when another holder has written it since; an error that matches
-// [sql.ErrNoRows] when it is not there. now is what the row's token is now, and is always read. (MySQL counts only rows that differ
-// from before, so no row counted does not mean that none was found.)
+// [sql.ErrNoRows] when it is not there; one that matches [ErrCondition] when something else has kept it from being changed.
 //
-// The UPDATE has these two conditions and no other: where the row has the caller's own token, and a third condition has kept it from being
-// changed, Row can't tell that from a change that was there already, and returns nil. What needs more conditions belongs in [Fences.InTx].
+// now has two columns and is always read: the token that the row has now, and whether the row is as the change leaves it. The second tells a
+// change that was made before, which a call that is repeated finds, from one that a third condition did not allow; NULL is no. It may be TRUE where the UPDATE has
+// no third condition. (MySQL counts only rows that differ from before, so no row counted does not mean that none was found.)
 //
 // A row that is deleted takes its token with it: mark it as deleted instead, for as long as an old holder could come back, or use [Fences.InTx].
 func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
@@ -215,7 +219,8 @@ func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
 		return fmt.Errorf("%w: nil result or nil row", ErrInvalid)
 	}
 	var seen int64
-	read := now.Scan(&seen) // which gives the connection back
+	var done sql.NullBool
+	read := now.Scan(&seen, &done) // which gives the connection back
 	if token == 0 {
 		return fmt.Errorf("%w (%.64q)", fence.ErrNoToken, name)
 	}
@@ -229,8 +234,8 @@ func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
 		return fmt.Errorf("sqlfence: %q: %w", name, read)
 	case uint64(seen) > token:
 		return &fence.StaleError{Key: name, Token: token, Seen: uint64(seen)}
-	case uint64(seen) < token:
-		return fmt.Errorf("sqlfence: %q was not changed, though its token is %d and not above %d: something else was in the way", name, seen, token)
+	case uint64(seen) < token || !done.Bool:
+		return fmt.Errorf("%w (%q, whose token is %d and not above %d)", ErrCondition, name, seen, token)
 	}
 	return nil
 }
