@@ -161,6 +161,10 @@ func wanted(question string) map[string]bool {
 		rows["sharded, redlock, one group"], rows["sharded, redlock, two groups"] = true, true
 	case "renewed":
 		majorities = []string{"redlock"}
+	case "cost":
+		for _, k := range subject.Kinds()[1:] {
+			rows["cost, redlock, "+k.Kind] = true
+		}
 	case "kinds":
 		majorities = nil
 		for _, k := range subject.Kinds() {

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
 	"github.com/seed-624411e5/redlock/chaos/network"
@@ -21,7 +20,7 @@ func (r *run) lostByRight(v *history.View, x oracle.Violation) bool {
 	for _, set := range r.setsOf(a.Owner) {
 		able := 0
 		for _, m := range set {
-			if r.reach.away.between(a.Client, m, from, to) <= (to-from)/5 && r.watch.had(m, a.Key, a.Owner, from, to) {
+			if r.reach.awayFor(a.Client, m, from, to) <= (to-from)/5 && r.watch.had(m, a.Key, a.Owner, from, to) {
 				able++
 			}
 		}
@@ -52,40 +51,27 @@ func (w *watch) had(master int, key, owner string, from, to int64) bool {
 	return has > 0 && 5*has >= 4*seen
 }
 
-// absences are the times in which clients could not ask masters. Its methods may be called concurrently.
-type absences struct {
-	mu    sync.Mutex
-	bands map[path]bands
-	since map[path]int64
-}
-
 // path is a client's way to a master.
 type path struct{ client, master int }
 
-// note takes note of whether a client can ask a master from now on.
-func (a *absences) note(client, master int, away bool, now int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// noteLocked takes note of whether a client can ask a master from now on. A time that is not over ends never.
+func (r *reach) noteLocked(client, master int, away bool, now int64) {
 	p := path{client, master}
-	switch from, was := a.since[p]; {
+	all := r.away[p]
+	last := len(all) - 1
+	switch was := last >= 0 && all[last][1] == history.Never; {
 	case away && !was:
-		a.since[p] = now
+		r.away[p] = append(all, [2]int64{now, history.Never})
 	case !away && was:
-		a.bands[p] = append(a.bands[p], [2]int64{from, now})
-		delete(a.since, p)
+		all[last][1] = now
 	}
 }
 
-// between is for how much of a time a client could not ask a master.
-func (a *absences) between(client, master int, from, to int64) (sum int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p := path{client, master}
-	all := slices.Clone(a.bands[p])
-	if since, away := a.since[p]; away {
-		all = append(all, [2]int64{since, history.Never})
-	}
-	for _, b := range all {
+// awayFor is for how much of a time a client could not ask a master.
+func (r *reach) awayFor(client, master int, from, to int64) (sum int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.away[path{client, master}] {
 		sum += max(0, min(b[1], to)-max(b[0], from))
 	}
 	return sum

@@ -22,13 +22,13 @@ type harm struct {
 // that it uses: the old and the new one, or those by which it still holds something.
 type reach struct {
 	recorder *history.Recorder
-	away     absences
 
 	mu   sync.Mutex
-	cuts [][]int  // faults on each path
-	full []int    // faults on each master that leave what is held
-	down []int    // faults on each master that leave nothing
-	uses [][]*use // by client
+	away map[path]bands // the times in which a client could not ask a master
+	cuts [][]int        // faults on each path
+	full []int          // faults on each master that leave what is held
+	down []int          // faults on each master that leave nothing
+	uses [][]*use       // by client
 	// By master: how many uses have it, the times in which none had, and since when none has.
 	users  []int
 	vacant []bands
@@ -44,8 +44,8 @@ func newReach(recorder *history.Recorder, clients, masters int) *reach {
 	r := &reach{
 		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients), adrift: make([]bool, clients),
 		uses: make([][]*use, clients), users: make([]int, masters), vacant: make([]bands, masters), since: make([]int64, masters),
+		away: make(map[path]bands),
 	}
-	r.away.bands, r.away.since = make(map[path]bands), make(map[path]int64)
 	for range clients {
 		r.cuts = append(r.cuts, make([]int, masters))
 	}
@@ -71,7 +71,7 @@ func (r *reach) add(h harm, by int) {
 	for c := range r.cuts {
 		r.lookLocked(c)
 		for m := range r.down {
-			r.away.note(c, m, r.cuts[c][m] > 0 || r.down[m] > 0, now)
+			r.noteLocked(c, m, r.cuts[c][m] > 0 || r.down[m] > 0, now)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func TestTheCommandComparesOnRealServers(t *testing.T) {
 }
 
 // forgetTTL is the ttl in a run whose first master forgets, and how long this library then keeps it from voting.
-const forgetTTL = 1500 * time.Millisecond
+const forgetTTL = 3 * time.Second
 
 // forgetful lets the first master restart without its data while somebody holds the key, which somebody does most of the time: on a busy machine a
 // restart takes long. It gives a restart guard, which
@@ -125,8 +125,8 @@ func forgetful() *plan.Plan {
 	}
 	return &plan.Plan{
 		Scenario: "forgetful", Text: "The first master restarts without its data.", Workload: "register", Seed: 3,
-		TTL: plan.Duration(forgetTTL), Hold: plan.Duration(1200 * time.Millisecond), Duration: plan.Duration(7 * time.Second),
-		Steps: []plan.Step{forget(2500 * time.Millisecond), forget(4 * time.Second), forget(5500 * time.Millisecond)},
+		TTL: plan.Duration(forgetTTL), Hold: plan.Duration(2500 * time.Millisecond), Duration: plan.Duration(11 * time.Second),
+		Steps: []plan.Step{forget(3500 * time.Millisecond), forget(5500 * time.Millisecond), forget(7500 * time.Millisecond), forget(9500 * time.Millisecond)},
 	}
 }
 
@@ -143,7 +143,7 @@ func TestTheNaiveLockIsCaughtWhenItsMasterForgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rep.Acquisitions == 0 || rep.Faults["kill-empty"] != 3 {
+		if rep.Acquisitions == 0 || rep.Faults["kill-empty"] != 4 {
 			t.Errorf("%s: %d acquisitions, faults %v", s.Name(), rep.Acquisitions, rep.Faults)
 		}
 		return rep.Overlaps

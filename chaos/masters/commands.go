@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // probe is the key that actions use to observe their own effect.
@@ -38,6 +39,7 @@ func newClient(reach *redis.Options) *redis.Client {
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
 		DialerRetries: 1, DisableIdentity: true, PoolSize: poolSize, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})
 }
 
@@ -130,7 +132,8 @@ func (c *commands) stat(ctx context.Context, section, name string) int {
 	return 0
 }
 
-// look reads keys, whatever type they are. A fault may have closed connections that lay idle; then it reads again.
+// look reads keys, whatever type they are. What could not be read is an error, never a key without an owner. A fault may have
+// closed connections that lay idle; then it reads again.
 func (c *commands) look(ctx context.Context, names []string) (keys []Key, err error) {
 	for range lookAttempts {
 		if keys, err = c.lookOnce(ctx, names); !closed(err) {
@@ -139,6 +142,9 @@ func (c *commands) look(ctx context.Context, names []string) (keys []Key, err er
 	}
 	return keys, err
 }
+
+// errNotAnswered is of a command that has neither a reply nor an error.
+var errNotAnswered = errors.New("not answered")
 
 // lookAttempts bounds how often a master is looked at that closes each connection.
 const lookAttempts = 5
@@ -150,7 +156,7 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 	for i, name := range names {
 		types[i], ttls[i], values[i] = pipe.Type(ctx, name), pipe.PTTL(ctx, name), pipe.Get(ctx, name)
 	}
-	_, _ = pipe.Exec(ctx) // GET of a hash is an error and expected; what matters is asked one by one
+	_, failed := pipe.Exec(ctx) // GET of a hash is an error and expected; what matters is asked one by one
 	var keys []Key
 	for i, name := range names {
 		if err := errors.Join(types[i].Err(), ttls[i].Err()); err != nil {
@@ -158,10 +164,15 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 		}
 		key, err := Key{Name: name, TTL: ttls[i].Val()}, error(nil)
 		switch types[i].Val() {
+		case "": // was not sent: go-redis gives a command no error where the connection was refused while it was set up
+			return nil, fmt.Errorf("look: %w", cmp.Or(failed, errNotAnswered))
 		case "none":
 			continue
 		case "string":
-			key.Owners = []string{values[i].Val()}
+			if err = values[i].Err(); errors.Is(err, redis.Nil) {
+				continue // it went between the two questions
+			}
+			key.Owners = []string{strings.TrimPrefix(values[i].Val(), "[hold]")} // as a member of the set that a hold becomes
 		case "hash":
 			key.Owners, err = c.client.HKeys(ctx, name).Result()
 		case "zset":

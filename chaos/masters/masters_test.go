@@ -303,6 +303,43 @@ func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 	}
 }
 
+// TestALookThatWasCutShortIsAnError: rights are taken away, or the connection is closed, between two answers. Such a key has an owner that could not
+// be read, and must not pass for one that somebody has removed.
+func TestALookThatWasCutShortIsAnError(t *testing.T) {
+	for _, denied := range []string{"get", "pttl", "type"} {
+		s := redistest.Start(t, redistest.WithArgs("--user", "jobs", "on", ">hush", "~*", "&*", "+@all", "-"+denied))
+		m := open(t, "external", masters.Options{Addrs: []string{"redis://jobs:hush@" + s.Addr()}}).Masters[0]
+		if keys, err := m.Look(within(t), []string{"k"}); denied == "get" && (err != nil || len(keys) != 0) {
+			t.Errorf("no key, without %s: keys %v, error %v", denied, keys, err)
+		}
+		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if keys, err := m.Look(within(t), []string{"k"}); !redis.HasErrorPrefix(err, "NOPERM") {
+			t.Errorf("without %s: keys %v, error %v", denied, keys, err)
+		}
+	}
+}
+
+// TestALookThatIsRefusedIsAnError: the password is another one and every connection was closed, so that the look has to dial and is refused.
+func TestALookThatIsRefusedIsAnError(t *testing.T) {
+	s := redistest.Start(t, redistest.WithPassword("hush"))
+	m := open(t, "external", masters.Options{Addrs: []string{"redis://:hush@" + s.Addr()}, Destructive: true}).Masters[0]
+	on, err := m.Inject(within(t), masters.Credentials, masters.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := m.Look(within(t), []string{"k", "l"}); !redis.HasErrorPrefix(err, "WRONGPASS") {
+		t.Errorf("keys %v, error %v", keys, err)
+	}
+	if err := on.Heal(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := m.Look(within(t), []string{"k", "l"}); err != nil || len(keys) != 0 {
+		t.Errorf("afterwards: keys %v, error %v", keys, err)
+	}
+}
+
 func TestOpenNamesWhatItHas(t *testing.T) {
 	_, err := masters.Standard().Open(t.Context(), "containers", masters.Options{})
 	if err == nil || !strings.Contains(err.Error(), "embedded external process") {

@@ -16,10 +16,14 @@ func ForeignRelease(v *history.View) []Violation {
 		if e.Type != history.Removed || e.Before == "" || e.Before == e.Owner || e.After == e.Before {
 			continue
 		}
+		then := "nobody had it"
+		if e.After != "" {
+			then = "owner " + short(e.After) + " had it"
+		}
 		out = append(out, Violation{
 			Oracle: NameForeignRelease, Key: e.Key, At: e.At, Events: []int{i},
-			Text: fmt.Sprintf("on master %d a release by owner %s removed the hold of owner %s on %q at %s", e.Master,
-				short(e.Owner), short(e.Before), e.Key, at(e.At)),
+			Text: fmt.Sprintf("on master %d a release by owner %s removed the hold of owner %s on %q at %s; then %s", e.Master,
+				short(e.Owner), short(e.Before), e.Key, at(e.At), then),
 		})
 	}
 	return out

@@ -42,8 +42,7 @@ func (c Counts) table() string {
 	var b strings.Builder
 	v := reflect.ValueOf(c)
 	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		fmt.Fprintf(&b, "  %-12s %9d", strings.ReplaceAll(name, "_", " "), v.Field(i).Int())
+		fmt.Fprintf(&b, "  %-16s %9d", strings.ReplaceAll(countName(v.Type().Field(i)), "_", " "), v.Field(i).Int())
 		if i%3 == 2 || i == v.NumField()-1 {
 			b.WriteByte('\n')
 		}

@@ -9,10 +9,15 @@ type chance uint64
 func chanceOf(seed uint64, name ...uint64) chance {
 	h := chance(seed)
 	for _, n := range name {
-		h ^= chance(n * 0x9e3779b97f4a7c15)
-		h = chance(h.next())
+		h = h.named(n)
 	}
 	return h
+}
+
+// named is the stream for a decision with one more number in its name.
+func (c chance) named(n uint64) chance {
+	c ^= chance(n * 0x9e3779b97f4a7c15)
+	return chance(c.next())
 }
 
 func (c *chance) next() uint64 {

@@ -20,9 +20,11 @@ type client struct {
 	steps    int      // that it has begun
 	atStep   []*Fault // that wait for one of them
 	stopped  int64    // it stands still until then
+	late     int64    // until when what it does may be late for that
 	dead     bool
 	died     int64
 	flushing bool
+	gaveTo   map[string]int64 // when a release of this client notified another, by the key
 
 	jitterMu sync.Mutex
 	jitter   chance
@@ -35,7 +37,7 @@ func newClient(w *world, number int) (*client, error) {
 	for i, m := range w.masters {
 		c.links = append(c.links, &link{w: w, client: c, master: m, name: masterName(i), gate: make(chan struct{})})
 	}
-	locker, err := c.open(redlock.Options{Clock: clientClock{c}, Jitter: c.draw})
+	locker, err := c.open(redlock.Options{Clock: clientClock{c}, Jitter: c.draw, RequestTimeout: c.plan.Timeout})
 	if err != nil {
 		return nil, err
 	}

@@ -81,12 +81,9 @@ func (w *world) watch() {
 			return true
 		}
 		select {
-		case <-h.done:
+		case <-h.closed:
 			h.gone = true
-			w.counts.Ended++
-			if h.renewed && !h.bounded {
-				w.counts.Lost++
-			}
+			h.done(h.task.c.reading())
 			h.record(history.Event{Type: history.DoneClosed})
 			return true
 		default:
@@ -94,7 +91,7 @@ func (w *world) watch() {
 		if h.renewed {
 			if before := h.until; h.lock.Remaining() > 0 {
 				if until := h.bound(); h.until > before {
-					w.counts.Renewed++
+					h.renewal(before, h.task.c.reading())
 					h.record(history.Event{Type: history.ExtendReturn, Outcome: history.Acquired, Until: until})
 				}
 			}

@@ -202,3 +202,46 @@ func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
 		t.Errorf("the program found\n%sand this test\n%s", got, want)
 	}
 }
+
+// A night is all profiles in which all is promised, and not a pass where something never happened.
+func TestANightThatHasSeenTooLittleIsNoPass(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "night.json")
+	status, stdout, stderr := command(t.Context(), "-night", "-quiet", "-schedules", "22", "-seed", "5", "-json", path)
+	var n struct {
+		Verdict   string `json:"verdict"`
+		FirstSeed uint64 `json:"first_seed"`
+		Schedules int    `json:"schedules"`
+		Rows      []struct {
+			Count string `json:"count"`
+			Seen  int    `json:"seen"`
+		} `json:"rows"`
+		Profiles []result `json:"profiles"`
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	if err := json.Unmarshal(raw, &n); err != nil {
+		t.Fatal(err)
+	}
+	if status != 3 || n.Verdict != "unseen" || n.FirstSeed != 5 || n.Schedules != 22 || !strings.Contains(stdout, "never seen: ") {
+		t.Errorf("status %d and %+v\n%s", status, n, stdout)
+	}
+	promised := 0
+	for _, p := range sim.Profiles() {
+		if p.Promised {
+			promised++
+		}
+	}
+	seen := 0
+	for _, r := range n.Rows {
+		seen += min(r.Seen, 1)
+	}
+	if len(n.Profiles) != promised || len(n.Rows) < 40 || seen == 0 || seen == len(n.Rows) {
+		t.Errorf("%d profiles, %d of %d rows seen", len(n.Profiles), seen, len(n.Rows))
+	}
+	if status, _, stderr := command(t.Context(), "-night", "-profile", "within"); status != 2 || !strings.Contains(stderr, "-night is every profile") {
+		t.Errorf("status %d for a night of one profile: %s", status, stderr)
+	}
+}

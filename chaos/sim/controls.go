@@ -39,6 +39,7 @@ func Controls() []Control {
 		Control{"plain-delete", BrokenVariants{PlainDelete: true}, Within(), []string{oracle.NameForeignRelease}, 1},
 		Control{"full-denies", BrokenVariants{FullDenies: true}, Fullness(), []string{oracle.NameKept}, 1},
 		Control{"no-guard", BrokenVariants{NoGuard: true}, Within(), []string{oracle.NameOverlap}, 1},
+		Control{"no-guard-after-rollback", BrokenVariants{NoGuard: true}, rollbacks(), []string{oracle.NameOverlap}, 1},
 		Control{"no-wait", BrokenVariants{NoWait: true}, Membership(), []string{oracle.NameOverlap}, 1},
 		Control{"no-wait-after-announcement", BrokenVariants{NoWait: true}, Generations(), []string{oracle.NameOverlap}, 1},
 		Control{"not-announced", BrokenVariants{NotAnnounced: true}, Generations(), []string{oracle.NameOverlap}, 1},

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"reflect"
+	"slices"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -48,6 +49,59 @@ type Counts struct {
 	Announced  int `json:"announced"` // exchanges whose second part did not wait for old clients
 	Outdated   int `json:"outdated"`  // attempts of those that were refused because of it
 	Bridged    int `json:"bridged"`   // keys whose tokens went from an old client's over one's with both sets to a new one's
+
+	// Acquisitions.
+	CutShort   int `json:"cut_short"`    // calls whose context ended while a request of theirs was on its way
+	LateGrants int `json:"late_grants"`  // acquires that a master granted after their round had been decided
+	Refused    int `json:"refused"`      // acquires that a master refused
+	Mixed      int `json:"mixed"`        // attempts that some masters refused while others did not answer
+	OneSet     int `json:"one_set"`      // attempts that were lost in one of two sets of masters
+	Graceless  int `json:"graceless"`    // attempts that were granted with less than their grace left
+	DownAtOnce int `json:"down_at_once"` // attempts of which a request ended before it was sent, because its master counts as down
+
+	// Extensions.
+	ExtendedLate   int `json:"extended_late"`   // answers to an extension came after the old bound
+	Shorter        int `json:"shorter"`         // requests to extend by less than what is left
+	MajorityGone   int `json:"majority_gone"`   // holds that ended before their bound, because a majority had lost them
+	PartlyGone     int `json:"partly_gone"`     // extensions that some masters refused while too few others answered
+	RepairSilent   int `json:"repair_silent"`   // repairs that were not answered
+	RepairedBeside int `json:"repaired_beside"` // repairs of a key that others hold, too
+	KeptOn         int `json:"kept_on"`         // extensions that failed, and the hold went on
+	Joined         int `json:"joined"`          // extensions asked for while another was under way
+	PutOff         int `json:"put_off"`         // extensions by less than a renewal asks for, of a hold that is renewed
+	ReleasedAmid   int `json:"released_amid"`   // releases while a repair was under way
+	Graced         int `json:"graced"`          // Done closed by itself, before the bound
+	WonInGrace     int `json:"won_in_grace"`    // extensions granted between Done and the bound
+	LateTimer      int `json:"late_timer"`      // extensions won when Done should have closed already
+	AtBound        int `json:"at_bound"`        // extensions that were under way at the bound
+
+	// Tokens.
+	Raised          int `json:"raised"`           // requests for another token than the first round gave
+	RaiseRefused    int `json:"raise_refused"`    // of these that others were ahead of
+	SameNumber      int `json:"same_number"`      // requests for a number that a counter had reached just then
+	RaisedBoth      int `json:"raised_both"`      // requests for another token with two sets of masters
+	FencedAgain     int `json:"fenced_again"`     // fenced acquires that were repeated
+	BetweenTwo      int `json:"between_two"`      // a counter was raised between the two commands of another's acquire
+	StoodStill      int `json:"stood_still"`      // the key had gone between them
+	BrokenBetween   int `json:"broken_between"`   // the connection broke between them
+	Retained        int `json:"retained"`         // fenced acquires without the script
+	CounterLost     int `json:"counter_lost"`     // of these that found no counter
+	LateTokens      int `json:"late_tokens"`      // stragglers that gave a greater token than the hold's
+	CounterRepaired int `json:"counter_repaired"` // repairs on a master that had lost the counter
+
+	// Waiting.
+	Unheard      int `json:"unheard"`       // notifications for a client that does not listen there yet, or not any more
+	NotifiedDead int `json:"notified_dead"` // notifications for a client that has died
+	Divided      int `json:"divided"`       // releases by which masters notified different clients
+	LeftQueue    int `json:"left_queue"`    // waiters taken out of a queue
+	GaveWay      int `json:"gave_way"`      // acquisitions by a client whose release has just notified another
+	Polite       int `json:"polite"`        // acquires that respect a reservation
+
+	// Masters and clients that stop and begin again.
+	RolledBack int `json:"rolled_back"` // restarts with less than there had been
+	Loading    int `json:"loading"`     // requests that met a master which loads its data
+	Suspended  int `json:"suspended"`   // timers that were late because their client's machine had been suspended
+	Long       int `json:"long"`        // holds that lasted for a hundred ttls
 }
 
 // Add adds another run's counts.
@@ -81,18 +135,35 @@ func (c *Counts) acquired(s *Session, sets Sets) {
 	}
 }
 
-// served counts what a master did.
-func (c *Counts) served(reply single.Reply) {
-	if reply.Outcome == single.Repaired {
-		c.Repaired++
+// lost counts what a round was that was not won.
+func (c *Counts) lost(q *redlock.QuorumError) {
+	if q.Granted > 0 && errors.Is(q, redlock.ErrHeld) {
+		c.Split++
 	}
+	if q.Set != "" {
+		c.OneSet++
+	}
+	if votes(q, redlock.Refused) > 0 && votes(q, redlock.Unknown) > 0 {
+		c.Mixed++
+	}
+	if slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool { return errors.Is(n.Err, single.ErrDown) }) {
+		c.DownAtOnce++
+	}
+}
+
+func votes(q *redlock.QuorumError, v redlock.Vote) (n int) {
+	for i := range q.Nodes {
+		if q.Nodes[i].Vote == v {
+			n++
+		}
+	}
+	return n
 }
 
 // failed counts why an attempt got nothing.
 func (c *Counts) failed(err error) {
-	var q *redlock.QuorumError
-	if errors.As(err, &q) && errors.Is(err, redlock.ErrHeld) && q.Granted > 0 {
-		c.Split++
+	if q, ok := errors.AsType[*redlock.QuorumError](err); ok {
+		c.lost(q)
 	}
 	switch {
 	case errors.Is(err, redlock.ErrHeld):

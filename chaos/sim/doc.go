@@ -17,11 +17,11 @@
 // # What is simulated
 //
 // Masters do what the Lua scripts of package single do, by package internal/store, which a differential test holds to a real
-// redis-server. They have clocks of their own (rate and offset), freeze, crash and restart with or without data. The network between
+// redis-server. They have clocks of their own (rate and offset), freeze, crash and restart with their data, with a part of them or with none, and may have to load them. The network between
 // a client and a master delays, holds back, loses and repeats messages, in each direction by itself. A client that
 // closes a connection resets it: what the master's kernel has not got by then is discarded, but what waits in the
 // socket of a frozen master stays there and is served when it goes on. Clients have clocks of their own too, can be
-// paused between any two steps, and can die. Masters may also refuse whatever is asked, or only what needs memory, and
+// paused between any two steps, or suspended with their machine, and can die. Masters may also refuse whatever is asked, or only what needs memory, and
 // connections may have to be dialled first; whether a batch's connection was set up before it was sent is package single's
 // own, and tested there.
 package sim

@@ -41,57 +41,97 @@ func (e *event) stale() bool {
 	}
 }
 
-// eventHeap is a heap of events by time, then by lot. It is written out because container/heap would allocate every
-// event twice.
-type eventHeap []event
+// eventHeap is a heap of events by time, then by lot. What is moved about in it has no pointers, which would cost the collector's
+// attention with every move; container/heap would allocate every event twice.
+type eventHeap struct {
+	order  []place
+	events []event // by their slots
+	free   []int32 // slots
+}
 
-func (a eventHeap) before(i, j int) bool {
-	if a[i].at != a[j].at {
-		return a[i].at < a[j].at
+// place is where in the order an event stands.
+type place struct {
+	at   int64
+	tie  uint64
+	slot int32
+}
+
+func (a *place) before(b *place) bool {
+	if a.at != b.at {
+		return a.at < b.at
 	}
-	return a[i].tie < a[j].tie
+	return a.tie < b.tie
 }
 
 // next is the time of the first event.
-func (a eventHeap) next() int64 {
-	if len(a) == 0 {
+func (h *eventHeap) next() int64 {
+	if len(h.order) == 0 {
 		return math.MaxInt64
 	}
-	return a[0].at
+	return h.order[0].at
 }
 
-func (a *eventHeap) push(e event) {
-	h := append(*a, e)
-	for i := len(h) - 1; i > 0; {
+func (h *eventHeap) empty() bool { return len(h.order) == 0 }
+
+func (h *eventHeap) push(e event) {
+	var slot int32
+	if n := len(h.free); n > 0 {
+		slot, h.free = h.free[n-1], h.free[:n-1]
+		h.events[slot] = e
+	} else {
+		slot = int32(len(h.events))
+		h.events = append(h.events, e)
+	}
+	h.order = append(h.order, place{at: e.at, tie: e.tie, slot: slot})
+	h.up(len(h.order) - 1)
+}
+
+func (h *eventHeap) up(i int) {
+	order := h.order
+	for i > 0 {
 		parent := (i - 1) / 2
-		if !h.before(i, parent) {
+		if !order[i].before(&order[parent]) {
 			break
 		}
-		h[i], h[parent] = h[parent], h[i]
+		order[i], order[parent] = order[parent], order[i]
 		i = parent
 	}
-	*a = h
 }
 
-func (a *eventHeap) pop() event {
-	h := *a
-	first, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = event{}
-	h = h[:last]
+func (h *eventHeap) pop() event {
+	order, last := h.order, len(h.order)-1
+	slot := order[0].slot
+	order[0] = order[last]
+	order = order[:last]
+	h.order = order
 	for i := 0; ; {
 		least := i
-		for _, child := range [...]int{2*i + 1, 2*i + 2} {
-			if child < last && h.before(child, least) {
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if order[child].before(&order[least]) {
 				least = child
 			}
 		}
 		if least == i {
 			break
 		}
-		h[i], h[least] = h[least], h[i]
+		order[i], order[least] = order[least], order[i]
 		i = least
 	}
-	*a = h
-	return first
+	e := h.events[slot]
+	h.events[slot] = event{}
+	h.free = append(h.free, slot)
+	return e
+}
+
+// postpone lets events come later, those that which says.
+func (h *eventHeap) postpone(d int64, which func(*event) bool) {
+	for i := range h.order {
+		if p := &h.order[i]; which(&h.events[p.slot]) {
+			p.at += d
+			h.events[p.slot].at += d
+		}
+	}
+	for i := range h.order { // each in turn finds its place among those before it
+		h.up(i)
+	}
 }

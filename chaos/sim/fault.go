@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/internal/store"
 )
 
 // arm plans the faults of one part of the run, from now on, and returns when the last of them is over. All that come at a
@@ -26,13 +27,19 @@ func (w *world) arm(later bool) (over int64) {
 			continue
 		}
 		w.at(from, kind, none, w.tie(uint64(i), 0), func() { w.breakDown(f) })
-		if f.Kind != Kill && f.Kind != Step && f.Kind != Pause {
+		if f.Kind == Rollback {
+			w.at(max(w.now, from-int64(f.Amount)), kind, none, w.tie(uint64(i), 2), func() {
+				w.eachMaster(f, func(m *master) { m.save(f) })
+			})
+		}
+		if f.Kind != Kill && f.Kind != Step && f.Kind != Pause && f.Kind != Suspend {
 			w.at(to, kind, none, w.tie(uint64(i), 1), func() { w.mend(f) })
 		}
 		over = max(over, to)
-		if f.Kind == Forget && !f.Unguarded && !w.plan.Broken.NoGuard {
+		if f.loses() && !f.Unguarded && !w.plan.Broken.NoGuard {
 			over = max(over, to+int64(w.guard()))
 		}
+		over = max(over, to+int64(f.Loading))
 	}
 	return over
 }
@@ -69,9 +76,11 @@ func (w *world) breakDown(f *Fault) {
 		case Full:
 			m.full++
 		case Crash:
-			m.crash(false)
+			m.crash(nil)
 		case Forget:
-			m.crash(true)
+			m.crash(store.New())
+		case Rollback:
+			m.crash(m.written(f))
 		case Step:
 			m.stepped += f.Amount
 		}
@@ -81,7 +90,7 @@ func (w *world) breakDown(f *Fault) {
 			continue
 		}
 		switch f.Kind {
-		case Pause:
+		case Pause, Suspend:
 			w.pause(c, f)
 		case Kill:
 			w.kill(c)
@@ -114,13 +123,13 @@ func (w *world) mend(f *Fault) {
 		case Full:
 			m.full--
 		case Crash:
-			m.restart(0)
-		case Forget:
+			m.restart(0, f.Loading)
+		case Forget, Rollback:
 			guard := w.guard()
 			if f.Unguarded || w.plan.Broken.NoGuard {
 				guard = 0
 			}
-			m.restart(guard)
+			m.restart(guard, f.Loading)
 		}
 	})
 }
@@ -130,20 +139,41 @@ func (w *world) pause(c *client, f *Fault) {
 	if c.dead {
 		return
 	}
-	if since := w.now - c.stopped; c.stopped > 0 && since >= 0 && since < int64(doneTolerance) {
+	if since := w.now - c.late; c.late > 0 && since >= 0 && since < int64(doneTolerance) {
 		return // it has hardly gone on from the last pause: to the oracles that would be one pause with a hole
 	}
-	if c.stopped <= w.now {
+	if c.late <= w.now {
 		w.record(history.Event{Type: history.Paused, Client: c.number})
 	}
 	c.pause(f.For)
 	w.counts.Pauses++
 	until := c.stopped
-	w.at(until, hidden, none, 0, func() {
-		if c.stopped == until {
+	back := until
+	if f.Kind == Suspend {
+		back = max(back, w.suspend(c, int64(f.For)))
+	}
+	c.late = max(c.late, back)
+	w.at(back, hidden, none, 0, func() { // also what its timers are late by is no fault of the client's
+		if c.late == back {
 			w.record(history.Event{Type: history.Resumed, Client: c.number})
 		}
 	})
+}
+
+// suspend lets the timers of a client ring later: what they count stands still as it does. Its clock goes on, and so do deadlines of
+// requests, which are the other side's, too. It returns when the last of them is going to ring.
+func (w *world) suspend(c *client, d int64) (last int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending.postpone(d, func(e *event) bool {
+		late := e.kind == fire && e.client == c.number && !e.stale()
+		if late {
+			last = max(last, e.at+d+resumeSpread)
+			w.counts.Suspended++
+		}
+		return late
+	})
+	return last
 }
 
 // kill ends a client for good, between two of its steps.
@@ -179,9 +209,14 @@ func (w *world) eachMaster(f *Fault, do func(*master)) {
 	}
 }
 
+// loses tells whether a master has lost something when it is back.
+func (f *Fault) loses() bool { return f.Kind == Forget || f.Kind == Rollback }
+
 // note says what the history's reader wants to know of a fault.
 func (f *Fault) note() string {
 	switch {
+	case f.Kind == Rollback:
+		return fmt.Sprintf("for %v, without the last %v, votes at once: %t", f.For, f.Amount, f.Unguarded)
 	case f.Amount != 0:
 		return fmt.Sprintf("%v for %v", f.Amount, f.For)
 	case f.Kind == Forget && f.Unguarded:

@@ -31,33 +31,57 @@ type flight struct {
 	repeats  bool             // the request is performed twice
 	asks     []single.Request // what the batch asks for; stays, since it may be served later than that
 	space    [1]single.Request
+	owners   []*owner // of these; nil where a request has none
+	own      [1]*owner
 	deadline int64
 	done     chan struct{}
 	draw     chance
 
 	returned bool  // Do has returned, or is about to
 	gaveUp   int64 // when the client closed the connection; 0: it has not
+	begun    int64
 	sentAt   int64 // when the request left for good
 	replies  []single.Reply
-	errs     []error // what the master replied with instead
-	set      []bool  // fenced calls whose key has been set; an error of the counter's does not change that
-	halfway  []int   // fenced calls whose counter is still to be raised, by their place in the batch
-	second   []int   // calls that need another command
+	errs     []error  // what the master replied with instead
+	set      []bool   // fenced calls whose key has been set; an error of the counter's does not change that
+	halfway  []int    // fenced calls whose counter is still to be raised, by their place in the batch
+	counters []uint64 // what theirs had reached when the first command was served
+	second   []int    // calls that need another command
+	one      answers  // where what is said of a single call is kept
 	err      error
 	dialling bool
 	unsent   bool
 }
 
+// answers are what a master says of one call.
+type answers struct {
+	reply [1]single.Reply
+	err   [1]error
+	set   [1]bool
+}
+
+// answerable makes room for what is said of each call.
+func (f *flight) answerable() {
+	if n := len(f.asks); n > 1 {
+		f.replies, f.errs, f.set = make([]single.Reply, n), make([]error, n), make([]bool, n)
+		return
+	}
+	f.one = answers{}
+	f.replies, f.errs, f.set = f.one.reply[:], f.one.err[:], f.one.set[:]
+}
+
 // depart puts the request on its way, as the network then is.
 func (f *flight) depart() {
 	l, w := f.link, f.link.w
-	f.asks = f.space[:0]
+	f.begun, f.asks, f.owners = w.now, f.space[:0], f.own[:0]
 	for _, c := range f.batch {
+		var o *owner
 		if c.Request.Owner != "" {
-			o := w.know(c.Request.Owner)
+			o = w.know(c.Request.Owner)
 			o.client = l.client
 			o.settled = o.settled || c.Request.Op == single.Release
 		}
+		f.owners = append(f.owners, o)
 		f.asks = append(f.asks, w.renamed(c.Request, l.client))
 	}
 	f.schedule(max(w.now+1, f.deadline), expire, l.client.number, nil)
@@ -185,11 +209,7 @@ func (f *flight) finish(err error) {
 	}
 	f.link.connected = f.link.connected && err == nil
 	f.fill(err)
-	for _, c := range f.batch {
-		if c.Request.Op == single.Acquire && f.link.w.know(c.Request.Owner).settled {
-			f.link.w.counts.Stragglers++
-		}
-	}
+	f.ended(err)
 	close(f.done)
 }
 

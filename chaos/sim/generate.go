@@ -21,6 +21,12 @@ func schedules(p Profile, salt uint64) *rapid.Generator[*Schedule] {
 	})
 }
 
+// What a schedule is drawn from: generators that are made once.
+var (
+	seeds     = rapid.Uint64()
+	decisions = rapid.Uint64Range(0, 1<<20)
+)
+
 // generator draws one schedule.
 type generator struct {
 	Profile
@@ -36,8 +42,11 @@ type generator struct {
 func (a *generator) schedule() *Schedule {
 	a.ttl = pick(a, "ttl", a.ttls)
 	a.span = 3 * a.ttl
+	if a.long {
+		a.span = 150 * a.ttl
+	}
 	a.contended = a.contended || a.one(4, "contended")
-	s := &Schedule{Seed: rapid.Uint64().Draw(a.t, "seed")}
+	s := &Schedule{Seed: seeds.Draw(a.t, "seed")}
 	a.addMasters(s)
 	a.addClients(s)
 	s.Net = a.net()
@@ -90,8 +99,8 @@ func (a *generator) addFaults(s *Schedule) (forgets bool) {
 		if a.forgotten {
 			a.keepTold(&f)
 		}
-		forgets = forgets || f.Kind == Forget
-		if f.Kind == Pause { // what is late after it ends at once, and must not wake two tasks at one instant
+		forgets = forgets || f.loses()
+		if f.Kind == Pause || f.Kind == Suspend { // what is late after it ends at once, and must not wake two tasks at one instant
 			s.Clients[f.Client].Tasks = s.Clients[f.Client].Tasks[:1]
 		}
 		s.Faults = append(s.Faults, f)
@@ -107,6 +116,9 @@ func (a *generator) client(keys int) Client {
 	c := Client{PPM: a.rate("client ppm", a.clientPPM)}
 	if a.slowest != 0 {
 		c.PPM = a.slowest
+	}
+	if a.margins && a.one(2, "waits for slow masters") {
+		c.Timeout = a.ttl/20 + a.upTo("timeout", a.ttl*9/10)
 	}
 	tasks := 1 + a.number("more tasks", 0, 4)/4
 	if a.cohorts {
@@ -189,6 +201,12 @@ func (a *generator) session(keys int) Session {
 		s.Idle, s.Hold, s.Renew, s.Extends, s.Kind = s.Idle/16, s.Hold/16, false, nil, a.family
 		return s
 	}
+	if a.margins {
+		a.margin(&s)
+	}
+	if a.long {
+		a.lasts(&s)
+	}
 	s.Leave = a.contended && !a.one(3, "releases") || a.one(3, "leaves")
 	if s.Renew && s.Leave {
 		s.MaxHold = max(a.ttl, s.Hold)
@@ -240,9 +258,15 @@ func (a *generator) fault(masters, clients int) Fault {
 		}
 	case Slow:
 		f.Amount = a.upTo("amount", a.ttl/8) + time.Microsecond
+		if a.margins { // a round may take longer than the grace leaves
+			f.Amount *= 4
+			if a.one(2, "all are slow") {
+				f.Master = All
+			}
+		}
 	case Step:
 		f.Amount = a.upTo("step", 2*a.ttl) - a.ttl/2
-	case Pause, Kill:
+	case Pause, Suspend, Kill:
 		f.Client, f.Master = a.number("client", 0, clients-1), All
 		if f.Kind == Kill && a.ttl > time.Second {
 			f.Kind = Pause // what waits for a dead client's keys would send too many rounds
@@ -254,11 +278,17 @@ func (a *generator) fault(masters, clients int) Fault {
 		if a.one(3, "long pause") {
 			f.For += a.upTo("longer", a.ttl)
 		}
-	case Forget, Crash:
+	case Forget, Crash, Rollback:
 		if a.one(2, "quick restart") {
 			f.For = f.For/20 + time.Microsecond
 		}
-		f.Unguarded = f.Kind == Forget && a.unguarded
+		f.Unguarded = f.loses() && a.unguarded
+		if f.Kind == Rollback {
+			f.Amount = a.upTo("without the last", a.ttl) + time.Microsecond
+		}
+		if a.restarts && a.one(2, "loads") {
+			f.Loading = a.upTo("loading", a.ttl/2)
+		}
 	}
 	if a.everywhere {
 		f.Master = All
@@ -269,7 +299,7 @@ func (a *generator) fault(masters, clients int) Fault {
 // below draws a number of at least 0 and below n: 0 is the simplest, and rapid tries it first when it shrinks; all
 // others are equally likely. rapid's own numbers are mostly small, which would make mostly short faults.
 func (a *generator) below(label string, n int64) int64 {
-	drawn := rapid.Uint64Range(0, 1<<20).Draw(a.t, label)
+	drawn := decisions.Draw(a.t, label)
 	a.n++
 	if drawn == 0 {
 		return 0

@@ -26,7 +26,7 @@ type link struct {
 	cutThere  int       // faults that hold requests back
 	cutBack   int       // faults that hold replies back
 	healed    []*flight // held back, until the last of these faults is over
-	open      []*flight // all that were launched, for the end of the run
+	open      []*flight // all that were launched and may not have returned
 	sub       *subscription
 	listens   uint64 // subscriptions so far
 }
@@ -59,8 +59,9 @@ func (l *link) listLocked() {
 // Do implements redlock.Master.
 func (l *link) Do(ctx context.Context, batch []*single.Call) {
 	deadline, _ := ctx.Deadline()
-	f := &flight{link: l, batch: batch, deadline: int64(deadline.Sub(l.w.began)), done: make(chan struct{})}
 	l.w.mu.Lock()
+	f := l.w.newFlightLocked()
+	f.link, f.batch, f.deadline, f.done = l, batch, int64(deadline.Sub(l.w.began)), make(chan struct{})
 	if l.w.over {
 		l.w.mu.Unlock()
 		f.fill(errOver)
@@ -84,7 +85,9 @@ func (l *link) launch() {
 		l.flights++
 		f.seq = l.flights
 		f.draw = chanceOf(l.w.plan.Seed, ofFlight, uint64(l.client.number), uint64(l.master.number), f.seq)
-		l.open = append(l.open, f)
+		if l.open = append(l.open, f); len(l.open) == cap(l.open) {
+			l.open = slices.DeleteFunc(l.open, func(f *flight) bool { return f.returned })
+		}
 		f.depart()
 	}
 	l.fresh = l.fresh[:0]

@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/seed-624411e5/redlock/single"
+
 // subscription is one client's at one master. The world's mutex guards it.
 type subscription struct {
 	number   uint64
@@ -57,13 +59,23 @@ func (l *link) unsubscribe() {
 	}
 }
 
-// notifyWaiters sends the notifications of the request just served.
-func (m *master) notifyWaiters() {
+// notifyWaiters sends the notifications of the release just served.
+func (m *master) notifyWaiters(f *flight, r *single.Request) {
+	by := f.link.client
 	for i, n := range m.store.Notifications() {
+		m.w.division(r.Owner, n.Key, n.Waiter)
 		for _, c := range m.w.clients {
-			if c.name() == n.Waiter {
-				c.links[m.number].notify(n.Key, i)
+			if c.name() != n.Waiter {
+				continue
 			}
+			if c != by {
+				if by.gaveTo == nil {
+					by.gaveTo = make(map[string]int64)
+				}
+				by.gaveTo[n.Key] = m.w.now
+			}
+			add(&m.w.counts.NotifiedDead, c.dead)
+			c.links[m.number].notify(n.Key, i)
 		}
 	}
 }
@@ -75,6 +87,7 @@ func (l *link) notify(key string, i int) {
 	defer w.mu.Unlock()
 	s := l.sub
 	if s == nil || !s.made || s.stopped || l.cutBack > 0 {
+		w.counts.Unheard++
 		return
 	}
 	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), uint64(i), uint64(w.now))

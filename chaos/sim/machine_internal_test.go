@@ -90,7 +90,7 @@ func (m *machine) acquire(c *client, ttl time.Duration) {
 	m.step(t, func() { h.lock, err = c.locker.TryAcquire(context.Background(), keyName(0), ttl) }, func() {
 		e := history.Event{Type: history.AcquireReturn, Outcome: outcomeOf(err)}
 		if err == nil {
-			h.done, e.Owner, e.Until = h.lock.Done(), m.w.owner(h.lock.Owner()), h.bound()
+			h.closed, e.Owner, e.Until = h.lock.Done(), m.w.owner(h.lock.Owner()), h.bound()
 			m.w.live = append(m.w.live, h)
 			m.holds[c] = h
 		}

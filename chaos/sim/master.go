@@ -21,6 +21,7 @@ type master struct {
 
 	down         bool
 	crashes      int           // crashes that are not over: it is down until the last one is
+	died         int           // how often it has crashed
 	restartGuard time.Duration // the guard with which it then restarts
 	frozen       int           // how many faults keep it still
 	refusing     int           // how many faults make it refuse everything
@@ -28,6 +29,29 @@ type master struct {
 	guarded      int64
 	slow         int64
 	socket       []packet // what arrived while it was frozen
+	loading      int64    // it loads its data until then
+	saves        []saved
+}
+
+// saved is what a master's disk has for a rollback that is to come.
+type saved struct {
+	of      *Fault
+	data    *store.Store
+	crashes int // it has had by then
+}
+
+// save writes what the master has to its disk.
+func (m *master) save(f *Fault) { m.saves = append(m.saves, saved{f, m.store.Clone(), m.died}) }
+
+// written is what its disk has for a rollback; nil if that is all there is, because it has begun with that since.
+func (m *master) written(f *Fault) *store.Store {
+	for _, s := range m.saves {
+		if s.of == f && s.crashes == m.died {
+			m.w.counts.RolledBack++
+			return s.data
+		}
+	}
+	return nil
 }
 
 // packet is a request in a socket.
@@ -41,9 +65,9 @@ func (m *master) time() time.Duration {
 	return epoch + m.clock.Offset + m.stepped + time.Duration(m.w.now+m.w.now/1000*m.clock.PPM/1000)
 }
 
-// perform serves one request, or tries to with SET NX, and records what it did to somebody's hold.
-func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, error) {
-	now := m.time()
+// perform serves one request of a flight, or tries to with SET NX, and records what it did to somebody's hold.
+func (m *master) perform(f *flight, i int, set bool) (single.Reply, error) {
+	now, r := m.time(), &f.asks[i]
 	if m.store.Full = m.full > 0; m.denies(r) {
 		return single.Reply{}, store.ErrFull
 	}
@@ -51,18 +75,22 @@ func (m *master) perform(f *flight, r *single.Request, set bool) (single.Reply, 
 		reply := single.Reply{}
 		done, err := m.store.TrySet(now, r)
 		if done {
-			reply.Outcome = single.Granted
+			reply = store.Set(r)
+			m.w.counts.served(f, i, extending{}, reply)
 			m.w.traceReply(f, r, reply)
 		}
 		return reply, err
 	}
 	if r.Op != single.Release {
+		was := m.extending(r)
 		reply, err := m.store.Script(now, r)
-		m.w.counts.served(reply)
+		if err == nil {
+			m.w.counts.served(f, i, was, reply)
+		}
 		m.w.traceReply(f, r, reply)
 		return reply, err
 	}
-	defer m.notifyWaiters()
+	defer m.notifyWaiters(f, r)
 	m.w.removedBy(r.Owner, m.number)
 	var before [8]string
 	for i, key := range r.Keys {
@@ -95,6 +123,20 @@ func (m *master) count(r *single.Request) (bool, error) {
 	return m.store.TryCount(m.time(), r)
 }
 
+// between counts what has happened on the master between the two commands of a fenced acquire.
+func (f *flight) between(i int, before uint64) {
+	m, r, counts := f.link.master, &f.asks[i], &f.link.w.counts
+	now := m.time()
+	counter := m.store.Counter(now, r.Keys[0])
+	add(&counts.BetweenTwo, counter != before)
+	add(&counts.CounterLost, counter == 0)
+	add(&counts.SameNumber, counter == store.Proposal(r))
+	if f.set[i] {
+		holder, _ := m.store.Holder(now, r.Keys[0])
+		add(&counts.StoodStill, holder != r.Owner)
+	}
+}
+
 // thaw lets a frozen master go on: it reads its sockets in any order.
 func (m *master) thaw() {
 	if m.frozen--; m.frozen > 0 {
@@ -125,10 +167,11 @@ func (p packet) read() {
 	}
 }
 
-// crash ends the process: what is in its sockets is gone, and so are its data unless they are kept.
-func (m *master) crash(forget bool) {
+// crash ends the process: what is in its sockets is gone. It begins again with left or, if that is nil, with all it had.
+func (m *master) crash(left *store.Store) {
 	m.down = true
 	m.crashes++
+	m.died++
 	for _, p := range m.socket {
 		if !p.f.returned {
 			p.f.err = errBroken
@@ -139,19 +182,21 @@ func (m *master) crash(forget bool) {
 	for _, c := range m.w.clients {
 		c.links[m.number].unsubscribe()
 	}
-	if forget {
-		m.store = store.New()
+	if left != nil {
+		m.store = left
 	}
 }
 
-// restart ends a crash, and starts the master again if it was the last one; guard is for how long it does not vote then.
-func (m *master) restart(guard time.Duration) {
+// restart ends a crash, and starts the master again if it was the last one; guard is for how long it does not vote then, loading for
+// how long it answers LOADING.
+func (m *master) restart(guard, loading time.Duration) {
 	m.crashes--
 	m.restartGuard = max(m.restartGuard, guard)
 	if m.crashes > 0 {
 		return
 	}
 	m.down = false
+	m.loading = m.w.now + int64(loading)
 	m.guarded = max(m.guarded, m.w.now+int64(m.restartGuard)) // another crash does not end the guard after an earlier one
 	m.restartGuard = 0
 }

@@ -32,6 +32,9 @@ type Profile struct {
 	together   bool // clients of the old and of the new set are at work at the same time
 	cohorts    bool // clients have several goroutines that want one key for one ttl, and mostly hold it for a moment
 	forgotten  bool // and generations stop the old ones, for which nobody waits
+	margins    bool // Done closes long before the bound, and holders extend beside the renewals
+	restarts   bool // masters that restart load their data for a while
+	long       bool // holds last for hundreds of ttls, and little happens in one
 }
 
 // Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
@@ -159,7 +162,45 @@ func Cohorts() Profile {
 	return p
 }
 
+// Margins draws schedules of locks with a long grace, in which holders extend their locks while these are renewed.
+func Margins() Profile {
+	p := Within()
+	p.Name, p.About = "margins", "within the assumptions, with long graces, and extensions beside renewals"
+	p.ttls = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
+	p.faults = append(p.faults, Suspend, Suspend, Suspend, Slow, Slow, Slow)
+	p.margins = true
+	return p
+}
+
+// Restarts draws schedules in which masters restart with a part of what they had, and load it, and the machines of clients are
+// suspended.
+func Restarts() Profile {
+	p := Within()
+	p.Name, p.About = "restarts", "within the assumptions, with masters that restart with a part of their data, and suspended clients"
+	p.faults = []FaultKind{Rollback, Rollback, Rollback, Crash, Forget, Suspend, Suspend, Pause, CutRequests, CutReplies}
+	p.dials, p.restarts = true, true
+	p.kinds = []history.Kind{history.Plain, history.Fenced, history.Shared}
+	return p
+}
+
+// rollbacks are those in which nothing else is lost, for the control that shows what it takes to lose a part.
+func rollbacks() Profile {
+	p := Restarts()
+	p.faults = []FaultKind{Rollback, Rollback, Pause, CutRequests}
+	return p
+}
+
+// Long draws schedules in which locks are held for hundreds of ttls, and little happens in one of these.
+func Long() Profile {
+	p := Within()
+	p.Name, p.About = "long", "within the assumptions, with holds of hundreds of ttls"
+	p.masters, p.ttls = []int{5, 3}, []time.Duration{60 * time.Millisecond, 200 * time.Millisecond, time.Second}
+	p.faults = []FaultKind{CutRequests, CutReplies, Freeze, Crash, Forget, Rollback, Pause, Suspend}
+	p.long, p.stray, p.restarts = true, false, true
+	return p
+}
+
 // Profiles are all there are, the first the usual one.
 func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
+	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(), Margins(), Restarts(), Long(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
 }

@@ -45,10 +45,13 @@ func parallel(n int, f func(seed uint64)) {
 }
 
 func TestAThousandSeedsReplayByteForByte(t *testing.T) {
-	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations()} {
+	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations(), sim.Margins(), sim.Restarts(), sim.Long()} {
 		n := replayed
-		if p.Name == "membership" {
+		switch p.Name {
+		case "membership":
 			n /= 4 // they are more than twice as long
+		case "long":
+			n /= 30
 		}
 		parallel(n, func(seed uint64) {
 			if a, b := encoded(t, p, seed), encoded(t, p, seed); !bytes.Equal(a, b) {
@@ -59,13 +62,14 @@ func TestAThousandSeedsReplayByteForByte(t *testing.T) {
 }
 
 // TestRareOrdersReplayToo replays a few seeds often: what two goroutines do at one instant comes in the usual order nearly
-// always. In seed 42 several lanes drop calls that a pause has made late.
+// always. In seed 42 several lanes drop calls that a pause has made late, in seed 724 a waiter steps back for another one and tries as well.
 func TestRareOrdersReplayToo(t *testing.T) {
 	often, seeds, times := replayed, 0, 0
 	if os.Getenv("REDLOCK_SOAK") != "" {
 		often, seeds, times = 10*replayed, 10, replayed*3/10
 	}
 	replaysAlike(t, sim.Within(), 42, often)
+	replaysAlike(t, sim.Within(), 724, often/2)
 	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Refusals(), sim.WildClocks(), sim.Membership(), sim.Generations()} {
 		for seed := range uint64(seeds) {
 			replaysAlike(t, p, 1+seed, times)

@@ -46,7 +46,7 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 			err = fmt.Errorf("sim: the bubble ended badly: %v", r)
 		}
 	}()
-	w := &world{plan: s, names: make(map[string]*owner)}
+	w := &world{plan: s, names: make(map[string]*owner), events: make([]history.Event, 0, 64)}
 	if traced {
 		w.trace = &[]Line{}
 	}
@@ -260,15 +260,22 @@ func (w *world) grace() time.Duration {
 	ttl := w.plan.maxTTL()
 	timeout := w.requestTimeout()
 	grace := 3*sweepInterval + 3*timeout + 4*w.plan.Net.MaxDelay
+	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind == Rollback }) { // what was released is there again
+		grace += ttl + ttl/50
+	}
 	if w.plan.Net.Stray { // late repetitions are beyond the janitor: what they set goes with its ttl
 		grace += ttl + ttl/50 + strayFor*2*timeout // a batch with a release that follows its acquire has two timeouts
 	}
 	return grace
 }
 
-// requestTimeout is the engine's for the longest ttl.
+// requestTimeout is the longest: the engine's for the longest ttl, or a client's own.
 func (w *world) requestTimeout() time.Duration {
-	return min(max(w.plan.maxTTL()/20, 10*time.Millisecond), time.Second)
+	longest := min(max(w.plan.maxTTL()/20, 10*time.Millisecond), time.Second)
+	for i := range w.plan.Clients {
+		longest = max(longest, w.plan.Clients[i].Timeout)
+	}
+	return longest
 }
 
 // strayFor is how many times the time it had left a repeated request may be late.

@@ -50,6 +50,8 @@ type Client struct {
 	PPM int64 `json:"ppm,omitempty"`
 	// Wall is how far its time of day is ahead.
 	Wall time.Duration `json:"wall,omitempty"`
+	// Timeout is its request timeout; 0: the engine's own.
+	Timeout time.Duration `json:"timeout,omitempty"`
 	// Sets are the masters that it has; empty unless there is an exchange.
 	Sets Sets `json:"sets,omitempty"`
 	// Tasks are goroutines that go through their sessions one after the other.
@@ -76,6 +78,8 @@ type Session struct {
 	// Renew asks for automatic renewal; MaxHold bounds the hold (0: not).
 	Renew   bool          `json:"renew,omitempty"`
 	MaxHold time.Duration `json:"max_hold,omitempty"`
+	// Grace is by how much Done closes before the bound; 0: the least that it can be.
+	Grace time.Duration `json:"grace,omitempty"`
 	// Extends are extensions by the holder.
 	Extends []Extend `json:"extends,omitempty"`
 	// Hold is for how long the holder keeps it after the last extension. Then it releases, unless it is to Leave: to
@@ -132,6 +136,9 @@ const (
 	// until every lock it may have forgotten has expired.
 	Crash  FaultKind = "crash"
 	Forget FaultKind = "forget"
+	// Rollback: Master dies and restarts with what it had Amount before, because it writes to its disk now and then; otherwise as
+	// Forget. After another restart since then nothing is lost.
+	Rollback FaultKind = "rollback"
 	// Refuse: Master answers whatever is asked with an error and does nothing, as where connections can't be set up, the data
 	// are still being loaded, or it has become a replica.
 	Refuse FaultKind = "refuse"
@@ -139,9 +146,10 @@ const (
 	Full FaultKind = "full"
 	// Step: Master's clock is set by Amount.
 	Step FaultKind = "clock-step"
-	// Pause: Client stands still. Kill: it dies.
-	Pause FaultKind = "pause"
-	Kill  FaultKind = "kill"
+	// Pause: Client stands still. Suspend: so does its machine, and with it whatever its timers count. Kill: it dies.
+	Pause   FaultKind = "pause"
+	Suspend FaultKind = "suspend"
+	Kill    FaultKind = "kill"
 )
 
 // All is the Client or Master of a fault that hits all of them.
@@ -155,7 +163,9 @@ type Fault struct {
 	Client int           `json:"client"`
 	Master int           `json:"master"`
 	Amount time.Duration `json:"amount,omitempty"`
-	// Step, if not 0, lets a Pause or a Kill begin right before the client's step of that number instead of At: before
+	// Loading is for how long Master answers LOADING after it has restarted: to a Crash, a Forget and a Rollback.
+	Loading time.Duration `json:"loading,omitempty"`
+	// Step, if not 0, lets a Pause, a Suspend or a Kill begin right before the client's step of that number instead of At: before
 	// it sends, or learns of an answer, or a timer rings, or it goes on with its work.
 	Step int `json:"step,omitempty"`
 	// Unguarded lets a master that forgot vote at once.

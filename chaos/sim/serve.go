@@ -51,20 +51,27 @@ func (f *flight) serve(again bool) {
 		}
 		return
 	}
+	if w.now < l.master.loading {
+		if !again {
+			f.serveLoading()
+		}
+		return
+	}
 	if f.gaveUp > 0 {
 		w.counts.LateServed++
 	}
 	if again {
 		w.counts.Repeated++
 		for i := range f.asks {
-			_, _ = l.master.perform(f, &f.asks[i], false)
+			add(&w.counts.FencedAgain, f.asks[i].Fence)
+			_, _ = l.master.perform(f, i, false)
 		}
 		return
 	}
-	f.replies, f.errs, f.set = make([]single.Reply, len(f.asks)), make([]error, len(f.asks)), make([]bool, len(f.asks))
+	f.answerable()
 	for i := range f.asks {
 		r := &f.asks[i]
-		f.replies[i], f.errs[i] = l.master.perform(f, r, store.PlainSet(r))
+		f.replies[i], f.errs[i] = l.master.perform(f, i, store.PlainSet(r))
 		if errors.Is(f.errs[i], store.ErrFull) {
 			w.counts.Denied++
 		}
@@ -73,6 +80,8 @@ func (f *flight) serve(again bool) {
 		case store.Counts(r):
 			f.set[i] = f.replies[i].Outcome == single.Granted
 			f.halfway = append(f.halfway, i)
+			f.counters = append(f.counters, l.master.store.Counter(l.master.time(), r.Keys[0]))
+			w.counts.Retained++
 		case f.replies[i].Outcome == single.Refused && store.PlainSet(r):
 			// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
 			f.second = append(f.second, i)
@@ -86,11 +95,22 @@ func (f *flight) serve(again bool) {
 	f.schedule(w.now+1+f.draw.below(between), hidden, none, f.arriveHalfway)
 }
 
+// serveLoading answers each call as a master does that loads its data.
+func (f *flight) serveLoading() {
+	f.answerable()
+	for i := range f.errs {
+		f.errs[i] = store.ErrLoading
+	}
+	f.link.w.counts.Loading++
+	f.sendReply()
+}
+
 // between is how long what comes between two commands of one pipeline takes at the most.
 const between = int64(3 * time.Millisecond)
 
 func (f *flight) arriveHalfway() {
 	m := f.link.master
+	add(&f.link.w.counts.BrokenBetween, f.returned || m.down)
 	switch {
 	case m.down:
 		f.err = errBroken
@@ -104,14 +124,16 @@ func (f *flight) arriveHalfway() {
 
 // serveCounters raises the counters of fenced calls. What was granted, and proposed too little, goes on by script.
 func (f *flight) serveCounters() {
-	for _, i := range f.halfway {
+	for n, i := range f.halfway {
 		r, reply := &f.asks[i], &f.replies[i]
+		f.between(i, f.counters[n])
 		accepted, err := f.link.master.count(r)
 		switch {
 		case err != nil && f.set[i]:
 			f.errs[i] = err
 		case accepted && f.set[i]:
 			reply.Token = store.Proposal(r)
+			f.link.w.counts.gave(f.owners[i], reply.Token)
 		default:
 			f.second = append(f.second, i)
 		}
@@ -156,7 +178,7 @@ func (f *flight) arriveSecond() {
 
 func (f *flight) serveSecond() {
 	for _, i := range f.second {
-		f.replies[i], f.errs[i] = f.link.master.perform(f, &f.asks[i], false)
+		f.replies[i], f.errs[i] = f.link.master.perform(f, i, false)
 	}
 	f.second = nil
 	f.sendReply()

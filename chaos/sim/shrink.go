@@ -83,7 +83,8 @@ func simplifications(s *Schedule) []simplification {
 	out = append(out, netParts()...)
 	for c := range s.Clients {
 		out = append(out, func(s *Schedule) bool { return c < len(s.Clients) && zero(&s.Clients[c].PPM) },
-			func(s *Schedule) bool { return c < len(s.Clients) && zero(&s.Clients[c].Wall) })
+			func(s *Schedule) bool { return c < len(s.Clients) && zero(&s.Clients[c].Wall) },
+			func(s *Schedule) bool { return c < len(s.Clients) && zero(&s.Clients[c].Timeout) })
 		for t := range s.Clients[c].Tasks {
 			for i := range s.Clients[c].Tasks[t] {
 				out = append(out, sessionParts(c, t, i)...)
@@ -216,6 +217,7 @@ func sessionParts(c, t, i int) []simplification {
 		on(func(x *Session) bool { return zero(&x.Leave) }),
 		on(func(x *Session) bool { return zero(&x.Second) }),
 		on(func(x *Session) bool { return x.Kind != history.Fenced && zero(&x.Kind) }),
+		on(func(x *Session) bool { return zero(&x.Grace) }),
 		on(func(x *Session) bool { return rounder(&x.Idle) }),
 		on(func(x *Session) bool { return rounder(&x.Hold) }),
 		on(func(x *Session) bool { return rounder(&x.Wait) }),
@@ -230,6 +232,7 @@ func faultParts(i int) []simplification {
 	}
 	return []simplification{
 		on(func(f *Fault) bool { return zero(&f.Second) }),
+		on(func(f *Fault) bool { return zero(&f.Loading) }),
 		on(func(f *Fault) bool { return rounder(&f.At) }),
 		on(func(f *Fault) bool { return rounder(&f.For) }),
 		on(func(f *Fault) bool { return rounder(&f.Amount) }),

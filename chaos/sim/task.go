@@ -13,16 +13,17 @@ import (
 // task is one goroutine of a client. The scheduler decides what it does when; the goroutine is there to wait in the
 // engine's blocking calls.
 type task struct {
-	c        *client
-	number   int
-	work     chan func() // what to call next
-	ended    chan struct{}
-	then     func() // what the scheduler does when it has returned; nil: nothing is under way
-	at       int    // the next session
-	finished bool
-	ending   bool     // the last session acquires and extends no more
-	parked   *Session // that waits for the second part of an exchange
-	cancel   context.CancelCauseFunc
+	c         *client
+	number    int
+	work      chan func() // what to call next
+	ended     chan struct{}
+	then      func() // what the scheduler does when it has returned; nil: nothing is under way
+	at        int    // the next session
+	finished  bool
+	ending    bool     // the last session acquires and extends no more
+	acquiring *hold    // whose acquisition is under way
+	parked    *Session // that waits for the second part of an exchange
+	cancel    context.CancelCauseFunc
 }
 
 // hold is one acquisition and the lock that came of it, as the history knows it.
@@ -32,11 +33,19 @@ type hold struct {
 	keys    []string
 	kind    history.Kind
 	lock    *redlock.Lock
-	done    <-chan struct{}
-	until   time.Duration // by the client's clock
+	closed  <-chan struct{} // its Done
+	until   time.Duration   // by the client's clock
 	renewed bool
 	bounded bool // MaxHold ends it
 	gone    bool // it was released, its Done closed, or its client died
+
+	// What counting takes.
+	began  time.Duration // when it was asked for, by the client's clock
+	since  time.Duration // when it was got
+	ttl    time.Duration
+	grace  time.Duration
+	over   bool // Done has closed by itself
+	lasted bool // for a hundred ttls
 }
 
 func newTask(c *client, number int) *task {
@@ -104,7 +113,10 @@ func (t *task) begin(s *Session, after func()) {
 		t.announce(s, after)
 		return
 	}
-	h := &hold{task: t, kind: s.Kind, renewed: s.Renew, bounded: s.MaxHold > 0}
+	h := &hold{
+		task: t, kind: s.Kind, renewed: s.Renew, bounded: s.MaxHold > 0, began: t.c.reading(), ttl: s.TTL,
+		grace: s.grace(),
+	}
 	for _, n := range s.Keys {
 		w.attempt++
 		h.ids = append(h.ids, w.attempt)
@@ -121,16 +133,20 @@ func (t *task) begin(s *Session, after func()) {
 	t.cancel = cancel
 	if s.Wait > 0 {
 		tie := w.tie(uint64(t.c.number), uint64(t.number), h.ids[0])
-		w.at(w.now+1+t.c.reference(s.Wait), visible, t.c.number, tie, func() { cancel(context.DeadlineExceeded) })
+		w.at(w.now+1+t.c.reference(s.Wait), visible, t.c.number, tie, func() {
+			t.cutShort(h)
+			cancel(context.DeadlineExceeded)
+		})
 	}
+	t.acquiring = h
+	t.beginning(h)
 	var err error
 	t.call(func() { h.lock, err = acquire(ctx, t.c.locker, h.keys, s) }, func() { t.acquired(s, h, err, after) })
 }
 
 // acquire makes the call that the session asks for.
 func acquire(ctx context.Context, locker *redlock.Locker, keys []string, s *Session) (*redlock.Lock, error) {
-	// The least grace, so that it does not stand in for the drift allowance, whose absence is to be noticed.
-	opts := []redlock.Option{redlock.Grace(time.Millisecond)}
+	opts := []redlock.Option{redlock.Grace(s.grace())}
 	if s.Renew {
 		opts = append(opts, redlock.AutoRenew())
 	}
@@ -156,6 +172,10 @@ func acquire(ctx context.Context, locker *redlock.Locker, keys []string, s *Sess
 	return locker.TryAcquire(ctx, keys[0], s.TTL, opts...)
 }
 
+// grace is the least that can be asked for, unless the session has one: it must not stand in for the drift allowance, whose absence
+// is to be noticed.
+func (s *Session) grace() time.Duration { return max(s.Grace, time.Millisecond) }
+
 // record enters an event of the hold in the history, once for every key.
 func (h *hold) record(e history.Event) {
 	e.Client, e.Kind = h.task.c.number, h.kind
@@ -168,14 +188,16 @@ func (h *hold) record(e history.Event) {
 // acquired takes note of how the acquisition ended.
 func (t *task) acquired(s *Session, h *hold, err error, after func()) {
 	w := t.c.w
+	t.acquiring = nil
 	e := history.Event{Type: history.AcquireReturn, Outcome: outcomeOf(err)}
 	if err != nil {
 		w.counts.failed(err)
+		h.missed(s, err)
 		h.record(e)
 		after()
 		return
 	}
-	h.done = h.lock.Done()
+	h.closed, h.since = h.lock.Done(), t.c.reading()
 	e.Owner, e.Until, e.Token = w.owner(h.lock.Owner()), h.bound(), h.lock.Token()
 	owner := w.know(h.lock.Owner())
 	if owner.held && (h.kind == history.Plain || h.kind == history.Fenced) {
@@ -184,7 +206,7 @@ func (t *task) acquired(s *Session, h *hold, err error, after func()) {
 			w.counts.WithTokens++
 		}
 	}
-	owner.settled, owner.held = true, true
+	owner.settled, owner.held, owner.hold = true, true, h
 	h.record(e)
 	w.counts.acquired(s, t.c.plan.Sets)
 	w.live = append(w.live, h)
@@ -209,12 +231,16 @@ func (t *task) extend(s *Session, h *hold, n int, after func()) {
 	x := s.Extends[n]
 	t.step(x.After, func() {
 		h.record(history.Event{Type: history.ExtendCall, TTL: int64(x.TTL)})
+		h.extends(x.TTL)
 		var err error
 		t.call(func() { err = h.lock.Extend(context.Background(), x.TTL) }, func() {
 			e := history.Event{Type: history.ExtendReturn, Outcome: outcomeOf(err), TTL: int64(x.TTL)}
 			if err == nil {
+				h.late(t.c.reading())
 				e.Until = h.bound()
 				t.c.w.counts.Extended++
+			} else {
+				h.extended(err)
 			}
 			h.record(e)
 			t.extend(s, h, n+1, after)
@@ -229,6 +255,7 @@ func (t *task) leave(s *Session, h *hold, after func()) {
 		return
 	}
 	h.record(history.Event{Type: history.ReleaseCall})
+	h.releases()
 	h.gone = true
 	var err error
 	t.call(func() { err = h.lock.Release(context.Background()) }, func() {

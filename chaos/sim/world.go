@@ -32,12 +32,23 @@ type world struct {
 	steps     int
 	removed   map[string]uint64 // the masters that have performed a release, a bit each, by its owner
 	lingering []lingering
+	notified  map[[2]string]string // whom masters notified first because of a release, by its owner and the key; "": different ones
 
 	mu      sync.Mutex
 	pending eventHeap
 	asked   []*link // links of which the engine asked something since the last settling
 	paced   []*pacer
-	over    bool // the run has been judged: whatever waits is sent back
+	flights []flight // room for the next ones
+	over    bool     // the run has been judged: whatever waits is sent back
+}
+
+// newFlightLocked takes one of a few that were made together: a run has hundreds. The mutex is the world's.
+func (w *world) newFlightLocked() *flight {
+	if len(w.flights) == cap(w.flights) {
+		w.flights = make([]flight, 0, 32)
+	}
+	w.flights = w.flights[:len(w.flights)+1]
+	return &w.flights[len(w.flights)-1]
 }
 
 // maxSteps ends a run that does not end by itself: a fault of the simulator or a livelock of the engine.
@@ -54,7 +65,7 @@ func (w *world) at(t int64, kind eventKind, client int, tie uint64, do func()) {
 func (w *world) loop(until int64, done func() bool) {
 	for !done() {
 		w.mu.Lock()
-		if len(w.pending) == 0 || w.pending.next() > until {
+		if w.pending.empty() || w.pending.next() > until {
 			w.mu.Unlock()
 			return
 		}
@@ -144,7 +155,7 @@ func (w *world) settle() {
 
 // tie draws the order of an event among others of one instant.
 func (w *world) tie(name ...uint64) uint64 {
-	draw := chanceOf(w.plan.Seed, append(name, ofTie)...)
+	draw := chanceOf(w.plan.Seed, name...).named(ofTie)
 	return draw.next()
 }
 
@@ -163,6 +174,7 @@ type owner struct {
 	client  *client // who used it last
 	settled bool    // its acquisition has been decided
 	held    bool    // it has been returned to a caller
+	hold    *hold   // the last that it was returned for
 }
 
 // owner names an owner as the history calls it.

@@ -107,6 +107,16 @@ func Profiles() []Profile {
 			Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
 		},
 		{
+			Name: "permits", Text: "Permits of one semaphore: shared holds and no others, for a subject that has a semaphore under each key.",
+			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 20 * ms},
+			Wait: 20 * time.Second, Extend: 0.1, Cancel: 0.05,
+		},
+		{
+			Name: "renewed-permits", Text: "Permits of one semaphore that outlive their ttl several times by renewal.",
+			Keys: 1, Kind: history.Shared, Readers: 1, TTL: time.Second, Hold: Span{time.Second, 3 * time.Second}, Think: Span{0, 20 * ms},
+			Wait: 20 * time.Second, Renew: true,
+		},
+		{
 			Name: "reentrant", Text: "Owners that take the same key again while they hold it.",
 			Keys: 2, Kind: history.Reentrant, Nested: 2, TTL: 2 * time.Second, Hold: Span{ms, 10 * ms},
 			Think: Span{0, 20 * ms}, Wait: 20 * time.Second,

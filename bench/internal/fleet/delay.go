@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -55,28 +56,51 @@ func Delay(addrs []string, delays []time.Duration) (*Delayed, error) {
 // Addrs are the addresses to use instead of those given to Delay, in the same order.
 func (d *Delayed) Addrs() []string { return append([]string(nil), d.addrs...) }
 
-// pings is how many answers the median of Pings is taken from.
-const pings = 11
+const (
+	// pings is how many answers the median of Pings is taken from, at least.
+	pings = 11
+	// pingEvery is the time between them.
+	pingEvery = 5 * time.Millisecond
+)
 
-// Pings is how long each master takes for a PING when nothing else is going on: what the delay has become by the time
-// that proxy and timers have had their share. It is the median of several.
-func (d *Delayed) Pings(ctx context.Context) ([]time.Duration, error) {
-	out := make([]time.Duration, len(d.addrs))
+// Pings is how long each master takes for a PING: what the delay has become by the time that proxy, server and timers have had their
+// share. It is the median of several, and of as many as there is time for until during ends; nil takes the least number.
+func (d *Delayed) Pings(ctx context.Context, during <-chan struct{}) ([]time.Duration, error) {
+	out, errs := make([]time.Duration, len(d.addrs)), make([]error, len(d.addrs))
+	var wg sync.WaitGroup
 	for i, addr := range d.addrs {
-		rdb := redis.NewClient(&redis.Options{Addr: addr})
-		var took []float64
-		var err error
-		for n := 0; n < pings && err == nil; n++ {
-			start := time.Now()
-			err = rdb.Ping(ctx).Err()
-			took = append(took, float64(time.Since(start)))
-		}
-		if err = errors.Join(err, rdb.Close()); err != nil {
-			return nil, fmt.Errorf("fleet: ping %s: %w", addr, err)
-		}
-		out[i] = time.Duration(measure.SpreadOf(took).Median)
+		wg.Go(func() { out[i], errs[i] = ping(ctx, addr, during) })
 	}
-	return out, nil
+	wg.Wait()
+	return out, errors.Join(errs...)
+}
+
+func ping(ctx context.Context, addr string, during <-chan struct{}) (time.Duration, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	var took []float64
+	var err error
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for n := 0; err == nil && (n < pings || goesOn(during)); n++ {
+		start := time.Now()
+		err = rdb.Ping(ctx).Err() // also says that ctx has ended
+		took = append(took, float64(time.Since(start)))
+		<-tick.C
+	}
+	if err = errors.Join(err, rdb.Close()); err != nil {
+		return 0, fmt.Errorf("fleet: ping %s: %w", addr, err)
+	}
+	return time.Duration(measure.SpreadOf(took).Median), nil
+}
+
+// goesOn reports that something goes on until a channel is closed; nil is nothing.
+func goesOn(during <-chan struct{}) bool {
+	select {
+	case <-during:
+		return false
+	default:
+		return during != nil
+	}
 }
 
 // Close ends the proxies and their connections. Close the clients first: they would try to connect again.

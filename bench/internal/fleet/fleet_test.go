@@ -54,7 +54,7 @@ func TestDelayHoldsAnswersBackOnlyWhereAsked(t *testing.T) {
 	if addrs := d.Addrs(); addrs[0] != servers[0].Addr() || addrs[1] == servers[1].Addr() {
 		t.Errorf("addresses %v", addrs)
 	}
-	pings, err := d.Pings(t.Context())
+	pings, err := d.Pings(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,10 @@ func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
-	r := &cohort{Cohort: c, start: time.Now(), away: measure.NewRecorder(), clients: make([]cohortClient, len(clients))}
+	r := &cohort{
+		Cohort: c, grants: grants{key: c.Key, ttl: c.TTL}, start: time.Now(), away: measure.NewRecorder(),
+		clients: make([]cohortClient, len(clients)),
+	}
 	r.holder.Store(nobody)
 	var workers sync.WaitGroup
 	for i, client := range clients {
@@ -80,14 +83,13 @@ const nobody = -1
 // so that a lock that lets two in is found out and not merely undefined.
 type cohort struct {
 	Cohort
+	grants
 	start    time.Time
 	clients  []cohortClient
 	holder   atomic.Int64 // the goroutine that is inside
 	last     atomic.Int64 // one more than the client that had the key last; 0: none yet
 	moves    atomic.Int64
 	overlaps atomic.Int64
-	errs     atomic.Int64
-	first    atomic.Pointer[error]
 	away     *measure.Recorder
 }
 
@@ -138,26 +140,6 @@ func (r *cohort) arrive(i int, granted time.Duration) {
 	}
 	r.last.Store(int64(i + 1))
 	r.away.Record(i, granted-time.Duration(r.clients[i].left.Load()))
-}
-
-func (r *cohort) grant(ctx context.Context, client subject.Client) subject.Handle {
-	for ctx.Err() == nil {
-		h, err := client.Acquire(ctx, r.Key, r.TTL)
-		if err == nil {
-			return h
-		}
-		r.failed(ctx, err)
-		Wait(ctx, failurePause)
-	}
-	return nil
-}
-
-func (r *cohort) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	r.errs.Add(1)
-	r.first.CompareAndSwap(nil, &err)
 }
 
 // passed sums up when all goroutines have ended, elapsed after the start.

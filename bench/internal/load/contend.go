@@ -49,7 +49,7 @@ func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	r := &contention{
-		Contention: c, seen: measure.NewHandoffs(len(clients)), wait: measure.NewRecorder(),
+		Contention: c, grants: grants{key: c.Key, ttl: c.TTL}, seen: measure.NewHandoffs(len(clients)), wait: measure.NewRecorder(),
 	}
 	start := time.Now()
 	var workers sync.WaitGroup
@@ -89,11 +89,10 @@ func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func
 
 type contention struct {
 	Contention
+	grants
 	seen    *measure.Handoffs
 	wait    *measure.Recorder
 	waiting atomic.Int64
-	errs    atomic.Int64
-	first   atomic.Pointer[error]
 }
 
 func (r *contention) contend(ctx context.Context, i int, client subject.Client) {
@@ -117,22 +116,30 @@ func (r *contention) contend(ctx context.Context, i int, client subject.Client) 
 	}
 }
 
-func (r *contention) grant(ctx context.Context, client subject.Client) subject.Handle {
+// grants gets a key for contenders, and counts what failed.
+type grants struct {
+	key   string
+	ttl   time.Duration
+	errs  atomic.Int64
+	first atomic.Pointer[error]
+}
+
+func (g *grants) grant(ctx context.Context, client subject.Client) subject.Handle {
 	for ctx.Err() == nil {
-		h, err := client.Acquire(ctx, r.Key, r.TTL)
+		h, err := client.Acquire(ctx, g.key, g.ttl)
 		if err == nil {
 			return h
 		}
-		r.failed(ctx, err)
+		g.failed(ctx, err)
 		Wait(ctx, failurePause)
 	}
 	return nil
 }
 
-func (r *contention) failed(ctx context.Context, err error) {
+func (g *grants) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	r.errs.Add(1)
-	r.first.CompareAndSwap(nil, &err)
+	g.errs.Add(1)
+	g.first.CompareAndSwap(nil, &err)
 }

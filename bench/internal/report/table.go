@@ -155,14 +155,17 @@ func columns(s Section) []column {
 	case "stopped", "slow":
 		cols = append(cols, micros("healthy p50", "healthy_p50_us"), micros("healthy p99", "healthy_p99_us"),
 			number("unfinished", "unfinished", "%.0f"))
+	case "cost", "sharded":
+		return append(cols, number("commands", "commands", "%.2f"), number("bytes in", "bytes_in", "%.0f"), number("bytes out", "bytes_out", "%.0f"),
+			number("µs a master", "master_cpu_us", "%.2f"), number("µs the client", "client_cpu_us", "%.1f"), number("errors", "errors", "%.0f"))
 	case "spread":
 		cols = append(cols, micros("acquire p50", "acquire_p50_us"), micros("acquire p99", "acquire_p99_us"),
-			micros("third fastest", "quorum_delay_us"), micros("its PING", "quorum_ping_us"))
+			micros("third fastest", "quorum_delay_us"), micros("its PING", "quorum_ping_us"), micros("its PING meanwhile", "busy_ping_us"))
 	default:
 		cols = append(cols, number("allocs", "allocs_per_op", "%.0f"), number("bytes", "bytes_per_op", "%.0f"))
 	}
 	cols = append(cols, number("errors", "errors", "%.0f"))
-	if s.Name == "kinds" || s.Name == "sharded" { // this library beside itself
+	if s.Name == "kinds" { // this library beside itself
 		return cols
 	}
 	return append(cols, ratio("p50 ÷ redsync", "p50_us", "redsync", s.Rows),

@@ -28,7 +28,7 @@ type Env struct {
 	Fleet *fleet.Fleet
 	// Hosts has the servers of the subjects that are not on Fleet, by name.
 	Hosts map[string]*fleet.Fleet
-	// Subjects are compared in every scenario but kinds and sharded, each where it can take part; Kinds are compared in kinds.
+	// Subjects are compared in every scenario but kinds and sharded, each where it can take part; Kinds are compared in kinds and cost.
 	Subjects []subject.Subject
 	Kinds    []subject.Variant
 	// Masters is the number of masters in every scenario but masters.
@@ -120,7 +120,8 @@ func All() []Scenario {
 		{"contended", "many clients want one key: how fast and how fairly it is handed on", 0, true, contended},
 		{"cohort", "32 goroutines want one key and do nothing while they have it: of one process, and eight of each of four", 0, true, cohort},
 		{"kinds", "fenced, shared and reentrant holds beside plain ones", 0, false, kinds},
-		{"sharded", "the same keys on one group of three masters and spread over two", 2 * groupMasters, false, sharded},
+		{"cost", "what a cycle costs each master and the client: commands, bytes, processor time", 0, false, cost},
+		{"sharded", "the same keys on one group of three masters and spread over up to eight, and what that costs", 8 * groupMasters, false, sharded},
 		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], false, masters},
 		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, false, renewed},
 		{"allocations", "heap allocations of one cycle", 0, true, allocations},

@@ -7,11 +7,14 @@ import (
 
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 	"github.com/seed-624411e5/redlock/bench/internal/scenario"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
-	servers := redistest.StartN(t, 6)
+// onServers is an environment with servers of its own.
+func onServers(t *testing.T, n int, subjects ...subject.Subject) (*scenario.Env, []*redistest.Server) {
+	t.Helper()
+	servers := redistest.StartN(t, n)
 	addrs := make([]string, len(servers))
 	for i, s := range servers {
 		addrs[i] = s.Addr()
@@ -20,8 +23,14 @@ func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := environment(t)
-	env.Fleet, env.Workers = f, []int{4}
+	env := environment(t, subjects...)
+	env.Fleet = f
+	return env, servers
+}
+
+func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
+	env, servers := onServers(t, 6)
+	env.Workers = []int{4}
 	rows := run(t, env, "sharded")
 	if len(rows) != 2 || rows[0].Kind != "one group" || rows[1].Kind != "two groups" {
 		t.Fatalf("rows: %+v", rows)

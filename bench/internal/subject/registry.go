@@ -13,10 +13,14 @@ func All() []Subject {
 	}
 }
 
+// Plain is the kind that the others are compared with.
+const Plain = "plain"
+
 // Kinds returns this library's kinds of hold, the plain one first.
 func Kinds() []Variant {
 	return []Variant{
-		{Kind: "plain", Subject: Redlock()},
+		{Kind: Plain, Subject: Redlock()},
+		{Kind: "two keys", Subject: redlockPair{Redlock()}},
 		{Kind: "fenced", Subject: Redlock(redlock.Fenced())},
 		{Kind: "shared", Subject: Redlock(redlock.Shared())},
 		{Kind: "exclusive", Subject: Redlock(redlock.Exclusive())},

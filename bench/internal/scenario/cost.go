@@ -1,0 +1,167 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/bench/internal/subject"
+)
+
+// cost counts what a cycle costs each master and the client, of every subject that asks a majority and of every kind of hold: a lock that
+// costs its masters less leaves more for others, however fast it is by itself. It is the processor time that was used, not time that went
+// by, so that the numbers hardly depend on who else uses the machine.
+func cost(e *Env) ([]group, error) {
+	var groups []group
+	for _, w := range e.workersOr(1, 64) {
+		g := group{workers: w, masters: e.Masters}
+		add := func(kind string, s subject.Subject) error {
+			entry, err := e.entry(s, e.Masters, e.costs(s, w, e.Masters))
+			entry.kind = kind
+			g.entries = append(g.entries, entry)
+			return err
+		}
+		for _, s := range e.onMasters() {
+			if err := add("", s); err != nil {
+				return nil, err
+			}
+		}
+		for _, k := range e.Kinds {
+			if k.Kind == subject.Plain {
+				continue // that is this library's row among the subjects
+			}
+			if err := add(k.Kind, k.Subject); err != nil {
+				return nil, err
+			}
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// shortKey is how much of a prefix is left here: a key is in a cycle's bytes several times, and most people's are short.
+const shortKey = 7
+
+// costs measures cycles, and what they cost each of the masters that a cycle asks.
+func (e *Env) costs(s subject.Subject, workers, asked int) func(addrs []string) measurement {
+	return func(addrs []string) measurement {
+		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
+			prefix = prefix[max(0, len(prefix)-shortKey):]
+			m := openMeters(addrs)
+			defer func() { err = errors.Join(err, m.close()) }()
+			err = with(ctx, s, addrs, func(c subject.Client) error {
+				warm := e.load(workers, prefix) // with the same keys: the first fenced lock on a key costs more than the next
+				warm.Duration, warm.Warmup = max(e.warmup(), e.Duration/2), 0
+				if _, err := warm.Run(ctx, c, nil); err != nil {
+					return err
+				}
+				before, err := m.read(ctx)
+				if err != nil {
+					return err
+				}
+				counted := e.load(workers, prefix)
+				counted.Warmup = 0
+				sample, err := counted.Run(ctx, c, nil)
+				if err != nil {
+					return err
+				}
+				after, err := m.read(ctx)
+				out = sliceOf(sample)
+				if sample.Ops > 0 {
+					after.less(before).by(float64(sample.Ops), float64(asked), out.Extra)
+				}
+				return err
+			})
+			return out, err
+		}
+	}
+}
+
+// spent is what masters and this process have used so far.
+type spent struct {
+	commands  float64 // as Redis counts them, those of scripts too
+	in, out   float64 // bytes
+	masterCPU float64 // seconds, of all masters together
+	clientCPU float64
+}
+
+func (s spent) less(before spent) spent {
+	return spent{
+		s.commands - before.commands, s.in - before.in, s.out - before.out,
+		s.masterCPU - before.masterCPU, s.clientCPU - before.clientCPU,
+	}
+}
+
+// by notes what of it is a cycle's: on each of the masters that one asks, and in the client.
+func (s spent) by(cycles, asked float64, extra map[string]float64) {
+	each := cycles * asked
+	extra["commands"] = s.commands / each
+	extra["bytes_in"], extra["bytes_out"] = s.in/each, s.out/each
+	extra["master_cpu_us"], extra["client_cpu_us"] = s.masterCPU/each*1e6, s.clientCPU/cycles*1e6
+}
+
+// meters read what masters have done, by a connection of their own to each. What the reading costs itself is some ten kilobytes and no
+// command that is counted.
+type meters []*redis.Client
+
+func openMeters(addrs []string) (m meters) {
+	for _, addr := range addrs {
+		m = append(m, redis.NewClient(&redis.Options{Addr: addr}))
+	}
+	return m
+}
+
+func (m meters) close() (err error) {
+	for _, c := range m {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+func (m meters) read(ctx context.Context) (sum spent, err error) {
+	for _, c := range m {
+		text, err := c.Info(ctx, "all").Result()
+		if err != nil {
+			return sum, fmt.Errorf("what a master has done: %w", err)
+		}
+		if err := sum.add(text); err != nil {
+			return sum, err
+		}
+	}
+	cpu, err := processorTime()
+	sum.clientCPU = cpu.Seconds()
+	return sum, err
+}
+
+// add adds what one master's INFO says.
+func (s *spent) add(info string) error {
+	wanted := map[string]*float64{
+		"total_net_input_bytes": &s.in, "total_net_output_bytes": &s.out, "used_cpu_user": &s.masterCPU, "used_cpu_sys": &s.masterCPU,
+	}
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		sum := wanted[name]
+		if strings.HasPrefix(name, "cmdstat_") && name != "cmdstat_info" {
+			value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+			sum = &s.commands
+		}
+		if sum == nil {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return fmt.Errorf("INFO: %s: %w", name, err)
+		}
+		*sum += n
+		delete(wanted, name)
+	}
+	if len(wanted) > 0 {
+		return fmt.Errorf("INFO lacks %d of the fields that say what a master has done", len(wanted))
+	}
+	return nil
+}

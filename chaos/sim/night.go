@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// nightReport is what -night writes: which seeds were run of which profile, what happened in them, and how often each interleaving of
+// docs/protocol.md did.
+type nightReport struct {
+	Verdict   string    `json:"verdict"`
+	FirstSeed uint64    `json:"first_seed"` // of each profile
+	Schedules int       `json:"schedules"`
+	Events    int       `json:"events"`
+	Seconds   float64   `json:"seconds"`
+	Rows      []seenRow `json:"rows"`
+	Profiles  []*report `json:"profiles"`
+}
+
+// seenRow is how often one interleaving has happened.
+type seenRow struct {
+	Part  string `json:"part"`
+	What  string `json:"what"`
+	Count string `json:"count"`
+	Seen  int    `json:"seen"`
+}
+
+// share is how much of a night a profile gets, by what one of its schedules costs.
+func (p *Profile) share() int {
+	switch {
+	case !p.Promised:
+		return 0
+	case p.long:
+		return 1
+	case p.exchanges:
+		return 8
+	default:
+		return 16
+	}
+}
+
+// nights are the batches of one: of every profile in which all is promised, n schedules in all.
+func nights(o *options) (batches []*Batch) {
+	all, left := 0, o.schedules
+	for _, p := range Profiles() {
+		all += p.share()
+	}
+	for _, p := range Profiles() {
+		if n := max(1, o.schedules*p.share()/all); p.share() > 0 && left > 0 {
+			n = min(n, left)
+			left -= n
+			batches = append(batches, &Batch{Profile: p, First: o.seed, N: n, Workers: o.workers, StopAfter: 1})
+		}
+	}
+	batches[0].N += left // what rounding has left
+	return batches
+}
+
+// night runs all profiles in which all is promised. It fails where something is broken, and where an interleaving never happened.
+func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
+	n := &nightReport{Verdict: "pass", FirstSeed: o.seed}
+	status := exitPass
+	var all Counts
+	for _, b := range nights(o) {
+		if !o.quiet {
+			b.Progress = newBar(stderr, b.N).show
+		}
+		of := *o
+		of.profile, of.report = b.Profile.Name, ""
+		began := time.Now()
+		out := b.Run(ctx)
+		took := time.Since(began)
+		if !o.quiet {
+			fmt.Fprint(stderr, "\r\x1b[K")
+		}
+		r := newReport(&of, b, out, took)
+		fmt.Fprintf(stdout, "%s: %d schedules from seed %d: %.0f a second, %.0f events each\n", b.Profile.Name, out.Done, b.First, r.Rate,
+			float64(out.Steps)/float64(max(1, out.Done)))
+		if len(out.Failures) > 0 {
+			r.Verdict = "violation"
+			status = max(status, explain(ctx, &of, b, &out.Failures[0], r, stdout))
+			n.Verdict = r.Verdict
+		}
+		all.Add(out.Counts)
+		n.Profiles = append(n.Profiles, r)
+		n.Schedules, n.Events, n.Seconds = n.Schedules+out.Done, n.Events+out.Steps, n.Seconds+took.Seconds()
+	}
+	fmt.Fprint(stdout, all.table())
+	if ctx.Err() != nil && status == exitPass {
+		n.Verdict, status = "interrupted", exitUnknown
+	}
+	if unseen := n.see(&all); len(unseen) > 0 {
+		for i := range unseen {
+			fmt.Fprintf(stdout, "never seen: %v\n", &unseen[i])
+		}
+		if status == exitPass {
+			n.Verdict, status = "unseen", exitUnknown
+		}
+	}
+	fmt.Fprintf(stdout, "%d schedules, verdict: %s\n", n.Schedules, n.Verdict)
+	return n.write(o, status, stderr)
+}
+
+// see enters how often each row has been seen, and returns those that have not been.
+func (n *nightReport) see(all *Counts) []Row {
+	for _, r := range Rows() {
+		if seen, counted := r.Seen(all); counted {
+			n.Rows = append(n.Rows, seenRow{Part: r.Part, What: r.What, Count: r.Count, Seen: seen})
+		}
+	}
+	return Unseen(all)
+}
+
+func (n *nightReport) write(o *options, status int, stderr io.Writer) int {
+	if o.report == "" {
+		return status
+	}
+	encoded, err := json.MarshalIndent(n, "", "  ")
+	if err == nil {
+		err = os.WriteFile(o.report, append(encoded, '\n'), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
+		return max(status, exitUnknown)
+	}
+	return status
+}

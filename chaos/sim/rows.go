@@ -1,0 +1,221 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Row is an interleaving that docs/protocol.md has a row for. It happens in simulated runs and is counted, or it is of a part of the
+// library that the simulator does not run, and there are tests of it. A test compares this list with the document.
+type Row struct {
+	Part  string   // the heading it stands under
+	What  string   // how its first cell begins
+	Count string   // which of Counts, as JSON has it, says that it happened
+	Tests []string // what shows it instead
+}
+
+// Seen says how often the row's interleaving has happened, and whether it is one that is counted.
+func (r *Row) Seen(c *Counts) (n int, counted bool) {
+	if r.Count == "" {
+		return 0, false
+	}
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if countName(v.Type().Field(i)) == r.Count {
+			return int(v.Field(i).Int()), true
+		}
+	}
+	return 0, true // a test finds the name that is none
+}
+
+func countName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// Unseen are the rows that have not happened though they are counted.
+func Unseen(c *Counts) (unseen []Row) {
+	for _, r := range Rows() {
+		if n, counted := r.Seen(c); counted && n == 0 {
+			unseen = append(unseen, r)
+		}
+	}
+	return unseen
+}
+
+// String names the row as a reader of the document finds it.
+func (r *Row) String() string { return fmt.Sprintf("%s: %s (%s)", r.Part, r.What, r.Count) }
+
+// counted and tested make rows of one part.
+func counted(part string, pairs ...string) (rows []Row) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		rows = append(rows, Row{Part: part, What: pairs[i], Count: pairs[i+1]})
+	}
+	return rows
+}
+
+func tested(part, what string, tests ...string) Row { return Row{Part: part, What: what, Tests: tests} }
+
+// Rows are all of them.
+func Rows() []Row {
+	rows := counted(
+		"Acquire",
+		"The round is decided while an acquire is still on its way", "stragglers",
+		"The caller's context ends in the middle of a round", "cut_short",
+		"A decided round cancels what is still in flight", "late_grants",
+		"The acquire timed out", "late_served",
+		"The client library repeats a SET", "repeated",
+		"The round takes longer than the validity", "expired",
+		"Two of four masters grant to each of two clients", "split",
+		"A master refused", "refused",
+		"Some masters refuse while others do not answer", "mixed",
+		"One set of masters has decided, the other has not", "one_set",
+	)
+	rows = append(rows, tested("Acquire", "Two masters are slower than callers come", "TestMastersThatAreFarBehindAreSparedAndStillVote"))
+	rows = append(rows, connectionRows()...)
+	rows = append(rows, counted(
+		"Extend",
+		"The answers come after the old bound", "extended_late",
+		"An extension by less than what is left arrives", "shorter",
+		"A master restarted and lost the key", "repaired",
+		"A majority says \"not there\"", "majority_gone",
+		"Three of five lost the key", "partly_gone",
+		"A master does not answer to its repair", "repair_silent",
+		"Too few masters answer", "kept_on",
+		"Two extensions are asked for at once", "joined",
+		"A release begins while a repair is under way", "released_amid",
+	)...)
+	rows = append(rows, bundleRows()...)
+	rows = append(rows, holdRows()...)
+	rows = append(rows, counted(
+		"Renew",
+		"The hold is released on the masters when `Done` closes", "graced",
+		"An extension or a renewal is won between `Done` and the bound", "won_in_grace",
+		"The timer is late, and an extension is won", "late_timer",
+		"A renewal is under way at the bound", "at_bound",
+		"An acquisition is granted with less than its grace left", "graceless",
+		"The holder extends, again and again, by less than a renewal would", "put_off",
+	)...)
+	rows = append(rows, tested("Renew", "The Locker is closed in between", "TestHazard53WhatComesWithinTheGrace"))
+	rows = append(rows, counted("Who is told, and when", "A call ends before `Send` has returned", "down_at_once")...)
+	rows = append(
+		rows,
+		tested("Who is told, and when", "The Observer takes 700 ms", "TestHazard77ASlowObserverDelaysNobody", "TestHazard77AnObserverMayAskTheLockAndBlock"),
+		tested("Who is told, and when", "A context is cancelled, and what descends", "TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone"),
+	)
+	rows = append(rows, fenceRows()...)
+	rows = append(rows, otherRows()...)
+	return append(rows, waitRows()...)
+}
+
+// connectionRows are of packages single and wire: the simulator's masters take requests, not bytes.
+func connectionRows() []Row {
+	const part = "A vote, and the connection it comes over"
+	rows := []Row{
+		tested(part, "The set-up of a connection is answered with an error", "TestHazard59NothingCountsOfABatchWhoseConnectionWasRefused"),
+		tested(part, "A reply comes in another form", "TestHazard43And63OnlyTheExactReplyGrants", "TestGarbledReplies"),
+		tested(part, "More comes than was asked for", "TestHazard42AReplyTooManyIsNobodysReply"),
+		tested(part, "The master is idle or was restarted", "TestConnectionsClosedWhileIdleAreReplacedUnseen"),
+		tested(part, "Anything at all comes from an odd server", "TestOddServersCostTimeAndNothingElse", "TestDrawnDisorders"),
+		tested(part, "A master answers a question of the guard with LOADING or BUSY", "TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain"),
+		tested(part, "`CONFIG SET appendfsync everysec`", "TestHazard58ALessCarefulServerIsNoticedOnAConnectionInUse"),
+	}
+	return append(rows, counted(
+		part,
+		"A reply comes after its request's deadline", "unanswered",
+		"A connection can't be made in time", "redialled",
+		"A guarded master refuses, and callers come again and again", "guarded",
+	)...)
+}
+
+// bundleRows are of package single, which puts releases of one batch together.
+func bundleRows() []Row {
+	const part = "Release"
+	return []Row{
+		tested(part, "The bundle is first in its pipeline", "TestOtherReleasesAreNotBundled"),
+		tested(part, "One of the keys is forbidden to the user", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased", "TestABundleOfKeysInDifferentSlotsIsTakenApart"),
+		tested(part, "One release reserves its key for the waiter it notifies", "TestABundleReservesAsItsReleasesDo"),
+		tested(part, "A key is released twice in one bundle", "TestABundleDoesWhatItsReleasesDoOneByOne"),
+		tested(part, "A release's own waiter still stands in the queue", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
+	}
+}
+
+// holdRows are of package single, too: the simulator's masters have one form for holds that several can have.
+func holdRows() []Row {
+	const part = "Shared, exclusive and reentrant locks"
+	return append(
+		counted(part, "A `SET NX` arrives after the release of its hold", "late_served"),
+		tested(part, "`SET NX` is refused, and by the time the script comes", "TestAKeyThatSeveralHoldIsAskedForByTheScript"),
+		tested(part, "An acquisition is sent twice", "TestWhoGetsIntoASharedKey", "TestAStringBecomesASetThatKeepsItsHold"),
+		tested(part, "A release is bundled, and its hold has become part of a set", "TestReleasesOfHoldsAreBundled"),
+		tested(part, "The user may delete a string and may not add to a set", "TestAHoldIsNotLostForWantOfARight"),
+		tested(part, "The master is full", "TestAFullMasterKeepsAHoldThatIsAString"),
+		tested(part, "A hold is made a member in the millisecond in which it ends", "TestAHoldThatIsAboutToEndIsNotCutShortByAnother"),
+		tested(part, "An extension asks for less than is left", "TestAHoldIsNeverShortened"),
+		tested(part, "Readers come and go while a writer waits", "TestAWaitingWriterKeepsNewReadersOut"),
+		tested(part, "Somebody took the end of a string away (PERSIST)", "TestWithoutAnEndAHoldIsItsOwnersAllTheSame"),
+		tested(part, "Somebody's string looks like a hold", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs", "TestNoPlainLockLooksLikeAHold"),
+	)
+}
+
+func fenceRows() []Row {
+	const part = "Fence"
+	rows := counted(
+		part,
+		"Failed attempts have left the masters' counters apart", "raised",
+		"Others try to acquire the key during that round", "raise_refused",
+		"Two rounds ask for the same number", "same_number",
+		"The acquisition is repeated after a lost reply", "fenced_again",
+		"Another's SET or ZADD comes between", "between_two",
+		"The server stands still between the two", "stood_still",
+		"The connection breaks between the two", "broken_between",
+		"Every acquisition keeps the counter", "retained",
+		"A master that need not keep the counter has lost it", "counter_lost",
+		"With two sets of masters, a quorum of one has returned the same number", "raised_both",
+		"A straggler grants a greater number", "late_tokens",
+		"A repaired master has lost its counter", "counter_repaired",
+	)
+	return append(
+		rows,
+		tested(part, "A lock says its token in its owner value", "TestAnExactTokenIsGivenOrRefused", "TestARefusedExactTokenSetsNothing"),
+		tested(part, "A lock goes on in another process", "TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
+		tested(part, "The ZADD would come first", "TestBetweenTheKeyAndItsCounter"),
+		tested(part, "Somebody's sorted set is under the counter's name", "TestWhatIsNoCounterGrantsNothing"),
+	)
+}
+
+// otherRows are about what others keep on a server, and about rights.
+func otherRows() []Row {
+	const part = "What others keep, and masters that refuse"
+	return append(
+		counted(part, "A master is full", "denied"),
+		tested(part, "A key holds a list, a hash, a stream", "TestAKeyOfAnotherTypeIsAnError"),
+		tested(part, "A shared key is somebody's sorted set", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
+		tested(part, "Something else is stored where a queue should be", "TestHazard35NoOperationChangesWhatIsSomebodyElses"),
+		tested(part, "Two keys share a queue and a counter", "TestHazard57WhatIsBesideAKeyIsInItsClusterSlotAndNoOtherKeys"),
+		tested(part, "Somebody locks a queue or a counter", "TestHazard64NamesOfTheLibrarysOwnAreNoKeys"),
+		tested(part, "The user may not PEXPIRE", "TestHazard39WithoutPExpireNobodyIsShutOutForGood", "TestHazard39WhoLacksRightsLeavesNothingThatStays"),
+	)
+}
+
+func waitRows() []Row {
+	const part = "Wait"
+	return append(
+		counted(
+			part,
+			"The release happens before the waiter listens", "unheard",
+			"The waiter notified has died", "notified_dead",
+			"Masters notify different waiters", "divided",
+			"A waiter leaves the queue while an attempt of its own", "left_queue",
+			"A Locker whose release has notified another one tries again", "gave_way",
+			"The holder releases and acquires again at once", "polite",
+		),
+		tested(part, "A waiter with a long `RetryEvery`", "TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers"),
+		tested(part, "A key is kept after its release", "TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold"),
+		// No process asks so seldom in simulated runs that it would show.
+		tested(part, "A waiter gives up, and at once another one", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
+		tested(part, "The same with a release", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),
+		tested(part, "A release that takes its process out of the queues", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
+	)
+}
