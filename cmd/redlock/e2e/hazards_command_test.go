@@ -244,3 +244,19 @@ func TestHazard76TheDoctorTellsWhyItCantConnect(t *testing.T) {
 		}
 	}
 }
+
+// Whoever writes a file has it half there for a moment, and half a list of masters is another list. At which line it ends can't be told.
+func TestHazard92HalfAFileIsRefused(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "redlock.conf")
+	whole := "masters = redis://a:1, redis://b:1, redis://c:1\n"
+	for at := 1; at < len(whole); at += 3 {
+		must(t, os.WriteFile(config, []byte(whole[:at]), 0o600))
+		r := runRedlock(t, "run", "-config", config, "-key", "k", "-try", "--", "true")
+		if r.status != 64 || !strings.Contains(r.err, config) {
+			t.Errorf("%q: status %d:\n%s", whole[:at], r.status, r.err)
+		}
+	}
+	must(t, os.WriteFile(config, []byte(whole), 0o600))
+	runRedlock(t, "status", "-config", config, "k").want(t, 69, "")
+}

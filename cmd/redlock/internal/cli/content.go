@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -47,6 +48,9 @@ func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, c
 	case kind == "zset":
 		holds, err := holdsOf(ctx, m, key)
 		return reply, content{holds: holds}, err
+	case reply.TTL >= 0 && reply.Holds != nil: // one hold, which is a string
+		hold, err := loneHoldOf(ctx, m, key)
+		return reply, content{holds: hold}, err
 	case reply.TTL < 0:
 		return reply, content{notLock: "a string that never expires"}, nil
 	case !ownerForm.MatchString(reply.Holder), dataForm.MatchString(reply.Holder):
@@ -66,6 +70,22 @@ func holdsOf(ctx context.Context, m *single.Master, key string) ([]single.Reques
 		}
 	}
 	return holds, err
+}
+
+// loneHoldOf returns what releases the hold of a shared or reentrant lock that has only one, or none if it is gone meanwhile.
+func loneHoldOf(ctx context.Context, m *single.Master, key string) ([]single.Request, error) {
+	value, err := m.Client().Get(ctx, key).Result()
+	hold, ok := single.HoldOf(value)
+	switch {
+	case redis.HasErrorPrefix(err, "WRONGTYPE"): // others have come
+		return holdsOf(ctx, m, key)
+	case err != nil && !errors.Is(err, redis.Nil):
+		return nil, err
+	case !ok:
+		return nil, nil
+	}
+	hold.Keys = []string{key}
+	return []single.Request{hold}, nil
 }
 
 // ownerName says who an owner is, as far as it says so itself, and tells it from others, without a byte of its random

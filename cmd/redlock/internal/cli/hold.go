@@ -118,7 +118,7 @@ func (k *keeper) keep(h *held) os.Signal {
 				return sig
 			}
 			k.log.write(entry{Event: eventHeld, Slot: h.slot, Token: k.token(h), Held: time.Since(h.since).Seconds()},
-				fmt.Sprintf("holding %s%s for %s, valid for another %s", k.what(), k.particulars(h), brief(time.Since(h.since)), brief(h.Remaining())))
+				fmt.Sprintf("holding %s for %s, valid for another %s%s", k.what(), brief(time.Since(h.since)), brief(h.Remaining()), k.particulars(h)))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -237,9 +236,5 @@ func callAt(calls []*single.Call, n int) *single.Call {
 func each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { do(ctx, i) })
-	}
-	all.Wait()
+	atOnce(n, func(i int) { do(ctx, i) })
 }

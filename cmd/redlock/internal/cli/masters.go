@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -247,4 +248,13 @@ func statusOf(err error) int {
 		return statusWrite // not 1, which would be an answer
 	}
 	return statusNo
+}
+
+// atOnce does something for each of n, such as masters, side by side, and returns when all of it is done.
+func atOnce(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
 }

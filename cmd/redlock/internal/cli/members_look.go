@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -71,11 +70,7 @@ func lookAtMembers(ctx context.Context, f *fleet) *membership {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s := &membership{fleet: f, members: make([]member, len(f.all))}
-	var each sync.WaitGroup
-	for i, m := range f.all {
-		each.Go(func() { s.members[i].observe(ctx, m.Client()) })
-	}
-	each.Wait()
+	atOnce(len(f.all), func(i int) { s.members[i].observe(ctx, f.all[i].Client()) })
 	if f.joint() {
 		s.oldAlone, s.newAlone = s.onlyIn(0, 1), s.onlyIn(1, 0)
 	}
@@ -196,7 +191,7 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 		}
 		value, err := starts[i].Result()
 		switch {
-		case redis.HasErrorPrefix(err, "WRONGTYPE") && ttl > 0:
+		case (redis.HasErrorPrefix(err, "WRONGTYPE") || isHold(value)) && ttl > 0:
 			locks = append(locks, lookalike{key, "(shared or reentrant)", ttl})
 		case err != nil || !isLock(ttl, value):
 			continue
@@ -209,6 +204,12 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 		}
 	}
 	return locks, err
+}
+
+// isHold reports that what a string begins with is a hold of a lock that several can have.
+func isHold(start string) bool {
+	_, hold := single.HoldOf(start)
+	return hold
 }
 
 // isLock reports that a string with this ttl may be a plain lock.

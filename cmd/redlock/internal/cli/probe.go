@@ -76,11 +76,7 @@ type probeResult struct {
 // probeAll probes all masters at the same time.
 func probeAll(ctx context.Context, masters []*single.Master, guard time.Duration) ([]probeReport, error) {
 	reports, errs := make([]probeReport, len(masters)), make([]error, len(masters))
-	var wg sync.WaitGroup
-	for i, m := range masters {
-		wg.Go(func() { reports[i], errs[i] = probeOne(ctx, m, guard) })
-	}
-	wg.Wait()
+	atOnce(len(masters), func(i int) { reports[i], errs[i] = probeOne(ctx, masters[i], guard) })
 	return reports, firstError(errors.Join(errs...), ctx.Err())
 }
 

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
@@ -184,10 +183,6 @@ func eachMaster(ctx context.Context, masters []*single.Master, ask func(ctx cont
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	sights := make([]sight, len(masters))
-	var wg sync.WaitGroup
-	for i := range masters {
-		wg.Go(func() { sights[i] = ask(ctx, i) })
-	}
-	wg.Wait()
+	atOnce(len(masters), func(i int) { sights[i] = ask(ctx, i) })
 	return sights
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -153,7 +154,8 @@ func readFile(path string) (map[string]string, error) {
 	defer f.Close()
 	known := allSettings()
 	settings := make(map[string]string)
-	lines := bufio.NewScanner(f)
+	content := &lastByte{Reader: f, last: '\n'}
+	lines := bufio.NewScanner(content)
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Text()
 		if n == 1 {
@@ -183,7 +185,25 @@ func readFile(path string) (map[string]string, error) {
 	if err := lines.Err(); err != nil {
 		return nil, usage("configuration: %s: %w", path, err)
 	}
+	if content.last != '\n' { // half a list of masters would be another list, whose majorities need not meet those of the whole one
+		return nil, usage("configuration: %s: its last line has no end, as if the file were still being written; end it, and put a changed file into its place by mv", path)
+	}
 	return settings, nil
+}
+
+// lastByte is a reader that remembers the last byte it read.
+type lastByte struct {
+	io.Reader
+	last byte
+}
+
+// Read reads.
+func (r *lastByte) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.last = p[n-1]
+	}
+	return n, err //nolint:wrapcheck // io.EOF as it is
 }
 
 // allSettings are the names that a file may set: one file serves all commands.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -130,14 +129,10 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var wg sync.WaitGroup
-	for i, m := range f.all {
-		wg.Go(func() {
-			status.Masters[i] = lookAt(ctx, m, key)
-			status.Masters[i].Set = f.setsOf(i)
-		})
-	}
-	wg.Wait()
+	atOnce(len(f.all), func(i int) {
+		status.Masters[i] = lookAt(ctx, f.all[i], key)
+		status.Masters[i].Set = f.setsOf(i)
+	})
 	for _, set := range f.sets {
 		if set.count(func(i int) bool { return status.Masters[i].NotLock != "" }) >= set.quorum() { // which Holder can't tell a holder of
 			status.Verdict, status.why = "held", nil

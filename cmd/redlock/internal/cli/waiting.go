@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -236,11 +235,7 @@ func (w *wait) look(ctx context.Context) {
 		}
 	}
 	found, errs := make([]redlock.Holder, len(keys)), make([]error, len(keys))
-	var all sync.WaitGroup
-	for i, key := range keys {
-		all.Go(func() { found[i], errs[i] = w.locker.Holder(ctx, key) })
-	}
-	all.Wait()
+	atOnce(len(keys), func(i int) { found[i], errs[i] = w.locker.Holder(ctx, keys[i]) })
 	if ctx.Err() != nil {
 		return
 	}
