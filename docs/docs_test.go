@@ -7,13 +7,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/testnames"
 )
 
 // evidence is a file, from the root of the repository, and the text in it that runs a command.
@@ -38,6 +39,8 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos mutants":                                                             {"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`},
 	"go run ./chaos/cmd/redlock-chaos mutants -only 'lane-*,scripts/*' -json mutants.json":                 {"chaos/cmd/redlock-chaos/mutants_test.go", `"-json", file`},
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10":                                                   {"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`},
+	"go test -v ./chaos/examples/semaphore":                                                                {".ci/run", "go test"}, // with every other package
+	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`},
 	"go run ./chaos/cmd/redlock-chaos list":                                                                {"chaos/cmd/redlock-chaos/main_test.go", `t, "list")`},
 	"export REDLOCK_CHAOS_ADDRS='rediss://chaos:…@a:6379,rediss://chaos:…@b:6379,rediss://chaos:…@c:6379'": {"chaos/cmd/redlock-chaos/addresses_test.go", `t.Setenv(addressesVariable, tt.env)`},
 	"redlock-chaos run -backend external -tls-ca ca.pem -scenario partitions":                              {"chaos/cmd/redlock-chaos/addresses_test.go", `"run", "-backend", "external"`},
@@ -202,10 +205,10 @@ func TestTheExamplesOfTestingAreTested(t *testing.T) {
 }
 
 func TestEveryHazardNamesATestThatExists(t *testing.T) {
-	exists := testNames(t)
+	exists := testnames.Under(t, "..")
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "hazards.md"), -1)
-	if len(rows) != 84 {
-		t.Errorf("%d hazards, want 84", len(rows))
+	if len(rows) != 92 {
+		t.Errorf("%d hazards, want 92", len(rows))
 	}
 	for i, row := range rows {
 		if row[1] != fmt.Sprint(i+1) {
@@ -233,7 +236,7 @@ func namedTests(text string) []string {
 }
 
 func TestTestsThatADocumentNamesExist(t *testing.T) {
-	exists := testNames(t)
+	exists := testnames.Under(t, "..")
 	for _, path := range documents(t) {
 		for _, name := range namedTests(read(t, path)) {
 			if !exists[name] {
@@ -244,27 +247,6 @@ func TestTestsThatADocumentNamesExist(t *testing.T) {
 	if got := namedTests("see `TestNothing` and `Test`"); !slices.Equal(got, []string{"TestNothing"}) || exists[got[0]] {
 		t.Errorf("a test that does not exist would not be noticed: %q", got)
 	}
-}
-
-// testNames are those of all tests in all modules.
-func testNames(t *testing.T) map[string]bool {
-	t.Helper()
-	names := make(map[string]bool)
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		raw, err := os.ReadFile(path)
-		for _, m := range declared.FindAllStringSubmatch(string(raw), -1) {
-			names[m[1]] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/testnames"
 )
 
 // hazardTest is the name of a test of one hazard or two: TestHazard43And63OnlyTheExactReplyGrants.
@@ -36,7 +38,7 @@ func unnamed(document string, tests []string) []string {
 // Who looks a hazard up finds all that guards against it.
 func TestEveryTestOfAHazardIsNamedByItsRow(t *testing.T) {
 	var tests []string
-	for name := range testNames(t) {
+	for name := range testnames.Under(t, "..") {
 		tests = append(tests, name)
 	}
 	slices.Sort(tests)
@@ -54,5 +56,32 @@ func TestAnUnnamedTestOfAHazardIsNoticed(t *testing.T) {
 	got := unnamed(document, []string{"TestHazard04One", "TestHazard04Two", "TestHazard05Three", "TestHazard43And63Both", "TestHazard63Alone", "TestOther"})
 	if want := []string{"TestHazard04Two", "TestHazard05Three", "TestHazard43And63Both"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// unlisted are the tests in Go sources that a document does not name.
+func unlisted(document, sources string) (missing []string) {
+	for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Z]\w+)\(t `).FindAllStringSubmatch(sources, -1) {
+		if m[1] != "TestMain" && !strings.Contains(document, "`"+m[1]+"`") {
+			missing = append(missing, m[1])
+		}
+	}
+	return missing
+}
+
+// Who looks for a scenario of another library finds the test of it, and each test there is one.
+func TestEveryScenarioOfOthersIsListed(t *testing.T) {
+	var sources strings.Builder
+	for _, library := range []string{"redsync", "redislock", "node_redlock"} {
+		sources.WriteString(read(t, "../internal/scenarios/"+library+"_test.go"))
+	}
+	if n := strings.Count(sources.String(), "\nfunc Test"); n < 25 {
+		t.Fatalf("there are %d scenarios: this test shows little", n)
+	}
+	for _, name := range unlisted(read(t, "scenarios.md"), sources.String()) {
+		t.Errorf("scenarios.md does not name %s", name)
+	}
+	if got := unlisted("`TestOne`", "\nfunc TestOne(t *testing.T) {\nfunc TestTwo(t *testing.T) {"); !slices.Equal(got, []string{"TestTwo"}) {
+		t.Errorf("%q, want the one that is not named", got)
 	}
 }

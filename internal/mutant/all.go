@@ -22,7 +22,7 @@ var (
 // All are the mutants. Choose texts that are short and do not change often; where one is not found any more, the mistake
 // has to be made anew in the present code.
 func All() []Mutant {
-	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine())
+	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), edges(), around())
 }
 
 // rules are the mutants of the algorithm's rules, most of which the simulator knows.
@@ -176,8 +176,11 @@ func rules() []Mutant {
 		{
 			Name:   "handover-goes-on",
 			Breaks: "a lock goes on in the process that has handed it over",
-			Edits:  []Edit{{"handover.go", "k.left = true\n\tk.overLocked(errHandedOver, &after)\n\tk.locker.observeHandover(k, k.locker.clock.Now()-k.since)\n\tk.locker.forget(k)\n", "_ = &after\n"}},
-			Tests:  in(".", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
+			Edits: []Edit{
+				{"handover.go", "\tk.left = true\n\tk.overLocked(errHandedOver, &after)\n", ""},
+				{"handover.go", "\tif err == nil {\n\t\tk.locker.forget(k)", "\tif err != nil {\n\t\tk.locker.forget(k)"},
+			},
+			Tests: in(".", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
 		},
 		{
 			Name:   "one-master-is-current",
@@ -299,17 +302,41 @@ func rules() []Mutant {
 			Tests:  in(".", "TestALockThatHasNoTokenLeftIsReleased"),
 		},
 		{
-			Name:   "lost-reminder",
-			Breaks: "whoever becomes first while the reminder comes to the one before is not told",
-			Edits:  []Edit{{"pass.go", "if l.clock.Now() >= k.passing.ends {", "if false {"}},
-			Tests:  in(".", "TestAReminderThatComesToTheOneBeforeIsNotLost"),
-		},
-		{
 			Name:   "passed-without-its-masters",
 			Breaks: "who is passed a lock does not know what was sent for it",
 			Edits:  []Edit{{"pass.go", "\tcopy(next.states, k.states)\n", ""}},
 			Sim:    []Sim{{Profile: "cohorts", Oracle: "orphan"}},
 			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
+		},
+		{
+			Name:   "asks-behind-its-own",
+			Breaks: "who waits behind a lock that is passed on asks the masters meanwhile, and can't be passed it",
+			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.maxAttempts == 0 && s.maxOutage == 0, ", ""}},
+			Tests:  in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork", "TestOneThatGivesUpBehindALockThatIsPassedOn"),
+		},
+		{
+			Name:   "patient-for-nothing",
+			Breaks: "who waits behind a lock that can't be passed to it lets the window go by when the lock is released",
+			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "\t\t\tq.remindLocked(key)\n", ""}},
+			Tests:  in(".", "TestPatienceEndsWhenALockIsNotPassedOn"),
+		},
+		{
+			Name:   "keeps-its-turn",
+			Breaks: "a process whose window is over takes the key that its release has just called another one for",
+			Edits:  []Edit{{"release.go", "\t\t\tk.giveWayLocked() //", "\t\t\t//"}},
+			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
+		},
+		{
+			Name:   "no-breath",
+			Breaks: "a process asks for the key again as soon as its window is over, so that whoever stands in no queue never finds it free",
+			Edits:  []Edit{{"release.go", "ahead += k.passing.window / breathShare", "_ = breathShare"}},
+			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
+		},
+		{
+			Name:   "passed-and-released",
+			Breaks: "a lock that needs attention while it is passed on is released when its own validity is over",
+			Edits:  []Edit{{"renew.go", "case k.ending != nil, k.partedLocked():", "case k.ending != nil, k.left:"}},
+			Tests:  in(".", "TestALockThatWasPassedOnNeedsNoAttention"),
 		},
 		{
 			Name:   "taken-after-the-end",

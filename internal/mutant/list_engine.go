@@ -48,6 +48,12 @@ func engine() []Mutant {
 			Tests:  in(".", "TestHazard16DriftIsPaddedInMilliseconds"),
 		},
 		{
+			Name:   "shorter-extension-puts-off",
+			Breaks: "an extension by less than a renewal asks for puts the renewal off",
+			Edits:  []Edit{{"renew.go", "\t\tif planned > 0 && ttl < s.ttl {", "\t\tif planned < 0 {"}},
+			Tests:  in(".", "TestShorterExtensionsPutNoRenewalOff"),
+		},
+		{
 			Name:   "time-overflows",
 			Breaks: "a ttl beyond the end of time is over at once",
 			Edits:  []Edit{{"clock.go", "if d > 0 && t > math.MaxInt64-d {", "if false {"}},
@@ -128,8 +134,32 @@ func engine() []Mutant {
 		{
 			Name:   "never-leaves",
 			Breaks: "a waiter that gives up stays in the masters' queues",
-			Edits:  []Edit{{"wait.go", "\tif len(unclaimed) > 0 && !claimed {\n\t\tl.depart(w.spec, unclaimed, w.latest)\n\t}\n", "\t_ = unclaimed\n"}},
+			Edits:  []Edit{{"wait.go", "len(unclaimed) > 0 && !claimed {", "len(unclaimed) < 0 && !claimed {"}},
 			Tests:  in(".", "TestAWaiterThatGaveUpIsNotCalled"),
+		},
+		{
+			Name:   "position-lapses",
+			Breaks: "a waiter that asks seldom lets its position in the masters' queues lapse",
+			Edits:  []Edit{{"wait.go", "\tif turn && w.due-now > refreshAfter && l.subscription.Subscribed() {", "\tif false {"}},
+			Tests:  in(".", "TestWhoAsksSeldomIsToldOfAReleaseHoweverLate"),
+		},
+		{
+			Name:   "position-asked-for-once",
+			Breaks: "one attempt that the masters do not answer costs the position in their queues",
+			Edits:  []Edit{{"pause.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"}},
+			Tests:  in(".", "TestAPositionOutlastsALostAttempt"),
+		},
+		{
+			Name:   "position-counts",
+			Breaks: "what keeps the position in the masters' queues counts as an attempt",
+			Edits:  []Edit{{"wait.go", "\t\t\treturn now >= w.due, nil\n", "\t\t\treturn true, nil\n"}},
+			Tests:  in(".", "TestWhatKeepsThePositionIsNoAttempt"),
+		},
+		{
+			Name:   "position-nowhere",
+			Breaks: "who asks seldom asks more often although no master can notify it",
+			Edits:  []Edit{{"wait.go", "w.due-now > refreshAfter && l.subscription.Subscribed() {", "w.due-now > refreshAfter {"}},
+			Tests:  in(".", "TestWhoAsksSeldomAsksSeldom"),
 		},
 		{
 			Name:   "repairs-a-loss",
@@ -247,7 +277,7 @@ func engine() []Mutant {
 		{
 			Name:   "leader-stuck-is-healthy",
 			Breaks: "a candidate that never leads though nobody does is healthy",
-			Edits:  []Edit{{"leader/health.go", "case now.Sub(c.vacant) > c.tolerance:", "case now.Sub(c.vacant) < 0:"}},
+			Edits:  []Edit{{"leader/vacancy.go", "if what == nobody && lasted > c.tolerance {", "if what == nobody && lasted < 0 {"}},
 			Tests:  in("leader", "TestACampaignThatIsStuckIsNotHealthy"),
 		},
 	}

@@ -79,6 +79,24 @@ func oneMaster() []Mutant {
 			Tests:  in("single", "TestMeaninglessRequestsAreNotSent"),
 		},
 		{
+			Name:   "command-plain-hold",
+			Breaks: "the owner of a plain lock may look like another one's hold",
+			Edits:  []Edit{{"single/command.go", "case r.Kind == Plain && slices.ContainsFunc([]string{r.Owner, r.From, r.KeepAs}, isHold):", "case false:"}},
+			Tests:  in("single", "TestNoPlainLockLooksLikeAHold"),
+		},
+		{
+			Name:   "crowd-of-one",
+			Breaks: "a key that is entered again each time is asked for twice each time",
+			Edits:  []Edit{{"single/crowd.go", "crowdMemory = 8", "crowdMemory = 1"}},
+			Tests:  in("single", "TestAKeyThatSeveralHoldIsAskedForByTheScript"),
+		},
+		{
+			Name:   "bundle-hold-is-gone",
+			Breaks: "a hold that a bundle has not found counts as gone, though it is in a set",
+			Edits:  []Edit{{"single/bundle.go", " || a.Int() == 0 && c.Request.Kind != Plain)", ")"}},
+			Tests:  in("single", "TestReleasesOfHoldsAreBundled"),
+		},
+		{
 			Name:   "bundle-mixes-reserves",
 			Breaks: "a release goes in a bundle that reserves its key for another time",
 			Edits:  []Edit{{"single/bundle.go", " && c.Request.Reserve.Milliseconds() == reserve {", " && reserve >= 0 {"}},

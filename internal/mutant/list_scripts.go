@@ -17,6 +17,12 @@ func luaScripts() []Mutant {
 			Sample: true,
 		},
 		{
+			Name:   "acquire-quick-forgets-waiters",
+			Breaks: "several keys are taken that are free, whomever one of them is reserved for",
+			Edits:  []Edit{{"single/lua/acquire.lua", "redis.pcall('EXISTS', unpack(KEYS)) == 0", "redis.pcall('EXISTS', unpack(KEYS, 1, n)) == 0"}},
+			Tests:  in("single", "TestAReservedKeyOfSeveralKeepsThePoliteOut"),
+		},
+		{
 			Name:   "acquire-not-prolonged",
 			Breaks: "a repeated acquisition leaves its key the ttl of the first",
 			Edits:  []Edit{{"single/lua/acquire.lua", "\t\telseif left < ttl and left ~= -1 then\n\t\t\tshort[#short + 1] = KEYS[i]\n", ""}},
@@ -97,13 +103,13 @@ func luaScripts() []Mutant {
 		{
 			Name:   "release-quick-anybodys",
 			Breaks: "where nobody waits a release removes another owner's key",
-			Edits:  []Edit{{"single/lua/release.lua", "redis.pcall('GET', KEYS[1]) == owner and", "redis.pcall('GET', KEYS[1]) and"}},
+			Edits:  []Edit{{"single/lua/release.lua", "mine = mine and redis.pcall('GET', KEYS[i]) == owner", "mine = mine and redis.pcall('GET', KEYS[i])"}},
 			Tests:  in("single", "TestReleaseRemovesWhatItsOwnerHoldsAndNothingElse"),
 		},
 		{
 			Name:   "release-quick-forgets-waiters",
 			Breaks: "a release notifies nobody, although somebody waits",
-			Edits:  []Edit{{"single/lua/release.lua", " and redis.call('EXISTS', KEYS[2]) == 0 then", " then"}},
+			Edits:  []Edit{{"single/lua/release.lua", "if mine and redis.call('EXISTS', unpack(KEYS, n + 1)) == 0 then", "if mine then"}},
 			Tests:  in("single", "TestAReleaseCallsWhoWaitedLongestAndReservesTheKey"),
 		},
 		{
@@ -115,8 +121,32 @@ func luaScripts() []Mutant {
 		{
 			Name:   "leave-keeps-call",
 			Breaks: "one that leaves and was notified does not pass that on",
-			Edits:  []Edit{{"single/lua/release.lua", "if dequeue(queue, waiter or '') and held[i] == false then", "if dequeue(queue, waiter or '') and false then"}},
+			Edits:  []Edit{{"single/lua/queue.lua", "\telseif held == false and reserved(queue, waiter) <= 0 then", "\telseif false then"}},
 			Tests:  in("single", "TestAWaiterThatLeavesAfterItWasCalledPassesTheCallOn"),
+		},
+		{
+			Name:   "leave-keeps-kept",
+			Breaks: "one that leaves and knew until when the key is kept does not have another one told",
+			Edits:  []Edit{{"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(", "\telseif false and string.find("}},
+			Tests:  in("single", "TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold"),
+		},
+		{
+			Name:   "leave-tells-of-all",
+			Breaks: "one that leaves has the next one told also of a key that somebody holds",
+			Edits:  []Edit{{"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then", "\telseif held then"}},
+			Tests:  in("single", "TestWhoLeavesDisturbsNobodyInVain"),
+		},
+		{
+			Name:   "leave-tells-twice",
+			Breaks: "a key that is reserved for a waiter that was notified is offered to the next one when a third leaves",
+			Edits:  []Edit{{"single/lua/queue.lua", "held == false and reserved(queue, waiter) <= 0 then", "held == false then"}},
+			Tests:  in("single", "TestWhoLeavesDisturbsNobodyInVain"),
+		},
+		{
+			Name:   "keep-leaves-silently",
+			Breaks: "a release that keeps its keys leaves the queue of one that it has not got without a word to the next",
+			Edits:  []Edit{{"single/lua/keep.lua", "leave(KEYS[i], KEYS[n + i], waiter, held[i], reserve)", "dequeue(KEYS[n + i], waiter)"}},
+			Tests:  in("single", "TestWhoKeepsAKeyThatIsNotItsOwnHasTheNextOneTold"),
 		},
 		{
 			Name:   "bundle-anybodys",
@@ -223,13 +253,13 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-reader-beside-writer",
 			Breaks: "a reader gets in beside a writer",
-			Edits:  []Edit{{"single/lua/share.lua", "local compatible = mode == 'r' and not writer or", "local compatible = mode == 'r' or"}},
+			Edits:  []Edit{{"single/lua/hold.lua", "return mode == 'r' and not writer or", "return mode == 'r' or"}},
 			Tests:  in("single", "TestWhoGetsIntoASharedKey"),
 		},
 		{
 			Name:   "share-writer-beside-writer",
 			Breaks: "a writer gets in beside another owner's",
-			Edits:  []Edit{{"single/lua/share.lua", "mode == 'w' and writer and held == owner", "mode == 'w' and writer"}},
+			Edits:  []Edit{{"single/lua/hold.lua", "mode == 'w' and writer and ownerOf(there) == owner", "mode == 'w' and writer"}},
 			Tests:  in("single", "TestWhoGetsIntoASharedKey"),
 		},
 		{
@@ -241,26 +271,20 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-millisecond-early",
 			Breaks: "a hold ends up to a millisecond before its ttl",
-			Edits: []Edit{
-				{"single/lua/share.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl, member)"},
-				{"single/lua/share.lua", "redis.call('ZADD', key, '-9007199254740991', 'redlock:holds', now + ttl + 1, member)", "redis.call('ZADD', key, '-9007199254740991', 'redlock:holds', now + ttl, member)"},
-			},
-			Tests: in("single", "TestNoHoldOfASharedKeyEndsBeforeItsTTL"),
+			Edits:  []Edit{{"single/lua/share.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl, member)"}},
+			Tests:  in("single", "TestNoHoldOfASharedKeyEndsBeforeItsTTL"),
 		},
 		{
 			Name:   "share-ended-still-counts",
 			Breaks: "a hold that has ended keeps others out",
-			Edits:  []Edit{{"single/lua/share.lua", "\tif longest > 0 then\n\t\tlocal writer", "\tif longest > -1e12 then\n\t\tlocal writer"}},
+			Edits:  []Edit{{"single/lua/share.lua", "\nif longest > 0 and ", "\nif longest > -1e12 and "}},
 			Tests:  in("single", "TestAnEndedHoldIsInNobodysWay"),
 		},
 		{
 			Name:   "share-extend-shortens",
 			Breaks: "an extension of a shared hold takes time away",
-			Edits: []Edit{
-				{"single/lua/share_extend.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)", "redis.call('ZADD', key, LEAST, HOLDS, now + ttl + 1, member)"},
-				{"single/lua/share_extend.lua", "\tredis.call('ZADD', key, 'XX', 'GT', now + ttl + 1, member)\n\treturn 1", "\tredis.call('ZADD', key, 'XX', now + ttl + 1, member)\n\treturn 1"},
-			},
-			Tests: in("single", "TestAHoldIsNeverShortened"),
+			Edits:  []Edit{{"single/lua/share_extend.lua", "redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member)", "redis.call('ZADD', key, LEAST, HOLDS, now + ttl + 1, member)"}},
+			Tests:  in("single", "TestAHoldIsNeverShortened"),
 		},
 		{
 			Name:   "share-extend-repair-is-there",
@@ -271,8 +295,11 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-extend-beside",
 			Breaks: "a shared hold is added again beside what excludes it",
-			Edits:  []Edit{{"single/lua/share_extend.lua", "\t\tif not compatible then\n", "\t\tif false then\n"}},
-			Tests:  in("single", "TestTheExtensionOfASharedHold"),
+			Edits: []Edit{
+				{"single/lua/share_extend.lua", "elseif not beside(mode, owner, there) or", "elseif"},
+				{"single/lua/share_extend.lua", "longest > 0 and not beside(mode, owner, last[1])", "longest > 0 and false"},
+			},
+			Tests: in("single", "TestTheExtensionOfASharedHold"),
 		},
 		{
 			Name:   "share-release-all",
@@ -283,8 +310,68 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-release-silent",
 			Breaks: "the last release of a shared key tells nobody",
-			Edits:  []Edit{{"single/lua/share_release.lua", "elseif removed and free and marked(queue, QUEUE) then", "elseif false then"}},
+			Edits:  []Edit{{"single/lua/share_release.lua", "if removed and free and marked(queue, QUEUE) then", "if false then"}},
 			Tests:  in("single", "TestTheLastReleaseOfASharedKeyCallsThoseWhoWait"),
+		},
+		{
+			Name:   "hold-string-early",
+			Breaks: "a hold that becomes a member of a set ends a millisecond sooner",
+			Edits:  []Edit{{"single/lua/hold.lua", "now + left + 1, hold)", "now + left, hold)"}},
+			Tests:  in("single", "TestAStringBecomesASetThatKeepsItsHold"),
+		},
+		{
+			Name:   "hold-deleted-untried",
+			Breaks: "a hold is deleted by who may not make a set of it",
+			Edits:  []Edit{{"single/lua/hold.lua", "if type(may) == 'table' and not string.find(may.err, 'WRONGTYPE', 1, true) then", "if false then"}},
+			Tests:  in("single", "TestAHoldIsNotLostForWantOfARight"),
+		},
+		{
+			Name:   "hold-set-for-ever",
+			Breaks: "a set is made of a hold by who may not give it an end",
+			Edits:  []Edit{{"single/lua/hold.lua", "{{'PEXPIRE', key, left + 1}, {'DEL', key}}", "{{'DEL', key}}"}},
+			Tests:  in("single", "TestAHoldIsNotLostForWantOfARight"),
+		},
+		{
+			Name:   "hold-any-string",
+			Breaks: "somebody's string is taken for a hold",
+			Edits:  []Edit{{"single/lua/kind.lua", "string.sub(held, 1, #LONE) == LONE and string.match(held, '^[rw]:.*:[^:]*$', #LONE + 1)", "string.match(held, '[rw]:.*:[^:]*$')"}},
+			Tests:  in("single", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs"),
+		},
+		{
+			Name:   "hold-without-an-end",
+			Breaks: "a hold whose end was taken away counts as over when another one comes",
+			Edits:  []Edit{{"single/lua/share.lua", "elseif left == -1 then", "elseif false then"}},
+			Tests:  in("single", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs"),
+		},
+		{
+			Name:   "hold-extend-shortens",
+			Breaks: "an extension of a hold that is a string takes time away",
+			Edits:  []Edit{{"single/lua/share_extend.lua", "\tif left < ttl and left ~= -1 then", "\tif left ~= -1 then"}},
+			Tests:  in("single", "TestAHoldIsNeverShortened"),
+		},
+		{
+			Name:   "hold-again-shortens",
+			Breaks: "an acquisition that is repeated takes time away from its hold",
+			Edits:  []Edit{{"single/lua/share.lua", "\tif left < ttl and left ~= -1 then", "\tif left ~= -1 then"}},
+			Tests:  in("single", "TestAHoldIsNeverShortened"),
+		},
+		{
+			Name:   "hold-release-anybodys",
+			Breaks: "the release of a hold removes any string",
+			Edits:  []Edit{{"single/lua/share_release.lua", "if held == ARGV[1] and redis.pcall(", "if type(held) == 'string' and redis.pcall("}},
+			Tests:  in("single", "TestAReleaseOfASharedHoldLeavesOtherKindsOfKeys"),
+		},
+		{
+			Name:   "hold-bundled-in-silence",
+			Breaks: "a bundle removes a hold, and tells one of those who wait for it, or nobody",
+			Edits:  []Edit{{"single/lua/release_bundle.lua", "if waited and held[i] == ARGV[1 + i] and lone(held[i])", "if false"}},
+			Tests:  in("single", "TestReleasesOfHoldsAreBundled"),
+		},
+		{
+			Name:   "hold-inspected-as-plain",
+			Breaks: "who asks for the holder of a hold that is a string is shown its owner and id as an owner",
+			Edits:  []Edit{{"single/lua/inspect.lua", "\t\tif hold then", "\t\tif false then"}},
+			Tests:  in("single", "TestInspectOfAHoldAlone"),
 		},
 	}
 }

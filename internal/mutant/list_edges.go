@@ -1,0 +1,212 @@
+package mutant
+
+// edges are mutants of what the engine does at its edges: on behalf of those who wait, hold, ask, announce, lead and close.
+func edges() []Mutant {
+	return []Mutant{
+		{
+			Name:   "follows-without-time",
+			Breaks: "a release that waits for a slow acquisition has no time of its own left",
+			Edits:  []Edit{{"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(k.spec.timeout)", "\t\t\t\t_ = 0"}},
+			Tests:  in(".", "TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn"),
+		},
+		{
+			Name:   "renewal-without-end",
+			Breaks: "a renewal that is not decided in time is waited for, however long",
+			Edits: []Edit{
+				{"renew.go", "case k.renewal.round != nil && now >= k.renewal.deadline:", "case false:"},
+				{"renew.go", "\t\tat = min(at, k.renewal.deadline)\n", ""},
+			},
+			Tests: in(".", "TestARenewalIsTriedAgainBesideMastersThatDoNotReturn"),
+		},
+		{
+			Name:   "release-wakes-nobody",
+			Breaks: "a release that notifies nobody does not wake those who wait in its process either",
+			Edits:  []Edit{{"wait.go", "\t\tl.queue.Wake(r.request.Keys)\n", ""}},
+			Tests:  in(".", "TestAReleaseWakesThoseWhoWaitInItsProcess"),
+		},
+		{
+			Name:   "split-without-chance",
+			Breaks: "those who have split the votes come back in step",
+			Edits:  []Edit{{"pause.go", "l.opts.Jitter(min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took)))", "min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took))"}},
+			Tests:  in(".", "TestHazard31AnEvenSplitIsResolvedByChance"),
+		},
+		{
+			Name:   "expiry-not-expected",
+			Breaks: "a waiter comes by its backoff, not when the key in its way expires",
+			Edits:  []Edit{{"pause.go", "free > 0 && free < backoff/2 {", "free < 0 {"}},
+			Tests:  in(".", "TestAWaiterComesAtTheMomentWhenTheKeyExpires"),
+		},
+		{
+			Name:   "token-proposed-again",
+			Breaks: "a Locker proposes a token that it has seen, where the wall clock is not ahead of it",
+			Edits:  []Edit{{"fenced.go", "l.tokens.Load()+1)", "l.tokens.Load())"}},
+			Tests:  in(".", "TestTokensOfALockerGrowThoughMastersForgetAndTheClockStands"),
+		},
+		{
+			Name:   "retained-by-some",
+			Breaks: "a counter counts as kept everywhere when some masters were asked to keep it",
+			Edits:  []Edit{{"fenced.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != single.Granted {\n\t\t\tcontinue"}},
+			Tests:  in(".", "TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks"),
+		},
+		{
+			Name:   "retained-where-refused",
+			Breaks: "a counter counts as kept by a master that has refused the acquisition, and so was not asked",
+			Edits:  []Edit{{"fenced.go", "!b.ended || b.Err != nil || b.Reply.Outcome != single.Granted {", "!b.ended || b.Err != nil {"}},
+			Tests:  in(".", "TestACounterIsNotTakenForKeptWhereTheKeyWasRefused"),
+		},
+		{
+			Name:   "passed-while-closing",
+			Breaks: "a lock is passed on by a Locker that is being closed",
+			Edits:  []Edit{{"pass.go", "|| l.isClosing() ||", "||"}},
+			Tests:  in(".", "TestALockIsNotPassedOnOnceCloseHasBegun"),
+		},
+		{
+			Name:   "generation-three-behind",
+			Breaks: "a process that is two generations behind goes on",
+			Edits:  []Edit{{"generation.go", "case greatest > own+1:", "case greatest > own+2:"}},
+			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+		},
+		{
+			Name:   "generation-one-behind",
+			Breaks: "a process that is one generation behind, as all are in the middle of an exchange, takes no locks",
+			Edits:  []Edit{{"generation.go", "case greatest > own+1:", "case greatest > own:"}},
+			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
+		},
+		{
+			Name:   "generation-known-for-ever",
+			Breaks: "masters are asked for their generation once",
+			Edits: []Edit{
+				{"generation.go", "return c.err == nil && now < c.fresh, c.err", "return c.err == nil && 0 < c.fresh, c.err"},
+				{"generation.go", "fresh = c.err == nil && now < c.fresh", "fresh = c.err == nil && 0 < c.fresh"},
+				{"generation.go", "c.fresh > 0 && now < c.fresh-freshFor+askAgain", "c.fresh > 0"},
+			},
+			Tests: in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
+		},
+		{
+			Name:   "generation-of-one-set",
+			Breaks: "of two sets of masters the old one alone is asked for the generation",
+			Edits:  []Edit{{"generation.go", "return a.locker.sets.majority(a.votes.granted)", "return a.locker.sets[:1].majority(a.votes.granted)"}},
+			Tests:  in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
+		},
+		{
+			Name:   "announces-too-far",
+			Breaks: "a Locker announces a generation that is two ahead of its own, and stops everybody",
+			Edits:  []Edit{{"generation.go", "generation > l.opts.Generation+1:", "generation > l.opts.Generation+9:"}},
+			Tests:  in(".", "TestALockerAnnouncesNoGenerationThatWouldStopItself"),
+		},
+		{
+			Name:   "announces-what-is-over",
+			Breaks: "an announcement of a generation succeeds where masters know a greater one",
+			Edits:  []Edit{{"generation.go", "case greatest > generation:", "case greatest > single.MaxToken:"}},
+			Tests:  in(".", "TestAnnounceSaysWhatTheMastersKeep"),
+		},
+		{
+			Name:   "context-of-another-parent",
+			Breaks: "a lock's context is that of whoever asked last, whatever parent it is asked for",
+			Edits:  []Edit{{"context.go", "n > 0 && sameContext(cs.live[n-1].parent, parent)", "n > 0"}},
+			Tests:  in(".", "TestALocksContextEndsWithItsParent"),
+		},
+		{
+			Name:   "context-dropped-alive",
+			Breaks: "of many contexts of one lock those are forgotten that have not ended",
+			Edits:  []Edit{{"context.go", "return c.Context.Err() != nil })", "return c.Context.Err() == nil })"}},
+			Tests:  []Tests{{Package: ".", Names: []string{"TestHazard47ContextsOfEndedParentsAreNotKept"}, Crash: "goroutines in bubble are blocked"}},
+		},
+		{
+			Name:   "context-without-clock",
+			Breaks: "the Err of a lock's context does not read the clock",
+			Edits:  []Edit{{"context.go", "if over := c.lock.Err(); over != nil {", "if over := error(nil); over != nil {"}},
+			Tests:  in(".", "TestHazard24AfterASuspensionEverythingKnows"),
+		},
+		{
+			Name:   "context-of-what-is-over",
+			Breaks: "a context that is asked for when the lock is over is not cancelled",
+			Edits:  []Edit{{"context.go", "\tif over != nil {\n\t\tc.cancel(over)\n\t}\n\treturn c\n", "\treturn c\n"}},
+			Tests:  in(".", "TestAReleasedLockIsOver"),
+		},
+		{
+			Name:   "do-hides-a-loss",
+			Breaks: "Do does not say that the lock was lost before its function had returned",
+			Edits:  []Edit{{"context.go", "if errors.Is(err, ErrNotHeld) {\n\t\treturn err\n\t}\n\treturn nil", "_ = err\n\treturn nil"}},
+			Tests:  in(".", "TestDoTellsOfALockThatWasLost"),
+		},
+		{
+			Name:   "do-goes-on",
+			Breaks: "the context of Do's function does not end with the lock",
+			Edits:  []Edit{{"context.go", "return fn(lock.Context(ctx))", "return fn(ctx)"}},
+			Tests:  []Tests{{Package: ".", Names: []string{"TestDoTellsOfALockThatWasLost"}, Crash: "goroutines in bubble are blocked"}},
+		},
+		{
+			Name:   "do-not-renewed",
+			Breaks: "Do does not renew its lock",
+			Edits:  []Edit{{"context.go", "append([]Option{AutoRenew(), forWork}, opts...)", "append([]Option{forWork}, opts...)"}},
+			Tests:  in(".", "TestDoRunsUnderARenewedLockAndReleasesIt"),
+		},
+		{
+			Name:   "leader-not-told",
+			Breaks: "the context of a leader does not end with its term",
+			Edits:  []Edit{{"elect.go", "err := lead(t.Context(ctx), t)", "err := lead(ctx, t)"}},
+			Tests:  in(".", "TestWhatALeaderReturnsAfterItsTermEndsRun"),
+		},
+		{
+			Name:   "leader-error-lost",
+			Breaks: "what a leader returns after the end of its term is lost",
+			Edits:  []Edit{{"elect.go", "if over && (errors.Is(err, context.Canceled) ||", "if over && (err != nil ||"}},
+			Tests:  in(".", "TestWhatALeaderReturnsAfterItsTermEndsRun"),
+		},
+		{
+			Name:   "leader-stays",
+			Breaks: "a leader that panics keeps its term",
+			Edits:  []Edit{{"elect.go", "\tdefer func() { _ = t.Resign(ctx) }()", "\t_ = t"}},
+			Tests:  in(".", "TestRunResignsWhenTheLeaderPanics"),
+		},
+		{
+			Name:   "leader-outlives-close",
+			Breaks: "a term of Run goes on while its Locker is being closed, and Close waits for it",
+			Edits:  []Edit{{"elect.go", "case <-t.lock.locker.closing:", "case <-(chan struct{})(nil):"}},
+			Tests:  []Tests{{Package: ".", Names: []string{"TestHazard82CloseEndsTheTermOfALeaderThatRuns"}, Crash: "blocked goroutines remain"}},
+		},
+		{
+			Name:   "leader-unfenced",
+			Breaks: "terms have no tokens",
+			Edits:  []Edit{{"elect.go", "AutoRenew(), Fenced(), forWork", "AutoRenew(), forWork"}},
+			Tests:  in(".", "TestWhatALeaderReturnsAfterItsTermEndsRun"),
+		},
+		{
+			Name:   "holder-of-a-minority",
+			Breaks: "what a minority of masters has is somebody's lock",
+			Edits:  []Edit{{"holder.go", "\t\tif masters >= set.quorum {\n\t\t\tn++", "\t\tif masters > 0 {\n\t\t\tn++"}},
+			Tests:  in(".", "TestOrphansOnAMinorityAreNobodys"),
+		},
+		{
+			Name:   "holder-named-by-a-minority",
+			Breaks: "the holder of a key is whom some masters name",
+			Edits:  []Edit{{"holder.go", "\tif votes >= set.quorum {\n\t\th.Identity", "\tif votes > 0 {\n\t\th.Identity"}},
+			Tests:  in(".", "TestHolderNamesNobodyWhomAMinorityHas"),
+		},
+		{
+			Name:   "holder-for-too-long",
+			Breaks: "a key is said to be kept for as long as one master keeps it",
+			Edits:  []Edit{{"holder.go", "h.TTL = ttls[set.quorum-1]", "h.TTL = ttls[0]"}},
+			Tests:  in(".", "TestHolderTellsForHowLongAQuorumKeepsTheKey"),
+		},
+		{
+			Name:   "holder-unasked",
+			Breaks: "a key is free when too few masters have answered",
+			Edits:  []Edit{{"holder.go", "set.of(r.votes.granted|r.votes.refused) < set.quorum {", "set.of(r.votes.granted|r.votes.refused) < 0 {"}},
+			Tests:  in(".", "TestHolderNeedsAQuorumOfAnswers"),
+		},
+		{
+			Name:   "verify-without-clock",
+			Breaks: "Verify says yes when the validity has ended while masters were asked",
+			Edits:  []Edit{{"holder.go", "verify %q: %w\", k.Key(), err)\n\t}\n\tif err := k.Err(); err != nil {\n\t\treturn err\n\t}\n", "verify %q: %w\", k.Key(), err)\n\t}\n"}},
+			Tests:  in(".", "TestVerifyNeverSaysYesOnceValidityIsOver"),
+		},
+		{
+			Name:   "verify-prolongs",
+			Breaks: "a Verify lets the keys live for the whole ttl again",
+			Edits:  []Edit{{"holder.go", "Op: single.Extend, TTL: time.Millisecond}", "Op: single.Extend, TTL: k.spec.ttl}"}},
+			Tests:  in(".", "TestVerifyLetsNoKeyLiveForLonger"),
+		},
+	}
+}
