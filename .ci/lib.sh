@@ -14,8 +14,43 @@ check() {
 	took+=("$(printf '%5d s, %5d s of CPU  %s' $((SECONDS - began)) $(($(cpu_of_children) - cpu)) "$1")")
 }
 
-# cpu_of_children is the time in seconds that what this shell has run and waited for has used.
-cpu_of_children() { awk '{print int(($16 + $17) / 100)}' "/proc/$$/stat" 2>/dev/null || echo 0; }
+# cpu_of_children is the time in seconds that what a shell has run and waited for has used: this one, or that of a process id.
+cpu_of_children() { awk '{print int(($16 + $17) / 100)}' "/proc/${1:-$$}/stat" 2>/dev/null || echo 0; }
+
+# beside begins a check that may run while others do: it gets what these leave of the processors. Its output is kept until
+# wait_for_beside, which shows it and counts the check like any other. It ends with this shell, which tells it by the group.
+beside=()
+beside() {
+	local at="$scratch/beside.${#beside[@]}"
+	beside+=("$1")
+	section "$1 (begins, beside what follows)"
+	set -m # a process group of its own
+	(
+		set +m
+		renice -n 10 -p "$BASHPID" >/dev/null 2>&1 || true
+		self=$BASHPID SECONDS=0 status=0
+		"${@:2}" >"$at.out" 2>&1 || status=1
+		echo "$status $SECONDS $(cpu_of_children "$self")" >"$at.status"
+	) &
+	echo "$!" >"$at.pid"
+	set +m
+}
+
+wait_for_beside() {
+	local i at status seconds cpu
+	for i in "${!beside[@]}"; do
+		at="$scratch/beside.$i"
+		wait "$(cat "$at.pid")" || true
+		section "${beside[$i]}"
+		cat "$at.out"
+		status=1 seconds=0 cpu=0
+		if [[ -e $at.status ]]; then read -r status seconds cpu <"$at.status"; fi # none: it was killed
+		((status == 0)) || failures+=("${beside[$i]}")
+		took+=("$(printf '%5d s, %5d s of CPU  %s, beside others' "$seconds" "$cpu" "${beside[$i]}")")
+		rm -f "$at".*
+	done
+	beside=()
+}
 
 # slowest lists the checks and the packages that took longest.
 slowest() {
@@ -116,7 +151,10 @@ make_scratch() {
 }
 
 clean_up() {
-	local status=$?
+	local status=$? pid
+	for pid in "$scratch"/beside.*.pid; do
+		if [[ -e $pid ]]; then kill -- "-$(cat "$pid")" 2>/dev/null || true; fi
+	done
 	rm -rf "$scratch"
 	return "$status"
 }
