@@ -235,7 +235,7 @@ func TestObserversEndAtTheLeaderAndSeeTokensGrow(t *testing.T) {
 			rt.Fatalf("%+v: %q", s, faults)
 		}
 	})
-	if terms < 2*checks {
+	if terms <= checks { // one each: nobody followed anybody. 2.8 each is usual, and any twelve had 19 or more
 		t.Errorf("%d terms in %d schedules show little", terms, checks)
 	}
 }
