@@ -66,7 +66,7 @@ func TestMastersMayWantPasswordsAndTLS(t *testing.T) {
 			var log strings.Builder
 			rep := runNow(t, chaos.Config{ // alone: TLS and a race detector leave others too little
 				Subject: tt.subject, Backend: "external", Options: o, Scenario: tt.scenario, Seed: 4, Clients: 3, Duration: 6 * time.Second, Dir: dir, Log: &log,
-			})
+			}, acquired(3))
 			mustPass(t, rep)
 			if rep.Acquisitions < 3 || len(rep.Unavailable) != 0 {
 				t.Errorf("%d acquisitions, not available: %v", rep.Acquisitions, rep.Unavailable)

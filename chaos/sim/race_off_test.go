@@ -5,6 +5,6 @@ package sim_test
 const (
 	raced     = false
 	replayed  = 1000
-	schedules = 1200
+	schedules = 500
 	harmless  = most
 )

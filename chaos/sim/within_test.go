@@ -27,7 +27,7 @@ func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
 		n := schedules // of each profile
 		switch {
 		case os.Getenv("REDLOCK_SOAK") != "":
-			n = 20 * schedules
+			n = 50 * schedules
 		case testing.Short():
 			n = min(schedules, 180)
 		}

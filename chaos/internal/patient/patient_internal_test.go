@@ -32,3 +32,22 @@ func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
 		t.Error("a run that judged 9 of 100 attempts because of stalls is not repeated")
 	}
 }
+
+func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) {
+	few := func(rep *chaos.Report) bool { return rep.Acquisitions >= 5 }
+	for name, tt := range map[string]struct {
+		rep    chaos.Report
+		enough []func(*chaos.Report) bool
+		want   bool
+	}{
+		"too little, no time":     {chaos.Report{Starved: true, Verdict: report.Pass, Acquisitions: 2}, []func(*chaos.Report) bool{few}, true},
+		"too little, all time":    {chaos.Report{Verdict: report.Pass, Acquisitions: 2}, []func(*chaos.Report) bool{few}, false},
+		"enough":                  {chaos.Report{Starved: true, Verdict: report.Pass, Acquisitions: 5}, []func(*chaos.Report) bool{few}, false},
+		"convicted, and too few":  {chaos.Report{Starved: true, Verdict: report.Violation, Acquisitions: 2}, []func(*chaos.Report) bool{few}, false},
+		"nobody asks for a count": {chaos.Report{Starved: true, Verdict: report.Pass}, nil, false},
+	} {
+		if got := hurried(&tt.rep, tt.enough); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
