@@ -90,6 +90,65 @@ func TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	})
 }
 
+// One master is left long after the others, and another one has no holder: there the next one's attempt is granted, which queues nobody. So it
+// stands in one queue of three unless it looks again when the last master has been left.
+func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		all, over := queues(masters)
+		for i, m := range masters {
+			m.behave(func(r *single.Request) act {
+				switch {
+				case r.Op == single.Leave && i == 2:
+					return act{before: 20 * time.Millisecond, after: 3 * time.Millisecond}
+				case r.Op == single.Release: // or the next attempt would be refused by what the one before was granted
+					return act{before: time.Millisecond, after: 3 * time.Millisecond}
+				}
+				return act{before: 3 * time.Millisecond, after: 3 * time.Millisecond}
+			})
+		}
+		masters[0].take("another", 24*time.Hour)
+		masters[2].take("another", 24*time.Hour)
+		l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		cancel()
+		_ = first.fail(t)
+		pass(time.Millisecond) // so that they travel one by one
+		ctx, cancel = context.WithCancel(t.Context())
+		next := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
+		settle(time.Second)
+		if n := standsIn(all); n < 2 {
+			t.Errorf("the Locker stands in the queues of %d masters", n)
+		}
+		cancel()
+		_ = next.fail(t)
+		must(t, l.Close(t.Context()))
+	})
+}
+
+// queues are masters over which requests go each its own way, and which know in whose queue the Locker stands.
+func queues(masters fakes) (all []*queueing, over []redlock.Master) {
+	for _, m := range masters {
+		q := &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: true}
+		all, over, m.performed = append(all, q), append(over, q), q.performed
+	}
+	return all, over
+}
+
+// standsIn counts the masters in whose queues for key the Locker stands.
+func standsIn(all []*queueing) (n int) {
+	for _, m := range all {
+		m.mu.Lock()
+		if m.queues[key] {
+			n++
+		}
+		m.mu.Unlock()
+	}
+	return n
+}
+
 func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	farAway(t, single.Release, func(t *testing.T, masters redlocktest.Masters, l, other *redlock.Locker) {
 		masters.Hold(key)
@@ -209,11 +268,9 @@ func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 				defer mu.Unlock()
 				return time.Duration(random.Int64N(int64(most)))
 			}
-			all := make([]*queueing, len(masters))
-			over := make([]redlock.Master, len(masters))
+			all, over := queues(masters)
 			for i, m := range masters {
-				all[i] = &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: true}
-				over[i], m.performed = notifying{all[i], func() bool { return some(2) == 0 }}, all[i].performed
+				over[i] = notifying{all[i], func() bool { return some(2) == 0 }}
 				m.behave(func(*single.Request) act {
 					return act{before: time.Millisecond + some(10*time.Millisecond), after: time.Millisecond + some(3*time.Millisecond)}
 				})
@@ -241,15 +298,7 @@ func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 			w := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
 			others.Wait()
 			settle(5 * time.Second)
-			stands := 0
-			for _, m := range all {
-				m.mu.Lock()
-				if m.queues[key] {
-					stands++
-				}
-				m.mu.Unlock()
-			}
-			if stands < 2 {
+			if stands := standsIn(all); stands < 2 {
 				t.Errorf("seed %d: somebody waits, and the Locker stands in the queues of %d masters", seed, stands)
 			}
 			cancel()

@@ -227,13 +227,15 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock) {
 	}
 }
 
-// Ended implements [lane.Receiver].
+// Ended implements [lane.Receiver]. Whoever has begun to wait here meanwhile looks again when a majority has answered, and once more when all have: the
+// last one may have taken this Locker out after that look had put it in, and of the others one may have granted it the key, which queues nobody.
 func (d *departure) Ended(c *lane.Call) {
 	before := d.ended.Or(1 << c.Index)
-	if left := d.locker.sets.majority; left(before|1<<c.Index) && !left(before) {
+	left, last := d.locker.sets.majority, d.open.Add(-1) == 0
+	if last || left(before|1<<c.Index) && !left(before) {
 		d.locker.queue.Dequeued(d.request.Keys)
 	}
-	if d.open.Add(-1) == 0 {
+	if last {
 		d.locker.notBusy()
 	}
 }

@@ -34,6 +34,12 @@ func waiting() []Mutant {
 			Tests:  in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
 		},
 		{
+			Name:   "departure-late-takes-the-next",
+			Breaks: "who begins to wait while its process leaves the masters' queues does not look again when the last master has been left",
+			Edits:  []Edit{{"release.go", "last || left(before|1<<c.Index) && !left(before)", "left(before|1<<c.Index) && !left(before)"}},
+			Tests:  in(".", "TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext"),
+		},
+		{
 			Name:   "release-takes-the-next",
 			Breaks: "who begins to wait while its process releases the key does not look whether it was taken out of the masters' queues",
 			Edits:  []Edit{{"wait.go", "l.dequeued(r.request.Keys, true)", "l.outrun(r.request.Keys)"}},
