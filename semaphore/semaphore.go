@@ -130,11 +130,20 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 	if err == nil || ctx.Err() != nil || final(err) && !errors.Is(err, redlock.ErrInvalid) {
 		return permit, err
 	}
-	permit, err = s.wait(ctx, ttl, opts)
-	if err != nil {
-		return nil, fmt.Errorf("semaphore %q: %w", s.name, err)
+	permit, waited := s.wait(ctx, ttl, opts)
+	switch {
+	case waited == nil:
+		return permit, nil
+	case ctx.Err() != nil && says(err) && !says(waited): // it ended before it had asked once more
+		return nil, fmt.Errorf("semaphore %q: %w; before: %w", s.name, waited, err)
+	default:
+		return nil, fmt.Errorf("semaphore %q: %w", s.name, waited)
 	}
-	return permit, nil
+}
+
+// says reports that err tells what kept somebody from a slot.
+func says(err error) bool {
+	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum)
 }
 
 // wait waits for every slot at once.

@@ -181,6 +181,32 @@ func TestAWaitThatEndsLeavesNothing(t *testing.T) {
 	}, "it to wait for none")
 }
 
+// unasked is a Locker whose waits are cut short before a master has answered.
+type unasked struct {
+	*redlock.Locker
+	cut context.CancelFunc
+}
+
+func (l unasked) Acquire(ctx context.Context, _ string, _ time.Duration, _ ...redlock.Option) (*redlock.Lock, error) {
+	l.cut()
+	return nil, ctx.Err()
+}
+
+// What was known before the wait is told also by one that ended before its first attempt.
+func TestAWaitThatIsCutShortTellsWhatItWaitedFor(t *testing.T) {
+	_, urls := masters(t, 1)
+	l := dial(t, urls)
+	held, err := permits(t, l, 1).TryAcquire(within(t, patience), time.Minute)
+	must(t, err)
+	defer func() { must(t, held.Release(context.Background())) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err = permits(t, unasked{l, cancel}, 1).Acquire(ctx, time.Minute)
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, redlock.ErrHeld) {
+		t.Errorf("%v, want that it was cancelled while the permit was held", err)
+	}
+}
+
 // together is a Locker whose waits all end at the same moment, each with a lock, whatever their context says meanwhile.
 type together struct {
 	*redlock.Locker
