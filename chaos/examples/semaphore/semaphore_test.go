@@ -65,23 +65,28 @@ func under(tb testing.TB, subject workload.Subject, scenario string, seed uint64
 	return chaos.Config{Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10))}
 }
 
+// inVain is how many more seeds are run where those before have shown too little: in a few seconds the holders may be those who stand still.
+const inVain = 4
+
 // The network breaks, masters are killed and come back with their data, or restart one after the other, and holders stand still for longer than their
 // permits last.
 func TestNeverMoreHoldersThanPermits(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart", "paused-clients"} {
 		t.Run(scenario, func(t *testing.T) {
-			t.Parallel() // a run mostly waits
-			for seed := range *seeds {
+			t.Parallel()  // a run mostly waits
+			full := false // seen with all permits held
+			for seed := uint64(0); seed < *seeds || !full && seed < *seeds+inVain; seed++ {
 				cfg := under(t, semaphores{name: "semaphore", permits: permits}, scenario, seed+1, *lasts)
 				rep := patient.Run(t, cfg)
 				most := mostAtATime(history.NewView(rep.History))
+				full = full || most >= permits
 				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, faults %v", seed+1, rep.Verdict, rep.Acquisitions, most, rep.Faults)
 				if rep.Verdict != report.Pass {
 					t.Errorf("seed %d: verdict %s: %v", seed+1, rep.Verdict, rep.Reasons)
 				}
-				if most < permits {
-					t.Errorf("seed %d: at most %d permits were held at a time, of %d: that shows little", seed+1, most, permits)
-				}
+			}
+			if !full {
+				t.Errorf("never were %d permits held at a time: that shows little", permits)
 			}
 		})
 	}
@@ -92,7 +97,8 @@ func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart"} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			for seed := range *seeds {
+			full := false // seen with all permits held, and renewed
+			for seed := uint64(0); seed < *seeds || !full && seed < *seeds+inVain; seed++ {
 				cfg := under(t, semaphores{name: "semaphore", permits: permits}, scenario, seed+1, *lasts)
 				cfg.Plan.Workload = "renewed-permits"
 				rep := patient.Run(t, cfg)
@@ -101,13 +107,14 @@ func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 					seen += len(v.Attempts[i].Extensions)
 				}
 				most := mostAtATime(v)
+				full = full || most >= permits && seen > 0
 				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, %d renewals, faults %v", seed+1, rep.Verdict, rep.Acquisitions, most, seen, rep.Faults)
 				if rep.Verdict != report.Pass {
 					t.Errorf("seed %d: verdict %s: %v", seed+1, rep.Verdict, rep.Reasons)
 				}
-				if most < permits || seen == 0 {
-					t.Errorf("seed %d: %d permits held at a time, of %d, and %d renewals: that shows little", seed+1, most, permits, seen)
-				}
+			}
+			if !full {
+				t.Errorf("never were %d permits held at a time and renewed: that shows little", permits)
 			}
 		})
 	}
