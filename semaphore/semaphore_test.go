@@ -68,13 +68,15 @@ func permits(tb testing.TB, locker semaphore.Locker, n int) *semaphore.Semaphore
 }
 
 // crowd has many take permits in turn, and returns how many had one at the same time at the most, and whether one slot was ever had
-// twice. Every one of them gets one.
-func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int) (most int64, twice bool) {
+// twice. Every one of them gets one. The first ones keep theirs until as many as wanted have one at the same time, however busy the machine is.
+func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int, wanted int64) (most int64, twice bool) {
 	t.Helper()
 	var inside, greatest atomic.Int64
 	var slots [semaphore.MaxPermits]atomic.Int64
 	var doubled atomic.Bool
 	var all sync.WaitGroup
+	together, met := context.WithTimeout(t.Context(), patience)
+	defer met()
 	for _, s := range of {
 		for range each {
 			all.Go(func() {
@@ -87,10 +89,14 @@ func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int) (most int64
 					now := inside.Add(1)
 					for seen := greatest.Load(); now > seen && !greatest.CompareAndSwap(seen, now); seen = greatest.Load() {
 					}
+					if now >= wanted {
+						met()
+					}
 					if slots[permit.Slot].Add(1) > 1 {
 						doubled.Store(true)
 					}
 					<-time.After(2 * time.Millisecond) // work
+					<-together.Done()
 					slots[permit.Slot].Add(-1)
 					inside.Add(-1)
 					if err := permit.Release(context.Background()); err != nil {
@@ -108,12 +114,12 @@ func TestNeverMoreThanNHoldAPermit(t *testing.T) {
 	_, urls := masters(t, 3)
 	a, b := dial(t, urls), dial(t, urls)
 	const n = 3
-	most, twice := crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, n)}, 5, 8)
+	most, twice := crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, n)}, 5, 8, n)
 	if most != n || twice {
 		t.Errorf("%d held a permit at the same time, want %d; one slot twice: %v", most, n, twice)
 	}
 	// The control: where one counts on more slots than the others, too many are inside, and that is noticed.
-	if most, _ = crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, 2*n)}, 2*n, 4); most <= n {
+	if most, _ = crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, 2*n)}, 2*n, 4, n+1); most <= n {
 		t.Errorf("with more permits on one side %d held one, want more than %d", most, n)
 	}
 }
