@@ -66,11 +66,8 @@ func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
 	saved, needed, seeds := 0, 0, soak.Or(300, 1500)
 	for seed := range uint64(seeds) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
-			all := make([]*queueing, len(masters))
-			over := make([]redlock.Master, len(masters))
+			all, over := queues(masters, false)
 			for i, m := range masters {
-				all[i] = &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool)}
-				over[i], m.performed = all[i], all[i].performed
 				m.behave(erratic(rand.New(rand.NewPCG(seed, uint64(i)))))
 			}
 			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: 50 * time.Millisecond})

@@ -94,7 +94,7 @@ func TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 // stands in one queue of three unless it looks again when the last master has been left.
 func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		all, over := queues(masters)
+		all, over := queues(masters, true)
 		for i, m := range masters {
 			m.behave(func(r *single.Request) act {
 				switch {
@@ -128,10 +128,10 @@ func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T)
 	})
 }
 
-// queues are masters over which requests go each its own way, and which know in whose queue the Locker stands.
-func queues(masters fakes) (all []*queueing, over []redlock.Master) {
+// queues are masters that know whether the Locker stands in their queues. With aside the requests of a batch go each its own way.
+func queues(masters fakes, aside bool) (all []*queueing, over []redlock.Master) {
 	for _, m := range masters {
-		q := &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: true}
+		q := &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: aside}
 		all, over, m.performed = append(all, q), append(over, q), q.performed
 	}
 	return all, over
@@ -268,7 +268,7 @@ func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 				defer mu.Unlock()
 				return time.Duration(random.Int64N(int64(most)))
 			}
-			all, over := queues(masters)
+			all, over := queues(masters, true)
 			for i, m := range masters {
 				over[i] = notifying{all[i], func() bool { return some(2) == 0 }}
 				m.behave(func(*single.Request) act {

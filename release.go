@@ -187,7 +187,8 @@ func (k *Lock) abandon() bool {
 // the next waiter. Nothing depends on it but time: a notification in vain costs others a pause.
 //
 // Somebody else may begin to wait for a key here while its departure is under way. On a master that is some milliseconds away the two travel on
-// different connections, so its refused attempt may come first and be undone by the departure. So it looks again when a quorum has been left, and when all have.
+// different connections, so its refused attempt may come first and be undone by the departure. So it looks again
+// when a quorum has been left, and when all have.
 type departure struct {
 	locker  *Locker
 	request single.Request

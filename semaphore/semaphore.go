@@ -135,7 +135,7 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 	case waited == nil:
 		return permit, nil
 	case ctx.Err() != nil && says(err) && !says(waited): // it ended before it had asked once more
-		return nil, fmt.Errorf("semaphore %q: %w; before: %w", s.name, waited, err)
+		return nil, fmt.Errorf("%w; the wait for one: %w", err, waited)
 	default:
 		return nil, fmt.Errorf("semaphore %q: %w", s.name, waited)
 	}

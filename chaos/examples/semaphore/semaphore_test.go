@@ -73,20 +73,22 @@ const inVain = 4
 func TestNeverMoreHoldersThanPermits(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart", "paused-clients"} {
 		t.Run(scenario, func(t *testing.T) {
-			t.Parallel()  // a run mostly waits
-			full := false // seen with all permits held
-			for seed := uint64(0); seed < *seeds || !full && seed < *seeds+inVain; seed++ {
+			t.Parallel()      // a run mostly waits
+			full := uint64(0) // runs with all permits held
+			for seed := uint64(0); seed < *seeds || full < *seeds && seed < *seeds+inVain; seed++ {
 				cfg := under(t, semaphores{name: "semaphore", permits: permits}, scenario, seed+1, *lasts)
 				rep := patient.Run(t, cfg)
 				most := mostAtATime(history.NewView(rep.History))
-				full = full || most >= permits
+				if most >= permits {
+					full++
+				}
 				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, faults %v", seed+1, rep.Verdict, rep.Acquisitions, most, rep.Faults)
 				if rep.Verdict != report.Pass {
 					t.Errorf("seed %d: verdict %s: %v", seed+1, rep.Verdict, rep.Reasons)
 				}
 			}
-			if !full {
-				t.Errorf("never were %d permits held at a time: that shows little", permits)
+			if full < *seeds {
+				t.Errorf("in %d runs were %d permits held at a time, want %d: that shows little", full, permits, *seeds)
 			}
 		})
 	}
@@ -97,8 +99,8 @@ func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart"} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
-			full := false // seen with all permits held, and renewed
-			for seed := uint64(0); seed < *seeds || !full && seed < *seeds+inVain; seed++ {
+			full := uint64(0) // runs with all permits held, and renewed
+			for seed := uint64(0); seed < *seeds || full < *seeds && seed < *seeds+inVain; seed++ {
 				cfg := under(t, semaphores{name: "semaphore", permits: permits}, scenario, seed+1, *lasts)
 				cfg.Plan.Workload = "renewed-permits"
 				rep := patient.Run(t, cfg)
@@ -107,14 +109,16 @@ func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 					seen += len(v.Attempts[i].Extensions)
 				}
 				most := mostAtATime(v)
-				full = full || most >= permits && seen > 0
+				if most >= permits && seen > 0 {
+					full++
+				}
 				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, %d renewals, faults %v", seed+1, rep.Verdict, rep.Acquisitions, most, seen, rep.Faults)
 				if rep.Verdict != report.Pass {
 					t.Errorf("seed %d: verdict %s: %v", seed+1, rep.Verdict, rep.Reasons)
 				}
 			}
-			if !full {
-				t.Errorf("never were %d permits held at a time and renewed: that shows little", permits)
+			if full < *seeds {
+				t.Errorf("in %d runs were %d permits held at a time and renewed, want %d: that shows little", full, permits, *seeds)
 			}
 		})
 	}
