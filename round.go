@@ -53,8 +53,9 @@ func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver)
 		r = &round{ballots: make([]ballot, n)}
 	}
 	r.lock, r.request, r.observer = k, request, observer
-	// Under load most releases travel in bundles, for which nothing is made beforehand.
-	if request.Op != single.Release || !k.locker.lanes[0].Queued() {
+	// Under load most releases, and acquisitions of several keys, travel in bundles, for which nothing is made beforehand.
+	bundled := request.Op == single.Release || request.Op == single.Acquire && len(request.Keys) > 1
+	if !bundled || !k.locker.lanes[0].Queued() {
 		for _, p := range k.locker.preparers {
 			p.Prepare(&r.request)
 		}

@@ -10,6 +10,8 @@ import (
 var (
 	//go:embed lua/acquire.lua
 	acquireSource string
+	//go:embed lua/acquire_bundle.lua
+	acquireBundleSource string
 	//go:embed lua/extend.lua
 	extendSource string
 	//go:embed lua/kind.lua
@@ -24,6 +26,8 @@ var (
 	releaseSource string
 	//go:embed lua/release_bundle.lua
 	releaseBundleSource string
+	//go:embed lua/release_several.lua
+	releaseSeveralSource string
 	//go:embed lua/keep.lua
 	keepSource string
 	//go:embed lua/raise.lua
@@ -47,9 +51,11 @@ type program int
 
 const (
 	acquireProgram program = iota
+	acquireBundleProgram
 	extendProgram
 	releaseProgram
 	releaseBundleProgram
+	releaseSeveralProgram
 	keepProgram
 	raiseProgram
 	transferProgram
@@ -70,18 +76,20 @@ type script struct {
 
 // scripts holds the programs. Their SHAs are compared with what a real redis-server computes in the tests.
 var scripts = [numPrograms]script{
-	acquireProgram:       newScript("acquire", acquireSource),
-	extendProgram:        newScript("extend", extendSource),
-	releaseProgram:       newScript("release", releaseSource),
-	releaseBundleProgram: newScript("release_bundle", releaseBundleSource),
-	keepProgram:          newScript("keep", keepSource),
-	raiseProgram:         newScript("raise", raiseSource),
-	transferProgram:      newScript("transfer", transferSource),
-	inspectProgram:       newScript("inspect", inspectSource),
-	announceProgram:      newScript("announce", announceSource),
-	shareProgram:         newScript("share", shareSource),
-	shareExtendProgram:   newScript("share_extend", shareExtendSource),
-	shareReleaseProgram:  newScript("share_release", shareReleaseSource),
+	acquireProgram:        newScript("acquire", acquireSource),
+	acquireBundleProgram:  newScript("acquire_bundle", acquireBundleSource),
+	extendProgram:         newScript("extend", extendSource),
+	releaseProgram:        newScript("release", releaseSource),
+	releaseBundleProgram:  newScript("release_bundle", releaseBundleSource),
+	releaseSeveralProgram: newScript("release_several", releaseSeveralSource),
+	keepProgram:           newScript("keep", keepSource),
+	raiseProgram:          newScript("raise", raiseSource),
+	transferProgram:       newScript("transfer", transferSource),
+	inspectProgram:        newScript("inspect", inspectSource),
+	announceProgram:       newScript("announce", announceSource),
+	shareProgram:          newScript("share", shareSource),
+	shareExtendProgram:    newScript("share_extend", shareExtendSource),
+	shareReleaseProgram:   newScript("share_release", shareReleaseSource),
 }
 
 // newScript puts what several scripts have in common where they include it: behind what the usual case can do without.

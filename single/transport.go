@@ -28,7 +28,7 @@ type exchange struct {
 	stage  stage
 	source bool // a script went out in full
 	set    bool // an earlier command of the call has set its key
-	bundle int  // with how many releases it goes out together, itself included; those behind it have 0 and are led by it
+	bundle int  // how many calls go out together, itself included; those behind it have 0 and are led by it
 	answer wire.Reply
 }
 
@@ -79,6 +79,8 @@ func expect(into *wire.Expect, together []exchange) {
 	e := &together[0]
 	r := e.call.Request
 	switch {
+	case len(together) > 1 && (r.Op == Acquire || len(r.Keys) > 1):
+		*into = wire.Expect{Kinds: wire.Of(wire.Array), Items: len(together)}
 	case len(together) > 1:
 		*into = wire.Expect{Kinds: expectScript, Items: len(together)}
 	case e.stage == stageFirst && r.quick():

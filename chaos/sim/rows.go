@@ -129,7 +129,7 @@ func connectionRows() []Row {
 	)...)
 }
 
-// bundleRows are of package single, which puts releases of one batch together.
+// bundleRows are of package single, which puts releases of one batch together, and acquisitions of several keys.
 func bundleRows() []Row {
 	const part = "Release"
 	return []Row{
@@ -138,6 +138,11 @@ func bundleRows() []Row {
 		tested(part, "One release reserves its key for the waiter it notifies", "TestABundleReservesAsItsReleasesDo"),
 		tested(part, "A key is released twice in one bundle", "TestABundleDoesWhatItsReleasesDoOneByOne"),
 		tested(part, "A release's own waiter still stands in the queue", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
+		tested(part, "Something is at one of the keys of a lock", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+		tested(part, "Two acquisitions of one bundle want the same key", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		tested(part, "The master refuses a write in the middle", "TestAFullMasterGivesNobodyHalfALock", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingTaken"),
+		tested(part, "A bundle of acquisitions is answered with anything but one result", "TestABundleOfAcquisitionsIsGrantedByNothingButItsResults"),
+		tested(part, "Two acquisitions of one batch have different ttls", "TestABundleTakesKeysForOneTTL"),
 	}
 }
 

@@ -99,14 +99,44 @@ func oneMaster() []Mutant {
 		{
 			Name:   "bundle-mixes-reserves",
 			Breaks: "a release goes in a bundle that reserves its key for another time",
-			Edits:  []Edit{{"single/bundle.go", " && c.Request.Reserve.Milliseconds() == reserve {", " && reserve >= 0 {"}},
+			Edits:  []Edit{{"single/bundle.go", "form{releaseBundleProgram, 1, r.Reserve}", "form{releaseBundleProgram, 1, 0}"}},
 			Tests:  in("single", "TestABundleReservesAsItsReleasesDo"),
 		},
 		{
 			Name:   "bundle-waiters",
 			Breaks: "a release whose waiter may stand in the queue goes in a bundle",
-			Edits:  []Edit{{"single/bundle.go", "r.Keep == 0 && (r.Waiter == \"\" || c.Unqueued)", "r.Keep == 0"}},
+			Edits:  []Edit{{"single/bundle.go", " && (r.Waiter == \"\" || c.Unqueued)", ""}},
 			Tests:  in("single", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
+		},
+		{
+			Name:   "bundle-mixes-ttls",
+			Breaks: "an acquisition of several keys goes in a bundle that takes its keys for another time",
+			Edits:  []Edit{{"single/bundle.go", "if f == common &&", "if f.keys == common.keys &&"}},
+			Tests:  in("single", "TestABundleTakesKeysForOneTTL"),
+		},
+		{
+			Name:   "bundle-mixes-sizes",
+			Breaks: "locks with different numbers of keys go in one bundle",
+			Edits:  []Edit{{"single/bundle.go", "if f == common &&", "if f.period == common.period &&"}},
+			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
+			Name:   "bundle-without-bound",
+			Breaks: "a bundle may have any number of keys",
+			Edits:  []Edit{{"single/bundle.go", " && (len(todo)-head+1)*f.keys <= maxBundle", ""}},
+			Tests:  in("single", "TestAHugeBatchOfSeveralKeysIsTakenWhole"),
+		},
+		{
+			Name:   "bundle-acquires-first",
+			Breaks: "acquisitions of several keys go out before the releases that would make room for them",
+			Edits:  []Edit{{"single/bundle.go", "{releaseBundleProgram, releaseSeveralProgram, acquireBundleProgram}", "{acquireBundleProgram, releaseBundleProgram, releaseSeveralProgram}"}},
+			Tests:  in("single", "TestLocksOfSeveralKeysGoOutTogether"),
+		},
+		{
+			Name:   "bundle-granted-by-one-number",
+			Breaks: "one number grants all acquisitions of a bundle",
+			Edits:  []Edit{{"single/transport.go", "case len(together) > 1 && (r.Op == Acquire || len(r.Keys) > 1):", "case false:"}},
+			Tests:  in("single", "TestABundleOfAcquisitionsIsGrantedByNothingButItsResults"),
 		},
 		{
 			Name:   "bundle-all-or-none",

@@ -167,6 +167,42 @@ func luaScripts() []Mutant {
 			Tests:  in("single", "TestABundleDoesWhatItsReleasesDoOneByOne"),
 		},
 		{
+			Name:   "several-overwritten",
+			Breaks: "a bundle of acquisitions takes keys that are held",
+			Edits:  []Edit{{"single/lua/acquire_bundle.lua", "local free = call('EXISTS', unpack(keys)) == 0", "local free = true"}},
+			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+		},
+		{
+			Name:   "several-overtakes",
+			Breaks: "a bundle of acquisitions takes keys that somebody waits for",
+			Edits:  []Edit{{"single/lua/acquire_bundle.lua", " and call('EXISTS', unpack(keys, all + first, all + last)) == 0", ""}},
+			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+		},
+		{
+			Name:   "several-granted-twice",
+			Breaks: "two acquisitions of one bundle get the same key",
+			Edits:  []Edit{{"single/lua/acquire_bundle.lua", "mine = mine and not taken[keys[k]]", "mine = mine"}},
+			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
+			Name:   "several-removes-anybodys",
+			Breaks: "a bundle of releases of several keys removes other owners' keys",
+			Edits:  []Edit{{"single/lua/release_several.lua", "held[k] == owner", "held[k]"}},
+			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
+			Name:   "several-tells-nobody",
+			Breaks: "a bundle of releases of several keys removes some that are waited for, and tells nobody",
+			Edits:  []Edit{{"single/lua/release_several.lua", "if found and not (waited and call('EXISTS', unpack(keys, all + first, all + last)) > 0) then", "if found then"}},
+			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+		},
+		{
+			Name:   "several-released-twice",
+			Breaks: "a lock of several keys that is released twice in one bundle is released both times",
+			Edits:  []Edit{{"single/lua/release_several.lua", " and not gone[keys[k]]", ""}},
+			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
 			Name:   "raise-to-the-same",
 			Breaks: "a master accepts a token that it has given out already",
 			Edits:  []Edit{{"single/lua/raise.lua", "elseif counter >= token then", "elseif counter > token then"}},

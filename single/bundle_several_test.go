@@ -1,0 +1,330 @@
+package single_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// several are requests for keys named "key,key owner", or "key,key owner waiter" of one that is polite and has waited for a minute.
+func several(op single.Op, of ...string) []*single.Call {
+	batch := make([]*single.Call, len(of))
+	for i, names := range of {
+		keys, owner, _ := strings.Cut(names, " ")
+		r := &single.Request{Op: op, Keys: strings.Split(keys, ","), Owner: owner}
+		if op == single.Acquire {
+			r.TTL = time.Minute
+		}
+		if owner, waiter, waits := strings.Cut(owner, " "); waits {
+			*r = by(waiter, time.Minute, *r)
+			r.Owner, r.Polite = owner, op == single.Acquire
+		}
+		batch[i] = &single.Call{Request: r}
+	}
+	return batch
+}
+
+// scripts counts the scripts that a server has run since.
+func scripts(tb testing.TB, s *redistest.Server, before map[string]int) int {
+	tb.Helper()
+	after := ran(tb, s)
+	return after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]
+}
+
+// Locks of several keys are taken together and released together where nobody else is about; whatever else there is, each is alone.
+func TestLocksOfSeveralKeysGoOutTogether(t *testing.T) {
+	for name, open := range masterKinds() {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := open(t, server)
+			known := []string{"x,y me", "v,w me"}
+			m.Do(t.Context(), several(single.Acquire, known...)) // the scripts are
+			m.Do(t.Context(), several(single.Release, known...))
+
+			before := ran(t, server)
+			batch := several(single.Acquire, "a,b me", "c,d me", "e,f you")
+			m.Do(t.Context(), batch)
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" || commands != "set 6, evalsha 1, exists 1" {
+				t.Errorf("%s, by %s", got, commands)
+			}
+			for key, owner := range map[string]string{"a": "me", "b": "me", "c": "me", "d": "me", "e": "you", "f": "you"} {
+				if value(t, server, key) != owner || !about(life(t, server, key), time.Minute) {
+					t.Errorf("%s is %s's for %v", key, value(t, server, key), life(t, server, key))
+				}
+			}
+			before = ran(t, server)
+			batch = append(several(single.Acquire, "a,b third", "g,h third"), several(single.Release, "a,b me", "c,d me", "e,f you")...)
+			m.Do(t.Context(), batch)
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted granted granted" ||
+				commands != "set 4, evalsha 2, mget 1, exists 2, del 1" {
+				t.Errorf("%s, by %s; want releases first, so that what they free is had", got, commands)
+			}
+			if left, want := contents(t, server), map[string]string{"a": "third", "b": "third", "g": "third", "h": "third"}; !maps.Equal(left, want) {
+				t.Errorf("%v is left, want %v", left, want)
+			}
+		})
+	}
+}
+
+func TestTheUsualLocksOfSeveralKeysAndTheirNeighbours(t *testing.T) {
+	for _, test := range []struct {
+		of, want, left string
+		scripts        int
+	}{
+		{"acquire p,q me;s,t me", "granted granted", "a b c list p q s t", 1},
+		{"acquire p,q me;q,s me", "granted granted", "a b c list p q s", 2}, // one owner wants a key twice: its own value is a repeated request
+		{"acquire p,q me;q,s you", "granted refused", "a b c list p q", 2},  // two want the same key
+		{"acquire p,a you;q,s you", "refused granted", "a b c list q s", 2}, // one is held
+		{"acquire a,b me;q,s you", "granted granted", "a b c list q s", 2},  // a request that is repeated
+		{"acquire list,p me;q,s you", "WRONGTYPE granted", "a b c list q s", 2},
+		{"acquire waited,p me;q,s you", "granted granted", "a b c list p q s waited", 2}, // it is not polite
+		{"acquire p,q me;s,t,u me", "granted granted", "a b c list p q s t u", 2},        // not alike: each is alone
+		{"release a,b me;c,d you", "granted refused", "list", 2},
+		{"release a,b me;c,list you", "granted WRONGTYPE", "c list", 2},
+		{"release a,b you;c,a me", "refused refused", "b c list", 3},
+		{"release a,b me;a,b me", "granted refused", "c list", 2},
+	} {
+		t.Run(test.of, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := dial(t, server.URL())
+			for _, op := range []single.Op{single.Acquire, single.Release} { // so that the scripts are known
+				m.Do(t.Context(), several(op, "x,y me", "v,w me"))
+				m.Do(t.Context(), several(op, "x,y me"))
+			}
+			m.Do(t.Context(), several(single.Release, "v,w me"))
+			for key, owner := range map[string]string{"a": "me", "b": "me", "c": "you"} {
+				ask(t, m, acquire(key, owner, time.Hour))
+			}
+			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
+			ask(t, m, acquire("waited", "before", time.Minute))
+			ask(t, m, by("w", 0, acquire("waited", "x", time.Minute)))
+			ask(t, m, reserving(time.Hour, release("waited", "before"))) // whose waiter was told, and is still in the queue
+			name, of, _ := strings.Cut(test.of, " ")
+			batch := several(map[string]single.Op{"acquire": single.Acquire, "release": single.Release}[name], strings.Split(of, ";")...)
+			before := ran(t, server)
+			if m.Do(t.Context(), batch); said(batch) != test.want {
+				t.Errorf("%s, want %s", said(batch), test.want)
+			}
+			if n := scripts(t, server, before); n != test.scripts {
+				t.Errorf("%d scripts, want %d", n, test.scripts)
+			}
+			left := slices.DeleteFunc(server.Client().Keys(t.Context(), "*").Val(), single.Reserved)
+			slices.Sort(left)
+			if strings.Join(left, " ") != test.left {
+				t.Errorf("left: %v, want %s", left, test.left)
+			}
+		})
+	}
+}
+
+// asUsual reports whether a bundle does what the request asks for: of acquisitions that nothing is there, of releases that all is its owner's; and
+// that nobody waits.
+func asUsual(t *testing.T, s *redistest.Server, r *single.Request) bool {
+	t.Helper()
+	for _, key := range r.Keys {
+		if exists(t, s, queueOf(key)) {
+			return false
+		}
+		there := exists(t, s, key)
+		if r.Op == single.Acquire && there || r.Op == single.Release && (!there || s.Client().Get(t.Context(), key).Val() != r.Owner) {
+			return false
+		}
+	}
+	return true
+}
+
+// Whatever the keys hold and whoever waits: together, locks of several keys leave behind and return what they do one by one, those first that a
+// bundle does.
+func TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	together, alone := dial(t, servers[0].URL()), dial(t, servers[1].URL())
+	seen := make(map[string]int)
+	rapid.Check(t, func(rt *rapid.T) {
+		for _, s := range servers {
+			must(t, s.Client().FlushAll(t.Context()).Err())
+		}
+		alike := rapid.SampledFrom([]string{"", "me"}).Draw(rt, "most are")
+		for i := range 6 {
+			key := fmt.Sprint("k", i)
+			owner, waited := alike, false
+			if rapid.IntRange(0, 2).Draw(rt, "another") == 0 {
+				owner = rapid.SampledFrom([]string{"", "me", "you", "a reader", "left"}).Draw(rt, "owner")
+				waited = owner == "left" || rapid.Bool().Draw(rt, "waited for")
+			}
+			r := acquire(key, owner, time.Hour)
+			if owner == "a reader" {
+				r = on(key, reader("me", "1", time.Hour))
+			}
+			for _, m := range []*single.Master{together, alone} {
+				if owner == "" {
+					continue
+				}
+				ask(t, m, r)
+				if waited {
+					ask(t, m, by("w", time.Hour, acquire(key, "x", time.Hour)))
+				}
+				if owner == "left" {
+					ask(t, m, reserving(time.Hour, release(key, owner)))
+				}
+			}
+		}
+		op := rapid.SampledFrom([]single.Op{single.Acquire, single.Release}).Draw(rt, "op")
+		of := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
+			keys := rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 2, 2, rapid.ID[int]).Draw(rt, "keys")
+			return fmt.Sprintf("k%d,k%d %s", keys[0], keys[1], rapid.SampledFrom([]string{"me", "you", "me w", "you v"}).Draw(rt, "as"))
+		}), 2, 6).Draw(rt, "batch")
+		one, other := several(op, of...), several(op, of...)
+		together.Do(t.Context(), one)
+		var rest []*single.Call
+		for _, c := range other {
+			if asUsual(t, servers[1], c.Request) {
+				c.Reply, c.Err = alone.Ask(t.Context(), *c.Request)
+				seen["in the bundle"]++
+			} else {
+				rest = append(rest, c)
+			}
+		}
+		for _, c := range rest {
+			c.Reply, c.Err = alone.Ask(t.Context(), *c.Request)
+		}
+		if said(one) != said(other) {
+			rt.Errorf("%v together: %s; one by one: %s", of, said(one), said(other))
+		}
+		for word := range strings.FieldsSeq(said(one)) {
+			seen[word]++
+		}
+		if a, b := contents(t, servers[0]), contents(t, servers[1]); !maps.Equal(a, b) {
+			rt.Errorf("%v together leave %v, one by one %v", of, a, b)
+		}
+	})
+	if seen["granted"] == 0 || seen["refused"] == 0 || seen["in the bundle"] == 0 {
+		t.Errorf("no variety: %v", seen)
+	}
+}
+
+// A master that refuses a bundle for the sake of one key gets its calls one by one, and whoever was refused has got nothing.
+func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingTaken(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser(append(leastRights(t), "~mine:*", "+flushall")...))
+	m := dial(t, server.URL())
+	of := []string{"mine:1,mine:2 me", "mine:3,theirs me", "mine:4,mine:5 me"}
+	for _, op := range []single.Op{single.Acquire, single.Release} {
+		batch := several(op, of...)
+		m.Do(t.Context(), batch)
+		if got := said(batch); got != "granted NOPERM granted" {
+			t.Errorf("the batch: %s", got)
+		}
+		if batch[1].Unsure() || batch[1].Sent {
+			t.Error("what was forbidden counts as possibly done")
+		}
+	}
+}
+
+func TestLocksOfSeveralKeysInDifferentSlotsAreTakenApart(t *testing.T) {
+	t.Parallel()
+	m := dial(t, clusterServer(t).URL())
+	for _, op := range []single.Op{single.Acquire, single.Release} {
+		batch := several(op, "{a}1,{a}2 me", "{b}1,{b}2 me")
+		if m.Do(t.Context(), batch); said(batch) != "granted granted" {
+			t.Errorf("the batch: %s", said(batch))
+		}
+	}
+}
+
+// Which calls a reply with too few results, or with one for all of them, is about can't be told.
+func TestABundleOfAcquisitionsIsGrantedByNothingButItsResults(t *testing.T) {
+	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n", ":1\r\n", "+OK\r\n", "*2\r\n:1\r\n", "*2\r\n+OK\r\n+OK\r\n", "*2\r\n:0\r\n:7\r\n"} {
+		server := oddServer(t, func(_ int, words []string) string {
+			if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks
+				return reply
+			}
+			return ""
+		})
+		m := dial(t, "redis://"+server.addr)
+		for _, op := range []single.Op{single.Acquire, single.Release} {
+			batch := several(op, "a,b me", "c,d me")
+			m.Do(within(t, short), batch)
+			for i, c := range batch {
+				if op == single.Release && c.Err == nil && c.Reply.Outcome == single.Refused {
+					continue // that a key is not there is nothing to be unsure of
+				}
+				if c.Err == nil || !c.Unsure() || c.Reply.Outcome != single.Refused {
+					t.Errorf("%q: call %d of op %d: %+v, %v, sent %t", reply, i, op, c.Reply, c.Err, c.Sent)
+				}
+			}
+		}
+	}
+}
+
+// A full master refuses the first of a bundle, and so all of them: nobody has got half of a lock.
+func TestAFullMasterGivesNobodyHalfALock(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	m.Do(t.Context(), several(single.Acquire, "x,y me", "v,w me"))
+	full(t, server, true)
+	batch := several(single.Acquire, "a,b me", "c,d me")
+	if m.Do(t.Context(), batch); said(batch) != "OOM OOM" || batch[0].Unsure() || batch[1].Unsure() {
+		t.Errorf("%s", said(batch))
+	}
+	batch = several(single.Release, "x,y me", "v,w me")
+	if m.Do(t.Context(), batch); said(batch) != "granted granted" {
+		t.Errorf("%s", said(batch))
+	}
+	if left := contents(t, server); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// What goes together has a bound in keys.
+func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for _, op := range []single.Op{single.Acquire, single.Release} { // so that the scripts are known
+		m.Do(t.Context(), several(op, "x,y me", "v,w me", "u,s,q me"))
+	}
+	var of []string
+	for i := range single.MaxBundle/3 + 5 {
+		of = append(of, fmt.Sprintf("a%d,b%d,c%d me", i, i, i))
+	}
+	for _, op := range []single.Op{single.Acquire, single.Release} {
+		before := ran(t, server)
+		batch := several(op, of...)
+		m.Do(t.Context(), batch)
+		for i, c := range batch {
+			if c.Err != nil || c.Reply.Outcome != single.Granted {
+				t.Errorf("%d: %+v, %v", i, c.Reply, c.Err)
+			}
+		}
+		if n := scripts(t, server, before); n != 6 {
+			t.Errorf("%d scripts, want one of %d keys, and one for each of the five locks that are left", n, single.MaxBundle)
+		}
+	}
+	if left := contents(t, server); len(left) > 0 {
+		t.Errorf("%d keys are left", len(left))
+	}
+}
+
+// Acquisitions live each for its own ttl.
+func TestABundleTakesKeysForOneTTL(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	batch := several(single.Acquire, "a,b me", "c,d me", "e,f me", "g,h me")
+	for i, c := range batch {
+		c.Request.TTL = time.Duration(1+i/2) * time.Hour
+	}
+	if m.Do(t.Context(), batch); said(batch) != "granted granted granted granted" {
+		t.Fatalf("%s", said(batch))
+	}
+	for key, hours := range map[string]int{"a": 1, "d": 1, "e": 2, "h": 2} {
+		if left := life(t, server, key); !about(left, time.Duration(hours)*time.Hour) {
+			t.Errorf("%s lives for %v", key, left)
+		}
+	}
+}
