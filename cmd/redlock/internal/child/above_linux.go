@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strconv"
 )
 
 // Above says whether this program was started, through whomever, by another process of its name.
@@ -26,15 +27,14 @@ func Above() bool {
 }
 
 // parentOf returns 0 if there is none, or none that is seen from here.
-func parentOf(pid int) (parent int) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func parentOf(pid int) int {
+	fields := statOf(pid)
+	if len(fields) <= parent {
+		return 0
+	}
+	above, err := strconv.Atoi(string(fields[parent]))
 	if err != nil {
 		return 0
 	}
-	var state byte
-	afterName := stat[bytes.LastIndexByte(stat, ')')+1:]
-	if _, err := fmt.Fscanf(bytes.NewReader(afterName), " %c %d", &state, &parent); err != nil {
-		return 0
-	}
-	return parent
+	return above
 }

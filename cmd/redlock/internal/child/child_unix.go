@@ -145,11 +145,11 @@ func (p *Process) Group() int { return p.pid }
 // does nothing when none is left. An error means that it reached nobody; a process of another user's may also be left out
 // without one.
 func (p *Process) Signal(sig os.Signal) error {
-	err := signalGroup(p.pid, sig)
+	var err error
 	if sig == Continue {
-		err = errors.Join(err, p.resumeHalted())
+		err = p.resumeHalted() // first: a shell with job control ends its wait when it finds its job stopped
 	}
-	return err
+	return errors.Join(err, signalGroup(p.pid, sig))
 }
 
 // Kill ends at once the whole group, also one that is stopped, and whatever else has the command's mark.

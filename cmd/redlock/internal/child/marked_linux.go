@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -15,6 +16,8 @@ const (
 	looksAtMost = 100
 	// execTime is for how long a process is waited for at each look that has no environment because it is becoming another program.
 	execTime = 50 * time.Millisecond
+	// standTime is for how long altogether processes are waited for that have been told to stop.
+	standTime = 200 * time.Millisecond
 )
 
 var errTooMany = errors.New("what it has started goes on starting other processes")
@@ -101,9 +104,9 @@ func (m *marked) find(each func(*os.Process) error) error {
 	return firstFailure(failed, errTooMany)
 }
 
-// signal sends sig to all that were found.
+// signal sends sig to all that were found, the last first: what was started later is in most cases below.
 func (m *marked) signal(sig os.Signal) (failed error) {
-	for _, p := range m.open {
+	for _, p := range slices.Backward(m.open) {
 		failed = firstFailure(failed, signalOpen(p, sig))
 	}
 	return failed
@@ -155,13 +158,21 @@ func markedLeft(entry string) bool {
 	return len(m.open) > 0
 }
 
-// stopMarked stops all that have the entry and are not in the group, and returns them.
+// stopMarked stops all that have the entry and are not in the group, which has been told to stop, and returns them. None is told before those
+// before it stand still: a shell with job control that has not got so far finds its job stopped, and acts on that when it goes on.
 func stopMarked(entry string, group int) *marked {
 	m := &marked{entry: []byte(entry)}
+	end := time.Now().Add(standTime)
+	for _, pid := range processes() {
+		if in, err := syscall.Getpgid(pid); err == nil && in == group {
+			untilStopped(pid, end)
+		}
+	}
 	_ = m.find(func(p *os.Process) error {
 		if in, err := syscall.Getpgid(p.Pid); err == nil && in == group {
 			return nil // was stopped with its group
 		}
+		defer untilStopped(p.Pid, end)
 		return signalOpen(p, syscall.SIGSTOP)
 	}) // whom it does not stop goes on under a lock that watch knows the end of
 	m.outside(group)
@@ -257,14 +268,32 @@ func environment(pid int) ([]byte, error) {
 // execs says whether a process whose environment was empty is in the middle of an exec, or was: it has memory, which a
 // thread of the kernel and a process that has ended do not, and no place for an environment yet, or one that is not empty.
 func execs(pid int) bool {
-	const state, size, environBegin, environEnd = 0, 20, 47, 48 // fields of proc_pid_stat(5), from the one behind the name
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const size, environBegin, environEnd = 20, 47, 48
+	fields := statOf(pid)
 	if len(fields) <= environEnd || bytes.ContainsAny(fields[state], "ZX") || string(fields[size]) == "0" {
 		return false
 	}
 	return string(fields[environEnd]) == "0" || !bytes.Equal(fields[environBegin], fields[environEnd])
+}
+
+// state and parent are fields of statOf.
+const state, parent = 0, 1
+
+// statOf are the fields of proc_pid_stat(5) from the one behind the name; none of a process that is gone or hidden.
+func statOf(pid int) [][]byte {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+}
+
+// untilStopped waits until a process stands still or has ended, but not beyond end: one that waits for a disk stops when that has answered.
+func untilStopped(pid int, end time.Time) {
+	for time.Now().Before(end) {
+		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "TtZX") {
+			return
+		}
+		time.Sleep(200 * time.Microsecond) //nolint:forbidigo // the kernel tells nobody but the parent
+	}
 }

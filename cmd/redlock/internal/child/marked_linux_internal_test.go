@@ -3,10 +3,13 @@
 package child
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -145,5 +148,70 @@ func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 	}
 	if err := cmd.Wait(); diedOf(t, err) != syscall.SIGKILL {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A shell with job control whose job is found stopped takes that for the end of its wait: it must not run while its job stands still, neither
+// before both are stopped nor after.
+func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	for name, tt := range map[string]struct {
+		args      []string
+		processes int
+	}{
+		"that waits for it":           {[]string{bash, "-c", `set -m; sleep 60 & wait`}, 2},
+		"that runs it":                {[]string{bash, "-c", `set -m; sleep 60; echo over`}, 2},
+		"that leads no group":         {[]string{"timeout", "100", bash, "-c", `set -m; sleep 60; echo over`}, 3},
+		"under another, with its own": {[]string{"timeout", "100", bash, "-c", `set -m; timeout 90 bash -c 'set -m; sleep 60; echo over' & wait; echo over`}, 5},
+	} {
+		t.Run(name, func(t *testing.T) { stopAndGoOn(t, tt.args, tt.processes) })
+	}
+}
+
+// stopAndGoOn stops a command of so many processes, and continues it, a hundred times: all have to be there still.
+func stopAndGoOn(t *testing.T, args []string, processes int) {
+	t.Helper()
+	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/" + strings.ReplaceAll(t.Name(), "/", "-")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env, cmd.SysProcAttr = append(os.Environ(), mark), &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = killMarked(mark) }()
+	p := &Process{platform: platform{pid: cmd.Process.Pid, mark: mark}}
+	jobs := func(state string) bool { // all are in it
+		m := marked{entry: []byte(mark)}
+		defer m.forget()
+		_ = m.find(nil)
+		return len(m.open) == processes && !slices.ContainsFunc(m.open, func(p *os.Process) bool {
+			stat, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/stat")
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			return !strings.HasPrefix(rest, state)
+		})
+	}
+	reach := func(i int, state string) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !jobs(state); {
+			if time.Now().After(end) {
+				t.Fatalf("time %d: not all of the %d are in state %s", i, processes, state)
+			}
+		}
+	}
+	reach(0, "S")
+	for i := range 100 {
+		if err := p.halt(); err != nil {
+			t.Fatal(err)
+		}
+		reach(i, "T")
+		if err := p.Signal(Continue); err != nil {
+			t.Fatal(err)
+		}
+		reach(i, "S")
+	}
+	if err := errors.Join(p.Kill(), cmd.Wait()); !errors.As(err, new(*exec.ExitError)) {
+		t.Error(err)
 	}
 }
