@@ -211,18 +211,23 @@ func TestALockIsPassedOnOnlyToWhomItsBoundCovers(t *testing.T) {
 
 // When the window is over others have their turn, also before one whose ttl would be covered for longer.
 func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, masters fakes) {
-		l := masters.locker(t, redlock.Options{})
-		q, first := newLine(t, l, 2)
-		q.ends[1]()
-		synctest.Wait()
-		q.add(passTTL / 2)
-		pass(time.Second)
-		must(t, first.Release(t.Context()))
-		if next := q.next(2); next.Owner() == first.Owner() {
-			t.Error("it was passed on a second after its acquisition")
-		}
-	})
+	for after, passed := range map[time.Duration]bool{passTTL / 200: true, time.Second: false} {
+		bubble(t, 3, func(t *testing.T, masters fakes) {
+			l := masters.locker(t, redlock.Options{})
+			q, first := newLine(t, l, 2)
+			q.ends[1]()
+			synctest.Wait()
+			pass(after)
+			// It asks for what is left of the lock, so that nothing but the window is in the way.
+			whole := first.Remaining() + passTTL/100
+			q.add(time.Duration(float64(whole+2*time.Millisecond) / (1 - redlock.DefaultDriftFactor)))
+			synctest.Wait()
+			must(t, first.Release(t.Context()))
+			if next := q.next(2); (next.Owner() == first.Owner()) != passed {
+				t.Errorf("%v after its acquisition it was passed on: %t, want %t", after, !passed, passed)
+			}
+		})
+	}
 }
 
 // TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than masters have its key.

@@ -106,7 +106,9 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 		published := calls(t, servers, "publish")
 		give(t, held)
 		lock := w.get(t)
-		redistest.Eventually(t, promptly, func() bool { return calls(t, servers, "publish") >= published+2 }, "a majority to notify the waiter")
+		// By one at least: those that have granted it and those in whose queues it stood have one in common. It leaves the other queues with the
+		// lock, maybe before the release has come there.
+		redistest.Eventually(t, promptly, func() bool { return calls(t, servers, "publish") > published }, "a master to notify the waiter")
 		must(t, lock.Extend(t.Context(), 2*longTTL))
 		must(t, lock.Verify(t.Context()))
 		if h, err := lockers[0].Holder(t.Context(), key); err != nil || h.ID != lock.ID() {

@@ -54,8 +54,8 @@ func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver)
 	}
 	r.lock, r.request, r.observer = k, request, observer
 	// Under load most releases, and acquisitions of several keys, travel in bundles, for which nothing is made beforehand.
-	bundled := request.Op == single.Release || request.Op == single.Acquire && len(request.Keys) > 1
-	if !bundled || !k.locker.lanes[0].Queued() {
+	mayBundle := request.Op == single.Release || request.Op == single.Acquire && len(request.Keys) > 1
+	if !mayBundle || !k.locker.lanes[0].Queued() {
 		for _, p := range k.locker.preparers {
 			p.Prepare(&r.request)
 		}

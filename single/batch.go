@@ -112,11 +112,12 @@ func (m *Master) settle(todo []exchange) []exchange {
 	return more
 }
 
-// noteCrowd notes whether a key that several had is one's alone again.
+// noteCrowd notes whether a key that several had is one's alone again. Of several keys every acquisition that was asked for alone says so.
 func (m *Master) noteCrowd(at stage, c *Call) {
+	several := c.Request.Op == Acquire && len(c.Request.Keys) > 1
 	switch {
-	case at != stageInstead || c.Err != nil:
-	case c.Reply.Outcome == Granted && c.Reply.Token == 1:
+	case at != stageInstead && !several || c.Err != nil:
+	case c.Reply.Outcome == Granted && c.Reply.Token <= 1:
 		m.crowds.missed(c.Request)
 	default:
 		m.crowds.met(c.Request)

@@ -1,42 +1,45 @@
 package single
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// Releases of a batch go out as one script, release_bundle.lua. Alone each costs a master as much as all the rest of an
-// acquisition and its release, most of it for starting the script; together they share that, and the commands in it. So do
-// releases of locks with several keys (release_several.lua), and their acquisitions (acquire_bundle.lua), which have no form for a free key
-// that is not a script. These two do only what is usual, and leave the rest to a command of its own.
+// Releases of one key each that are in the same batch go out as one script, release_bundle.lua. Alone each costs a master as much as all the
+// rest of an acquisition and its release, most of it for starting the script; together they share that, and the commands in it. So do
+// releases of locks with several keys (release_several.lua), and their acquisitions (acquire_several.lua), for which there is no SET NX. These two do
+// only what is usual, and leave the rest to a command of its own.
 //
 // Bundles go first in their pipeline, releases before acquisitions, so what is bundled may overtake other calls of its batch. They are
-// independent of it: a release follows whatever its owner has asked for before (Call.After), and such calls do not travel together. Somebody
-// else's acquisition can only gain by it.
+// independent of it: a release follows whatever its owner has asked for before (Call.After), and such calls do not travel together. Another
+// owner's acquisition gains by a release that overtakes it. It may lose to an acquisition that does, as it may on any master that the other one
+// reaches first.
 //
-// A master that does not take a bundle gets its calls one by one: one of the keys may be forbidden to the user, or
-// the keys have different Cluster slots. The scripts fail before they have changed anything, if they do.
+// A master that refuses a bundle gets its calls one by one, since what it says of one may not hold for another: a key is forbidden to the user,
+// or has another Cluster slot than the rest; a master that is full, or writes nothing for some other reason, still says who holds a key. The
+// scripts fail before they have changed anything, if they do.
 
-// doneAlone is what the scripts return for a call that they leave to a command of its own: alone, a release of what is no lock gets the
-// error, and that of a hold for which somebody waits notifies those.
+// doneAlone is what the scripts return for a call that they have done nothing for, and which goes out once more by itself: their comments say
+// which.
 const doneAlone = -1
 
-// maxBundle bounds the keys of a bundle, so that no other client waits for more than this many releases.
+// maxBundle bounds the keys of a bundle, because the master's other clients wait until it is done.
 const maxBundle = 256
 
 // apartFor is for how long a master that has refused a bundle is not given another one.
 const apartFor = 10 * time.Second
 
 // bundles are the scripts for calls that go out together, in their order.
-var bundles = [...]program{releaseBundleProgram, releaseSeveralProgram, acquireBundleProgram}
+var bundles = [...]program{releaseBundleProgram, releaseSeveralProgram, acquireSeveralProgram}
 
 // form is what the calls of one bundle have in common, as their script has one argument for all of them.
 type form struct {
-	program program
-	keys    int           // of each call
-	period  time.Duration // the ttl of an acquisition; for how long a release of one key reserves it
+	program  program
+	keys     int           // of each call
+	ttl      time.Duration // of an acquisition
+	reserves bool          // of a release of one key: it reserves the key for the waiter that it notifies
 }
 
 // form says in which bundles a call can go out; false if it goes alone.
@@ -45,14 +48,27 @@ func (c *Call) form() (form, bool) {
 	several := len(r.Keys) > 1 && r.Kind == Plain
 	switch {
 	case r.Op == Acquire:
-		return form{acquireBundleProgram, len(r.Keys), r.TTL}, several && !r.Fence
+		return form{program: acquireSeveralProgram, keys: len(r.Keys), ttl: r.TTL}, several && !r.Fence
 	case r.Op != Release || r.Owner == "" || r.Keep != 0:
 		return form{}, false
 	case several: // where nobody waits: so nothing is reserved, and no waiter has to be taken out
-		return form{releaseSeveralProgram, len(r.Keys), 0}, true
+		return form{program: releaseSeveralProgram, keys: len(r.Keys)}, true
 	default:
-		return form{releaseBundleProgram, 1, r.Reserve}, len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
+		return form{program: releaseBundleProgram, keys: 1, reserves: r.Reserve > 0}, len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
 	}
+}
+
+// period is the one time that a bundle's script is given: the ttl of acquisitions, and the longest for which a release of one key reserves
+// it. How long that is depends on how long round trips took when each release began, so no two are quite the same.
+func period(bundle []exchange) (d time.Duration) {
+	common, _ := bundle[0].call.form()
+	if !common.reserves {
+		return common.ttl
+	}
+	for i := range bundle {
+		d = max(d, bundle[i].call.Request.Reserve)
+	}
+	return d
 }
 
 // bundle appends those calls of a batch to todo, which is empty, that go out together, and marks them.
@@ -64,35 +80,38 @@ func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
 		return todo
 	}
 	for _, p := range bundles {
-		todo = m.together(todo, batch, p)
+		for rest := batch; len(rest) > 1; {
+			todo, rest = m.together(todo, rest, p)
+		}
 	}
 	return todo
 }
 
-// together appends the calls that one script performs, all of the same form as the first of them.
-func (m *Master) together(todo []exchange, batch []*Call, p program) []exchange {
+// together appends the calls that one script performs, all of the same form as the first of them that is not in a bundle yet, unless that one
+// has nobody to go with. What is behind that one in the batch is the rest.
+func (m *Master) together(todo []exchange, batch []*Call, p program) (more []exchange, rest []*Call) {
 	head := len(todo)
 	var common form
-	for _, c := range batch {
+	for i, c := range batch {
 		f, ok := c.form()
-		if !ok || f.program != p || m.crowds.has(c.Request) {
+		if !ok || f.program != p || c.joined || m.crowds.has(c.Request) {
 			continue
 		}
 		if len(todo) == head {
-			common = f
+			common, rest = f, batch[i+1:]
 		}
 		if f == common && (len(todo)-head+1)*f.keys <= maxBundle {
 			todo = append(todo, exchange{call: c})
 		}
 	}
 	if len(todo)-head < 2 {
-		return todo[:head]
+		return todo[:head], rest
 	}
 	todo[head].bundle = len(todo) - head
 	for i := range todo[head:] {
 		todo[head+i].call.joined = true
 	}
-	return todo
+	return todo, rest
 }
 
 // bundleArgs appends the command for a bundle.
@@ -115,12 +134,7 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 			args = append(args, besides(queuePrefix, key))
 		}
 	}
-	if common.keys > 1 {
-		args = append(args, number(common.keys))
-	}
-	if common.program != releaseSeveralProgram {
-		args = append(args, millis(common.period))
-	}
+	args = append(args, millis(period(bundle)))
 	for i := range bundle {
 		args = append(args, bundle[i].call.Request.holder())
 	}
@@ -130,12 +144,12 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 // unbundle enters the reply to a bundle as those to its calls.
 func unbundle(bundle []exchange, from *wire.Reply) {
 	switch {
-	case from.Kind() == wire.Array && len(from.Items()) == len(bundle):
+	case from.Kind() == wire.Array && (len(from.Items()) != len(bundle) || slices.ContainsFunc(from.Items(), isNoNumber)):
+		fail(bundle, wire.ErrProtocol)
+	case from.Kind() == wire.Array:
 		for i, field := range from.Items() {
 			bundle[i].answer = field
 		}
-	case from.Kind() == wire.Array:
-		fail(bundle, wire.ErrProtocol)
 	default:
 		for i := range bundle {
 			bundle[i].answer = *from
@@ -143,22 +157,29 @@ func unbundle(bundle []exchange, from *wire.Reply) {
 	}
 }
 
+func isNoNumber(item wire.Reply) bool { return item.Kind() != wire.Number }
+
 // settleBundle reads the answers to a bundle into its calls, and appends to more what has to be sent again.
 func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	head := bundle[0]
 	switch {
 	case !head.source && head.answer.Refused("NOSCRIPT"):
-		return again(more, bundle)
-	case concernsBundle(&head.answer):
-		m.apart.Store(time.Now().Add(apartFor).UnixNano())
-		for i := range bundle {
-			more = append(more, exchange{call: bundle[i].call})
-		}
+		more = unsent(more, bundle)
+		again := &more[len(more)-len(bundle)]
+		again.bundle, again.source = len(bundle), true
 		return more
+	case head.answer.Kind() == wire.Refusal && !slices.ContainsFunc(refusesAll, head.answer.Refused):
+		if !slices.ContainsFunc(refusesNow, head.answer.Refused) {
+			m.apart.Store(time.Now().Add(apartFor).UnixNano())
+		}
+		return unsent(more, bundle)
 	}
 	for i := range bundle {
 		c := bundle[i].call // more may grow over the rest
 		if a := &bundle[i].answer; a.Kind() == wire.Number && (a.Int() == doneAlone || a.Int() == 0 && c.Request.Kind != Plain) {
+			if c.Request.Op == Acquire {
+				m.crowds.met(c.Request)
+			}
 			more = append(more, exchange{call: c}) // a hold that is not found may be in a sorted set
 			continue
 		}
@@ -172,23 +193,17 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	return more
 }
 
-// concernsBundle reports that the master may take one by one what it does not take together. What else it may say, that it
-// is loading or read-only, holds for each.
-func concernsBundle(reply *wire.Reply) bool {
-	if reply.Kind() != wire.Refusal {
-		return false
-	}
-	return reply.Refused("NOPERM") || reply.Refused("CROSSSLOT") ||
-		strings.HasPrefix(reply.Err().Error(), "ERR ") && !reply.Refused("max number of clients")
-}
+var (
+	// refusesAll is how a master begins what it says to every command: a bundle's calls would get the same one by one.
+	refusesAll = []string{"LOADING", "BUSY", "MASTERDOWN", "NOAUTH", "max number of clients"}
+	// refusesNow is how it begins what it says to those that write. That is no reason to send no bundle for a while.
+	refusesNow = []string{"OOM", "READONLY", "NOREPLICAS", "MISCONF"}
+)
 
-// again appends a bundle once more, with its script.
-func again(more, bundle []exchange) []exchange {
-	n := len(bundle)
+// unsent appends the calls of a bundle as if they had not been sent.
+func unsent(more, bundle []exchange) []exchange {
 	for i := range bundle { // more may grow over it
 		more = append(more, exchange{call: bundle[i].call})
 	}
-	head := &more[len(more)-n]
-	head.bundle, head.source = n, true
 	return more
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// several are requests for keys named "key,key owner", or "key,key owner waiter" of one that is polite and has waited for a minute.
+// several are requests for keys named "key,key owner", or "key,key owner waiter" of one that is polite and has waited for about two hours: each
+// for another time, far enough apart for the same order on every server.
 func several(op single.Op, of ...string) []*single.Call {
 	batch := make([]*single.Call, len(of))
 	for i, names := range of {
@@ -24,7 +25,7 @@ func several(op single.Op, of ...string) []*single.Call {
 			r.TTL = time.Minute
 		}
 		if owner, waiter, waits := strings.Cut(owner, " "); waits {
-			*r = by(waiter, time.Minute, *r)
+			*r = by(waiter, time.Duration(waiter[0])*time.Minute, *r)
 			r.Owner, r.Polite = owner, op == single.Acquire
 		}
 		batch[i] = &single.Call{Request: r}
@@ -80,10 +81,11 @@ func TestTheUsualLocksOfSeveralKeysAndTheirNeighbours(t *testing.T) {
 		scripts        int
 	}{
 		{"acquire p,q me;s,t me", "granted granted", "a b c list p q s t", 1},
-		{"acquire p,q me;q,s me", "granted granted", "a b c list p q s", 2}, // one owner wants a key twice: its own value is a repeated request
-		{"acquire p,q me;q,s you", "granted refused", "a b c list p q", 2},  // two want the same key
-		{"acquire p,a you;q,s you", "refused granted", "a b c list q s", 2}, // one is held
-		{"acquire a,b me;q,s you", "granted granted", "a b c list q s", 2},  // a request that is repeated
+		{"acquire p,q me;q,s me", "granted granted", "a b c list p q s", 2},                   // one owner wants a key twice: its own value is a repeated request
+		{"acquire p,q me;q,s you", "granted refused", "a b c list p q", 2},                    // two want the same key
+		{"acquire p,q me;s,t me;t,u you", "granted granted refused", "a b c list p q s t", 2}, // neither of them the first
+		{"acquire p,a you;q,s you", "refused granted", "a b c list q s", 2},                   // one is held
+		{"acquire a,b me;q,s you", "granted granted", "a b c list q s", 2},                    // a request that is repeated
 		{"acquire list,p me;q,s you", "WRONGTYPE granted", "a b c list q s", 2},
 		{"acquire waited,p me;q,s you", "granted granted", "a b c list p q s waited", 2}, // it is not polite
 		{"acquire p,q me;s,t,u me", "granted granted", "a b c list p q s t u", 2},        // not alike: each is alone
@@ -145,12 +147,13 @@ func asUsual(t *testing.T, s *redistest.Server, r *single.Request) bool {
 // bundle does.
 func TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne(t *testing.T) {
 	servers := redistest.StartN(t, 2)
-	together, alone := dial(t, servers[0].URL()), dial(t, servers[1].URL())
+	alone := dial(t, servers[1].URL())
 	seen := make(map[string]int)
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, s := range servers {
 			must(t, s.Client().FlushAll(t.Context()).Err())
 		}
+		together := dial(t, servers[0].URL()) // another one each time, which remembers no key that was held
 		alike := rapid.SampledFrom([]string{"", "me"}).Draw(rt, "most are")
 		for i := range 6 {
 			key := fmt.Sprint("k", i)
@@ -282,7 +285,7 @@ func TestAFullMasterGivesNobodyHalfALock(t *testing.T) {
 	}
 }
 
-// What goes together has a bound in keys.
+// What goes together has a bound in keys; what is more goes in another bundle, or alone.
 func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -290,7 +293,7 @@ func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
 		m.Do(t.Context(), several(op, "x,y me", "v,w me", "u,s,q me"))
 	}
 	var of []string
-	for i := range single.MaxBundle/3 + 5 {
+	for i := range 2*(single.MaxBundle/3) + 1 {
 		of = append(of, fmt.Sprintf("a%d,b%d,c%d me", i, i, i))
 	}
 	for _, op := range []single.Op{single.Acquire, single.Release} {
@@ -302,8 +305,8 @@ func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
 				t.Errorf("%d: %+v, %v", i, c.Reply, c.Err)
 			}
 		}
-		if n := scripts(t, server, before); n != 6 {
-			t.Errorf("%d scripts, want one of %d keys, and one for each of the five locks that are left", n, single.MaxBundle)
+		if n := scripts(t, server, before); n != 3 {
+			t.Errorf("%d scripts, want two of %d keys, and one for the lock that is left", n, single.MaxBundle)
 		}
 	}
 	if left := contents(t, server); len(left) > 0 {
@@ -326,5 +329,147 @@ func TestABundleTakesKeysForOneTTL(t *testing.T) {
 		if left := life(t, server, key); !about(left, time.Duration(hours)*time.Hour) {
 			t.Errorf("%s lives for %v", key, left)
 		}
+	}
+}
+
+// It is enough that somebody waits for one of the keys, whichever it is.
+func TestAWaiterForAnyKeyOfSeveralIsCalled(t *testing.T) {
+	for _, key := range []string{"a", "b", "c", "d"} {
+		server := redistest.Start(t)
+		m := dial(t, server.URL())
+		m.Do(t.Context(), several(single.Acquire, "a,b me", "c,d me"))
+		ask(t, m, by("w", 0, acquire(key, "you", time.Minute)))
+		batch := several(single.Release, "a,b me", "c,d me")
+		want := map[bool]string{true: "called granted", false: "granted called"}[key < "c"]
+		if m.Do(t.Context(), batch); said(batch) != want {
+			t.Errorf("%s is waited for: %s, want %s", key, said(batch), want)
+		}
+	}
+}
+
+// Releases that keep their keys leave them with another owner; a bundle would remove them.
+func TestReleasesThatKeepTheirKeysAreNotBundled(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for _, of := range [][]string{{"a me", "b me"}, {"c,d me", "e,f me"}} {
+		m.Do(t.Context(), several(single.Acquire, of...))
+		batch := several(single.Release, of...)
+		for _, c := range batch {
+			c.Request.Keep, c.Request.KeepAs = time.Minute, "kept"
+		}
+		m.Do(t.Context(), batch)
+		for _, c := range batch {
+			for _, key := range c.Request.Keys {
+				if value(t, server, key) != "kept" {
+					t.Errorf("%s: %q, %v", key, value(t, server, key), c.Err)
+				}
+			}
+		}
+	}
+}
+
+// With selectors a user may SET some of its keys only, which no server asks before a script begins: whoever was refused has got nothing.
+func TestAUserWithSelectorsGetsNoHalfALock(t *testing.T) {
+	server := redistest.Start(t)
+	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set", "(+set ~mine:*)").Err())
+	m := dial(t, "redis://some:any@"+server.Addr())
+	for _, of := range [][]string{{"mine:3,theirs me"}, {"mine:1,mine:2 me", "mine:3,theirs me", "mine:4,mine:5 me"}} {
+		batch := several(single.Acquire, of...)
+		m.Do(t.Context(), batch)
+		if want := strings.Repeat("granted ", len(of)-1); strings.Count(said(batch), "granted ") != len(of)/2 || batch[len(of)/2].Err == nil {
+			t.Errorf("%v: %s, want %sand an error for the second", of, said(batch), want)
+		}
+		if n := server.Client().Exists(t.Context(), "mine:3", "theirs").Val(); n > 0 {
+			t.Errorf("%v: %d keys of the lock that was refused are there", of, n)
+		}
+	}
+}
+
+// A master that writes nothing still says whose a lock is, whoever's request was in the same batch.
+func TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone(t *testing.T) {
+	for name, c := range map[string][3]string{
+		"full": {"maxmemory", "1", "OOM"}, "without its replicas": {"min-replicas-to-write", "1", "NOREPLICAS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			m := dial(t, server.URL())
+			m.Do(t.Context(), several(single.Acquire, "a,b me"))
+			must(t, server.Client().RPush(t.Context(), "list", "x").Err())
+			must(t, server.Client().ConfigSet(t.Context(), c[0], c[1]).Err())
+			for _, of := range [][]string{{"a,b you", "c,d you"}, {"c,d you", "a,b you"}, {"a,b me", "c,d you"}, {"list,b you", "c,d you"}} {
+				together, alone := dial(t, server.URL()), several(single.Acquire, of...)
+				batch := several(single.Acquire, of...)
+				together.Do(t.Context(), batch)
+				for _, call := range alone {
+					m.Do(t.Context(), []*single.Call{call})
+				}
+				if said(batch) != said(alone) || !strings.Contains(said(alone), c[2]) {
+					t.Errorf("%v: %s, alone %s", of, said(batch), said(alone))
+				}
+			}
+		})
+	}
+}
+
+// A node of a Cluster says of a slot that nobody has that the cluster is down, which is not so for other slots.
+func TestHazard94ASlotThatNobodyHasIsOnesOwnAffair(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"))
+	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 9999).Err()) // {b}'s among them, 3300, and not {a}'s, 15495
+	redistest.Eventually(t, patience, func() bool { return server.Client().Set(t.Context(), "{b}", "", time.Millisecond).Err() == nil }, "the slots are there")
+	m := dial(t, server.URL())
+	for _, op := range []single.Op{single.Acquire, single.Release} {
+		batch := several(op, "{a}1,{a}2 me", "{b}1,{b}2 me")
+		if m.Do(t.Context(), batch); said(batch) != "CLUSTERDOWN granted" {
+			t.Errorf("the batch: %s", said(batch))
+		}
+	}
+}
+
+// A bundle that travels alone is one command, and has as many votes as calls: a reply too many must not pass for its own.
+func TestHazard95AReplyTooManyDoesNotGrantABundle(t *testing.T) {
+	server := oddServer(t, func(_ int, words []string) string {
+		if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks
+			return "*2\r\n:1\r\n:1\r\n" // somebody else's
+		}
+		if strings.EqualFold(words[0], "ping") { // its own comes later
+			return "*2\r\n:-1\r\n:-1\r\n+PONG\r\n"
+		}
+		return ""
+	})
+	batch := several(single.Acquire, "a,b me", "c,d me")
+	dial(t, "redis://"+server.addr).Do(within(t, patience), batch)
+	for _, c := range batch {
+		if c.Err == nil || !c.Unsure() {
+			t.Errorf("%+v, %v, unsure %t", c.Reply, c.Err, c.Unsure())
+		}
+	}
+}
+
+// Where a bundle has found somebody's lock it has gone out for nothing, and that call needs another round trip: the next time such a call goes
+// alone, until its keys were free some times.
+func TestKeysThatWereHeldAreNotBundled(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	m.Do(t.Context(), several(single.Acquire, "a,b you"))
+	tries := func() string {
+		before := ran(t, server)
+		m.Do(t.Context(), several(single.Acquire, "a,b me", "c,d me", "e,f me"))
+		commands := since(t, server, before)
+		m.Do(t.Context(), several(single.Release, "c,d me", "e,f me"))
+		return commands
+	}
+	for i := range 3 {
+		if got := tries(); i > 0 && got != "set 4, evalsha 2, get 1, exists 2, pttl 1" {
+			t.Errorf("time %d: %s, want one script for the lock that is held, and one for the others, which finds nothing", i, got)
+		}
+	}
+	m.Do(t.Context(), several(single.Release, "a,b you"))
+	for range 20 {
+		m.Do(t.Context(), several(single.Acquire, "a,b me"))
+		m.Do(t.Context(), several(single.Release, "a,b me"))
+	}
+	if got := tries(); got != "set 6, evalsha 1, exists 1" {
+		t.Errorf("%s for keys that have long been free, want one script for all", got)
 	}
 }

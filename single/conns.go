@@ -76,18 +76,14 @@ func (p conns) deadline(ctx context.Context) time.Time {
 }
 
 // exchange sends a batch with one write and reads the replies. With recheck the guard's questions go behind it, and the
-// answers are returned if they were asked. Behind what several calls send there is always a command with a reply that no
+// answers are returned if they were asked. Behind what several calls send, and behind the questions, there is always a command with a reply that no
 // request has: if there was one reply too many, whenever it comes, the last of the calls' own is read in its place. One call
 // with two commands, SET and ZADD, needs none: a reply too many in front of them has the reply to SET read as ZADD's, which
 // it can't be.
 func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answers []wire.Reply) {
 	c.out = c.out[:0]
-	calls := 0
 	for together := range commands(todo) {
 		e := &together[0]
-		if e.stage != stageCount {
-			calls++
-		}
 		switch first := e.call.Request.encodedFirst; {
 		case len(together) > 1:
 			c.args = bundleArgs(c.args[:0], together)
@@ -99,10 +95,11 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 			c.out = append(c.out, first...)
 		}
 	}
-	switch {
-	case recheck:
+	if recheck {
 		c.out = appendQuestions(c.out, recheckQuestions)
-	case calls > 1:
+	}
+	ended := recheck || callsIn(todo) > 1
+	if ended {
 		c.out = append(c.out, wire.LastCommand...)
 	}
 	if err := c.SendAndWait(c.out, deadline); err != nil {
@@ -114,16 +111,16 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 		enter(together, c.Reply(&c.expect))
 	}
 	overfull := false
-	if !recheck && calls > 1 {
-		last := c.Reply(&wire.ExpectLast)
-		overfull = errors.Is(last.Err(), wire.ErrProtocol)
-	}
 	if recheck {
 		answers = make([]wire.Reply, len(recheckQuestions))
 		for i := range answers {
 			answers[i] = c.Reply(&expectRecheck)
 			overfull = overfull || errors.Is(answers[i].Err(), wire.ErrProtocol) // it may be the last of the batch's
 		}
+	}
+	if ended {
+		last := c.Reply(&wire.ExpectLast)
+		overfull = overfull || shifted(&last, todo)
 	}
 	if overfull || c.Overfull() { // which of the replies is one too many, and which is another's, can't be told
 		fail(todo, errOverfull)

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// crowds remembers, for one master, keys that several holds have had at the same time, or that were held when another kind of lock than a plain
-// one was asked for: what comes next for such a key is no single hold of a free key either, so the forms for that would cost a round trip for
-// nothing. It is a hint: which form goes first makes no difference to what comes of it. The zero value knows none. It is safe for
+// crowds remembers, for one master, keys that several holds have had at the same time, or that were held when a lock of several keys, or another
+// kind than a plain one, was asked for: what comes next for such a key is no single hold of a free key either, so the forms for that, and bundles,
+// would cost a round trip for nothing. Of several keys it is the first that is remembered. It is a hint: which form goes first makes no difference to what comes of it. The zero value knows none. It is safe for
 // concurrent use.
 type crowds struct {
 	slots [crowdSlots]atomic.Uint32 // the hash of a key, but for its last bits: for how many single holds it is still remembered
@@ -29,9 +29,11 @@ func (c *crowds) slot(r *Request) (slot *atomic.Uint32, tag uint32) {
 	return &c.slots[sum%crowdSlots], uint32(sum>>32) &^ crowdCount
 }
 
-// has reports that the request's key is remembered. One for a plain lock is not asked about.
+func plain(r *Request) bool { return r.Kind == Plain && len(r.Keys) == 1 }
+
+// has reports that the request's key is remembered. One for a plain lock of one key is not asked about.
 func (c *crowds) has(r *Request) bool {
-	if r.Kind == Plain {
+	if plain(r) {
 		return false
 	}
 	slot, tag := c.slot(r)
@@ -43,7 +45,7 @@ func remembers(known, tag uint32) bool { return known&^crowdCount == tag && know
 
 // met notes that there was somebody else.
 func (c *crowds) met(r *Request) {
-	if r.Kind != Plain {
+	if !plain(r) {
 		slot, tag := c.slot(r)
 		slot.Store(tag | crowdMemory)
 	}

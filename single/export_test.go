@@ -9,5 +9,5 @@ func Programs() map[string][2]string {
 	return programs
 }
 
-// MaxBundle is how many releases go out together at most.
+// MaxBundle is how many keys a bundle has at most.
 const MaxBundle = maxBundle

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,17 +133,25 @@ func TestEachHoldOfASharedKeyEndsByItself(t *testing.T) {
 }
 
 // A hold that is found to have ended, so many milliseconds after it was asked for and no more, has not had its ttl. The server
-// counts whole milliseconds.
+// counts whole milliseconds. A hold that is alone is a string, which Redis 8.0 may remove as its last millisecond begins: every validity
+// leaves two for that (redlock's expiryGranularity).
 func TestNoHoldOfASharedKeyEndsBeforeItsTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Millisecond
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	version, err := server.Client().InfoMap(t.Context(), "server").Result()
+	must(t, err)
+	alone := ttl
+	if strings.HasPrefix(version["Server"]["redis_version"], "8.") { // Valkey says 7.2 there
+		alone -= time.Millisecond
+	}
 	for name, c := range map[string]struct{ again, beside bool }{
-		"acquired": {}, "extended": {again: true}, "acquired beside another": {beside: true}, "extended beside another": {again: true, beside: true},
+		"acquired alone": {}, "extended alone": {again: true}, "acquired beside another": {beside: true}, "extended beside another": {again: true, beside: true},
 	} {
-		others := uint64(0)
+		others, least := uint64(0), alone
 		if c.beside {
+			least = ttl
 			others = ask(t, m, reader("other", "1", time.Hour)).Token
 		}
 		for range 100 {
@@ -157,7 +166,7 @@ func TestNoHoldOfASharedKeyEndsBeforeItsTTL(t *testing.T) {
 			for ask(t, m, inspect("key")).Token > others {
 				continue
 			}
-			if lived := time.Since(began); lived < ttl {
+			if lived := time.Since(began); lived < least {
 				t.Fatalf("%s: it was over after %v", name, lived)
 			}
 		}

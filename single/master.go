@@ -94,7 +94,7 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 	if m.name == "" {
 		return nil, fmt.Errorf("single: a %T has no address to go by: set Options.Name", client)
 	}
-	m.transport = clientTransport{carries}
+	m.transport = clientTransport{carries, m.exact}
 	return m, nil
 }
 

@@ -24,6 +24,9 @@ type odd struct {
 // answers are what an odd server says to a command; "" is what a server would.
 type answers func(conn int, command []string) string
 
+// hangUp is for a server that closes the connection instead.
+const hangUp = "hang up"
+
 // oddServer starts one that is closed with the test.
 func oddServer(tb testing.TB, answer answers) *odd {
 	tb.Helper()
@@ -77,6 +80,9 @@ func (s *odd) serve(n int, conn net.Conn, answer answers) {
 		reply := answer(n, words)
 		if reply == "" {
 			reply = usual(name, words)
+		}
+		if reply == hangUp {
+			return
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
 			return

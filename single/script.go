@@ -10,8 +10,8 @@ import (
 var (
 	//go:embed lua/acquire.lua
 	acquireSource string
-	//go:embed lua/acquire_bundle.lua
-	acquireBundleSource string
+	//go:embed lua/acquire_several.lua
+	acquireSeveralSource string
 	//go:embed lua/extend.lua
 	extendSource string
 	//go:embed lua/kind.lua
@@ -51,7 +51,7 @@ type program int
 
 const (
 	acquireProgram program = iota
-	acquireBundleProgram
+	acquireSeveralProgram
 	extendProgram
 	releaseProgram
 	releaseBundleProgram
@@ -77,7 +77,7 @@ type script struct {
 // scripts holds the programs. Their SHAs are compared with what a real redis-server computes in the tests.
 var scripts = [numPrograms]script{
 	acquireProgram:        newScript("acquire", acquireSource),
-	acquireBundleProgram:  newScript("acquire_bundle", acquireBundleSource),
+	acquireSeveralProgram: newScript("acquire_several", acquireSeveralSource),
 	extendProgram:         newScript("extend", extendSource),
 	releaseProgram:        newScript("release", releaseSource),
 	releaseBundleProgram:  newScript("release_bundle", releaseBundleSource),

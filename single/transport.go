@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -45,6 +46,29 @@ func commands(todo []exchange) iter.Seq[[]exchange] {
 	}
 }
 
+// callsIn is how many calls todo has commands of. Those that count a token go with another one of the same call.
+func callsIn(todo []exchange) (n int) {
+	for together := range commands(todo) {
+		if together[0].stage != stageCount {
+			n += len(together)
+		}
+	}
+	return n
+}
+
+// shifted reports that what was read as the reply to the last command of a pipeline, [wire.LastCommand], may be that to another one, so that each
+// reply may be that to the command before. A refusal is the last one's own if it says that the user has no right to it, or if it is what all were
+// told.
+func shifted(last *wire.Reply, todo []exchange) bool {
+	if last.Kind() != wire.Refusal {
+		return errors.Is(last.Err(), wire.ErrProtocol)
+	}
+	if last.Refused("NOPERM") && strings.Contains(last.Err().Error(), "'ping'") {
+		return false
+	}
+	return slices.ContainsFunc(todo, func(e exchange) bool { return e.answer.Kind() != wire.Refusal })
+}
+
 // enter takes the reply to a command.
 func enter(together []exchange, from wire.Reply) {
 	if len(together) > 1 {
@@ -68,7 +92,7 @@ var (
 )
 
 const (
-	// maxReplyFields is how many elements the reply of a script has at most.
+	// maxReplyFields is how many elements the reply of a script for one call has at most.
 	maxReplyFields = 8
 	// maxReplyText bounds another holder's name, which kind.lua cuts at that; a key in a reply is one of the request's own.
 	maxReplyText = 16 << 10
@@ -79,7 +103,7 @@ func expect(into *wire.Expect, together []exchange) {
 	e := &together[0]
 	r := e.call.Request
 	switch {
-	case len(together) > 1 && (r.Op == Acquire || len(r.Keys) > 1):
+	case len(together) > 1 && len(r.Keys) > 1:
 		*into = wire.Expect{Kinds: wire.Of(wire.Array), Items: len(together)}
 	case len(together) > 1:
 		*into = wire.Expect{Kinds: expectScript, Items: len(together)}
@@ -97,7 +121,10 @@ func expect(into *wire.Expect, together []exchange) {
 }
 
 // clientTransport goes through a go-redis client.
-type clientTransport struct{ client redis.UniversalClient }
+type clientTransport struct {
+	client redis.UniversalClient
+	exact  bool // all of a pipeline goes to one server, once
+}
 
 func (c clientTransport) prepare(r *Request) {
 	if r.boxedFirst == nil {
@@ -121,6 +148,12 @@ func (c clientTransport) send(ctx context.Context, todo []exchange) {
 		expect(&r.expect, together)
 		cmds = append(cmds, r)
 	}
+	var last *reading // as on a connection of our own
+	if c.exact && callsIn(todo) > 1 {
+		last = newReading(ctx, []any{"ping"})
+		last.expect = wire.ExpectLast
+		cmds = append(cmds, last)
+	}
 	if err := c.process(ctx, cmds); err != nil {
 		blame(cmds, err)
 	}
@@ -129,11 +162,17 @@ func (c clientTransport) send(ctx context.Context, todo []exchange) {
 		reply := cmds[0].reply()
 		if wrong != nil {
 			reply = wire.Failed(wrong)
-		} else if err := reply.Err(); errors.Is(err, wire.ErrProtocol) {
-			wrong = err
 		}
 		enter(together, reply)
+		if err := together[0].answer.Err(); errors.Is(err, wire.ErrProtocol) {
+			wrong = err
+		}
 		cmds = cmds[1:]
+	}
+	if last != nil {
+		if end := last.reply(); shifted(&end, todo) {
+			fail(todo, errOverfull)
+		}
 	}
 }
 

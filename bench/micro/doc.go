@@ -5,5 +5,6 @@
 //
 // Quorum is what this library adds itself: whole cycles over masters that answer at once, in memory. Script is what one
 // master needs for one request, alone on its connection. Lane is how many requests a second go through one master when
-// callers share its connection. Rivals are compared by the program in bench, not here.
+// callers share its connection. What does not depend on the machine, allocations and what a master is sent, is compared with
+// testdata/baseline.txt by the package's test. Rivals are compared by the program in bench, not here.
 package micro

@@ -38,7 +38,7 @@ func oneMaster() []Mutant {
 		{
 			Name:   "call-broken-was-not-sent",
 			Breaks: "of a request whose connection broke it is said that it was never sent",
-			Edits:  []Edit{{"single/batch.go", "\tif !m.exact {\n\t\treturn false\n\t}\n\tif _, unsent", "\tif !m.exact {\n\t\treturn false\n\t}\n\tif errors.As(err, new(net.Error)) {\n\t\treturn true\n\t}\n\tif _, unsent"}},
+			Edits:  []Edit{{"single/batch.go", "\tif !m.exact {\n\t\treturn false\n\t}\n\tif _, unsent", "\tif !m.exact {\n\t\treturn false\n\t}\n\tif err != nil {\n\t\treturn true\n\t}\n\tif _, unsent"}},
 			Tests:  in("single", "TestAConnectionThatBreaksMayHaveCarriedTheRequest"),
 		},
 		{
@@ -98,9 +98,21 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "bundle-mixes-reserves",
-			Breaks: "a release goes in a bundle that reserves its key for another time",
-			Edits:  []Edit{{"single/bundle.go", "form{releaseBundleProgram, 1, r.Reserve}", "form{releaseBundleProgram, 1, 0}"}},
+			Breaks: "a release that reserves nothing goes in a bundle with those that do",
+			Edits:  []Edit{{"single/bundle.go", "reserves: r.Reserve > 0}", "reserves: true}"}},
 			Tests:  in("single", "TestABundleReservesAsItsReleasesDo"),
+		},
+		{
+			Name:   "bundle-reserves-as-the-last",
+			Breaks: "a bundle reserves its keys for as long as the last of its releases, and not the longest",
+			Edits:  []Edit{{"single/bundle.go", "d = max(d, bundle[i].call.Request.Reserve)", "d = bundle[i].call.Request.Reserve"}},
+			Tests:  in("single", "TestReleasesThatReserveForOtherTimesGoTogether"),
+		},
+		{
+			Name:   "bundle-ends-at-an-odd-one",
+			Breaks: "a call that has nobody to go with keeps those behind it from going together",
+			Edits:  []Edit{{"single/bundle.go", "\t\treturn todo[:head], rest\n", "\t\treturn todo[:head], nil\n"}},
+			Tests:  in("single", "TestACallWithNobodyLikeItDoesNotKeepTheOthersApart"),
 		},
 		{
 			Name:   "bundle-waiters",
@@ -117,8 +129,62 @@ func oneMaster() []Mutant {
 		{
 			Name:   "bundle-mixes-sizes",
 			Breaks: "locks with different numbers of keys go in one bundle",
-			Edits:  []Edit{{"single/bundle.go", "if f == common &&", "if f.period == common.period &&"}},
+			Edits:  []Edit{{"single/bundle.go", "if f == common &&", "if f.ttl == common.ttl &&"}},
 			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
+			Name:   "bundle-refused-by-one",
+			Breaks: "what a full master says of one call of a bundle counts for all",
+			Edits:  []Edit{{"single/bundle.go", "refusesAll = []string{", "refusesAll = []string{\"OOM\", \"NOREPLICAS\", "}},
+			Tests:  in("single", "TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone"),
+		},
+		{
+			Name:   "bundle-slot-for-all",
+			Breaks: "what a Cluster says of one slot counts for all of a bundle",
+			Edits:  []Edit{{"single/bundle.go", "refusesAll = []string{", "refusesAll = []string{\"CLUSTERDOWN\", "}},
+			Tests:  in("single", "TestHazard94ASlotThatNobodyHasIsOnesOwnAffair"),
+		},
+		{
+			Name:   "bundle-apart-for-nothing",
+			Breaks: "a master that takes no writes just now gets no bundles for a while",
+			Edits:  []Edit{{"single/bundle.go", "!slices.ContainsFunc(refusesNow, head.answer.Refused)", "true"}},
+			Tests:  in("single", "TestAMasterThatTakesNoWritesGetsBundlesAgain"),
+		},
+		{
+			Name:   "bundle-stray-reply",
+			Breaks: "a bundle that travels alone has no command behind it, so that a reply too many passes for its own",
+			Edits:  []Edit{{"single/transport.go", "n += len(together)", "n++"}},
+			Tests:  in("single", "TestHazard95AReplyTooManyDoesNotGrantABundle"),
+		},
+		{
+			Name:   "bundle-in-slots",
+			Breaks: "a Cluster client gets bundles",
+			Edits:  []Edit{{"single/bundle.go", "if len(batch) < 2 || !m.exact {", "if len(batch) < 2 {"}},
+			Tests:  in("single", "TestAClusterClientGetsNoBundle"),
+		},
+		{
+			Name:   "bundle-deletes-what-is-kept",
+			Breaks: "a release that keeps its keys goes in a bundle, which removes them",
+			Edits:  []Edit{{"single/bundle.go", " || r.Keep != 0", ""}},
+			Tests:  in("single", "TestReleasesThatKeepTheirKeysAreNotBundled"),
+		},
+		{
+			Name:   "several-held-again",
+			Breaks: "a lock of several keys that was found held goes in a bundle again, and needs another round trip each time",
+			Edits:  []Edit{{"single/crowd.go", "r.Kind == Plain && len(r.Keys) == 1", "r.Kind == Plain"}},
+			Tests:  in("single", "TestKeysThatWereHeldAreNotBundled"),
+		},
+		{
+			Name:   "several-held-for-ever",
+			Breaks: "a lock of several keys that was found held once never goes in a bundle again",
+			Edits:  []Edit{{"single/batch.go", "several := c.Request.Op == Acquire && len(c.Request.Keys) > 1", "several := false"}},
+			Tests:  in("single", "TestKeysThatWereHeldAreNotBundled"),
+		},
+		{
+			Name:   "bundle-one-of-each",
+			Breaks: "of the calls that one bundle has no room for none goes in another",
+			Edits:  []Edit{{"single/bundle.go", "for rest := batch; len(rest) > 1; {", "for rest := batch; len(rest) > 1; rest = nil {"}},
+			Tests:  in("single", "TestAHugeBatchOfSeveralKeysIsTakenWhole"),
 		},
 		{
 			Name:   "bundle-without-bound",
@@ -129,19 +195,19 @@ func oneMaster() []Mutant {
 		{
 			Name:   "bundle-acquires-first",
 			Breaks: "acquisitions of several keys go out before the releases that would make room for them",
-			Edits:  []Edit{{"single/bundle.go", "{releaseBundleProgram, releaseSeveralProgram, acquireBundleProgram}", "{acquireBundleProgram, releaseBundleProgram, releaseSeveralProgram}"}},
+			Edits:  []Edit{{"single/bundle.go", "{releaseBundleProgram, releaseSeveralProgram, acquireSeveralProgram}", "{acquireSeveralProgram, releaseBundleProgram, releaseSeveralProgram}"}},
 			Tests:  in("single", "TestLocksOfSeveralKeysGoOutTogether"),
 		},
 		{
 			Name:   "bundle-granted-by-one-number",
 			Breaks: "one number grants all acquisitions of a bundle",
-			Edits:  []Edit{{"single/transport.go", "case len(together) > 1 && (r.Op == Acquire || len(r.Keys) > 1):", "case false:"}},
+			Edits:  []Edit{{"single/transport.go", "case len(together) > 1 && len(r.Keys) > 1:", "case false:"}},
 			Tests:  in("single", "TestABundleOfAcquisitionsIsGrantedByNothingButItsResults"),
 		},
 		{
 			Name:   "bundle-all-or-none",
 			Breaks: "a bundle that a master refuses is given up",
-			Edits:  []Edit{{"single/bundle.go", "\tcase concernsBundle(&head.answer):", "\tcase false:"}},
+			Edits:  []Edit{{"single/bundle.go", "\tcase head.answer.Kind() == wire.Refusal &&", "\tcase false &&"}},
 			Tests:  in("single", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased"),
 		},
 		{
@@ -155,6 +221,30 @@ func oneMaster() []Mutant {
 			Breaks: "a batch with one reply too many counts",
 			Edits:  []Edit{{"single/conns.go", "if overfull || c.Overfull() {", "if false {"}},
 			Tests:  in("single", "TestHazard42APipelineIsReadToItsEndToFindAReplyTooMany"),
+		},
+		{
+			Name:   "conn-any-refusal-ends",
+			Breaks: "any refusal passes for that of the last command of a pipeline, also a bundle's",
+			Edits:  []Edit{{"single/transport.go", "return e.answer.Kind() != wire.Refusal })", "return false && e.answer.Kind() != wire.Refusal })"}},
+			Tests:  in("single", "TestHazard95AReplyTooManyIsNoticedByWhateverFollows"),
+		},
+		{
+			Name:   "conn-ping-refused",
+			Breaks: "a batch of who has no right to PING counts for nothing",
+			Edits:  []Edit{{"single/transport.go", "if last.Refused(\"NOPERM\") && ", "if false && "}},
+			Tests:  in("single", "TestWhoMayNotPingGetsBundles"),
+		},
+		{
+			Name:   "conn-guard-ends",
+			Breaks: "the guard's questions behind a batch take the place of the last command",
+			Edits:  []Edit{{"single/conns.go", "ended := recheck || callsIn(todo) > 1", "ended := !recheck && callsIn(todo) > 1"}},
+			Tests:  in("single", "TestHazard95AReplyTooManyIsNoticedByWhateverFollows"),
+		},
+		{
+			Name:   "client-no-end",
+			Breaks: "there is no last command in a pipeline that goes through a client which was brought",
+			Edits:  []Edit{{"single/transport.go", "if c.exact && callsIn(todo) > 1 {", "if false {"}},
+			Tests:  in("single", "TestHazard95AReplyTooManyIsNoticedByWhateverFollows"),
 		},
 		{
 			Name:   "conn-replica",

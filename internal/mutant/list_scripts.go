@@ -109,7 +109,7 @@ func luaScripts() []Mutant {
 		{
 			Name:   "release-quick-forgets-waiters",
 			Breaks: "a release notifies nobody, although somebody waits",
-			Edits:  []Edit{{"single/lua/release.lua", "if mine and redis.call('EXISTS', unpack(KEYS, n + 1)) == 0 then", "if mine then"}},
+			Edits:  []Edit{{"single/lua/release.lua", "if mine and redis.pcall('EXISTS', unpack(KEYS, n + 1)) == 0 and ", "if mine and "}},
 			Tests:  in("single", "TestAReleaseCallsWhoWaitedLongestAndReservesTheKey"),
 		},
 		{
@@ -169,20 +169,53 @@ func luaScripts() []Mutant {
 		{
 			Name:   "several-overwritten",
 			Breaks: "a bundle of acquisitions takes keys that are held",
-			Edits:  []Edit{{"single/lua/acquire_bundle.lua", "local free = call('EXISTS', unpack(keys)) == 0", "local free = true"}},
+			Edits:  []Edit{{"single/lua/acquire_several.lua", "local free = call('EXISTS', unpack(keys)) == 0", "local free = true"}},
 			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
 		},
 		{
 			Name:   "several-overtakes",
 			Breaks: "a bundle of acquisitions takes keys that somebody waits for",
-			Edits:  []Edit{{"single/lua/acquire_bundle.lua", " and call('EXISTS', unpack(keys, all + first, all + last)) == 0", ""}},
+			Edits:  []Edit{{"single/lua/acquire_several.lua", " and call('EXISTS', unpack(keys, all + first, all + last)) == 0", ""}},
 			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
 		},
 		{
 			Name:   "several-granted-twice",
 			Breaks: "two acquisitions of one bundle get the same key",
-			Edits:  []Edit{{"single/lua/acquire_bundle.lua", "mine = mine and not taken[keys[k]]", "mine = mine"}},
+			Edits:  []Edit{{"single/lua/acquire_several.lua", "mine = mine and not taken[keys[k]]", "mine = mine"}},
 			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
+			Name:   "several-granted-behind-the-first",
+			Breaks: "two acquisitions of one bundle get the same key, if neither is the first",
+			Edits:  []Edit{{"single/lua/acquire_several.lua", "taken[key] = true", "taken[key] = i == 1"}},
+			Tests:  in("single", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
+		},
+		{
+			Name:   "several-half-taken",
+			Breaks: "an acquisition of several keys that is refused in the middle leaves what it has set",
+			Edits:  []Edit{{"single/lua/acquire.lua", "\t\t\t\tredis.call('DEL', KEYS[set])\n", ""}},
+			Tests:  in("single", "TestAUserWithSelectorsGetsNoHalfALock"),
+		},
+		{
+			Name:   "several-taken-back-together",
+			Breaks: "what a refused acquisition has set is removed by one command, which no selector may allow",
+			Edits: []Edit{{
+				"single/lua/acquire.lua", "\t\t\tfor set = 1, i - 1 do -- one by one, as they were set: no selector may allow all of them\n\t\t\t\tredis.call('DEL', KEYS[set])\n",
+				"\t\t\tif i > 1 then\n\t\t\t\tredis.call('DEL', unpack(KEYS, 1, i - 1))\n",
+			}},
+			Tests: in("single", "TestAUserWithTwoSelectorsLeavesNothing"),
+		},
+		{
+			Name:   "release-all-or-nothing",
+			Breaks: "keys that no selector allows together are not released",
+			Edits:  []Edit{{"single/lua/release.lua", "type(redis.pcall('DEL', unpack(KEYS, 1, n))) == 'number'", "redis.call('DEL', unpack(KEYS, 1, n))"}},
+			Tests:  in("single", "TestAUserWithTwoSelectorsLeavesNothing"),
+		},
+		{
+			Name:   "several-half-taken-together",
+			Breaks: "a bundle of acquisitions that is refused in the middle leaves what it has set",
+			Edits:  []Edit{{"single/lua/acquire_several.lua", "call('DEL', set)", "call('GET', set)"}},
+			Tests:  in("single", "TestAUserWithSelectorsGetsNoHalfALock"),
 		},
 		{
 			Name:   "several-removes-anybodys",
@@ -194,7 +227,13 @@ func luaScripts() []Mutant {
 			Name:   "several-tells-nobody",
 			Breaks: "a bundle of releases of several keys removes some that are waited for, and tells nobody",
 			Edits:  []Edit{{"single/lua/release_several.lua", "if found and not (waited and call('EXISTS', unpack(keys, all + first, all + last)) > 0) then", "if found then"}},
-			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
+			Tests:  in("single", "TestAWaiterForAnyKeyOfSeveralIsCalled"),
+		},
+		{
+			Name:   "several-tells-the-first",
+			Breaks: "a bundle of releases of several keys asks only about the first key of each whether it is waited for",
+			Edits:  []Edit{{"single/lua/release_several.lua", "(keys, all + first, all + last)", "(keys, all + first, all + first)"}},
+			Tests:  in("single", "TestAWaiterForAnyKeyOfSeveralIsCalled"),
 		},
 		{
 			Name:   "several-released-twice",

@@ -168,3 +168,26 @@ func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
 		})
 	}
 }
+
+// A reminder may come a moment before the time that it is for. Who is passed the key after that has it for the rest of a time of which nobody
+// is reminded again, so those behind it are not patient for its end.
+func TestNobodyIsPatientAfterTheReminder(t *testing.T) {
+	const until = 100 * time.Millisecond
+	q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
+	var holder, second, third waitqueue.Entry
+	q.Enter(&holder, waitqueue.Want{Keys: []string{"key"}})
+	q.Begin(&holder, 0)
+	for _, e := range []*waitqueue.Entry{&second, &third} {
+		q.Enter(e, waitqueue.Want{Keys: []string{"key"}, Patient: true})
+	}
+	q.LeaveQuietly(&holder, until)
+	q.Remind("key", until)
+	if e := takes(q); e != &second {
+		t.Fatalf("took %v, want the second", e)
+	}
+	q.Pass(&second)
+	q.LeaveQuietly(&second, until)
+	if turn, d := q.Yield(&third, at(until/2)); !turn || d != 0 {
+		t.Errorf("its turn: %t, yields for %v, want none", turn, d)
+	}
+}

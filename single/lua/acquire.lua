@@ -17,11 +17,17 @@ local polite, proposal = ARGV[7] == '1', math.abs(tonumber(ARGV[8]))
 local fenced, exact, counter = proposal > 0, tonumber(ARGV[8]) < 0, 0
 local spare = tonumber(ARGV[10] or 0)
 
--- The usual case of several keys in as few steps as can be: nothing is there, and nobody waits. The first SET is refused, or none: what this
--- user may do to its keys is asked before a script begins, and memory, disk and role do not change under it.
+-- The usual case of several keys in as few steps as can be: nothing is there, and nobody waits. Memory, disk and role do not change under a
+-- script, so that they refuse the first SET or none, but a user with selectors may be allowed SET for some of the keys only.
 if n > 1 and not fenced and redis.pcall('EXISTS', unpack(KEYS)) == 0 then
 	for i = 1, n do
-		redis.call('SET', KEYS[i], owner, 'PX', ttl)
+		local reply = redis.pcall('SET', KEYS[i], owner, 'PX', ttl)
+		if reply.err then
+			for set = 1, i - 1 do -- one by one, as they were set: no selector may allow all of them
+				redis.call('DEL', KEYS[set])
+			end
+			return reply
+		end
 	end
 	return 1
 end

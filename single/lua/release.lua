@@ -10,8 +10,8 @@ local mine = owner ~= '' and (n > 1 or not waiter)
 for i = 1, n do
 	mine = mine and redis.pcall('GET', KEYS[i]) == owner
 end
-if mine and redis.call('EXISTS', unpack(KEYS, n + 1)) == 0 then
-	redis.call('DEL', unpack(KEYS, 1, n)) -- the usual case in as few steps as can be: all keys are there, and nobody waits
+-- The usual case in as few steps as can be: all keys are there, and nobody waits. A user with selectors may be allowed each of the keys and not all.
+if mine and redis.pcall('EXISTS', unpack(KEYS, n + 1)) == 0 and type(redis.pcall('DEL', unpack(KEYS, 1, n))) == 'number' then
 	return 1
 end
 

@@ -1,13 +1,15 @@
 -- Releases many locks of several keys each: does for every one of them what release.lua does where all keys are its owner's and nobody waits for
 -- any, with a few commands for all.
 --
--- KEYS: the keys, n for each lock, and behind all of them their wait queues. ARGV: n, and for each lock its owner.
+-- KEYS: the keys, as many for each lock, and behind all of them their wait queues. ARGV: 0, where other bundles have a time, and for each lock
+-- its owner.
 -- Returns for each 1 when it was released, or -1 when it has to be released alone: then nothing was done for it.
-local keys, call, n, all = KEYS, redis.call, tonumber(ARGV[1]), #KEYS / 2
+local keys, call, locks, all = KEYS, redis.call, #ARGV - 1, #KEYS / 2
+local n = all / locks
 local held = call('MGET', unpack(keys, 1, all)) -- tells no other type from a key that is free
 local waited = call('EXISTS', unpack(keys, all + 1)) > 0
 local results, mine, gone = {}, {}, {}
-for i = 1, #ARGV - 1 do
+for i = 1, locks do
 	local first, last, owner, found = n * i - n + 1, n * i, ARGV[1 + i], true
 	for k = first, last do
 		found = found and held[k] == owner and not gone[keys[k]]

@@ -25,7 +25,7 @@ func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	only := f.String("only", "", "only these: `names` or patterns as release-* or scripts/*, comma-separated")
 	sample := f.Bool("sample", false, "only those that the tests of every run are tried on")
 	jsonFile := f.String("json", "", "write the table to this `file` as JSON")
-	page := f.String("page", "", "put the table into this `file`, between its two marks, as docs/mutants.md has it")
+	page := f.String("page", "", "put what was found into this `file`'s tables, between its two marks, as docs/mutants.md has it")
 	workers := f.Int("workers", min(2, runtime.GOMAXPROCS(0)), "how many to try at the same time")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
@@ -45,7 +45,7 @@ func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	if *jsonFile != "" {
 		err = writeJSON(*jsonFile, results)
 	}
-	if *page != "" {
+	if *page != "" && ctx.Err() == nil { // what was not tried any more is unknown, and the page may know it
 		err = errors.Join(err, writePage(*page, results))
 	}
 	if err != nil {
@@ -185,38 +185,57 @@ const (
 	pageEnds   = "<!-- its end -->\n"
 )
 
-// writePage puts the table into a page.
+// writePage puts the results into a page's tables, one for each group. Mutants that were not tried keep the rows that they have there.
 func writePage(file string, results []mutant.Result) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	before, rest, begins := strings.Cut(string(raw), pageBegins)
-	_, behind, ends := strings.Cut(rest, pageEnds)
+	tables, behind, ends := strings.Cut(rest, pageEnds)
 	if !begins || !ends {
 		return fmt.Errorf("%s has no %s and behind it %s", file, strings.TrimSpace(pageBegins), strings.TrimSpace(pageEnds))
 	}
-	return os.WriteFile(file, []byte(before+pageBegins+table(results)+pageEnds+behind), 0o644) //nolint:gosec // a page to be read
+	rows := rowsOf(tables)
+	for _, r := range results {
+		rows[r.Name] = rowOf(r)
+	}
+	page := before + pageBegins + tablesOf(rows) + pageEnds + behind
+	return os.WriteFile(file, []byte(page), 0o644) //nolint:gosec // a page to be read
 }
 
-// table is one table for each group.
-func table(results []mutant.Result) string {
+// rowsOf finds the rows of a page's tables, by the names of their mutants.
+func rowsOf(tables string) map[string]string {
+	rows := make(map[string]string)
+	for row := range strings.Lines(tables) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(row, "| `"), "` | "); ok {
+			rows[name] = row
+		}
+	}
+	return rows
+}
+
+// tablesOf has the rows of mutants that there are, by their groups, in the order of their list.
+func tablesOf(rows map[string]string) string {
 	var groups []string
-	for _, r := range results {
-		if !slices.Contains(groups, r.Group) {
-			groups = append(groups, r.Group)
+	members := make(map[string]string)
+	for _, m := range mutant.All() {
+		if row := rows[m.Name]; row != "" {
+			if members[m.Group()] == "" {
+				groups = append(groups, m.Group())
+			}
+			members[m.Group()] += row
 		}
 	}
 	var out strings.Builder
 	for _, group := range groups {
-		fmt.Fprintf(&out, "\n## %s\n\n| mutant | what it breaks | caught by | seconds |\n| --- | --- | --- | --- |\n", group)
-		for _, r := range results {
-			if r.Group == group {
-				fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.Name, cell(r.Breaks), caughtBy(r), seconds(r))
-			}
-		}
+		fmt.Fprintf(&out, "\n## %s\n\n| mutant | what it breaks | caught by | seconds |\n| --- | --- | --- | --- |\n%s", group, members[group])
 	}
 	return out.String() + "\n"
+}
+
+func rowOf(r mutant.Result) string {
+	return "| `" + r.Name + "` | " + strings.Join([]string{cell(r.Breaks), caughtBy(r), seconds(r)}, " | ") + " |\n"
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

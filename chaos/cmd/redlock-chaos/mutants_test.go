@@ -14,7 +14,7 @@ func TestMutantsAreTriedAndWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, page := filepath.Join(dir, "t.json"), filepath.Join(dir, "page.md")
-	if err := os.WriteFile(page, []byte("above\n"+pageBegins+"old\n"+pageEnds+"below\n"), 0o600); err != nil {
+	if err := os.WriteFile(page, []byte("above\n"+pageBegins+"old\n| `limiter-one-more` | old |\n| `half-quorum` | as it was |\n| `gone` | old |\n"+pageEnds+"below\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	status, out, stderr := execute(t.Context(), t, "mutants", "-only", "retention-*,limiter/limiter-one-more", "-json", file, "-page", page)
@@ -36,7 +36,8 @@ func TestMutantsAreTriedAndWritten(t *testing.T) {
 	}
 	written, err := os.ReadFile(page)
 	if err != nil || !strings.HasPrefix(string(written), "above\n") || !strings.HasSuffix(string(written), "below\n") ||
-		strings.Contains(string(written), "old\n") || !strings.Contains(string(written), "| `limiter-one-more` | one operation more than the limit is under way | internal/limiter/Test") {
+		strings.Contains(string(written), "| old |") || strings.Contains(string(written), "\nold\n") || !strings.Contains(string(written), "## engine\n") ||
+		strings.Count(string(written), "\n| `half-quorum` | as it was |\n") != 1 || !strings.Contains(string(written), "| `limiter-one-more` | one operation more than the limit is under way | internal/limiter/Test") {
 		t.Errorf("%v: %s", err, written)
 	}
 }
@@ -61,7 +62,7 @@ func TestOnlyMutantsThatAreCaughtOrEquivalentAreAPass(t *testing.T) {
 	if !strings.Contains(out.String(), "SURVIVED") || !strings.Contains(out.String(), "it breaks: the rule") || !strings.Contains(out.String(), "TestX passes") {
 		t.Errorf("a survivor is shown as %s", out.String())
 	}
-	if got := table([]mutant.Result{{Name: "m", Group: "g", Verdict: mutant.Survived}}); !strings.Contains(got, "**survived**") {
+	if got := rowOf(mutant.Result{Name: "m", Verdict: mutant.Survived}); !strings.Contains(got, "**survived**") {
 		t.Errorf("and written as %s", got)
 	}
 }

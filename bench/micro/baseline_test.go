@@ -1,0 +1,200 @@
+//go:build !race
+
+// The race detector allocates, too.
+
+package micro_test
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// update writes testdata/baseline.txt anew: go test ./bench/micro -run Baseline -update
+var update = flag.Bool("update", false, "write the baseline anew")
+
+const baselineFile = "testdata/baseline.txt"
+
+// counted are what does not depend on the machine, in benchstat's units, and how much more of each is no more than chance: a pool that the
+// garbage collector emptied is filled again, and a map grows.
+var counted = map[string]struct{ factor, plus float64 }{
+	"allocs/op":   {1.02, 0.3},
+	"B/op":        {1.05, 64},
+	"commands/op": {1, 0.05},
+	"bytes-in/op": {1, 1},
+}
+
+// figures are numbers by unit, by benchmark.
+type figures map[string]map[string]float64
+
+// TestNothingCostsMoreThanTheBaseline compares heap allocations of the client, and commands and bytes on the master, with those of the
+// baseline. benchstat reads it, too.
+func TestNothingCostsMoreThanTheBaseline(t *testing.T) {
+	now := measure(t)
+	if *update {
+		if err := os.WriteFile(baselineFile, []byte(now.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(baselineFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, complaint := range compare(read(t, string(text)), now) {
+		t.Error(complaint + "; if it is meant: go test ./bench/micro -run Baseline -update")
+	}
+}
+
+func TestTheBaselineNoticesMoreAndLess(t *testing.T) {
+	base := figures{"A": {"allocs/op": 6, "commands/op": 4}, "B": {"B/op": 1000}}
+	for name, tt := range map[string]struct {
+		now  figures
+		want string
+	}{
+		"the same":             {base, ""},
+		"chance":               {figures{"A": {"allocs/op": 6.2, "commands/op": 4.01}, "B": {"B/op": 1040}}, ""},
+		"an allocation more":   {figures{"A": {"allocs/op": 7, "commands/op": 4}, "B": {"B/op": 1000}}, "A: 7.00 allocs/op"},
+		"half a command more":  {figures{"A": {"allocs/op": 6, "commands/op": 4.5}, "B": {"B/op": 1000}}, "A: 4.50 commands/op"},
+		"bytes":                {figures{"A": {"allocs/op": 6, "commands/op": 4}, "B": {"B/op": 1200}}, "B: 1200.00 B/op"},
+		"an allocation less":   {figures{"A": {"allocs/op": 5, "commands/op": 4}, "B": {"B/op": 1000}}, "A: 5.00 allocs/op"},
+		"a benchmark is gone":  {figures{"A": {"allocs/op": 6, "commands/op": 4}}, "B was not measured"},
+		"a number is gone":     {figures{"A": {"allocs/op": 6}, "B": {"B/op": 1000}}, "A has no commands/op"},
+		"a benchmark is added": {figures{"A": base["A"], "B": base["B"], "C": {"B/op": 1}}, "C is not in the baseline"},
+	} {
+		got := strings.Join(compare(base, tt.now), "; ")
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// compare says what costs more than it did, or so much less that the baseline would not notice if it was lost again.
+func compare(base, now figures) (complaints []string) {
+	for _, name := range slices.Sorted(maps.Keys(base)) {
+		if now[name] == nil {
+			complaints = append(complaints, name+" was not measured")
+			continue
+		}
+		for _, unit := range slices.Sorted(maps.Keys(base[name])) {
+			was, allowed := base[name][unit], counted[unit]
+			got, ok := now[name][unit]
+			switch {
+			case !ok:
+				complaints = append(complaints, fmt.Sprintf("%s has no %s", name, unit))
+			case got > was*allowed.factor+allowed.plus, got*allowed.factor+allowed.plus < was:
+				complaints = append(complaints, fmt.Sprintf("%s: %.2f %s, and the baseline has %.2f", name, got, unit, was))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if base[name] == nil {
+			complaints = append(complaints, name+" is not in the baseline")
+		}
+	}
+	return complaints
+}
+
+// measure runs what the baseline has: whole cycles over masters in memory, and requests to a real one.
+func measure(t *testing.T) figures {
+	t.Helper()
+	if err := flag.Set("test.benchtime", "2000x"); err != nil {
+		t.Fatal(err)
+	}
+	now := make(figures)
+	run := func(name string, f func(*testing.B)) {
+		r := testing.Benchmark(f)
+		if r.N == 0 {
+			t.Fatalf("%s failed", name)
+		}
+		now[name] = map[string]float64{"allocs/op": float64(r.MemAllocs) / float64(r.N), "B/op": float64(r.MemBytes) / float64(r.N)}
+		maps.Copy(now[name], r.Extra)
+	}
+	for _, n := range []int{1, 5} {
+		run(fmt.Sprintf("Quorum/masters=%d", n), func(b *testing.B) { b.Helper(); quorum(b, n) })
+	}
+	server := redistest.Start(t)
+	for name, f := range scripts(dial(t, server)) {
+		if name == extending {
+			continue
+		}
+		run("Script/"+name, func(b *testing.B) {
+			b.Helper()
+			f(b) // what a first time costs is not what is compared: scripts are loaded, a counter is retained
+			before := spent(b, server)
+			b.ResetTimer()
+			f(b)
+			for unit, n := range spent(b, server) {
+				b.ReportMetric((n-before[unit])/float64(b.N), unit)
+			}
+		})
+	}
+	return now
+}
+
+// spent is what a server has done so far. To ask it costs a command that is not counted, and some bytes.
+func spent(b *testing.B, server *redistest.Server) map[string]float64 {
+	b.Helper()
+	text, err := server.Client().Info(b.Context(), "all").Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum := make(map[string]float64)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch command, ok := strings.CutPrefix(name, "cmdstat_"); {
+		case name == "total_net_input_bytes":
+			sum["bytes-in/op"], err = strconv.ParseFloat(value, 64)
+		case ok && command != "info":
+			var n int
+			_, err = fmt.Sscanf(value, "calls=%d", &n)
+			sum["commands/op"] += float64(n)
+		}
+		if err != nil {
+			b.Fatalf("%s: %v", line, err)
+		}
+	}
+	return sum
+}
+
+// String is in the form of a benchmark's output.
+func (f figures) String() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		fmt.Fprintf(&b, "Benchmark%s 2000", name)
+		for _, unit := range slices.Sorted(maps.Keys(f[name])) {
+			fmt.Fprintf(&b, " %.2f %s", f[name][unit], unit)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// read is the reverse of String.
+func read(t *testing.T, text string) figures {
+	t.Helper()
+	f := make(figures)
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) < 4 || len(words)%2 != 0 {
+			t.Fatalf("%s: %q", baselineFile, lines.Text())
+		}
+		of := make(map[string]float64)
+		for i := 2; i < len(words); i += 2 {
+			n, err := strconv.ParseFloat(words[i], 64)
+			if err != nil {
+				t.Fatalf("%s: %v", baselineFile, err)
+			}
+			of[words[i+1]] = n
+		}
+		f[strings.TrimPrefix(words[0], "Benchmark")] = of
+	}
+	return f
+}
