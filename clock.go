@@ -43,7 +43,7 @@ const (
 	// DefaultDriftFactor is how much faster or slower than ours a master's clock may run if [Options] do not say so.
 	DefaultDriftFactor = 0.01
 	// expiryGranularity is added to every drift allowance: Redis expires keys on milliseconds, and rounds a ttl to
-	// them at both ends.
+	// them at both ends; Redis 8.0 may expire one as its last millisecond begins.
 	expiryGranularity = 2 * time.Millisecond
 )
 

@@ -217,8 +217,8 @@ func TestWhatAServersClockAndDiskSayIsJudged(t *testing.T) {
 		what     string
 	}{
 		{"an hour ahead", liar{skew: func(t time.Time) time.Time { return t.Add(time.Hour) }}, audit.Risk, "Its clock is off by 1h0m0"},
-		{"five percent fast", liar{skew: func(t time.Time) time.Time { return t.Add(fast(t) / 20) }}, audit.Unsafe, "faster than this machine's"},
-		{"five percent slow", liar{skew: func(t time.Time) time.Time { return t.Add(-slow(t) / 20) }}, audit.Unsafe, "Its clock ran -5."},
+		{"five percent fast", liar{skew: func(t time.Time) time.Time { return t.Add(fast(t) / 20) }}, audit.Unsafe, "% faster than this machine's"},
+		{"five percent slow", liar{skew: func(t time.Time) time.Time { return t.Add(-slow(t) / 20) }}, audit.Unsafe, "% slower than this machine's"},
 		{"disk full", liar{info: func(s string) string {
 			return strings.Replace(s, "aof_last_write_status:ok", "aof_last_write_status:err", 1)
 		}}, audit.Risk, "It could not write its append-only file."},
@@ -228,7 +228,12 @@ func TestWhatAServersClockAndDiskSayIsJudged(t *testing.T) {
 			server := sound(t, 1)[0]
 			m := masterOf(t, &redis.Options{Addr: server.Addr()})
 			m.(*single.Master).Client().AddHook(test.liar)
-			wants(t, look(t, among(t, m), redlock.Options{}), test.severity, server.Addr(), test.what)
+			got := look(t, among(t, m), redlock.Options{})
+			wants(t, got, test.severity, server.Addr(), test.what)
+			rate := regexp.MustCompile(`ran [456]\.\d%`) // a busy machine measures it less well
+			if strings.HasPrefix(test.what, "%") && !rate.MatchString(got.String()) {
+				t.Errorf("want about five percent: %v", got)
+			}
 		})
 	}
 }

@@ -225,9 +225,13 @@ func (j *judgement) latency(s *Settings) {
 }
 
 func (j *judgement) rate(driftFactor float64) {
+	faster := "faster"
+	if j.ClockRate < 0 {
+		faster = "slower"
+	}
 	switch off := math.Abs(j.ClockRate); {
 	case off-j.ClockRateError > driftFactor:
-		j.add(Unsafe, fmt.Sprintf("Its clock ran %+.1f%% faster than this machine's while it was looked at.", 100*j.ClockRate),
+		j.add(Unsafe, fmt.Sprintf("Its clock ran %.1f%% %s than this machine's while it was looked at.", 100*off, faster),
 			fmt.Sprintf("Options.DriftFactor allows for %.1f%%: it may expire locks before their holders know, or its clock is being set.",
 				100*driftFactor), "Let a time service slew its clock, and never step it.")
 	case j.ClockRateError > driftFactor:

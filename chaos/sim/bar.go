@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -20,6 +22,16 @@ const (
 	barWidth    = 30
 	barInterval = 100 * time.Millisecond
 )
+
+// isWatched reports whether somebody may be looking at what is drawn: not in a file or a pipe.
+func isWatched(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeCharDevice != 0
+}
 
 func newBar(out io.Writer, n int) *bar { return &bar{out: out, n: n, began: time.Now()} }
 

@@ -52,4 +52,8 @@ const (
 	ofTie
 	ofResume
 	ofSubscription
+	ofEarlyExpiry
 )
+
+// earlyExpiry is how many masters of a thousand end keys a millisecond early.
+const earlyExpiry = 300

@@ -245,3 +245,24 @@ func TestANightThatHasSeenTooLittleIsNoPass(t *testing.T) {
 		t.Errorf("status %d for a night of one profile: %s", status, stderr)
 	}
 }
+
+// A log is not to be full of bars.
+func TestNoBarIsDrawnInAFile(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var stdout bytes.Buffer
+	status := sim.Main(t.Context(), []string{"-schedules", "20"}, &stdout, file)
+	if said, err := os.ReadFile(file.Name()); status != 0 || err != nil || len(said) > 0 || stdout.Len() == 0 {
+		t.Errorf("status %d, %v, in the file: %q", status, err, said)
+	}
+}
+
+// An old set that is without a quorum for a minute has an announcement fail again and again: that is no livelock. Found by a night.
+func TestAnAnnouncementThatFailsForAMinuteEnds(t *testing.T) {
+	if status, stdout, stderr := command(t.Context(), "-schedules", "1", "-seed", "20262516", "-profile", "generations"); status != 0 {
+		t.Errorf("status %d\n%.2000s%s", status, stdout, stderr)
+	}
+}

@@ -66,9 +66,10 @@ func (a *generator) addMasters(s *Schedule) {
 	} else {
 		n = pick(a, "masters", a.masters)
 	}
-	for range n {
+	for i := range n {
+		early := chanceOf(s.Seed, ofEarlyExpiry, uint64(i)) // nothing drawn: what else a schedule has stays the same
 		s.Masters = append(s.Masters, MasterClock{
-			Offset: a.upTo("offset", time.Millisecond), PPM: a.rate("master ppm", a.masterPPM),
+			Offset: a.upTo("offset", time.Millisecond), PPM: a.rate("master ppm", a.masterPPM), Early: early.of(earlyExpiry),
 		})
 	}
 }

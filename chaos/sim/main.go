@@ -25,12 +25,8 @@ const (
 	exitUnknown   = 3
 )
 
-// gcPercent lets garbage grow to many times what is alive, which is a megabyte or two: runs leave a great deal of it, and looking for
-// it at every few megabytes took a quarter of the time.
-const gcPercent = 1600
-
-// memoryLimit bounds that, in bytes. What runs allocate while the collector marks counts as alive, and a multiple of it is let grow before the next
-// collection: without a bound a long run took 2 GB more every six seconds.
+// memoryLimit is at how many bytes garbage is collected. Only a megabyte or two are alive, and runs leave a great deal of garbage: looking for it at
+// every few megabytes took a quarter of the time.
 const memoryLimit = 512 << 20
 
 // options are what the command line asks for.
@@ -58,7 +54,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !ok {
 		return status
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	if o.replay != "" {
 		return replay(ctx, o, args, stdout, stderr)
@@ -102,10 +98,11 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
 	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
 	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/protocol.md never happened")
-	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress bar; there is none in a file or a pipe")
 	if f.Parse(args) != nil { // f has said why
 		return o, exitUsage, false
 	}
+	o.quiet = o.quiet || !isWatched(stderr)
 	if err := o.check(f.Args()); err != nil {
 		fmt.Fprintf(stderr, "redlock-chaos sim: %v; see -help\n", err)
 		return o, exitUsage, false

@@ -183,6 +183,7 @@ func (m *master) crash(left *store.Store) {
 		c.links[m.number].unsubscribe()
 	}
 	if left != nil {
+		left.Early = m.store.Early
 		m.store = left
 	}
 }

@@ -74,7 +74,9 @@ func bubble(f func()) {
 func (w *world) build() error {
 	w.began = time.Now()
 	for i, clock := range w.plan.Masters {
-		w.masters = append(w.masters, &master{w: w, number: i, clock: clock, store: store.New()})
+		m := &master{w: w, number: i, clock: clock, store: store.New()}
+		m.store.Early = clock.Early
+		w.masters = append(w.masters, m)
 	}
 	for i := range w.plan.Clients {
 		c, err := newClient(w, i)

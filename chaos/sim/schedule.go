@@ -42,6 +42,8 @@ type MasterClock struct {
 	Offset time.Duration `json:"offset,omitempty"`
 	// PPM is how much faster than reference time it runs, in millionths.
 	PPM int64 `json:"ppm,omitempty"`
+	// Early has its keys end as the last millisecond of their ttl begins, as Redis 8.0 may, not when it is over.
+	Early bool `json:"early,omitempty"`
 }
 
 // Client is one process with a Locker of its own.

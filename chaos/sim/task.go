@@ -88,8 +88,9 @@ func (t *task) next() {
 	t.step(s.Idle, func() { t.begin(s, t.next) })
 }
 
-// announce tells the masters the generation of the new set, until they have been told; after is what follows.
-func (t *task) announce(s *Session, after func()) {
+// announce tells the masters the generation of the new set, until they have been told; after is what follows. A set that has no quorum may
+// have none for a minute, so after pause it waits for twice as long each time, up to a second.
+func (t *task) announce(s *Session, pause time.Duration, after func()) {
 	w := t.c.w
 	var err error
 	tell := func() { err = t.c.locker.Announce(context.Background(), newest) }
@@ -98,7 +99,7 @@ func (t *task) announce(s *Session, after func()) {
 	}
 	t.call(tell, func() {
 		if err != nil {
-			t.step(s.Idle+time.Millisecond, func() { t.announce(s, after) })
+			t.step(s.Idle+pause, func() { t.announce(s, min(2*pause, time.Second), after) })
 			return
 		}
 		w.announced()
@@ -110,7 +111,7 @@ func (t *task) announce(s *Session, after func()) {
 func (t *task) begin(s *Session, after func()) {
 	w := t.c.w
 	if s.Announce {
-		t.announce(s, after)
+		t.announce(s, time.Millisecond, after)
 		return
 	}
 	h := &hold{

@@ -22,6 +22,7 @@ func TestAClone(t *testing.T) {
 	plain, shared := []string{"a"}, []string{"b"}
 	ask(s, single.Request{Op: single.Acquire, Keys: plain, Owner: "o1", TTL: time.Second, Fence: true, Token: 7})
 	ask(s, single.Request{Op: single.Acquire, Kind: single.Shared, Keys: shared, Owner: "o2", Hold: "h", TTL: time.Second})
+	s.Early = true
 	c := s.Clone()
 	ask(s, single.Request{Op: single.Acquire, Kind: single.Shared, Keys: shared, Owner: "o3", Hold: "h", TTL: 2 * time.Second})
 	ask(s, single.Request{Op: single.Extend, Keys: plain, Owner: "o1", TTL: time.Minute, Token: 9})
@@ -32,6 +33,9 @@ func TestAClone(t *testing.T) {
 	}
 	if before, after := c.Counter(now, "a"), s.Counter(now, "a"); before != 7 || after != 9 {
 		t.Errorf("the counters are at %d and %d", before, after)
+	}
+	if got := c.Holders(now+time.Second, "a"); len(got) != 0 {
+		t.Errorf("the clone does not end keys early: %v", got)
 	}
 	ask(c, single.Request{Op: single.Release, Keys: plain, Owner: "o1"})
 	if got := s.Holders(now, "a"); !maps.Equal(got, map[string]time.Duration{"o1": time.Minute}) {

@@ -22,6 +22,8 @@ type Store struct {
 	keys map[string]*value
 	// Full says that the master's memory is: it refuses what could take more, in the words of Redis.
 	Full bool
+	// Early has a key end with the last millisecond of its ttl, as the expiry cycle of Redis 8.0 may, not after it.
+	Early bool
 	// notifications are those of the request being served.
 	notifications []Notification
 }
@@ -89,7 +91,7 @@ func New() *Store { return &Store{keys: make(map[string]*value)} }
 
 // Clone is what another master has that is the same until one of them is asked for something: what a disk has, for instance.
 func (s *Store) Clone() *Store {
-	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full}
+	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full, Early: s.Early}
 	for key, v := range s.keys {
 		copied := *v
 		copied.members = slices.Clone(v.members)
@@ -251,7 +253,7 @@ func (s *Store) Delete(key string) { delete(s.keys, key) }
 // get looks a key up as Redis does: one whose time has passed is not there.
 func (s *Store) get(key string) *value {
 	v := s.keys[key]
-	if v != nil && v.expires != 0 && s.now > v.expires {
+	if v != nil && v.expires != 0 && (s.now > v.expires || s.Early && s.now == v.expires) {
 		delete(s.keys, key)
 		return nil
 	}
