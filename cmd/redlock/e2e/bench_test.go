@@ -66,8 +66,8 @@ func benched(t *testing.T, path string) (masters string) {
 	return masters
 }
 
-// scaled writes the result again, with all times of rounds multiplied.
-func scaled(t *testing.T, from, to string, factor float64) {
+// rewritten writes the result again, with what times of rounds change to: change is told how often the time's row has been measured before.
+func rewritten(t *testing.T, from, to string, change func(round int, name string, value float64) float64) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
 	must(t, err)
@@ -75,10 +75,10 @@ func scaled(t *testing.T, from, to string, factor float64) {
 	must(t, json.Unmarshal(raw, &report))
 	changed := 0
 	for _, m := range report["measures"].([]any) {
-		for _, r := range m.(map[string]any)["rounds"].([]any) {
+		for i, r := range m.(map[string]any)["rounds"].([]any) {
 			for name, value := range r.(map[string]any) {
 				if strings.HasSuffix(name, "_us") {
-					r.(map[string]any)[name] = value.(float64) * factor
+					r.(map[string]any)[name] = change(i, name, value.(float64))
 					changed++
 				}
 			}
@@ -92,10 +92,30 @@ func scaled(t *testing.T, from, to string, factor float64) {
 	must(t, os.WriteFile(to, raw, 0o600))
 }
 
+// scaled multiplies all times.
+func scaled(t *testing.T, from, to string, factor float64) {
+	t.Helper()
+	rewritten(t, from, to, func(_ int, _ string, value float64) float64 { return value * factor })
+}
+
+// steadied has each round take what the first one took, and one percent more than the round before it: what is compared with it does not
+// depend on how busy this machine was, whose rounds may differ by more than ten times.
+func steadied(t *testing.T, from, to string) {
+	t.Helper()
+	first := make(map[string]float64)
+	rewritten(t, from, to, func(round int, name string, value float64) float64 {
+		if round == 0 {
+			first[name] = value
+		}
+		return first[name] * (1 + float64(round)/100)
+	})
+}
+
 func TestTheVerdictIsTheExitStatus(t *testing.T) {
 	dir := t.TempDir()
 	kept, slow, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "slow.json"), filepath.Join(dir, "little.json")
 	benched(t, kept)
+	steadied(t, kept, kept)
 	scaled(t, kept, slow, 10)
 	scaled(t, kept, little, 1.0001)
 	for _, c := range []struct {
@@ -124,6 +144,7 @@ func TestWhatIsSlowerIsMeasuredAgain(t *testing.T) {
 	dir := t.TempDir()
 	kept, quick := filepath.Join(dir, "kept.json"), filepath.Join(dir, "quick.json")
 	urls := benched(t, kept)
+	steadied(t, kept, kept)
 	scaled(t, kept, quick, 0.001)
 	args := []string{"bench", "-masters", urls, "-rounds", "8", "-window", "40ms", "-judge", "p50"}
 	r := runRedlock(t, append(args, "-compare", quick)...)

@@ -24,7 +24,8 @@ the other clients that are connected to it, and the locks on it; then who uses w
 and locks tell; and says which step is next, and whether it is safe to take it now, or that these lists are out of date: that
 masters know a later generation. It also says what it can't see. It changes nothing.
 
-It reads at most 20,000 keys of each master, for at most two seconds.
+It looks at most at 20,000 keys of each master, for at most two seconds; and again, up to six times in all with pauses of three seconds
+together, if somebody seems to use one list alone.
 
 With -announce it tells a quorum of each list that the generation of that number is going to be used, and changes nothing
 else. Processes that are two or more behind take no lock from then on; those without
@@ -120,8 +121,8 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 	if _, err := fmt.Fprintln(t.out, m.consequence()); err != nil {
 		return err
 	}
-	for _, who := range seen.oldAlone {
-		if _, err := fmt.Fprintf(t.out, "%s still seems to use the old masters alone\n", who); err != nil {
+	for _, u := range seen.oldAlone {
+		if _, err := fmt.Fprintf(t.out, "%s still seems to use the old masters alone\n", u.Who); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -17,9 +19,12 @@ import (
 const (
 	// scanPage is how many keys a master is asked for at a time, scanMost how many are looked at.
 	scanPage, scanMost = 500, 20_000
-	// looksAtMost is how often masters are looked at, lookAgain how much later, before somebody is said to use one list alone: a lock or a
-	// connection that comes or goes is on a part of its masters for a moment.
-	looksAtMost, lookAgain = 3, 100 * time.Millisecond
+	// looksAtMost is how often masters are looked at before somebody is said to use one list alone, and lookAgain how long after the first
+	// look the second one comes; each later pause is twice as long. A lock or a connection that comes or goes is on a part of its masters
+	// for a moment, and a short job that has its quorum may end before it is connected to the rest.
+	looksAtMost, lookAgain = 6, 100 * time.Millisecond
+	// oftenEnough is in how many looks a lock is on masters of one list alone whose holder is said to use that one.
+	oftenEnough = 3
 	// freshness is for how long a process may go on that has not heard of a generation.
 	freshness = 10 * time.Second
 )
@@ -42,27 +47,68 @@ type membership struct {
 	fleet   *fleet
 	members []member
 	// oldAlone and newAlone are those that seem to use one list of two alone.
-	oldAlone, newAlone []string
+	oldAlone, newAlone []*user
 }
 
 // observeMembers asks all masters, and again as long as somebody seems to use one list alone.
 func observeMembers(ctx context.Context, f *fleet) *membership {
-	s := lookAtMembers(ctx, f)
-	for n := 1; n < looksAtMost && len(s.oldAlone)+len(s.newAlone) > 0; n++ {
+	return observe(ctx, func() *membership { return lookAtMembers(ctx, f) })
+}
+
+func observe(ctx context.Context, look func() *membership) *membership {
+	old, later := make(suspects), make(suspects)
+	for n, pause := 1, lookAgain; ; n, pause = n+1, 2*pause {
+		s := look()
+		if s.fleet.joint() {
+			old.see(s, 0, 1)
+			later.see(s, 1, 0)
+		}
+		s.oldAlone, s.newAlone = old.accused(n), later.accused(n)
+		if n == looksAtMost || len(old)+len(later) == 0 {
+			return s
+		}
 		select {
 		case <-ctx.Done():
 			return s
-		case <-time.After(lookAgain):
+		case <-time.After(pause):
 		}
-		before := s
-		s = lookAtMembers(ctx, f)
-		s.oldAlone, s.newAlone = inBoth(before.oldAlone, s.oldAlone), inBoth(before.newAlone, s.newAlone)
 	}
-	return s
 }
 
-func inBoth(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(b), func(who string) bool { return !slices.Contains(a, who) })
+// suspects are those that some look found to use one list alone, and none found to use the other one.
+type suspects map[string]*suspect
+
+type suspect struct {
+	*user
+	times int // in how many looks
+}
+
+// see adds those that this look finds to use one list alone, and clears whoever it finds on a master that the other one has for itself. Nothing
+// else clears anybody: a master that does not answer tells nothing, and of jobs that come and go none may be there just now.
+func (m suspects) see(s *membership, set, other int) {
+	others := s.apart(other, set)
+	for _, u := range s.users() {
+		if slices.ContainsFunc(others, func(i int) bool { return u.on[i] }) {
+			delete(m, u.Who)
+		}
+	}
+	for _, u := range s.onlyIn(set, other) {
+		if m[u.Who] == nil {
+			m[u.Who] = &suspect{user: u}
+		}
+		m[u.Who].times++
+	}
+}
+
+// accused are the suspects after so many looks. Who is known by its locks only has to have had them in some of these: what is seen less often
+// may be a lock that was being taken or released.
+func (m suspects) accused(looks int) (found []*user) {
+	for _, who := range slices.Sorted(maps.Keys(m)) {
+		if u := m[who]; u.Connections > 0 || u.times >= min(looks, oftenEnough) {
+			found = append(found, u.user)
+		}
+	}
+	return found
 }
 
 // lookAtMembers asks all masters at the same time.
@@ -71,9 +117,6 @@ func lookAtMembers(ctx context.Context, f *fleet) *membership {
 	defer cancel()
 	s := &membership{fleet: f, members: make([]member, len(f.all))}
 	atOnce(len(f.all), func(i int) { s.members[i].observe(ctx, f.all[i].Client()) })
-	if f.joint() {
-		s.oldAlone, s.newAlone = s.onlyIn(0, 1), s.onlyIn(1, 0)
-	}
 	return s
 }
 
@@ -172,6 +215,9 @@ type lookalike struct {
 	ttl      time.Duration
 }
 
+// holdsMark is the member that tells a set of holds from everybody's sorted sets, as HOLDS of single/lua/kind.lua.
+const holdsMark = "redlock:holds"
+
 // lookLikeLocks picks the keys that look like locks. The error may be of single keys, and is a reply then.
 func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) (locks []lookalike, err error) {
 	if len(keys) == 0 {
@@ -184,6 +230,7 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 		}
 		return nil
 	})
+	var sets []lookalike
 	for i, key := range keys {
 		ttl, err := ttls[i].Result()
 		if err != nil {
@@ -191,7 +238,9 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 		}
 		value, err := starts[i].Result()
 		switch {
-		case (redis.HasErrorPrefix(err, "WRONGTYPE") || isHold(value)) && ttl > 0:
+		case redis.HasErrorPrefix(err, "WRONGTYPE") && ttl > 0:
+			sets = append(sets, lookalike{key, "(shared or reentrant)", ttl})
+		case isHold(value) && ttl > 0:
 			locks = append(locks, lookalike{key, "(shared or reentrant)", ttl})
 		case err != nil || !isLock(ttl, value):
 			continue
@@ -203,7 +252,33 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 			locks = append(locks, lookalike{key, who, ttl})
 		}
 	}
-	return locks, err
+	marked, markErr := setsOfHolds(ctx, c, sets)
+	if err == nil || isReply(err) {
+		err = cmp.Or(markErr, err)
+	}
+	return append(locks, marked...), err
+}
+
+// setsOfHolds picks the sets of holds among keys that are no strings. What can't be asked passes for one.
+func setsOfHolds(ctx context.Context, c redis.UniversalClient, keys []lookalike) ([]lookalike, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	marks := make([]*redis.FloatCmd, len(keys))
+	_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, k := range keys {
+			marks[i] = p.ZScore(ctx, k.key, holdsMark)
+		}
+		return nil
+	})
+	n := 0
+	for i, k := range keys {
+		if err := marks[i].Err(); !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			keys[n] = k
+			n++
+		}
+	}
+	return keys[:n], err
 }
 
 // isHold reports that what a string begins with is a hold of a lock that several can have.
@@ -212,9 +287,10 @@ func isHold(start string) bool {
 	return hold
 }
 
-// isLock reports that a string with this ttl may be a plain lock.
+// isLock reports that a string with this ttl may be a plain lock. One that publishes something has brackets in it.
 func isLock(ttl time.Duration, value string) bool {
-	return ttl > 0 && ownerForm.MatchString(value) && !dataForm.MatchString(value)
+	_, _, published := owner.Published(value)
+	return ttl > 0 && (published || ownerForm.MatchString(value) && !dataForm.MatchString(value))
 }
 
 func (s *membership) answers(i int) bool { return s.members[i].err == nil }

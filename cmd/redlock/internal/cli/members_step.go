@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/seed-624411e5/redlock/audit"
 )
@@ -69,8 +70,8 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 	switch wait := s.wait(own > 0); {
 	case len(s.oldAlone) > 0:
 		n = step{Name: "joint", Do: "Give every process both lists, as here."}
-		for _, who := range s.oldAlone {
-			n.Not = append(n.Not, fmt.Sprintf("%s seems to use the old masters alone: the step after this one has to wait for it", who))
+		for _, u := range s.oldAlone {
+			n.Not = append(n.Not, fmt.Sprintf("%s seems to use the old masters alone: the step after this one has to wait for it", u.Who))
 		}
 	case own > 0 && s.known() < own:
 		n = step{Name: "joint", Do: "Give every process both lists, as here.", Not: []string{
@@ -84,8 +85,8 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 		n = step{Name: "new", Do: fmt.Sprintf("When the last process with the old masters alone has ended, wait for %s. Then give every process the new masters alone.", wait) + s.untold()}
 	}
 	if own > 0 && s.known() <= own {
-		for _, who := range s.newAlone {
-			n.Not = append(n.Not, fmt.Sprintf("%s seems to use the new masters alone, which is the last step: a process with the old ones alone can hold the same lock", who))
+		for _, u := range s.newAlone {
+			n.Not = append(n.Not, fmt.Sprintf("%s seems to use the new masters alone, which is the last step: a process with the old ones alone can hold the same lock", u.Who))
 		}
 	}
 	return n
@@ -93,10 +94,10 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 
 // untold says where nobody can be told to use the old masters alone.
 func (s *membership) untold() string {
-	if len(s.apart(1, 0)) > 0 {
+	if slices.ContainsFunc(s.apart(1, 0), func(i int) bool { return s.members[i].clients != nil }) {
 		return ""
 	}
-	return " Who uses the old masters alone can't be seen here: no master answers that is in the new list alone."
+	return " Who uses the old masters alone can't be seen here: no master that is in the new list alone tells who its clients are."
 }
 
 // blocking is what has to be mended before any step.

@@ -50,20 +50,26 @@ func (s *membership) apart(set, other int) []int {
 	})
 }
 
-// onlyIn names those that use one set of two and not the other one: they are on a master that the one has for itself, or on a quorum of
-// it, and on none that the other one has for itself. If there is none of these to ask, nobody is told from those that use both.
-func (s *membership) onlyIn(set, other int) []string {
+// onlyIn are those that use one set of two and not the other one: they are on a master that the one has for itself, or on a quorum of
+// it, and on none that the other one has for itself. If none of these would show them, nobody is told from those that use both.
+func (s *membership) onlyIn(set, other int) []*user {
 	mine, others := s.apart(set, other), s.apart(other, set)
-	if len(others) == 0 {
-		return nil
-	}
-	var found []string
+	var found []*user
 	for _, u := range s.users() {
 		on := func(i int) bool { return u.on[i] }
 		uses := slices.ContainsFunc(mine, on) || s.fleet.sets[set].count(on) >= s.fleet.sets[set].quorum()
-		if uses && !slices.ContainsFunc(others, on) {
-			found = append(found, u.Who)
+		shown := slices.ContainsFunc(others, func(i int) bool { return s.members[i].shows(u) })
+		if uses && shown && !slices.ContainsFunc(others, on) {
+			found = append(found, u)
 		}
 	}
 	return found
+}
+
+// shows reports that this user would be seen on a master if it used it: a master may not tell its clients, or have more keys than are looked at.
+func (m *member) shows(u *user) bool {
+	if u.Connections > 0 {
+		return m.clients != nil
+	}
+	return !m.partly
 }
