@@ -10,8 +10,17 @@ check() {
 	local began=$SECONDS cpu
 	cpu=$(cpu_of_children)
 	section "$1"
-	"${@:2}" || failures+=("$1")
+	"${@:2}" 2>&1 | tee "$scratch/check.out" || failed "$1" "$scratch/check.out"
 	took+=("$(printf '%5d s, %5d s of CPU  %s' $((SECONDS - began)) $(($(cpu_of_children) - cpu)) "$1")")
+}
+
+# failed notes a check that failed, and of its output what tells why: in the whole of it that is hard to find.
+failed() {
+	failures+=("$1")
+	{
+		echo "FAILED: $1"
+		{ grep -aE '^ *--- FAIL|_test\.go:[0-9]+: |^FAIL[[:space:]]|^panic: |FAILED|LEFT OUT|^[^ ]*: error' "$2" | head -n 30 || tail -n 5 "$2"; } | cut -c 1-300 | sed 's/^/    /'
+	} >>"$scratch/failures"
 }
 
 # cpu_of_children is the time in seconds that what a shell has run and waited for has used: this one, or that of a process id.
@@ -45,7 +54,7 @@ wait_for_beside() {
 		cat "$at.out"
 		status=1 seconds=0 cpu=0
 		if [[ -e $at.status ]]; then read -r status seconds cpu <"$at.status"; fi # none: it was killed
-		((status == 0)) || failures+=("${beside[$i]}")
+		((status == 0)) || failed "${beside[$i]}" "$at.out"
 		took+=("$(printf '%5d s, %5d s of CPU  %s, beside others' "$seconds" "$cpu" "${beside[$i]}")")
 		rm -f "$at".*
 	done
@@ -63,7 +72,7 @@ slowest() {
 
 verdict() {
 	if ((${#failures[@]} > 0)); then
-		printf 'FAILED: %s\n' "${failures[@]}"
+		cat "$scratch/failures"
 		return 1
 	fi
 	echo "all checks passed"

@@ -109,13 +109,20 @@ test_servers() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-servers.XXXXXX")
 	trap 'rm -rf "$work"' EXIT
 	names=("$@")
-	((${#names[@]} > 0)) || mapfile -t names < <(echo this-machine && table | cut -d ' ' -f 1)
+	case "$*" in
+	"") mapfile -t names < <(echo this-machine && table | cut -d ' ' -f 1) ;;
+	others) mapfile -t names < <(table | cut -d ' ' -f 1) && set -- ;;
+	esac
 	for name in "${names[@]}"; do
 		if [[ $name != this-machine ]] && ! "$0" fetch "$servers" "$name"; then
 			echo "LEFT OUT: $name can't be had from the mirror; nothing is known about it"
 			(($# == 0)) || failed=1 # it was asked for by name
 		fi
 	done
+	if ((${#names[@]} > 0)) && ! compgen -G "$servers/*/redis-server" >/dev/null && [[ " ${names[*]} " != *" this-machine "* ]]; then
+		echo "NONE of them is there, so the machine's own is tried"
+		names=(this-machine)
+	fi
 	build
 	export GOFLAGS=-buildvcs=false
 	for name in "${names[@]}"; do
