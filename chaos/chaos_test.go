@@ -275,7 +275,7 @@ func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
 	// A request that is late on a busy machine leaves a key until its ttl, and while nobody holds nothing can overlap.
 	rep := run(t, chaos.Config{
 		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 20 * time.Second,
-	})
+	}, func(rep *chaos.Report) bool { return rep.Overlaps > 0 })
 	mustPass(t, rep)
 	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
 		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v", rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)

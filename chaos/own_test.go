@@ -247,43 +247,51 @@ func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
 // What is on at the same time by plan, or hits another master, does not wait.
 func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 	const ms = plan.Duration(time.Millisecond)
-	ended, other := make(chan struct{}), make(chan struct{})
-	var healed atomic.Bool
+	type faults struct { // of one run: one that shows nothing is followed by another
+		meanwhile, elsewhere chan struct{} // closed when they are on
+		healed               atomic.Bool
+	}
+	var now atomic.Pointer[faults]
 	slow := plan.Fault{Name: "slow", Text: "It is healed when two others are on.", Where: plan.OnMaster, Lasts: true, Leaves: masters.FullService}
-	slow.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
+	slow.Inject = func(context.Context, plan.Target) (masters.Injection, error) { // the first of a run
+		f := &faults{meanwhile: make(chan struct{}), elsewhere: make(chan struct{})}
+		now.Store(f)
 		return observed(func(ctx context.Context) error {
-			for _, on := range []chan struct{}{ended, other} {
+			for _, on := range []chan struct{}{f.meanwhile, f.elsewhere} {
 				select {
 				case <-on:
 				case <-ctx.Done():
 					return ctx.Err()
 				}
 			}
-			healed.Store(true)
+			f.healed.Store(true)
 			return nil
 		})
 	}
-	tells := func(name string, on chan struct{}) plan.Fault {
+	tells := func(name string, on func(*faults) chan struct{}) plan.Fault {
 		return plan.Fault{
 			Name: name, Text: "It says that it is on.", Where: plan.OnMaster, Leaves: masters.FullService,
 			Inject: func(context.Context, plan.Target) (masters.Injection, error) {
-				if healed.Load() {
+				f := now.Load()
+				if f.healed.Load() {
 					return masters.Injection{}, errors.New("it had to wait")
 				}
-				close(on)
+				close(on(f))
 				return observed(func(context.Context) error { return nil })
 			},
 		}
 	}
 	after := plan.Fault{Name: "after", Text: "It comes after the slow one.", Where: plan.OnMaster, Leaves: masters.FullService}
 	after.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
-		if !healed.Load() {
+		if !now.Load().healed.Load() {
 			return masters.Injection{}, errors.New("it did not wait")
 		}
 		return observed(func(context.Context) error { return nil })
 	}
+	meanwhile := tells("meanwhile", func(f *faults) chan struct{} { return f.meanwhile })
+	elsewhere := tells("elsewhere", func(f *faults) chan struct{} { return f.elsewhere })
 	rep := run(t, chaos.Config{Plan: &plan.Plan{
-		Scenario: "own", Inside: true, Duration: 1000 * ms, Own: []plan.Fault{slow, tells("meanwhile", ended), tells("elsewhere", other), after},
+		Scenario: "own", Inside: true, Duration: 1000 * ms, Own: []plan.Fault{slow, meanwhile, elsewhere, after},
 		Steps: []plan.Step{
 			{At: 100 * ms, For: 100 * ms, Fault: "slow", Masters: []int{1}},
 			{At: 150 * ms, Fault: "meanwhile", Masters: []int{1}},

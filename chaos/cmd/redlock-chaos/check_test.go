@@ -55,7 +55,7 @@ func TestCheckJudgesAHistory(t *testing.T) {
 func TestCheckAgreesWithTheRunThatRecordedTheHistory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-subject",
+	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-subject",
 		"quorum-of-two", "-scenario", "bridge", "-duration", "4s")
 	if status != 1 {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -38,6 +39,25 @@ func execute(ctx context.Context, t *testing.T, args ...string) (status int, std
 	return status, out.String(), err.String()
 }
 
+// stoodStill reports that a run, or the unbroken library on a control's seed, has no verdict because the machine gave it too little time.
+func stoodStill(status int, out string) bool {
+	return status == exitUnknown && strings.Contains(out, "! the machine stood still") || strings.Contains(out, "unbroken: the machine stood still")
+}
+
+// patiently is execute for what needs a verdict: it executes again, at most three times, what the machine gave too little time. A verdict
+// is never asked for twice.
+func patiently(ctx context.Context, t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	for range 4 {
+		if status, stdout, stderr = execute(ctx, t, args...); !stoodStill(status, stdout) {
+			return status, stdout, stderr
+		}
+		t.Logf("status %d: %s", status, stdout)
+	}
+	redistest.NothingTested(t, "in each of four runs the machine stood still for too long")
+	return 0, "", ""
+}
+
 func TestStatusesTellTheVerdicts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +73,7 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 		says   string
 	}{
 		"pass":                           {time.Minute, []string{"-file", file}, 0, "PASS"},
-		"violation":                      {time.Minute, []string{"-subject", "quorum-of-two", "-scenario", "bridge", "-duration", "4s"}, 1, "VIOLATION"},
+		"violation":                      {time.Minute, []string{"-subject", "key-for-ever", "-scenario", "calm", "-duration", "2s"}, 1, "VIOLATION"},
 		"cut short":                      {300 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
 		"no such backend":                {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
 		"no such subject":                {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
@@ -68,7 +88,7 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.within)
 			defer cancel()
-			status, stdout, stderr := execute(ctx, t, slices.Concat(common, []string{"-dir", t.TempDir()}, tt.args)...)
+			status, stdout, stderr := patiently(ctx, t, slices.Concat(common, []string{"-dir", t.TempDir()}, tt.args)...)
 			if status != tt.status || !strings.Contains(stdout+stderr, tt.says) {
 				t.Errorf("status %d, want %d\n%s%s", status, tt.status, stdout, stderr)
 			}
@@ -79,7 +99,7 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
 	t.Parallel()
 	jsonFile := filepath.Join(t.TempDir(), "new", "out.json")
-	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", t.TempDir(), "-scenario", "calm",
+	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", t.TempDir(), "-scenario", "calm",
 		"-duration", "2s", "-ttl", "10s", "-json", jsonFile)
 	raw, err := os.ReadFile(jsonFile)
 	if err != nil || status != 0 {
@@ -140,19 +160,15 @@ func TestListListsEverything(t *testing.T) {
 	}
 }
 
-// stoodStill reports that what the unbroken library does on a control's seed is unknown, since other tests keep the machine busy. Here the
-// question is whether the control is caught, and what is said of it.
-func stoodStill(out string) bool { return strings.Contains(out, "unbroken: the machine stood still") }
-
 func TestControlsCatchAndCompare(t *testing.T) {
 	dir := t.TempDir()
-	status, out, stderr := execute(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "quorum-of-two", "-json", filepath.Join(dir, "t.json"))
-	if status != 0 && !stoodStill(out) || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
+	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "quorum-of-two", "-json", filepath.Join(dir, "t.json"))
+	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
 	var got []chaos.ControlResult
-	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() && !stoodStill(out) {
+	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
 		t.Errorf("%s, %v", raw, err)
 	}
 	if status, _, _ := execute(t.Context(), t, "controls", "-only", "nonsense"); status != 2 {
@@ -173,13 +189,13 @@ func TestHelp(t *testing.T) {
 func TestControlsBuildMutants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	status, out, stderr := execute(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "redlock:half-quorum", "-json", filepath.Join(dir, "t.json"))
-	if status != 0 && !stoodStill(out) || !strings.Contains(out, "redlock:half-quorum") || !strings.Contains(out, "held twice") {
+	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "redlock:half-quorum", "-json", filepath.Join(dir, "t.json"))
+	if status != 0 || !strings.Contains(out, "redlock:half-quorum") || !strings.Contains(out, "held twice") {
 		t.Fatalf("status %d: %s%s", status, out, stderr)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "t.json"))
 	var got []chaos.ControlResult
-	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() && !stoodStill(out) {
+	if err != nil || json.Unmarshal(raw, &got) != nil || len(got) != 1 || !got[0].Caught || got[0].Failed() {
 		t.Errorf("%s, %v", raw, err)
 	}
 }
