@@ -49,7 +49,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.IntVar(&c.repeat, "repeat", 3, "how often everything is measured; medians are shown")
 	fs.DurationVar(&c.bound, "bound", 15*time.Second, "how long operations may take after the duration is over, before they count as unfinished")
 	fs.Float64Var(&c.rate, "rate", 0, "start this many cycles a second and measure from when each was due (open loop); default: as many as end (closed loop)")
-	fs.IntVar(&c.contenders, "contenders", 32, "`number` of clients of the scenario contended")
+	fs.IntVar(&c.contenders, "contenders", 32, "`number` of clients of the scenarios contended and distant")
 	fs.DurationVar(&c.contendFor, "contend", 0, "how long they contend, there and in cohort; default: ten times -duration")
 	fs.DurationVar(&c.hold, "hold", 2*time.Millisecond, "how long each of them keeps the key")
 	fs.IntVar(&c.holds, "holds", 100_000, "`number` of holds in the scenario renewed")

@@ -148,7 +148,7 @@ func runsOnRealServers(t *testing.T, name string) {
 
 // drawn says whether there is anything to draw of a scenario.
 func drawn(name string) bool {
-	return slices.Contains([]string{"uncontended", "distinct", "stopped", "slow", "spread", "contended", "cohort"}, name)
+	return slices.Contains([]string{"uncontended", "distinct", "stopped", "slow", "spread", "contended", "distant", "cohort"}, name)
 }
 
 // wanted are the rows of a scenario, by scenario and subject.

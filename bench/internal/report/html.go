@@ -77,6 +77,8 @@ func charts(s Section) []chart {
 		return byWorkers(s.Rows, "Cycle time with one master 50 ms late", "cycle")
 	case "spread":
 		return byWorkers(s.Rows, "Acquire time with masters 2 to 10 ms away", "acquire")
+	case "distant":
+		return byWorkers(s.Rows, "Handoff gap with masters 2 to 10 ms away", "gap")
 	case "contended":
 		return append(byWorkers(s.Rows, "Handoff gap: from a release call to the next grant", "gap"),
 			byWorkers(s.Rows, "Waiting time for a contended key", "wait")...)

@@ -129,9 +129,10 @@ func columns(s Section) []column {
 		{"masters", func(r result.Row) string { return fmt.Sprint(r.Masters) }},
 	}
 	switch s.Name {
-	case "contended":
+	case "contended", "distant":
 		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"),
-			micros("gap p50", "gap_p50_us"), micros("gap p99", "gap_p99_us"), micros("one cycle", "cycle_us"),
+			micros("gap p50", "gap_p50_us"), micros("gap p99", "gap_p99_us"), micros("third fastest", "quorum_delay_us"),
+			number("gap in round trips", "gap_round_trips", "%.2f"), micros("one cycle", "cycle_us"),
 			micros("after a rest", "rested_cycle_us"),
 			micros("wait p50", "wait_p50_us"), micros("wait p99", "wait_p99_us"), micros("wait max", "wait_max_us"),
 			micros("perfect queue", "ideal_wait_us"), number("fairness", "fairness", "%.3f"),

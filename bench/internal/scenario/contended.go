@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 	"github.com/seed-624411e5/redlock/bench/internal/load"
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 	"github.com/seed-624411e5/redlock/bench/internal/result"
@@ -18,19 +19,32 @@ import (
 // closed loop, and once more with a pause before each half, as holders and waiters make them. What that one takes longer
 // is what it takes to wake an idle machine, client and masters, twice.
 func contended(e *Env) ([]group, error) {
-	g := group{workers: e.Contenders, masters: e.Masters}
-	for _, s := range e.between() {
-		entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
-			return func(ctx context.Context, prefix string) (result.Slice, error) {
-				return e.contend(ctx, s, addrs, prefix)
-			}
-		})
-		if err != nil {
-			return nil, err
+	g, err := e.group(e.Contenders, e.between(), func(s subject.Subject, addrs []string) measurement {
+		return func(ctx context.Context, prefix string) (result.Slice, error) {
+			return e.contend(ctx, s, addrs, prefix)
 		}
-		g.entries = append(g.entries, entry)
-	}
-	return []group{g}, nil
+	})
+	return []group{g}, err
+}
+
+// distant is contended with masters at growing distances: there a handoff takes what its messages travel, and next to nothing else.
+func distant(e *Env) ([]group, error) {
+	delays, quorum := distances(e.Masters)
+	g, err := e.group(e.Contenders, e.onMasters(), func(s subject.Subject, addrs []string) measurement {
+		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
+			proxies, err := fleet.Delay(addrs, delays)
+			if err != nil {
+				return out, err
+			}
+			defer func() { err = errors.Join(err, proxies.Close()) }()
+			if out, err = e.contend(ctx, s, proxies.Addrs(), prefix); err == nil {
+				out.Extra["quorum_delay_us"] = measure.Micros(quorum)
+				out.Extra["gap_round_trips"] = out.Extra["gap_p50_us"] / measure.Micros(quorum)
+			}
+			return out, err
+		}
+	})
+	return []group{g}, err
 }
 
 func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, prefix string) (out result.Slice, err error) {

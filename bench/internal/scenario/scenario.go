@@ -42,7 +42,7 @@ type Env struct {
 	Bound time.Duration
 	// Rate makes the loop open: cycles a second. 0 is the closed loop.
 	Rate float64
-	// Contenders want one key in the scenario contended, for ContendFor, and hold it for Hold.
+	// Contenders want one key in the scenarios contended and distant, for ContendFor, and hold it for Hold.
 	Contenders int
 	ContendFor time.Duration
 	Hold       time.Duration
@@ -101,6 +101,19 @@ func (e *Env) entry(s subject.Subject, n int, measure func(addrs []string) measu
 	return out, nil
 }
 
+// group compares subjects with so many workers, each on servers of its own or on Masters.
+func (e *Env) group(workers int, subjects []subject.Subject, run func(s subject.Subject, addrs []string) measurement) (group, error) {
+	g := group{workers: workers, masters: e.Masters}
+	for _, s := range subjects {
+		entry, err := e.entry(s, e.Masters, func(addrs []string) measurement { return run(s, addrs) })
+		if err != nil {
+			return g, err
+		}
+		g.entries = append(g.entries, entry)
+	}
+	return g, nil
+}
+
 // fleet has the servers of a subject.
 func (e *Env) fleet(s subject.Subject) *fleet.Fleet {
 	if own, ok := e.Hosts[s.Name()]; ok {
@@ -118,6 +131,7 @@ func All() []Scenario {
 		{"slow", "one master answers 50 ms late", 0, false, slow},
 		{"spread", "masters 2, 4, 6, 8, 10 ms away: an acquire needs the third fastest, not the slowest", 0, false, spread},
 		{"contended", "many clients want one key: how fast and how fairly it is handed on", 0, true, contended},
+		{"distant", "the same with masters 2, 4, 6, 8, 10 ms away: how many round trips of the third fastest lie between two holders", 0, false, distant},
 		{"cohort", "32 goroutines want one key and do nothing while they have it: of one process, and eight of each of four", 0, true, cohort},
 		{"kinds", "fenced, shared and reentrant holds beside plain ones", 0, false, kinds},
 		{"cost", "what a cycle costs each master and the client: commands, bytes, processor time", 0, false, cost},

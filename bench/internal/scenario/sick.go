@@ -33,13 +33,9 @@ func withHealthy(sick result.Slice, healthy load.Sample) result.Slice {
 func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, []string, int) measurement) ([]group, error) {
 	var groups []group
 	for _, w := range e.workersOr(1, 128) {
-		g := group{workers: w, masters: e.Masters}
-		for _, s := range subjects {
-			entry, err := e.entry(s, e.Masters, func(addrs []string) measurement { return run(s, addrs, w) })
-			if err != nil {
-				return nil, err
-			}
-			g.entries = append(g.entries, entry)
+		g, err := e.group(w, subjects, func(s subject.Subject, addrs []string) measurement { return run(s, addrs, w) })
+		if err != nil {
+			return nil, err
 		}
 		groups = append(groups, g)
 	}
@@ -125,20 +121,24 @@ func slow(e *Env) ([]group, error) {
 
 // spread measures masters at growing distances.
 func spread(e *Env) ([]group, error) {
-	delays := make([]time.Duration, e.Masters)
-	for i := range delays {
-		delays[i] = time.Duration(2*(i+1)) * time.Millisecond
-	}
-	quorum := delays[e.Masters/2] // they grow, so this one is the quorum-th fastest
+	delays, quorum := distances(e.Masters)
 	return e.sickGroups(e.onMasters(), func(s subject.Subject, addrs []string, workers int) measurement {
 		return func(ctx context.Context, prefix string) (result.Slice, error) {
-			// Which master is the near one must not be what a subject profits from.
-			mixed := slices.Concat(delays[len(delays)/2:], delays[:len(delays)/2])
-			out, err := e.delayed(ctx, s, addrs, mixed, workers, prefix)
+			out, err := e.delayed(ctx, s, addrs, delays, workers, prefix)
 			out.Extra["quorum_delay_us"] = measure.Micros(quorum)
 			return out, err
 		}
 	})
+}
+
+// distances are how far away n masters are, and how far the nearest quorum of them is: 2, 4, 6 ms and so on, not in order, for which master is
+// the near one must not be what a subject profits from.
+func distances(n int) (delays []time.Duration, quorum time.Duration) {
+	grow := make([]time.Duration, n)
+	for i := range grow {
+		grow[i] = time.Duration(2*(i+1)) * time.Millisecond
+	}
+	return slices.Concat(grow[n/2:], grow[:n/2]), grow[n/2]
 }
 
 // delayed measures a subject through proxies. Allocations are left out: the proxies allocate in the same process. With many workers proxies,

@@ -37,6 +37,8 @@ func targets() []Target {
 		atMost("contended", "handoff gap p50 ÷ one cycle after a rest", 1.2, 1, within("contended", anyWorkers, "gap_p50_us", "rested_cycle_us")),
 		least("contended", "Jain fairness", 0.95, 0.99, plain("contended", anyWorkers, "fairness")),
 		atMost("contended", "overlapping holders", 0, 0, plain("contended", anyWorkers, "overlaps")),
+		atMost("distant", "handoff gap p50 ÷ one cycle after a rest", 1.2, 1, within("distant", anyWorkers, "gap_p50_us", "rested_cycle_us")),
+		atMost("distant", "overlapping holders", 0, 0, plain("distant", anyWorkers, "overlaps")),
 		least("cohort", "32 goroutines of one process, handoffs/s", 200_000, 1_000_000, ofCohort(scenario.OneProcess, "ops_per_s")),
 		atMost("cohort", "longest time a process waits ÷ what the window allows", 1.5, 1, awayAgainstWindow()),
 		least("cohort", "Jain fairness of four processes", 0.95, 0.99, ofCohort(scenario.FourProcesses, "fairness")),

@@ -1,0 +1,121 @@
+// Command soak keeps a few Lockers busy for a long time, on five masters that are stopped, killed, cut off and restarted meanwhile, and looks
+// whether what they use stays what it was: memory, goroutines, open files.
+//
+//	go run ./bench/soak -for 1h -plot soak.svg
+//
+// Everything that a program does with locks is done at once: locks on keys that never come again, keys that many want, waits that are given
+// up, fenced, shared and several keys, and holds that renew themselves. The status is 0 if nothing grew, 1 if something did, and 3 if
+// nothing was shown: something of what was to be done did not happen, or the time was too short to tell.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+const (
+	exitFlat    = 0
+	exitGrew    = 1
+	exitUsage   = 2
+	exitUnknown = 3
+	exitSetup   = 4
+)
+
+// masters are how many servers are started.
+const masters = 5
+
+func main() {
+	logging.Disable() // connections break by the hundred
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+type settings struct {
+	lasts, every, rest time.Duration
+	lockers            int
+	seed               uint64
+	plot, json         string
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var s settings
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.DurationVar(&s.lasts, "for", time.Hour, "how long")
+	f.DurationVar(&s.every, "every", 10*time.Second, "how long after each other memory is looked at, after a collection")
+	f.DurationVar(&s.rest, "rest", 20*time.Millisecond, "for how long at most each of the goroutines does nothing between two locks; 35 for each Locker work")
+	f.IntVar(&s.lockers, "lockers", 3, "`number` of Lockers")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of what is drawn: keys, times and faults")
+	f.StringVar(&s.plot, "plot", "", "draw what was seen into this SVG `file`")
+	f.StringVar(&s.json, "json", "", "write what was seen into this `file`")
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitFlat
+	case err != nil:
+		return exitUsage
+	case f.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case s.lasts <= 0 || s.every <= 0 || s.rest <= 0 || s.lockers < 1:
+		err = fmt.Errorf("-for, -every, -rest and -lockers have to be positive")
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "soak:", err)
+		return exitUsage
+	}
+	return s.soak(ctx, stdout, stderr)
+}
+
+func (s settings) soak(ctx context.Context, stdout, stderr io.Writer) int {
+	seen, err := observe(ctx, s, stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "soak:", err)
+		return exitSetup
+	}
+	if s.json != "" {
+		err = writeJSON(s.json, seen)
+	}
+	if s.plot != "" {
+		err = errors.Join(err, seen.draw(s.plot))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "soak:", err)
+		return exitSetup
+	}
+	fmt.Fprintln(stdout, seen)
+	grew, unshown := seen.grew(), seen.unshown()
+	for _, what := range grew {
+		fmt.Fprintln(stdout, "GREW:", what)
+	}
+	for _, what := range unshown {
+		fmt.Fprintln(stdout, "NOT SHOWN:", what)
+	}
+	switch {
+	case len(grew) > 0:
+		return exitGrew
+	case len(unshown) > 0:
+		return exitUnknown
+	}
+	fmt.Fprintln(stdout, "flat")
+	return exitFlat
+}
+
+func writeJSON(file string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(raw, '\n'), 0o600)
+}
