@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -144,15 +145,12 @@ func TestTooManyHoldersAreConvicted(t *testing.T) {
 			t.Parallel()
 			cfg := under(t, broken.Subject, "calm", 1, 2*time.Second)
 			cfg.Plan.Workload = broken.workload
-			rep := patient.Run(t, cfg)
-			found := 0
-			for i := range rep.Violations {
-				if rep.Violations[i].Oracle == counted.Name {
-					found++
-				}
+			caught := func(rep *chaos.Report) bool {
+				return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == counted.Name })
 			}
-			t.Logf("%d acquisitions, %d violations: %v", rep.Acquisitions, found, rep.Reasons)
-			if found == 0 || rep.Verdict != report.Violation {
+			rep := patient.Caught(t, cfg, caught)
+			t.Logf("%d acquisitions: %v", rep.Acquisitions, rep.Reasons)
+			if !caught(rep) {
 				t.Errorf("not convicted: verdict %s, %v", rep.Verdict, rep.Reasons)
 			}
 		})

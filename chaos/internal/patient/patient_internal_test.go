@@ -2,9 +2,11 @@ package patient
 
 import (
 	"testing"
+	"time"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
@@ -26,10 +28,12 @@ func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	stalled := chaos.Report{Verdict: report.Unknown, StalledMS: 1}
-	stalled.Service.Attempts, stalled.Service.Total = 9, 100
-	if !starved(&stalled) {
-		t.Error("a run that judged 9 of 100 attempts because of stalls is not repeated")
+	for judged, want := range map[int]bool{9: true, 10: false} {
+		slow := chaos.Report{Verdict: report.Unknown}
+		slow.Service.Attempts, slow.Service.Total = judged, 100
+		if starved(&slow) != want {
+			t.Errorf("a run that judged %d of 100 attempts is repeated: %v", judged, !want)
+		}
 	}
 }
 
@@ -48,6 +52,33 @@ func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) 
 	} {
 		if got := hurried(&tt.rep, tt.enough); got != tt.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestABrokenLockIsLookedForInSeveralRuns(t *testing.T) {
+	drawn, err := plan.FindScenario("calm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, err := drawn.Draw(1, plan.Size{Masters: 3, Clients: 2, Duration: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Parallel()
+	for name, cfg := range map[string]chaos.Config{"scenario": {Scenario: "calm", Seed: 1, Duration: 200 * time.Millisecond}, "plan": {Plan: planned}} {
+		for _, tt := range []struct{ catches, runs uint64 }{{1, 1}, {3, 3}, {0, most}} {
+			cfg.Backend, cfg.Dir, cfg.Limits = "embedded", t.TempDir(), chaos.Limits{Tail: 100 * time.Millisecond, Orphan: 100 * time.Millisecond, Judged: 0.01}
+			var runs uint64
+			rep := Caught(t, cfg, func(rep *chaos.Report) bool {
+				if runs++; rep.Seed != runs {
+					t.Errorf("%s: run %d has seed %d", name, runs, rep.Seed)
+				}
+				return runs == tt.catches
+			})
+			if runs != tt.runs || rep.Seed != tt.runs {
+				t.Errorf("%s: caught in run %d: there were %d, and the report is of %d", name, tt.catches, runs, rep.Seed)
+			}
 		}
 	}
 }
