@@ -103,7 +103,7 @@ too_old() {
 
 # test_servers fetches what is not there yet, and tries the servers two at a time. A mirror that does not answer leaves one out.
 test_servers() {
-	local name names failed=0
+	local name names there=() failed=0
 	cd "$(dirname "$0")/.."
 	servers=${CI_SERVERS:-${XDG_CACHE_HOME:-$HOME/.cache}/redlock-servers}
 	work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-servers.XXXXXX")
@@ -114,31 +114,33 @@ test_servers() {
 	others) mapfile -t names < <(table | cut -d ' ' -f 1) && set -- ;;
 	esac
 	for name in "${names[@]}"; do
-		if [[ $name != this-machine ]] && ! "$0" fetch "$servers" "$name"; then
+		if [[ $name == this-machine ]] || "$0" fetch "$servers" "$name"; then
+			there+=("$name")
+		else
 			echo "LEFT OUT: $name can't be had from the mirror; nothing is known about it"
 			(($# == 0)) || failed=1 # it was asked for by name
 		fi
 	done
-	if ((${#names[@]} > 0)) && ! compgen -G "$servers/*/redis-server" >/dev/null && [[ " ${names[*]} " != *" this-machine "* ]]; then
+	if ((${#there[@]} == 0 && $# == 0)); then
 		echo "NONE of them is there, so the machine's own is tried"
-		names=(this-machine)
+		there=(this-machine)
 	fi
 	build
 	export GOFLAGS=-buildvcs=false
-	for name in "${names[@]}"; do
-		[[ $name == this-machine || -x $servers/$name/redis-server ]] || continue
+	for name in "${there[@]}"; do
 		while (($(jobs -pr | wc -l) >= 2)); do wait -n; done
 		on_one "$name" &
 	done
 	wait
 	{
 		printf 'server\tversion\tsingle\troot\tdoctor\tredsync beside it\tdoctor -strict\tdoctor -probe\tchaos\ttime\n'
-		for name in "${names[@]}"; do
-			[[ ! -e $work/$name.row ]] || { cat "$work/$name.row" && echo; }
+		for name in "${there[@]}"; do
+			cat "$work/$name.row" || printf '%s\tit ended before its row' "$name"
+			echo
 		done
 	} | column -t -s $'\t'
-	for name in "${names[@]}"; do
-		if grep -q FAILED "$work/$name.row" 2>/dev/null; then
+	for name in "${there[@]}"; do
+		if [[ ! -e $work/$name.row ]] || grep -q FAILED "$work/$name.row"; then
 			failed=1
 			echo "--- $name"
 			grep -E -A 6 '^ *--- FAIL' "$work/$name.log" | head -n 60 || true

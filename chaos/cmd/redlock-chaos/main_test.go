@@ -73,7 +73,7 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 		says   string
 	}{
 		"pass":                           {time.Minute, []string{"-file", file}, 0, "PASS"},
-		"violation":                      {time.Minute, []string{"-subject", "key-for-ever", "-scenario", "calm", "-duration", "2s"}, 1, "VIOLATION"},
+		"violation":                      {time.Minute, []string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"}, 1, "VIOLATION"},
 		"cut short":                      {300 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
 		"no such backend":                {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
 		"no such subject":                {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
