@@ -202,6 +202,12 @@ no_processes_left() {
 	fi
 }
 
+# checkout lists what git sees changed or new in it.
+checkout() { git status --porcelain --untracked-files=all; }
+
+# checkout_is_still fails when something else is there than a file lists: a test wrote beside its sources.
+checkout_is_still() { checkout | diff "$1" -; }
+
 no_files_left() {
 	local left
 	left=$(find "$TMPDIR" -mindepth 1 -maxdepth 2 | head -n 20)
