@@ -228,11 +228,11 @@ func (r reading) rateSince(first reading) (rate, unsure float64) {
 // measureRate reads a server's time until it is known that its clock runs at the wanted rate: that the true one is off by no more than
 // half of how far that is from 1. A busy machine answers late, so that a reading tells little; then it takes longer.
 func measureRate(ctx context.Context, wanted float64, read func(context.Context) (reading, error)) (float64, error) {
-	const within, base = 10 * time.Second, 50 * time.Millisecond
+	const within = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	enough := math.Abs(wanted-1) / 2
-	var first reading
+	var firsts []reading // each took less time than those before it: one that took more and came later is worse in both
 	measured, unsure := 0.0, math.Inf(1)
 	var failed error // a connection may have been closed by a fault that was on before
 	for {
@@ -244,13 +244,14 @@ func measureRate(ctx context.Context, wanted float64, read func(context.Context)
 			failed = err
 			pauseFor(ctx, 5*time.Millisecond)
 			continue
-		case first.before.IsZero(), r.took() < first.took() && r.after.Sub(first.before) < base:
-			first = r // the sooner it was answered, the better it is known when it was read
-			continue
 		}
-		now, off := r.rateSince(first)
-		if off < unsure {
-			measured, unsure = now, off
+		for _, first := range firsts {
+			if now, off := r.rateSince(first); off < unsure {
+				measured, unsure = now, off
+			}
+		}
+		if len(firsts) == 0 || r.took() < firsts[len(firsts)-1].took() {
+			firsts = append(firsts, r)
 		}
 		if unsure < enough {
 			if math.Abs(measured-wanted) > enough {

@@ -3,6 +3,7 @@ package masters
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -63,6 +64,30 @@ func TestARateIsMeasuredWhateverTheMachineDoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAFirstAnswerThatWasLateDoesNotSpoilTheRest: a machine that was busy when the fault came on is not for the ten seconds after it.
+func TestAFirstAnswerThatWasLateDoesNotSpoilTheRest(t *testing.T) {
+	for _, rate := range []float64{0.992, 1.008} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			late := func() time.Duration {
+				if time.Since(start) < 200*time.Millisecond {
+					return 60 * time.Millisecond
+				}
+				return time.Millisecond
+			}
+			if got, err := measureRate(t.Context(), rate, serverClock(rate, late)); err != nil || math.Abs(got-rate) > 0.004 {
+				t.Errorf("%g measured as %g, %v", rate, got, err)
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("%g took %v", rate, took)
+			}
+			if got, err := measureRate(t.Context(), rate, serverClock(1, late)); err == nil {
+				t.Errorf("1 measured as %g and taken for %g", got, rate)
+			}
+		})
+	}
 }
 
 func TestAServerThatDoesNotAnswerHasNoRate(t *testing.T) {
