@@ -11,7 +11,7 @@ import (
 
 // TestWhatNobodyCanConnectToCostsNothingOnAMinority has expired certificates and names that do not resolve: there every attempt
 // succeeds; where a majority has them nobody gets a lock, nobody holds one twice, and what comes afterwards is judged again. All dial
-// all the time, so the runs are made alone and with few clients.
+// all the time, hence few clients.
 func TestWhatNobodyCanConnectToCostsNothingOnAMinority(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fault   string
@@ -23,7 +23,7 @@ func TestWhatNobodyCanConnectToCostsNothingOnAMinority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const from, to = 1500 * time.Millisecond, 4500 * time.Millisecond
-			rep := runNow(t, chaos.Config{Backend: "process", Plan: &plan.Plan{
+			rep := runDear(t, chaos.Config{Backend: "process", Plan: &plan.Plan{
 				Scenario: "out", Inside: true, Clients: 3, TLS: tt.fault != plan.NoName, Duration: plan.Duration(7 * time.Second),
 				Steps: []plan.Step{{At: plan.Duration(from), For: plan.Duration(to - from), Fault: tt.fault, Masters: tt.masters}},
 			}})

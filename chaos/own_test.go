@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -119,35 +120,38 @@ func TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers(t *testing.T) {
 			t.Errorf("%s, %d overlaps, %v", rep.Verdict, rep.Overlaps, rep.Faults)
 		}
 	})
-	lost := func(service masters.Service, where plan.Where) int {
-		f := plan.Fault{Where: where, Lasts: true, Leaves: service, Inject: func(context.Context, plan.Target) (masters.Injection, error) {
-			return observed(func(context.Context) error { return nil })
-		}}
-		p := ownPlan(f)
-		p.Steps[0].Masters, p.Steps[0].Clients = nil, nil
-		rep, err := chaos.Run(t.Context(), chaos.Config{Plan: p, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, e := range rep.History {
-			if e.Type == history.MajorityLost {
-				n++
+	for _, where := range []plan.Where{plan.OnMaster, plan.OnNetwork, plan.OnClient, plan.Elsewhere} {
+		for service, want := range map[masters.Service]int{masters.NoService: 5, masters.FullService: 0} {
+			if where == plan.Elsewhere {
+				want = 0
 			}
-		}
-		return n
-	}
-	for _, where := range []plan.Where{plan.OnMaster, plan.OnNetwork, plan.OnClient} {
-		if n := lost(masters.NoService, where); n != 5 {
-			t.Errorf("on %s: %d of 5 clients have no majority", where, n)
-		}
-		if n := lost(masters.FullService, where); n != 0 {
-			t.Errorf("on %s, with full service: %d clients have no majority", where, n)
+			t.Run(fmt.Sprintf("on %s, which leaves service %d", where, service), func(t *testing.T) {
+				t.Parallel()
+				if n := lostBy(t, service, where); n != want {
+					t.Errorf("%d of 5 clients have no majority, want %d", n, want)
+				}
+			})
 		}
 	}
-	if n := lost(masters.NoService, plan.Elsewhere); n != 0 {
-		t.Errorf("elsewhere: %d clients have no majority", n)
+}
+
+// lostBy is how many clients lose their majority to a fault that leaves such a service.
+func lostBy(t *testing.T, service masters.Service, where plan.Where) (clients int) {
+	t.Helper()
+	p := ownPlan(plan.Fault{Where: where, Lasts: true, Leaves: service, Inject: func(context.Context, plan.Target) (masters.Injection, error) {
+		return observed(func(context.Context) error { return nil })
+	}})
+	p.Steps[0].Masters, p.Steps[0].Clients = nil, nil
+	rep, err := chaos.Run(t.Context(), chaos.Config{Plan: p, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, e := range rep.History {
+		if e.Type == history.MajorityLost {
+			clients++
+		}
+	}
+	return clients
 }
 
 // longer finds holds that were longer than that.

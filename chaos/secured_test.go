@@ -64,7 +64,7 @@ func TestMastersMayWantPasswordsAndTLS(t *testing.T) {
 			_, o := guarded(t, tt.user, tt.tls)
 			dir := t.TempDir()
 			var log strings.Builder
-			rep := runNow(t, chaos.Config{ // alone: TLS and a race detector leave others too little
+			rep := runDear(t, chaos.Config{
 				Subject: tt.subject, Backend: "external", Options: o, Scenario: tt.scenario, Seed: 4, Clients: 3, Duration: 6 * time.Second, Dir: dir, Log: &log,
 			}, acquired(3))
 			mustPass(t, rep)
