@@ -20,8 +20,10 @@ const (
 	// mostWatch and leastWatch are how often each master is asked who holds the watched keys: the shorter the holds, the oftener.
 	mostWatch  = 100 * time.Millisecond
 	leastWatch = 10 * time.Millisecond
-	// watchedKeys is of how many keys.
-	watchedKeys = 3
+	// watchedKeys is of how many keys, and watchedRenewed of how many where holds are renewed: whether one was lost by right is known only if
+	// it is known who had its key.
+	watchedKeys    = 3
+	watchedRenewed = 6
 )
 
 // NameReleased is the oracle that finds releases which released nothing.
@@ -42,9 +44,12 @@ type watch struct {
 }
 
 func newWatch(p *plan.Plan, fleet *masters.Fleet, recorder *history.Recorder, profile workload.Profile, ownerOf func(string) string, setsOf func(string) [][]int) *watch {
-	keys := profile.KeyNames()
+	keys, most := profile.KeyNames(), watchedKeys
+	if profile.Renew || slices.ContainsFunc(profile.Parts, func(p workload.Part) bool { return p.Renew }) {
+		most = watchedRenewed
+	}
 	return &watch{
-		plan: p, fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), watchedKeys)], ownerOf: ownerOf, setsOf: setsOf,
+		plan: p, fleet: fleet, recorder: recorder, keys: keys[:min(len(keys), most)], ownerOf: ownerOf, setsOf: setsOf,
 		every: min(mostWatch, max(leastWatch, profile.Hold.Max/4)),
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,7 +191,7 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 // maxKeys is how many keys of a server are looked at.
 const maxKeys = 200_000
 
-// Keyspace lists all keys with their times to live; negative: for ever.
+// Keyspace lists all keys with their times to live; negative: for ever. What a fault puts there is none of a lock's.
 func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, error) {
 	keys := make(map[string]time.Duration)
 	for cursor := uint64(0); ; {
@@ -206,7 +208,7 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 			return nil, fmt.Errorf("keyspace: %w", err)
 		}
 		for i, name := range names {
-			if ttl := ttls[i].Val(); ttl != -2 { // gone meanwhile
+			if ttl := ttls[i].Val(); ttl != -2 && !strings.HasPrefix(name, probe) { // it may be gone meanwhile
 				keys[name] = ttl
 			}
 		}
@@ -238,6 +240,30 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
+}
+
+// insistence bounds insist where its context does not.
+const insistence = 30 * time.Second
+
+// insist repeats what may be done twice until it succeeds: a server that has much to do, or a machine that has, may answer late.
+func insist(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, insistence)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx)
+	}
+}
+
+// removed removes a file that may be gone.
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // poll asks until cond is true, ctx is done or the time is over.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -30,38 +29,39 @@ const (
 )
 
 func load(ctx context.Context, m *process, _ Params) (Injection, error) {
-	fail := func(err error) (Injection, error) { return Injection{}, err }
 	keys := []string{probe + ":"}
-	if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil {
+	sweep := func(ctx context.Context) error {
+		err := insist(ctx, func(ctx context.Context) error { return m.client.Eval(ctx, clearBallast, keys, ballast).Err() })
+		if !m.keeps {
+			err = errors.Join(err, removed(filepath.Join(m.server.Dir(), "data", "dump.rdb")))
+		}
+		return err
+	}
+	fail := func(err error) (Injection, error) {
+		return Injection{}, errors.Join(err, sweep(context.WithoutCancel(ctx)))
+	}
+	err := insist(ctx, func(ctx context.Context) error {
+		if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil || m.keeps {
+			return err
+		}
+		return m.client.Save(ctx).Err()
+	})
+	if err != nil {
 		return fail(err)
 	}
-	forget := func() error { return nil }
-	if !m.keeps {
-		if err := m.client.Save(ctx).Err(); err != nil {
-			return fail(err)
-		}
-		forget = func() error { return os.Remove(filepath.Join(m.server.Dir(), "data", "dump.rdb")) }
-	}
 	pid := m.server.Pid()
-	err := m.server.RestartWith("--key-load-delay", "50", "--loading-process-events-interval-bytes", "1024")
+	err = m.server.RestartWith("--key-load-delay", "50", "--loading-process-events-interval-bytes", "1024")
 	if err != nil {
-		return fail(errors.Join(err, m.server.Restart(), forget()))
+		return fail(errors.Join(err, m.server.Restart()))
 	}
 	heal := func(ctx context.Context) error {
-		if err := m.client.ConfigSet(ctx, "key-load-delay", "0").Err(); err != nil {
-			return fmt.Errorf("loading: %w", err)
+		serves := func(ctx context.Context) error {
+			return errors.Join(m.client.ConfigSet(ctx, "key-load-delay", "0").Err(), m.client.Ping(ctx).Err())
 		}
-		for {
-			err := m.client.Ping(ctx).Err()
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("loading: it does not end: %w", err)
-			}
-			pause(ctx)
+		if err := insist(ctx, serves); err != nil {
+			return fmt.Errorf("loading: it does not end: %w", err)
 		}
-		return errors.Join(m.client.Eval(ctx, clearBallast, keys, ballast).Err(), forget())
+		return sweep(ctx)
 	}
 	var answer error
 	loads := func() bool {
@@ -69,7 +69,7 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		return redis.HasErrorPrefix(answer, "LOADING")
 	}
 	if !poll(ctx, 5*time.Second, loads) {
-		return fail(errors.Join(answered("a GET", answer), heal(ctx)))
+		return Injection{}, errors.Join(answered("a GET", answer), heal(ctx))
 	}
 	return seen(heal, "process %d is gone, the next one answered: %v", pid, answer), nil
 }

@@ -25,7 +25,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 		return Injection{}, err
 	}
 	heal := func(ctx context.Context) error {
-		return errors.Join(m.client.ConfigSet(ctx, "save", "").Err(), os.Remove(dump))
+		return errors.Join(m.client.ConfigSet(ctx, "save", "").Err(), removed(dump))
 	}
 	for name, value := range map[string]string{"stop-writes-on-bgsave-error": "yes", "save": "3600 1"} {
 		if err := m.client.ConfigSet(ctx, name, value).Err(); err != nil {

@@ -418,3 +418,18 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 		t.Errorf("the last write that was answered was %d, and after the loss there is %d, %v", last.Load(), got, err)
 	}
 }
+
+// TestWhatFaultsLeaveIsNotInTheKeyspace: a fault that could not clean up is no key of the lock's.
+func TestWhatFaultsLeaveIsNotInTheKeyspace(t *testing.T) {
+	m := open(t, "embedded", masters.Options{N: 1}).Masters[0]
+	c := client(t, m)
+	for _, name := range []string{"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0"} {
+		if err := c.Set(t.Context(), name, "here", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := masters.Keyspace(t.Context(), m)
+	if _, kept := keys["redlock-chaos:hot-key:0"]; err != nil || !kept || len(keys) != 1 {
+		t.Errorf("found %v, %v", keys, err)
+	}
+}

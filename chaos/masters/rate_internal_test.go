@@ -90,6 +90,27 @@ func TestAFirstAnswerThatWasLateDoesNotSpoilTheRest(t *testing.T) {
 	}
 }
 
+// TestWhatMayBeDoneTwiceIsDoneUntilItSucceeds, or for as long as there is time.
+func TestWhatMayBeDoneTwiceIsDoneUntilItSucceeds(t *testing.T) {
+	late := errors.New("late")
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		err := insist(t.Context(), func(context.Context) error {
+			if n++; n < 3 {
+				return late
+			}
+			return nil
+		})
+		if err != nil || n != 3 {
+			t.Errorf("%d times, %v", n, err)
+		}
+		start := time.Now()
+		if err := insist(t.Context(), func(context.Context) error { return late }); !errors.Is(err, late) || time.Since(start) > insistence+time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
 func TestAServerThatDoesNotAnswerHasNoRate(t *testing.T) {
 	broken := errors.New("broken")
 	synctest.Test(t, func(t *testing.T) {
