@@ -20,12 +20,13 @@ const (
 
 // machine notices when something of this run got no time to run. A request has a twentieth of the ttl; one that failed because
 // the machine had no time for anybody says nothing about the lock. Each such stretch goes into the history as a Stall, which
-// all oracles about time treat alike. It is seen in three ways, because none sees all:
+// all oracles about time treat alike. It is seen in four ways, because none sees all:
 //
 //   - a goroutine that wakes every few milliseconds wakes late: the whole process, or the whole machine, stood still;
 //   - the Go scheduler says how long goroutines that could have run had to wait (it looks at one of eight);
 //   - the kernel says how long threads of this process, the clients' processes and the masters that are processes of this
-//     machine had to wait for a processor. Where the kernel does not tell, the first two remain.
+//     machine had to wait for a processor. Where the kernel does not tell, the first two remain;
+//   - a toxiproxy server, if there is one, is asked for its version, and answers late (askProxy).
 //
 // It also tells how much time the run was given, for waits whose length is to say something about the lock and not about
 // what else the machine does.
@@ -42,11 +43,15 @@ type machine struct {
 	whose   string
 }
 
-// newMachine starts to look. processes are the others that belong to the run, as they are at the moment.
-func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() []process) *machine {
+// newMachine starts to look. processes are the others that belong to the run, as they are at the moment, and proxy is the address of a
+// toxiproxy server's API, or empty.
+func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() []process, proxy string) *machine {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &machine{recorder: recorder, tolerate: max(4*beat, ttl/80), cancel: cancel}
 	m.group.Go(func() { m.run(ctx, processes) })
+	if proxy != "" {
+		m.group.Go(func() { m.askProxy(ctx, proxy) })
+	}
 	return m
 }
 

@@ -2,10 +2,17 @@ package chaos
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +44,44 @@ func TestABeatThatComesLateIsAStall(t *testing.T) {
 	}
 	if e := events[0]; e.Type != history.Stall || e.At != 4*int64(time.Second) || e.Value != int64(time.Second) || !strings.Contains(e.Note, "1s") {
 		t.Errorf("recorded %+v", e)
+	}
+}
+
+// TestAProxyThatAnswersLateIsAStall has a server that takes its time for one answer, and then gives none for a while.
+func TestAProxyThatAnswersLateIsAStall(t *testing.T) {
+	var now, asked atomic.Int64
+	recorder := history.NewRecorder(now.Load)
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		const ms = int64(time.Millisecond)
+		n := asked.Add(1)
+		switch {
+		case r.URL.Path != "/version":
+			t.Errorf("asked for %s", r.URL)
+		case n == 2:
+			now.Add(500 * ms)
+		case n > 3 && n < 8:
+			now.Add(10 * ms)
+			panic(http.ErrAbortHandler) //nolint:forbidigo // which is how a handler ends without an answer
+		case n == 10:
+			cancel()
+		default:
+			now.Add(5 * ms) // as far away as it is
+		}
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	bare(recorder, 20*time.Millisecond).askProxy(ctx, strings.TrimPrefix(server.URL, "http://"))
+	var got []string
+	for _, e := range recorder.Events() {
+		got = append(got, fmt.Sprintf("%s %v from %v: %s", e.Type, time.Duration(e.Value), time.Duration(e.At), e.Note))
+	}
+	want := []string{
+		"stall 500ms from 5ms: the toxiproxy server had to wait for 500ms",
+		"stall 45ms from 510ms: the toxiproxy server had to wait for 45ms",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
 	}
 }
 

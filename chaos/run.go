@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, r.hidden(errors.Join(fmt.Errorf("%w: %w", ErrSetup, err), r.close()))
 	}
 	r.keysBefore = r.lookAtKeys(ctx)
-	r.machine = newMachine(r.recorder, r.profile.TTL, r.processes)
+	r.machine = newMachine(r.recorder, r.profile.TTL, r.processes, r.fleet.Proxy)
 	r.drive(ctx)
 	r.quiesce(ctx)
 	r.machine.stop()

@@ -79,11 +79,12 @@ type Service struct {
 }
 
 // Serve counts how attempts fared. An attempt counts if its client could reach a majority from settle before its call
-// to its return, and the machine did not stand still in between.
+// to its return, and the machine did not stand still in between, or before, for as long as that was over (settle at most): requests have
+// timed out in it, and a library that finds a master silent does not ask it again at once.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
-	busy, still := newTaken(v), stalls(v)
+	busy, felt := newTaken(v), echoes(stalls(v), int64(settle))
 	v.ByKey(func(_ string, attempts []int) {
 		for _, i := range attempts {
 			a := &v.Attempts[i]
@@ -91,7 +92,7 @@ func Serve(v *history.View, settle time.Duration) Service {
 				continue
 			}
 			s.Total++
-			if !inside(a, reach.of(a.Client), int64(settle)) || covered(window{a.Call, a.Return}, still) > 0 {
+			if !inside(a, reach.of(a.Client), int64(settle)) || covered(window{a.Call, a.Return}, felt) > 0 {
 				continue
 			}
 			s.count(a, func() []window { return busy.forAny(a) }, func() bool { return contended(v, attempts, a) })

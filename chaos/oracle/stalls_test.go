@@ -81,6 +81,25 @@ func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
 	}
 }
 
+// TestAStallIsFeltForAsLongAsItWas: what fails just after one met masters that are asked again in a moment; settle is the most of it.
+func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
+	const settle = 60 * time.Millisecond
+	for _, tt := range []struct {
+		from, to, call int64
+		excused        bool
+	}{
+		{100, 150, 199, true}, {100, 150, 201, false},
+		{100, 300, 359, true}, {100, 300, 361, false},
+	} {
+		h := &tape{}
+		h.stall(tt.from, tt.to)
+		h.fail(1, history.NoQuorum, tt.call, tt.call+5, 0)
+		if got := oracle.Availability(h.view(), settle, 1, 0); (len(got) == 0) != tt.excused {
+			t.Errorf("a stall from %d to %d, a failure at %d: found %v", tt.from, tt.to, tt.call, got)
+		}
+	}
+}
+
 // A stall is no excuse for two holders at a time, nor for tokens out of order.
 func TestStallsExcuseNothingThatIsAboutSafety(t *testing.T) {
 	h := &tape{}

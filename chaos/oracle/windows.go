@@ -73,6 +73,15 @@ func stalls(v *history.View) []window {
 	return merge(out, 0)
 }
 
+// echoes returns windows, each longer by its own length or by most, whichever is less.
+func echoes(ws []window, most int64) []window {
+	out := slices.Clone(ws)
+	for i := range out {
+		out[i].to += min(out[i].to-out[i].from, most)
+	}
+	return merge(out, 0)
+}
+
 // Stalled returns for how much of the history, in nanoseconds, the machine gave the run no time.
 func Stalled(v *history.View) int64 { return covered(window{0, v.End}, stalls(v)) }
 

@@ -1,0 +1,63 @@
+package chaos
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// proxyEvery is how often a toxiproxy server is asked whether it gets time to run.
+	proxyEvery = 20 * time.Millisecond
+	// proxyPatience bounds one question.
+	proxyPatience = time.Second
+)
+
+// askProxy asks a toxiproxy server for its version, again and again until ctx ends. Masters and proxies in containers are not seen by the
+// other means, and where they get no time nobody reaches a majority, whatever faults are on. What is asked is answered by the proxy itself:
+// a lock that keeps its masters busy makes no answer late.
+func (m *machine) askProxy(ctx context.Context, api string) {
+	if !strings.Contains(api, "://") {
+		api = "http://" + api
+	}
+	transport := &http.Transport{MaxIdleConns: 1}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: proxyPatience}
+	tick := time.NewTicker(proxyEvery)
+	defer tick.Stop()
+	since, fastest := m.recorder.Now(), proxyPatience // it may be far away
+	for {
+		err := ask(ctx, client, strings.TrimSuffix(api, "/")+"/version")
+		now := m.recorder.Now()
+		if took := time.Duration(now - since); err == nil || ctx.Err() != nil {
+			fastest = min(fastest, took)
+			if took-fastest > m.tolerate {
+				m.stall(since, now, took, "the toxiproxy server")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err == nil {
+			since = m.recorder.Now()
+		}
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	return err
+}
