@@ -1,8 +1,8 @@
 package chaos
 
 import (
-	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -10,12 +10,21 @@ import (
 
 // delays remembers for how long threads have waited for a processor.
 type delays struct {
+	proc    string // /proc
 	self    string
-	threads map[string]int64 // by file; nanoseconds
+	threads map[string]thread // by file
+}
+
+// thread is what was known of one at the last look.
+type thread struct {
+	waited time.Duration // since it exists
+	turns  int64         // on a processor
+	looked time.Time     // the last look
+	ran    time.Time     // some time before its last turn, and after the one before it
 }
 
 func newDelays() *delays {
-	d := &delays{self: strconv.Itoa(os.Getpid()), threads: make(map[string]int64)}
+	d := &delays{proc: "/proc", self: strconv.Itoa(os.Getpid()), threads: make(map[string]thread)}
 	d.of(0)
 	return d
 }
@@ -27,29 +36,40 @@ func (d *delays) of(pid int) time.Duration {
 	if pid != 0 {
 		id = strconv.Itoa(pid)
 	}
-	tasks, err := os.ReadDir("/proc/" + id + "/task")
+	tasks, err := os.ReadDir(filepath.Join(d.proc, id, "task"))
 	if err != nil {
 		return 0
 	}
-	most := int64(0)
+	most := time.Duration(0)
 	for _, task := range tasks {
-		file := fmt.Sprintf("/proc/%s/task/%s/schedstat", id, task.Name())
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(raw)) // time on a processor, time waiting for one, number of turns
-		if len(fields) < 2 {
-			continue
-		}
-		waited, err := strconv.ParseInt(fields[1], 10, 64)
-		if err != nil {
-			continue
-		}
-		if before, known := d.threads[file]; known {
-			most = max(most, waited-before)
-		}
-		d.threads[file] = waited
+		most = max(most, d.ofThread(filepath.Join(d.proc, id, "task", task.Name(), "schedstat"), time.Now()))
 	}
-	return time.Duration(most)
+	return most
+}
+
+// ofThread is of for one. The kernel tells of a wait when it is over. It sometimes adds seconds that have not been, when a thread goes
+// from one processor to another whose clock is another, so no wait is longer than the time since the thread is known to have run.
+func (d *delays) ofThread(file string, now time.Time) time.Duration {
+	raw, err := os.ReadFile(file)
+	fields := strings.Fields(string(raw)) // nanoseconds on a processor and waiting for one, number of turns
+	if err != nil || len(fields) < 3 {
+		return 0
+	}
+	waited, err1 := strconv.ParseInt(fields[1], 10, 64)
+	turns, err2 := strconv.ParseInt(fields[2], 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	t := thread{waited: time.Duration(waited), turns: turns, looked: now, ran: now}
+	before, known := d.threads[file]
+	if known && turns == before.turns {
+		t.ran = before.ran
+	} else if known {
+		t.ran = before.looked
+	}
+	d.threads[file] = t
+	if !known {
+		return 0
+	}
+	return min(t.waited-before.waited, now.Sub(before.ran))
 }

@@ -1,0 +1,38 @@
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe has counts as the kernel gives them: of a wait it tells when that is over, and it
+// may add ten seconds of which the thread has spent most on a processor.
+func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "schedstat")
+	d := &delays{threads: make(map[string]thread)}
+	start := time.Now()
+	for _, look := range []struct {
+		at            time.Duration // since the start
+		waited, turns int64         // milliseconds
+		want          time.Duration
+	}{
+		{0, 5000, 10, 0}, // before it was known
+		{20 * time.Millisecond, 5003, 12, 3 * time.Millisecond},
+		{40 * time.Millisecond, 15003, 13, 40 * time.Millisecond}, // ten seconds, of which it may have waited from its turn before the last look on
+		{60 * time.Millisecond, 15003, 13, 0},                     // it waits
+		{80 * time.Millisecond, 15003, 13, 0},
+		{9 * time.Second, 23943, 14, 8940 * time.Millisecond}, // and really has for nine seconds
+		{9020 * time.Millisecond, 23943, 14, 0},
+		{9040 * time.Millisecond, 23953, 15, 10 * time.Millisecond},
+	} {
+		if err := os.WriteFile(file, fmt.Appendf(nil, "1 %d %d\n", look.waited*1e6, look.turns), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.ofThread(file, start.Add(look.at)); got != look.want {
+			t.Errorf("after %v it waited for %v, want %v", look.at, got, look.want)
+		}
+	}
+}
