@@ -32,15 +32,21 @@ type commands struct {
 	user, password string
 }
 
-// poolSize is how many connections a client has at the most.
-const poolSize = 4
+const (
+	// poolSize is how many idle connections a client keeps.
+	poolSize = 4
+	// neverSilent is how many refused connections go-redis would take for a reason not to dial at all for up to a second: the size of its
+	// pool. A master that is back would not be noticed for so long.
+	neverSilent = 1 << 12
+)
 
 // newClient is a client for one master without retries, whose calls end with their context.
 func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
-		DialerRetries: 1, DisableIdentity: true, PoolSize: poolSize, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+		DialerRetries: 1, DisableIdentity: true, PoolSize: neverSilent, PipelinePoolSize: neverSilent, MaxIdleConns: poolSize,
+		ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})
 }

@@ -433,3 +433,28 @@ func TestWhatFaultsLeaveIsNotInTheKeyspace(t *testing.T) {
 		t.Errorf("found %v, %v", keys, err)
 	}
 }
+
+// TestAMasterThatIsBackIsSeenAtOnce: looks that are refused while it is away teach a client nothing for the time after.
+func TestAMasterThatIsBackIsSeenAtOnce(t *testing.T) {
+	for _, backend := range []string{"embedded", "process"} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			m := open(t, backend, masters.Options{N: 1}).Masters[0]
+			away, err := m.Inject(t.Context(), masters.Kill, masters.Params{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 40 {
+				if _, err := m.Look(t.Context(), []string{"k"}); err == nil {
+					t.Fatal("a killed master was looked at")
+				}
+			}
+			if err := away.Heal(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Look(t.Context(), []string{"k"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

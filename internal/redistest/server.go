@@ -91,6 +91,10 @@ func (s *Server) newClient() *redis.Client {
 		MaxRetries:               -1,
 		ContextTimeoutEnabled:    true,
 		DisableIdentity:          true,
+		DialerRetries:            1,
+		PoolSize:                 1 << 12, // after as many refusals go-redis does not dial for up to a second
+		PipelinePoolSize:         1 << 12,
+		MaxIdleConns:             10,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 }
