@@ -80,7 +80,8 @@ type Service struct {
 
 // Serve counts how attempts fared. An attempt counts if its client could reach a majority from settle before its call
 // to its return, and the machine did not stand still in between, or before, for as long as that was over (settle at most): requests have
-// timed out in it, and a library that finds a master silent does not ask it again at once.
+// timed out in it, and a library that finds a master silent does not ask it again at once. One that was granted counts also if it met such
+// times for less than a tenth of what it took: who waits for seconds nearly always meets one.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
@@ -92,7 +93,8 @@ func Serve(v *history.View, settle time.Duration) Service {
 				continue
 			}
 			s.Total++
-			if !inside(a, reach.of(a.Client), int64(settle)) || covered(window{a.Call, a.Return}, felt) > 0 {
+			met := covered(window{a.Call, a.Return}, felt)
+			if !inside(a, reach.of(a.Client), int64(settle)) || met > 0 && (!a.Granted() || 10*met >= a.Return-a.Call) {
 				continue
 			}
 			s.count(a, func() []window { return busy.forAny(a) }, func() bool { return contended(v, attempts, a) })

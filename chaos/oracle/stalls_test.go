@@ -100,6 +100,28 @@ func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
 	}
 }
 
+// TestAShortStallInALongWaitThatWasNotInVainChangesNothing: of a wait in vain it may have been the reason.
+func TestAShortStallInALongWaitThatWasNotInVainChangesNothing(t *testing.T) {
+	for _, tt := range []struct {
+		granted bool
+		stall   int64
+		judged  int
+	}{{true, 49, 1}, {true, 51, 0}, {false, 1, 0}, {false, 0, 1}} {
+		h := &tape{}
+		if tt.granted {
+			h.hold(1, history.Plain, 100, 1100, 1200)
+		} else {
+			h.fail(1, history.NoQuorum, 100, 1100, 0)
+		}
+		if tt.stall > 0 {
+			h.stall(500, 500+tt.stall) // and it is felt for as long again
+		}
+		if got := oracle.Serve(h.view(), time.Second); got.Attempts != tt.judged {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
+
 // A stall is no excuse for two holders at a time, nor for tokens out of order.
 func TestStallsExcuseNothingThatIsAboutSafety(t *testing.T) {
 	h := &tape{}
