@@ -62,7 +62,7 @@ func (c *children) processes() []process {
 	var out []process
 	for i, child := range c.all {
 		if child.Alive() {
-			out = append(out, process{fmt.Sprintf("client %d", i), child.Pid()})
+			out = append(out, process{name: fmt.Sprintf("client %d", i), pid: child.Pid()})
 		}
 	}
 	return out

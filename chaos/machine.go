@@ -59,6 +59,7 @@ func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() 
 type process struct {
 	name string
 	pid  int
+	main bool // its first thread does all that matters; others may have slept for long, and the kernel miscounts the waits of such
 }
 
 func (m *machine) run(ctx context.Context, processes func() []process) {
@@ -83,7 +84,7 @@ func (m *machine) run(ctx context.Context, processes func() []process) {
 			m.stall(lastLook-int64(d), now, d, "goroutines that could run")
 		}
 		for _, p := range append(processes(), process{name: "this process"}) {
-			if d := kernel.of(p.pid); d > 2*m.tolerate { // one thread of many, of which the others may have done its work
+			if d := kernel.of(p); d > 2*m.tolerate { // one thread of many, of which the others may have done its work
 				m.stall(lastLook-int64(d), now, d, p.name)
 			}
 		}

@@ -152,7 +152,7 @@ func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			busy = append(busy, c)
-			kernel.of(c.Process.Pid)
+			kernel.of(process{pid: c.Process.Pid})
 		}
 		deadline, most := time.Now().Add(20*time.Second), time.Duration(0)
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -160,7 +160,7 @@ func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
 		for most < 5*time.Millisecond && time.Now().Before(deadline) {
 			<-tick.C
 			for _, c := range busy {
-				most = max(most, kernel.of(c.Process.Pid))
+				most = max(most, kernel.of(process{pid: c.Process.Pid}))
 			}
 		}
 		for _, c := range busy {
@@ -170,7 +170,7 @@ func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
 		if most < 5*time.Millisecond {
 			t.Errorf("of three busy processes for each processor none waited for more than %v", most)
 		}
-		if d := kernel.of(busy[0].Process.Pid); d != 0 {
+		if d := kernel.of(process{pid: busy[0].Process.Pid}); d != 0 {
 			t.Errorf("a process that is gone waited for %v", d)
 		}
 	})

@@ -25,16 +25,19 @@ type thread struct {
 
 func newDelays() *delays {
 	d := &delays{proc: "/proc", self: strconv.Itoa(os.Getpid()), threads: make(map[string]thread)}
-	d.of(0)
+	d.of(process{})
 	return d
 }
 
-// of returns the most that a thread of a process waited since the last call; of a thread that was not known then, nothing. 0
-// is this process. A process that is gone did not wait.
-func (d *delays) of(pid int) time.Duration {
+// of returns the most that a thread of a process waited since the last call; of a thread that was not known then, nothing. The zero
+// process is this one. A process that is gone did not wait.
+func (d *delays) of(p process) time.Duration {
 	id := d.self
-	if pid != 0 {
-		id = strconv.Itoa(pid)
+	if p.pid != 0 {
+		id = strconv.Itoa(p.pid)
+	}
+	if p.main {
+		return d.ofThread(filepath.Join(d.proc, id, "task", id, "schedstat"), time.Now())
 	}
 	tasks, err := os.ReadDir(filepath.Join(d.proc, id, "task"))
 	if err != nil {

@@ -9,4 +9,4 @@ type delays struct{}
 
 func newDelays() *delays { return &delays{} }
 
-func (*delays) of(int) time.Duration { return 0 }
+func (*delays) of(process) time.Duration { return 0 }

@@ -255,7 +255,7 @@ func (r *run) drive(ctx context.Context) {
 func (r *run) processes() []process {
 	out := r.children.processes()
 	for i, pid := range r.fleet.Pids() {
-		out = append(out, process{fmt.Sprintf("master %d", i), pid})
+		out = append(out, process{name: fmt.Sprintf("master %d", i), pid: pid, main: true})
 	}
 	return out
 }

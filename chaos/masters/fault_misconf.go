@@ -21,11 +21,14 @@ var misconf = Fault{
 // failSave puts a directory where the server wants to put its dump, which stops root too.
 func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	dump := filepath.Join(m.server.Dir(), "data", "dump.rdb")
-	if err := os.Mkdir(dump, 0o700); err != nil {
+	if err := errors.Join(removed(dump), os.Mkdir(dump, 0o700)); err != nil {
 		return Injection{}, err
 	}
 	heal := func(ctx context.Context) error {
-		return errors.Join(m.client.ConfigSet(ctx, "save", "").Err(), removed(dump))
+		err := m.client.ConfigSet(ctx, "save", "").Err()
+		// A save that is under way would put a dump where the directory was, which the server would find at its next start.
+		poll(ctx, 5*time.Second, func() bool { return m.stat(ctx, "persistence", "rdb_bgsave_in_progress") == 0 })
+		return errors.Join(err, removed(dump))
 	}
 	for name, value := range map[string]string{"stop-writes-on-bgsave-error": "yes", "save": "3600 1"} {
 		if err := m.client.ConfigSet(ctx, name, value).Err(); err != nil {
