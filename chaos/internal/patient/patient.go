@@ -52,8 +52,13 @@ func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *ch
 // meets what is broken is a matter of chance, and of how much happens in it: an oracle that sees it in none of them is blind.
 func Caught(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
+	return search(t, cfg, caught, func(cfg chaos.Config) *chaos.Report { return Run(t, cfg) })
+}
+
+func search(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool, run func(chaos.Config) *chaos.Report) *chaos.Report {
+	t.Helper()
 	for n := 1; ; n++ {
-		rep := Run(t, cfg)
+		rep := run(cfg)
 		if caught(rep) || n == most {
 			return rep
 		}
