@@ -31,19 +31,15 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/mutant"
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
 
-// Toxiproxy leaves goroutines behind when a connection ends while data is on its way through a toxic.
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
 	logging.Disable()                        // clients meet broken connections by the hundred
 	workload.Main(chaos.Subjects()...)
 	moreAtOnce()
-	const lib = "github.com/Shopify/toxiproxy/v2"
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
 // moreAtOnce lets more tests run at the same time than there are processors, unless somebody has said how many: runs wait for

@@ -18,16 +18,12 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
 
-// Toxiproxy leaves goroutines behind when a connection ends while data is on its way through a toxic.
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
-	const lib = "github.com/Shopify/toxiproxy/v2"
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
 func TestFlagsThatMakeNoSense(t *testing.T) {

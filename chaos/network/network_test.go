@@ -22,19 +22,11 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos/network"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
 
-// Toxiproxy leaves goroutines behind when a connection ends while data is on its way through a toxic, and those of a
-// removal that hangs, which one of the tests brings about.
 func TestMain(m *testing.M) {
-	const lib = "github.com/Shopify/toxiproxy/v2"
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).RemoveToxic"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).RemoveToxic.func1"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicCollection).RemoveToxic"))
+	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
 // master echoes lines and counts those it received.

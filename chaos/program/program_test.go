@@ -24,16 +24,13 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
 
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
 	logging.Disable()                        // clients meet broken connections by the hundred
-	const lib = "github.com/Shopify/toxiproxy/v2"
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
 // TestThePythonClientPassesAndIsConvictedWhenItIsBroken runs the reference client of the protocol, as it is and with two grants

@@ -18,17 +18,14 @@ import (
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
 
 func TestMain(m *testing.M) {
 	workload.Main(chaos.Subjects()...)
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	logging.Disable() // clients meet broken connections by the hundred
-	const lib = "github.com/Shopify/toxiproxy/v2"
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction(lib+"/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).read"),
-		goleak.IgnoreAnyFunction(lib+".(*ToxicLink).write"))
+	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
 // execute runs the command with its files in a directory of the test's own.
