@@ -49,7 +49,7 @@ func (m *machine) askProxy(ctx context.Context, api string) {
 }
 
 func ask(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}

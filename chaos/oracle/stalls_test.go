@@ -88,8 +88,10 @@ func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
 		from, to, call int64
 		excused        bool
 	}{
-		{100, 150, 199, true}, {100, 150, 201, false},
-		{100, 300, 359, true}, {100, 300, 361, false},
+		{100, 150, 199, true},
+		{100, 150, 201, false},
+		{100, 300, 359, true},
+		{100, 300, 361, false},
 	} {
 		h := &tape{}
 		h.stall(tt.from, tt.to)
