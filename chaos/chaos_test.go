@@ -79,20 +79,16 @@ func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool)
 
 func catchNow(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	var rep *chaos.Report
-	clean(t, cfg, func(cfg chaos.Config) { rep = patient.Caught(t, cfg, caught) })
-	return rep
+	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
 }
 
 func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	var rep *chaos.Report
-	clean(t, cfg, func(cfg chaos.Config) { rep = patient.Run(t, cfg, enough...) })
-	return rep
+	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Run(t, cfg, enough...) })
 }
 
 // clean gives runs a directory of the test's own, and what the others of this package have, and checks that nothing is left.
-func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config)) {
+func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report) *chaos.Report {
 	t.Helper()
 	tmp := filepath.Join(os.TempDir(), //nolint:usetesting // a socket's path must be short
 		"rc-"+strings.ReplaceAll(t.Name(), "/", "-"))
@@ -110,10 +106,11 @@ func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config)) {
 	if cfg.TTL == 0 {
 		cfg.TTL = 10 * time.Second // the machine may be busy with other tests
 	}
-	runs(cfg)
+	rep := runs(cfg)
 	if left, _ := os.ReadDir(tmp); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
+	return rep
 }
 
 // acquired is enough for a test that wants to see so many acquisitions.

@@ -10,7 +10,6 @@ import (
 
 // delays remembers for how long threads have waited for a processor.
 type delays struct {
-	proc    string // /proc
 	self    string
 	threads map[string]thread // by file
 }
@@ -24,7 +23,7 @@ type thread struct {
 }
 
 func newDelays() *delays {
-	d := &delays{proc: "/proc", self: strconv.Itoa(os.Getpid()), threads: make(map[string]thread)}
+	d := &delays{self: strconv.Itoa(os.Getpid()), threads: make(map[string]thread)}
 	d.of(process{})
 	return d
 }
@@ -36,16 +35,17 @@ func (d *delays) of(p process) time.Duration {
 	if p.pid != 0 {
 		id = strconv.Itoa(p.pid)
 	}
+	dir := "/proc/" + id + "/task"
 	if p.main {
-		return d.ofThread(filepath.Join(d.proc, id, "task", id, "schedstat"), time.Now())
+		return d.ofThread(filepath.Join(dir, id, "schedstat"), time.Now())
 	}
-	tasks, err := os.ReadDir(filepath.Join(d.proc, id, "task"))
+	tasks, err := os.ReadDir(dir)
 	if err != nil {
 		return 0
 	}
 	most := time.Duration(0)
 	for _, task := range tasks {
-		most = max(most, d.ofThread(filepath.Join(d.proc, id, "task", task.Name(), "schedstat"), time.Now()))
+		most = max(most, d.ofThread(filepath.Join(dir, task.Name(), "schedstat"), time.Now()))
 	}
 	return most
 }

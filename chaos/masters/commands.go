@@ -33,8 +33,8 @@ type commands struct {
 }
 
 const (
-	// poolSize is how many idle connections a client keeps.
-	poolSize = 4
+	// mostIdle is how many idle connections a client keeps.
+	mostIdle = 4
 	// neverSilent is how many refused connections go-redis would take for a reason not to dial at all for up to a second: the size of its
 	// pool. A master that is back would not be noticed for so long.
 	neverSilent = 1 << 12
@@ -45,7 +45,7 @@ func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
-		DialerRetries: 1, DisableIdentity: true, PoolSize: neverSilent, PipelinePoolSize: neverSilent, MaxIdleConns: poolSize,
+		DialerRetries: 1, DisableIdentity: true, PoolSize: neverSilent, PipelinePoolSize: neverSilent, MaxIdleConns: mostIdle,
 		ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})

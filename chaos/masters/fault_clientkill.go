@@ -25,7 +25,7 @@ func closeClients(ctx context.Context, c *commands, _ Params) (Injection, error)
 	if err != nil {
 		return Injection{}, err
 	}
-	for range poolSize { // this client's own other connections were closed, too: find that out now
+	for range mostIdle { // this client's own other connections were closed, too: find that out now
 		_ = c.client.Ping(ctx).Err()
 	}
 	return seen(nil, "%d connections closed", n), nil

@@ -72,7 +72,7 @@ func (c *commands) changeUser(ctx context.Context, rules []string, back func(was
 		if passing(err) {
 			return err // it is tried again
 		}
-		for range poolSize { // where this client goes by that user, its connections were closed, too
+		for range mostIdle { // where this client goes by that user, its connections were closed, too
 			_ = c.client.Ping(ctx).Err()
 		}
 		return errors.Join(err, dismiss(ctx))
