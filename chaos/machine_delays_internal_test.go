@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,5 +37,24 @@ func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
 		if got := d.ofThread(file, start.Add(look.at)); got != look.want {
 			t.Errorf("after %v it waited for %v, want %v", look.at, got, look.want)
 		}
+	}
+}
+
+// TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept for all the time, and then got by mistake what looks like a long wait.
+func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
+	d, self := newDelays(), process{pid: os.Getpid()}
+	for file, before := range d.threads {
+		before.waited -= 10 * time.Second
+		before.ran = before.ran.Add(-12 * time.Second)
+		d.threads[file] = before
+	}
+	first := *d
+	first.threads = maps.Clone(d.threads)
+	if got := d.of(self); got != longestOfMany {
+		t.Errorf("of many threads one waited for %v, want %v", got, longestOfMany)
+	}
+	self.main = true
+	if got := first.of(self); got < 10*time.Second || got > 12*time.Second {
+		t.Errorf("the first thread waited for %v, want a little more than 10s", got)
 	}
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +19,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/masters"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 // bare is a machine that nobody looks at by itself.
@@ -61,7 +67,7 @@ func TestAProxyThatAnswersLateIsAStall(t *testing.T) {
 		case n == 2:
 			now.Add(500 * ms)
 		case n > 3 && n < 8:
-			now.Add(10 * ms)
+			now.Add(15 * ms)
 			panic(http.ErrAbortHandler) //nolint:forbidigo // which is how a handler ends without an answer
 		case n == 10:
 			cancel()
@@ -77,11 +83,88 @@ func TestAProxyThatAnswersLateIsAStall(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %v from %v: %s", e.Type, time.Duration(e.Value), time.Duration(e.At), e.Note))
 	}
 	want := []string{
-		"stall 500ms from 5ms: the toxiproxy server had to wait for 500ms",
-		"stall 45ms from 510ms: the toxiproxy server had to wait for 45ms",
+		"stall 495ms from 10ms: the toxiproxy server had to wait for 495ms",
+		"stall 60ms from 515ms: the toxiproxy server had to wait for 60ms",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// TestAProxyThatIsGoneForGoodIsAStall: one that refuses connections does so at once, and mostly the end comes between two questions.
+func TestAProxyThatIsGoneForGoodIsAStall(t *testing.T) {
+	var now, asked atomic.Int64
+	recorder := history.NewRecorder(now.Load)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		switch now.Add(5 * int64(time.Millisecond)); asked.Add(1) {
+		case 1:
+			return
+		case 4:
+			time.AfterFunc(proxyEvery/4, cancel) // this answer is long over, the next question is yet to come
+		default:
+		}
+		panic(http.ErrAbortHandler) //nolint:forbidigo // which is how a handler ends without an answer
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	bare(recorder, time.Millisecond).askProxy(ctx, server.URL)
+	events := recorder.Events()
+	if len(events) != 1 || events[0].At != 10*int64(time.Millisecond) || events[0].Value < 10*int64(time.Millisecond) || events[0].At+events[0].Value != now.Load() {
+		t.Errorf("recorded %+v, the end is %v", events, time.Duration(now.Load()))
+	}
+}
+
+// TestTheMachineAsksTheProxyAndLooksAtTheMasters: what it is told of is what it looks at.
+func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
+	var now, asked atomic.Int64
+	recorder := history.NewRecorder(now.Load)
+	silent := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 2 {
+			now.Add(int64(time.Second))
+			close(silent)
+			<-r.Context().Done()
+		}
+	}))
+	defer server.Close()
+	looked := make(chan struct{}, 1)
+	m := newMachine(recorder, time.Second, func() []process {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+		return nil
+	}, server.URL)
+	<-silent
+	<-looked
+	m.stop()
+	if !slices.ContainsFunc(recorder.Events(), func(e history.Event) bool { return strings.HasPrefix(e.Note, "the toxiproxy server") }) {
+		t.Errorf("a proxy that said nothing for a second: recorded %+v", recorder.Events())
+	}
+}
+
+// TestTheProcessesOfARunAreItsMasters asks the masters themselves.
+func TestTheProcessesOfARunAreItsMasters(t *testing.T) {
+	fleet, err := masters.OpenProcess(t.Context(), masters.Options{N: 2})
+	if errors.Is(err, masters.ErrUnavailable) {
+		redistest.NothingTested(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fleet.Close() }()
+	got := (&run{fleet: fleet, children: &children{}}).processes()
+	for i, addr := range fleet.Addrs() {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		info, err := client.InfoMap(t.Context(), "server").Result()
+		_ = client.Close()
+		want := process{name: fmt.Sprintf("master %d", i), main: true}
+		want.pid, _ = strconv.Atoi(info["Server"]["process_id"])
+		if err != nil || want.pid == 0 || !slices.Contains(got, want) {
+			t.Errorf("found %+v, want %+v among them, %v", got, want, err)
+		}
 	}
 }
 

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// longestOfMany is the longest wait of one thread of many that counts. Who sleeps for long and then gets seconds by mistake (see ofThread) can't be told
+// from who waited for them; but where a thread really waits for longer, all do, and a beat is late.
+const longestOfMany = time.Second
+
 // delays remembers for how long threads have waited for a processor.
 type delays struct {
 	self    string
@@ -19,7 +23,7 @@ type thread struct {
 	waited time.Duration // since it exists
 	turns  int64         // on a processor
 	looked time.Time     // the last look
-	ran    time.Time     // some time before its last turn, and after the one before it
+	ran    time.Time     // a wait that is not over yet, or of which the kernel has not told, is counted from here on at the earliest
 }
 
 func newDelays() *delays {
@@ -47,7 +51,7 @@ func (d *delays) of(p process) time.Duration {
 	for _, task := range tasks {
 		most = max(most, d.ofThread(filepath.Join(dir, task.Name(), "schedstat"), time.Now()))
 	}
-	return most
+	return min(most, longestOfMany)
 }
 
 // ofThread is of for one. The kernel tells of a wait when it is over. It sometimes adds seconds that have not been, when a thread goes

@@ -17,7 +17,7 @@ const (
 
 // askProxy asks a toxiproxy server for its version, again and again until ctx ends. Masters and proxies in containers are not seen by the
 // other means, and where they get no time nobody reaches a majority, whatever faults are on. What is asked is answered by the proxy itself:
-// a lock that keeps its masters busy makes no answer late.
+// a lock that keeps its masters busy makes no answer late. One that floods the proxy does, as it does to other processes.
 func (m *machine) askProxy(ctx context.Context, api string) {
 	if !strings.Contains(api, "://") {
 		api = "http://" + api
@@ -30,16 +30,19 @@ func (m *machine) askProxy(ctx context.Context, api string) {
 	since, fastest := m.recorder.Now(), proxyPatience // it may be far away
 	for {
 		err := ask(ctx, client, strings.TrimSuffix(api, "/")+"/version")
-		now := m.recorder.Now()
-		if took := time.Duration(now - since); err == nil || ctx.Err() != nil {
+		now, ended := m.recorder.Now(), ctx.Err() != nil
+		took := time.Duration(now - since)
+		if err == nil {
 			fastest = min(fastest, took)
-			if took-fastest > m.tolerate {
-				m.stall(since, now, took, "the toxiproxy server")
-			}
+		}
+		if late := took - fastest; late > 2*m.tolerate && (err == nil || ended) { // a question and its answer wait once each
+			m.stall(since+int64(fastest), now, late, "the toxiproxy server")
+		}
+		if ended {
+			return
 		}
 		select {
-		case <-ctx.Done():
-			return
+		case <-ctx.Done(): // to the last question, which fails: what was not answered until the end is a stall
 		case <-tick.C:
 		}
 		if err == nil {

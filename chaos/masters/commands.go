@@ -35,9 +35,9 @@ type commands struct {
 const (
 	// mostIdle is how many idle connections a client keeps.
 	mostIdle = 4
-	// neverSilent is how many refused connections go-redis would take for a reason not to dial at all for up to a second: the size of its
-	// pool. A master that is back would not be noticed for so long.
-	neverSilent = 1 << 12
+	// manyRefusals is after how many refused connections, in all its life, a client of go-redis does not dial at all for up to a second at a time:
+	// the size of its pool. A master that is back is then noticed as late as that. It has room for each idle connection of the pool.
+	manyRefusals = 1 << 12
 )
 
 // newClient is a client for one master without retries, whose calls end with their context.
@@ -45,7 +45,7 @@ func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
-		DialerRetries: 1, DisableIdentity: true, PoolSize: neverSilent, PipelinePoolSize: neverSilent, MaxIdleConns: mostIdle,
+		DialerRetries: 1, DisableIdentity: true, PoolSize: manyRefusals, PipelinePoolSize: manyRefusals, MaxIdleConns: mostIdle,
 		ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})
@@ -214,7 +214,7 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 			return nil, fmt.Errorf("keyspace: %w", err)
 		}
 		for i, name := range names {
-			if ttl := ttls[i].Val(); ttl != -2 && !strings.HasPrefix(name, probe) { // it may be gone meanwhile
+			if ttl := ttls[i].Val(); ttl != -2 && name != probe && !strings.HasPrefix(name, probe+":") { // it may be gone meanwhile
 				keys[name] = ttl
 			}
 		}
@@ -257,11 +257,16 @@ func insist(ctx context.Context, f func(context.Context) error) error {
 	defer cancel()
 	for {
 		err := f(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || nobody(err) {
 			return err
 		}
 		pause(ctx)
 	}
+}
+
+// nobody tells whether no server listens any more, which does not get better by waiting.
+func nobody(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
 // removed removes a file that may be gone.

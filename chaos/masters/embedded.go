@@ -70,8 +70,15 @@ func (m *inProcess) stop(stop func() error) (Injection, error) {
 		return Injection{}, fmt.Errorf("kill: %w", err)
 	}
 	heal := func(context.Context) error { return m.master.Restart() }
-	if conn, err := net.DialTimeout("tcp", m.Addr(), time.Second); err == nil {
-		_ = conn.Close()
+	refused := func() bool {
+		conn, err := net.DialTimeout("tcp", m.Addr(), time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}
+	// A child process that is being started has a copy of the listener until it has become another program.
+	if !poll(context.Background(), time.Second, refused) {
 		return Injection{}, errors.Join(errors.New("kill: a connection was accepted"), heal(context.Background()))
 	}
 	return seen(heal, "connections are refused"), nil

@@ -38,7 +38,9 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		return err
 	}
 	fail := func(err error) (Injection, error) {
-		return Injection{}, errors.Join(err, sweep(context.WithoutCancel(ctx)))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		return Injection{}, errors.Join(err, sweep(ctx))
 	}
 	err := insist(ctx, func(ctx context.Context) error {
 		if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil || m.keeps {

@@ -27,7 +27,13 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	heal := func(ctx context.Context) error {
 		err := m.client.ConfigSet(ctx, "save", "").Err()
 		// A save that is under way would put a dump where the directory was, which the server would find at its next start.
-		poll(ctx, 5*time.Second, func() bool { return m.stat(ctx, "persistence", "rdb_bgsave_in_progress") == 0 })
+		over := func() bool {
+			info, _ := m.client.Info(ctx, "persistence").Result()
+			return strings.Contains(info, "rdb_bgsave_in_progress:0")
+		}
+		if !poll(ctx, 5*time.Second, over) {
+			err = errors.Join(err, errors.New("misconf: a save does not end"))
+		}
 		return errors.Join(err, removed(dump))
 	}
 	for name, value := range map[string]string{"stop-writes-on-bgsave-error": "yes", "save": "3600 1"} {

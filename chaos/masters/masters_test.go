@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -423,14 +425,55 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 func TestWhatFaultsLeaveIsNotInTheKeyspace(t *testing.T) {
 	m := open(t, "embedded", masters.Options{N: 1}).Masters[0]
 	c := client(t, m)
-	for _, name := range []string{"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0"} {
+	for _, name := range []string{"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0", "redlock-chaos:probes:0"} {
 		if err := c.Set(t.Context(), name, "here", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	keys, err := masters.Keyspace(t.Context(), m)
-	if _, kept := keys["redlock-chaos:hot-key:0"]; err != nil || !kept || len(keys) != 1 {
+	_, kept := keys["redlock-chaos:hot-key:0"]
+	_, similar := keys["redlock-chaos:probes:0"]
+	if err != nil || !kept || !similar || len(keys) != 2 {
 		t.Errorf("found %v, %v", keys, err)
+	}
+}
+
+// TestFaultsLeaveNoDump: a server that keeps nothing would find it at its next start.
+func TestFaultsLeaveNoDump(t *testing.T) {
+	for _, fault := range []masters.Action{masters.Loading, masters.Misconf} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			m := open(t, "process", masters.Options{N: 1}).Masters[0]
+			on, err := m.Inject(t.Context(), fault, masters.Params{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := on.Heal(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			dir, err := client(t, m).ConfigGet(t.Context(), "dir").Result()
+			if err != nil || dir["dir"] == "" {
+				t.Fatal(dir, err)
+			}
+			if found, err := filepath.Glob(filepath.Join(dir["dir"], "*.rdb")); err != nil || len(found) > 0 {
+				t.Errorf("found %v, %v", found, err)
+			}
+		})
+	}
+}
+
+// TestLoadingSaysAtOnceThatThereIsNobody: what is repeated for a slow server is not for one that is gone.
+func TestLoadingSaysAtOnceThatThereIsNobody(t *testing.T) {
+	m := open(t, "process", masters.Options{N: 1}).Masters[0]
+	away, err := m.Inject(t.Context(), masters.Kill, masters.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Inject(t.Context(), masters.Loading, masters.Params{}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
+	if err := away.Heal(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -80,8 +80,8 @@ type Service struct {
 
 // Serve counts how attempts fared. An attempt counts if its client could reach a majority from settle before its call
 // to its return, and the machine did not stand still in between, or before, for as long as that was over (settle at most): requests have
-// timed out in it, and a library that finds a master silent does not ask it again at once. One that was granted counts also if it met such
-// times for less than a tenth of what it took: who waits for seconds nearly always meets one.
+// timed out in it, and a library that finds a master silent does not ask it again at once. One that met such times for no more than a tenth of
+// what it took counts, however it ended: who waits for seconds nearly always meets one, and does not wait in vain for it.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
@@ -94,7 +94,7 @@ func Serve(v *history.View, settle time.Duration) Service {
 			}
 			s.Total++
 			met := covered(window{a.Call, a.Return}, felt)
-			if !inside(a, reach.of(a.Client), int64(settle)) || met > 0 && (!a.Granted() || 10*met >= a.Return-a.Call) {
+			if !inside(a, reach.of(a.Client), int64(settle)) || 10*met > a.Return-a.Call {
 				continue
 			}
 			s.count(a, func() []window { return busy.forAny(a) }, func() bool { return contended(v, attempts, a) })

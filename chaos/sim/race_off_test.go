@@ -4,7 +4,7 @@ package sim_test
 
 const (
 	raced     = false
-	replayed  = 1000
+	replayed  = 200
 	schedules = 500
 	harmless  = most
 )

@@ -44,9 +44,12 @@ func parallel(n int, f func(seed uint64)) {
 	wg.Wait()
 }
 
-func TestAThousandSeedsReplayByteForByte(t *testing.T) {
+func TestSeedsReplayByteForByte(t *testing.T) {
 	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations(), sim.Margins(), sim.Restarts(), sim.Long()} {
 		n := replayed
+		if os.Getenv("REDLOCK_SOAK") != "" {
+			n *= 5
+		}
 		switch p.Name {
 		case "membership":
 			n /= 4 // they are more than twice as long
@@ -64,9 +67,9 @@ func TestAThousandSeedsReplayByteForByte(t *testing.T) {
 // TestRareOrdersReplayToo replays a few seeds often: what two goroutines do at one instant comes in the usual order nearly
 // always. In seed 42 several lanes drop calls that a pause has made late, in seed 724 a waiter steps back for another one and tries as well.
 func TestRareOrdersReplayToo(t *testing.T) {
-	often, seeds, times := replayed, 0, 0
+	often, seeds, times := 2*replayed, 0, 0
 	if os.Getenv("REDLOCK_SOAK") != "" {
-		often, seeds, times = 10*replayed, 10, replayed*3/10
+		often, seeds, times = 50*replayed, 10, replayed*3/2
 	}
 	replaysAlike(t, sim.Within(), 42, often)
 	replaysAlike(t, sim.Within(), 724, often/2)
