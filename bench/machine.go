@@ -26,7 +26,7 @@ func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Mach
 	m := report.Machine{Command: cfg.command, When: time.Now().UTC().Format("2006-01-02 15:04 MST")}
 	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
 	if v := serverVersion(ctx, masters); v != "" {
-		m.Facts = append(m.Facts, strings.TrimSuffix("server Redis "+v+", "+masters.Text(), ", "))
+		m.Facts = append(m.Facts, strings.TrimSuffix("server "+v+", "+masters.Text(), ", "))
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		var versions []string
@@ -52,13 +52,13 @@ func serverVersion(ctx context.Context, masters *fleet.Fleet) string {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1})
 	defer func() { _ = rdb.Close() }()
-	info, err := rdb.Info(ctx, "server").Result()
+	info, err := rdb.InfoMap(ctx, "server").Result()
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {
-			return v
+	for _, name := range []string{"Valkey", "Redis"} { // in this order: Valkey says the version of a Redis, too
+		if v := info["Server"][strings.ToLower(name)+"_version"]; v != "" {
+			return name + " " + v
 		}
 	}
 	return ""
