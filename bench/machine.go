@@ -52,12 +52,22 @@ func serverVersion(ctx context.Context, masters *fleet.Fleet) string {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1})
 	defer func() { _ = rdb.Close() }()
-	info, err := rdb.InfoMap(ctx, "server").Result()
+	info, err := rdb.Info(ctx, "server").Result()
 	if err != nil {
 		return ""
 	}
-	for _, name := range []string{"Valkey", "Redis"} { // in this order: Valkey says the version of a Redis, too
-		if v := info["Server"][strings.ToLower(name)+"_version"]; v != "" {
+	return nameOf(info)
+}
+
+// nameOf finds a server's name and version in what it says of itself. Those that can stand in for Redis also say the version of a Redis.
+func nameOf(info string) string {
+	found := make(map[string]string)
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		found[name] = value
+	}
+	for _, name := range []string{"Valkey", "Dragonfly", "Kvrocks", "Garnet", "Redis"} {
+		if v := found[strings.ToLower(name)+"_version"]; v != "" {
 			return name + " " + v
 		}
 	}
