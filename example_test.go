@@ -165,8 +165,10 @@ func ExampleOptions_prefix() {
 
 	first, err := orders.TryAcquire(ctx, "42", 10*time.Second)
 	fmt.Println(first.Key(), err)
+	defer first.Release(ctx)
 	second, err := payments.TryAcquire(ctx, "42", 10*time.Second)
 	fmt.Println(second.Key(), err)
+	defer second.Release(ctx)
 	for _, key := range []string{"42", "orders:42", "payments:42"} {
 		h, err := operator.Holder(ctx, key)
 		fmt.Println(key, h.Held, err)
