@@ -11,7 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.AtOnce(8) // they wait
+	goleak.VerifyTestMain(m)
+}
 
 // dial makes a Locker over the servers that is closed with the test.
 func dial(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +29,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/mutant"
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/internal/toxileak"
 )
 
@@ -38,17 +37,8 @@ func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
 	logging.Disable()                        // clients meet broken connections by the hundred
 	workload.Main(chaos.Subjects()...)
-	moreAtOnce()
+	redistest.AtOnce(2 * runtime.GOMAXPROCS(0)) // runs wait for most of their time
 	goleak.VerifyTestMain(m, toxileak.Known()...)
-}
-
-// moreAtOnce lets more tests run at the same time than there are processors, unless somebody has said how many: runs wait for
-// most of their time.
-func moreAtOnce() {
-	flag.Parse()
-	if most := flag.Lookup("test.parallel"); most.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = most.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
-	}
 }
 
 // quick shortens what a run waits for; the bounds that it checks stay.
@@ -68,12 +58,18 @@ func catch(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *cha
 	return catchNow(t, cfg, caught)
 }
 
-// runDear is run for what costs so much that with the race detector it runs alone.
-func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
+// besides lets a test run beside others, unless the race detector makes what it does too dear for that.
+func besides(t *testing.T) {
 	t.Helper()
 	if !raced {
 		t.Parallel()
 	}
+}
+
+// runDear is run for what is dear.
+func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
+	t.Helper()
+	besides(t)
 	return runNow(t, cfg, enough...)
 }
 
@@ -177,6 +173,7 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 }
 
 func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
+	t.Parallel()
 	for _, scenario := range []string{"master-outage", "dying-clients", "shared", "credentials", "refused-writes", "mixed-waiters"} {
 		t.Run(scenario, func(t *testing.T) {
 			rep := run(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, TTL: ttl(scenario), Duration: 8 * time.Second}, acquired(5))
@@ -190,6 +187,7 @@ func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 
 // TestThisLibraryPassesWhereNobodyCanConnect has scenarios in which everybody dials all the time, hence few clients.
 func TestThisLibraryPassesWhereNobodyCanConnect(t *testing.T) {
+	besides(t)
 	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
 		t.Run(scenario, func(t *testing.T) {
 			rep := runDear(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second}, acquired(3))
@@ -214,6 +212,7 @@ func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
 // TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost: masters of which a majority loses its last seconds, with its power or because
 // replicas take over that were behind, let two hold a key, and none does under a guard that is longer than the lock's life.
 func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
+	t.Parallel()
 	for scenario, fault := range map[string]string{"power-loss": "lose-fsync", "failover": "failover"} {
 		for i, subject := range []workload.Subject{chaos.Redlock(), chaos.Guarded()} {
 			overlaps := i == 0
@@ -270,6 +269,7 @@ func TestEmbeddedMastersNeedNothing(t *testing.T) {
 
 // TestBrokenLocksAreCaughtOnRealServers has the quick ones of the negative controls; the command runs all.
 func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
+	t.Parallel()
 	for _, c := range chaos.Controls() {
 		if c.Duration > 5*time.Second {
 			continue

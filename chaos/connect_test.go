@@ -13,6 +13,7 @@ import (
 // succeeds; where a majority has them nobody gets a lock, nobody holds one twice, and what comes afterwards is judged again. All dial
 // all the time, hence few clients.
 func TestWhatNobodyCanConnectToCostsNothingOnAMinority(t *testing.T) {
+	besides(t)
 	for name, tt := range map[string]struct {
 		fault   string
 		masters []int

@@ -41,6 +41,7 @@ func observed(heal func(context.Context) error) (masters.Injection, error) {
 }
 
 func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
+	t.Parallel()
 	type inject = func(context.Context, plan.Target) (masters.Injection, error)
 	nothing := func(context.Context) error { return nil }
 	for name, tt := range map[string]struct {
@@ -93,6 +94,7 @@ func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
 // TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers has faults that break what the lock assumes, take a majority away, or
 // only say so: the one is convicted, the others are known not to be the lock's.
 func TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers(t *testing.T) {
+	t.Parallel()
 	forget := func(ctx context.Context, on plan.Target) (masters.Injection, error) {
 		for _, m := range on.Masters {
 			reach, err := on.Fleet.Reach()[m].Options()
@@ -167,6 +169,7 @@ func longer(than time.Duration, always bool) chaos.Oracle {
 }
 
 func TestAnOracleOfOnesOwnConvictsAndIsInEveryFile(t *testing.T) {
+	t.Parallel()
 	unknown := longer(0, false)
 	unknown.Judge = func(*history.View) []oracle.Violation { return []oracle.Violation{{Unknown: true, Text: "can't tell"}} }
 	panics := longer(0, false)

@@ -50,6 +50,7 @@ func guarded(t *testing.T, user string, secure bool) ([]*redistest.Server, maste
 // TestMastersMayWantPasswordsAndTLS: the harness, its faults, clients that are goroutines and clients that are processes reach
 // them through proxies, and no file has the password.
 func TestMastersMayWantPasswordsAndTLS(t *testing.T) {
+	besides(t)
 	for name, tt := range map[string]struct {
 		user, scenario string
 		tls            bool

@@ -3,9 +3,6 @@ package single_test
 import (
 	"context"
 	"errors"
-	"flag"
-	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -18,12 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Parallel tests wait for the servers' clocks more than for the processor.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = parallel.Value.Set("8")
-	}
+	redistest.AtOnce(8) // they wait for the servers' clocks more than for the processor
 	redis.SetLogger(quiet{})
 	goleak.VerifyTestMain(m)
 }

@@ -16,7 +16,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.AtOnce(8) // they wait
+	goleak.VerifyTestMain(m)
+}
 
 const ttl = 10 * time.Second
 

@@ -2,12 +2,10 @@ package e2e_test
 
 import (
 	"context"
-	"flag"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -32,14 +30,9 @@ type suite struct{ *testing.M }
 
 // Run runs them.
 func (s suite) Run() int {
-	flag.Parse()
+	redistest.AtOnce(max(atOnce, runtime.GOMAXPROCS(0)))
 	if signal.Ignored(syscall.SIGHUP) { // as under nohup: the programs that are started would ignore it, too
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	}
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))) // testing registers it
 	}
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", noSleep) // its name is valid

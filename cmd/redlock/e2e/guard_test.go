@@ -65,6 +65,7 @@ func TestHazard69ClosedStandardErrorIsHarmless(t *testing.T) {
 }
 
 func TestHazard70ACommandDoesNotOutliveItsLockWhileRedlockIsStopped(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTSTP} {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			s := newScene(t)
@@ -111,6 +112,7 @@ func TestHazard70ASignalReachesACommandThatIsStopped(t *testing.T) {
 // All stand still for longer than the ttl, as with a machine that is suspended. redlock is the first to go on, and has
 // several things to do at once; in whatever order it does them, the command must not run.
 func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
+	t.Parallel()
 	for i := range 6 {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			s := newScene(t)
@@ -165,6 +167,7 @@ func TestHazard72AWatchThatIsKilledIsReplaced(t *testing.T) {
 
 // Whoever kills redlock kills one under it, too; the command of that one must not have a grace of its own then.
 func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
+	t.Parallel()
 	for name, through := range map[string][]string{
 		"directly":                   nil,
 		"with another environment":   {"env", "-i", "PATH=" + os.Getenv("PATH")},

@@ -36,6 +36,7 @@ func (s *scene) outside(script []string, guarded ...string) *exec.Cmd {
 }
 
 func TestHazard72WhatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
+	t.Parallel()
 	for name, script := range scripts {
 		for how, lose := range map[string]func(*scene, *exec.Cmd){
 			"not renewed":        func(s *scene, _ *exec.Cmd) { s.link.sever() },
@@ -89,6 +90,7 @@ func TestHazard72ARedlockThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 }
 
 func TestHazard70WhatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
+	t.Parallel()
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
