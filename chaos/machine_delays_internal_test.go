@@ -43,6 +43,9 @@ func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
 // TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept for all the time, and then got by mistake what looks like a long wait.
 func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	d, self := newDelays(), process{pid: os.Getpid()}
+	if len(d.threads) == 0 {
+		t.Skip("this kernel does not tell")
+	}
 	for file, before := range d.threads {
 		before.waited -= 10 * time.Second
 		before.ran = before.ran.Add(-12 * time.Second)

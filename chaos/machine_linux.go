@@ -9,7 +9,8 @@ import (
 )
 
 // longestOfMany is the longest wait of one thread of many that counts. Who sleeps for long and then gets seconds by mistake (see ofThread) can't be told
-// from who waited for them; but where a thread really waits for longer, all do, and a beat is late.
+// from who waited for them. Where a thread of this process really waits for longer, all do, and a beat is late; a client that is a process of its own
+// and gets no time for seconds is excused for one.
 const longestOfMany = time.Second
 
 // delays remembers for how long threads have waited for a processor.

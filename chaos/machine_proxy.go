@@ -17,7 +17,8 @@ const (
 
 // askProxy asks a toxiproxy server for its version, again and again until ctx ends. Masters and proxies in containers are not seen by the
 // other means, and where they get no time nobody reaches a majority, whatever faults are on. What is asked is answered by the proxy itself:
-// a lock that keeps its masters busy makes no answer late. One that floods the proxy does, as it does to other processes.
+// a lock that keeps its masters busy makes no answer late. A lock that floods the proxy does
+// make answers late, as it makes other processes wait.
 func (m *machine) askProxy(ctx context.Context, api string) {
 	if !strings.Contains(api, "://") {
 		api = "http://" + api
@@ -27,7 +28,8 @@ func (m *machine) askProxy(ctx context.Context, api string) {
 	client := &http.Client{Transport: transport, Timeout: proxyPatience}
 	tick := time.NewTicker(proxyEvery)
 	defer tick.Stop()
-	since, fastest := m.recorder.Now(), proxyPatience // it may be far away
+	answered := m.recorder.Now()
+	since, fastest := answered, proxyPatience // it may be far away
 	for {
 		err := ask(ctx, client, strings.TrimSuffix(api, "/")+"/version")
 		now, ended := m.recorder.Now(), ctx.Err() != nil
@@ -36,13 +38,16 @@ func (m *machine) askProxy(ctx context.Context, api string) {
 			fastest = min(fastest, took)
 		}
 		if late := took - fastest; late > 2*m.tolerate && (err == nil || ended) { // a question and its answer wait once each
-			m.stall(since+int64(fastest), now, late, "the toxiproxy server")
+			m.stall(answered, now, late, "the toxiproxy server") // it may have gone just after its last answer
 		}
 		if ended {
 			return
 		}
+		if err == nil {
+			answered = now
+		}
 		select {
-		case <-ctx.Done(): // to the last question, which fails: what was not answered until the end is a stall
+		case <-ctx.Done(): // one more question, which fails: what was not answered until the end is a stall
 		case <-tick.C:
 		}
 		if err == nil {

@@ -257,16 +257,11 @@ func insist(ctx context.Context, f func(context.Context) error) error {
 	defer cancel()
 	for {
 		err := f(ctx)
-		if err == nil || ctx.Err() != nil || nobody(err) {
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		pause(ctx)
 	}
-}
-
-// nobody tells whether no server listens any more, which does not get better by waiting.
-func nobody(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }
 
 // removed removes a file that may be gone.

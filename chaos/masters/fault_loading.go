@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -41,6 +42,9 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		return Injection{}, errors.Join(err, sweep(ctx))
+	}
+	if err := m.client.Ping(ctx).Err(); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
+		return Injection{}, err // nobody is there who could hear it later
 	}
 	err := insist(ctx, func(ctx context.Context) error {
 		if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil || m.keeps {

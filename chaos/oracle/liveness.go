@@ -58,7 +58,7 @@ func starved(v *history.View, key string, attempts []int, w window, bound time.D
 	return violation
 }
 
-// Service is how the attempts fared that could reach a majority all the time they took, on a machine that did not stand still.
+// Service is how the attempts fared that could reach a majority all the time they took, on a machine that stood still for a tenth of it at most.
 type Service struct {
 	// Total is how many attempts ended, whether they are counted or not.
 	Total int `json:"total"`
@@ -81,7 +81,8 @@ type Service struct {
 // Serve counts how attempts fared. An attempt counts if its client could reach a majority from settle before its call
 // to its return, and the machine did not stand still in between, or before, for as long as that was over (settle at most): requests have
 // timed out in it, and a library that finds a master silent does not ask it again at once. One that met such times for no more than a tenth of
-// what it took counts, however it ended: who waits for seconds nearly always meets one, and does not wait in vain for it.
+// what it took counts, however it ended: who waits for seconds nearly always meets one, and does not wait in vain for it. And one that waited in vain
+// counts although it met more, if for half of the wait the key was free and the machine did not stand still.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
@@ -93,8 +94,10 @@ func Serve(v *history.View, settle time.Duration) Service {
 				continue
 			}
 			s.Total++
-			met := covered(window{a.Call, a.Return}, felt)
-			if !inside(a, reach.of(a.Client), int64(settle)) || 10*met > a.Return-a.Call {
+			inVain := func() bool {
+				return !a.Granted() && waitedInVain(a, func() []window { return merge(slices.Concat(busy.forAny(a), felt), 0) })
+			}
+			if !inside(a, reach.of(a.Client), int64(settle)) || 10*covered(window{a.Call, a.Return}, felt) > a.Return-a.Call && !inVain() {
 				continue
 			}
 			s.count(a, func() []window { return busy.forAny(a) }, func() bool { return contended(v, attempts, a) })
