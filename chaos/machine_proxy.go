@@ -17,8 +17,7 @@ const (
 
 // askProxy asks a toxiproxy server for its version, again and again until ctx ends. Masters and proxies in containers are not seen by the
 // other means, and where they get no time nobody reaches a majority, whatever faults are on. What is asked is answered by the proxy itself:
-// a lock that keeps its masters busy makes no answer late. A lock that floods the proxy does
-// make answers late, as it makes other processes wait.
+// a lock that keeps its masters busy makes no answer late. A lock that floods the proxy does, as it makes other processes wait.
 func (m *machine) askProxy(ctx context.Context, api string) {
 	if !strings.Contains(api, "://") {
 		api = "http://" + api

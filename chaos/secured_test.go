@@ -66,8 +66,7 @@ func TestMastersMayWantPasswordsAndTLS(t *testing.T) {
 			dir := t.TempDir()
 			var log strings.Builder
 			rep := runDear(t, chaos.Config{
-				Subject: tt.subject, Backend: "external", Options: o, Scenario: tt.scenario, Seed: 4, Clients: 3, TTL: ttl(tt.scenario),
-				Duration: 6 * time.Second, Dir: dir, Log: &log,
+				Subject: tt.subject, Backend: "external", Options: o, Scenario: tt.scenario, Seed: 4, Clients: 3, Duration: 6 * time.Second, Dir: dir, Log: &log,
 			}, acquired(3))
 			mustPass(t, rep)
 			if rep.Acquisitions < 3 || len(rep.Unavailable) != 0 {

@@ -126,6 +126,12 @@ func (c *commands) act(ctx context.Context, action Action, p Params) (Injection,
 	return done, err
 }
 
+// says tells whether the server's information has a text; not if it does not answer.
+func (c *commands) says(ctx context.Context, section, text string) bool {
+	info, _ := c.client.Info(ctx, section).Result()
+	return strings.Contains(info, text)
+}
+
 func (c *commands) stat(ctx context.Context, section, name string) int {
 	info, err := c.client.Info(ctx, section).Result()
 	if err != nil {

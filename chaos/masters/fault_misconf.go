@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -27,11 +26,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	heal := func(ctx context.Context) error {
 		err := m.client.ConfigSet(ctx, "save", "").Err()
 		// A save that is under way would put a dump where the directory was, which the server would find at its next start.
-		over := func() bool {
-			info, _ := m.client.Info(ctx, "persistence").Result()
-			return strings.Contains(info, "rdb_bgsave_in_progress:0")
-		}
-		if !poll(ctx, 5*time.Second, over) {
+		if !poll(ctx, 5*time.Second, func() bool { return m.says(ctx, "persistence", "rdb_bgsave_in_progress:0") }) {
 			err = errors.Join(err, errors.New("misconf: a save does not end"))
 		}
 		return errors.Join(err, removed(dump))
@@ -43,8 +38,7 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	}
 	failed := func() bool {
 		_ = m.client.BgSave(ctx).Err() // one may be under way
-		info, _ := m.client.Info(ctx, "persistence").Result()
-		return strings.Contains(info, "rdb_last_bgsave_status:err")
+		return m.says(ctx, "persistence", "rdb_last_bgsave_status:err")
 	}
 	if !poll(ctx, 5*time.Second, failed) {
 		return Injection{}, errors.Join(errors.New("the save did not fail"), heal(ctx))

@@ -94,13 +94,11 @@ func Serve(v *history.View, settle time.Duration) Service {
 				continue
 			}
 			s.Total++
-			inVain := func() bool {
-				return !a.Granted() && waitedInVain(a, func() []window { return merge(slices.Concat(busy.forAny(a), felt), 0) })
-			}
-			if !inside(a, reach.of(a.Client), int64(settle)) || 10*covered(window{a.Call, a.Return}, felt) > a.Return-a.Call && !inVain() {
+			taken := func() []window { return busy.forAny(a) }
+			if !inside(a, reach.of(a.Client), int64(settle)) || excused(a, felt, taken) {
 				continue
 			}
-			s.count(a, func() []window { return busy.forAny(a) }, func() bool { return contended(v, attempts, a) })
+			s.count(a, taken, func() bool { return contended(v, attempts, a) })
 		}
 	})
 	s.Ratio = 1
@@ -114,6 +112,14 @@ func inside(a *history.Attempt, ws []window, settle int64) bool {
 	return slices.ContainsFunc(ws, func(w window) bool {
 		return (w.from == 0 || w.from+settle <= a.Call) && a.Return < w.to
 	})
+}
+
+// excused tells whether the times in which stalls were felt may be why a ended as it did: see Serve.
+func excused(a *history.Attempt, felt []window, taken func() []window) bool {
+	if 10*covered(window{a.Call, a.Return}, felt) <= a.Return-a.Call {
+		return false
+	}
+	return a.Granted() || !waitedInVain(a, func() []window { return merge(slices.Concat(taken(), felt), 0) })
 }
 
 func (s *Service) count(a *history.Attempt, taken func() []window, contended func() bool) {

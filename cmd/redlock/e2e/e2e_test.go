@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 
@@ -22,15 +21,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// atOnce is how many tests run at the same time unless -parallel says otherwise: they wait for locks to end.
-const atOnce = 8
-
 // suite is this package's tests, with settings that suit programs which are started by the hundred.
 type suite struct{ *testing.M }
 
 // Run runs them.
 func (s suite) Run() int {
-	redistest.AtOnce(max(atOnce, runtime.GOMAXPROCS(0)))
+	redistest.AtOnce(8)                 // they wait for locks to end
 	if signal.Ignored(syscall.SIGHUP) { // as under nohup: the programs that are started would ignore it, too
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
