@@ -191,6 +191,7 @@ func TestADeadLeaderIsFollowedWithinTTL(t *testing.T) {
 const childURLs = "REDLOCK_TEST_ELECTION_URLS"
 
 func TestAKilledLeaderIsFollowedWithinTTL(t *testing.T) {
+	t.Parallel()
 	const ttl = 1500 * time.Millisecond
 	if urls := os.Getenv(childURLs); urls != "" {
 		leadUntilKilled(t, strings.Fields(urls), ttl)

@@ -61,6 +61,7 @@ func TestAReaderEntersBesideItselfPastAWaitingWriter(t *testing.T) {
 
 // Hazard 32: where the holder lacks a master, each attempt is granted that one. That is no split vote.
 func TestHazard32AWaiterThatIsGrantedAMinorityDoesNotSpin(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, key, longTTL)

@@ -123,6 +123,7 @@ func subscriptions(tb testing.TB, servers []*redistest.Server) int {
 }
 
 func TestALockerListensOnOneConnectionAMasterAndOnlyWhileItWaits(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	const keys, waiters = 4, 3
@@ -180,6 +181,7 @@ func attempts(tb testing.TB, servers []*redistest.Server) int {
 
 // Hazard 32: a waiter that can be called does not spin.
 func TestHazard32AWaiterDoesNotSpin(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, key, longTTL)

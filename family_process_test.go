@@ -63,6 +63,7 @@ func work(t *testing.T) (child bool) {
 }
 
 func TestAKilledHolderFreesTheLockAfterItsTTL(t *testing.T) {
+	t.Parallel()
 	if work(t) {
 		return
 	}

@@ -14,7 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.AtOnce(8) // those that are parallel wait for locks to end
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	// key is the lock's name in tests that need one only.

@@ -209,6 +209,7 @@ func TestAHoldThatIsNotThereAnyMoreIsAnErrorOfItsOwn(t *testing.T) {
 // Masters are silent for a moment when a hold is to be entered again, and others wait for the key in the same process:
 // whoever enters must not stand in line behind those who wait for it.
 func TestEnteringAgainDoesNotWaitBehindThoseWhoWait(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	failed := make(chan struct{}, 100)
 	l := dial(t, servers, redlock.Options{Observer: func(e redlock.Event) {

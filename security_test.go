@@ -134,6 +134,7 @@ func TestEveryKindOfLockWorksOverMutualTLS(t *testing.T) {
 }
 
 func TestTLSIsVerifiedInBothDirections(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	servers := ca.servers(t, "127.0.0.1", 1)
 	trusting := ca.client(t)

@@ -160,6 +160,7 @@ func unequal(tb testing.TB) fleet {
 }
 
 func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) {
+	t.Parallel()
 	f := unequal(t)
 	for name, c := range map[string]struct {
 		during            sharded.Options

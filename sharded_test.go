@@ -260,6 +260,7 @@ func TestAGroupThatIsDownLeavesTheOthersAlone(t *testing.T) {
 }
 
 func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, 1, "a", "b")
 	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	audit, err := s.Check(t.Context())

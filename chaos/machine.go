@@ -67,6 +67,7 @@ func (m *machine) run(ctx context.Context, processes func() []process) {
 	defer tick.Stop()
 	last := m.recorder.Now()
 	sched, kernel := newSchedule(), newDelays()
+	defer kernel.close()
 	lastLook := last
 	for n := 1; ; n++ {
 		select {
@@ -88,6 +89,7 @@ func (m *machine) run(ctx context.Context, processes func() []process) {
 				m.stall(lastLook-int64(d), now, d, p.name)
 			}
 		}
+		kernel.forget()
 		lastLook = now
 	}
 }

@@ -3,10 +3,13 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "schedstat")
 	d := &delays{threads: make(map[string]thread)}
+	defer d.close()
 	start := time.Now()
 	for _, look := range []struct {
 		at            time.Duration // since the start
@@ -45,6 +49,7 @@ func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
 // TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept for all the time, and then got by mistake what looks like a long wait.
 func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	d, self := newDelays(), process{pid: os.Getpid()}
+	defer d.close()
 	if len(d.threads) == 0 {
 		redistest.NothingTested(t, "this kernel does not tell")
 	}
@@ -61,5 +66,59 @@ func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	self.main = true
 	if got := first.of(self); got < 10*time.Second || got > 12*time.Second {
 		t.Errorf("the first thread waited for %v, want a little more than 10s", got)
+	}
+}
+
+// TestWhatIsGoneIsForgotten has a process that ends, and one that no longer belongs to the run: their files are not kept open.
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	d := newDelays()
+	defer d.close()
+	if len(d.threads) == 0 {
+		redistest.NothingTested(t, "this kernel does not tell")
+	}
+	start := func() (p process, end func()) {
+		c := exec.CommandContext(t.Context(), "cat")
+		if _, err := c.StdinPipe(); err != nil { // which nobody closes
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		end = sync.OnceFunc(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		t.Cleanup(end)
+		return process{pid: c.Process.Pid, main: true}, end
+	}
+	ends, end := start()
+	stays, _ := start()
+	look := func(processes ...process) {
+		for _, p := range processes {
+			d.of(p)
+		}
+		d.forget()
+	}
+	known := func(p process) (*os.File, bool) {
+		of, ok := d.threads[fmt.Sprintf("/proc/%d/task/%d/schedstat", p.pid, p.pid)]
+		return of.file, ok
+	}
+	look(ends, stays)
+	old, ok := known(ends)
+	if !ok {
+		t.Fatal("a process that was looked at is not known")
+	}
+	end()
+	look(ends, stays)
+	if _, ok := known(ends); ok || !errors.Is(old.Close(), os.ErrClosed) {
+		t.Error("a process that ended is known, or its file was left open")
+	}
+	file, ok := known(stays)
+	if !ok {
+		t.Fatal("a process that stays is not known")
+	}
+	look()
+	if _, ok := known(stays); ok || !errors.Is(file.Close(), os.ErrClosed) {
+		t.Error("a process that does not belong to the run any more is known, or its file was left open")
+	}
+	if len(d.threads) != 0 {
+		t.Errorf("nothing was looked at, and %d threads are known", len(d.threads))
 	}
 }

@@ -232,6 +232,7 @@ func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
 			t.Skip("the kernel does not tell")
 		}
 		kernel := newDelays()
+		defer kernel.close()
 		var busy []*exec.Cmd
 		for range 3 * runtime.NumCPU() {
 			c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")

@@ -1,8 +1,9 @@
 package chaos
 
 import (
+	"errors"
+	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -13,14 +14,18 @@ import (
 // and gets no time for seconds is excused for one.
 const longestOfMany = time.Second
 
-// delays remembers for how long threads have waited for a processor.
+// delays remembers for how long threads have waited for a processor. It keeps the files open in which the kernel tells it: a run looks at
+// dozens of them fifty times a second, and to open one takes ten times as long as to read it.
 type delays struct {
 	self    string
 	threads map[string]thread // by file
+	looks   int               // see forget
 }
 
 // thread is what was known of one at the last look.
 type thread struct {
+	file   *os.File
+	seen   int           // the number of that look
 	waited time.Duration // since it exists
 	turns  int64         // on a processor
 	looked time.Time     // the last look
@@ -33,6 +38,28 @@ func newDelays() *delays {
 	return d
 }
 
+// forget ends a look at all processes of a run: what was not looked at is gone, or of no interest any more.
+func (d *delays) forget() {
+	for file, t := range d.threads {
+		if t.seen != d.looks {
+			d.drop(file)
+		}
+	}
+	d.looks++
+}
+
+// close forgets everything.
+func (d *delays) close() {
+	for file := range d.threads {
+		d.drop(file)
+	}
+}
+
+func (d *delays) drop(file string) {
+	_ = d.threads[file].file.Close() // it was only read
+	delete(d.threads, file)
+}
+
 // of returns the most that a thread of a process waited since the last call; of a thread that was not known then, nothing. The zero
 // process is this one. A process that is gone did not wait.
 func (d *delays) of(p process) time.Duration {
@@ -42,7 +69,7 @@ func (d *delays) of(p process) time.Duration {
 	}
 	dir := "/proc/" + id + "/task"
 	if p.main {
-		return d.ofThread(filepath.Join(dir, id, "schedstat"), time.Now())
+		return d.ofThread(dir+"/"+id+"/schedstat", time.Now())
 	}
 	tasks, err := os.ReadDir(dir)
 	if err != nil {
@@ -50,7 +77,7 @@ func (d *delays) of(p process) time.Duration {
 	}
 	most := time.Duration(0)
 	for _, task := range tasks {
-		most = max(most, d.ofThread(filepath.Join(dir, task.Name(), "schedstat"), time.Now()))
+		most = max(most, d.ofThread(dir+"/"+task.Name()+"/schedstat", time.Now()))
 	}
 	return min(most, longestOfMany)
 }
@@ -58,18 +85,21 @@ func (d *delays) of(p process) time.Duration {
 // ofThread is of for one. The kernel tells of a wait when it is over. It sometimes adds seconds that have not been, when a thread goes
 // from one processor to another whose clock is another, so no wait is longer than the time since the thread is known to have run.
 func (d *delays) ofThread(file string, now time.Time) time.Duration {
-	raw, err := os.ReadFile(file)
-	fields := strings.Fields(string(raw)) // nanoseconds on a processor and waiting for one, number of turns
-	if err != nil || len(fields) < 3 {
-		return 0
-	}
-	waited, err1 := strconv.ParseInt(fields[1], 10, 64)
-	turns, err2 := strconv.ParseInt(fields[2], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0
-	}
-	t := thread{waited: time.Duration(waited), turns: turns, looked: now, ran: now}
 	before, known := d.threads[file]
+	if !known {
+		f, err := os.Open(file)
+		if err != nil {
+			return 0
+		}
+		before.file = f
+	}
+	waited, turns, ok := readSchedstat(before.file)
+	if !ok { // it is gone; the next one of its number has a file of its own
+		_ = before.file.Close()
+		delete(d.threads, file)
+		return 0
+	}
+	t := thread{file: before.file, seen: d.looks, waited: waited, turns: turns, looked: now, ran: now}
 	if known && turns == before.turns {
 		t.ran = before.ran
 	} else if known {
@@ -80,4 +110,17 @@ func (d *delays) ofThread(file string, now time.Time) time.Duration {
 		return 0
 	}
 	return min(t.waited-before.waited, now.Sub(before.ran))
+}
+
+// readSchedstat reads what the kernel tells of a thread: nanoseconds on a processor and waiting for one, and the number of turns.
+func readSchedstat(file *os.File) (waited time.Duration, turns int64, ok bool) {
+	var raw [80]byte // three numbers of up to 20 digits
+	n, err := file.ReadAt(raw[:], 0)
+	fields := strings.Fields(string(raw[:n]))
+	if err != nil && !errors.Is(err, io.EOF) || len(fields) < 3 {
+		return 0, 0, false
+	}
+	ns, err1 := strconv.ParseInt(fields[1], 10, 64)
+	turns, err2 := strconv.ParseInt(fields[2], 10, 64)
+	return time.Duration(ns), turns, err1 == nil && err2 == nil
 }

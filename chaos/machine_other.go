@@ -10,3 +10,7 @@ type delays struct{}
 func newDelays() *delays { return &delays{} }
 
 func (*delays) of(process) time.Duration { return 0 }
+
+func (*delays) forget() {}
+
+func (*delays) close() {}

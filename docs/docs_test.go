@@ -90,7 +90,7 @@ var runs = map[string]evidence{
 	"redlock release -force deploy":                        {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
 	"redlock release -force -yes deploy":                   {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
 	"redlock demo":                                         {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
-	"redlock demo -json":                                   {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo -json"},
+	"redlock demo -json":                                   {"cmd/redlock/e2e/testdata/demo_json.txtar", "redlock demo -json"},
 	"source <(redlock completion bash)":                    {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +35,9 @@ func leastRights(t *testing.T) []string {
 // begin as the library's own only the documented ones are. Some tests need more for themselves: other databases, a
 // Cluster, the restart guard, and one of them BLPOP, to keep a connection busy.
 func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
-	t.Parallel()
 	rules := slices.DeleteFunc(leastRights(t), func(rule string) bool { return rule == "~orders:*" })
 	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "~redlock:guard", "+info", "+config|get", "+blpop")
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		rules []string
 		run   string
 		fails bool
@@ -46,12 +46,15 @@ func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 		"without one of them":   {append(slices.Clone(rules), "-evalsha"), "TestARepeatedAcquireRecognisesItsOwnOwner", true},
 		"without the queues":    {slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~redlock:queue:*" }), "Queue|Waiter", true},
 		"without the namespace": {slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~[^r]*" }), "TestAcquireSets", true},
-	} {
+	}
+	waits := make(map[string]func() ([]byte, error))
+	for name, c := range cases {
+		waits[name] = underRights(t, c.rules, c.run)
+	}
+	t.Parallel() // what was started runs beside the tests that are not parallel
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+c.run, "-test.timeout=5m", "-test.short",
-				"-test.skip=^TestEverythingWorksWithTheRights|^Fuzz|^Benchmark")
-			cmd.Env = append(os.Environ(), "REDISTEST_USER="+strings.Join(c.rules, " "))
-			out, err := cmd.CombinedOutput()
+			out, err := waits[name]()
 			if failed := err != nil; failed != c.fails {
 				t.Errorf("failed: %t, want %t: %v\n%s", failed, c.fails, err, out[:min(len(out), 4000)])
 			}
@@ -59,6 +62,23 @@ func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 				t.Errorf("it failed for another reason:\n%s", out[:min(len(out), 4000)])
 			}
 		})
+	}
+}
+
+// underRights starts tests of this package whose servers have a user with these rights alone, and returns how to wait for them.
+func underRights(t *testing.T, rules []string, run string) func() ([]byte, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=5m", "-test.short",
+		"-test.skip=^TestEverythingWorksWithTheRights|^Fuzz|^Benchmark")
+	cmd.Env = append(os.Environ(), "REDISTEST_USER="+strings.Join(rules, " "))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(t, cmd.Start())
+	wait := sync.OnceValue(cmd.Wait)
+	t.Cleanup(func() { _ = wait() }) // its context has ended
+	return func() ([]byte, error) {
+		err := wait()
+		return out.Bytes(), err
 	}
 }
 

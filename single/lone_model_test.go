@@ -242,6 +242,7 @@ func live(t *testing.T, seed uint64, rounds int, trouble func(random *rand.Rand,
 // Users of one key, some of whom lack rights at times, on a master that is full at times, with ttls of milliseconds: so that holds come and go,
 // are made members, and end in every moment of another's request.
 func TestHoldsOfOneKeyUnderTrouble(t *testing.T) {
+	t.Parallel()
 	seeds, rounds, seen := 2, 400, make(map[string]int)
 	if os.Getenv("REDLOCK_SOAK") != "" {
 		seeds, rounds = 40, 2000
@@ -266,6 +267,7 @@ func TestHoldsOfOneKeyUnderTrouble(t *testing.T) {
 
 // A key that somebody deletes shows as holds that are lost, and one that loses its end as holds that do not end.
 func TestWhatIsWrongWithHoldsIsSeen(t *testing.T) {
+	t.Parallel()
 	for want, trouble := range map[string]func(random *rand.Rand, s *redistest.Server){
 		"lost or cut short": func(_ *rand.Rand, s *redistest.Server) { s.Client().Del(t.Context(), "key") },
 		"together":          func(_ *rand.Rand, s *redistest.Server) { s.Client().Del(t.Context(), "key") },

@@ -20,7 +20,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	redistest.AtOnce(4) // they wait for servers
+	goleak.VerifyTestMain(m)
+}
 
 func open(t *testing.T, backend string, o masters.Options) *masters.Fleet {
 	t.Helper()
@@ -89,6 +92,7 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 
 // TestEveryActionHasItsEffect does each action that the backend has and looks at a client's side of it.
 func TestEveryActionHasItsEffect(t *testing.T) {
+	t.Parallel()
 	for backend, want := range map[string]int{"process": 21, "embedded": 6} {
 		t.Run(backend, func(t *testing.T) {
 			m := open(t, backend, masters.Options{N: 1, AOF: true}).Masters[0]
@@ -164,6 +168,7 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 
 // Two faults of a plan can meet on one master.
 func TestWhatABusyMasterCanNotDoIsDoneAfterwards(t *testing.T) {
+	t.Parallel()
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	for _, action := range []masters.Action{masters.ScriptFlush, masters.ClientKill, masters.FlushAll, masters.Busy} {
 		busy, err := m.Inject(within(t), masters.Busy, masters.Params{For: 100 * time.Millisecond})
@@ -196,6 +201,7 @@ func TestWhatABusyMasterCanNotDoIsDoneAfterwards(t *testing.T) {
 
 // TestAnActionThatIsOnTwiceIsOverWithTheSecond: lanes of a plan do not know of each other.
 func TestAnActionThatIsOnTwiceIsOverWithTheSecond(t *testing.T) {
+	t.Parallel()
 	m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
 	for _, action := range []masters.Action{masters.Pause, masters.Full, masters.ReadOnly, masters.Credentials, masters.Rights, masters.Loading} {
 		written := func() error {
@@ -364,8 +370,10 @@ func TestOpenNamesWhatItHas(t *testing.T) {
 // TestWhatWasWrittenLastIsLost: what was written before the last moments is back after a loss of power, or a failover to a replica that
 // was behind, and what came then is not.
 func TestWhatWasWrittenLastIsLost(t *testing.T) {
+	t.Parallel()
 	for _, action := range []masters.Action{masters.LoseFsync, masters.Failover} {
 		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
 			m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
 			for range 2 { // what took over can be lost as well
 				loseLast(t, m, action)

@@ -30,12 +30,14 @@ import (
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
 	logging.Disable()                        // clients meet broken connections by the hundred
+	redistest.AtOnce(3)                      // a run mostly waits
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
 // TestThePythonClientPassesAndIsConvictedWhenItIsBroken runs the reference client of the protocol, as it is and with two grants
 // for a majority.
 func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		redistest.NothingTested(t, err)
 	}
@@ -176,6 +178,7 @@ func TestAHoldThatIsLostIsDone(t *testing.T) {
 
 // TestAProgramLogsInAndSpeaksTLS: it gets URLs and files, and one that does not use them is told apart from a lock that fails.
 func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		redistest.NothingTested(t, err)
 	}

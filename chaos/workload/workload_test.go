@@ -188,6 +188,7 @@ func TestWorkersRecordWholeLives(t *testing.T) {
 			profile.Hold = workload.Span{Min: 20 * time.Millisecond, Max: 30 * time.Millisecond}
 		}
 		t.Run(profile.Name, func(t *testing.T) {
+			t.Parallel()
 			v := work(t, m, profile, 12)
 			nested, extended, together := 0, 0, 0
 			for _, a := range v.Attempts {

@@ -297,6 +297,7 @@ func judge(odd *oddserver.Server, look *redis.Client, op operation, call *single
 // TestHazard59WhatAServerWasNotSentIsNotGranted breaks the set-up of connections in every way, under one, two and many calls at once,
 // for every operation and every kind of client.
 func TestHazard59WhatAServerWasNotSentIsNotGranted(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword(password))
 	var asked, granted, bad atomic.Int64
 	all, part := setupCases(), max(1, share/5)
@@ -375,6 +376,7 @@ func (h *tally) contend(ctx context.Context, key string, lockers []*redlock.Lock
 // TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps has 64 goroutines want one key where connections can't be set up on three of
 // five masters, for good or every other time.
 func TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(servers(t))
 	defer w.close()
 	var locks, overlaps int64

@@ -24,6 +24,7 @@ func servers(t *testing.T) []string {
 
 // TestOddServersCostTimeAndNothingElse plays every answer at every step of a conversation, on two and on three of five masters.
 func TestOddServersCostTimeAndNothingElse(t *testing.T) {
+	t.Parallel()
 	addrs := servers(t)
 	all, numbers := cases(), promised(share)
 	if only := os.Getenv(casesVariable); only != "" {

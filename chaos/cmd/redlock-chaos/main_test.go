@@ -24,7 +24,8 @@ import (
 func TestMain(m *testing.M) {
 	workload.Main(chaos.Subjects()...)
 	zerolog.SetGlobalLevel(zerolog.Disabled)
-	logging.Disable() // clients meet broken connections by the hundred
+	logging.Disable()   // clients meet broken connections by the hundred
+	redistest.AtOnce(4) // runs mostly wait
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
@@ -83,6 +84,7 @@ func TestStatusesTellTheVerdicts(t *testing.T) {
 		"an argument":                    {time.Minute, []string{"nonsense"}, 2, "nonsense"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), tt.within)
 			defer cancel()
 			status, stdout, stderr := patiently(ctx, t, slices.Concat(common, []string{"-dir", t.TempDir()}, tt.args)...)
@@ -158,6 +160,7 @@ func TestListListsEverything(t *testing.T) {
 }
 
 func TestControlsCatchAndCompare(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "quorum-of-two", "-json", filepath.Join(dir, "t.json"))
 	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {

@@ -31,9 +31,12 @@ func TestMain(m *testing.M) {
 func TestOurLock(t *testing.T) {
 	const ttl = 4 * time.Second
 	for _, scenario := range []string{"bridge", "dying-clients"} {
-		chaostest.Run(t, chaos.Config{
-			Subject: ours{}, Backend: "process", Scenario: scenario, Duration: 4 * time.Second, TTL: ttl,
-			Limits: chaos.Limits{Orphan: ttl}, // where a master does not answer, this lock leaves the key to its ttl
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel() // a run mostly waits
+			chaostest.Run(t, chaos.Config{
+				Subject: ours{}, Backend: "process", Scenario: scenario, Duration: 4 * time.Second, TTL: ttl,
+				Limits: chaos.Limits{Orphan: ttl}, // where a master does not answer, this lock leaves the key to its ttl
+			})
 		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/report"
 	"github.com/seed-624411e5/redlock/chaos/workload"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 	"github.com/seed-624411e5/redlock/semaphore"
 )
 
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	logging.Disable()
 	workload.Main()
+	redistest.AtOnce(4) // runs mostly wait
 	m.Run()
 }
 

@@ -172,6 +172,7 @@ func must(t *testing.T, err error) {
 // TestDoctorFindsEveryPlantedMistake looks at each set twice: before the mistake is planted, when nothing of it may be
 // found, and after it.
 func TestDoctorFindsEveryPlantedMistake(t *testing.T) {
+	t.Parallel()
 	// A disk that takes a second for one fsync is something to be found, and three sets of three servers are enough for one.
 	disk := make(chan struct{}, 3)
 	for _, m := range mistakes {

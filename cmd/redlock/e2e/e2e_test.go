@@ -26,7 +26,7 @@ type suite struct{ *testing.M }
 
 // Run runs them.
 func (s suite) Run() int {
-	redistest.AtOnce(8)                 // they wait for locks to end
+	redistest.AtOnce(12)                // they wait for locks to end
 	if signal.Ignored(syscall.SIGHUP) { // as under nohup: the programs that are started would ignore it, too
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -39,14 +39,15 @@ func (s suite) Run() int {
 // noSleep lets a program that was built with -race end at once, and not a second later.
 const noSleep = "atexit_sleep_ms=0"
 
-func TestScripts(t *testing.T) { runScripts(t, "testdata") }
+func TestScripts(t *testing.T) { runScripts(t, "testdata", t.Parallel) }
 
 // Handshakes take a busy machine longer than a request may, so that scripts with TLS do not run beside all the others.
-func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls") }
+func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls", func() {}) }
 
-func runScripts(t *testing.T, dir string) {
+func runScripts(t *testing.T, dir string, beside func()) {
 	t.Helper()
 	redistest.Start(t) // says so when there is no redis-server
+	beside()
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,

@@ -107,6 +107,7 @@ func untouched(t *testing.T, servers []*redistest.Server, before []map[string]st
 }
 
 func TestEverythingIsMeasuredAndNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	servers, before := populated(t, 3)
 	for name, change := range map[string]func(*benchmark.Config){
 		"closed": func(*benchmark.Config) {}, "fenced": func(c *benchmark.Config) { c.Fenced = true },
@@ -140,6 +141,7 @@ func TestEverythingIsMeasuredAndNothingIsLeft(t *testing.T) {
 }
 
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
+	t.Parallel()
 	servers, before := populated(t, 3)
 	for name, key := range map[string]string{"a free lock": "*free:*", "a contended lock": "redlock-bench:*contended", "a lock that is renewed": "*held:*"} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +168,7 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 }
 
 func TestAMasterThatIsDownIsSaidToBe(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	down := servers[1]
 	if err := down.Kill(); err != nil {
@@ -207,6 +210,7 @@ func TestWithoutAQuorumNothingIsMeasured(t *testing.T) {
 
 // A master that stops answering while it is measured: what was under way is cut off and counts, and the run says that it ended early.
 func TestAQuorumThatIsLostEndsTheRun(t *testing.T) {
+	t.Parallel()
 	server := redistest.StartN(t, 1)
 	c := short()
 	c.Rounds, c.Window, c.Unlimited = 100, 200*time.Millisecond, true
