@@ -64,6 +64,7 @@ func (h *terms) began(term *redlock.Leadership) {
 }
 
 func TestTwoCandidatesNeverLeadAtOnce(t *testing.T) {
+	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

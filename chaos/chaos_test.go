@@ -55,7 +55,7 @@ func run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *ch
 func catch(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
 	t.Parallel()
-	return catchNow(t, cfg, caught)
+	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
 }
 
 // besides lets a test run beside others, unless the race detector makes what it does too dear for that.
@@ -73,9 +73,21 @@ func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool)
 	return runNow(t, cfg, enough...)
 }
 
-func catchNow(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *chaos.Report {
+// show makes runs that have to pass, each with the next seed, until something has happened in one, and returns the last. That a fault of
+// a few hits a hold is a matter of chance, and of what else the machine does.
+func show(t *testing.T, cfg chaos.Config, happened func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
+	rep := run(t, cfg, happened)
+	mustPass(t, rep)
+	for range 3 {
+		if happened(rep) {
+			break
+		}
+		cfg.Seed++
+		rep = runNow(t, cfg, happened)
+		mustPass(t, rep)
+	}
+	return rep
 }
 
 func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
@@ -196,9 +208,8 @@ func TestThisLibraryPassesWhereNobodyCanConnect(t *testing.T) {
 
 // TestAProcessThatWasStoppedWritesTooLateAndIsRefused has clients that are stopped while they hold a lock, and write when they go on.
 func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
-	rep := run(t, chaos.Config{Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second},
+	rep := show(t, chaos.Config{Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second},
 		func(rep *chaos.Report) bool { return rep.StaleWrites > 0 })
-	mustPass(t, rep)
 	if rep.StaleWrites == 0 || rep.Faults["child-pause"] == 0 {
 		t.Errorf("nothing was shown: %d writes were refused after %d stops", rep.StaleWrites, rep.Faults["child-pause"])
 	}
@@ -212,15 +223,9 @@ func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
 		for i, subject := range []workload.Subject{chaos.Redlock(), chaos.Guarded()} {
 			overlaps := i == 0
 			t.Run(scenario+"/"+subject.Name(), func(t *testing.T) {
-				config := chaos.Config{
+				rep := show(t, chaos.Config{
 					Backend: "process", Subject: subject, Scenario: scenario, Seed: 3, TTL: 1500 * time.Millisecond, Duration: 12 * time.Second,
-				}
-				rep := run(t, config)
-				for overlaps && rep.Overlaps == 0 && config.Seed < 6 { // on a busy machine two losses may hit no hold
-					config.Seed++
-					rep = runNow(t, config)
-				}
-				mustPass(t, rep)
+				}, func(rep *chaos.Report) bool { return !overlaps || rep.Overlaps > 0 })
 				if (rep.Overlaps > 0) != overlaps || rep.Faults[fault] == 0 {
 					t.Errorf("%d overlaps over %d losses", rep.Overlaps, rep.Faults[fault])
 				}
@@ -297,10 +302,9 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 // lose theirs.
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
 	// A request that is late on a busy machine leaves a key until its ttl, and while nobody holds nothing can overlap.
-	rep := run(t, chaos.Config{
-		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 20 * time.Second,
+	rep := show(t, chaos.Config{
+		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 10 * time.Second,
 	}, func(rep *chaos.Report) bool { return rep.Overlaps > 0 })
-	mustPass(t, rep)
 	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
 		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v", rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// membership is a run with exchanges of masters, for which the machine has to have nothing else to do: its holds are to be renewed, so their ttl is short.
+// membership is a run with exchanges of masters. Its holds are to be renewed, so their ttl is short.
 func membership(subject workload.Subject) chaos.Config {
 	return chaos.Config{Backend: "process", Subject: subject, Scenario: "membership", Seed: 2, TTL: 3 * time.Second, Duration: 8 * time.Second}
 }
 
 func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
-	rep := runNow(t, membership(chaos.Redlock()), acquired(20))
+	rep := run(t, membership(chaos.Redlock()), acquired(20))
 	mustPass(t, rep)
 	if rep.Acquisitions < 20 || rep.Overlaps+rep.Orphans+rep.TokenViolations+rep.UnexpectedErrors != 0 || rep.Availability != 1 {
 		t.Error(summary(rep))
@@ -50,7 +50,7 @@ func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	caught := func(rep *chaos.Report) bool {
 		return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NameOverlap })
 	}
-	if rep := catchNow(t, membership(hasty), caught); !caught(rep) {
+	if rep := catch(t, membership(hasty), caught); !caught(rep) {
 		t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
 	}
 }

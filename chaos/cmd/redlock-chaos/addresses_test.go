@@ -14,6 +14,7 @@ import (
 // TestPasswordsComeByFileOrEnvironmentAndAreNotShown runs on masters with a password and TLS, which are named in each way.
 func TestPasswordsComeByFileOrEnvironmentAndAreNotShown(t *testing.T) {
 	const password = "hush/hush 1"
+	t.Setenv(addressesVariable, "")
 	files := redistest.SelfSigned(t).Files
 	var urls []string
 	for _, s := range redistest.StartN(t, 3, redistest.WithPassword(password), redistest.WithTLS(files)) {
@@ -34,8 +35,12 @@ func TestPasswordsComeByFileOrEnvironmentAndAreNotShown(t *testing.T) {
 		"environment": {nil, list, "-backend external"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if tt.env == "" {
+				t.Parallel() // but after the others
+			} else {
+				t.Setenv(addressesVariable, tt.env)
+			}
 			dir := t.TempDir()
-			t.Setenv(addressesVariable, tt.env)
 			args := append([]string{
 				"run", "-backend", "external", "-scenario", "calm", "-duration", "1s", "-ttl", "10s", "-dir", dir,
 				"-tls-ca", files.CAFile, "-tls-cert", files.CertFile, "-tls-key", files.KeyFile,

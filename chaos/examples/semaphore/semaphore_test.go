@@ -65,7 +65,8 @@ func under(tb testing.TB, subject workload.Subject, scenario string, seed uint64
 		tb.Fatal(err)
 	}
 	drawn.Workload = "permits"
-	return chaos.Config{Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10))}
+	limits := chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond}
+	return chaos.Config{Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Limits: limits, Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10))}
 }
 
 // inVain is how many more seeds are run where those before have shown too little: in a few seconds the holders may be those who stand still.

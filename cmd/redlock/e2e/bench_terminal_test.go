@@ -13,6 +13,7 @@ import (
 )
 
 func TestATerminalSeesHowFarABenchmarkIs(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	cmd := exec.Command(mustFind(t, "redlock"), "bench", "-masters", server.URL(), "-rounds", "2", "-window", "300ms")
 	var out strings.Builder
