@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // see package network
 	logging.Disable()                        // clients meet broken connections by the hundred
 	workload.Main(chaos.Subjects()...)
-	redistest.AtOnce(3 * runtime.GOMAXPROCS(0)) // runs wait for most of their time
+	redistest.AtOnce(atOnce * runtime.GOMAXPROCS(0)) // runs wait for most of their time
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 

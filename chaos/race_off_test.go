@@ -2,4 +2,4 @@
 
 package chaos_test
 
-const raced = false
+const raced, atOnce = false, 3
