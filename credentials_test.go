@@ -136,7 +136,6 @@ func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account)
 // A token expires while locks are held, some of them renewed, and the provider returns the old one for a while: nothing is
 // granted meanwhile and nothing is lost, and everything goes on with the new one.
 func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
-	t.Parallel()
 	for name, way := range rotating {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +205,6 @@ func refusedWithTheOldToken(t *testing.T, a *account, locker *redlock.Locker, he
 // Tokens change all the time while several programs want one key. Every lock that is returned is one that a majority of
 // masters has, and no two are held at once.
 func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
-	t.Parallel()
 	for name, way := range rotating {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -160,7 +160,7 @@ func waits(t *testing.T, server *redistest.Server) bool {
 
 func TestADeadLeaderIsFollowedWithinTTL(t *testing.T) {
 	t.Parallel()
-	const ttl = 1500 * time.Millisecond
+	const ttl = 3 * time.Second
 	servers := redistest.StartN(t, 3)
 	locker := dial(t, servers, redlock.Options{})
 	election, err := redlock.NewElection(locker, "leader", ttl)
@@ -193,7 +193,7 @@ const childURLs = "REDLOCK_TEST_ELECTION_URLS"
 
 func TestAKilledLeaderIsFollowedWithinTTL(t *testing.T) {
 	t.Parallel()
-	const ttl = 1500 * time.Millisecond
+	const ttl = 3 * time.Second
 	if urls := os.Getenv(childURLs); urls != "" {
 		leadUntilKilled(t, strings.Fields(urls), ttl)
 		return

@@ -135,7 +135,6 @@ func TestACounterThatIsUsedUpFailsOnlyItsKey(t *testing.T) {
 }
 
 func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
-	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	for name, l := range map[string]*redlock.Locker{"the same Locker": a, "another Locker": b} {

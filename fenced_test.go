@@ -85,7 +85,6 @@ func hurt(t *testing.T, ctx context.Context, servers []*redistest.Server) {
 }
 
 func TestTokensAreUniqueAndInOrderWhateverHappensToMastersAndClocks(t *testing.T) {
-	t.Parallel()
 	servers := redistest.StartN(t, 5, redistest.WithAOF())
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // seconds, unless the machine is starved
 	defer stop()
@@ -184,7 +183,6 @@ func shuffled(t *testing.T) []string {
 
 // Hazard 27: the greatest of the masters' own counters is no fencing token, since majorities see different ones.
 func TestHazard27TokensFollowTheOrderOfMajorities(t *testing.T) {
-	t.Parallel()
 	if wrong := shuffled(t); len(wrong) > 0 {
 		t.Errorf("%d faults: %v", len(wrong), wrong)
 	}

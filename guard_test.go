@@ -75,7 +75,7 @@ func TestWithoutTheGuardARestartMakesTwoHolders(t *testing.T) {
 func TestAGuardedMastersVoteIsUnknownAndSaysForHowLong(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	locker := dial(t, servers, redlock.Options{RestartGuard: time.Minute})
+	locker := dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
 	for range 20 { // also once the master is only probed
 		_, err := locker.TryAcquire(t.Context(), "orders:42", time.Second)
 		var quorum *redlock.QuorumError

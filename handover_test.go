@@ -355,7 +355,6 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 }
 
 func TestNeverTwoHoldersWhenLocksAreHandedOver(t *testing.T) {
-	t.Parallel()
 	attached, checks := 0, 0
 	enough := soak.Or(40, 5000)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -184,7 +184,7 @@ func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{RequestTimeout: 300 * time.Millisecond}) // a busy machine is not the point
-	const ttl = time.Second
+	const ttl = 2 * time.Second
 	began := time.Now()
 	lock := acquire(t, l, ttl, redlock.AutoRenew())
 	must(t, servers[1].Pause())

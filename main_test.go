@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redistest.AtOnce(8) // those that are parallel wait for locks to end
+	redistest.AtOnce(8) // most of those that are parallel wait for locks to end
 	goleak.VerifyTestMain(m)
 }
 

@@ -87,10 +87,10 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 // Who asks seldom is told that the key is kept, and for how long, as it is told of a release that frees it.
 func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
 	for name, sameProcess := range map[string]bool{"of another process": false, "of this process": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			servers := redistest.StartN(t, 3)
 			var refusals atomic.Int32
 			l := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second}) // it asks once, so every master has to hear of it on a busy machine
 			waiter := l

@@ -223,7 +223,6 @@ func TestTokensAreNotGotAheadOfAMasterThatDoesNotKnowHow(t *testing.T) {
 }
 
 func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
-	t.Parallel()
 	for _, goroutines := range []int{1, 8} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(3)

@@ -225,7 +225,6 @@ func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 
 // The longest ttl there is does not become negative.
 func TestTheLongestTTLIsPassedOn(t *testing.T) {
-	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	const ttl = math.MaxInt64
@@ -248,7 +247,6 @@ func TestTheLongestTTLIsPassedOn(t *testing.T) {
 
 // Whatever holders and waiters do, there is one holder at a time, and the key is free at the end.
 func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
-	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	var inside atomic.Int32

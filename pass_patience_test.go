@@ -190,7 +190,6 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 
 // TestWhoOnlyPollsGetsAKeyThatIsPassedOn: it stands in no queue, as clients of other libraries, and so is never called.
 func TestWhoOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))
 		masters.SlowDown(200 * time.Microsecond)

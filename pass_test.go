@@ -292,7 +292,6 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 
 // One who gives up while it is being passed the lock has it, or does not; nothing is left in either case.
 func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
-	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	var inside, passed atomic.Int32
@@ -384,7 +383,6 @@ func TestCloseGivesUpAPassedLock(t *testing.T) {
 
 // Others get the key, however many goroutines of one Locker want it all the time.
 func TestALockerLetsOthersHaveWhatItPassesOn(t *testing.T) {
-	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	greedy, modest := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	ctx, stop := context.WithCancel(t.Context())

@@ -291,7 +291,6 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 
 // Whatever becomes of those before it, and of their notifications, somebody takes a key that is free.
 func TestAFreeKeyIsNotLeftToThoseWhoAskSeldom(t *testing.T) {
-	t.Parallel()
 	for seed := range uint64(soak.Or(8, 200)) {
 		idle, taken := seldom(t, seed)
 		if idle > atOnce {

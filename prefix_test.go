@@ -69,7 +69,6 @@ type names struct {
 // A lock is told by its name on the masters alone: Lockers whose Prefix and key make the same name exclude each other, see the same
 // holder and order their tokens; those with another Prefix and the same key have nothing to do with them.
 func TestALockIsItsNameOnTheMasters(t *testing.T) {
-	t.Parallel()
 	checks, enough := 0, soak.Or(60, 5000)
 	rapid.Check(t, func(rt *rapid.T) {
 		if checks++; checks > enough {

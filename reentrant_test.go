@@ -153,7 +153,7 @@ func TestHazard29ARepeatedReleaseDoesNotFree(t *testing.T) {
 func TestS2ReentrantHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
+	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
 	const ttl = 2 * time.Second // a busy machine must find time to renew in it
 	renewed := take(t, l, key, ttl, redlock.Reentrant("me"), redlock.AutoRenew())
 	lapsing := take(t, l, key, ttl, redlock.Reentrant("me"))

@@ -88,7 +88,7 @@ func TestS4ExpiredHoldsVanishWithoutHelp(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	const ttl = 700 * time.Millisecond
+	const ttl = 1500 * time.Millisecond
 	for _, left := range []redlock.Option{redlock.Shared(), redlock.Exclusive()} {
 		for _, wanted := range []redlock.Option{redlock.Exclusive(), redlock.Shared(), redlock.AndKeys(key)} {
 			dead := dial(t, servers, redlock.Options{})

@@ -77,14 +77,14 @@ func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool)
 // a few hits a hold is a matter of chance, and of what else the machine does.
 func show(t *testing.T, cfg chaos.Config, happened func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	rep := run(t, cfg, happened)
+	rep := run(t, cfg)
 	mustPass(t, rep)
 	for range 3 {
 		if happened(rep) {
 			break
 		}
 		cfg.Seed++
-		rep = runNow(t, cfg, happened)
+		rep = runNow(t, cfg)
 		mustPass(t, rep)
 	}
 	return rep

@@ -23,7 +23,7 @@ type evidence struct{ file, text string }
 // runs says for each command line in a document which test or CI step runs it. Who adds a command to a document adds
 // the place that runs it here.
 var runs = map[string]evidence{
-	"go run ./cmd/redlock demo": {"docs/run_test.go", `"run", "./cmd/redlock", "demo", "-json"`},
+	"go run ./cmd/redlock demo": {"cmd/redlock/e2e/readme_test.go", `"run", "./cmd/redlock", "demo", "-json"`},
 	"go run ./cmd/redlock -h":   {"docs/run_test.go", `"run", "./cmd/redlock", "-h"`},
 	"docker compose -f docker-compose.chaos.yml --profile aof up -d --wait":                                {".ci/containers", `--profile aof up -d "${wait[@]}"`},
 	"docker compose -f docker-compose.chaos.yml --profile aof down -v":                                     {".ci/containers", `--profile aof down -v`},

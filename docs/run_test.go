@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"encoding/json"
 	"os/exec"
 	"slices"
 	"strings"
@@ -20,22 +19,6 @@ func goCommand(t *testing.T, args ...string) string {
 		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
 	}
 	return string(out)
-}
-
-func TestTheReadmesFirstCommand(t *testing.T) {
-	t.Setenv("REDLOCK_MASTERS", "")
-	t.Setenv("REDLOCK_CONFIG", "")
-	var report struct {
-		OK       bool
-		Overlaps int
-		Seconds  float64
-	}
-	if err := json.Unmarshal([]byte(goCommand(t, "run", "./cmd/redlock", "demo", "-json")), &report); err != nil {
-		t.Fatal(err)
-	}
-	if !report.OK || report.Overlaps != 0 || report.Seconds > 40 {
-		t.Errorf("%+v; want OK, no overlaps, within 40 s", report)
-	}
 }
 
 func TestTheCommandExplainsItself(t *testing.T) {

@@ -273,9 +273,14 @@ func TestWhatIsWrongWithHoldsIsSeen(t *testing.T) {
 		"together":          func(_ *rand.Rand, s *redistest.Server) { s.Client().Del(t.Context(), "key") },
 		"stays for ever":    func(_ *rand.Rand, s *redistest.Server) { s.Client().Persist(t.Context(), "key") },
 	} {
-		h := live(t, 1, 300, trouble)
-		if !strings.Contains(strings.Join(h.wrong, "\n"), want) {
-			t.Errorf("%q is not seen: %d things, %v", want, len(h.wrong), h.seen)
+		seen := false
+		for seed := uint64(1); seed <= 3 && !seen; seed++ { // where requests take longer than the ttls, no two holds are there together
+			h := live(t, seed, 300, trouble)
+			seen = strings.Contains(strings.Join(h.wrong, "\n"), want)
+			t.Logf("seed %d, %q: %d things, %v", seed, want, len(h.wrong), h.seen)
+		}
+		if !seen {
+			t.Errorf("%q is not seen", want)
 		}
 	}
 }

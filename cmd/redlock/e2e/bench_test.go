@@ -112,7 +112,6 @@ func steadied(t *testing.T, from, to string) {
 }
 
 func TestTheVerdictIsTheExitStatus(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	kept, slow, little := filepath.Join(dir, "kept.json"), filepath.Join(dir, "slow.json"), filepath.Join(dir, "little.json")
 	benched(t, kept)
@@ -142,7 +141,6 @@ func TestTheVerdictIsTheExitStatus(t *testing.T) {
 
 // What was kept says that everything took no time, so that each run is slower: it is measured twice more.
 func TestWhatIsSlowerIsMeasuredAgain(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	kept, quick := filepath.Join(dir, "kept.json"), filepath.Join(dir, "quick.json")
 	urls := benched(t, kept)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -172,34 +173,38 @@ func must(t *testing.T, err error) {
 // TestDoctorFindsEveryPlantedMistake looks at each set twice: before the mistake is planted, when nothing of it may be
 // found, and after it.
 func TestDoctorFindsEveryPlantedMistake(t *testing.T) {
-	t.Parallel()
 	// A disk that takes a second for one fsync is something to be found, and three sets of three servers are enough for one.
-	disk := make(chan struct{}, 3)
-	for _, m := range mistakes {
-		t.Run(m.name, func(t *testing.T) {
+	const atOnce = 3
+	for i := range atOnce {
+		t.Run(fmt.Sprintf("%d of %d", i+1, atOnce), func(t *testing.T) {
 			t.Parallel()
-			disk <- struct{}{}
-			defer func() { <-disk }()
-			s := &set{servers: redistest.StartN(t, 3, redistest.WithAOF())}
-			for _, server := range s.servers {
-				s.urls = append(s.urls, server.URL())
-			}
-			s.master = s.servers[0].Addr()
-			if status, healthy := s.document(t); status != 0 || healthy.Worst != "note" || len(healthy.about(m.what, s)) > 0 {
-				t.Fatalf("before it is planted: status %d, %+v", status, healthy)
-			}
-
-			m.plant(t, s)
-			status, got := s.document(t)
-			m.isFoundIn(t, s, got)
-			again, text := s.redlock(t, "doctor")
-			m.isShownIn(t, s, text)
-			strict, _ := s.redlock(t, "doctor", "-strict")
-			want := map[string][3]int{"unsafe": {1, 1, 1}, "risk": {0, 0, 1}, "note": {0, 0, 0}}[m.severity]
-			if statuses := [3]int{status, again, strict}; statuses != want {
-				t.Errorf("exit status with -json, without, and with -strict: %d, want %d", statuses, want)
+			for n := i; n < len(mistakes); n += atOnce {
+				t.Run(mistakes[n].name, mistakes[n].isFound)
 			}
 		})
+	}
+}
+
+// isFound is the test of one mistake.
+func (m *mistake) isFound(t *testing.T) {
+	s := &set{servers: redistest.StartN(t, 3, redistest.WithAOF())}
+	for _, server := range s.servers {
+		s.urls = append(s.urls, server.URL())
+	}
+	s.master = s.servers[0].Addr()
+	if status, healthy := s.document(t); status != 0 || healthy.Worst != "note" || len(healthy.about(m.what, s)) > 0 {
+		t.Fatalf("before it is planted: status %d, %+v", status, healthy)
+	}
+
+	m.plant(t, s)
+	status, got := s.document(t)
+	m.isFoundIn(t, s, got)
+	again, text := s.redlock(t, "doctor")
+	m.isShownIn(t, s, text)
+	strict, _ := s.redlock(t, "doctor", "-strict")
+	want := map[string][3]int{"unsafe": {1, 1, 1}, "risk": {0, 0, 1}, "note": {0, 0, 0}}[m.severity]
+	if statuses := [3]int{status, again, strict}; statuses != want {
+		t.Errorf("exit status with -json, without, and with -strict: %d, want %d", statuses, want)
 	}
 }
 

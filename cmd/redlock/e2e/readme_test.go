@@ -1,0 +1,28 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestTheReadmesFirstCommand runs what README.md tells its readers to run first.
+func TestTheReadmesFirstCommand(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/redlock", "demo", "-json")
+	cmd.Dir = "../../.."
+	cmd.Env = append(os.Environ(), "REDLOCK_MASTERS=", "REDLOCK_CONFIG=")
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	must(t, err)
+	var report struct {
+		OK       bool
+		Overlaps int
+		Seconds  float64
+	}
+	must(t, json.Unmarshal(out, &report))
+	if !report.OK || report.Overlaps != 0 || report.Seconds > 40 {
+		t.Errorf("%+v; want OK, no overlaps, within 40 s", report)
+	}
+}
