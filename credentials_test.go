@@ -214,7 +214,7 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 			var granted, refused, inside atomic.Int32
 			for range 2 {
 				locker := rotatingLocker(t, a, way.set, way.brought, redlock.Options{})
-				for range 4 {
+				for range 2 {
 					group.Go(func() {
 						for ctx.Err() == nil {
 							lock, err := locker.TryAcquire(within(t, promptly), key, longTTL)

@@ -17,7 +17,7 @@ import (
 const childTask = "REDLOCK_TEST_FAMILY_TASK"
 
 // childTTL is how long a child's lock lives without it.
-const childTTL = 3 * time.Second
+const childTTL = 2 * time.Second
 
 // spawn starts a copy of this test binary in the test of this name, with a task, and returns when it says that it is at
 // work. kill ends it as a crash would.

@@ -77,7 +77,7 @@ func TestAGuardedMastersVoteIsUnknownAndSaysForHowLong(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	locker := dial(t, servers, redlock.Options{RestartGuard: time.Minute, RequestTimeout: time.Second})
 	for range 20 { // also once the master is only probed
-		_, err := locker.TryAcquire(t.Context(), "orders:42", time.Second)
+		_, err := locker.TryAcquire(t.Context(), "orders:42", 10*time.Second)
 		var quorum *redlock.QuorumError
 		if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &quorum) {
 			t.Fatalf("got %v, want a QuorumError that matches ErrNoQuorum", err)

@@ -86,28 +86,36 @@ func TestS4EachReadersHoldEndsByItself(t *testing.T) {
 // A holder that has died is in nobody's way when its ttl is over: nobody has to help.
 func TestS4ExpiredHoldsVanishWithoutHelp(t *testing.T) {
 	t.Parallel()
-	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{})
-	const ttl = 1500 * time.Millisecond
-	for _, left := range []redlock.Option{redlock.Shared(), redlock.Exclusive()} {
-		for _, wanted := range []redlock.Option{redlock.Exclusive(), redlock.Shared(), redlock.AndKeys(key)} {
-			dead := dial(t, servers, redlock.Options{})
-			lock := take(t, dead, key, ttl, left)
-			everywhere(t, servers, lock)
-			hard, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := dead.Close(hard); err == nil {
-				t.Fatal("the dead Locker has released its lock")
-			}
-			is(t, try(t, l, key, redlock.Reentrant("other")), redlock.ErrHeld) // it is in the way while it lasts
-			began := time.Now()
-			give(t, take(t, l, key, longTTL, wanted))
-			if took := time.Since(began); took > ttl+backoff {
-				t.Errorf("the lock came after %v", took)
-			}
-			nowhere(t, servers, key)
+	for i, left := range []redlock.Option{redlock.Shared(), redlock.Exclusive()} {
+		for j, wanted := range []redlock.Option{redlock.Exclusive(), redlock.Shared(), redlock.AndKeys(key)} {
+			t.Run([]string{"shared", "exclusive"}[i]+", then "+[]string{"exclusive", "shared", "plain"}[j], func(t *testing.T) {
+				t.Parallel()
+				vanishes(t, left, wanted)
+			})
 		}
 	}
+}
+
+// vanishes takes a lock as its holder's death leaves it, and takes it as wanted.
+func vanishes(t *testing.T, left, wanted redlock.Option) {
+	t.Helper()
+	servers := redistest.StartN(t, 3)
+	l, dead := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	const ttl = 1500 * time.Millisecond
+	lock := take(t, dead, key, ttl, left)
+	everywhere(t, servers, lock)
+	hard, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := dead.Close(hard); err == nil {
+		t.Fatal("the dead Locker has released its lock")
+	}
+	is(t, try(t, l, key, redlock.Reentrant("other")), redlock.ErrHeld) // it is in the way while it lasts
+	began := time.Now()
+	give(t, take(t, l, key, longTTL, wanted))
+	if took := time.Since(began); took > ttl+backoff {
+		t.Errorf("the lock came after %v", took)
+	}
+	nowhere(t, servers, key)
 }
 
 func TestOtherKindsOfLocksAreExcludedBySharedOnes(t *testing.T) {
