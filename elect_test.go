@@ -73,7 +73,7 @@ func TestTwoCandidatesNeverLeadAtOnce(t *testing.T) {
 	const enough = 60
 	for candidate := range 4 {
 		// Two of them resign, two hang on until MaxHold ends their terms.
-		election := elect(t, servers, "leader", time.Second, redlock.MaxHold(30*time.Millisecond))
+		election := elect(t, servers, "leader", time.Second, redlock.MaxHold(100*time.Millisecond))
 		wg.Go(func() {
 			err := election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
 				history.began(term)

@@ -117,7 +117,7 @@ func TestHolderOfASharedKey(t *testing.T) {
 func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
-	l := dial(t, servers, redlock.Options{RequestTimeout: time.Second})
+	l := dial(t, servers, redlock.Options{RequestTimeout: 2 * time.Second})
 	lock := take(t, l, key, longTTL)
 	everywhere(t, servers, lock)
 	must(t, servers[0].Pause())
@@ -127,7 +127,7 @@ func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 	if !h.Held || h.ID != lock.ID() {
 		t.Errorf("with one master stopped: %+v", h)
 	}
-	if took := time.Since(began); took > 900*time.Millisecond {
+	if took := time.Since(began); took > 1800*time.Millisecond {
 		t.Errorf("it took %v: two that agree are enough", took)
 	}
 	must(t, lock.Verify(t.Context()))

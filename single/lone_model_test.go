@@ -156,9 +156,10 @@ func (u *lodger) goOn(ctx context.Context, s *stay) {
 		u.count("ended")
 	default:
 		u.count("went on")
-		if before.After(s.to) { // it may have ended in between, and, asked for again, come back
+		// It may have ended in between, and, asked for again, come back: then it was there for some time, or at least in some moment, between.
+		if before.After(s.to) || next.Op == single.Acquire && after.After(s.to) {
 			u.add(s)
-			s.from, s.to = after, after
+			s.from, s.to = after, before.Add(next.TTL)
 		}
 		if to := before.Add(next.TTL); to.After(s.to) {
 			s.to = to

@@ -29,7 +29,7 @@ type mistake struct {
 	what     string
 }
 
-// mistakes are ordered by how bad they are.
+// mistakes are ordered by how bad they are, but for the first.
 var mistakes = []mistake{
 	{"far away", speak(aSlowWay), "note", "It answers in "}, // which takes longest
 	{"nothing is kept", config("appendonly", "no"), "unsafe", "A restart loses its data (persistence: none)"},

@@ -15,7 +15,9 @@ func TestTheReadmesFirstCommand(t *testing.T) {
 	cmd.Env = append(os.Environ(), "REDLOCK_MASTERS=", "REDLOCK_CONFIG=")
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
-	must(t, err)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	var report struct {
 		OK       bool
 		Overlaps int
