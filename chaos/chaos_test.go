@@ -77,17 +77,10 @@ func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool)
 // a few hits a hold is a matter of chance, and of what else the machine does.
 func show(t *testing.T, cfg chaos.Config, happened func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
-	rep := run(t, cfg)
-	mustPass(t, rep)
-	for range 3 {
-		if happened(rep) {
-			break
-		}
-		cfg.Seed++
-		rep = runNow(t, cfg)
+	return catch(t, cfg, func(rep *chaos.Report) bool {
 		mustPass(t, rep)
-	}
-	return rep
+		return happened(rep)
+	})
 }
 
 func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {

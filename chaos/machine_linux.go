@@ -42,7 +42,7 @@ func newDelays() *delays {
 func (d *delays) forget() {
 	for file, t := range d.threads {
 		if t.seen != d.looks {
-			d.drop(file)
+			d.drop(file, t)
 		}
 	}
 	d.looks++
@@ -50,13 +50,13 @@ func (d *delays) forget() {
 
 // close forgets everything.
 func (d *delays) close() {
-	for file := range d.threads {
-		d.drop(file)
+	for file, t := range d.threads {
+		d.drop(file, t)
 	}
 }
 
-func (d *delays) drop(file string) {
-	_ = d.threads[file].file.Close() // it was only read
+func (d *delays) drop(file string, t thread) {
+	_ = t.file.Close() // it was only read
 	delete(d.threads, file)
 }
 
@@ -95,8 +95,7 @@ func (d *delays) ofThread(file string, now time.Time) time.Duration {
 	}
 	waited, turns, ok := readSchedstat(before.file)
 	if !ok { // it is gone; the next one of its number has a file of its own
-		_ = before.file.Close()
-		delete(d.threads, file)
+		d.drop(file, before)
 		return 0
 	}
 	t := thread{file: before.file, seen: d.looks, waited: waited, turns: turns, looked: now, ran: now}

@@ -298,7 +298,7 @@ func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 	meanwhile := tells("meanwhile", func(f *faults) chan struct{} { return f.meanwhile })
 	elsewhere := tells("elsewhere", func(f *faults) chan struct{} { return f.elsewhere })
 	rep := run(t, chaos.Config{Plan: &plan.Plan{
-		Scenario: "own", Inside: true, Duration: 1000 * ms, Own: []plan.Fault{slow, meanwhile, elsewhere, after},
+		Scenario: "own", Inside: true, Duration: 3000 * ms, Own: []plan.Fault{slow, meanwhile, elsewhere, after},
 		Steps: []plan.Step{
 			{At: 100 * ms, For: 100 * ms, Fault: "slow", Masters: []int{1}},
 			{At: 150 * ms, Fault: "meanwhile", Masters: []int{1}},

@@ -39,15 +39,17 @@ func (s suite) Run() int {
 // noSleep lets a program that was built with -race end at once, and not a second later.
 const noSleep = "atexit_sleep_ms=0"
 
-func TestScripts(t *testing.T) { runScripts(t, "testdata", t.Parallel) }
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "testdata")
+}
 
 // Handshakes take a busy machine longer than a request may, so that scripts with TLS do not run beside all the others.
-func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls", func() {}) }
+func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls") }
 
-func runScripts(t *testing.T, dir string, beside func()) {
+func runScripts(t *testing.T, dir string) {
 	t.Helper()
 	redistest.Start(t) // says so when there is no redis-server
-	beside()
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
