@@ -91,9 +91,8 @@ func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) 
 // clean gives runs a directory of the test's own, and what the others of this package have, and checks that nothing is left.
 func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report) *chaos.Report {
 	t.Helper()
-	tmp := filepath.Join(os.TempDir(), //nolint:usetesting // a socket's path must be short
-		"rc-"+strings.ReplaceAll(t.Name(), "/", "-"))
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
+	tmp, err := os.MkdirTemp("", "rc-") //nolint:usetesting // a socket's path must be short
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
