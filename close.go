@@ -12,6 +12,11 @@ import (
 // Close ends the Locker as a server is shut down: new acquisitions and waiting ones fail with [ErrClosed] and leave the
 // masters' queues, then it waits until every lock has been released or has lapsed and every master has confirmed, or the
 // keys' ttls are over.
+//
+// If ctx has no deadline, Close waits as long as locks are held, and then gives the masters 2 s to confirm (or twice
+// [Options].RequestTimeout, if that is more). So a master that hangs does not keep a program from ending. Keys that such a
+// master has not confirmed lapse by their ttl, and the error, which matches [context.DeadlineExceeded], counts them.
+//
 // When ctx is done first, the Contexts of the locks still held are cancelled, nothing is renewed or asked any more, and
 // the error says what was left on the masters to lapse by itself. Close takes no longer than ctx; what is under way then
 // ends by its own timeout. Otherwise no goroutine of the Locker is left when it returns, except one inside a Master or an
@@ -72,9 +77,8 @@ func (l *Locker) awaitGoroutines(ctx context.Context) error {
 		_ = l.fanOut.Wait() // lanes return no errors
 		close(ended)
 	}()
-	patience, enough := context.WithCancel(ctx)
+	patience, enough := l.patience(ctx)
 	defer enough()
-	defer l.clock.AfterFunc(2*max(l.opts.RequestTimeout, maxRequestTimeout), enough).Stop()
 	select {
 	case <-ended:
 	case <-patience.Done():
@@ -83,10 +87,16 @@ func (l *Locker) awaitGoroutines(ctx context.Context) error {
 		return nil
 	}
 	return l.observer.close(ctx, func() (<-chan struct{}, func()) {
-		patience, enough := context.WithCancel(ctx)
-		timer := l.clock.AfterFunc(2*max(l.opts.RequestTimeout, maxRequestTimeout), enough)
-		return patience.Done(), func() { timer.Stop(); enough() }
+		patience, enough := l.patience(ctx)
+		return patience.Done(), enough
 	})
+}
+
+// patience ends with ctx, or once all that is under way has had time to end. The caller calls the function when it waits no longer.
+func (l *Locker) patience(ctx context.Context) (context.Context, func()) {
+	patience, enough := context.WithCancel(ctx)
+	timer := l.clock.AfterFunc(2*max(l.opts.RequestTimeout, maxRequestTimeout), enough)
+	return patience, func() { timer.Stop(); enough() }
 }
 
 // drain waits for the locks and the janitor, and says what is left when ctx does not let it.
@@ -96,12 +106,22 @@ func (l *Locker) drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	left := l.abandonAll()
-	pending := l.janitor.Drain(ctx)
+	confirming := ctx
+	if _, bounded := ctx.Deadline(); !bounded {
+		patience, enough := l.patience(ctx)
+		defer enough()
+		confirming = patience
+	}
+	pending := l.janitor.Drain(confirming)
 	if left == 0 && pending == 0 {
 		return nil
 	}
+	why := context.DeadlineExceeded
+	if ctx.Err() != nil {
+		why = ended(ctx)
+	}
 	return fmt.Errorf("redlock: close: %d locks not released and %d keys not confirmed removed lapse by their ttl: %w",
-		left, pending, ended(ctx))
+		left, pending, why)
 }
 
 // abandonAll ends the locks that are left without asking the masters, and returns how many were held.

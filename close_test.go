@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,45 @@ func TestASecondCloseReturnsWhenTheFirstHasGivenUp(t *testing.T) {
 		synctest.Wait()
 		must(t, l.Close(context.Background()))
 		is(t, <-first, context.DeadlineExceeded)
+	})
+}
+
+func TestHazard111CloseWithoutADeadlineIsNotHeldUpByAMasterThatHangs(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		lock := acquire(t, l, time.Hour)
+		masters[0].SlowDown(time.Hour) // answers nothing in time
+		closed := make(chan error, 1)
+		go func() { closed <- l.Close(context.Background()) }()
+		settle(time.Minute)
+		select {
+		case err := <-closed:
+			t.Fatalf("Close returned %v while a lock was held", err)
+		default:
+		}
+		must(t, lock.Release(t.Context()))
+		began := time.Now()
+		err := <-closed
+		is(t, err, context.DeadlineExceeded)
+		if took := time.Since(began); took > 4*time.Second || !strings.Contains(err.Error(), "1 keys not confirmed") {
+			t.Errorf("Close said after %v: %v; want within 4s that one key was not confirmed", took, err)
+		}
+	})
+}
+
+// The control: a deadline is the caller's word, also one that is longer.
+func TestCloseWaitsForItsOwnDeadlineForAMasterThatHangs(t *testing.T) {
+	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
+		lock := acquire(t, l, time.Hour)
+		masters[0].SlowDown(time.Hour)
+		must(t, lock.Release(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		is(t, l.Close(ctx), context.DeadlineExceeded)
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("Close returned after %v, and its context has a minute", took)
+		}
+		settle(time.Minute) // the last request ends by its own timeout
 	})
 }
 

@@ -327,7 +327,9 @@ func TestAnnouncingAcquiringExtendingAndClosingAtOnce(t *testing.T) {
 			})
 		}
 		settle(30 * time.Second)
-		must(t, l.Close(ctx))
+		closing, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		must(t, l.Close(closing))
 		all.Wait()
 	})
 }

@@ -3,14 +3,11 @@
 package docs_test
 
 import (
-	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -157,27 +154,6 @@ func TestAnUnknownCommandIsNoticed(t *testing.T) {
 	}
 }
 
-// The README's example is the body of a function that an Example runs.
-func TestTheReadmesExampleIsTheTestedOne(t *testing.T) {
-	const path = "../example_readme_test.go"
-	source := read(t, path)
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tested := ""
-	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "shipOrder" {
-			tested = source[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset] + "\n"
-		}
-	}
-	shown := blocks(read(t, "../README.md"), "go")
-	if tested == "" || len(shown) == 0 || shown[0] != tested {
-		t.Errorf("the README shows\n%s\nand %s tests\n%s", strings.Join(shown, "\n"), path, tested)
-	}
-}
-
 // untested are the pieces of Go in a document that do not stand in the source, whatever their indentation.
 func untested(text, source string) []string {
 	flat := func(s string) string {
@@ -207,13 +183,16 @@ func TestTheExamplesOfTestingAreTested(t *testing.T) {
 func TestEveryHazardNamesATestThatExists(t *testing.T) {
 	exists := testnames.Under(t, "..")
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "hazards.md"), -1)
-	if len(rows) != 95 {
-		t.Errorf("%d hazards, want 95", len(rows))
+	if len(rows) < 95 {
+		t.Errorf("%d hazards, want at least 95", len(rows))
 	}
-	for i, row := range rows {
-		if row[1] != fmt.Sprint(i+1) {
-			t.Errorf("hazard %d is numbered %s", i+1, row[1])
+	last := 0
+	for _, row := range rows {
+		number, err := strconv.Atoi(row[1])
+		if err != nil || number <= last {
+			t.Errorf("hazard %s stands behind hazard %d", row[1], last)
 		}
+		last = number
 		names := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllStringSubmatch(row[2], -1)
 		if len(names) == 0 {
 			t.Errorf("hazard %s names no test", row[1])

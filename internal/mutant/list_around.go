@@ -7,6 +7,12 @@ import "time"
 func around() []Mutant {
 	return []Mutant{
 		{
+			Name:   "close-without-bound",
+			Breaks: "Close without a deadline waits for masters that do not answer until the ttls are over",
+			Edits:  []Edit{{"close.go", "; !bounded {", "; false && !bounded {"}},
+			Tests:  in(".", "TestHazard111CloseWithoutADeadlineIsNotHeldUpByAMasterThatHangs"),
+		},
+		{
 			Name:   "close-does-not-wait",
 			Breaks: "Close gives up the locks that are held at once",
 			Edits:  []Edit{{"close.go", "\tselect {\n\tcase <-l.empty:\n\tcase <-ctx.Done():\n\t}\n\tleft", "\tleft"}},
