@@ -24,7 +24,7 @@ func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
 			servers := redistest.StartN(t, 3)
 			l := dial(t, servers, redlock.Options{RequestTimeout: timeout})
 			must(t, acquire(t, l, time.Hour).Release(t.Context())) // connections are made
-			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the masters to be empty")
+			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 && l.Pending() == 0 }, "the masters to be empty")
 			if stopAt == 0 {
 				must(t, servers[2].Pause())
 			}
