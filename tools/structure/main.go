@@ -1,21 +1,23 @@
-// Command structure counts what a package is made of and how its files depend on each other, without tests.
+// Command structure measures how hard the library is to read: the size and the circles of each package, and how much code one
+// operation runs through. Tests do not count.
 //
-//	go run ./structure [-C dir] [packages]    (from tools/; dir is .. and packages are ./... otherwise)
+//	go run ./structure [-C dir] [-v] [packages]   a table of packages (from tools/; dir is .. and packages are ./... by default)
+//	go run ./structure -paths                     functions and files of one Acquire, Release, Extend and notified wait
+//	go run ./structure -check                     both, held against bounds.json; fails where a measure is worse than its bound
 //
-// For each package it prints its files, lines and exported names (types, functions, methods, constants and variables), how many
-// pairs of its files depend on each other (one uses what the other declares), and how many of these point back: they lie on a
-// circle, so that neither file can be read first. Packages can't import in a circle; the compiler sees to that.
+// The columns of the table:
+//
+//	files, lines   without tests
+//	exported       types, functions, methods, constants and variables
+//	circle         the most files of which each uses, directly or not, what each other declares: no order of reading fits them
+//	fields         of the largest struct
+//	methods        of the type with the most
 package main
 
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/token"
-	"go/types"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -24,141 +26,84 @@ import (
 
 func main() {
 	dir := flag.String("C", "..", "the directory that packages are relative to")
-	verbose := flag.Bool("v", false, "list the dependencies that point back")
+	verbose := flag.Bool("v", false, "also print the files of each circle")
+	paths := flag.Bool("paths", false, "print the functions and files that one operation runs through; needs redis-server")
+	check := flag.Bool("check", false, "compare everything with bounds.json")
 	flag.Parse()
-	patterns := flag.Args()
-	if len(patterns) == 0 {
-		patterns = []string{"./..."}
-	}
-	if err := run(*dir, patterns, *verbose); err != nil {
+	if err := run(*dir, flag.Args(), *verbose, *paths, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "structure:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string, patterns []string, verbose bool) error {
+func run(dir string, patterns []string, verbose, paths, check bool) error {
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	found := make(measures)
+	if !paths || check {
+		all, err := load(dir, patterns)
+		if err != nil {
+			return err
+		}
+		if err := printPackages(all, verbose); err != nil {
+			return err
+		}
+		for _, p := range all {
+			p.enter(found)
+		}
+	}
+	if paths || check {
+		all, err := tracePaths(dir)
+		if err != nil {
+			return err
+		}
+		if err := printPaths(all); err != nil {
+			return err
+		}
+		for _, p := range all {
+			found.enter(p.operation, "functions", p.functions)
+			found.enter(p.operation, "files", p.files)
+		}
+	}
+	if check {
+		return found.within("structure/bounds.json")
+	}
+	return nil
+}
+
+func load(dir string, patterns []string) (all []size, err error) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir: dir, Mode: packages.NeedName | packages.NeedModule | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps,
 	}, patterns...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if packages.PrintErrors(loaded) > 0 {
-		return fmt.Errorf("%v do not compile", patterns)
+		return nil, fmt.Errorf("%v do not compile", patterns)
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "files\tlines\texported\tdependencies\tpointing back\t  package\t")
-	var sum row
 	for _, p := range loaded {
-		r := measure(p)
-		sum.add(r)
-		r.print(w, p.PkgPath)
-		if verbose {
-			for _, b := range r.back {
-				fmt.Fprintf(os.Stderr, "%s: %s\n", p.PkgPath, b)
-			}
+		all = append(all, measure(p))
+	}
+	return all, nil
+}
+
+func printPackages(all []size, verbose bool) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "files\tlines\texported\tcircle\tfields\tmethods\t  package\t")
+	sum := size{name: "together"}
+	for _, s := range all {
+		sum.add(s)
+		s.print(w)
+	}
+	sum.print(w)
+	if err := w.Flush(); err != nil || !verbose {
+		return err
+	}
+	for _, s := range all {
+		if len(s.circle) > 1 {
+			fmt.Printf("%s: circle of %s\n", s.name, strings.Join(s.circle, " "))
 		}
 	}
-	sum.print(w, "together")
-	return w.Flush()
-}
-
-// row is what is counted of one package.
-type row struct {
-	files, lines, exported, edges, pointing int
-	back                                    []string
-}
-
-func (r *row) add(o row) {
-	r.files += o.files
-	r.lines += o.lines
-	r.exported += o.exported
-	r.edges += o.edges
-	r.pointing += o.pointing
-}
-
-func (r *row) print(w *tabwriter.Writer, name string) {
-	fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t  %s\t\n", r.files, r.lines, r.exported, r.edges, r.pointing, name)
-}
-
-// graph is which files use what others declare.
-type graph map[string]map[string]bool
-
-func measure(p *packages.Package) row {
-	r := row{exported: exported(p.Types)}
-	uses := make(graph)
-	for _, f := range p.Syntax {
-		from := p.Fset.Position(f.Package).Filename
-		r.files++
-		r.lines += p.Fset.File(f.Package).LineCount()
-		uses[from] = make(map[string]bool)
-		ast.Inspect(f, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			if to := declaredIn(p, p.TypesInfo.Uses[id]); to != "" && to != from {
-				uses[from][to] = true
-			}
-			return true
-		})
-	}
-	for from, all := range uses {
-		for to := range all {
-			r.edges++
-			if uses.reaches(to, from) {
-				r.pointing++
-				r.back = append(r.back, filepath.Base(from)+" -> "+filepath.Base(to))
-			}
-		}
-	}
-	slices.Sort(r.back)
-	return r
-}
-
-// declaredIn is the file of this package that declares o; "" if none does.
-func declaredIn(p *packages.Package, o types.Object) string {
-	if o == nil || o.Pkg() != p.Types || o.Pos() == token.NoPos {
-		return ""
-	}
-	return p.Fset.Position(o.Pos()).Filename
-}
-
-// reaches says whether one can get from a file to another one by uses.
-func (g graph) reaches(from, to string) bool {
-	seen := map[string]bool{from: true}
-	for next := []string{from}; len(next) > 0; {
-		at := next[len(next)-1]
-		next = next[:len(next)-1]
-		if at == to {
-			return true
-		}
-		for n := range g[at] {
-			if !seen[n] {
-				seen[n] = true
-				next = append(next, n)
-			}
-		}
-	}
-	return false
-}
-
-// exported counts a package's exported names and those of its exported types' methods.
-func exported(p *types.Package) int {
-	n := 0
-	for _, name := range p.Scope().Names() {
-		o := p.Scope().Lookup(name)
-		if !o.Exported() {
-			continue
-		}
-		n++
-		if named, ok := o.Type().(*types.Named); ok && strings.HasPrefix(o.String(), "type ") {
-			for m := range named.Methods() {
-				if m.Exported() {
-					n++
-				}
-			}
-		}
-	}
-	return n
+	return nil
 }
