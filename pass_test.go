@@ -244,13 +244,16 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 				break
 			}
 			passed++
+			kept := 0 // one master may have refused the key, which the lock before was yet to leave there
 			for _, m := range masters {
 				m.mu.Lock()
-				expires := m.keys[key].expires
-				m.mu.Unlock()
-				if k.Until().After(expires) {
-					t.Errorf("lock %d believes in it until %v, and a master keeps it until %v", i, k.Until(), expires)
+				if !m.keys[key].expires.Before(k.Until()) {
+					kept++
 				}
+				m.mu.Unlock()
+			}
+			if kept < 2 {
+				t.Errorf("lock %d believes in it until %v, and %d masters keep it as long", i, k.Until(), kept)
 			}
 		}
 		if passed < 10 || passed > 11 {
