@@ -11,8 +11,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// round is one operation of one hold, sent to every master in parallel. All its fields are guarded by the lock's
-// mutex, except that calls in flight belong to their lane until they have ended.
+// round is one operation of one hold, sent to every master in parallel. A lock's mutex guards its fields: that of its own
+// lock, and after a pass that of the lock which has the masters' states now (lockCurrent). A round of Verify stays with its
+// own lock. Calls in flight belong to their lane until they have ended.
 //
 // A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are stragglers:
 // they change nothing here, but the lock's master states take note of what they did to their master.

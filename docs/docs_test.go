@@ -239,3 +239,54 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+// ofTheProject are the packages of this project that a package imports, the root left out.
+func ofTheProject(imports string) []string {
+	const root = "github.com/seed-624411e5/redlock"
+	return slices.DeleteFunc(strings.Fields(imports), func(path string) bool { return !strings.HasPrefix(path, root+"/") })
+}
+
+// The architecture says of some packages that they use nothing but what every program can.
+func TestHazard117WhatIsOverThePublicAPIAloneImportsNothingElse(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| `([a-z/]+?)/?` \\|.*over the public API alone").FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	if len(rows) < 2 {
+		t.Errorf("%q: want the rows of leader and semaphore", rows)
+	}
+	const imports = "{{join .Imports \" \"}}"
+	for _, row := range rows {
+		if others := ofTheProject(goCommand(t, "list", "-f", imports, "./"+row[1])); len(others) > 0 {
+			t.Errorf("%s is said to be over the public API alone, and imports %q", row[1], others)
+		}
+	}
+	if len(ofTheProject(goCommand(t, "list", "-f", imports, "./sharded"))) == 0 {
+		t.Error("an import of something else would not be noticed")
+	}
+}
+
+// untestedServers are the images in a text whose servers the table of servers.md does not have.
+func untestedServers(text, table string) []string {
+	var found []string
+	for _, image := range regexp.MustCompile(`\b(redis|valkey):(\d+\.\d+)`).FindAllStringSubmatch(text, -1) {
+		row := regexp.MustCompile(`(?mi)^\| ` + image[1] + ` ` + regexp.QuoteMeta(image[2]) + `\.`)
+		if !row.MatchString(table) {
+			found = append(found, image[0])
+		}
+	}
+	return found
+}
+
+func TestHazard117ServersThatAreNamedAreServersThatAreTested(t *testing.T) {
+	table := read(t, "servers.md")
+	files := []string{
+		"../docker-compose.chaos.yml", "../examples/kubernetes/masters.yaml", "../chaos/containers/options.go",
+		"../chaos/cmd/redlock-chaos/containers.go", "containers.md", "ci.md", "operating.md",
+	}
+	for _, file := range files {
+		for _, image := range untestedServers(read(t, file), table) {
+			t.Errorf("%s has %s, which docs/servers.md does not list as tested", file, image)
+		}
+	}
+	if got := untestedServers("image: redis:7.4-alpine or redis:8.0", table); !slices.Equal(got, []string{"redis:7.4"}) {
+		t.Errorf("%q, want the one that was not tested", got)
+	}
+}

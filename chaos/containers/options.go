@@ -8,7 +8,7 @@ import (
 
 // Options say which images the containers are made of. They are pulled when they are missing.
 type Options struct {
-	// RedisImage is the masters'. Default: $REDIS_IMAGE, or redis:7.4-alpine.
+	// RedisImage is the masters'. Default: $REDIS_IMAGE, or redis:8.0-alpine.
 	RedisImage string
 	// Server is the program in it. Default: $REDIS_SERVER, or redis-server, which Valkey's images have too.
 	Server string
@@ -17,7 +17,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.RedisImage = firstOf(o.RedisImage, os.Getenv("REDIS_IMAGE"), "redis:7.4-alpine")
+	o.RedisImage = firstOf(o.RedisImage, os.Getenv("REDIS_IMAGE"), "redis:8.0-alpine")
 	o.Server = firstOf(o.Server, os.Getenv("REDIS_SERVER"), "redis-server")
 	o.ToxiproxyImage = firstOf(o.ToxiproxyImage, os.Getenv("TOXIPROXY_IMAGE"), "ghcr.io/shopify/toxiproxy:2.12.0")
 	return o

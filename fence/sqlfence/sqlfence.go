@@ -1,14 +1,6 @@
 // Package sqlfence has a SQL database check fencing tokens: the comparison is part of the transaction, or of the statement, that makes
 // the change, so no newer holder can get in between. It needs database/sql and nothing else; the driver is the program's.
 //
-//	fences, err := sqlfence.New(sqlfence.PostgreSQL, "")
-//	_, err = db.ExecContext(ctx, fences.Schema())   // once, by whatever migrates the database
-//	…
-//	err = fences.InTx(ctx, db, lock.Key(), lock.Token(), func(tx *sql.Tx) error {
-//		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'shipped' WHERE id = 42`)
-//		return err
-//	})
-//
 // There are two ways. [Fences.InTx] has a table of its own with the greatest token of each lock's key, and protects whatever the
 // transaction changes. Or a row carries the token that has written it, in a column: [Row] says what became of such an UPDATE.
 //

@@ -17,7 +17,7 @@ type containerFlags struct {
 
 func (c *containerFlags) flags(f *flag.FlagSet) {
 	f.StringVar(&c.compose, "compose", "", "compose file that has started the masters and toxiproxy of the external backend")
-	f.StringVar(&c.redisImage, "redis-image", "", "image of the containers backend's masters (default $REDIS_IMAGE or redis:7.4-alpine)")
+	f.StringVar(&c.redisImage, "redis-image", "", "image of the containers backend's masters (default $REDIS_IMAGE or redis:8.0-alpine)")
 	f.StringVar(&c.toxiproxyImage, "toxiproxy-image", "",
 		"image of the containers backend's proxies (default $TOXIPROXY_IMAGE or ghcr.io/shopify/toxiproxy:2.12.0)")
 }
