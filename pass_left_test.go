@@ -9,6 +9,13 @@ import (
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
+// hardOfHearing is a master whose notifications get lost.
+type hardOfHearing struct{ *redlocktest.Master }
+
+func (d hardOfHearing) Listen(channel string, _ func(), _ func(string)) (stop func()) {
+	return d.Master.Listen(channel, func() {}, func(string) {})
+}
+
 // A waiter that the masters have refused may be passed the lock inside its process: then they know of a process that waits no more. Whoever
 // hands the lock over sends no release, which would take it out of their queues.
 func TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues(t *testing.T) {
@@ -16,7 +23,7 @@ func TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues(t *testing.T) 
 		masters := redlocktest.New(t, redlocktest.Count(3))
 		silent := masters.All()
 		for i, m := range masters {
-			silent[i] = struct{ redlock.Master }{m} // which do not notify, so that it asks often
+			silent[i] = hardOfHearing{m} // so that it asks often
 		}
 		l, err := redlock.New(silent, redlock.Options{Clock: masters.Clock()})
 		must(t, err)

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -119,14 +120,14 @@ func TestWhatKeepsThePositionIsNoAttempt(t *testing.T) {
 	})
 }
 
-// A waiter that has died is notified once, in vain. The one behind it finds out by itself, and not after its RetryEvery.
-func TestADeadWaiterDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
+// A waiter that stands still is notified once, in vain. The one behind it finds out by itself, and not after its RetryEvery.
+func TestAWaiterThatStandsStillDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }}) // so it asks every 24 s
 		masters.Hold(key)
-		dead := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: time.Second, Waiter: "dead", Waited: time.Hour}
+		queueUp(t, masters, "still")
 		for _, m := range masters {
-			m.Do(t.Context(), []*single.Call{{Request: &dead}})
+			t.Cleanup(m.Listen(single.ChannelPrefix+"still", func() {}, func(string) {}))
 		}
 		w := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(10*time.Minute))
 		holdsFor(t, masters, 5*time.Minute)
@@ -137,6 +138,49 @@ func TestADeadWaiterDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
 			t.Errorf("it came %v after the release, want it to be told of nothing, and to ask after some seconds", took)
 		}
 	})
+}
+
+// queueUp has waiters enter the key's queue on all masters who do nothing else.
+func queueUp(t *testing.T, masters redlocktest.Masters, waiters ...string) {
+	t.Helper()
+	for i, name := range waiters {
+		r := single.Request{
+			Op: single.Acquire, Keys: []string{key}, Owner: name, TTL: time.Second, Waiter: name, Waited: time.Hour + time.Duration(i),
+		}
+		for _, m := range masters {
+			m.Do(t.Context(), []*single.Call{{Request: &r}})
+		}
+	}
+}
+
+// Twelve waiters whose processes have died cost those behind them no wait, however seldom these ask: also of a key that is kept, and of one
+// that readers share.
+func TestHazard108DeadWaitersCostNoHandoff(t *testing.T) {
+	var dead []string
+	for i := range 12 {
+		dead = append(dead, fmt.Sprint("dead ", i))
+	}
+	for name, c := range map[string]struct{ holds, waits []redlock.Option }{
+		"a plain lock": {}, "a writer behind a reader": {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}},
+		"a kept key": {[]redlock.Option{redlock.MinHold(65 * time.Second)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, masters redlocktest.Masters, other *redlock.Locker) {
+				l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }}) // so it asks after 24, 48, 72 s
+				held := acquire(t, other, 5*time.Minute, c.holds...)
+				queueUp(t, masters, dead...)
+				w := wait(t, t.Context(), l, key, longTTL, append(c.waits, redlock.RetryEvery(time.Hour))...)
+				settle(time.Minute)
+				released := time.Now()
+				must(t, held.Release(t.Context()))
+				if name == "a kept key" {
+					settle(5 * time.Second)
+					released = time.Now() // it is free by itself
+				}
+				comesAtOnce(t, w, released)
+			})
+		})
+	}
 }
 
 // Who waits behind the one that was told of a kept key gets it when that is over, also if that one has given up before.

@@ -1,6 +1,10 @@
 package redlocktest
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/seed-624411e5/redlock/single"
+)
 
 // subscription is one to one channel of one master. What it passes on comes from a goroutine of its own, in order. The master's mutex
 // guards made; its own, what waits.
@@ -37,6 +41,16 @@ func (m *Master) Listen(channel string, ready func(), notified func(message stri
 		close(s.stop)
 		<-s.ended
 	}
+}
+
+// listensLocked reports that a waiter's subscription stands. The mutex is the master's.
+func (m *Master) listensLocked(waiter string) bool {
+	for s := range m.channels {
+		if s.channel == single.ChannelPrefix+waiter && s.made {
+			return true
+		}
+	}
+	return false
 }
 
 // publishLocked passes a message on to those who listen, after as long as an answer takes. The mutex is the master's.

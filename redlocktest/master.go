@@ -50,10 +50,9 @@ type Master struct {
 }
 
 func newMaster(w *world, name string, guard time.Duration) *Master {
-	return &Master{
-		world: w, name: name, guard: guard,
-		store: store.New(), stopped: make(chan struct{}), channels: make(map[*subscription]struct{}),
-	}
+	m := &Master{world: w, name: name, guard: guard, stopped: make(chan struct{}), channels: make(map[*subscription]struct{})}
+	m.forgetLocked()
+	return m
 }
 
 // Name implements redlock.Master.
@@ -116,7 +115,12 @@ func (m *Master) isStopped() bool {
 func (m *Master) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.forgetLocked()
+}
+
+func (m *Master) forgetLocked() {
 	m.store = store.New()
+	m.store.Listens = m.listensLocked
 }
 
 // Lose takes keys away, whoever holds them, as an eviction or somebody's DEL does: nobody is told. Their fencing counters stay.

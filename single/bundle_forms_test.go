@@ -13,6 +13,7 @@ import (
 func TestReleasesThatReserveForOtherTimesGoTogether(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	listen(t, server, "w")
 	keys := []string{"a", "b", "c"}
 	for _, key := range keys {
 		ask(t, m, acquire(key, "me", time.Minute))

@@ -106,6 +106,7 @@ func TestTheUsualLocksOfSeveralKeysAndTheirNeighbours(t *testing.T) {
 				ask(t, m, acquire(key, owner, time.Hour))
 			}
 			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
+			listen(t, server, "w")
 			ask(t, m, acquire("waited", "before", time.Minute))
 			ask(t, m, by("w", 0, acquire("waited", "x", time.Minute)))
 			ask(t, m, reserving(time.Hour, release("waited", "before"))) // whose waiter was told, and is still in the queue
@@ -337,6 +338,7 @@ func TestAWaiterForAnyKeyOfSeveralIsCalled(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", "d"} {
 		server := redistest.Start(t)
 		m := dial(t, server.URL())
+		listen(t, server, "w")
 		m.Do(t.Context(), several(single.Acquire, "a,b me", "c,d me"))
 		ask(t, m, by("w", 0, acquire(key, "you", time.Minute)))
 		batch := several(single.Release, "a,b me", "c,d me")

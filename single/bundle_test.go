@@ -147,6 +147,9 @@ func masterKinds() map[string]func(*testing.T, *redistest.Server) *single.Master
 func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	together, alone := dial(t, servers[0].URL()), dial(t, servers[1].URL())
+	for _, s := range servers {
+		listen(t, s, "w") // and v has died
+	}
 	seen := make(map[string]bool)
 	rapid.Check(t, func(rt *rapid.T) {
 		var prepared []single.Request
@@ -332,6 +335,7 @@ func TestABundleWithTooFewResultsIsUnsure(t *testing.T) {
 func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	listen(t, server, "w")
 	for _, unqueued := range []bool{false, true} {
 		ask(t, m, acquire("a", "me", time.Minute))
 		ask(t, m, by("w", 0, acquire("a", "you", time.Minute)))
@@ -349,6 +353,7 @@ func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 func TestABundleReservesAsItsReleasesDo(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	listen(t, server, "w")
 	keys := []string{"a", "b", "c", "d"}
 	for _, key := range keys {
 		ask(t, m, acquire(key, "me", time.Minute))

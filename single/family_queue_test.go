@@ -116,6 +116,7 @@ func TestAReleaseCallsWhoWaitedLongestAndReservesTheKey(t *testing.T) {
 func TestAReservationKeepsOnlyThePoliteOut(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	listen(t, server, "next")
 	for name, r := range map[string]single.Request{
 		"no waiter":         acquire("key", "me", time.Minute),
 		"a waiter":          by("rude", 0, acquire("key", "me", time.Minute)),
@@ -139,6 +140,7 @@ func TestAReservationKeepsOnlyThePoliteOut(t *testing.T) {
 func TestAReservedKeyOfSeveralKeepsThePoliteOut(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	listen(t, server, "next")
 	for _, keys := range [][]string{{"key", "more"}, {"more", "key"}, {"a", "key", "more"}} {
 		must(t, server.Client().FlushDB(t.Context()).Err())
 		ask(t, m, acquire("key", "holder", time.Minute))
@@ -159,6 +161,7 @@ func TestAReservationEndsByItself(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
+	listen(t, server, "dead") // a process that stands still
 	ask(t, m, acquire("key", "holder", time.Minute))
 	ask(t, m, by("dead", 0, acquire("key", "d", time.Minute)))
 	ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))

@@ -59,6 +59,23 @@ func (l *link) unsubscribe() {
 	}
 }
 
+// listens reports that a client's subscription stands, as far as the master knows.
+func (m *master) listens(waiter string) bool {
+	w := m.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.clients {
+		if c.name() != waiter {
+			continue
+		}
+		if s := c.links[m.number].sub; s != nil && s.made && !s.stopped {
+			return true
+		}
+		w.counts.Unheard++
+	}
+	return false
+}
+
 // notifyWaiters sends the notifications of the release just served.
 func (m *master) notifyWaiters(f *flight, r *single.Request) {
 	by := f.link.client
@@ -86,7 +103,7 @@ func (l *link) notify(key string, i int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := l.sub
-	if s == nil || !s.made || s.stopped || l.cutBack > 0 {
+	if l.cutBack > 0 {
 		w.counts.Unheard++
 		return
 	}

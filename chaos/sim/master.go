@@ -183,7 +183,7 @@ func (m *master) crash(left *store.Store) {
 		c.links[m.number].unsubscribe()
 	}
 	if left != nil {
-		left.Early = m.store.Early
+		left.Early, left.Listens = m.store.Early, m.store.Listens
 		m.store = left
 	}
 }

@@ -215,12 +215,13 @@ func waitRows() []Row {
 		counted(
 			part,
 			"The release happens before the waiter listens", "unheard",
-			"The waiter notified has died", "notified_dead",
+			"The waiter notified dies before it has tried", "notified_dead",
 			"Masters notify different waiters", "divided",
 			"A waiter leaves the queue while an attempt of its own", "left_queue",
 			"A Locker whose release has notified another one tries again", "gave_way",
 			"The holder releases and acquires again at once", "polite",
 		),
+		tested(part, "The first waiter in the queue has died", "TestHazard108DeadWaitersCostNoHandoff"),
 		tested(part, "A waiter with a long `RetryEvery`", "TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers"),
 		tested(part, "A key is kept after its release", "TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold"),
 		// No process asks so seldom in simulated runs that it would show.

@@ -75,7 +75,7 @@ func (w *world) build() error {
 	w.began = time.Now()
 	for i, clock := range w.plan.Masters {
 		m := &master{w: w, number: i, clock: clock, store: store.New()}
-		m.store.Early = clock.Early
+		m.store.Early, m.store.Listens = clock.Early, m.listens
 		w.masters = append(w.masters, m)
 	}
 	for i := range w.plan.Clients {

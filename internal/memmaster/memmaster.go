@@ -46,7 +46,8 @@ var late = os.Getenv("REDLOCK_LATE")
 func New(n int) []*Master {
 	all := make([]*Master, n)
 	for i := range all {
-		all[i] = &Master{name: fmt.Sprintf("m%d:6379", i+1), data: store.New()}
+		all[i] = &Master{name: fmt.Sprintf("m%d:6379", i+1)}
+		all[i].Forget()
 	}
 	return all
 }
@@ -75,6 +76,7 @@ func (m *Master) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.data = store.New()
+	m.data.Listens = func(string) bool { return true } // and what is published is lost
 }
 
 // Restart is Forget by a process that restarts: what is on its way to it is lost, and it does not vote before guard is over.

@@ -292,7 +292,7 @@ func luaScripts() []Mutant {
 		{
 			Name:   "queue-last-first",
 			Breaks: "a release notifies who has waited shortest",
-			Edits:  []Edit{{"single/lua/queue.lua", "local next = redis.pcall('ZRANGE', queue, 1, 1)[1]", "local next = redis.pcall('ZRANGE', queue, -1, -1)[1]"}},
+			Edits:  []Edit{{"single/lua/queue.lua", "local first = redis.pcall('ZRANGE', queue, 1, 2)", "local first = redis.pcall('ZRANGE', queue, -1, -1)"}},
 			Tests:  in("single", "TestAReleaseCallsWhoWaitedLongestAndReservesTheKey"),
 		},
 		{
@@ -322,8 +322,20 @@ func luaScripts() []Mutant {
 		{
 			Name:   "queue-silent",
 			Breaks: "a release reserves the key for a waiter and does not tell it",
-			Edits:  []Edit{{"single/lua/queue.lua", "\tredis.pcall('PUBLISH', 'redlock:free:' .. next, key)\n", ""}},
+			Edits:  []Edit{{"single/lua/queue.lua", "redis.pcall('PUBLISH', 'redlock:free:' .. next, message) ~= 0", "true"}},
 			Tests:  in("single", "TestAReleaseCallsWhoWaitedLongestAndReservesTheKey"),
+		},
+		{
+			Name:   "queue-notifies-the-dead",
+			Breaks: "a waiter that nobody listens for is notified, and those behind it wait",
+			Edits:  []Edit{{"single/lua/queue.lua", "next, message) ~= 0 then", "next, message) then"}},
+			Tests:  append(in("single", "TestHazard108AMessageGoesToAWaiterThatListens"), in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
+		},
+		{
+			Name:   "queue-in-memory-notifies-the-dead",
+			Breaks: "masters in memory notify a waiter that does not listen",
+			Edits:  []Edit{{"internal/store/queue.go", "s.Listens != nil && s.Listens(next)", "true"}},
+			Tests:  append(in("internal/store", "TestTheStoreAnswersLikeARealServer"), in(".", "TestHazard108DeadWaitersCostNoHandoff")...),
 		},
 		{
 			Name:   "share-reader-beside-writer",

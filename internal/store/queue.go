@@ -70,39 +70,54 @@ func (s *Store) leave(r *single.Request, key string, free bool) {
 	}
 }
 
+// maxDeaf is how many waiters that do not listen one message passes over.
+const maxDeaf = 32
+
+// tellNext publishes a message to whoever has waited longest, and returns its name; "" if nobody listens. Those who do not listen leave the
+// queue.
+func (s *Store) tellNext(key, message string) string {
+	for range maxDeaf {
+		v := s.queue(key)
+		if v == nil {
+			return ""
+		}
+		at := slices.IndexFunc(v.members, func(m member) bool { return !strings.HasPrefix(m.name, "!") })
+		if at < 0 {
+			return ""
+		}
+		next := v.members[at].name
+		if s.Listens != nil && s.Listens(next) {
+			s.notifications = append(s.notifications, Notification{next, message})
+			return next
+		}
+		s.zrem(queueOf(key), next)
+	}
+	return ""
+}
+
 // notifyNext reserves a key that was released for whoever has waited longest, and reports whether there is one.
 func (s *Store) notifyNext(r *single.Request, key string) bool {
-	v := s.queue(key)
-	if v == nil {
+	if s.queue(key) == nil {
 		return false
 	}
 	s.zremBetween(queueOf(key), -1<<62, 0)
-	if len(v.members) == 0 {
+	next := s.tellNext(key, key)
+	if next == "" {
 		return false
 	}
-	next, last, reserve := v.members[0].name, len(v.members) == 1, r.Reserve.Milliseconds()
-	s.notifications = append(s.notifications, Notification{next, key})
+	v, reserve := s.queue(key), r.Reserve.Milliseconds()
 	v.remove(next)
 	left := s.pttl(v)
-	s.zadd(queueOf(key), queue, "!"+next, -(s.now + reserve))
-	if last {
+	if len(v.members) == 0 {
 		left = 0
 	}
+	s.zadd(queueOf(key), queue, "!"+next, -(s.now + reserve))
 	s.expire(queueOf(key), max(reserve, left))
 	return true
 }
 
 // tellKept tells whoever has waited longest that a key was released and is kept.
-func (s *Store) tellKept(key string) {
-	v := s.queue(key)
-	if v == nil {
-		return
-	}
-	at := slices.IndexFunc(v.members, func(m member) bool { return !strings.HasPrefix(m.name, "!") })
-	if at >= 0 {
-		s.notifications = append(s.notifications, Notification{v.members[at].name, single.KeptPrefix + key})
-	}
-}
+func (s *Store) tellKept(key string) { s.tellNext(key, single.KeptPrefix+key) }
 
 // Notification tells a waiter that it may take Key, or behind [single.KeptPrefix] that it is kept.
 type Notification struct{ Waiter, Key string }
@@ -112,14 +127,16 @@ const maxNotified = 8
 
 // notifySeveral notifies those that have waited longest for a shared key.
 func (s *Store) notifySeveral(key string) {
-	v := s.queue(key)
-	if v == nil {
+	if s.queue(key) == nil {
 		return
 	}
 	s.zremBetween(queueOf(key), -1<<62, 0)
-	for _, m := range slices.Clone(v.members[:min(maxNotified, len(v.members))]) {
-		s.notifications = append(s.notifications, Notification{m.name, key})
-		s.zrem(queueOf(key), m.name)
+	for range maxNotified {
+		next := s.tellNext(key, key)
+		if next == "" {
+			return
+		}
+		s.zrem(queueOf(key), next)
 	}
 }
 

@@ -24,6 +24,8 @@ type Store struct {
 	Full bool
 	// Early has a key end with the last millisecond of its ttl, as the expiry cycle of Redis 8.0 may, not after it.
 	Early bool
+	// Listens reports that a waiter's subscription stands. Without it nobody's does.
+	Listens func(waiter string) bool
 	// notifications are those of the request being served.
 	notifications []Notification
 }
@@ -91,7 +93,7 @@ func New() *Store { return &Store{keys: make(map[string]*value)} }
 
 // Clone is what another master has that is the same until one of them is asked for something: what a disk has, for instance.
 func (s *Store) Clone() *Store {
-	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full, Early: s.Early}
+	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full, Early: s.Early, Listens: s.Listens}
 	for key, v := range s.keys {
 		copied := *v
 		copied.members = slices.Clone(v.members)

@@ -50,43 +50,53 @@ local function dequeue(queue, waiter)
 	return type(removed) == 'number' and removed > 0
 end
 
+-- Publishes a message to whoever has waited longest, and returns its name. A waiter that nobody listens for, as when its process has died,
+-- leaves the queue, and the next one is told, up to 32. One that is about to listen again enters the queue with its next attempt, at its position.
+-- PUBLISH in a cluster counts who listens at this node, so those at others are told, too. Returns nil if nobody listens.
+local function tellNext(queue, message)
+	for _ = 1, 32 do
+		local first = redis.pcall('ZRANGE', queue, 1, 2)
+		local next = first[1]
+		if next and string.sub(next, 1, 1) == '!' then -- a reservation
+			next = first[2]
+		end
+		if not next or redis.pcall('PUBLISH', 'redlock:free:' .. next, message) ~= 0 then
+			return next
+		elseif redis.pcall('ZREM', queue, next) ~= 1 then
+			return nil
+		end
+	end
+end
+
 -- Notifies whoever has waited longest for a key that has become free, and reserves the key for it for some ms; reports
--- whether there was anybody. The waiter leaves the queue, so one that has died is notified once.
+-- whether there was anybody. The waiter leaves the queue.
 local function notify(key, queue, reserve)
 	if not marked(queue, QUEUE) then
 		return false
 	end
 	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
-	local next = redis.pcall('ZRANGE', queue, 1, 1)[1]
+	local next = tellNext(queue, key)
 	if not next then
 		tidy(queue)
 		return false
 	end
-	local waiting = redis.pcall('ZCOUNT', queue, '(0', '+inf')
 	redis.pcall('ZREM', queue, next)
 	local now, left = milliseconds(), redis.pcall('PTTL', queue)
 	if now and type(left) == 'number' then
 		reserve = tonumber(reserve)
+		local alone = redis.pcall('ZCOUNT', queue, '(0', '+inf') == 0
 		redis.pcall('ZADD', queue, -(now + reserve), '!' .. next)
-		redis.pcall('PEXPIRE', queue, waiting == 1 and reserve or math.max(reserve, left))
+		redis.pcall('PEXPIRE', queue, alone and reserve or math.max(reserve, left))
 	end
-	redis.pcall('PUBLISH', 'redlock:free:' .. next, key)
 	return true
 end
 
 -- Tells whoever has waited longest for a key that it was released and is kept for a while. It remains in the queue: it looks
 -- for how long, and tries when that is over.
 local function tell(key, queue)
-	if not marked(queue, QUEUE) then
-		return
-	end
-	local next = redis.pcall('ZRANGE', queue, 1, 2)
-	local first = next[1]
-	if first and string.sub(first, 1, 1) == '!' then -- a reservation
-		first = next[2]
-	end
-	if first then
-		redis.pcall('PUBLISH', 'redlock:free:' .. first, 'redlock:kept:' .. key)
+	if marked(queue, QUEUE) then
+		tellNext(queue, 'redlock:kept:' .. key)
+		tidy(queue)
 	end
 end
 

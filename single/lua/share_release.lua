@@ -58,10 +58,11 @@ end
 dequeue(queue, waiter)
 if removed and free and marked(queue, QUEUE) then
 	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
-	local waiters = redis.pcall('ZRANGE', queue, 1, 8) -- some may be readers, who can all have it
-	for i = 1, #waiters do
-		redis.pcall('ZREM', queue, waiters[i])
-		redis.pcall('PUBLISH', 'redlock:free:' .. waiters[i], key)
+	for _ = 1, 8 do -- some may be readers, who can all have it
+		local next = tellNext(queue, key)
+		if not next or redis.pcall('ZREM', queue, next) ~= 1 then
+			break
+		end
 	end
 	tidy(queue)
 end
