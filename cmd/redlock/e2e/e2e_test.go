@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/cli"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
 func TestMain(m *testing.M) {
@@ -33,8 +34,12 @@ func (s suite) Run() int {
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", noSleep) // its name is valid
 	}
+	_ = os.Unsetenv("REDLOCK_SOAK") // no setting of redlock's
 	return s.M.Run()
 }
+
+// soaking says whether the tests have the time for all of their cases.
+var soaking = soak.On()
 
 // noSleep lets a program that was built with -race end at once, and not a second later.
 const noSleep = "atexit_sleep_ms=0"

@@ -21,11 +21,19 @@ func guardedMain() {
 	nested := flag.Bool("nested", false, "start another one like this")
 	root := flag.Bool("root", false, "be root, if the file's mode permits it")
 	tty := flag.Bool("tty", false, "read a line from the terminal first")
+	cleanUp := flag.Duration("cleanup", 0, "go on for this time after the first signal")
+	life := flag.Duration("for", 24*time.Hour, "end after this time")
+	path := ""
+	flag.StringVar(&path, "log", "", "the log, unless it is an argument")
 	flag.Parse()
-	path := flag.Arg(0)
+	if flag.NArg() > 0 {
+		path = flag.Arg(0)
+	}
 	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	exitOn(err)
+	exitOn(syscall.Flock(int(log.Fd()), syscall.LOCK_SH)) // who has it alone knows that nobody writes any more
 	if *stubborn {
+		*cleanUp = 0
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	}
 	if *deaf {
@@ -46,11 +54,31 @@ func guardedMain() {
 		exitOn(err)
 		fmt.Fprintf(log, "read %s", line)
 	}
+	work(log, *life, *cleanUp)
+}
+
+// work writes until the end of a life, or of the clean-up after a signal.
+func work(log *os.File, life, cleanUp time.Duration) {
+	signals := make(chan os.Signal, 1)
+	if cleanUp > 0 {
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	}
+	end, last := time.After(life), "over\n"
 	for {
 		if _, err := fmt.Fprintf(log, "works %d\n", os.Getpid()); err != nil {
 			os.Exit(3)
 		}
-		<-time.After(3 * time.Millisecond)
+		select {
+		case <-signals:
+			if last == "over\n" {
+				end, last = time.After(cleanUp), "cleaned\n"
+			}
+		case <-end:
+			_, err := log.WriteString(last)
+			exitOn(err)
+			return
+		case <-time.After(3 * time.Millisecond):
+		}
 	}
 }
 

@@ -108,11 +108,13 @@ func TestHazard70WhatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
 	}
 }
 
-// A lock that was not lost ends nothing: what the command leaves running is its own affair.
+// Who asks for it has what the command leaves running left alone.
 func TestWhatACommandLeavesRunningIsLeftAlone(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) {
-		cmd.Args = slices.Insert(cmd.Args, slices.Index(cmd.Args, "--")+1, "sh", "-c", `setsid "$@" & until [ -s "$3" ]; do sleep 0.1; done`, "sh")
+		at := slices.Index(cmd.Args, "--")
+		cmd.Args = slices.Insert(cmd.Args, at+1, "sh", "-c", `setsid "$@" & until [ -s "$3" ]; do sleep 0.1; done`, "sh")
+		cmd.Args = slices.Insert(cmd.Args, at, "-leader-only")
 	}, "-stubborn")
 	if got := s.exit(cmd); got.ExitStatus() != 0 {
 		t.Errorf("redlock ended with %v %v", got.ExitStatus(), got.Signal())

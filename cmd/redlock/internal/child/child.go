@@ -30,9 +30,11 @@
 // keeps the foreground, since others in it may need it, and redlock passes signals on; a command that nevertheless wants
 // the terminal, for a password, is stopped by the kernel, gets the foreground then, and goes on.
 //
-// A process that leaves the job's group, as what timeout(1) starts in a script does, is found on Linux by the entry in its
-// environment that tells it of its lock: it is stopped with the group, and asked and killed when the lock is lost. On
-// other systems it is out of reach.
+// The command may end before what it has started. On Linux redlock is the parent of all orphans below it, so everything that descends from the
+// command stays there, and redlock knows when the last of it has ended, see [Process.Gone]. A process that leaves the job's group, as
+// what timeout(1) starts in a script does, is found by the entry in its environment that tells it of its lock: it is stopped with the group, and
+// asked when the lock is lost. What is killed is all that descends from the command. Only the watch, when redlock is gone, has nothing but the entry.
+// On other systems what has left the group is out of reach.
 package child
 
 import (
@@ -68,6 +70,7 @@ type Config struct {
 type Process struct {
 	platform
 	done    chan struct{}
+	gone    chan struct{}
 	status  Status // written before done is closed
 	stopped chan os.Signal
 }
@@ -79,6 +82,24 @@ type Status struct {
 
 // Done is closed when the command, not necessarily everything it has started, has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Gone is closed when the command and everything that it has started has ended. On Linux that is every process that descends from it, wherever
+// it went; on other Unix systems every process of its group; on Windows the command alone.
+func (p *Process) Gone() <-chan struct{} { return p.gone }
+
+func (p *Process) hasEnded() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Process) end(status Status) {
+	p.status = status
+	close(p.done)
+}
 
 // Stopped tells which signal stopped the command, each time.
 func (p *Process) Stopped() <-chan os.Signal { return p.stopped }

@@ -20,11 +20,11 @@ func Start(cfg Config) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &Process{platform: platform{cmd.Process}, done: make(chan struct{})}
+	p := &Process{platform: platform{cmd.Process}, done: make(chan struct{}), gone: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // how it ended is in cmd.ProcessState
-		p.status = Status{Code: cmd.ProcessState.ExitCode()}
-		close(p.done)
+		p.end(Status{Code: cmd.ProcessState.ExitCode()})
+		close(p.gone)
 	}()
 	return p, nil
 }
@@ -40,6 +40,12 @@ func (p *Process) Group() int { return p.process.Pid }
 
 // Signal does nothing: the console has told the command already.
 func (p *Process) Signal(os.Signal) error { return nil }
+
+// SignalOutside does nothing.
+func (p *Process) SignalOutside(os.Signal) error { return nil }
+
+// Left is not asked.
+func (p *Process) Left(int) (names []string, n int) { return nil, 0 }
 
 // Terminate ends the command. There is no way to ask.
 func (p *Process) Terminate() error { return p.Kill() }
@@ -78,7 +84,7 @@ func (w *Watch) Tell(Order) {}
 func (w *Watch) Dismiss() {}
 
 // RunWatch does nothing.
-func RunWatch(*os.File) {}
+func RunWatch(_, _ *os.File) {}
 
 var began = time.Now()
 

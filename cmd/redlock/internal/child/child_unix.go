@@ -33,7 +33,7 @@ const beginFD = 3
 
 // Start prepares the command, as the leader of a process group of its own: a process that waits for [Process.Begin] and
 // becomes the command then. So whoever watches over the group knows it before the command does anything. A goroutine waits
-// for its end.
+// for its end, and for that of all it leaves; from now on nobody else may wait for children of this program.
 //
 // On Linux the kernel sends the command a SIGTERM when this program dies. For the kernel it is the thread that forked
 // which dies, so that goroutine keeps its thread to itself.
@@ -52,6 +52,9 @@ func Start(cfg Config) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := adopt(); err != nil {
+		return nil, err
+	}
 	hears, begin, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -63,7 +66,8 @@ func Start(cfg Config) (*Process, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	tieToParent(cmd.SysProcAttr)
-	p := &Process{platform: platform{begin: begin, terminal: openTerminal(), mark: cfg.Mark}, done: make(chan struct{}), stopped: make(chan os.Signal, 16)}
+	p := &Process{platform: platform{begin: begin, terminal: openTerminal(), mark: cfg.Mark},
+		done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan os.Signal, 16)}
 	if err := p.start(cmd); err != nil {
 		p.terminal.close()
 		return nil, errors.Join(err, begin.Close())
@@ -89,7 +93,6 @@ func (p *Process) start(cmd *exec.Cmd) error {
 		if err == nil {
 			p.wait()
 			_ = cmd.Process.Release() // it was waited for
-			close(p.done)
 		}
 	}()
 	return <-started
@@ -138,32 +141,40 @@ func interpreter(path string) string {
 	return "the loader that it is made for"
 }
 
-// Group is the id of the command's process group.
-func (p *Process) Group() int { return p.pid }
-
-// Signal sends sig to every process of the command's group, and [Continue] to those outside of it that Suspend has stopped. It
-// does nothing when none is left. An error means that it reached nobody; a process of another user's may also be left out
-// without one.
+// Signal sends sig to every process of the command's group, and [Continue] to those outside of it that Suspend has stopped. When
+// the command has ended it goes to all that it has left. It does nothing when none is left. An error means that it reached nobody; a process
+// of another user's may also be left out without one.
 func (p *Process) Signal(sig os.Signal) error {
 	var err error
 	if sig == Continue {
 		err = p.resumeHalted() // first: a shell with job control ends its wait when it finds its job stopped
 	}
+	if p.hasEnded() {
+		return errors.Join(err, p.signalLeft(sig))
+	}
 	return errors.Join(err, signalGroup(p.pid, sig))
 }
 
-// Kill ends at once the whole group, also one that is stopped, and whatever else has the command's mark.
-func (p *Process) Kill() error { return errors.Join(p.Signal(syscall.SIGKILL), killMarked(p.mark)) }
+// Kill ends at once the whole group, also one that is stopped, and whatever else the command has started.
+func (p *Process) Kill() error {
+	return errors.Join(signalGroup(p.Group(), syscall.SIGKILL), killMarked(p.mark, descendsOrHas))
+}
 
 // Terminate asks the whole group to end, and whatever else has the command's mark. Also one that is stopped has to hear of it.
 func (p *Process) Terminate() error {
-	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT), askMarked(p.mark, p.pid))
+	if p.hasEnded() {
+		return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
+	}
+	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT), p.SignalOutside(syscall.SIGTERM))
 }
+
+// SignalOutside sends sig, and SIGCONT, to what has the command's mark and has left its group.
+func (p *Process) SignalOutside(sig os.Signal) error { return askMarked(p.mark, p.pid, sig) }
 
 // halt stops the group, and whatever else has the command's mark.
 func (p *Process) halt() error {
 	err := p.Signal(syscall.SIGSTOP)
-	halted := stopMarked(p.mark, p.pid)
+	halted := stopMarked(p.mark, p.Group())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.halted != nil {
@@ -185,7 +196,11 @@ func (p *Process) resumeHalted() error {
 	return err
 }
 
+// signalGroup does nothing without a group: to kill(2) it would be that of this program.
 func signalGroup(group int, sig os.Signal) error {
+	if group <= 0 {
+		return nil
+	}
 	number, ok := sig.(syscall.Signal)
 	if !ok {
 		return errors.ErrUnsupported
@@ -198,29 +213,20 @@ func signalGroup(group int, sig os.Signal) error {
 }
 
 // groupLeft says whether any process of the group is left. One that has ended counts until its parent has taken note.
-func groupLeft(group int) bool { return !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
+func groupLeft(group int) bool {
+	return group > 0 && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
+}
 
-// wait waits until the command has ended, and tells of its stops.
-func (p *Process) wait() {
-	for {
-		var ws syscall.WaitStatus
-		_, err := syscall.Wait4(p.pid, &ws, syscall.WUNTRACED, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil: // somebody else has waited for it, which nobody does
-			p.status = Status{Code: 1}
-			return
-		case ws.Stopped():
-			select {
-			case p.stopped <- ws.StopSignal():
-			default: // so many stops at once say no more than a few
-			}
-		case ws.Exited():
-			p.status = Status{Code: ws.ExitStatus()}
-			return
-		case ws.Signaled():
-			p.status = Status{Signal: int(ws.Signal())}
-			return
-		}
+func (p *Process) tellStop(sig os.Signal) {
+	select {
+	case p.stopped <- sig:
+	default: // so many stops at once say no more than a few
 	}
+}
+
+func statusOf(ws syscall.WaitStatus) Status {
+	if ws.Signaled() {
+		return Status{Signal: int(ws.Signal())}
+	}
+	return Status{Code: ws.ExitStatus()}
 }

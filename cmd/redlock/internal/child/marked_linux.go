@@ -133,21 +133,42 @@ func (m *marked) outside(group int) {
 	m.open = kept
 }
 
-// killMarked kills all that have the entry.
-func killMarked(entry string) error {
-	m := marked{entry: []byte(entry)}
+// killMarked kills all that have the entry, and all that look finds.
+func killMarked(entry string, look func(pid int, entry []byte) answer) error {
+	m := marked{entry: []byte(entry), look: look}
 	defer m.forget()
 	return m.find(func(p *os.Process) error { return signalOpen(p, syscall.SIGKILL) })
 }
 
-// askMarked asks all that have the entry and are not in the group to end, those that are stopped too. They are all found
+// askMarked sends all that have the entry and are not in the group a signal to end, also those that are stopped. They are all found
 // first: what one of them starts to clean up is not asked.
-func askMarked(entry string, group int) error {
+func askMarked(entry string, group int, sig os.Signal) error {
 	m := marked{entry: []byte(entry)}
 	defer m.forget()
 	failed := m.find(nil)
 	m.outside(group)
-	return firstFailure(failed, firstFailure(m.signal(syscall.SIGTERM), m.signal(syscall.SIGCONT)))
+	return firstFailure(failed, firstFailure(m.signal(sig), m.signal(syscall.SIGCONT)))
+}
+
+// signalLeft sends sig to all that the command has left and that is its own: what has its mark, or is in its group. A redlock among that
+// passes the signal on to its own command.
+func (p *Process) signalLeft(sig os.Signal) error {
+	m := marked{entry: []byte(p.mark), look: func(pid int, entry []byte) answer {
+		if in, err := syscall.Getpgid(pid); err == nil && in == p.pid && descends(pid) {
+			return yes
+		}
+		return has(pid, entry)
+	}}
+	defer m.forget()
+	return firstFailure(m.find(nil), m.signal(sig))
+}
+
+// descendsOrHas finds whatever the command has started.
+func descendsOrHas(pid int, entry []byte) answer {
+	if descends(pid) {
+		return yes
+	}
+	return has(pid, entry)
 }
 
 // markedLeft says whether any process has the entry.

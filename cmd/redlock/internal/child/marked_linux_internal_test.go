@@ -54,11 +54,11 @@ func TestOnlyTheExactEntryIsAMark(t *testing.T) {
 func TestTheProcessesOfTheGroupAreNotAskedTwice(t *testing.T) {
 	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/group"
 	cmd := sleeper(t, mark)
-	if err := askMarked(mark, syscall.Getpgrp()); err != nil || !markedLeft(mark) {
+	if err := askMarked(mark, syscall.Getpgrp(), syscall.SIGTERM); err != nil || !markedLeft(mark) {
 		t.Errorf("it was asked, in this test's group (%v)", err)
 	}
 	stopMarked(mark, syscall.Getpgrp()).forget()
-	if err := askMarked(mark, syscall.Getpgrp()+1); err != nil {
+	if err := askMarked(mark, syscall.Getpgrp()+1, syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
 	if err := cmd.Wait(); diedOf(t, err) != syscall.SIGTERM {
@@ -92,7 +92,7 @@ func TestAProcessThatIsNeverTheSameIsKilled(t *testing.T) {
 						break
 					}
 				}
-				if err := killMarked(mark); err != nil {
+				if err := killMarked(mark, nil); err != nil {
 					t.Error(err)
 				}
 				ended := time.AfterFunc(10*time.Second, func() {
@@ -180,8 +180,8 @@ func stopAndGoOn(t *testing.T, args []string, processes int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = killMarked(mark) }()
-	p := &Process{platform: platform{pid: cmd.Process.Pid, mark: mark}}
+	defer func() { _ = killMarked(mark, nil) }()
+	p := &Process{platform: platform{pid: cmd.Process.Pid, mark: mark}, done: make(chan struct{})}
 	jobs := func(state string) bool { // all are in it
 		m := marked{entry: []byte(mark)}
 		defer m.forget()

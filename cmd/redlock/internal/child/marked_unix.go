@@ -10,7 +10,7 @@ type marked struct{}
 func (*marked) signal(os.Signal) error { return nil }
 func (*marked) forget()                {}
 
-func killMarked(string) error        { return nil }
-func askMarked(string, int) error    { return nil }
-func markedLeft(string) bool         { return false }
-func stopMarked(string, int) *marked { return nil }
+func killMarked(string, any) error           { return nil }
+func askMarked(string, int, os.Signal) error { return nil }
+func markedLeft(string) bool                 { return false }
+func stopMarked(string, int) *marked         { return nil }

@@ -9,7 +9,7 @@ import (
 
 // Order is what a [Watch] is told.
 type Order struct {
-	// Group is the process group to be killed.
+	// Group is the process group to be killed; 0: none.
 	Group int
 	// Deadline is when, by [Now], unless another order moves it.
 	Deadline time.Duration

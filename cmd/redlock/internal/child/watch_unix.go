@@ -3,6 +3,7 @@
 package child
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -51,18 +52,33 @@ func StartWatch() (*Watch, error) {
 		return nil, err
 	}
 	defer in.Close()
+	said, out, err := os.Pipe()
+	if err != nil {
+		_ = orders.Close()
+		return nil, err
+	}
+	defer out.Close()
 	cmd := &exec.Cmd{
-		Path: path, Args: []string{os.Args[0], WatchCommand}, Env: []string{"GOMAXPROCS=1"}, Dir: "/", Stdin: in,
+		Path: path, Args: []string{os.Args[0], WatchCommand}, Env: []string{"GOMAXPROCS=1"}, Dir: "/", Stdin: in, Stdout: out,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	if err := cmd.Start(); err != nil {
-		_ = orders.Close()
+	err = startOwn(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
+	if err != nil {
+		_, _ = orders.Close(), said.Close()
 		return nil, err
 	}
 	w := &Watch{orders: orders, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
-		w.worked = cmd.Wait() == nil
+		last, _ := io.ReadAll(said)
+		w.worked = len(last) > 0
+		_ = said.Close()
+		_ = cmd.Wait() // unless [Process.wait] has
 	}()
 	return w, nil
 }
@@ -91,8 +107,8 @@ func (w *Watch) write(line string) {
 	_, _ = w.orders.WriteString(line)                           // if it is gone, Ended tells
 }
 
-// RunWatch is the whole life of a watch, which reads its orders from in.
-func RunWatch(in *os.File) {
+// RunWatch is the whole life of a watch, which reads its orders from in, and tells out that it was not killed.
+func RunWatch(in, out *os.File) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
 	orders := make(chan Order)
@@ -100,12 +116,13 @@ func RunWatch(in *os.File) {
 	go func() { wasDismissed <- readOrders(in, orders) }()
 	last, ended := follow(orders, Now)
 	switch {
-	case last.Group == 0: // there has not been a command yet
+	case last == (Order{}): // there has not been a command yet
 	case !ended:
 		kill(last) // whatever redlock says now comes too late
 	case !<-wasDismissed:
 		end(last)
 	}
+	_, _ = out.WriteString("done\n") // whoever could read it may be gone
 }
 
 // follow returns the last order, when its deadline has passed by the clock now, or when there is nobody any more who gives
@@ -123,7 +140,7 @@ func follow(orders <-chan Order, now func() time.Duration) (last Order, ended bo
 		case <-timer.C:
 			late := now() - last.Deadline
 			switch heldUp = late >= 2*orderTimeout || heldUp && late >= 0; {
-			case last.Group == 0, late < 0:
+			case last == (Order{}), late < 0:
 			case !heldUp:
 				return last, false
 			default: // this process was: a newer order may be in the pipe
@@ -153,7 +170,7 @@ func nextOrder(orders <-chan Order) (o Order, ok, some bool) {
 
 // pause is for how long a watch need not read the clock.
 func pause(o Order, now time.Duration) time.Duration {
-	if o.Group == 0 {
+	if o == (Order{}) {
 		return lookAgain
 	}
 	return max(0, min(lookAgain, o.Deadline-now))
@@ -168,7 +185,7 @@ func end(o Order) {
 	}
 	_ = signalGroup(o.Group, syscall.SIGTERM) // if it does not, the next signal is no question
 	_ = signalGroup(o.Group, syscall.SIGCONT)
-	_ = askMarked(o.Mark, o.Group)
+	_ = askMarked(o.Mark, o.Group, syscall.SIGTERM)
 	for {
 		again := 20 * time.Millisecond
 		if !groupLeft(o.Group) {
@@ -189,7 +206,7 @@ func end(o Order) {
 // kill: who refuses it may be a program of another user's that ends or becomes somebody else.
 func kill(o Order) {
 	for {
-		group, others := signalGroup(o.Group, syscall.SIGKILL), killMarked(o.Mark)
+		group, others := signalGroup(o.Group, syscall.SIGKILL), killMarked(o.Mark, nil)
 		if (group == nil || !groupLeft(o.Group)) && others == nil {
 			return
 		}

@@ -109,7 +109,7 @@ func silently(status int) error {
 func Main(args []string) int {
 	switch {
 	case len(args) == 1 && args[0] == child.WatchCommand:
-		child.RunWatch(os.Stdin)
+		child.RunWatch(os.Stdin, os.Stdout)
 		return statusOK
 	case len(args) > 2 && args[0] == child.ExecCommand:
 		status, err := child.RunExec(args[1:])

@@ -58,7 +58,7 @@ func (s *supervisor) pass(sig os.Signal) {
 			s.received = sig
 			s.resume() // one that is stopped would not hear of it
 		}
-	case s.halted != nil:
+	case s.halted != nil, s.left.since && s.wakeAt == 0: // nobody tells that all it has left have stopped
 		s.askedToStop = true
 		s.suspend()
 	case s.wakeAt == 0:
@@ -97,7 +97,7 @@ func (s *supervisor) resume() {
 	signal.Notify(s.signals, child.Forwarded()...) // Suspend has taken some away
 	if err := s.lock.Err(); halted != nil && s.lost == nil && err != nil {
 		s.lost = err
-		s.kill(child.Now())
+		s.kill()
 		s.say(eventLost, "%s was lost while the command was stopped: %v", s.what, bare{err})
 	} else {
 		s.look()

@@ -44,6 +44,7 @@ const (
 	eventRenewed       eventName = "renewed" // after one has failed
 	eventLosing        eventName = "losing"  // the command is asked to end
 	eventLost          eventName = "lost"
+	eventLeft          eventName = "left" // by a command that has ended: processes that are waited for
 	eventKilling       eventName = "killing"
 	eventRunsOn        eventName = "runs_on"   // the command, though it was killed
 	eventInterrupt     eventName = "interrupt" // one Ctrl-C more

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == child.WatchCommand { // what this program starts as one
-		child.RunWatch(os.Stdin)
+		child.RunWatch(os.Stdin, os.Stdout)
 		return
 	}
 	goleak.VerifyTestMain(m)

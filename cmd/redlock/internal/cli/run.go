@@ -20,14 +20,18 @@ func runCommand() command {
 		args:    "-- COMMAND [args...]",
 		summary: "run a command while holding a lock",
 		help: `
-Takes the lock on KEY, runs COMMAND, renews the lock while it runs, and gives it back when COMMAND has ended. It waits
-for the lock until it gets it, unless -wait or -try say otherwise. With -n it takes one of that many permits of KEY instead.
+Takes the lock on KEY, runs COMMAND, renews the lock while it runs, and gives it back when COMMAND has ended, and everything
+that it has started. It waits for the lock until it gets it, unless -wait or -try say otherwise. With -n it takes one of that
+many permits of KEY instead.
 
 COMMAND finds REDLOCK_KEY, REDLOCK_OWNER and REDLOCK_TOKEN in its environment, and of a permit REDLOCK_SLOT. The token is a
 number that grows with every acquisition of KEY: a resource that refuses smaller ones than it has seen is safe from late
-writers. COMMAND runs in a process group of its own; signals sent to redlock are passed on to that group. On Linux what
-leaves that group, as what a script starts by timeout or a daemon does, is ended with the lock if REDLOCK_OWNER is in its
-environment, which it inherits; on other systems it is not. Nor is what COMMAND leaves running in the background when it ends.
+writers. COMMAND runs in a process group of its own; signals sent to redlock are passed on to that group.
+
+A process that COMMAND leaves running, a daemon too, keeps the lock. redlock says after a second whom it waits for. Signals
+go to these processes then. If the lock is lost they are ended. -leader-only does not wait for them, and they may work on
+under another holder of the lock. What a service manager starts for COMMAND is never waited for. On Linux everything that
+descends from COMMAND counts; on other Unix systems what stays in its process group.
 
 If renewals fail, COMMAND is asked to stop (SIGTERM) when -grace is left of the lock's validity, and
 killed (SIGKILL) when the validity ends: until then nobody else can have the lock. If the lock is found to be lost all at
@@ -46,6 +50,9 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
 			r.masters.define(fs)
 			r.define(fs)
 			fs.StringVar(&r.line, "c", "", "run this `line` by sh -c, instead of COMMAND")
+			r.waitAll.on = true
+			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until everything that COMMAND has started has ended (default true)")
+			fs.BoolVar(&r.leaderOnly, "leader-only", false, "give the lock back when COMMAND itself has ended, whatever it has left running")
 			return r.run
 		},
 	}
@@ -54,7 +61,9 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
 // runner is one `redlock run`.
 type runner struct {
 	taker
-	line string // for a shell
+	line       string // for a shell
+	waitAll    toggle
+	leaderOnly bool
 }
 
 // argv is the command.
@@ -77,6 +86,9 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	if err := r.check("run"); err != nil {
 		return err
+	}
+	if r.leaderOnly && r.waitAll.given && r.waitAll.on {
+		return usage("run: -leader-only and -wait-descendants exclude each other")
 	}
 	return r.with(ctx, t, nil, func(h *held) (released, err error) {
 		s, err := r.start(t, h, argv)
@@ -113,7 +125,7 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 	}
 	return &supervisor{
 		what: r.what(), lock: h.Lock, ttl: r.ttl, grace: r.grace, maxHold: r.maxHold, usedUp: usedUp(first, r.ttl, r.maxHold),
-		process: process, watch: watch, orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, log: r.log, renewals: &r.renewals,
+		left: left{leaderOnly: r.leaderOnly || !r.waitAll.on}, process: process, watch: watch, orphanGrace: r.orphanGrace(t.getenv), signals: r.signals, log: r.log, renewals: &r.renewals,
 	}, nil
 }
 

@@ -34,7 +34,7 @@ var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config
 
 // excludes are flags that say the same in two ways, or the contrary: whichever is set nearer to the user counts.
 var excludes = map[string][]string{
-	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "v": {"quiet"}, "quiet": {"v", "log"},
+	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "leader-only": {"wait-descendants"}, "wait-descendants": {"leader-only"}, "v": {"quiet"}, "quiet": {"v", "log"},
 }
 
 // fillIn sets the flags that were not given, from the environment or the file.

@@ -30,10 +30,13 @@ const (
 type process interface {
 	Begin(deadline time.Duration) error
 	Done() <-chan struct{}
+	Gone() <-chan struct{}
 	Stopped() <-chan os.Signal
 	Status() child.Status
 	Group() int
+	Left(atMost int) (names []string, n int)
 	Signal(sig os.Signal) error
+	SignalOutside(sig os.Signal) error
 	Terminate() error
 	Kill() error
 	HasTerminal() bool
@@ -63,6 +66,7 @@ type supervisor struct {
 	refused error // why a kill reached nobody
 	watches int   // how many were started anew
 	job
+	left
 	interrupts
 	fromKeyboard func() bool // whether a SIGINT may be; nil: asks the terminal
 
@@ -70,10 +74,10 @@ type supervisor struct {
 	keyboard bool      // the command had the terminal when it ended
 }
 
-// guard returns when the command has ended.
+// guard returns when the command has ended, and all that it has started, unless that is not waited for.
 func (s *supervisor) guard() {
 	signal.Notify(s.signals, child.Forwarded()...)
-	over := s.lock.Done()
+	over, done, gone := s.lock.Done(), s.process.Done(), s.process.Gone()
 	s.look()
 	if err := s.process.Begin(s.bound); err != nil { // it was ended before it began
 		s.say(eventLost, "%v", err)
@@ -82,9 +86,10 @@ func (s *supervisor) guard() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.process.Done():
-			s.ended()
-			return
+		case <-done:
+			done = nil
+			s.commandEnded()
+		case <-gone:
 		case sig := <-s.signals:
 			s.pass(sig)
 		case sig := <-s.process.Stopped():
@@ -95,8 +100,24 @@ func (s *supervisor) guard() {
 			over = nil
 		case <-timer.C:
 		}
+		if isClosed(gone) || s.left.since && s.leaderOnly {
+			break
+		}
 		s.settle()
 		timer.Reset(s.pause())
+	}
+	if !s.left.since { // both at once
+		s.commandEnded()
+	}
+	s.ended()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -104,11 +125,11 @@ func (s *supervisor) guard() {
 func (s *supervisor) settle() {
 	s.look()
 	s.nudge()
+	s.tellOfLeft()
 }
 
-// ended is called when the command has ended.
+// ended is called when there is nothing left to wait for.
 func (s *supervisor) ended() {
-	s.keyboard = s.process.TakeTerminal()
 	if s.lost != nil { // what the command has started and left runs without a lock
 		s.refused = firstError(s.process.Kill(), s.refused)
 	}
@@ -125,11 +146,11 @@ func (s *supervisor) look() {
 	now = child.Now() // this program may have stood still while it asked, and what stop does continues a command
 	switch {
 	case s.lost != nil && now >= s.killAt:
-		s.kill(now)
+		s.kill()
 	case s.lost != nil:
 	case now >= s.bound: // there is nothing left in which it could end by itself
 		s.lost = firstError(err, redlock.ErrNotHeld)
-		s.kill(now)
+		s.kill()
 		why := s.renewals.why()
 		if errors.Is(s.lost, redlock.ErrOutdated) { // which is said
 			why = ""
@@ -184,6 +205,9 @@ func (s *supervisor) pause() time.Duration {
 	if at, ok := s.job.next(); ok {
 		next = min(next, at)
 	}
+	if s.left.tellAt > 0 {
+		next = min(next, s.left.tellAt)
+	}
 	return max(0, min(next-child.Now(), s.ttl/looks))
 }
 
@@ -214,10 +238,10 @@ func (s *supervisor) stop(why error, killAt time.Duration) {
 }
 
 // kill kills the command, and does so again until it has ended.
-func (s *supervisor) kill(now time.Duration) {
+func (s *supervisor) kill() {
 	err := s.process.Kill()
 	s.kills++
-	s.killAt = now + killAgain
+	s.killAt = child.Now() + killAgain // to kill takes its time on a busy machine
 	switch {
 	case err != nil && s.refused == nil:
 		s.say(eventRunsOn, "can't kill the command: %v; it RUNS ON WITHOUT %s; trying again", err, s.what)

@@ -28,6 +28,7 @@ type fakeProcess struct {
 
 func (p *fakeProcess) Begin(time.Duration) error { return nil }
 func (p *fakeProcess) Done() <-chan struct{}     { return nil }
+func (p *fakeProcess) Gone() <-chan struct{}     { return nil }
 func (p *fakeProcess) Stopped() <-chan os.Signal { return nil }
 func (p *fakeProcess) Status() child.Status      { return child.Status{} }
 func (p *fakeProcess) Group() int                { return 1 << 30 }
@@ -35,6 +36,12 @@ func (p *fakeProcess) HasTerminal() bool         { return p.terminal }
 func (p *fakeProcess) GiveTerminal() bool        { return p.terminal }
 func (p *fakeProcess) TakeTerminal() bool        { return p.terminal }
 func (p *fakeProcess) Suspend(bool) error        { return nil }
+func (p *fakeProcess) Left(int) ([]string, int)  { return nil, 0 }
+
+func (p *fakeProcess) SignalOutside(os.Signal) error {
+	p.continued++ // so that one which is stopped hears of it
+	return nil
+}
 
 func (p *fakeProcess) Signal(sig os.Signal) error {
 	if sig == child.Continue {

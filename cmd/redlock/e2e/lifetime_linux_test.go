@@ -1,0 +1,288 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+)
+
+// How long a command outlives a signal and a lock is kept is tried with a job that writes into a log, and a rival that writes there, too, as
+// soon as it has the lock. What the job writes after that is a late write.
+
+// bystanders run a job as other programs and shells do.
+var bystanders = map[string][]string{
+	"sh -c 'a; b'":    {"sh", "-c", `"$@"; true`, "sh"},
+	"a script":        {"sh", "SCRIPT"},
+	"bash":            {"bash", "-c", `"$@"; true`, "bash"},
+	"set -m":          {"bash", "-c", `set -m; "$@" & wait`, "bash"},
+	"timeout":         {"sh", "-c", `timeout 60 "$@"; true`, "sh"},
+	"setsid":          {"sh", "-c", `setsid "$@" & wait`, "sh"},
+	"double fork":     {"sh", "-c", `(setsid "$@" &); exec sleep 60`, "sh"},
+	"environment":     {"sh", "-c", `(env -i setsid "$@" &); sleep 60`, "sh"},
+	"cleans up":       nil,
+	"ignores signals": {"sh", "-c", `"$@" -stubborn; true`, "sh"},
+}
+
+// attack is what ends a run.
+type attack struct {
+	around []string // what redlock runs under
+	tty    bool
+	end    func(l *lifetime)
+	kills  bool // redlock itself, so that a job has a grace and no more
+}
+
+func signalled(sig syscall.Signal) attack {
+	return attack{end: func(l *lifetime) { l.signal(l.redlock, sig) }}
+}
+
+// attacks are those of terminals, shells, service managers and CI systems.
+var attacks = map[string]attack{
+	"TERM":        signalled(syscall.SIGTERM),
+	"INT":         signalled(syscall.SIGINT),
+	"HUP":         signalled(syscall.SIGHUP),
+	"QUIT":        signalled(syscall.SIGQUIT),
+	"TERM, group": {end: func(l *lifetime) { l.signal(-l.cmd.Process.Pid, syscall.SIGTERM) }},
+	"twice TERM": {end: func(l *lifetime) {
+		l.signal(l.redlock, syscall.SIGTERM)
+		l.pause()
+		l.signal(l.redlock, syscall.SIGTERM)
+	}},
+	"timeout":      {around: []string{"timeout", "60"}, end: func(l *lifetime) { l.signal(l.cmd.Process.Pid, syscall.SIGALRM) }},
+	"no terminal":  {tty: true, end: func(l *lifetime) { must(l.t, l.tty.Close()) }},
+	"CI cancelled": {kills: true, end: cancelled},
+}
+
+// cancelled is what a CI system does.
+func cancelled(l *lifetime) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		l.signal(l.redlock, sig)
+		l.pause()
+	}
+}
+
+const (
+	// cleanUp is for how long a job goes on writing after a signal.
+	cleanUp = time.Second
+	// jobTime is the life of a job that ignores signals.
+	jobTime = 3 * time.Second
+	// lifetimeTTL is short, so that a lock whose redlock was killed is free soon.
+	lifetimeTTL = 3 * time.Second
+)
+
+// lifetime is one run of a job under a lock.
+type lifetime struct {
+	t         *testing.T
+	master    *redistest.Server
+	key, log  string
+	cmd       *exec.Cmd
+	tty       *os.File
+	redlock   int // its process
+	rivalDone chan error
+}
+
+// inside are the words that run a command as process 1 of a PID namespace, nil if that can't be done here.
+func inside() []string {
+	for _, words := range [][]string{{"unshare", "-pf", "--mount-proc"}, {"unshare", "-rpf", "--mount-proc"}} {
+		if exec.Command(words[0], append(slices.Clone(words[1:]), "true")...).Run() == nil {
+			return words
+		}
+	}
+	return nil
+}
+
+// live runs the job and attacks it, and returns how often it wrote after the rival had the lock, and how often it had come to its end before.
+func live(t *testing.T, master *redistest.Server, around, job []string, a attack, flags ...string) (late, ends int) {
+	t.Helper()
+	dir := t.TempDir()
+	l := &lifetime{
+		t: t, master: master, key: t.Name(), log: filepath.Join(dir, "log"), rivalDone: make(chan error, 1),
+	}
+	must(t, os.WriteFile(l.log, nil, 0o666))
+	script := filepath.Join(dir, "script")
+	must(t, os.WriteFile(script, []byte("\"$@\"\necho done\n"), 0o600))
+	args := append(slices.Clone(a.around), around...)
+	args = append(args, mustFind(t, "redlock"), "run", "-quiet", "-masters", master.URL(), "-key", l.key, "-ttl", lifetimeTTL.String())
+	args = append(append(args, flags...), "--")
+	for _, word := range job {
+		args = append(args, strings.Replace(word, "SCRIPT", script, 1))
+	}
+	args = append(args, mustFind(t, "guarded"), "-cleanup", cleanUp.String(), "-for", jobTime.String(), "-log", l.log)
+	l.begin(args, a.tty)
+	go l.rival()
+	a.end(l)
+	select {
+	case err := <-l.rivalDone:
+		must(t, err)
+	case <-time.After(2 * patience):
+		t.Fatal("the rival does not get the lock")
+	}
+	l.untilNobodyWrites()
+	before, after, _ := strings.Cut(readFile(t, l.log), "RIVAL\n")
+	return strings.Count(after, "works "), strings.Count(before, "cleaned") + strings.Count(before, "over")
+}
+
+func (l *lifetime) begin(args []string, tty bool) {
+	l.t.Helper()
+	l.cmd = exec.Command(args[0], args[1:]...)
+	if tty {
+		var err error
+		l.tty, err = pty.Start(l.cmd)
+		must(l.t, err)
+	} else {
+		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		said, err := os.Create(l.log + ".err")
+		must(l.t, err)
+		defer said.Close()
+		l.cmd.Stderr = said
+		must(l.t, l.cmd.Start())
+	}
+	l.t.Cleanup(func() {
+		l.signal(l.redlock, syscall.SIGKILL)
+		_ = l.cmd.Process.Kill()
+		_ = l.cmd.Wait()
+	})
+	if !wait(func() bool { return strings.Count(readFile(l.t, l.log), "works ") > 3 }) {
+		l.t.Fatalf("the job does not begin: %q", readFile(l.t, l.log+".err"))
+	}
+	for at := l.cmd.Process.Pid; l.redlock == 0; { // below timeout and unshare
+		if commandOf(at) == "redlock" {
+			l.redlock = at
+			return
+		}
+		below := childrenOf(l.t, at)
+		if len(below) != 1 {
+			l.t.Fatalf("%d has the children %v", at, below)
+		}
+		at = below[0]
+	}
+}
+
+func (l *lifetime) signal(pid int, sig syscall.Signal) {
+	if pid != 0 { // which would be this test's group
+		_ = syscall.Kill(pid, sig) // it may be gone
+	}
+}
+
+// pause lets what was signalled act: half of the time it takes to clean up.
+func (l *lifetime) pause() { <-time.After(cleanUp / 2) }
+
+// rival takes the lock as soon as it can be had, and says so in the log.
+func (l *lifetime) rival() {
+	l.rivalDone <- func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		defer cancel()
+		locker, err := redlock.Dial(ctx, []string{l.master.URL()}, redlock.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = locker.Close(context.Background()) }()
+		lock, err := locker.Acquire(ctx, l.key, time.Minute)
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(l.log, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString("RIVAL\n")
+		return errors.Join(err, f.Close(), lock.Release(context.Background()))
+	}()
+}
+
+// untilNobodyWrites waits for the lock on the log that a job has for as long as it lives.
+func (l *lifetime) untilNobodyWrites() {
+	l.t.Helper()
+	f, err := os.Open(l.log)
+	must(l.t, err)
+	defer f.Close()
+	if !wait(func() bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }) {
+		l.t.Fatal("the job does not end")
+	}
+}
+
+// Every ordinary run of the tests tries each attack on one job and one attack on each job; REDLOCK_SOAK=1 tries all.
+func TestHazard118NothingOfACommandOutlivesItsLock(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	ways := map[string][]string{"direct": nil, "as process 1": inside()}
+	if exec.Command("systemd-run", "--scope", "-q", "true").Run() == nil {
+		ways["systemd"] = []string{"systemd-run", "--scope", "-q"}
+	}
+	for how, around := range ways {
+		if how != "direct" && around == nil {
+			t.Log("NOT TRIED: no PID namespace can be made here")
+			continue
+		}
+		for what, a := range attacks {
+			for who, job := range bystanders {
+				sample := what == "TERM" && (how == "direct" || who == "set -m") || who == "sh -c 'a; b'" && how == "direct"
+				if !sample && !soaking {
+					continue
+				}
+				t.Run(strings.Join([]string{how, what, who}, ", "), func(t *testing.T) {
+					t.Parallel()
+					late, ends := live(t, master, around, job, a)
+					t.Log("late writes:", late)
+					if late > 0 {
+						t.Errorf("%d writes after another holder had the lock", late)
+					}
+					if !a.kills && ends != 1 {
+						t.Errorf("%d jobs have come to their end, want 1: it had no time to clean up", ends)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The oracle must be able to fail.
+func TestWhoIsOnlyToldOfTheLeaderWritesUnderAnotherHolder(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	for _, who := range []string{"sh -c 'a; b'", "set -m", "timeout", "setsid", "double fork"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			if late, _ := live(t, master, nil, bystanders[who], attacks["TERM"], "-leader-only"); late == 0 {
+				t.Error("with -leader-only, too, nothing was written late: this shows nothing")
+			}
+		})
+	}
+}
+
+// A job that nobody signals, and that its command has left, keeps the lock; who waits for it is told.
+func TestHazard118WhatACommandLeavesKeepsTheLock(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	leave := attack{end: func(*lifetime) {}}
+	for how, script := range map[string]string{
+		"in the background":    `"$@" & until [ -s "$LOG" ]; do sleep 0.05; done`,
+		"in a session":         `setsid "$@" & until [ -s "$LOG" ]; do sleep 0.05; done`,
+		"without its mark":     `env -i setsid "$@" & until [ -s "$LOG" ]; do sleep 0.05; done`,
+		"of nobody's, by exec": `setsid sh -c '"$@" & exec true' sh "$@"; until [ -s "$LOG" ]; do sleep 0.05; done`,
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			script = `for LOG; do :; done; ` + script
+			if late, _ := live(t, master, nil, []string{"sh", "-c", script, "sh"}, leave); late > 0 {
+				t.Errorf("%d late writes", late)
+			}
+		})
+	}
+	r := runRedlock(t, "run", "-masters", master.URL(), "-key", "told", "--", "sh", "-c", "sleep 2 & exit 3")
+	r.want(t, 3, `keeping the lock on "told" until these processes have ended too: sleep (`)
+	if n := strings.Count(r.err, "keeping"); n != 1 {
+		t.Errorf("it says %d times whom it waits for", n)
+	}
+}

@@ -1,0 +1,56 @@
+//go:build unix && !aix && !linux
+
+package child
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// groupLooks is how often a group is asked whether anything of it is left. Only Linux makes this program the parent of orphans.
+const groupLooks = 50 * time.Millisecond
+
+func adopt() error { return nil }
+
+func startOwn(start func() (pid int, err error)) error {
+	_, err := start()
+	return err
+}
+
+// descendsOrHas is for killMarked, which finds nothing here.
+func descendsOrHas() {}
+
+// wait waits for the command, tells of its stops, and waits for the rest of its group.
+func (p *Process) wait() {
+	defer close(p.gone)
+	p.end(p.waitForCommand())
+	for groupLeft(p.pid) {
+		<-time.After(groupLooks)
+	}
+}
+
+func (p *Process) waitForCommand() Status {
+	for {
+		var ws syscall.WaitStatus
+		_, err := syscall.Wait4(p.pid, &ws, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // somebody else has waited for it, which nobody does
+			return Status{Code: 1}
+		case ws.Stopped():
+			p.tellStop(ws.StopSignal())
+		default:
+			return statusOf(ws)
+		}
+	}
+}
+
+func (p *Process) signalLeft(sig os.Signal) error { return signalGroup(p.pid, sig) }
+
+// Left names processes that the command has left, which only Linux tells.
+func (p *Process) Left(int) (names []string, n int) { return nil, 1 }
+
+// Group is the id of the command's process group.
+func (p *Process) Group() int { return p.pid }
