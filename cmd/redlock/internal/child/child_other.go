@@ -62,6 +62,9 @@ func (p *Process) GiveTerminal() bool { return false }
 // TakeTerminal does nothing.
 func (p *Process) TakeTerminal() bool { return false }
 
+// RestoreTerminal does nothing.
+func (p *Process) RestoreTerminal() {}
+
 // Suspend does nothing.
 func (p *Process) Suspend(bool) error { return nil }
 

@@ -9,10 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 type platform struct {
@@ -27,9 +30,6 @@ type platform struct {
 
 // maxScriptLine is how much of a script's first line Linux reads.
 const maxScriptLine = 256
-
-// beginFD is where a command that has not begun yet hears that it may.
-const beginFD = 3
 
 // Start prepares the command, as the leader of a process group of its own: a process that waits for [Process.Begin] and
 // becomes the command then. So whoever watches over the group knows it before the command does anything. A goroutine waits
@@ -60,9 +60,14 @@ func Start(cfg Config) (*Process, error) {
 		return nil, err
 	}
 	defer hears.Close()
+	inherited, err := unix.FcntlInt(hears.Fd(), unix.F_DUPFD, 3) // a number that whoever started this program does not use
+	if err != nil {
+		return nil, errors.Join(err, begin.Close())
+	}
+	defer func() { _ = unix.Close(inherited) }()
 	cmd := &exec.Cmd{
-		Path: own, Args: append([]string{os.Args[0], ExecCommand, path}, cfg.Argv...), Env: cfg.Env,
-		Stdin: cfg.Stdin, Stdout: cfg.Stdout, Stderr: cfg.Stderr, ExtraFiles: []*os.File{hears},
+		Path: own, Args: append([]string{os.Args[0], ExecCommand, strconv.Itoa(inherited), path}, cfg.Argv...), Env: cfg.Env,
+		Stdin: cfg.Stdin, Stdout: cfg.Stdout, Stderr: cfg.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	tieToParent(cmd.SysProcAttr)
@@ -107,14 +112,20 @@ func (p *Process) Begin(deadline time.Duration) error {
 // errTooLate is why a command does not begin: who started it is gone, or its lock is.
 var errTooLate = errors.New("the command does not begin: its lock is over")
 
-// RunExec is the life of a command before it begins. It returns an exit status if it could not, with the reason.
+// RunExec is the life of a command before it begins. It returns an exit status if it could not, with the reason. Its arguments
+// are the descriptor where it hears that it may begin, the program, and that program's arguments.
 func RunExec(args []string) (status int, err error) {
-	hears := os.NewFile(beginFD, "begin")
+	number, err := strconv.Atoi(args[0])
+	if err != nil {
+		return cantRun, errTooLate
+	}
+	hears, args := os.NewFile(uintptr(number), "begin"), args[1:]
 	var deadline time.Duration
 	if _, err := fmt.Fscanln(hears, &deadline); err != nil || Now() >= deadline {
 		return cantRun, errTooLate
 	}
 	_ = hears.Close()
+	meantForCommand()
 	err = syscall.Exec(args[0], args[1:], os.Environ())
 	if errors.Is(err, syscall.ENOENT) {
 		if _, gone := os.Stat(args[0]); gone == nil {
@@ -122,6 +133,16 @@ func RunExec(args []string) (status int, err error) {
 		}
 	}
 	return cantRun, &os.PathError{Op: "exec", Path: args[0], Err: err}
+}
+
+// meantForCommand makes this process the one that a service manager's variables name, if they name its parent: a program asks whether they are
+// its own before it takes the sockets that it inherits.
+func meantForCommand() {
+	for _, name := range []string{"LISTEN_PID", "WATCHDOG_PID"} {
+		if os.Getenv(name) == strconv.Itoa(os.Getppid()) {
+			_ = os.Setenv(name, strconv.Itoa(os.Getpid())) // the name and the value are valid
+		}
+	}
 }
 
 // interpreter names what the kernel wants for running a program, besides its file.

@@ -51,10 +51,11 @@ func WriteErrors() {
 
 // DieOf ends this program by a signal which has ended the command, so that whoever waits sees an interrupted program: a
 // shell ends the script around it. If all is true the other processes of this program's group get the signal, too: they
-// would have if the terminal's foreground had still been theirs. DieOf returns if this program can't die of it.
+// would have if the terminal's foreground had still been theirs. DieOf returns if this program can't die of it, as process 1 of a
+// PID namespace can't: the kernel ignores the signal, and Go's runtime would end with a status of its own.
 func DieOf(sig os.Signal, all bool) {
 	number, ok := sig.(syscall.Signal)
-	if !ok {
+	if !ok || os.Getpid() == 1 {
 		return
 	}
 	if number == syscall.SIGQUIT { // of which Go would print its stacks, and dump no core

@@ -12,7 +12,10 @@ import (
 )
 
 // terminal is this program's controlling terminal, whatever its standard input is.
-type terminal struct{ fd int }
+type terminal struct {
+	fd    int
+	modes *unix.Termios // before the command began; nil: not known
+}
 
 // openTerminal returns nil if there is none.
 func openTerminal() *terminal {
@@ -20,7 +23,8 @@ func openTerminal() *terminal {
 	if err != nil {
 		return nil
 	}
-	return &terminal{fd}
+	modes, _ := unix.IoctlGetTermios(fd, getModes)
+	return &terminal{fd, modes}
 }
 
 func (t *terminal) close() {
@@ -98,6 +102,17 @@ func (p *Process) TakeTerminal() bool {
 		return false
 	}
 	return p.terminal.give(unix.Getpgrp())
+}
+
+// RestoreTerminal undoes what the command has done to the terminal's modes, such as no echo, if this program is in the foreground: for a
+// command that was killed, which had no time to do that.
+func (p *Process) RestoreTerminal() {
+	if p.terminal == nil || p.terminal.modes == nil {
+		return
+	}
+	if group, ok := p.terminal.foreground(); ok && group == unix.Getpgrp() {
+		_ = unix.IoctlSetTermios(p.terminal.fd, setModes, p.terminal.modes) // or whoever uses it next does
+	}
 }
 
 // Suspend stops the command's group, every process of it, what else has its mark, and then this program as a job of the shell that started it;

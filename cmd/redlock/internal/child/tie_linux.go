@@ -1,6 +1,13 @@
 package child
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// These read a terminal's modes, and set them without waiting for what is still to be shown.
+const getModes, setModes = unix.TCGETS, unix.TCSETS
 
 func tieToParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGTERM }
 

@@ -111,7 +111,7 @@ func Main(args []string) int {
 	case len(args) == 1 && args[0] == child.WatchCommand:
 		child.RunWatch(os.Stdin, os.Stdout)
 		return statusOK
-	case len(args) > 2 && args[0] == child.ExecCommand:
+	case len(args) > 3 && args[0] == child.ExecCommand:
 		status, err := child.RunExec(args[1:])
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "redlock:", shown(err))

@@ -42,6 +42,7 @@ type process interface {
 	HasTerminal() bool
 	GiveTerminal() bool
 	TakeTerminal() bool
+	RestoreTerminal()
 	Suspend(all bool) error
 }
 
@@ -134,6 +135,9 @@ func (s *supervisor) ended() {
 		s.refused = firstError(s.process.Kill(), s.refused)
 	}
 	s.watch.Dismiss()
+	if s.process.Status().Signal != 0 {
+		s.process.RestoreTerminal()
+	}
 }
 
 // look compares the clock with the lock.

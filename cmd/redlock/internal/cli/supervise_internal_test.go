@@ -36,6 +36,7 @@ func (p *fakeProcess) HasTerminal() bool         { return p.terminal }
 func (p *fakeProcess) GiveTerminal() bool        { return p.terminal }
 func (p *fakeProcess) TakeTerminal() bool        { return p.terminal }
 func (p *fakeProcess) Suspend(bool) error        { return nil }
+func (p *fakeProcess) RestoreTerminal()          {}
 func (p *fakeProcess) Left(int) ([]string, int)  { return nil, 0 }
 
 func (p *fakeProcess) SignalOutside(os.Signal) error {
