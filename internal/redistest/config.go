@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +11,7 @@ import (
 )
 
 // ErrNoServer is matched by the error of Run when neither redis-server nor valkey-server is on PATH.
-var ErrNoServer = errors.New("redistest: no redis-server or valkey-server on PATH (Debian and Ubuntu: " +
-	"apt-get install redis-server; macOS: brew install redis)")
+var ErrNoServer = errors.New("redistest: no redis-server or valkey-server on PATH")
 
 // Config says what a server is like. The zero value is a server with nothing persisted, open to everybody on loopback.
 type Config struct {
@@ -123,6 +123,14 @@ func (c Config) arguments(port int, dataDir, socket string) []string {
 
 // inspector is the user of Server.Client where the default user may not do everything.
 const inspector = "redistest-inspector"
+
+// credentials are those of Server.Client.
+func (c Config) credentials() (username, password string) {
+	if len(c.user()) > 0 {
+		username = inspector // without a password, so any will do
+	}
+	return username, cmp.Or(c.Password, username)
+}
 
 func (c Config) user() []string {
 	if len(c.User) > 0 {

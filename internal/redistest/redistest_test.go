@@ -52,29 +52,6 @@ func TestAMethodThatFailsFailsItsTest(t *testing.T) {
 	}
 }
 
-func TestWithoutARedisServerTheTestIsSkippedAndInCIFailed(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	start := func(tb redistest.TB) { redistest.Start(tb) }
-
-	t.Setenv("CI", "")
-	var laptop fakeTB
-	laptop.run(start)
-	if len(laptop.skips) != 1 || !strings.Contains(laptop.skips[0], "apt-get install redis-server") || len(laptop.fatals) != 0 {
-		t.Errorf("outside CI: skips %q, fatals %q; want one skip that names the package", laptop.skips, laptop.fatals)
-	}
-
-	t.Setenv("CI", "true")
-	var pipeline fakeTB
-	pipeline.run(start)
-	if len(pipeline.fatals) != 1 || len(pipeline.skips) != 0 {
-		t.Errorf("in CI: skips %q, fatals %q; want one fatal", pipeline.skips, pipeline.fatals)
-	}
-
-	if _, err := redistest.Run(t.Context(), redistest.Config{}); !errors.Is(err, redistest.ErrNoServer) {
-		t.Errorf("Run: %v, want ErrNoServer", err)
-	}
-}
-
 // A server must die with the program, but not with the thread that happened to ask for it.
 func TestServersOutliveTheThreadThatAskedForThem(t *testing.T) {
 	servers := make(chan []*redistest.Server)

@@ -152,10 +152,30 @@ func (s *Server) start(ctx context.Context, ready func(answer string) bool, more
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	answered := process.Poll(ctx, func() bool { return !proc.Alive() || ready(answer(s.socket())) })
-	if answered && proc.Alive() && ctx.Err() == nil { // a caller that gave up must not be left with a server
-		return nil
+	if !answered || !proc.Alive() || ctx.Err() != nil { // a caller that gave up must not be left with a server
+		return s.whyNotReady(ctx, log, before)
 	}
-	return s.whyNotReady(ctx, log, before)
+	if err := s.isOurs(ctx); err != nil {
+		return errors.Join(err, proc.Kill())
+	}
+	return nil
+}
+
+// startAgain is start on a port that somebody may have taken while the server was down: it waits until they give it back.
+func (s *Server) startAgain(ready func(answer string) bool, more ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	var taken error
+	for {
+		err := s.start(ctx, ready, more...)
+		switch {
+		case err == nil || ctx.Err() == nil && !errors.Is(err, localport.ErrTaken):
+			return err
+		case ctx.Err() != nil:
+			return errors.Join(taken, err)
+		}
+		taken = err
+	}
 }
 
 // whyNotReady ends the process that did not become ready and says what it logged since the offset.

@@ -31,7 +31,7 @@ func pingURL(ctx context.Context, url string, change func(*redis.Options)) error
 
 func TestAStartedServerAnswersByURL(t *testing.T) {
 	server := redistest.Start(t)
-	must(t, pingURL(t.Context(), server.URL(), func(*redis.Options) {}))
+	must(t, pingURL(t.Context(), server.URL(), noChange))
 	if want := "127.0.0.1:" + strconv.Itoa(server.Port()); server.Addr() != want {
 		t.Errorf("Addr is %s, want %s", server.Addr(), want)
 	}
@@ -39,7 +39,7 @@ func TestAStartedServerAnswersByURL(t *testing.T) {
 
 func TestPasswordIsAskedOverTCPAndKnownToURLAndClient(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("s3cret/ @:"))
-	must(t, pingURL(t.Context(), server.URL(), func(*redis.Options) {}))
+	must(t, pingURL(t.Context(), server.URL(), noChange))
 	must(t, server.Client().Ping(t.Context()).Err())
 	err := pingURL(t.Context(), server.URL(), func(o *redis.Options) { o.Password = "" })
 	if err == nil || !strings.Contains(err.Error(), "NOAUTH") {
@@ -107,7 +107,7 @@ func TestAPortThatSomebodyTakesFirstIsLeftToThem(t *testing.T) {
 	if len(tried) != 2 || server.Port() != tried[1] {
 		t.Errorf("tried ports %v and runs on %d; want the second of two", tried, server.Port())
 	}
-	must(t, pingURL(t.Context(), server.URL(), func(*redis.Options) {}))
+	must(t, pingURL(t.Context(), server.URL(), noChange))
 	if entries, err := os.ReadDir(temp); err != nil || len(entries) != 1 {
 		t.Errorf("directories left: %v, %v; want the running server's alone", entries, err)
 	}
@@ -185,3 +185,5 @@ func TestAProgramThatWasWrittenCanBeRun(t *testing.T) {
 		}
 	}
 }
+
+func noChange(*redis.Options) {}

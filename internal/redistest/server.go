@@ -1,8 +1,6 @@
 package redistest
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -79,15 +77,12 @@ func (s *Server) Pid() int {
 func (s *Server) Client() *redis.Client { return s.client }
 
 func (s *Server) newClient() *redis.Client {
-	var username string
-	if len(s.cfg.user()) > 0 {
-		username = inspector // without a password, so any will do
-	}
+	username, password := s.cfg.credentials()
 	return redis.NewClient(&redis.Options{
 		Network:                  "unix",
 		Addr:                     s.socket(),
 		Username:                 username,
-		Password:                 cmp.Or(s.cfg.Password, username),
+		Password:                 password,
 		MaxRetries:               -1,
 		ContextTimeoutEnabled:    true,
 		DisableIdentity:          true,
@@ -137,7 +132,7 @@ func (s *Server) Restart() error {
 		if err := s.proc.Kill(); err != nil {
 			return err
 		}
-		return s.start(context.Background(), serves)
+		return s.startAgain(serves)
 	})
 }
 
@@ -148,7 +143,7 @@ func (s *Server) RestartWith(args ...string) error {
 		if err := s.proc.Kill(); err != nil {
 			return err
 		}
-		return s.start(context.Background(), listens, args...)
+		return s.startAgain(listens, args...)
 	})
 }
 
@@ -161,7 +156,7 @@ func (s *Server) RestartEmpty() error {
 		if err := os.RemoveAll(s.dataDir()); err != nil {
 			return err
 		}
-		return s.start(context.Background(), serves)
+		return s.startAgain(serves)
 	})
 }
 

@@ -1,0 +1,90 @@
+package redistest
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	// withoutServer in the environment, set to 1, leaves out the tests that need a server.
+	withoutServer = "REDLOCK_NO_SERVER"
+	// leftOut in the environment names a file, to which each test that is left out adds a line with the reason.
+	leftOut = "REDLOCK_LEFT_OUT"
+	// instructions say what to do where there is no server.
+	instructions = "NO SERVER. Tests need redis-server or valkey-server: ./test finds or fetches one, " +
+		withoutServer + "=1 leaves these tests out"
+)
+
+// NothingTested ends a test that can't test anything here, because the machine lacks what it needs: it is skipped, and
+// fails where CI is set to true, so that no pipeline is green because it tested nothing.
+//
+// Where a Redis server is lacking (an error that matches [ErrNoServer]) one test of each run of the go command fails with
+// instructions, and the others are skipped. With REDLOCK_NO_SERVER=1 all are skipped.
+func NothingTested(tb TB, why any) {
+	tb.Helper()
+	forgetResult()
+	err, _ := why.(error)
+	noServer, accepted := errors.Is(err, ErrNoServer), isTrue(withoutServer)
+	switch {
+	case noServer && accepted:
+	case noServer && firstOfRun():
+		tb.Fatalf("%s (%v)", instructions, why)
+		return
+	case !noServer && isTrue("CI"):
+		tb.Fatalf("NOTHING WAS TESTED, which is a failure in CI: %v", why)
+		return
+	}
+	note(why)
+	tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", why)
+}
+
+func isTrue(variable string) bool {
+	is, _ := strconv.ParseBool(os.Getenv(variable))
+	return is
+}
+
+// firstOfRun reports that no test of this run of the go command has asked before. The go command runs the tests' programs
+// from a directory of its own, which it removes in the end. A program that is run by hand is a run of its own.
+func firstOfRun() bool {
+	program, err := os.Executable()
+	if err != nil {
+		return true
+	}
+	shared := filepath.Dir(filepath.Dir(program))
+	if !strings.HasPrefix(filepath.Base(shared), "go-build") {
+		return true
+	}
+	file, err := os.OpenFile(filepath.Join(shared, "no-server"), os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return !errors.Is(err, os.ErrExist)
+	}
+	_ = file.Close()
+	return true
+}
+
+// note adds a line to the list of what was left out.
+func note(why any) {
+	path := os.Getenv(leftOut)
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	_, _ = fmt.Fprintln(file, strings.ReplaceAll(fmt.Sprint(why), "\n", " "))
+}
+
+// forgetResult has the go command not keep this program's result: it would say "ok (cached)" also when there is a server. The
+// log that it reads for that is removed.
+func forgetResult() {
+	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
+		_ = os.Remove(log.Value.String())
+	}
+}

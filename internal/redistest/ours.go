@@ -1,0 +1,41 @@
+package redistest
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/seed-624411e5/redlock/internal/localport"
+)
+
+// isOurs asks the server at the port for its process id. The error matches localport.ErrTaken if it is another one's: somebody else
+// took the port, and tests would take that server for their own.
+func (s *Server) isOurs(ctx context.Context) error {
+	opts := &redis.Options{
+		Addr: s.Addr(), MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	opts.Username, opts.Password = s.cfg.credentials()
+	if s.cfg.TLS != nil {
+		pair, err := tls.LoadX509KeyPair(s.cfg.TLS.CertFile, s.cfg.TLS.KeyFile)
+		if err != nil {
+			return err
+		}
+		// The process id says whose server it is, whatever its certificate does.
+		opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} //nolint:gosec // see above
+	}
+	client := redis.NewClient(opts)
+	defer client.Close()
+	info, err := client.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return fmt.Errorf("%w: who listens on %s does not say which process it is: %w", localport.ErrTaken, s.Addr(), err)
+	}
+	if id := info["Server"]["process_id"]; id != strconv.Itoa(s.proc.Pid()) {
+		return fmt.Errorf("%w: the server on %s is process %s, not %d, which was started here", localport.ErrTaken, s.Addr(), id, s.proc.Pid())
+	}
+	return nil
+}
