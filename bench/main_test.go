@@ -86,7 +86,7 @@ func TestDefaults(t *testing.T) {
 // Every scenario with every subject on real servers, each as short as it can be: the rows must be there and no lock may
 // have been held by two.
 func TestEverythingRunsOnRealServers(t *testing.T) {
-	redistest.Start(t) // skips, or fails in CI, where there is no redis-server
+	redistest.Need(t)
 	for _, s := range []subject.Subject{subject.Etcd(), subject.Postgres()} {
 		servers, err := s.(subject.Hosted).Start(t.Context())
 		if errors.Is(err, backend.ErrNotInstalled) {

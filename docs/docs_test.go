@@ -36,7 +36,7 @@ var runs = map[string]evidence{
 	"go run ./chaos/cmd/redlock-chaos mutants":                                                             {"chaos/cmd/redlock-chaos/mutants_test.go", `"mutants", "-only", "retention-*`},
 	"go run ./chaos/cmd/redlock-chaos mutants -only 'lane-*,scripts/*' -json mutants.json":                 {"chaos/cmd/redlock-chaos/mutants_test.go", `"-json", file`},
 	"go run ./chaos/cmd/redlock-chaos controls -runs 10":                                                   {"chaos/cmd/redlock-chaos/main_test.go", `"controls", "-backend", "embedded"`},
-	"go test -v ./chaos/examples/semaphore":                                                                {".ci/run", "go test"}, // with every other package
+	"go test -v ./chaos/examples/semaphore":                                                                {".ci/run", "./test $core"}, // with every other package
 	"go test -v -timeout 30m ./chaos/examples/semaphore -args -seeds 5 -lasts 10s -reports /tmp/semaphore": {"chaos/examples/semaphore/semaphore_test.go", `flag.Uint64("seeds", 1`},
 	"go run ./chaos/cmd/redlock-chaos list":                                                                {"chaos/cmd/redlock-chaos/main_test.go", `t, "list")`},
 	"export REDLOCK_CHAOS_ADDRS='rediss://chaos:…@a:6379,rediss://chaos:…@b:6379,rediss://chaos:…@c:6379'": {"chaos/cmd/redlock-chaos/addresses_test.go", `t.Setenv(addressesVariable, tt.env)`},
@@ -55,8 +55,8 @@ var runs = map[string]evidence{
 	"git clone https://github.com/seed-624411e5/redlock && cd redlock": {".github/workflows/ci.yml", "actions/checkout"},
 	".ci/servers test": {".ci/run", ".ci/servers test"},
 	"redlock doctor -probe -masters redis://host:6379": {"cmd/redlock/e2e/testdata/probe.txtar", "redlock doctor -probe -json -masters $URL3"},
-	"go test work":                                              {".ci/run", "go test"},
-	"redlock run -key deploy -- ./deploy.sh":                    {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},
+	"./test":                                 {".ci/run", "./test $core"},
+	"redlock run -key deploy -- ./deploy.sh": {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -- ./deploy.sh"},
 	"redlock run -key deploy -try -- ./deploy.sh":               {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -try -- ./deploy.sh"},
 	"redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh":  {"cmd/redlock/e2e/testdata/docs.txtar", "exec redlock run -key deploy -wait 1m -ttl 30s -- ./deploy.sh"},
 	"redlock run -key deploy -c './deploy.sh && ./announce.sh'": {"cmd/redlock/e2e/testdata/docs_run.txtar", "exec redlock run -key deploy -c './deploy.sh && ./announce.sh'"},

@@ -77,7 +77,7 @@ func TestDefaults(t *testing.T) {
 
 // It is what docs/comparison.md tells its readers to run, shorter and with less in it.
 func TestTheCommandComparesOnRealServers(t *testing.T) {
-	redistest.Start(t) // skips, or fails in CI, where there is no redis-server
+	redistest.Need(t)
 	t.Parallel()       // a run mostly waits
 	path := filepath.Join(t.TempDir(), "out.json")
 	var stdout, stderr bytes.Buffer

@@ -11,17 +11,6 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// withoutServer has this process find no server, and returns what became of a test that wants one.
-func withoutServer(t *testing.T, accepted, ci string) *fakeTB {
-	t.Helper()
-	t.Setenv("PATH", t.TempDir())
-	t.Setenv("REDLOCK_NO_SERVER", accepted)
-	t.Setenv("CI", ci)
-	var tb fakeTB
-	tb.run(func(tb redistest.TB) { redistest.Start(tb) })
-	return &tb
-}
-
 func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "go-build42", "b001", "redistest.test")
@@ -59,13 +48,8 @@ func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsAServerIsLeftOutOnlyIfThatIsAskedFor(t *testing.T) {
-	if tb := withoutServer(t, "", ""); len(tb.fatals) != 1 {
-		t.Errorf("skips %q, fatals %q; want one fatal", tb.skips, tb.fatals)
-	}
-	if tb := withoutServer(t, "1", "true"); len(tb.skips) != 1 || len(tb.fatals) != 0 {
-		t.Errorf("when asked for: skips %q, fatals %q; want one skip", tb.skips, tb.fatals)
-	}
+func TestWithoutAServerRunSaysSo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
 	if _, err := redistest.Run(t.Context(), redistest.Config{}); !errors.Is(err, redistest.ErrNoServer) {
 		t.Errorf("Run: %v, want ErrNoServer", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // The first start gets a port on which somebody else's server listens, and a server that goes on without that port.
 func TestHazard116AServerThatSomebodyElseStartedIsNotTakenForOurs(t *testing.T) {
-	redistest.Start(t) // says so when there is no redis-server
+	redistest.Need(t)
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		binary, err = exec.LookPath("valkey-server")

@@ -36,6 +36,14 @@ func Start(tb TB, opts ...Option) *Server {
 	return StartN(tb, 1, opts...)[0]
 }
 
+// Need ends a test that starts servers by other ways than Start if there is none to start: there is [NothingTested].
+func Need(tb TB) {
+	tb.Helper()
+	if _, err := (Config{}).binary(); err != nil {
+		NothingTested(tb, err)
+	}
+}
+
 // StartN is Start for n servers, started side by side.
 func StartN(tb TB, n int, opts ...Option) []*Server {
 	tb.Helper()

@@ -16,6 +16,7 @@ import (
 )
 
 func TestCleanupEndsEveryProcessAlsoPausedOnes(t *testing.T) {
+	redistest.Need(t)
 	var pids []int
 	var dirs []string
 	t.Run("inner", func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestCleanupEndsEveryProcessAlsoPausedOnes(t *testing.T) {
 }
 
 func TestAMethodThatFailsFailsItsTest(t *testing.T) {
-	redistest.Start(t) // says so when there is no redis-server
+	redistest.Need(t)
 	var tb fakeTB
 	tb.run(func(tb redistest.TB) {
 		server := redistest.Start(tb)
@@ -54,6 +55,7 @@ func TestAMethodThatFailsFailsItsTest(t *testing.T) {
 
 // A server must die with the program, but not with the thread that happened to ask for it.
 func TestServersOutliveTheThreadThatAskedForThem(t *testing.T) {
+	redistest.Need(t)
 	servers := make(chan []*redistest.Server)
 	go func() {
 		runtime.LockOSThread() // never unlocked: Go ends the thread with the goroutine
@@ -81,6 +83,7 @@ func TestServersOutliveTheThreadThatAskedForThem(t *testing.T) {
 }
 
 func TestServersDieWithAProgramThatIsKilled(t *testing.T) {
+	redistest.Need(t)
 	if runtime.GOOS != "linux" {
 		t.Logf("only Linux ties a process's life to its parent's")
 		return

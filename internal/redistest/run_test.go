@@ -59,6 +59,7 @@ func TestArgsReachTheServerAndWin(t *testing.T) {
 }
 
 func TestBinaryAndEnvironmentReachTheProcess(t *testing.T) {
+	redistest.Need(t)
 	dir := t.TempDir()
 	seen, script := filepath.Join(dir, "seen"), filepath.Join(dir, "wrapper")
 	must(t, redistest.WriteProgram(script, []byte("#!/bin/sh\necho \"$REDISTEST_PROBE\" >"+seen+"\nexec redis-server \"$@\"\n"), 0o700))
@@ -72,6 +73,7 @@ func TestBinaryAndEnvironmentReachTheProcess(t *testing.T) {
 }
 
 func TestAFixedPortThatIsTakenIsAnError(t *testing.T) {
+	redistest.Need(t)
 	rival, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	port := rival.Addr().(*net.TCPAddr).Port
@@ -89,6 +91,7 @@ func TestAFixedPortThatIsTakenIsAnError(t *testing.T) {
 }
 
 func TestAPortThatSomebodyTakesFirstIsLeftToThem(t *testing.T) {
+	redistest.Need(t)
 	temp := t.TempDir()
 	var rival net.Listener
 	var tried []int
@@ -114,6 +117,7 @@ func TestAPortThatSomebodyTakesFirstIsLeftToThem(t *testing.T) {
 }
 
 func TestAServerThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
+	redistest.Need(t)
 	temp := t.TempDir()
 	_, err := redistest.Run(t.Context(), redistest.Config{TempDir: temp, Args: []string{"--no-such-setting", "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
@@ -133,6 +137,7 @@ func TestAServerThatDoesNotStartSaysWhyAndLeavesNothing(t *testing.T) {
 }
 
 func TestATemporaryDirectoryWithALongNameWillDo(t *testing.T) {
+	redistest.Need(t)
 	temp := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	must(t, os.Mkdir(temp, 0o700))
 	server, err := redistest.Run(t.Context(), redistest.Config{TempDir: temp})

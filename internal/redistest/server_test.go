@@ -132,6 +132,7 @@ func TestWhatSurvivesARestart(t *testing.T) {
 }
 
 func TestStopLeavesNothingBehind(t *testing.T) {
+	redistest.Need(t)
 	for _, state := range []string{"running", "paused", "killed"} {
 		server, err := redistest.Run(t.Context(), redistest.Config{})
 		must(t, err)
@@ -170,6 +171,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 }
 
 func TestAProcessThatDoesNotRunCanNotBePaused(t *testing.T) {
+	redistest.Need(t)
 	server, err := redistest.Run(t.Context(), redistest.Config{})
 	must(t, err)
 	defer func() { must(t, server.Stop()) }()

@@ -54,7 +54,7 @@ func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls") }
 
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
-	redistest.Start(t) // says so when there is no redis-server
+	redistest.Need(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
