@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/internal/localport"
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
@@ -222,21 +225,29 @@ func TestHazard76ASignalEndsTheFirstAttempt(t *testing.T) {
 	}
 }
 
+// quietServer is an HTTP server that is not started yet. It does not print that handshakes fail: here they are meant to.
+func quietServer(handler http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	return server
+}
+
 func TestHazard76TheDoctorTellsWhyItCantConnect(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	secure := httptest.NewTLSServer(http.NotFoundHandler()) // whose certificate nobody trusts
+	secure := quietServer(http.NotFoundHandler()) // whose certificate nobody trusts
+	secure.StartTLS()
 	defer secure.Close()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := localport.Reserve()
 	must(t, err)
-	must(t, nobody.Close())
+	defer func() { must(t, nobody.Release()) }()
 	for url, want := range map[string]string{
 		"rediss://" + plain.Addr():                               "speaks TLS at this port",
 		"rediss://" + strings.TrimPrefix(secure.URL, "https://"): "authority that is not trusted",
 		"redis://" + strings.TrimPrefix(web.URL, "http://"):      "HTTP server",
-		"redis://" + nobody.Addr().String():                      "See that it runs",
+		"redis://" + nobody.Addr():                               "See that it runs",
 	} {
 		r := runRedlock(t, "doctor", "-masters", url)
 		if text := strings.Join(strings.Fields(r.out), " "); !strings.Contains(text, want) {

@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +23,7 @@ func TestANameInACertificateWritesNoLineOfItsOwn(t *testing.T) {
 	server.certificate.IPAddresses, server.certificate.DNSNames = nil, []string{"here\nredlock: all is well\x1b[2J"}
 	der, err := x509.CreateCertificate(rand.Reader, server.certificate, authority.certificate, &server.key.PublicKey, authority.key)
 	must(t, err)
-	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure := quietServer(http.NotFoundHandler())
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: server.key}}, MinVersion: tls.VersionTLS12}
 	secure.StartTLS()
 	defer secure.Close()
