@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 // It is what docs/comparison.md tells its readers to run, shorter and with less in it.
 func TestTheCommandComparesOnRealServers(t *testing.T) {
 	redistest.Need(t)
-	t.Parallel()       // a run mostly waits
+	t.Parallel() // a run mostly waits
 	path := filepath.Join(t.TempDir(), "out.json")
 	var stdout, stderr bytes.Buffer
 	args := []string{"-seed", "1", "-duration", "3s", "-scenarios", "many-keys", "-subjects", "redlock,naive", "-json", path}

@@ -68,4 +68,3 @@ func TestWhatIsLackingOtherwiseIsSkippedAndInCIFails(t *testing.T) {
 			laptop.skips, laptop.fatals, pipeline.skips, pipeline.fatals)
 	}
 }
-
