@@ -30,7 +30,8 @@ type lockFlags struct {
 	shared, exclusive bool
 	fenced            toggle
 	ttl, wait         time.Duration
-	grace, maxHold    time.Duration
+	grace             time.Duration
+	minHold, maxHold  time.Duration
 	try, quiet        bool
 	conflictStatus    int // of the exit, if the lock is held by another
 	verbose           bool
@@ -47,6 +48,7 @@ func (f *lockFlags) define(fs *flag.FlagSet) {
 	fs.BoolVar(&f.try, "try", false, "make one attempt, whatever -wait says")
 	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it, or of -max-hold)")
 	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM -grace earlier (default: never)")
+	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, also if the lock is given back earlier; less than the ttl (default 0s)")
 	f.fenced.on = true
 	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters (default true, where there can be one)")
 	f.conflictStatus = statusHeld
@@ -118,6 +120,10 @@ func (f *lockFlags) checkTimes(command string) error {
 		return usage("%s: -wait is %v, and can't be negative", command, f.wait)
 	case f.grace < 0:
 		return usage("%s: -grace is %v, and can't be negative", command, f.grace)
+	case f.minHold < 0:
+		return usage("%s: -min-hold is %v, and can't be negative", command, f.minHold)
+	case f.minHold > f.ttl/10*9:
+		return usage("%s: -min-hold %v is more than nine tenths of -ttl %v: a holder that dies would not leave the key for so long", command, f.minHold, f.ttl)
 	case f.maxHold < 0:
 		return usage("%s: -max-hold is %v, and can't be negative", command, f.maxHold)
 	}
@@ -155,6 +161,9 @@ func (f *lockFlags) options() []redlock.Option {
 	}
 	if f.hasToken() {
 		options = append(options, redlock.Fenced())
+	}
+	if f.minHold > 0 {
+		options = append(options, redlock.MinHold(f.minHold))
 	}
 	if f.maxHold > 0 {
 		options = append(options, redlock.MaxHold(f.maxHold))

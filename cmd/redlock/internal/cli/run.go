@@ -113,7 +113,7 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 		return nil, &statusError{status: statusCantRun, err: err}
 	}
 	process, err := child.Start(child.Config{
-		Argv: argv, Env: append(ownEnvironment(os.Environ()), r.tells(h)...), Mark: mark(h.Lock), Stdin: t.in, Stdout: t.out, Stderr: t.err,
+		Argv: argv, Env: append(ownEnvironment(os.Environ()), r.tells(h, t.getenv)...), Mark: mark(h.Lock), Stdin: t.in, Stdout: t.out, Stderr: t.err,
 	})
 	if err != nil {
 		watch.Dismiss()
@@ -143,8 +143,11 @@ func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
 func mark(lock *redlock.Lock) string { return ownerVariable + "=" + lock.Owner() }
 
 // tells is what the command is told of its lock.
-func (r *runner) tells(h *held) []string {
-	told := []string{"REDLOCK_KEY=" + r.keys.String(), mark(h.Lock), tokenVariable + "=" + r.token(h)}
+func (r *runner) tells(h *held, getenv func(string) string) []string {
+	told := []string{
+		"REDLOCK_KEY=" + r.keys.String(), mark(h.Lock), tokenVariable + "=" + r.token(h),
+		aboveVariable + "=" + strings.Join(append(above(getenv), h.ID()), " "),
+	}
 	if h.slot != nil {
 		told = append(told, slotVariable+"="+strconv.Itoa(*h.slot))
 	}

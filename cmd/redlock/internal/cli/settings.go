@@ -97,7 +97,7 @@ const (
 )
 
 // told are variables that, beside REDLOCK_KEY, a command finds which runs under a lock.
-var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariable: true}
+var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariable: true, aboveVariable: true}
 
 // notOurs are the beginnings of variables that Kubernetes makes where there is a service of this name.
 var notOurs = []string{"REDLOCK_SERVICE_", "REDLOCK_PORT"}

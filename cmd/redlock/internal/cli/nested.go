@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-624411e5/redlock"
+)
+
+// aboveVariable holds the IDs of all locks that a command runs under, separated by blanks. They are no secret.
+const aboveVariable = "REDLOCK_ABOVE"
+
+// above are the IDs of the locks that this program runs under.
+func above(getenv func(string) string) []string { return strings.Fields(getenv(aboveVariable)) }
+
+// forItself returns an error if a wait for the lock would never end: whoever holds it waits for this program. It returns nil if that can't be told.
+func (w *wait) forItself(ctx context.Context, ids []string, err error) error {
+	if len(ids) == 0 || !errors.Is(err, redlock.ErrHeld) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	isAbove := func(key string) bool {
+		h, err := w.locker.Holder(ctx, key)
+		return err == nil && h.Held && h.Holds == 1 && slices.Contains(ids, h.ID)
+	}
+	t := w.taker
+	if t.permits > 0 {
+		for slot := range t.permits {
+			if !isAbove(fmt.Sprintf(slotForm, t.keys[0], slot)) {
+				return nil
+			}
+		}
+		return &heldError{fmt.Sprintf("this command runs under every permit of %q, and would wait for itself", t.keys[0]), err}
+	}
+	if i := slices.IndexFunc(t.keys, isAbove); i >= 0 {
+		return &heldError{fmt.Sprintf("this command runs under a lock on %q, and would wait for itself", t.keys[i]), err}
+	}
+	return nil
+}
