@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
@@ -70,6 +71,27 @@ func (m *Master) send(ctx context.Context, todo []exchange) {
 		defer m.guard.answered(m.guard.now(), todo)
 	}
 	m.transport.send(ctx, todo)
+	hideSecrets(todo)
+}
+
+// hideSecrets takes what proves who holds a key, and what names a waiter, out of errors: servers quote what they were asked. A reply may quote
+// another command of the batch than its own.
+func hideSecrets(todo []exchange) {
+	var secrets []string
+	for i := range todo {
+		if todo[i].answer.Err() == nil {
+			continue
+		}
+		if secrets == nil {
+			for j := range todo {
+				r := todo[j].call.Request
+				for _, value := range []string{r.Owner, r.From, r.KeepAs, r.Hold, r.Within, r.Waiter} {
+					secrets = append(secrets, owner.Secret(value))
+				}
+			}
+		}
+		todo[i].answer.Hide(secrets...)
+	}
 }
 
 // settle reads the answers into their calls and returns what needs one more command. It reuses todo.

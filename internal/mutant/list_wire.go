@@ -108,5 +108,17 @@ func connections() []Mutant {
 			Edits:  []Edit{{"internal/wire/read.go", "for n < maxLine {", "for {"}},
 			Tests:  in("internal/wire", "TestWhatIsBeyondItsBoundIsNoReply"),
 		},
+		{
+			Name:   "wire-shows-pieces-of-secrets",
+			Breaks: "a piece of a secret is shown where a server has cut it short",
+			Edits:  []Edit{{"internal/wire/hide.go", "if n > longestShown {", "if n == len(secret) {"}},
+			Tests:  in("internal/wire", "TestHazard119PiecesOfSecretsAreHidden"),
+		},
+		{
+			Name:   "wire-shows-owners",
+			Breaks: "an error shows the owner value that a server quotes",
+			Edits:  []Edit{{"single/batch.go", "\thideSecrets(todo)\n", ""}},
+			Tests:  in(".", "TestHazard119NothingShowsAnOwnerThatAServerQuotes"),
+		},
 	}
 }

@@ -116,6 +116,9 @@ func Show(value string) string {
 	return "#" + Fingerprint(value)
 }
 
+// Secret is the part of a value that must not be shown: all of one of another form.
+func Secret(value string) string { return value[len(cutRandom(value)):] }
+
 // cutRandom is what stands before the slash and the random part; empty of a value that has none.
 func cutRandom(value string) string {
 	if at := len(value) - randomSize - 1; at > 0 && value[at] == '/' && isRandom(value[at+1:]) {

@@ -59,6 +59,8 @@ type step struct {
 	name   string // without anything secret
 	words  []string
 	expect *Expect
+	// secret is the word that a server's error must not show.
+	secret string
 	// optional: an error reply means that the server can do without.
 	optional bool
 }
@@ -76,7 +78,7 @@ func (c *Config) steps(ctx context.Context) ([]step, error) {
 			user = "default"
 		}
 		if password != "" {
-			steps = append(steps, step{name: "AUTH", words: []string{"auth", user, password}, expect: &ExpectOK})
+			steps = append(steps, step{name: "AUTH", words: []string{"auth", user, password}, secret: password, expect: &ExpectOK})
 		}
 	}
 	if c.Protocol == 3 {
@@ -184,6 +186,7 @@ func (c *Conn) exchange(out []byte, deadline time.Time, steps []step, questions 
 		if s.optional && reply.Kind() == Refusal {
 			continue
 		}
+		reply.Hide(s.secret)
 		if err := reply.Err(); err != nil {
 			return nil, fmt.Errorf("setting up a connection: %s: %w", s.name, err)
 		}
