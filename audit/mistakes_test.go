@@ -19,6 +19,7 @@ import (
 type planted struct {
 	name     string
 	args     []string                                      // of the server
+	password string                                        // likewise
 	plant    func(t *testing.T, s *redistest.Server)       // after its start
 	options  func(s *redistest.Server, opt *redis.Options) // of the client
 	severity audit.Severity
@@ -137,12 +138,12 @@ var mistakes = []planted{
 		severity: audit.Risk, what: "A lock could not be taken: NOREPLICAS",
 	},
 	{
-		name: "a wrong password", args: []string{"--requirepass", "right"},
+		name: "a wrong password", password: "right",
 		options:  func(_ *redistest.Server, opt *redis.Options) { opt.Password = "wrong" },
 		severity: audit.Risk, what: "It does not let this client in: WRONGPASS",
 	},
 	{
-		name: "no password", args: []string{"--requirepass", "right"},
+		name: "no password", password: "right",
 		severity: audit.Risk, what: "It does not let this client in: NOAUTH",
 	},
 	{
@@ -176,7 +177,7 @@ func TestHazard33EveryPlantedMistakeIsFound(t *testing.T) {
 	for _, p := range mistakes {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs(p.args...))
+			s := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs(p.args...), redistest.WithPassword(p.password))
 			if p.plant != nil {
 				p.plant(t, s)
 			}
