@@ -21,7 +21,9 @@ type evidence struct{ file, text string }
 // the place that runs it here.
 var runs = map[string]evidence{
 	"go run ./cmd/redlock demo": {"cmd/redlock/e2e/readme_test.go", `"run", "./cmd/redlock", "demo", "-json"`},
-	"go run ./cmd/redlock -h":   {"docs/run_test.go", `"run", "./cmd/redlock", "-h"`},
+	`for port in 6401 6402 6403; do redis-server --port $port --save "" --daemonize yes; done`: {"docs/readme_test.go", `"sh", "-c", onPorts(commandOf(t, "for port in ")`},
+	"go run . redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403":            {"docs/readme_test.go", `onPorts(commandOf(t, "go run . ")`},
+	"go run ./cmd/redlock -h": {"docs/run_test.go", `"run", "./cmd/redlock", "-h"`},
 	"docker compose -f docker-compose.chaos.yml --profile aof up -d --wait":                                {".ci/containers", `--profile aof up -d "${wait[@]}"`},
 	"docker compose -f docker-compose.chaos.yml --profile aof down -v":                                     {".ci/containers", `--profile aof down -v`},
 	"redlock-chaos run -compose docker-compose.chaos.yml -file chaos/containers/testdata/five-faults.yaml": {".ci/containers", `run -compose "$file" -file chaos/containers/testdata/five-faults.yaml`},
