@@ -22,7 +22,7 @@ func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	must(t, redistest.WriteProgram(program, content, 0o700))
 	run := func(env ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^TestAStartedServerAnswersByURL$|^TestArgsReachTheServer")
-		cmd.Env = append(append(os.Environ(), "PATH="+t.TempDir(), "REDLOCK_NO_SERVER=", "CI="), env...)
+		cmd.Env = append(append(os.Environ(), "PATH="+t.TempDir(), "REDLOCK_NO_SERVER=", "REDLOCK_LEFT_OUT=", "CI="), env...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -57,6 +57,7 @@ func TestWithoutAServerRunSaysSo(t *testing.T) {
 
 func TestWhatIsLackingOtherwiseIsSkippedAndInCIFails(t *testing.T) {
 	lack := func(tb redistest.TB) { redistest.NothingTested(tb, errors.New("no compiler")) }
+	t.Setenv("REDLOCK_LEFT_OUT", "")
 	t.Setenv("CI", "")
 	var laptop fakeTB
 	laptop.run(lack)
