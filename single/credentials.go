@@ -11,16 +11,11 @@ import (
 // maxAbandoned bounds the calls of a user's credentials provider that are waited for no more and have not returned.
 const maxAbandoned = 4
 
-// credentials is where opt takes user and password from, in go-redis's order; nil when there are none.
+// credentials is where opt, which [contain] has seen, takes user and password from; nil when there are none.
 func credentials(opt *redis.Options) func(context.Context) (user, password string, err error) {
 	switch {
 	case opt.CredentialsProviderContext != nil:
-		return (&provider{call: opt.CredentialsProviderContext}).ask
-	case opt.CredentialsProvider != nil:
-		return (&provider{call: func(context.Context) (string, string, error) {
-			user, password := opt.CredentialsProvider()
-			return user, password, nil
-		}}).ask
+		return opt.CredentialsProviderContext
 	case opt.Password != "":
 		return func(context.Context) (string, string, error) { return opt.Username, opt.Password, nil }
 	default:
@@ -28,9 +23,25 @@ func credentials(opt *redis.Options) func(context.Context) (user, password strin
 	}
 }
 
+// provided makes one provider of those that opt may have, in go-redis's order; nil when it has none.
+func provided(opt *redis.Options) func(context.Context) (user, password string, err error) {
+	call, plain := opt.CredentialsProviderContext, opt.CredentialsProvider
+	if call == nil && plain != nil {
+		call = func(context.Context) (string, string, error) {
+			user, password := plain()
+			return user, password, nil
+		}
+	}
+	if call == nil {
+		return nil
+	}
+	return (&provider{call: call, password: opt.Password}).ask
+}
+
 // provider is a user's function that may not return when its context ends, or never.
 type provider struct {
 	call      func(context.Context) (user, password string, err error)
+	password  string // is not shown
 	abandoned atomic.Int32
 }
 
@@ -44,7 +55,10 @@ func (p *provider) ask(ctx context.Context) (user, password string, err error) {
 	var u, pw string
 	var e error
 	go func() {
-		u, pw, e = p.call(ctx)
+		e = contained("credentials provider", p.password, func() (err error) {
+			u, pw, err = p.call(ctx)
+			return err
+		})
 		close(answered)
 		if !over.CompareAndSwap(false, true) {
 			p.abandoned.Add(-1)

@@ -71,7 +71,8 @@ func Open(opt *redis.Options, opts Options) (*Master, error) {
 	own.DialerRetries = 1
 	own.DialTimeout = dialTimeout
 	own.MinIdleConns = 0 // they would be the client's, which sends no requests
-	users := own         // what connections of our own are made with
+	contain(&own)
+	users := own // what connections of our own are made with
 	own.Dialer = dialer(&own, g)
 	if own.ReadTimeout == 0 {
 		own.ReadTimeout = dialTimeout // for setting up connections; requests bring their own deadline

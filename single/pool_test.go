@@ -124,7 +124,13 @@ func (p *pipe) Close() error {
 func (f *far) master(t *testing.T, opt redis.Options) *single.Master {
 	t.Helper()
 	opt.Addr, opt.Dialer = "far:6379", f.dial
-	m, err := single.Open(&opt, single.Options{})
+	return opened(t, &opt)
+}
+
+// opened makes a master with connections of its own.
+func opened(t *testing.T, opt *redis.Options) *single.Master {
+	t.Helper()
+	m, err := single.Open(opt, single.Options{})
 	must(t, err)
 	return m
 }

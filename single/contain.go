@@ -1,0 +1,67 @@
+package single
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// This file turns a panic of a user's function into an error of one master. The library and go-redis call such functions from
+// their own goroutines. There a panic would end the process, and runtime.Goexit would end the goroutine.
+
+// contain wraps the functions of opt that make connections.
+func contain(opt *redis.Options) {
+	password := opt.Password
+	if dial := opt.Dialer; dial != nil {
+		opt.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+			err = contained("dialer", password, func() (err error) {
+				conn, err = dial(ctx, network, addr)
+				return err
+			})
+			return conn, err
+		}
+	}
+	if call := opt.OnConnect; call != nil {
+		opt.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
+			return contained("OnConnect", password, func() error { return call(ctx, conn) })
+		}
+	}
+	opt.CredentialsProviderContext, opt.CredentialsProvider = provided(opt), nil
+}
+
+// contained calls a function in another goroutine and returns its error. A panic becomes an error, and so does runtime.Goexit.
+func contained(what, password string, call func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := fmt.Errorf("the %s ended its goroutine instead of returning", what)
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the %s panicked: %s", what, shown(p, password))
+			}
+			ended <- err
+		}()
+		err = call()
+	}()
+	return <-ended
+}
+
+// shown is the value of a panic, without the password. A value that is no text may have it in a field, so it is shown by its type.
+func shown(p any, password string) string {
+	var text string
+	switch p := p.(type) {
+	case error:
+		text = p.Error()
+	case string:
+		text = p
+	default:
+		return fmt.Sprintf("a value of type %T", p)
+	}
+	if password != "" {
+		text = strings.ReplaceAll(text, password, "…")
+	}
+	return bounded(errors.New(text)).Error()
+}
