@@ -248,7 +248,7 @@ func (k *Lock) repairTTLLocked(r *round) time.Duration {
 // newRepairLocked prepares a repair.
 func (k *Lock) newRepairLocked(i int, ttl time.Duration) *repair {
 	p := &repair{lock: k, request: k.request(single.Request{Op: single.Extend, TTL: ttl, Repair: true})}
-	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout)}
+	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout), Timeout: k.spec.timeout}
 	s := &k.states[i]
 	s.last, s.gone, s.continuityUnknown = &p.Call, false, true
 	s.noteSetter(&p.Call)

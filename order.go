@@ -66,10 +66,13 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 		default:
 			b.Deadline = now.Add(k.spec.timeout)
 			b.Unqueued = r.request.Op == single.Release && !k.mayBeQueued && !s.queued && !s.outcomeUnknown
+			if k.until > 0 && !takes(r.request.Op) { // a failed attempt is no hold
+				b.Timeout = k.spec.timeout
+			}
 			if s.last != nil {
 				b.After = s.last
 				b.Undoes = r.request.Op == single.Release && !s.maySet && r.request.Waiter == ""
-				b.Deadline = b.Deadline.Add(k.spec.timeout) // that one may take all of its own
+				b.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience())) // that one may take all of its own
 			}
 			if !r.verifies {
 				s.last = &b.Call
@@ -140,8 +143,11 @@ func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint6
 	slices.Sort(sorted)
 	limit := 2*sorted[set.quorum-1] + maxBehind
 	for i, wait := range waits {
-		// Far away is not behind. A master that is down is asked by a probe.
-		if set.members&(1<<i) == 0 || wait > limit+l.lanes[i].RTT() && wait != downBacklog {
+		away := l.lanes[i].RTT() // far away is not behind
+		if away == 0 {
+			away = l.lanes[i].Patience() // it may be as far away
+		}
+		if set.members&(1<<i) == 0 || wait > limit+away && wait != downBacklog { // one that is down is asked by a probe
 			masters |= 1 << i
 		}
 	}

@@ -147,7 +147,7 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 		if p, ok := m.(Preparer); ok {
 			l.preparers = append(l.preparers, p)
 		}
-		l.lanes = append(l.lanes, lane.New(m, l.fanOut.Go))
+		l.lanes = append(l.lanes, lane.New(m, l.fanOut.Go, l.after))
 	}
 	if opts.Observer != nil {
 		l.observer = newObserver(opts.Observer)

@@ -218,7 +218,7 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock) {
 		after.mu.Lock()
 		for i := range d.calls {
 			if last := after.states[i].last; last != nil {
-				d.calls[i].After, d.calls[i].Deadline = last, deadline.Add(s.timeout)
+				d.calls[i].After, d.calls[i].Deadline = last, deadline.Add(max(s.timeout, l.lanes[i].Patience()))
 			}
 		}
 		after.mu.Unlock()

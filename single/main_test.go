@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -118,7 +119,7 @@ func (r receiver) Ended(c *lane.Call) { r <- c }
 func newLane(tb testing.TB, master lane.Master) *lane.Lane {
 	tb.Helper()
 	var group errgroup.Group
-	queue := lane.New(master, group.Go)
+	queue := lane.New(master, group.Go, schedule.AfterFunc)
 	tb.Cleanup(func() {
 		queue.Close()
 		must(tb, group.Wait())

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -223,7 +224,7 @@ func BenchmarkLane(b *testing.B) {
 			m := master(b)
 			requests := held(b, m, callers)
 			var batches errgroup.Group
-			queue := lane.New(m, batches.Go)
+			queue := lane.New(m, batches.Go, schedule.AfterFunc)
 			var left atomic.Int64
 			var group errgroup.Group
 			b.ReportAllocs()

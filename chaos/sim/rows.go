@@ -116,6 +116,8 @@ func connectionRows() []Row {
 		tested(part, "The set-up of a connection is answered with an error", "TestHazard59NothingCountsOfABatchWhoseConnectionWasRefused"),
 		tested(part, "A reply comes in another form", "TestHazard43And63OnlyTheExactReplyGrants", "TestGarbledReplies"),
 		tested(part, "More comes than was asked for", "TestHazard42AReplyTooManyIsNobodysReply"),
+		tested(part, "Requests with less time than their master is away", "TestHazard96AShortTimeoutMakesNoMasterDown"),
+		tested(part, "A packet of a batch is lost", "TestHazard100AHoldDoesNotWaitBehindWhatOthersHaveTimeFor"),
 		tested(part, "The master is idle or was restarted", "TestConnectionsClosedWhileIdleAreReplacedUnseen"),
 		tested(part, "Anything at all comes from an odd server", "TestOddServersCostTimeAndNothingElse", "TestDrawnDisorders"),
 		tested(part, "A master answers a question of the guard with LOADING or BUSY", "TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain"),
@@ -123,7 +125,7 @@ func connectionRows() []Row {
 	}
 	return append(rows, counted(
 		part,
-		"A reply comes after its request's deadline", "unanswered",
+		"A reply comes after its batch's deadline", "unanswered",
 		"A connection can't be made in time", "redialled",
 		"A guarded master refuses, and callers come again and again", "guarded",
 	)...)

@@ -198,7 +198,7 @@ func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pendin
 		due = due[:first+1]
 	}
 	for _, p := range due[first:] {
-		p.asking = true
+		p.asking, p.due = true, now+Interval
 		p.shorten(now)
 		p.Deadline = time.Now().Add(j.Timeout(p.Request.TTL))
 	}
@@ -230,11 +230,11 @@ func (p *pending) Ended(c *lane.Call) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p.asking = false
-	now := j.Now()
-	p.due = now + Interval
 	if c.Err != nil {
 		return
 	}
+	now := j.Now()
+	p.due = now + Interval
 	if p.unread { // what was unread is read about now, and lives for a ttl from here at the most
 		p.unread = false
 		p.lapses = max(p.lapses, j.Lapsed(now, p.Request.TTL))

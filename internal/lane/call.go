@@ -13,6 +13,10 @@ type Call struct {
 	single.Call
 	// Deadline is when the caller stops waiting: a call that has not been sent by then is not sent any more.
 	Deadline time.Time
+	// Timeout, of an operation of a hold, is how long one attempt has from when it was sent to its Deadline; zero for other
+	// calls. Such a call is not refused because others were, does not wait behind them for more than half of it, and ends by
+	// twice as much after its Deadline, or what the master's distance needs: it can be tried again only then.
+	Timeout time.Duration
 	// Index says which master this is, for the Receiver.
 	Index int
 	// To is told when the call has ended.
@@ -21,7 +25,8 @@ type Call struct {
 	// the master does not get them in the wrong order, from two connections.
 	After *Call
 
-	over atomic.Bool // the call has ended, and what comes after it may leave
+	over    atomic.Bool   // the call has ended, and what comes after it may leave
+	stretch time.Duration // by how much a batch outlasts its latest deadline, which is this call's
 	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
 	// refusal, this one ends as [single.Refused] without having been sent.
 	Undoes   bool
@@ -67,19 +72,21 @@ func endAll(calls []*Call, err error) {
 	}
 }
 
-// deadlineContext is the deadline of a call as a context: no timer, no goroutine, no channel. It is all that a network
+// deadlineContext is the deadline of a batch, which is its latest call's and the stretch, as a context: no timer, no goroutine, no channel. It is all that a network
 // client needs to set its socket's deadline, and takes no memory of its own.
 type deadlineContext struct{ call *Call }
 
 // Deadline implements context.Context.
-func (c deadlineContext) Deadline() (time.Time, bool) { return c.call.Deadline, true }
+func (c deadlineContext) Deadline() (time.Time, bool) {
+	return c.call.Deadline.Add(c.call.stretch), true
+}
 
 // Done implements context.Context: nil, the context does not announce its end.
 func (c deadlineContext) Done() <-chan struct{} { return nil }
 
 // Err implements context.Context.
 func (c deadlineContext) Err() error {
-	if time.Now().After(c.call.Deadline) {
+	if deadline, _ := c.Deadline(); time.Now().After(deadline) {
 		return context.DeadlineExceeded
 	}
 	return nil

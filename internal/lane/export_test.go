@@ -8,4 +8,6 @@ const (
 	BatchWindow = batchWindow
 	DownAfter   = downAfter
 	ProbePause  = probePause
+	Floor       = silenceFloor
+	MaxExtras   = maxExtras
 )

@@ -8,49 +8,60 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// health decides whether a master is asked by everyone or by a single probe.
+const (
+	// downAfter is how many batches in a row must speak against a master before it counts as down.
+	downAfter = 3
+	// probePause is the least time between two probes of a master that is down.
+	probePause = 20 * time.Millisecond
+	// silenceFloor is how long a silence must be at least, and at least twice the master's distance, to speak against it. It is
+	// also for how long the first batch waits.
+	silenceFloor = 100 * time.Millisecond
+	// mostPatience bounds a batch's patience with a master that is not known to be further away.
+	mostPatience = 200 * time.Millisecond
+)
+
+// health decides by evidence whether a master is down: several connections in a row broke, or were refused, or several
+// batches in a row met silence that its distance does not explain.
 type health struct {
 	failures int
 	down     bool
-	probing  bool
-	next     time.Time // no probe before this
+	heard    time.Time // when it last answered; before the first answer, when the first batch left
+	next     time.Time // while it is down nothing leaves before this
 	refusal  error     // what callers are told while it is down
 }
 
-// admit says whether a call may go to the master now. While it is down one call at a time may: the probe.
-func (h *health) admit(now func() time.Time) error {
-	if !h.down {
-		return nil
-	}
-	if h.probing || now().Before(h.next) {
-		return h.refusal
-	}
-	h.probing = true
-	return nil
+func (h *health) answered(now time.Time) {
+	h.failures, h.down, h.refusal, h.heard = 0, false, nil, now
 }
 
-func (h *health) learn(answered bool, why error, began, now time.Time) {
-	h.probing = false
-	if answered {
-		h.failures, h.down, h.refusal = 0, false, nil
-		return
-	}
-	h.failures++
-	h.down = h.failures >= downAfter
+// unproven notes a silence that proves nothing.
+func (h *health) unproven(began, now time.Time) {
 	h.next = now.Add(probePause)
-	if h.down {
-		h.refusal = &downError{last: why, sent: began}
+	if h.heard.IsZero() {
+		h.heard = began
 	}
 }
 
-// downError is single.ErrDown with what the last probe met, which says what to look at.
+// failed notes that a batch met a broken connection, or a long silence.
+func (h *health) failed(why error, began, now time.Time) {
+	h.unproven(began, now)
+	h.failures++
+	if h.down = h.failures >= downAfter; h.down {
+		h.refusal = &downError{last: why, sent: began, failures: h.failures, silence: now.Sub(h.heard)}
+	}
+}
+
+// downError is single.ErrDown with the evidence: what happened, and for how long nothing was heard.
 type downError struct {
-	last error
-	sent time.Time // when that probe was
+	last     error // what the last batch met
+	sent     time.Time
+	failures int
+	silence  time.Duration
 }
 
 func (e *downError) Error() string {
-	return fmt.Sprintf("%v; the last one met: %v", single.ErrDown, e.last)
+	return fmt.Sprintf("%v; nothing was heard from it for %v, and %d requests in a row failed; the last one met: %v",
+		single.ErrDown, e.silence.Round(time.Millisecond), e.failures, e.last)
 }
 
 func (e *downError) Unwrap() []error { return []error{single.ErrDown, e.last} }
@@ -60,4 +71,55 @@ func (e *downError) Unwrap() []error { return []error{single.ErrDown, e.last} }
 func Outdated(err error, t time.Time) bool {
 	down, ok := errors.AsType[*downError](err)
 	return ok && down.sent.Before(t)
+}
+
+// learn takes note of how the master did with a batch that it had until deadline: whether it answers at all, and how far away
+// it is.
+func (l *Lane) learn(batch []*Call, began, ended, deadline time.Time) {
+	answered := false
+	var why error // of the last that was not
+	for _, c := range batch {
+		answered = answered || c.Answered()
+		why = c.Err
+	}
+	took, silent := ended.Sub(began), !answered && !ended.Before(deadline)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.took.Store(int64(took))
+	l.sending.Store(0)
+	if l.out > 1 {
+		l.sending.Store(ended.UnixNano()) // of the others in flight it is only known that they left before
+	}
+	switch {
+	case answered:
+		l.health.answered(ended)
+	case silent && took < max(2*l.RTT(), silenceFloor):
+		l.health.unproven(began, ended)
+	default:
+		l.health.failed(why, began, ended)
+	}
+	l.down.Store(l.health.down)
+	waits := l.Patience()
+	switch {
+	case answered:
+		l.measureLocked(took, len(batch))
+		waits = max(2*took, 2*batchWindow)
+	case silent:
+		waits *= 2
+	}
+	l.waits.Store(int64(min(waits, max(mostPatience, 2*l.RTT()))))
+}
+
+// measureLocked takes note of how long an answered batch of n calls took. The least of recent round trips is the distance; what
+// is above it is queueing, which more batches in flight would only make worse. It is forgotten slowly, by small batches
+// only (a large one takes long by its size), so that a master that moved away is noticed.
+func (l *Lane) measureLocked(took time.Duration, n int) {
+	rtt := l.RTT()
+	if rtt == 0 || took < rtt {
+		rtt = took
+	} else if n <= smallBatch {
+		rtt += (took - rtt) / 64
+	}
+	l.rtt.Store(int64(rtt))
+	l.limit = min(max(1, int(rtt/batchWindow)), maxInFlight)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -35,7 +36,7 @@ func (d doer) Do(ctx context.Context, batch []*single.Call) { d(ctx, batch) }
 func newLane(tb testing.TB, master lane.Master) *lane.Lane {
 	tb.Helper()
 	var group errgroup.Group
-	queue := lane.New(master, group.Go)
+	queue := lane.New(master, group.Go, schedule.AfterFunc)
 	tb.Cleanup(func() {
 		queue.Close()
 		must(tb, group.Wait())
@@ -365,7 +366,7 @@ func TestClosingALaneEndsWhatIsQueuedAndLetsEndWhatIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		var group errgroup.Group
-		queue := lane.New(master, group.Go)
+		queue := lane.New(master, group.Go, schedule.AfterFunc)
 		all, ended := calls(10, time.Minute)
 		master.sendFirst(queue, all)
 		queue.Close()
@@ -394,7 +395,7 @@ func TestClosingAnIdleLaneEndsItsGoroutines(t *testing.T) {
 		queue := lane.New(doer(func(_ context.Context, batch []*single.Call) {
 			<-time.After(time.Second) // far away, so that there are several goroutines
 			finish(batch, nil)
-		}), group.Go)
+		}), group.Go, schedule.AfterFunc)
 		for range 3 {
 			all, ended := calls(lane.MaxInFlight, time.Minute)
 			for _, c := range all {
@@ -419,7 +420,7 @@ func TestEveryCallEndsExactlyOnce(t *testing.T) {
 			return
 		}
 		finish(batch, nil)
-	}), group.Go)
+	}), group.Go, schedule.AfterFunc)
 	counts := make([]counter, senders)
 	var sending sync.WaitGroup
 	for s := range senders {

@@ -17,10 +17,14 @@ func (l *Lane) refuseLocked(c *Call) error {
 		return single.ErrClosed
 	case c.follows():
 		return nil
+	case c.Timeout > 0 && len(l.queue) < 2*maxQueue: // nothing but operations of holds fills the second half
+		return nil
 	case len(l.queue) >= maxQueue:
 		return single.ErrFull
+	case l.health.down && (l.out > 0 || len(l.queue) > 0 || time.Now().Before(l.health.next)):
+		return l.health.refusal
 	default:
-		return l.health.admit(time.Now)
+		return nil
 	}
 }
 
@@ -37,40 +41,74 @@ func (l *Lane) sweepLocked() []*Call {
 	if n == 0 {
 		return nil
 	}
-	l.health.probing = false // it may be among them
 	late := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
 	l.queued.Store(int64(len(l.queue)))
 	return late
 }
 
-// cutLocked moves up to n calls from the queue to the end of batch, in their order. One that follows a call in flight stays,
-// and so does what others want with the same keys later: a release that waits for its acquire must not be overtaken by
-// the next acquire of its key, which it would be in the way of. The same owner's calls are not held up, because the one
+// fillLocked takes the calls of a batch from the queue, in their order. If they are more than it has room for, operations of
+// holds go first; an extra carries nothing else.
+func (l *Lane) fillLocked(t *trip) {
+	var s span
+	if t.extra || len(l.queue) > maxBatch {
+		l.cutLocked(t, &s, true)
+	}
+	if !t.extra {
+		l.cutLocked(t, &s, false)
+	}
+}
+
+// cutLocked moves calls from the queue to the end of a batch, in their order; with holds, operations of holds alone. One that follows a
+// call in flight stays, and so does what others want with the same keys later: a release that waits for its acquire must not be
+// overtaken by the next acquire of its key, which it would be in the way of. The same owner's calls are not held up, because the one
 // that is waited for may have come into the queue last; it goes first, and the rest can follow.
-func (l *Lane) cutLocked(batch []*Call, n int) []*Call {
+func (l *Lane) cutLocked(t *trip, s *span, holds bool) {
 	kept := l.queue[:0]
+	t.more = false
 	for i, c := range l.queue {
-		if n == 0 {
-			kept = append(kept, l.queue[i:]...)
+		if len(t.calls) == maxBatch {
+			kept, t.more = append(kept, l.queue[i:]...), true
 			break
 		}
-		if c.follows() || len(l.held) > 0 && l.heldUpLocked(c.Request) {
+		if c.follows() || len(l.held) > 0 && c.Timeout == 0 && l.heldUpLocked(c.Request) {
 			l.holdLocked(c)
 			kept = append(kept, c)
+			continue
+		}
+		if holds && c.Timeout == 0 || !s.admit(c) {
+			kept, t.more = append(kept, c), true
 			continue
 		}
 		c.canceled = c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent
 		c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && c.After.Reply.Outcome == single.Granted)
 		c.After = nil // no longer needed; do not keep it alive
-		batch = append(batch, c)
-		n--
+		t.calls = append(t.calls, c)
 	}
 	clear(l.held)
 	clear(l.queue[len(kept):])
 	l.queue = kept
 	l.queued.Store(int64(len(kept)))
-	return batch
+}
+
+// span is what the calls of one batch allow it: when the latest of them may end, and when an operation of a hold has to.
+type span struct{ latest, limit time.Time }
+
+// admit reports that c may go with the others, and counts it. Otherwise a lost packet would keep an operation of a hold in
+// flight, where it can't be tried again, for as long as others may take.
+func (s *span) admit(c *Call) bool {
+	n := *s
+	if c.Deadline.After(n.latest) {
+		n.latest = c.Deadline
+	}
+	if end := c.Deadline.Add(2 * c.Timeout); c.Timeout > 0 && (n.limit.IsZero() || end.Before(n.limit)) {
+		n.limit = end
+	}
+	if !n.limit.IsZero() && n.latest.After(n.limit) {
+		return false
+	}
+	*s = n
+	return true
 }
 
 // holdLocked has the keys of c, which stays in the queue, wait for it. Calls of the owner whose call it follows are not held up:

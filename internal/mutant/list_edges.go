@@ -6,7 +6,7 @@ func edges() []Mutant {
 		{
 			Name:   "follows-without-time",
 			Breaks: "a release that waits for a slow acquisition has no time of its own left",
-			Edits:  []Edit{{"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(k.spec.timeout)", "\t\t\t\t_ = 0"}},
+			Edits:  []Edit{{"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience()))", "\t\t\t\t_ = 0"}},
 			Tests:  in(".", "TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn"),
 		},
 		{

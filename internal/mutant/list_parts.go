@@ -199,7 +199,7 @@ func parts() []Mutant {
 		{
 			Name:   "lane-overtakes-release",
 			Breaks: "an acquisition overtakes a release of its key that waits for its own acquisition",
-			Edits:  []Edit{{"internal/lane/order.go", " || len(l.held) > 0 && l.heldUpLocked(c.Request) {", " {"}},
+			Edits:  []Edit{{"internal/lane/order.go", " || len(l.held) > 0 && c.Timeout == 0 && l.heldUpLocked(c.Request) {", " {"}},
 			Tests:  in("internal/lane", "TestSwappedSendsOfOneHoldKeepTheirOrder"),
 		},
 		{
@@ -223,31 +223,31 @@ func parts() []Mutant {
 		{
 			Name:   "lane-sends-late",
 			Breaks: "a call is sent after its deadline",
-			Edits:  []Edit{{"internal/lane/lane.go", "if !c.Deadline.After(began) {", "if false {"}},
+			Edits:  []Edit{{"internal/lane/trip.go", "if !c.Deadline.After(t.began) {", "if false {"}},
 			Tests:  in("internal/lane", "TestACallThatIsStillQueuedAtItsDeadlineIsNotSent"),
 		},
 		{
 			Name:   "lane-shortest-deadline",
 			Breaks: "a batch ends with the earliest deadline of its calls",
-			Edits:  []Edit{{"internal/lane/lane.go", "c.Deadline.After(latest.Deadline)", "c.Deadline.Before(latest.Deadline)"}},
+			Edits:  []Edit{{"internal/lane/trip.go", "c.Deadline.After(latest.Deadline)", "c.Deadline.Before(latest.Deadline)"}},
 			Tests:  in("internal/lane", "TestABatchGetsTheLatestDeadlineOfItsCalls"),
 		},
 		{
 			Name:   "lane-down-late",
 			Breaks: "a master counts as down one unanswered batch too late",
-			Edits:  []Edit{{"internal/lane/health.go", "h.failures >= downAfter", "h.failures > downAfter"}},
+			Edits:  []Edit{{"internal/lane/health.go", "h.failures >= downAfter; ", "h.failures > downAfter; "}},
 			Tests:  in("internal/lane", "TestAMasterThatIsDownGetsOneProbeAtATime"),
 		},
 		{
 			Name:   "lane-many-probes",
 			Breaks: "a master that is down gets many probes at a time",
-			Edits:  []Edit{{"internal/lane/health.go", "if h.probing || now", "if now"}},
+			Edits:  []Edit{{"internal/lane/order.go", "(l.out > 0 || len(l.queue) > 0 || time.Now()", "(time.Now()"}},
 			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestAMasterThatIsDownGetsOneProbeAtATime"}, Crash: "goroutines in bubble are blocked"}},
 		},
 		{
 			Name:   "lane-probe-lost",
 			Breaks: "a probe that was too late is waited for, and the master is never asked again",
-			Edits:  []Edit{{"internal/lane/lane.go", "\tl.mu.Lock()\n\tl.health.probing = false\n\tl.mu.Unlock()\n\tc.end(err)", "\tc.end(err)"}},
+			Edits:  []Edit{{"internal/lane/trip.go", "\tif len(live) == 0 {\n\t\treturn", "\tif len(live) == 0 {\n\t\tt.out = false\n\t\treturn"}},
 			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestAProbeThatIsTooLateMakesWayForTheNext"}, Crash: "goroutines in bubble are blocked"}},
 		},
 		{
@@ -265,14 +265,68 @@ func parts() []Mutant {
 		{
 			Name:   "lane-stays-down",
 			Breaks: "a master that answers again still counts as down",
-			Edits:  []Edit{{"internal/lane/health.go", "h.failures, h.down, h.refusal = 0, false, nil", "h.failures = 0"}},
+			Edits:  []Edit{{"internal/lane/health.go", "h.failures, h.down, h.refusal, h.heard = 0, false, nil, now", "h.failures, h.heard = 0, now"}},
 			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestTheFirstAnswerOpensTheLaneAgain"}, Crash: "goroutines in bubble are blocked"}},
 		},
 		{
 			Name:   "lane-leaves-before-told",
 			Breaks: "what follows a call may leave before its receiver has heard of it",
-			Edits:  []Edit{{"internal/lane/lane.go", "\t\tc.To.Ended(c)\n\t\tc.over.Store(true) //", "\t\tc.over.Store(true)\n\t\tc.To.Ended(c) //"}},
+			Edits:  []Edit{{"internal/lane/trip.go", "\t\tc.To.Ended(c)\n\t\tc.over.Store(true) //", "\t\tc.over.Store(true)\n\t\tc.To.Ended(c) //"}},
 			Tests:  in("internal/lane", "TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold"),
+		},
+		{
+			Name:   "lane-short-silence",
+			Breaks: "a batch that only its callers' deadline cut short counts against its master",
+			Edits:  []Edit{{"internal/lane/health.go", "took < max(2*l.RTT(), silenceFloor):", "took < 0:"}},
+			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceSpeaksAgainstAMaster"),
+		},
+		{
+			Name:   "lane-impatient",
+			Breaks: "a batch is cut short by its callers' deadlines, however often, and nobody learns how far away the master is",
+			Edits:  []Edit{{"internal/lane/trip.go", "max(0, l.Patience()-latest.Deadline.Sub(t.began))", "0"}},
+			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceSpeaksAgainstAMaster"),
+		},
+		{
+			Name:   "lane-refuses-holds",
+			Breaks: "operations of holds are refused by a master that is down",
+			Edits:  []Edit{{"internal/lane/order.go", "case c.Timeout > 0 && len(l.queue) < 2*maxQueue:", "case false:"}},
+			Tests:  in("internal/lane", "TestHazard96AMasterThatIsDownStillGetsOperationsOfHolds"),
+		},
+		{
+			Name:   "lane-floods-the-dead",
+			Breaks: "operations of holds are sent to a master that refuses connections as fast as it refuses",
+			Edits:  []Edit{{"internal/lane/urgent.go", "return l.health.next, true", "return time.Time{}, true"}},
+			Tests:  in("internal/lane", "TestHazard96AMasterThatIsDownStillGetsOperationsOfHolds"),
+		},
+		{
+			Name:   "lane-no-extras",
+			Breaks: "operations of holds wait behind a batch that is stuck",
+			Edits:  []Edit{{"internal/lane/urgent.go", "case l.extras >= maxExtras:", "case true:"}},
+			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck"}, Crash: "goroutines in bubble are blocked"}},
+		},
+		{
+			Name:   "lane-extras-without-end",
+			Breaks: "a master that hangs gets batch after batch",
+			Edits:  []Edit{{"internal/lane/urgent.go", "case l.extras >= maxExtras:", "case l.extras >= maxInFlight:"}},
+			Tests:  in("internal/lane", "TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck"),
+		},
+		{
+			Name:   "lane-floods-the-slow",
+			Breaks: "a master gets more batches at a time because it is slow",
+			Edits:  []Edit{{"internal/lane/urgent.go", "overdue.After(at) {", "false {"}},
+			Tests:  in("internal/lane", "TestHazard100ASlowMasterGetsNoMoreBatchesAtATime"),
+		},
+		{
+			Name:   "lane-mixes-deadlines",
+			Breaks: "an operation of a hold travels with calls that have much more time, and can't be tried again before they end",
+			Edits:  []Edit{{"internal/lane/order.go", "n.latest.After(n.limit) {", "false {"}},
+			Tests:  in("internal/lane", "TestHazard100AnOperationOfAHoldIsNotKeptInFlightByOthers"),
+		},
+		{
+			Name:   "lane-in-turn",
+			Breaks: "operations of holds wait behind a long queue of acquisitions",
+			Edits:  []Edit{{"internal/lane/order.go", "if t.extra || len(l.queue) > maxBatch {", "if t.extra {"}},
+			Tests:  in("internal/lane", "TestHazard100OperationsOfHoldsGoBeforeALongQueue"),
 		},
 	}
 }

@@ -21,6 +21,9 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
+// AfterFunc is [time.AfterFunc], for those who have no clock of their own.
+func AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+
 // Target is what an entry calls.
 type Target interface{ Fire() }
 

@@ -1,0 +1,177 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// This file has the workers of a lane. Each takes a batch from the queue, has the master perform it, and ends its calls.
+
+// work sends batches until the lane is closed. It always returns nil: what goes wrong with a master is a vote, not a
+// failure of the fan-out.
+func (l *Lane) work() error {
+	t := trip{calls: make([]*Call, 0, smallBatch), bare: make([]*single.Call, 0, smallBatch)}
+	for {
+		if l.take(&t); len(t.calls) == 0 {
+			return nil
+		}
+		if cap(t.bare) < len(t.calls) {
+			t.bare = make([]*single.Call, 0, cap(t.calls))
+		}
+		l.run(&t)
+		clear(t.calls) // the calls are their rounds' from now on
+		clear(t.bare[:len(t.calls)])
+	}
+}
+
+// trip is a batch on its way to the master and back. Its worker uses it again.
+type trip struct {
+	calls []*Call
+	bare  []*single.Call // the same, as the master gets them
+	began time.Time
+	out   bool // it has left the queue, and the worker has not been back
+	extra bool // beyond the limit
+	more  bool // it left something behind that may leave, too
+}
+
+// take waits for calls and removes up to maxBatch of them from the queue; none when the lane is closed.
+func (l *Lane) take(t *trip) {
+	t.calls = t.calls[:0]
+	gathered := l.paced == nil
+	for {
+		switch l.look(t, gathered) {
+		case leave:
+			return
+		case gather:
+			l.paced.Gather()
+			gathered = true
+		case sleep:
+			<-l.wake
+			gathered = l.paced == nil
+		}
+	}
+}
+
+// step is what a worker does when it has looked at the queue.
+type step uint8
+
+const (
+	leave  step = iota // with the calls that it has found; without any when the lane is closed
+	gather             // look again when everything has been sent that a paced master waits for
+	sleep              // until there is something to look for
+)
+
+// look removes calls from the queue if they may be sent now. A busy worker always looks at the queue before it stops being
+// busy, unless another busy one will, so no call is forgotten.
+func (l *Lane) look(t *trip, gathered bool) step {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.backLocked(t)
+	if l.closed {
+		l.busy--
+		return leave
+	}
+	if len(l.queue) > 0 {
+		now := time.Now()
+		t.extra = l.busy-l.extras > l.limitLocked()
+		if at, any := l.turnLocked(t.extra); any && !at.After(now) {
+			if !gathered {
+				return gather
+			}
+			if l.fillLocked(t); len(t.calls) > 0 {
+				l.departLocked(t, now)
+				return leave
+			}
+			// Everything waits for a call in flight; the worker that has it will look again.
+		}
+	}
+	l.busy--
+	l.idle++
+	if len(l.queue) > 0 {
+		l.wakeInTimeLocked(time.Now())
+	}
+	return sleep
+}
+
+// backLocked notes that what t was is no longer in flight.
+func (l *Lane) backLocked(t *trip) {
+	if t.out {
+		l.out--
+	}
+	if t.out && t.extra {
+		l.extras--
+	}
+	t.out = false
+}
+
+// departLocked notes that t leaves. If more wait than it takes, or they don't go with it, another worker may take them.
+func (l *Lane) departLocked(t *trip, now time.Time) {
+	t.out, t.began, l.departed = true, now, now
+	l.out++
+	if t.extra {
+		l.extras++
+	}
+	if t.more {
+		l.growLocked()
+	}
+	if len(l.queue) > 0 {
+		l.wakeInTimeLocked(now)
+	}
+}
+
+// run performs one batch and tells every call's receiver. Calls whose deadline has passed are not sent.
+func (l *Lane) run(t *trip) {
+	live, bare := t.calls[:0], t.bare[:0]
+	var latest *Call
+	for _, c := range t.calls {
+		if c.canceled {
+			l.drop(c, nil)
+			continue
+		}
+		if !c.Deadline.After(t.began) {
+			l.drop(c, single.ErrLate)
+			continue
+		}
+		if latest == nil || c.Deadline.After(latest.Deadline) {
+			latest = c
+		}
+		live, bare = append(live, c), append(bare, &c.Call)
+	}
+	if len(live) == 0 {
+		return
+	}
+	latest.stretch = max(0, l.Patience()-latest.Deadline.Sub(t.began))
+	l.sending.Store(t.began.UnixNano())
+	l.master.Do(deadlineContext{latest}, bare)
+	l.learn(live, t.began, time.Now(), latest.Deadline.Add(latest.stretch))
+	for i, c := range live {
+		if i > 0 && l.paced != nil {
+			l.paced.Pace()
+		}
+		c.To.Ended(c)
+		c.over.Store(true) // only now: what comes after it must not end before its receiver has heard of this one
+	}
+}
+
+// drop ends a call that waited for too long, or for nothing. A pause lets calls be too late in many lanes at once: a simulation
+// has each end at its own moment, or it would be open which of them decides a round.
+func (l *Lane) drop(c *Call, err error) {
+	if l.paced != nil {
+		l.paced.Pace()
+	}
+	if err != nil && c.Timeout > 0 && l.Down() {
+		err = l.refusal()
+	}
+	c.end(err)
+}
+
+// refusal is the evidence that the master is down, or [single.ErrLate] if it is not.
+func (l *Lane) refusal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.health.down {
+		return l.health.refusal
+	}
+	return single.ErrLate
+}
