@@ -143,9 +143,9 @@ func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
 		for range 5 {
 			_, err := l.TryAcquire(t.Context(), key, longTTL)
 			is(t, err, redlock.ErrMisconfigured)
-			settle(time.Second)
+			settle(time.Second + 30*time.Millisecond) // between two sweeps of the janitor, whose requests are probes, too
 		}
-		settle(time.Minute + 50*time.Millisecond) // between two sweeps of the janitor
+		settle(time.Minute + 100*time.Millisecond)
 		masters.behave(away(time.Second))
 		probe := wait(t, t.Context(), l, key, longTTL)
 		synctest.Wait()
@@ -157,7 +157,7 @@ func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
 		masters.behave(unknownAuthority)
 		for range 5 {
 			_, _ = l.TryAcquire(t.Context(), key, longTTL)
-			settle(time.Second)
+			settle(time.Second + 30*time.Millisecond)
 		}
 		is(t, wait(t, t.Context(), l, key, longTTL).fail(t), redlock.ErrMisconfigured)
 		is(t, wait(t, t.Context(), l, "another", longTTL).fail(t), redlock.ErrMisconfigured)

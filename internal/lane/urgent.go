@@ -73,7 +73,7 @@ func (l *Lane) callLocked(c *Call) {
 		l.setAlarmLocked(l.health.next, time.Now())
 	case !l.health.down && !l.fullLocked():
 		l.setToWorkLocked()
-	case c.Timeout > 0 && l.extras < maxExtras && !c.follows():
+	case c.Timeout > 0 && !c.follows():
 		l.setAlarmLocked(l.extraAtLocked(c), time.Now())
 	}
 }

@@ -320,7 +320,9 @@ func parts() []Mutant {
 			Name:   "lane-mixes-deadlines",
 			Breaks: "an operation of a hold travels with calls that have much more time, and can't be tried again before they end",
 			Edits:  []Edit{{"internal/lane/order.go", "n.latest.After(n.limit) {", "false {"}},
-			Tests:  in("internal/lane", "TestHazard100AnOperationOfAHoldIsNotKeptInFlightByOthers"),
+			Tests: []Tests{{
+				Package: "internal/lane", Names: []string{"TestHazard100AnOperationOfAHoldIsNotKeptInFlightByOthers"}, Crash: "goroutines in bubble are blocked",
+			}},
 		},
 		{
 			Name:   "lane-in-turn",
