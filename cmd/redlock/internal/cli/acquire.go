@@ -35,6 +35,7 @@ type taker struct {
 	signals  chan os.Signal
 	renewals renewals
 	unwanted <-chan struct{} // closed when nobody wants the lock any more; nil: never
+	ends     string          // what has ended then
 }
 
 // held is a lock, or a permit, that was taken.
@@ -196,13 +197,13 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	}()
 	h, err = t.take(ctx, w, true, options)
 	if err != nil && context.Cause(ctx) == errUnwanted { //nolint:errorlint // it is just this one
-		return nil, &statusError{status: statusHeld, err: fmt.Errorf("%w while waiting for %s", errUnwanted, t.what())}
+		return nil, &statusError{status: statusHeld, err: fmt.Errorf("%s ended while waiting for %s", t.ends, t.what())}
 	}
 	return h, w.gaveUp(err, first)
 }
 
 // errUnwanted ends a wait of redlock hold.
-var errUnwanted = errors.New("standard input ended")
+var errUnwanted = errors.New("nobody wants the lock any more")
 
 // take takes the lock or a permit, now or not at all unless it waits.
 func (t *taker) take(ctx context.Context, w *wait, waits bool, options []redlock.Option) (*held, error) {

@@ -31,11 +31,15 @@ Takes the lock on KEY as redlock run does, prints a line that says so, and holds
 command, or a program of another language. It ends
 
    when standard input ends, also before it has the lock, if that is a pipe, a socket or a terminal (Ctrl-D)
-   at SIGTERM, SIGINT or SIGHUP
+   at SIGTERM, SIGINT or SIGHUP, unless it has -fd or -pid
    when the lock is lost, or about to be because renewals fail: -grace before others can have it
 
 Nothing stops those who rely on the lock but they themselves: they have to watch for the end of this program, or of what it
-prints. redlock run does that for its command. SIGUSR1 has it say for how long the lock is valid.
+prints. redlock run does that for its command.
+
+A script that is killed may leave processes that still work. -fd N holds the lock until descriptor N of redlock, a pipe, ends:
+until everybody has ended who inherited its other end. -pid PID (Linux) holds it until no process of the session is left that PID leads, or
+of its process group. A signal does not end either, since the others may have got it, too, and be cleaning up. SIGUSR1 has it say for how long the lock is valid.
 
 The first line on standard output is "acquired key=KEY token=TOKEN id=ID", with slot=N of a permit and no token where there is
 none. A lock that is lost adds a line "lost key=KEY". With -json both are JSON.
@@ -50,6 +54,8 @@ The exit status is 0 if the lock was held until it was given back, and otherwise
 			h.define(fs)
 			fs.Lookup("grace").Usage = "give a lock up that is not renewed this `time` before others can have it, at most half the ttl (default: a sixth of it)"
 			fs.Lookup("max-hold").Usage = "give the lock up after this `time`, with the status of a lost one (default: never)"
+			fs.IntVar(&h.fd, "fd", noFD, "hold the lock for all processes that have the other end of the pipe or socket with this `number` open, and end at no signal (default: standard input, until a signal)")
+			fs.IntVar(&h.pid, "pid", 0, "hold the lock for this `process` and the others of its session, or of its process group, and end at no signal")
 			fs.BoolVar(&h.json, "json", false, "print JSON")
 			return h.run
 		},
@@ -60,7 +66,12 @@ The exit status is 0 if the lock was held until it was given back, and otherwise
 type keeper struct {
 	taker
 	json bool
+	fd   int // noFD: standard input
+	pid  int // 0: none
 }
+
+// noFD is no number of a descriptor.
+const noFD = -1
 
 // receipt is what `redlock hold -json` prints.
 type receipt struct {
@@ -83,7 +94,9 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	if err := k.check("hold"); err != nil {
 		return err
 	}
-	k.unwanted = inputEnd(t.in)
+	if err := k.until(t); err != nil {
+		return err
+	}
 	return k.with(ctx, t, []redlock.Option{redlock.Grace(k.grace)}, func(h *held) (released, err error) {
 		err = k.print(t, receipt{
 			Event: eventAcquired, Slot: h.slot, Token: k.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(), TTL: k.ttl.Seconds(), Waited: h.waited.Seconds(),
@@ -105,6 +118,34 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	})
 }
 
+// until finds out what ends the need for the lock.
+func (k *keeper) until(t *terminal) (err error) {
+	k.ends = "standard input"
+	switch {
+	case k.pid == 0 && k.fd == noFD:
+		k.unwanted = inputEnd(t.in)
+	case k.pid != 0 && k.fd != noFD:
+		return usage("hold: -pid and -fd exclude each other")
+	case k.pid != 0:
+		k.ends = fmt.Sprintf("the session or group of process %d", k.pid)
+		if k.unwanted, err = child.KinGone(k.pid); err != nil {
+			return usage("hold: -pid %d: %w", k.pid, err)
+		}
+	default:
+		k.ends = fmt.Sprintf("descriptor %d", k.fd)
+		if k.fd >= 0 {
+			k.unwanted = inputEnd(os.NewFile(uintptr(k.fd), "fd"))
+		}
+		if k.unwanted == nil {
+			return usage("hold: -fd %d is no pipe, socket or terminal that is open here", k.fd)
+		}
+	}
+	return nil
+}
+
+// forOthers says whether the lock is held for processes that may have got the same signal as this one, and work on.
+func (k *keeper) forOthers() bool { return k.pid != 0 || k.fd != noFD }
+
 // keep returns when the lock is over, or is to be given up; by which signal, if it was one.
 func (k *keeper) keep(h *held) os.Signal {
 	for {
@@ -114,7 +155,11 @@ func (k *keeper) keep(h *held) os.Signal {
 		case <-k.unwanted:
 			return nil
 		case sig := <-k.signals:
-			if sig != child.Report {
+			switch {
+			case sig != child.Report && k.forOthers():
+				k.log.say(entry{Event: eventHeld, Slot: h.slot}, "%v: holding %s until %s has ended", sig, k.what(), k.ends)
+				continue
+			case sig != child.Report:
 				return sig
 			}
 			k.log.write(entry{Event: eventHeld, Slot: h.slot, Token: k.token(h), Held: time.Since(h.since).Seconds()},

@@ -1,0 +1,83 @@
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// kinAgain is how long after nobody was seen it is looked again: a process may have started another one and ended in between.
+const kinAgain = 10 * time.Millisecond
+
+// ErrLeadsNothing is why nobody can tell what a process has started from what others have.
+var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from others; start it by setsid")
+
+// KinGone returns a channel that is closed when the process has ended, and all others of its session, if it leads that, or else of its group. This
+// program and others like it that hold a lock for the same process do not count, nor do processes that have ended and were not waited for.
+// An error says that there is no such process, or that it leads nothing. The goroutine that waits ends with the program or the channel.
+func KinGone(pid int) (<-chan struct{}, error) {
+	const group, session = 2, 3
+	fields := statOf(pid)
+	id := strconv.Itoa(pid)
+	field := session
+	switch {
+	case len(fields) <= session || pid == os.Getpid():
+		return nil, os.ErrProcessDone
+	case string(fields[session]) == id:
+	case string(fields[group]) == id:
+		field = group
+	default:
+		return nil, ErrLeadsNothing
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for looks := 0; looks < 2; looks++ {
+			for kin := kinOf(field, id); kin != 0; kin = kinOf(field, id) {
+				untilEnded(kin)
+				looks = 0
+			}
+			<-time.After(kinAgain)
+		}
+	}()
+	return gone, nil
+}
+
+// kinOf is a living process whose field of statOf is this; 0 if there is none.
+func kinOf(field int, id string) int {
+	own, _ := os.ReadFile("/proc/self/comm")
+	for _, pid := range processes() {
+		fields := statOf(pid)
+		if pid == os.Getpid() || len(fields) <= field || string(fields[field]) != id || bytes.ContainsAny(fields[state], "ZX") {
+			continue
+		}
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if bytes.Equal(name, own) && bytes.Contains(words, []byte("\x00hold\x00")) {
+			continue
+		}
+		return pid
+	}
+	return 0
+}
+
+// untilEnded waits for a process that is no child.
+func untilEnded(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil { // it has ended, or the kernel is older than 5.3
+		<-time.After(kinAgain)
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
