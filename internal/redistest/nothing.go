@@ -39,6 +39,9 @@ func NothingTested(tb TB, why any) {
 		tb.Fatalf("NOTHING WAS TESTED, which is a failure in CI: %v", why)
 		return
 	}
+	if noServer {
+		why = "a redis-server or valkey-server"
+	}
 	note(why)
 	tb.Skipf("SKIPPED, NOTHING WAS TESTED: %v", why)
 }

@@ -193,7 +193,7 @@ func (m *mistake) isFound(t *testing.T) {
 		s.urls = append(s.urls, server.URL())
 	}
 	s.master = s.servers[0].Addr()
-	if status, healthy := s.document(t); status != 0 || healthy.Worst != "note" || len(healthy.about(m.what, s)) > 0 {
+	if status, healthy := s.document(t); status != 0 || healthy.Worst != "note" || len(healthy.about(m.what)) > 0 {
 		t.Fatalf("before it is planted: status %d, %+v", status, healthy)
 	}
 
@@ -202,7 +202,10 @@ func (m *mistake) isFound(t *testing.T) {
 	m.isFoundIn(t, s, got)
 	again, text := s.redlock(t, "doctor")
 	m.isShownIn(t, s, text)
-	strict, _ := s.redlock(t, "doctor", "-strict")
+	strict, seen := s.document(t, "-strict")
+	if seen.late && m.severity == "note" {
+		strict = 0 // it fails for a risk that this machine was, and not for what was planted
+	}
 	want := map[string][3]int{"unsafe": {1, 1, 1}, "risk": {0, 0, 1}, "note": {0, 0, 0}}[m.severity]
 	if statuses := [3]int{status, again, strict}; statuses != want {
 		t.Errorf("exit status with -json, without, and with -strict: %d, want %d", statuses, want)
@@ -212,7 +215,7 @@ func (m *mistake) isFound(t *testing.T) {
 // isFoundIn wants the mistake once, at the right place, and nothing else that is as bad, but for notes.
 func (m *mistake) isFoundIn(t *testing.T, s *set, got auditDocument) {
 	t.Helper()
-	found := got.about(m.what, s)
+	found := got.about(m.what)
 	if len(found) != 1 || found[0].Severity != m.severity || found[0].Master != s.master || found[0].Why == "" || found[0].Fix == "" {
 		t.Errorf("found %+v; want one %s about %q: %q", found, m.severity, s.master, m.what)
 	}
@@ -240,29 +243,42 @@ func (m *mistake) isShownIn(t *testing.T, s *set, text string) {
 // auditDocument is what scripts may rely on in the output of -json.
 type auditDocument struct {
 	Worst    string
-	Findings []struct{ Severity, Master, What, Why, Fix string }
+	Findings []finding
 	Masters  []struct{ Master string }
+	late     bool // see forgetLate
 }
 
-// about are the findings that say this, but for servers of this machine that answer late because it is busy.
-func (d *auditDocument) about(what string, s *set) []struct{ Severity, Master, What, Why, Fix string } {
-	var found []struct{ Severity, Master, What, Why, Fix string }
-	for _, f := range d.Findings {
-		late := strings.HasPrefix(f.What, "It answers in ") && slices.ContainsFunc(s.servers, func(o *redistest.Server) bool { return o.Addr() == f.Master })
-		if strings.Contains(f.What, what) && !late {
-			found = append(found, f)
+type finding struct{ Severity, Master, What, Why, Fix string }
+
+// about are the findings that say this.
+func (d *auditDocument) about(what string) []finding {
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f finding) bool { return !strings.Contains(f.What, what) })
+}
+
+// forgetLate drops the findings that a server of this machine answers late, which on a busy machine it does.
+func (d *auditDocument) forgetLate(s *set) {
+	all := len(d.Findings)
+	d.Findings = slices.DeleteFunc(d.Findings, func(f finding) bool {
+		return strings.HasPrefix(f.What, "It answers in ") && slices.ContainsFunc(s.servers, func(o *redistest.Server) bool { return o.Addr() == f.Master })
+	})
+	if d.late = len(d.Findings) < all; !d.late {
+		return
+	}
+	for _, severity := range []string{"note", "risk", "unsafe"} {
+		if slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Severity == severity }) {
+			d.Worst = severity
 		}
 	}
-	return found
 }
 
-// document is what `redlock doctor -json` exits with and prints.
-func (s *set) document(t *testing.T) (status int, doc auditDocument) {
+// document is what `redlock doctor -json` exits with and prints, without what is late.
+func (s *set) document(t *testing.T, flags ...string) (status int, doc auditDocument) {
 	t.Helper()
-	status, raw := s.redlock(t, "doctor", "-json")
+	status, raw := s.redlock(t, append([]string{"doctor", "-json"}, flags...)...)
 	if err := json.Unmarshal([]byte(raw), &doc); err != nil || len(doc.Masters) != len(s.urls) {
 		t.Fatalf("%v, %d masters of %d, in:\n%s", err, len(doc.Masters), len(s.urls), raw)
 	}
+	doc.forgetLate(s)
 	return status, doc
 }
 
@@ -285,4 +301,20 @@ func (s *set) redlock(t *testing.T, args ...string) (status int, stdout string) 
 		t.Errorf("%q says on standard error:\n%s\nand on standard output:\n%s", args, errs.String(), out.String())
 	}
 	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+func TestAServerThatIsLateIsNoPlantedMistake(t *testing.T) {
+	t.Parallel()
+	s := &set{servers: redistest.StartN(t, 1)}
+	late := finding{Severity: "risk", Master: s.servers[0].Addr(), What: "It answers in 3s."}
+	far, note := late, finding{Severity: "note", What: "something else"}
+	far.Master = "somewhere:1"
+	d := auditDocument{Worst: "risk", Findings: []finding{late, note}}
+	if d.forgetLate(s); !d.late || d.Worst != "note" || len(d.Findings) != 1 {
+		t.Errorf("%+v, want the note alone", d)
+	}
+	d = auditDocument{Worst: "risk", Findings: []finding{far, note}}
+	if d.forgetLate(s); d.late || d.Worst != "risk" || len(d.Findings) != 2 {
+		t.Errorf("%+v, want what was planted to stay", d)
+	}
 }
