@@ -54,6 +54,7 @@ type NodeResult struct {
 	Holder string
 	value  uint64 // a hash of the owner value, to tell two locks of one holder apart
 	kept   bool   // what is in the way is nobody's, and is kept for a while
+	claims bool   // while this one waits no new readers get in there
 	// Key is the key in the way, where several were asked for.
 	Key string
 	// Err is why an Unknown vote is unknown. It is not part of the error tree of the QuorumError: what one master
@@ -159,6 +160,21 @@ func (e *QuorumError) blockingKeys() []string {
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(named[b]-named[a], cmp.Compare(a, b)) })
 	return keys
+}
+
+// holders are the owners that have the key which is in the way, as hashes. claims reports that no new readers get in there.
+func (e *QuorumError) holders() (owners []uint64, claims bool) {
+	var key string
+	if blocking := e.blockingKeys(); len(blocking) > 0 {
+		key = blocking[0]
+	}
+	for _, node := range e.Nodes {
+		if node.Vote == Refused && node.Key == key && node.value != 0 && !slices.Contains(owners, node.value) {
+			owners = append(owners, node.value)
+		}
+		claims = claims || node.claims
+	}
+	return owners, claims
 }
 
 // incurables are what waiting can't mend, by master: what the latest request met there that has ended. They outlive a round, because

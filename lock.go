@@ -37,6 +37,7 @@ type Lock struct {
 	atMost      time.Duration           // until never passes this; 0: no limit
 	longest     time.Duration           // the greatest ttl that a master was asked for
 	mayBeQueued bool                    // its waiterID may stand in the masters' queues since before it was acquired
+	unused      bool                    // it was not needed, so that its key is not kept for a while
 	left        bool                    // it is over, and its key is not this handle's to release
 	over        error                   // why the hold is over; nil while it is not
 	ending      *round                  // the release that follows; not yet there while the hold is over by its grace alone

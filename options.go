@@ -208,8 +208,8 @@ func MaxAttempts(n int) Option {
 }
 
 // RetryEvery makes Acquire try again at a fixed interval, or sooner when it is notified of a release; where the key is kept after that ([MinHold]), it
-// tries when that is over. It tries more often, which does not count as its attempts, in two cases. While somebody of this
-// process waits behind it: as often as by default. Where d is longer than that, while a quorum of masters can notify the Locker: 24 to 27 s
+// tries when that is over. It tries more often, which does not count as its attempts, in three cases. While somebody of this
+// process waits behind it: as often as by default. While it keeps new readers out ([Shared]): about once a second. Where d is longer than that, while a quorum of masters can notify the Locker: 24 to 27 s
 // after each attempt, because a master forgets who waits, and would not notify it, a minute after it was last asked. So a release of which no
 // notification comes, say because it went to a process that has died, is noticed within half a minute too. Default: a
 // jittered backoff that grows from 2 ms to 64 ms and, while a quorum of masters can notify the Locker, 100 to 200 ms.
@@ -253,7 +253,8 @@ func Published(value string) Option {
 }
 
 // Shared takes the key as one reader of many: it excludes writers ([Exclusive]) and locks of every other kind, and no
-// other reader. Each reader's hold ends by itself. A writer that waits lets no more readers in.
+// other reader. Each reader's hold ends by itself. A writer that waits lets no more readers in, until it has had the lock or gives up, or
+// for 2.5 s after its process has died; so does who waits for a lock of another kind while readers have the key.
 func Shared() Option { return kind(single.Shared, "") }
 
 // Exclusive takes a key that others take [Shared] as its only writer.

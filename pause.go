@@ -22,6 +22,8 @@ const (
 	// keep its position in their queues for a minute, so two attempts fit into that, should one be lost. It also bounds for how
 	// long a release goes unnoticed whose notification was lost, or went to a waiter that had died.
 	refreshAfter = 24 * time.Second
+	// claimAfter is the same for a waiter that lets no new readers in: its claim lasts for single.WriterClaim, so one of two may be lost.
+	claimAfter = time.Second
 	// minReserve and maxReserve bound for how long a release keeps the key for the waiter it notifies: for about as long
 	// as the notification takes to arrive and the acquisition to come back.
 	minReserve = 5 * time.Millisecond

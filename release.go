@@ -9,6 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
+	"github.com/seed-624411e5/redlock/internal/surplus"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -38,6 +39,11 @@ func (k *Lock) Release(ctx context.Context) error {
 		return invalid("nil context")
 	}
 	_ = k.Err() // notices a validity that is over
+	if k.spec.minHold > 0 && surplus.Is(ctx) {
+		k.mu.Lock()
+		k.unused = true
+		k.mu.Unlock()
+	}
 	if k.pass() {
 		return nil
 	}
@@ -157,7 +163,7 @@ func (k *Lock) giveWayLocked() {
 
 // keepLocked is for how long a release has to leave the keys, by the fastest of clocks; 0: it removes them.
 func (k *Lock) keepLocked() time.Duration {
-	if k.spec.minHold == 0 || k.until == 0 {
+	if k.spec.minHold == 0 || k.until == 0 || k.unused {
 		return 0
 	}
 	if !errors.Is(k.over, errReleased) && !errors.Is(k.over, errInGrace) && !errors.Is(k.over, errMaxHold) {

@@ -238,6 +238,17 @@ func (r *round) failureInLocked(set *electorate, reason error) *QuorumError {
 // valueSeed is of the hashes by which owner values are compared where they must not be kept.
 var valueSeed = maphash.MakeSeed()
 
+// ownerHash tells an owner from others; 0 is nobody. Masters cut very long ones off.
+func ownerHash(owner string) uint64 {
+	if owner == "" {
+		return 0
+	}
+	return max(1, maphash.String(valueSeed, owner[:min(len(owner), maxTold)]))
+}
+
+// maxTold is how much of an owner masters tell; the scripts know it, too.
+const maxTold = 16 << 10
+
 // nodesLocked is what each of these masters said.
 func (r *round) nodesLocked(members uint64) []NodeResult {
 	nodes := make([]NodeResult, 0, len(r.ballots))
@@ -255,8 +266,8 @@ func (r *round) nodesLocked(members uint64) []NodeResult {
 		case b.vote == Unknown:
 			node.Err = errNoAnswer
 		case b.vote != Pending && b.ended:
-			node.TTL, node.Holder, node.value = b.Reply.TTL, owner.Show(b.Reply.Holder), maphash.String(valueSeed, b.Reply.Holder)
-			node.kept = owner.Kept(b.Reply.Holder)
+			node.TTL, node.Holder, node.value = b.Reply.TTL, owner.Show(b.Reply.Holder), ownerHash(b.Reply.Holder)
+			node.kept, node.claims = owner.Kept(b.Reply.Holder), b.Reply.Claimed
 			if len(r.request.Keys) > 1 {
 				node.Key = r.lock.locker.shown(b.Reply.Key)
 			}

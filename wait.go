@@ -27,9 +27,11 @@ type waiting struct {
 	attempts   int           // as MaxAttempts counts them
 	due        time.Duration // when the next attempt is due that counts; 0: when woken
 	soon       time.Duration // when it would be due if everything were by default
-	refresh    time.Duration // when its position in the masters' queues wants refreshing; 0: an attempt is due before
+	refresh    time.Duration // when its claim, or its position in the masters' queues, wants refreshing; 0: an attempt is due before
 	last       error         // what the latest attempt ended with
 	unreached  bool          // it reached no quorum
+	claims     bool          // readers have been in its way, or of those before it, and it lets no new ones in
+	enters     bool          // it is not its turn, but it would be let in
 	subscribed bool          // the Locker listens on its account
 }
 
@@ -61,6 +63,7 @@ func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
 	s := w.spec
 	w.locker.queue.Enter(&w.entry, waitqueue.Want{
 		Keys: s.keys, Class: s.class(), Since: w.since, Alone: s.entered, Seldom: s.every > notifiedPause,
+		Owner: ownerHash(s.owner), Reads: s.kind == single.Shared,
 		Patient: s.passable() && s.maxAttempts == 0 && s.maxOutage == 0, Waiter: w,
 	})
 	defer func() { w.leave(k) }()
@@ -80,11 +83,14 @@ func (s *spec) class() waitqueue.Class {
 
 // acquire makes attempts until one is won or the wait ends. An attempt is a round or, behind others in the queue, a pause
 // spent there, since the first asks for all of them; but the last one that MaxAttempts allows is a round in any case. What
-// enters a lock again, or may do so, asks also while it is not its turn: those before it may be waiting for the very lock
-// that it is under.
+// may enter a lock again asks also while it is not its turn, as soon as its owner is known to have the key: those before it may be
+// waiting for the very lock that it is under.
 func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 	for counts := true; ; {
 		turn, err := w.yield(ctx)
+		if err == nil && w.last != nil {
+			err = ended(ctx) // so that many that are given up at once do not ask one after the other
+		}
 		if err != nil {
 			return nil, w.gaveUp(err)
 		}
@@ -93,7 +99,8 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			w.attempts++
 			final = w.attempts == w.spec.maxAttempts
 		}
-		if turn || final || w.spec.reenters() {
+		if turn || final || w.enters {
+			w.enters = false
 			k, err := w.round(ctx, turn)
 			switch {
 			case err == nil, final && worthRetrying(err):
@@ -170,9 +177,16 @@ func (w *waiting) refused(err error, turn bool) {
 		return
 	}
 	var q *QuorumError
-	if len(w.spec.keys) > 1 && errors.Is(err, ErrHeld) && errors.As(err, &q) {
-		if unclaimed := l.queue.Blocked(&w.entry, l.withPrefix(q.blockingKeys()), l.clock.Now()); len(unclaimed) > 0 {
-			l.depart(w.spec, unclaimed, w.latest)
+	if errors.As(err, &q) {
+		blocking := l.withPrefix(q.blockingKeys())
+		if len(w.spec.keys) > 1 && errors.Is(err, ErrHeld) {
+			if unclaimed := l.queue.Blocked(&w.entry, blocking, l.clock.Now()); len(unclaimed) > 0 {
+				l.depart(w.spec, unclaimed, w.latest)
+			}
+		}
+		owners, claimed := q.holders()
+		if l.queue.Held(&w.entry, owners, claimed) && w.spec.kind != single.Shared {
+			w.claims = true
 		}
 	}
 	if !w.subscribed {
@@ -186,13 +200,9 @@ func (w *waiting) refused(err error, turn bool) {
 func (w *waiting) plan(turn, counts bool) {
 	l, s := w.locker, w.spec
 	now := l.clock.Now()
-	pause := l.pause(w.last, w.attempts, now-w.tried())
-	if !turn && s.reenters() {
-		pause = halfJittered(l, growing(w.attempts)) // nothing wakes it
-	}
-	w.soon = now + pause
+	w.soon = now + l.pause(w.last, w.attempts, now-w.tried())
 	switch {
-	case !turn && s.maxAttempts == 0 && !s.reenters():
+	case !turn && s.maxAttempts == 0:
 		w.due = 0
 	case s.every == 0 && (counts || s.maxAttempts == 0):
 		w.due = w.soon
@@ -203,8 +213,20 @@ func (w *waiting) plan(turn, counts bool) {
 		w.due = min(w.due, now+free+l.opts.Jitter(firstPause))
 	}
 	w.refresh = 0
-	if turn && w.due-now > refreshAfter && l.subscription.Subscribed() {
-		w.refresh = now + refreshAfter + l.opts.Jitter(refreshAfter/8)
+	if after := w.refreshAfter(); turn && after > 0 && w.due-now > after {
+		w.refresh = now + after + l.opts.Jitter(after/8)
+	}
+}
+
+// refreshAfter is how soon after an attempt another one is due, however seldom w asks, so that the masters know that it still waits; 0: never.
+func (w *waiting) refreshAfter() time.Duration {
+	switch {
+	case w.claims || w.spec.kind == single.Exclusive:
+		return claimAfter
+	case w.locker.subscription.Subscribed():
+		return refreshAfter
+	default:
+		return 0
 	}
 }
 
@@ -224,10 +246,13 @@ func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
 		switch {
 		case status.Taken:
 			return false, errPassed
+		case !status.Turn && status.Why&waitqueue.Enters != 0:
+			w.enters = true
+			return false, nil
 		case !status.Turn:
 		case status.Why&(waitqueue.First|waitqueue.Free) != 0:
 			return true, nil
-		case status.Why&waitqueue.Missed != 0:
+		case status.Why&(waitqueue.Missed|waitqueue.Enters) != 0:
 			return false, nil
 		}
 		until := w.due
@@ -263,18 +288,21 @@ func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
 	}
 }
 
-// leave ends the wait: k is what it got, nil when it gives up.
+// leave ends the wait: k is what it got, nil when it gives up. Its claim must not keep readers of this Locker out either, which will
+// queue up again.
 func (w *waiting) leave(k *Lock) {
 	l := w.locker
-	// A writer has left a claim, which must not keep readers of this Locker out either. They will queue up again.
-	claimed := k == nil && w.latest != nil && w.spec.kind == single.Exclusive
-	if claimed {
-		l.depart(w.spec, w.spec.keys, w.latest)
-	}
 	if k != nil {
 		k.leaveQueue(&w.entry)
-	} else if _, unclaimed := l.queue.Leave(&w.entry, false, l.clock.Now); len(unclaimed) > 0 && !claimed {
-		l.depart(w.spec, unclaimed, w.latest)
+	} else {
+		var latest any
+		if w.latest != nil {
+			latest = w.latest
+		}
+		if unclaimed, after := l.queue.GiveUp(&w.entry, l.clock.Now, latest); len(unclaimed) > 0 {
+			behind, _ := after.(*Lock)
+			l.depart(w.spec, unclaimed, behind)
+		}
 	}
 	if w.subscribed {
 		l.subscription.Leave()
@@ -289,7 +317,7 @@ func (k *Lock) leaveQueue(e *waitqueue.Entry) {
 	if k.passing.window > 0 {
 		inherited = k.leaveQuietlyLocked(e)
 	} else {
-		inherited, _ = k.locker.queue.Leave(e, true, k.locker.clock.Now)
+		inherited = k.locker.queue.Leave(e, k.locker.clock.Now)
 	}
 	k.mayBeQueued = k.mayBeQueued || inherited
 }

@@ -251,8 +251,8 @@ func ofTheProject(imports string) []string {
 // The architecture says of some packages that they use nothing but what every program can.
 func TestHazard117WhatIsOverThePublicAPIAloneImportsNothingElse(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `([a-z/]+?)/?` \\|.*over the public API alone").FindAllStringSubmatch(read(t, "architecture.md"), -1)
-	if len(rows) < 2 {
-		t.Errorf("%q: want the rows of leader and semaphore", rows)
+	if len(rows) < 1 {
+		t.Errorf("%q: want the row of leader", rows)
 	}
 	const imports = "{{join .Imports \" \"}}"
 	for _, row := range rows {

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/surplus"
 )
 
 // MaxPermits bounds n. Who waits does so for every slot, so that it gets whichever is free first.
@@ -113,7 +114,7 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 
 // Acquire takes a permit for ttl, and waits for one until ctx is done. It asks for one slot after the other, as TryAcquire does. If all
 // are held it waits for every slot at once, in the order of those who wait for it, and takes the first that it gets; should it get
-// another one at the same moment, that is given back. opts are those of [redlock.Locker.Acquire], for each slot, but for
+// another one at the same moment, that is given back, at once also with [redlock.MinHold]. opts are those of [redlock.Locker.Acquire], for each slot, but for
 // the ones that make a lock shared, exclusive, reentrant or one of several keys.
 //
 // On error no permit is held. The error matches [redlock.ErrHeld] or [redlock.ErrNoQuorum] by what kept it from a slot and,
@@ -167,7 +168,7 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 			permit = r.permit
 			cancel()
 		case r.err == nil: // its Locker removes what the release leaves behind
-			go func() { _ = r.permit.Release(context.WithoutCancel(ctx)) }()
+			go func() { _ = r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()
 		case final(r.err):
 			err = r.err
 			cancel() // the other slots are on the same masters

@@ -151,6 +151,9 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	head := len(args)
 	args = r.appendKeys(append(args, arg{}))
 	args[head] = number(len(args) - head - 1)
+	if r.Op == Leave {
+		return append(args, text(r.Waiter), millis(r.Reserve))
+	}
 	if r.Kind != Plain && r.Op != Inspect {
 		return r.appendShared(args)
 	}
@@ -167,12 +170,8 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 			flag(r.Polite), number(proposal), millis(counterKeep)))
 	case Extend:
 		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token), millis(counterKeep))
-	case Release, Leave:
-		owner := r.Owner
-		if r.Op == Leave {
-			owner = "" // which no key has
-		}
-		args = append(args, text(owner))
+	case Release:
+		args = append(args, text(r.Owner))
 		if r.Keep > 0 {
 			args = append(args, millis(r.Keep), text(r.KeepAs))
 		}
@@ -221,11 +220,11 @@ func (r *Request) appendShared(args []arg) []arg {
 	args = append(args, r.holder())
 	switch {
 	case r.Op == Acquire:
-		return append(args, r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep), millis(writerClaim), text(r.Within))
+		return append(args, r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep), text(r.Within))
 	case r.Op == Extend:
 		return append(args, r.ttlMillis(), flag(r.Repair))
 	case r.Waiter != "":
-		return append(args, text(r.Waiter), millis(r.Reserve))
+		return append(args, text(r.Waiter))
 	default:
 		return args
 	}

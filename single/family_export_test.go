@@ -8,7 +8,6 @@ const (
 	CounterPrefix = counterPrefix
 	QueueKeep     = queueKeep
 	CounterKeep   = counterKeep
-	WriterClaim   = writerClaim
 )
 
 // LeastScore is the score of the mark in the scripts' own sorted sets.

@@ -43,17 +43,9 @@ func (r *Request) mode() byte {
 	return 'w'
 }
 
-// holdID is the id of the hold that a request is about; of one that leaves it is "", which no hold has.
-func (r *Request) holdID() string {
-	if r.Op == Leave {
-		return ""
-	}
-	return r.Hold
-}
-
 // holdSize is the length of what [appendHold] appends behind the header.
 func holdSize(r *Request) int {
-	return len(holdPrefix) + len("r::") + len(r.Owner) + len(r.holdID())
+	return len(holdPrefix) + len("r::") + len(r.Owner) + len(r.Hold)
 }
 
 // appendHold appends the hold as it is a string, without making one of it.
@@ -61,10 +53,10 @@ func appendHold(out []byte, r *Request) []byte {
 	out = wire.AppendHeader(out, '$', int64(holdSize(r)))
 	out = append(append(out, holdPrefix...), r.mode(), ':')
 	out = append(append(out, r.Owner...), ':')
-	return append(out, r.holdID()...)
+	return append(out, r.Hold...)
 }
 
 // holdValue is that string.
 func holdValue(r *Request) string {
-	return holdPrefix + string(r.mode()) + ":" + r.Owner + ":" + r.holdID()
+	return holdPrefix + string(r.mode()) + ":" + r.Owner + ":" + r.Hold
 }

@@ -334,7 +334,8 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			}
 
 			other := dial(t, server.URL()) // which has met others at these keys, as m has not
-			prepare("a", "b", "waited")
+			prepare("a", "b")
+			ask(t, other, on("waited", writer("me", "1", time.Minute)))
 			ask(t, other, on("b", reader("other", "1", time.Minute)))
 			ask(t, other, on("w", writer("me", "1", time.Minute)))
 			ask(t, other, on("foreign", writer("other", "1", time.Minute)))
@@ -343,7 +344,7 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			}
 			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
 			batch = []*single.Call{
-				releaseOf("a", single.Shared), releaseOf("b", single.Shared), releaseOf("waited", single.Shared), releaseOf("w", single.Exclusive),
+				releaseOf("a", single.Shared), releaseOf("b", single.Shared), releaseOf("waited", single.Exclusive), releaseOf("w", single.Exclusive),
 				releaseOf("w", single.Exclusive), releaseOf("foreign", single.Exclusive), releaseOf("gone", single.Shared), releaseOf("list", single.Shared),
 			}
 			before = ran(t, server)

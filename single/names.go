@@ -30,10 +30,11 @@ const (
 	// it outlives the last acquisition of its key: not each of them asks; see Request.Retained. After that tokens start
 	// again from the wall clock, which has moved on by then.
 	counterKeep = (30 + 2) * 24 * time.Hour
-	// writerClaim is how long a refused writer that waits keeps new readers out. Each further attempt renews it; one
-	// that has died lets readers in again after it.
-	writerClaim = time.Second
 )
+
+// WriterClaim is for how long a waiter that readers keep out lets no new ones in, be it for an [Exclusive] or a [Plain] lock. Each further
+// attempt renews that; one that has died lets readers in again after it. The scripts know it, too.
+const WriterClaim = 2500 * time.Millisecond
 
 // Reserved reports that a key begins as the names of queues, counters and the other things that the library keeps on a
 // master. Such a name is no lock's: a lock on a queue or a counter would be held by whoever uses that one's key.

@@ -52,7 +52,7 @@ func granted(r *Request, n int64) Reply {
 	return reply
 }
 
-// decodeArray reads {outcome, ttl in ms, holder, key, token, holds}; what is missing at the end is zero.
+// decodeArray reads {outcome, ttl in ms, holder, key, token, holds or 1 for a claim}; what is missing at the end is zero.
 func decodeArray(fields []wire.Reply) (Reply, error) {
 	if len(fields) == 0 {
 		return Reply{}, errors.New("single: unexpected reply, an empty array")
@@ -76,6 +76,8 @@ func decodeArray(fields []wire.Reply) (Reply, error) {
 		case i == 5 && isText && len(field.Str())%HoldPrint == 0:
 			holds := field.Str()
 			reply.Holds = &holds
+		case i == 5 && isNumber && number == 1:
+			reply.Claimed = true
 		default:
 			return Reply{}, fmt.Errorf("single: unexpected field %d in a reply, %v", i, field.Kind())
 		}

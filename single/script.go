@@ -28,6 +28,8 @@ var (
 	releaseBundleSource string
 	//go:embed lua/release_several.lua
 	releaseSeveralSource string
+	//go:embed lua/leave.lua
+	leaveSource string
 	//go:embed lua/keep.lua
 	keepSource string
 	//go:embed lua/raise.lua
@@ -56,6 +58,7 @@ const (
 	releaseProgram
 	releaseBundleProgram
 	releaseSeveralProgram
+	leaveProgram
 	keepProgram
 	raiseProgram
 	transferProgram
@@ -82,6 +85,7 @@ var scripts = [numPrograms]script{
 	releaseProgram:        newScript("release", releaseSource),
 	releaseBundleProgram:  newScript("release_bundle", releaseBundleSource),
 	releaseSeveralProgram: newScript("release_several", releaseSeveralSource),
+	leaveProgram:          newScript("leave", leaveSource),
 	keepProgram:           newScript("keep", keepSource),
 	raiseProgram:          newScript("raise", raiseSource),
 	transferProgram:       newScript("transfer", transferSource),
@@ -114,11 +118,13 @@ func (r *Request) program() program {
 		return shareExtendProgram
 	case r.Op == Extend:
 		return extendProgram
-	case (r.Op == Release || r.Op == Leave) && shared:
+	case r.Op == Leave:
+		return leaveProgram
+	case r.Op == Release && shared:
 		return shareReleaseProgram
 	case r.Op == Release && r.Keep > 0:
 		return keepProgram
-	case r.Op == Release || r.Op == Leave:
+	case r.Op == Release:
 		return releaseProgram
 	case r.Op == Raise:
 		return raiseProgram

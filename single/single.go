@@ -142,6 +142,8 @@ type Reply struct {
 	Outcome Outcome
 	// Called says that Release notified a waiter of a Plain key.
 	Called bool
+	// Claimed says that a refused Acquire of a Waiter keeps new readers out of the key, for [WriterClaim] from now on.
+	Claimed bool
 	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
 	// nothing is known; negative when it never expires.
 	TTL time.Duration

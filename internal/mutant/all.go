@@ -356,7 +356,7 @@ func rules() []Mutant {
 		{
 			Name:   "stays-in-line",
 			Breaks: "an entry for several keys stays in the queue of one that is free while another one is in its way",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "if keys[0] != from {", "if false {"}},
+			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "if keys[0] != from.key {", "if false {"}},
 			Chaos:  []Chaos{{"mixed-waiters", "liveness", 10 * time.Second}},
 			Tests:  in("internal/waitqueue", "TestWhoIsBlockedByAnotherKeyMakesRoom"),
 		},

@@ -224,7 +224,7 @@ func around() []Mutant {
 		{
 			Name:   "semaphore-keeps-two",
 			Breaks: "one that waits for a permit keeps a second that comes at the same moment",
-			Edits:  []Edit{{"semaphore/semaphore.go", "\t\t\tgo func() { _ = r.permit.Release(context.WithoutCancel(ctx)) }()\n", ""}},
+			Edits:  []Edit{{"semaphore/semaphore.go", "\t\t\tgo func() { _ = r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()\n", "\t\t\t_ = surplus.Is\n"}},
 			Tests:  in("semaphore", "TestOnePermitIsKeptOfThoseThatComeAtOnce"),
 		},
 		{

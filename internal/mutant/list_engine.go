@@ -134,13 +134,13 @@ func engine() []Mutant {
 		{
 			Name:   "never-leaves",
 			Breaks: "a waiter that gives up stays in the masters' queues",
-			Edits:  []Edit{{"wait.go", "len(unclaimed) > 0 && !claimed {", "len(unclaimed) < 0 && !claimed {"}},
+			Edits:  []Edit{{"wait.go", "latest); len(unclaimed) > 0 {", "latest); len(unclaimed) < 0 {"}},
 			Tests:  in(".", "TestAWaiterThatGaveUpIsNotCalled"),
 		},
 		{
 			Name:   "position-lapses",
 			Breaks: "a waiter that asks seldom lets its position in the masters' queues lapse",
-			Edits:  []Edit{{"wait.go", "\tif turn && w.due-now > refreshAfter && l.subscription.Subscribed() {", "\tif false {"}},
+			Edits:  []Edit{{"wait.go", "\tcase w.locker.subscription.Subscribed():\n", "\tcase false:\n"}},
 			Tests:  in(".", "TestWhoAsksSeldomIsToldOfAReleaseHoweverLate"),
 		},
 		{
@@ -158,7 +158,7 @@ func engine() []Mutant {
 		{
 			Name:   "position-nowhere",
 			Breaks: "who asks seldom asks more often although no master can notify it",
-			Edits:  []Edit{{"wait.go", "w.due-now > refreshAfter && l.subscription.Subscribed() {", "w.due-now > refreshAfter {"}},
+			Edits:  []Edit{{"wait.go", "\tcase w.locker.subscription.Subscribed():\n", "\tcase true:\n"}},
 			Tests:  in(".", "TestWhoAsksSeldomAsksSeldom"),
 		},
 		{

@@ -12,7 +12,7 @@ func luaScripts() []Mutant {
 		{
 			Name:   "acquire-takes-some",
 			Breaks: "of several keys those are taken that are free, and left there when another one is not",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\tfree[#free + 1] = KEYS[i]", "\t\tfree[#free + 1] = KEYS[i]\n\t\tredis.call('SET', KEYS[i], owner, 'PX', ttl)"}},
+			Edits:  []Edit{{"single/lua/acquire.lua", "\t\tfree[#free + 1], claims[KEYS[i]] = KEYS[i], hold", "\t\tfree[#free + 1], claims[KEYS[i]] = KEYS[i], hold\n\t\tredis.call('SET', KEYS[i], owner, 'PX', ttl)"}},
 			Tests:  in("single", "TestSeveralKeysAreTakenAllOrNone"),
 			Sample: true,
 		},
@@ -55,7 +55,7 @@ func luaScripts() []Mutant {
 		{
 			Name:   "acquire-half-set",
 			Breaks: "a user without the right to give a key its end makes a key, where a counter belongs to it",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\tredis.call('SET', key, owner, 'XX', 'PX', ttl)\n", ""}},
+			Edits:  []Edit{{"single/lua/acquire.lua", "\t\tredis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', ttl)\n", ""}},
 			Tests:  in("single", "TestHazard36AFullMasterGrantsNothingAndSaysWhy"),
 		},
 		{
@@ -391,7 +391,7 @@ func luaScripts() []Mutant {
 		{
 			Name:   "share-release-all",
 			Breaks: "the release of one reader's hold removes the key from all",
-			Edits:  []Edit{{"single/lua/share_release.lua", "\t\tif holder == HOLDS then -- nothing", "\t\tif true then -- nothing"}},
+			Edits:  []Edit{{"single/lua/hold.lua", "\tif score and hold == HOLDS then -- nothing", "\tif score then -- nothing"}},
 			Tests:  in("single", "TestS4AReleaseRemovesItsOwnHoldAndNoOther"),
 		},
 		{

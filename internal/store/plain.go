@@ -22,7 +22,7 @@ func (s *Store) servePlain(r *single.Request) (single.Reply, error) {
 		return s.acquire(r)
 	case single.Extend:
 		return s.extend(r)
-	case single.Release, single.Leave:
+	case single.Release:
 		return s.release(r)
 	case single.Transfer:
 		return s.transfer(r)
@@ -39,9 +39,42 @@ func (s *Store) holds(key, owner string) (v *value, mine, free bool, _ error) {
 		return nil, false, true, nil
 	case v.what != aString && v.what != holds:
 		return v, false, false, errWrongType
+	case v.what == holds && !v.standing(s.now).held: // only claims are left
+		return v, false, true, nil
 	default:
 		return v, v.what == aString && v.text == owner, false, nil
 	}
+}
+
+// inTheWay refuses a plain request for what holds a key.
+func (s *Store) inTheWay(v *value, key string, counter uint64) single.Reply {
+	if v.what == holds {
+		there := v.standing(s.now)
+		if !there.writer { // readers are many
+			there.holder = ""
+		}
+		return refused(there.ends-s.now, there.holder, key, counter)
+	}
+	return refused(s.pttl(v), v.text, key, counter)
+}
+
+// claimAll keeps new readers out of all keys, if nothing else than readers is in the way.
+func (s *Store) claimAll(r *single.Request) bool {
+	if s.Full {
+		return false
+	}
+	for _, key := range r.Keys {
+		v := s.get(key)
+		if v != nil && (v.what != holds || v.standing(s.now).writer) {
+			return false
+		}
+	}
+	for _, key := range r.Keys {
+		if s.get(key) != nil {
+			s.claim(r, key)
+		}
+	}
+	return true
 }
 
 // keep lets a key live for at least ttl from now.
@@ -95,8 +128,10 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		case mine:
 			continue
 		case !free:
+			reply := s.inTheWay(v, key, count)
+			reply.Claimed = r.Waiter != "" && v.what == holds && s.claimAll(r)
 			s.enqueue(r, key)
-			return refused(s.pttl(v), v.text, key, count), nil
+			return reply, nil
 		}
 		if left := s.reserved(r, key); r.Polite && left > 0 {
 			s.enqueue(r, key)
@@ -130,7 +165,9 @@ func (s *Store) extend(r *single.Request) (single.Reply, error) {
 			return single.Reply{}, err
 		case mine:
 		case !free:
-			return refused(s.pttl(v), v.text, key, 0), nil
+			reply := s.inTheWay(v, key, 0)
+			reply.Holder = v.text
+			return reply, nil
 		case !r.Repair:
 			return refused(0, "", key, 0), nil
 		default:
@@ -156,17 +193,27 @@ func (s *Store) extend(r *single.Request) (single.Reply, error) {
 	return single.Reply{Outcome: single.Granted}, nil
 }
 
-// release is release.lua. Who leaves only takes a waiter out of the queues.
+// leaves is leave.lua.
+func (s *Store) leaves(r *single.Request) {
+	for _, key := range r.Keys {
+		_, _, free, err := s.holds(key, "")
+		s.leave(r, key, free && err == nil)
+		if v := s.get(key); v != nil && v.what == holds && s.zrem(key, "c:"+r.Waiter) {
+			s.shorten(key)
+		}
+	}
+}
+
+// release is release.lua.
 func (s *Store) release(r *single.Request) (single.Reply, error) {
 	for _, key := range r.Keys { // before anything is removed
-		if _, _, _, err := s.holds(key, r.Owner); err != nil && r.Op == single.Release {
+		if _, _, _, err := s.holds(key, r.Owner); err != nil {
 			return single.Reply{}, err
 		}
 	}
 	reply := single.Reply{Outcome: single.Granted}
 	for _, key := range r.Keys {
 		v, mine, free, _ := s.holds(key, r.Owner)
-		mine = mine && r.Op == single.Release
 		released := mine
 		switch {
 		case r.Keep > 0:

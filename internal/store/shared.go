@@ -1,11 +1,26 @@
 package store
 
 import (
+	"time"
+
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// writerClaim is for how many milliseconds a refused writer that waits keeps new readers out.
-const writerClaim = 1000
+// claim keeps new readers out of a key that is there, for a refused waiter.
+func (s *Store) claim(r *single.Request, key string) {
+	const keep = int64(single.WriterClaim / time.Millisecond)
+	s.live(key, keep)
+	s.zremBetween(key, -s.now, s.now)
+	s.zadd(key, holds, "c:"+r.Waiter, -(s.now + keep))
+}
+
+// shorten has a key of which something was removed live as long as what is left in it.
+func (s *Store) shorten(key string) {
+	if v := s.get(key); v != nil && len(v.members) > 0 {
+		s.zremBetween(key, -s.now, s.now)
+		s.expire(key, v.ends()-s.now)
+	}
+}
 
 // countAfter counts the members with a score above t.
 func (v *value) countAfter(t int64) uint64 {
@@ -62,7 +77,7 @@ func (s *Store) serveShared(r *single.Request) (single.Reply, error) {
 	case r.Op == single.Acquire && v == nil:
 		s.addHold(r, key)
 		return Set(r), nil
-	case r.Op == single.Leave || v == nil || v.what == holds:
+	case v == nil || v.what == holds:
 	case v.what != aString:
 		return single.Reply{}, errWrongType
 	default:
@@ -89,13 +104,12 @@ func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 	v := s.get(key)
 	there := v.standing(s.now)
 	if !there.admits(r) {
-		if r.Kind == single.Exclusive && r.Waiter != "" {
-			s.live(key, writerClaim)
-			s.zremBetween(key, -s.now, s.now)
-			s.zadd(key, holds, "c:"+r.Waiter, -(s.now + writerClaim))
+		reply := refused(there.ends-s.now, there.holder, key, 0)
+		if reply.Claimed = r.Kind == single.Exclusive && r.Waiter != ""; reply.Claimed {
+			s.claim(r, key)
 		}
 		s.enqueue(r, key)
-		return refused(there.ends-s.now, there.holder, key, 0), nil
+		return reply, nil
 	}
 	if v != nil && r.Kind == single.Shared && !v.stands(memberOf(r), s.now) && !v.stands("r:"+r.Owner+":"+r.Within, s.now) {
 		// A writer that waits for a hold of this owner must not keep this one out.
@@ -161,23 +175,14 @@ func (s *Store) shareExtend(r *single.Request, key string) (single.Reply, error)
 
 // shareRelease is share_release.lua.
 func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
-	v, removed, claimed := s.get(key), false, false
+	v, removed := s.get(key), false
 	free := v == nil
-	if v != nil && v.what == holds {
-		if r.Op == single.Leave {
-			claimed = s.zrem(key, "c:"+r.Waiter)
-		} else {
-			removed = s.zrem(key, memberOf(r))
-		}
+	if v != nil {
+		removed = s.zrem(key, memberOf(r))
 		free = !v.standing(s.now).held
-		if len(v.members) > 0 && (removed || claimed) { // the key lives as long as what is left in it
-			s.zremBetween(key, -s.now, s.now)
-			s.expire(key, v.ends()-s.now)
+		if removed {
+			s.shorten(key)
 		}
-	}
-	if r.Op == single.Leave {
-		s.leave(r, key, free)
-		return single.Reply{}
 	}
 	s.dequeue(r, key)
 	switch {

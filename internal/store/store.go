@@ -196,6 +196,9 @@ func (s *Store) Script(now time.Duration, r *single.Request) (single.Reply, erro
 		return s.inspect(r)
 	case single.Announce:
 		return s.announce(r)
+	case single.Leave:
+		s.leaves(r)
+		return single.Reply{}, nil
 	}
 	switch r.Kind {
 	case single.Shared, single.Exclusive:

@@ -41,11 +41,11 @@ func BenchmarkGrowthWaiters(b *testing.B) {
 					q.Enter(&all[i], want)
 				}
 				for i := 1; i < n; i += 2 {
-					q.Leave(&all[(i*7919)%n|1], false, at(0))
+					q.GiveUp(&all[(i*7919)%n|1], at(0), nil)
 				}
 				for i := 0; i < n; i += 2 {
 					q.Begin(&all[i], 0)
-					q.Leave(&all[i], true, at(0))
+					q.Leave(&all[i], at(0))
 				}
 			}
 			perItem(b, n)
@@ -70,7 +70,7 @@ func BenchmarkGrowthWaitersForTwoKeys(b *testing.B) {
 					q.Blocked(&all[i], keys[i:i+1], 0)
 				}
 				for i := range all {
-					q.Leave(&all[i], true, at(0))
+					q.Leave(&all[i], at(0))
 				}
 			}
 			perItem(b, n)

@@ -1,15 +1,32 @@
 package waitqueue
 
+import "slices"
+
 // keyQueue is what waits for one key. It is in the Queue's map while it has entries.
 type keyQueue struct {
 	key         string
 	first, last *Entry
-	notified    uint64 // a bit for each master that has notified since the latest attempt
-	news        Reason // what its first has been told since then, for one that takes its place
+	notified    uint64   // a bit for each master that has notified since the latest attempt
+	news        Reason   // what its first has been told since then, for one that takes its place
+	holders     []uint64 // the owners that have the key, as far as is known
+	owners      int      // entries that have an owner
+	writers     int      // entries that are no readers
+	claimed     bool     // masters may let no new reader in, on account of one that waits or waited here
+	latest      any      // the latest attempt of those who have left
 }
 
-// insertLocked puts e into the queue of key, at its position by age.
-func (q *Queue) insertLocked(e *Entry, key string) {
+// count notes that n more entries like e are in the queue.
+func (l *keyQueue) count(e *Entry, n int) {
+	if e.want.Owner != 0 {
+		l.owners += n
+	}
+	if !e.want.Reads {
+		l.writers += n
+	}
+}
+
+// insertLocked puts e into the queue of key, at its position by age. What it is known to be behind shortens the search; it may be nil.
+func (q *Queue) insertLocked(e *Entry, key string, behind *Entry) {
 	l := q.queues[key]
 	if l == nil {
 		if l = &e.own; l.key != "" { // another one began as its own
@@ -17,21 +34,30 @@ func (q *Queue) insertLocked(e *Entry, key string) {
 		}
 		l.key, l.first, l.last = key, e, e
 		e.in, q.queues[key] = l, l
+		l.count(e, 1)
 		return
 	}
 	e.in, e.inherited = l, true
 	before := l.last
 	if before.seq > e.seq { // it comes from another queue, and is rather old
-		before = nil
-		for next := l.first; next.seq < e.seq; next = next.next {
+		before = behind
+		next := l.first
+		if behind != nil {
+			next = behind.next
+		}
+		for ; next.seq < e.seq; next = next.next {
 			before = next
 		}
 	}
 	l.link(e, before)
+	l.count(e, 1)
 	switch {
 	case l.first == e && l.news != 0:
 		e.wake(l.news) // the one that was told leaves it to the first
-	case l.first != e && l.first.want.Seldom:
+	case l.first == e:
+	case slices.Contains(l.holders, e.want.Owner):
+		e.wake(Enters)
+	case l.first.want.Seldom:
 		l.first.wake(Company)
 	}
 }
@@ -71,6 +97,7 @@ func (q *Queue) removeLocked(e *Entry, why Reason) (ended bool) {
 	l := e.in
 	wasFirst := l.first == e
 	l.unlink(e)
+	l.count(e, -1)
 	e.in, e.prev, e.next = nil, nil, nil
 	if l.first == nil {
 		delete(q.queues, l.key)
@@ -100,6 +127,9 @@ func (e *Entry) wake(why Reason) {
 // wakeFirst wakes the first entry.
 func (l *keyQueue) wakeFirst(why Reason) {
 	l.news |= why
+	if why == Free {
+		l.holders = nil
+	}
 	l.first.wake(why)
 }
 

@@ -61,6 +61,8 @@ const (
 	Missed
 	// Company: somebody waits behind it now who would try more often than it does; or a favour has ended.
 	Company
+	// Enters: its owner has the key. So it would be let in, although others wait before it.
+	Enters
 )
 
 // Want is what an entry waits for.
@@ -74,6 +76,10 @@ type Want struct {
 	Alone bool
 	// Seldom: it tries less often than others do, and wants to be told when another one waits behind it.
 	Seldom bool
+	// Owner is who it is to others of the same owner, of a lock that one who has it may enter again; 0: nobody.
+	Owner uint64
+	// Reads: several like it can have the key.
+	Reads bool
 	// Patient: it makes no attempt while this process has the key and passes it on to those of its class, see [Queue.LeaveQuietly].
 	Patient bool
 	// Waiter is what waits, for [Queue.Take].
@@ -89,6 +95,7 @@ type Entry struct {
 	own        keyQueue      // the queue that it began, if it began one
 	signal     chan struct{} // of capacity 1, made when first needed
 	attempts   int
+	entries    int           // how often it was told that it would be let in
 	favour     time.Duration // how long its latest one was to last
 	reasons    Reason        // why it is woken, until it has taken notice
 	inherited  bool          // others may have left the process's position in the masters' queues to it
@@ -135,26 +142,58 @@ func (q *Queue) Enter(e *Entry, w Want) {
 			break
 		}
 	}
-	q.insertLocked(e, key)
+	q.insertLocked(e, key, nil)
 }
 
-// Leave ends e's wait, with the keys or without. inherited says that the masters may still have this process in their
-// queues on account of others. unclaimed are the keys in whose queues it may stand and for which nobody here waits, where e
-// gives up; somebody who does inherits the position.
-func (q *Queue) Leave(e *Entry, won bool, now func() time.Duration) (inherited bool, unclaimed []string) {
+// Leave ends the wait of e, which has got the keys. inherited says that the masters may still have this process in their
+// queues on account of others.
+func (q *Queue) Leave(e *Entry, now func() time.Duration) (inherited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	stood := e.mayBeQueued()
-	if e.in != nil {
+	q.endLocked(e, now).entered(e.want.Owner)
+	return e.inherited
+}
+
+// GiveUp ends the wait of e, which has not got the keys. unclaimed are those whose queues on the masters the process has to leave: it may stand in
+// them, and nobody here waits, or only readers, whom it keeps out; somebody else who waits inherits the position. So however many
+// give up, the masters are told once. latest is e's latest attempt, nil if it has made none; leaving has to follow after: that one, or
+// one of another that has given up before.
+func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any) (unclaimed []string, after any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own := q.endLocked(e, now)
+	for _, key := range e.want.Keys {
+		l, queued := q.queues[key], e.attempts > 0 || e.inherited && (own == nil || own.key == key)
+		switch {
+		case l == nil && queued:
+			unclaimed = append(unclaimed, key)
+		case l == nil:
+		case l.claimed && l.writers == 0:
+			l.claimed = false
+			unclaimed = append(unclaimed, key)
+		case queued:
+			l.first.inherited = true
+		}
+	}
+	if own == nil {
+		return unclaimed, latest
+	}
+	if latest != nil {
+		own.latest = latest
+	}
+	return unclaimed, own.latest
+}
+
+// endLocked takes e out of its queue, which it returns.
+func (q *Queue) endLocked(e *Entry, now func() time.Duration) *keyQueue {
+	own := e.in
+	if own != nil {
 		q.removeLocked(e, First)
 	}
 	if e.favour > 0 {
 		q.endFavourLocked(e, now())
 	}
-	if !won && stood {
-		unclaimed = q.handOverLocked(e.want.Keys)
-	}
-	return e.inherited, unclaimed
+	return own
 }
 
 // HandOver leaves the process's position in the masters' queues to those who wait for keys here, and returns the keys for
@@ -167,10 +206,6 @@ func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 			q.remindLocked(key)
 		}
 	}
-	return q.handOverLocked(keys)
-}
-
-func (q *Queue) handOverLocked(keys []string) (unclaimed []string) {
 	unclaimed = keys // as is, where nobody waits for any
 	for i, key := range keys {
 		l := q.queues[key]
@@ -233,24 +268,90 @@ func (q *Queue) End(e *Entry) {
 }
 
 // Blocked notes that e's latest attempt was refused because of keys, the one that most masters named first. Of an entry
-// for several keys it returns the key whose queue has become empty, if the process may stand in its queue on the masters.
+// for several keys it returns the key whose queue has become empty, if the process may stand in its queue on the masters. Whoever waits
+// behind e and wants the key that was named first is held up by it, too, and goes over with e, so that it need not ask.
 func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if e.in == nil || len(e.want.Keys) == 1 || len(keys) == 0 || !slices.Contains(e.want.Keys, keys[0]) {
 		return nil
 	}
-	from := e.in.key
-	e.stood = e.stood || e.inherited || slices.Contains(keys, from)
-	if keys[0] != from {
-		if q.removeLocked(e, First) && e.stood {
-			unclaimed = []string{from}
+	from := e.in
+	e.stood = e.stood || e.inherited || slices.Contains(keys, from.key)
+	if keys[0] != from.key {
+		if q.goOverLocked(e, keys[0]) && e.stood {
+			unclaimed = []string{from.key}
 		}
 		e.stood = true // in the one that it goes to
-		q.insertLocked(e, keys[0])
 	}
 	q.grantLocked(e, now)
 	return unclaimed
+}
+
+// goOverLocked puts e, and those of its queue who want key, into the queue of key, and reports that its own has ended.
+func (q *Queue) goOverLocked(e *Entry, key string) (ended bool) {
+	from := e.in
+	var behind *Entry
+	ended = q.removeLocked(e, 0)
+	q.insertLocked(e, key, nil)
+	for next := from.first; next != nil && !ended; {
+		other := next
+		next = other.next
+		if len(other.want.Keys) > 1 && slices.Contains(other.want.Keys, key) {
+			ended = q.removeLocked(other, 0)
+			q.insertLocked(other, key, behind)
+			behind = other
+		}
+	}
+	if !ended {
+		from.first.wake(First)
+	}
+	return ended
+}
+
+// Held notes which owners have e's key, as the masters said that refused its attempt, and that these let no new readers in, on its account. One
+// that waits behind it for the same key, and has such an owner, is told: however many wait here, only the first asks. It reports whether
+// readers have been in the way of those who wait here, now or before: they may be again.
+func (q *Queue) Held(e *Entry, owners []uint64, claimed bool) (readers bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range e.want.Keys {
+		if l := q.queues[key]; l != nil && claimed {
+			l.claimed = true
+		}
+	}
+	l := e.in
+	if l == nil {
+		return claimed
+	}
+	l.holders = owners
+	l.letIn()
+	return l.claimed
+}
+
+// entered notes that this process has the key for owner, who may be nobody.
+func (l *keyQueue) entered(owner uint64) {
+	if l != nil && l.first != nil && owner != 0 {
+		l.holders = []uint64{owner}
+		l.letIn()
+	}
+}
+
+// letIn wakes one whose owner has the key: the one that has been told so least often. The first asks anyway.
+func (l *keyQueue) letIn() {
+	if l.owners == 0 || len(l.holders) == 0 {
+		return
+	}
+	var chosen *Entry
+	for e := l.first.next; e != nil; e = e.next {
+		if e.want.Owner != 0 && !e.trying && slices.Contains(l.holders, e.want.Owner) && (chosen == nil || e.entries < chosen.entries) {
+			chosen = e
+		}
+	}
+	if chosen != nil {
+		chosen.entries++
+		chosen.wake(Enters)
+	}
 }
 
 // StepBack lets an entry of another class try before e, whose latest attempt reached no quorum: the first of the class

@@ -96,10 +96,10 @@ func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) 
 		t.Errorf("%v are unclaimed, want b", got)
 	}
 	other := enter(q, "a")
-	if inherited, unclaimed := q.Leave(e, false, at(0)); !inherited && !slices.Equal(unclaimed, []string{"b"}) {
+	if unclaimed, _ := q.GiveUp(e, at(0), nil); !slices.Equal(unclaimed, []string{"b"}) {
 		t.Errorf("%v are unclaimed, want b: somebody waits for a", unclaimed)
 	}
-	if inherited, unclaimed := q.Leave(other, false, at(0)); !inherited || !slices.Equal(unclaimed, []string{"a"}) {
+	if unclaimed, _ := q.GiveUp(other, at(0), nil); !slices.Equal(unclaimed, []string{"a"}) {
 		t.Errorf("%v are unclaimed, want the position that it has inherited", unclaimed)
 	}
 }
@@ -140,7 +140,7 @@ func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
 		if woken(q, first) {
 			t.Error("one master is no quorum")
 		}
-		q.Leave(first, false, at(0)) // it gives up, and can't use it
+		q.GiveUp(first, at(0), nil) // it gives up, and can't use it
 		q.Status(second)
 		q.Notify("a", 2, time.Millisecond)
 		if !woken(q, second) {
@@ -163,7 +163,7 @@ func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
 		q := newQueue()
 		older, both, younger := enter(q, "a"), enter(q, "a", "b"), enter(q, "b")
 		now := time.Second
-		q.Leave(older, true, at(now))
+		q.Leave(older, at(now))
 		q.Begin(both, now)
 		q.Blocked(both, []string{"b"}, now)
 		d := yields(q, younger, now)
@@ -184,7 +184,7 @@ func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
 			now += time.Millisecond
 			q.Blocked(both, []string{"b"}, now)
 		}
-		q.Leave(both, false, at(now))
+		q.GiveUp(both, at(now), nil)
 		if d := yields(q, younger, now); d > 0 || !woken(q, younger) {
 			t.Errorf("after its end it is yielded to for %v", d)
 		}
@@ -225,17 +225,15 @@ func TestWhoBecomesTheFirstInheritsThePosition(t *testing.T) {
 	q := newQueue()
 	a, both := enter(q, "a"), enter(q, "a", "b")
 	b := enter(q, "b") // begins b's queue
-	q.Leave(a, true, at(0))
+	q.Leave(a, at(0))
 	q.Begin(both, 0)
 	q.Blocked(both, []string{"b"}, 0) // to the front, by its age
 	if got := turns(q, both, b); !slices.Equal(got, []int{0}) {
 		t.Fatalf("%v have the turn, want the older", got)
 	}
-	if _, unclaimed := q.Leave(both, true, at(0)); unclaimed != nil {
-		t.Errorf("%v are unclaimed by who has got them", unclaimed)
-	}
-	if inherited, unclaimed := q.Leave(b, false, at(0)); !inherited || !slices.Equal(unclaimed, []string{"b"}) {
-		t.Errorf("inherited %t, and %v are unclaimed, want b", inherited, unclaimed)
+	q.Leave(both, at(0))
+	if unclaimed, _ := q.GiveUp(b, at(0), nil); !slices.Equal(unclaimed, []string{"b"}) {
+		t.Errorf("%v are unclaimed, want b", unclaimed)
 	}
 }
 
@@ -299,12 +297,21 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 				all = append(all, w)
 				acting = w
 			case op == 1:
-				q.Leave(acting.e, rapid.Bool().Draw(t, "won"), at(now))
+				if rapid.Bool().Draw(t, "won") {
+					q.Leave(acting.e, at(now))
+				} else {
+					q.GiveUp(acting.e, at(now), nil)
+				}
 				all = slices.DeleteFunc(all, func(o *waiter) bool { return o == acting })
 			case had[acting]:
 				q.Begin(acting.e, now)
-				acting.line = rapid.SampledFrom(acting.keys).Draw(t, "in the way")
-				q.Blocked(acting.e, []string{acting.line}, now)
+				from, to := acting.line, rapid.SampledFrom(acting.keys).Draw(t, "in the way")
+				for _, w := range all {
+					if w.line == from && slices.Contains(w.keys, to) { // it is held up by that one, too
+						w.line = to
+					}
+				}
+				q.Blocked(acting.e, []string{to}, now)
 			}
 			first := make(map[string]*waiter)
 			for _, w := range all {
@@ -322,7 +329,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 			}
 		}
 		for _, w := range all {
-			q.Leave(w.e, false, at(now))
+			q.GiveUp(w.e, at(now), nil)
 		}
 		if unclaimed := q.HandOver(keys); len(unclaimed) != 3 {
 			t.Fatalf("everybody has left, and only %v are unclaimed", unclaimed)
@@ -382,12 +389,17 @@ func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 				}
 				w.awake = false
 			case op == 4 && w.at > 0:
-				w.line = rapid.SampledFrom(w.keys).Draw(t, "in the way")
-				if news[w.line] < w.at { // somebody else has it by now
-					news[w.line] = 0
+				from, to := w.line, rapid.SampledFrom(w.keys).Draw(t, "in the way")
+				for _, other := range all {
+					if other.line == from && slices.Contains(other.keys, to) { // it is held up by that one, too
+						other.line = to
+					}
+				}
+				if news[to] < w.at { // somebody else has it by now
+					news[to] = 0
 				}
 				w.at = 0
-				q.Blocked(w.e, []string{w.line}, 0)
+				q.Blocked(w.e, []string{to}, 0)
 			}
 			for _, key := range keys {
 				w := first(key)

@@ -6,7 +6,7 @@
 --       fenced; negative: that one without the sign or none), the counter's retention in ms,
 --       and how many tokens behind its own it is to have (0 if missing).
 -- Returns the token, or 1 when not fenced, when granted; {0, ttl in ms of what is in the way, its owner, its key, the counter}
--- when refused.
+-- when refused, with 1 behind it where it has left a claim.
 --
 -- An owner that finds its own value is a repeated request, whose first reply was lost, or one that took the key with SET NX
 -- and found the counter ahead of its proposal. It is granted, and the key lives at least ttl from now. A granted request's
@@ -35,6 +35,7 @@ end
 -- include kind.lua
 -- include queue.lua
 -- include counter.lua
+-- include hold.lua
 
 if fenced then
 	local err
@@ -46,14 +47,43 @@ if fenced then
 	end
 end
 
-local function refuse(left, held, i)
-	enqueue(KEYS[n + i], waiter, waited, keep)
-	return {0, left, told(held), KEYS[i], counter}
+-- Readers who keep coming would keep a waiter out for ever: as a writer does (share.lua), it lets no new ones in. That holds of all the keys that
+-- readers have, or would come back to, and only while nobody else is in the way, who may be for long. Reports whether it does.
+local function claimAll()
+	local reads = {}
+	for i = 1, n do
+		local held, _, hold, left, now = holder(KEYS[i])
+		if held and (string.sub(hold or '', 1, 2) ~= 'r:' or left == -1) then
+			return false
+		elseif hold then
+			reads[#reads + 1] = {KEYS[i], hold, left or 0, now}
+		end
+	end
+	for _, read in ipairs(reads) do
+		local key, hold, left, now = unpack(read)
+		if now then
+			if type(redis.pcall('ZADD', key, 'XX', now, '')) == 'table' then -- the master is full, or the right is missing
+				return false
+			end
+		else -- a hold alone is a string
+			now = milliseconds()
+			if not now or spread(key, hold, left, now) then
+				return false
+			end
+		end
+		claim(key, waiter, left, now)
+	end
+	return true
 end
 
-local free, short = {}, {}
+local function refuse(left, held, i, claimed)
+	enqueue(KEYS[n + i], waiter, waited, keep)
+	return {0, left, told(held), KEYS[i], counter, claimed and 1 or nil}
+end
+
+local free, short, claims = {}, {}, {}
 for i = 1, n do
-	local held, err = holder(KEYS[i])
+	local held, err, hold, left = holder(KEYS[i])
 	if err then
 		return err
 	elseif not held then
@@ -61,9 +91,12 @@ for i = 1, n do
 		if wait > 0 then
 			return refuse(wait, '', i)
 		end
-		free[#free + 1] = KEYS[i]
+		free[#free + 1], claims[KEYS[i]] = KEYS[i], hold
+	elseif hold then
+		local writer = string.sub(hold, 1, 2) == 'w:' -- whose owner may wait here to enter again; readers are many
+		return refuse(left, writer and named(hold) or '', i, not writer and waiter ~= '' and claimAll())
 	else
-		local left = redis.call('PTTL', KEYS[i])
+		left = redis.call('PTTL', KEYS[i])
 		if held ~= owner then
 			return refuse(left, held, i)
 		elseif left < ttl and left ~= -1 then
@@ -76,10 +109,10 @@ for i = 1, n do
 end
 
 -- Whoever gets an error has got nothing. What could be refused to this user, or by a full master, behind the first write is
--- tried before it, in a form that does nothing.
+-- tried before it, in a form that does nothing: other waiters' claims are there although the key is free.
 if fenced or n > 1 then
 	for _, key in ipairs(free) do
-		redis.call('SET', key, owner, 'XX', 'PX', ttl)
+		redis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', ttl)
 	end
 end
 if fenced then

@@ -16,17 +16,17 @@ local repair, token = ARGV[4] == '1', tonumber(ARGV[5])
 -- include kind.lua
 -- include counter.lua
 
-local gone, short = {}, {}
+local gone, short, claims = {}, {}, {}
 for i = 1, n do
-	local held, err = holder(KEYS[i])
+	local held, err, hold, left = holder(KEYS[i])
 	if err then
 		return err
 	elseif not held and not repair then
 		return {0, 0, '', KEYS[i]}
 	elseif not held then
-		gone[#gone + 1] = KEYS[i]
+		gone[#gone + 1], claims[KEYS[i]] = KEYS[i], hold
 	else
-		local left = redis.call('PTTL', KEYS[i])
+		left = left or redis.call('PTTL', KEYS[i])
 		if held ~= owner then
 			return {0, left, told(held), KEYS[i]}
 		elseif left < ttl and left ~= -1 then
@@ -44,7 +44,7 @@ end
 
 if token > 0 or n > 1 then -- as in acquire.lua: whoever gets an error has set nothing
 	for _, key in ipairs(gone) do
-		redis.call('SET', key, owner, 'XX', 'PX', ttl)
+		redis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', ttl)
 	end
 end
 if token > 0 then

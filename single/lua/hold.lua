@@ -34,3 +34,33 @@ local function spread(key, hold, left, now)
 	redis.call('ZADD', key, LEAST, HOLDS, now + left + 1, hold)
 	redis.call('PEXPIRE', key, left + 1)
 end
+
+-- For how many ms a refused waiter keeps new readers out; writerClaim in names.go. Each further attempt renews that.
+local CLAIM = 2500
+
+-- Has no new reader get into a sorted set for a while, on behalf of a waiter. longest is for how many ms its holds last.
+local function claim(key, waiter, longest, now)
+	-- PEXPIRE first, as everywhere: whoever lacks a right leaves nothing that lives for ever.
+	if redis.pcall('PEXPIRE', key, math.max(CLAIM, longest, redis.call('PTTL', key))) == 1 then
+		redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
+		redis.pcall('ZADD', key, -(now + CLAIM), 'c:' .. waiter)
+	end
+end
+
+-- Removes a hold or a claim from a sorted set, which then lives as long as what is left in it. Returns its score, and the last hold that is left
+-- with its own; all that is asked for is asked for before anything is written.
+local function drop(key, member, now)
+	local score = tonumber(redis.call('ZSCORE', key, member))
+	local top = redis.call('ZREVRANGE', key, 0, 1, 'WITHSCORES')
+	local low = redis.call('ZRANGE', key, 1, 2, 'WITHSCORES') -- behind the mark
+	local t, l = top[1] == member and 3 or 1, low[1] == member and 3 or 1
+	local hold, last = top[t], tonumber(top[t + 1])
+	if score and hold == HOLDS then -- nothing else is left
+		redis.call('ZREM', key, member, HOLDS)
+	elseif score then
+		redis.call('ZREM', key, member)
+		redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
+		redis.pcall('PEXPIRE', key, math.max(last, -tonumber(low[l + 1])) - now)
+	end
+	return score, hold, last
+end

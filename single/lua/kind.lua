@@ -31,15 +31,26 @@ local function lone(held)
 	return string.sub(held, 1, #LONE) == LONE and string.match(held, '^[rw]:.*:[^:]*$', #LONE + 1) or nil
 end
 
--- The owner of a plain key; false when the key is free, '' when it is held by locks of another kind.
+-- The owner of a plain key; false when the key is free, '' when it is held by locks of another kind: then the third result is the hold that ends
+-- last, the fourth in how many ms it does, and the fifth what time it is. Of a key that is free although there is a sorted set, of which only
+-- claims are left (share.lua), the third result is the mark.
 local function holder(key)
 	local held = redis.pcall('GET', key)
 	if type(held) ~= 'table' then
-		return held and lone(held) and '' or held
+		local hold = held and lone(held)
+		return hold and '' or held, nil, hold, hold and redis.call('PTTL', key)
 	end
 	local is, err = kind(key)
-	if is == 'holds' then
+	if is ~= 'holds' then
+		return nil, err or held
+	end
+	local last, time = redis.pcall('ZREVRANGE', key, 0, 0, 'WITHSCORES'), redis.pcall('TIME')
+	if not last[2] or not time[1] then -- for want of a right
 		return ''
 	end
-	return nil, err or held
+	local now = time[1] * 1000 + math.floor(time[2] / 1000)
+	if tonumber(last[2]) > now then
+		return '', nil, last[1], tonumber(last[2]) - now, now
+	end
+	return false, nil, HOLDS, nil, now
 end

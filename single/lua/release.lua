@@ -1,12 +1,11 @@
--- Removes the keys that the owner holds and no other, and notifies whoever has waited longest for one of them. Without an
--- owner it only takes a waiter out of the queues, and has the next one know what it knew: that the key is free, or is kept.
+-- Removes the keys that the owner holds and no other, and notifies whoever has waited longest for one of them.
 --
 -- KEYS: n keys and their n wait queues. ARGV: owner, for how many ms a key is reserved for the waiter that is notified,
 -- the name under which the caller itself had queued up (left out if it had not).
 -- Returns 0 when not all keys were the owner's; 1 when they were; 3 when they were and somebody was notified.
 local owner, waiter, n = ARGV[1], ARGV[3], #KEYS / 2
 -- One that waited for a single key mostly leaves others waiting. That it waited for several says nothing of each.
-local mine = owner ~= '' and (n > 1 or not waiter)
+local mine = owner ~= '' and (n > 1 or not waiter) -- '' is what holder says of other kinds
 for i = 1, n do
 	mine = mine and redis.pcall('GET', KEYS[i]) == owner
 end
@@ -22,7 +21,7 @@ local held = {}
 for i = 1, n do -- before anything is removed
 	local err
 	held[i], err = holder(KEYS[i])
-	if err and owner ~= '' then -- who only leaves does nothing to the key, whatever it is
+	if err then
 		return err
 	end
 end

@@ -2,18 +2,17 @@
 --
 -- KEYS: key, wait queue.
 -- ARGV: the hold as it is a string (LONE in kind.lua), ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many
---       ms it has waited, for how many ms its entry is kept; for how many ms a refused writer keeps readers out; of a
---       reader the id of the hold of the same owner that it is under, or ''.
+--       ms it has waited, for how many ms its entry is kept; of a reader the id of the hold of the same owner that it is under, or ''.
 -- Returns {1, 0, '', '', holds} when granted, or 1 where it is the only hold; {0, ttl in ms of what is in the way, its owner,
--- its key} when refused.
+-- its key} when refused, with 0 and 1 behind it where it has left a claim.
 --
 -- A hold that finds nothing is a string, as a plain lock is, which ends at its ttl. That takes no script, and comes as a command of its own
 -- where the key may be free. As soon as there is something beside it, the key is a sorted set, so one key is all there is. A hold in it has
 -- the time at which it ends as its score; holds end each by itself, and adding one twice is adding it once.
 -- A hold's time is a millisecond later than now and its ttl, because now is what is
--- left of the time when the fraction is cut off: so it never ends before its ttl. A waiting writer is 'c:owner' with minus the time at which its claim ends:
--- while there is one, no reader gets in, so readers who keep coming can't starve it; but a reader that is one already
--- does, since the writer waits for it. The mark of kind.lua comes first of all. Holds and claims that have ended count for
+-- left of the time when the fraction is cut off: so it never ends before its ttl. A waiting writer is 'c:waiter' with minus the time at which its claim ends,
+-- and so is who waits for a plain lock (acquire.lua): while there is one, no reader gets in, so readers who keep coming can't starve it; but a reader that
+-- is one already does, since the writer waits for it. The mark of kind.lua comes first of all. Holds and claims that have ended count for
 -- nothing, and are removed when something is written anyway.
 local key, queue = KEYS[1], KEYS[2]
 local ttl, waiter = tonumber(ARGV[2]), ARGV[3]
@@ -28,7 +27,6 @@ end
 
 local member = lone(ARGV[1])
 local mode, owner = string.sub(member, 1, 1), ownerOf(member)
-local claim = tonumber(ARGV[6])
 local is, err = kind(key)
 if err then
 	return err
@@ -41,9 +39,9 @@ local left = held and redis.call('PTTL', key) -- before TIME, which may be a mom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local function refuse(left, held)
+local function refuse(left, held, claimed)
 	enqueue(queue, waiter, tonumber(ARGV[4]), tonumber(ARGV[5]))
-	return {0, left, held, key}
+	return {0, left, held, key, claimed and 0 or nil, claimed and 1 or nil}
 end
 
 if held == ARGV[1] then -- asked twice
@@ -84,14 +82,13 @@ local others = redis.call('ZCOUNT', key, '(' .. now, '+inf') - (stands(member) a
 local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
 longest = tonumber(last[2] or 0) - now
 if longest > 0 and not beside(mode, owner, last[1]) then
-	-- PEXPIRE first, as everywhere: whoever lacks a right leaves nothing that lives for ever.
-	if mode == 'w' and waiter ~= '' and redis.pcall('PEXPIRE', key, math.max(claim, longest, redis.call('PTTL', key))) == 1 then
-		redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
-		redis.pcall('ZADD', key, -(now + claim), 'c:' .. waiter)
+	local claims = mode == 'w' and waiter ~= ''
+	if claims then
+		claim(key, waiter, longest, now)
 	end
-	return refuse(longest, named(last[1]))
+	return refuse(longest, named(last[1]), claims)
 end
-if mode == 'r' and not stands(member) and not stands('r:' .. owner .. ':' .. ARGV[7]) then
+if mode == 'r' and not stands(member) and not stands('r:' .. owner .. ':' .. ARGV[6]) then
 	local first = redis.call('ZRANGE', key, 1, 1, 'WITHSCORES') -- behind the mark
 	if first[1] and -tonumber(first[2]) > now then
 		return refuse(-tonumber(first[2]) - now, '')

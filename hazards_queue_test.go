@@ -1,0 +1,332 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// counting is a master that counts the requests it gets.
+type counting struct {
+	*redlocktest.Master
+	asked *atomic.Int64
+}
+
+func (m counting) Do(ctx context.Context, batch []*single.Call) {
+	m.asked.Add(int64(len(batch)))
+	m.Master.Do(ctx, batch)
+}
+
+// counted makes three masters and a Locker over them. asked is what the first of them has been asked by that one.
+func counted(t *testing.T) (masters redlocktest.Masters, l *redlock.Locker, asked *atomic.Int64) {
+	t.Helper()
+	masters, asked = redlocktest.New(t, redlocktest.Count(3)), new(atomic.Int64)
+	all := masters.All()
+	all[0] = counting{masters[0], asked}
+	l, err := redlock.New(all, redlock.Options{})
+	must(t, err)
+	closesAtLast(t, l)
+	return masters, l, asked
+}
+
+// readFor has three readers of another process take the key again and again, so that there is always one, until stop is called. Each of them
+// reads for about span.
+func readFor(t *testing.T, masters redlocktest.Masters, span time.Duration, keys ...string) (stop func()) {
+	t.Helper()
+	l := masters.Locker(t, redlock.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	random := rand.New(rand.NewPCG(1, 2))
+	var readers sync.WaitGroup
+	for _, k := range keys {
+		for i := range 3 {
+			var spans [32]time.Duration
+			for j := range spans {
+				spans[j] = span*3/4 + time.Duration(random.Int64N(int64(span/4)))
+			}
+			readers.Go(func() {
+				pass(time.Duration(i) * span / 3)
+				for j := 0; ctx.Err() == nil; j++ {
+					if lock, err := l.Acquire(ctx, k, time.Minute, redlock.Shared()); err == nil {
+						pass(spans[j%len(spans)])
+						_ = lock.Release(context.WithoutCancel(ctx))
+					}
+				}
+			})
+		}
+	}
+	settle(2 * span)
+	return func() { cancel(); readers.Wait() }
+}
+
+// had is when somebody had a lock, and gave it back.
+type had struct {
+	what string
+	took chan time.Duration
+}
+
+// takesOnce begins to wait for a lock, which is released as soon as it is there.
+func takesOnce(t *testing.T, l *redlock.Locker, what string, opts ...redlock.Option) had {
+	t.Helper()
+	h, began := had{what, make(chan time.Duration, 1)}, time.Now()
+	go func() {
+		lock, err := l.Acquire(t.Context(), key, longTTL, opts...)
+		if err == nil {
+			h.took <- time.Since(began)
+			_ = lock.Release(context.WithoutCancel(t.Context()))
+		}
+	}()
+	return h
+}
+
+// within fails the test if the lock was not had within d.
+func (h had) within(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case took := <-h.took:
+		t.Logf("%s: after %v", h.what, took)
+		if took > d {
+			t.Errorf("%s: after %v, want %v at the most", h.what, took, d)
+		}
+	case <-time.After(10 * time.Minute):
+		t.Errorf("%s: not in ten minutes", h.what)
+	}
+}
+
+func TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing(t *testing.T) {
+	const span = 2 * time.Second
+	exclusive, several := redlock.Exclusive(), redlock.AndKeys("more")
+	for name, wants := range map[string][][]redlock.Option{
+		"plain, exclusive, shared": {nil, {exclusive}, {redlock.Shared()}},
+		"plain":                    {nil},
+		"fenced":                   {{redlock.Fenced()}},
+		"several keys":             {{several}},
+		"plain, asks seldom":       {{redlock.RetryEvery(time.Hour)}},
+		"shared, several, plain":   {{redlock.Shared()}, {several}, {redlock.RetryEvery(time.Minute)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				l := masters.Locker(t, redlock.Options{})
+				keys := []string{key}
+				if name == "several keys" { // both in constant use
+					keys = append(keys, "more")
+				}
+				stop := readFor(t, masters, span, keys...)
+				var all []had
+				for i, opts := range wants {
+					all = append(all, takesOnce(t, l, fmt.Sprint("number ", i), opts...))
+					synctest.Wait()
+				}
+				for _, h := range all { // the readers inside end; who gets the key gives it back, and readers may come before the next one
+					h.within(t, time.Duration(len(wants)+len(keys)-1)*(span+livenessBound))
+				}
+				stop()
+			})
+		})
+	}
+}
+
+func TestHazard98AWriterKeepsNewReadersOutHoweverSeldomItAsks(t *testing.T) {
+	const span = 2 * time.Second
+	for _, every := range []time.Duration{time.Millisecond, 3 * time.Second, 10 * time.Second, time.Minute, time.Hour} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				l := masters.Locker(t, redlock.Options{})
+				stop := readFor(t, masters, span, key)
+				takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).within(t, span+livenessBound)
+				stop()
+			})
+		})
+	}
+}
+
+// The claim of a writer lasts while it waits, and no longer: it gives up, its Locker is closed, or its process dies.
+func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
+	for name, test := range map[string]struct {
+		ends func(cancel func(), l *redlock.Locker, masters []*redlocktest.Master)
+		most time.Duration
+	}{
+		"gives up":  {func(cancel func(), _ *redlock.Locker, _ []*redlocktest.Master) { cancel() }, livenessBound},
+		"is closed": {func(_ func(), l *redlock.Locker, _ []*redlocktest.Master) { _ = l.Close(context.Background()) }, livenessBound},
+		"is gone":   {nil, single.WriterClaim + livenessBound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := redlocktest.New(t, redlocktest.Count(3))
+				var cut atomic.Bool
+				over := masters.All()
+				for i, m := range masters {
+					over[i] = detour{m, func(*single.Request) time.Duration {
+						if cut.Load() {
+							return 10 * time.Minute
+						}
+						return 0
+					}}
+				}
+				l, err := redlock.New(over, redlock.Options{})
+				must(t, err)
+				closesAtLast(t, l)
+				other := masters.Locker(t, redlock.Options{})
+				reads := acquire(t, other, longTTL, redlock.Shared(), redlock.AutoRenew())
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				writer := wait(t, ctx, l, key, longTTL, redlock.Exclusive(), redlock.RetryEvery(time.Hour))
+				settle(time.Second)
+				for range 100 { // it is there at any time
+					is(t, try(t, other, key, redlock.Shared()), redlock.ErrHeld)
+					pass(137 * time.Millisecond)
+				}
+				began := time.Now()
+				if test.ends == nil {
+					cut.Store(true)
+				} else {
+					test.ends(cancel, l, masters)
+				}
+				give(t, take(t, other, key, longTTL, redlock.Shared()))
+				if took := time.Since(began); took > test.most {
+					t.Errorf("a reader came %v after the writer had gone", took)
+				}
+				cut.Store(false)
+				cancel()
+				_ = writer.fail(t)
+				give(t, reads)
+			})
+		})
+	}
+}
+
+// kindsOfWaiters is every way to wait for one key.
+var kindsOfWaiters = map[string]func(i int) []redlock.Option{
+	"plain":           func(int) []redlock.Option { return nil },
+	"fenced":          func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
+	"exclusive":       func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
+	"shared":          func(int) []redlock.Option { return []redlock.Option{redlock.Shared()} },
+	"reentrant":       func(i int) []redlock.Option { return []redlock.Option{redlock.Reentrant(fmt.Sprint("job ", i))} },
+	"reentrant alike": func(int) []redlock.Option { return []redlock.Option{redlock.Reentrant("job")} },
+	"several keys":    func(int) []redlock.Option { return []redlock.Option{redlock.AndKeys("more", "and more")} },
+	"another key":     func(int) []redlock.Option { return []redlock.Option{redlock.AndKeys("a first one")} },
+	"seldom": func(int) []redlock.Option {
+		return []redlock.Option{redlock.Exclusive(), redlock.RetryEvery(time.Hour)}
+	},
+}
+
+// costs is how many requests a master gets from n waiters of one Locker for a key that another one holds: while they come, in half a minute while
+// they wait, and when all are cancelled at once.
+func costs(t *testing.T, n int, held []redlock.Option, kind func(i int) []redlock.Option) (coming, waiting, cancelled int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters, l, asked := counted(t)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, append(held, redlock.AutoRenew())...)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiters sync.WaitGroup
+		for i := range n {
+			waiters.Go(func() {
+				if lock, err := l.Acquire(ctx, key, longTTL, kind(i)...); err == nil {
+					t.Error("somebody has got the key")
+					_ = lock.Release(context.WithoutCancel(ctx))
+				}
+			})
+		}
+		settle(2 * time.Second)
+		coming = int(asked.Swap(0))
+		settle(30 * time.Second)
+		waiting = int(asked.Swap(0))
+		cancel()
+		waiters.Wait()
+		settle(time.Second)
+		cancelled = int(asked.Swap(0))
+		give(t, lock)
+	})
+	return coming, waiting, cancelled
+}
+
+// However many wait for a key, of whatever kind, the masters are asked as often as by one.
+func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
+	for _, holder := range []struct {
+		name string
+		opts []redlock.Option
+	}{{"a plain lock", nil}, {"a writer", []redlock.Option{redlock.Exclusive()}}, {"a reentrant lock", []redlock.Option{redlock.Reentrant("holder")}}} {
+		for name, kind := range kindsOfWaiters {
+			t.Run(name+" behind "+holder.name, func(t *testing.T) {
+				one := [3]int{}
+				one[0], one[1], one[2] = costs(t, 1, holder.opts, kind)
+				for _, n := range []int{10, soak.Or(1000, 10_000)} {
+					many := [3]int{}
+					many[0], many[1], many[2] = costs(t, n, holder.opts, kind)
+					t.Logf("one: %v, %d: %v requests while they come, wait and are cancelled", one, n, many)
+					for i, most := range []int{2*one[0] + 10, one[1]*3/2 + 5, 2*one[2] + 4} {
+						if name == "seldom" && i < 2 { // for those behind it the first one asks as often as they would
+							most = 350
+						}
+						if many[i] > most {
+							t.Errorf("%d waiters cost %d requests, one costs %d", n, many[i], one[i])
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// Who has the key may enter it again, although others of its process wait for it before: masters tell the first of them whose it is.
+func TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt(t *testing.T) {
+	for name, first := range map[string][]redlock.Option{
+		"plain": nil, "exclusive": {redlock.Exclusive()}, "asks seldom": {redlock.RetryEvery(time.Hour)}, "several keys": {redlock.AndKeys("a first one")},
+	} {
+		for where, same := range map[string]bool{"this process": true, "another": false} {
+			t.Run(name+", held in "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { entersBehind(t, first, same) })
+			})
+		}
+	}
+}
+
+// entersBehind has an owner's waiters stand behind another waiter before and when the owner gets the key, in the same process or in another.
+func entersBehind(t *testing.T, first []redlock.Option, same bool) {
+	t.Helper()
+	masters := redlocktest.New(t, redlocktest.Count(3))
+	l := masters.Locker(t, redlock.Options{})
+	holders := l
+	if !same {
+		holders = masters.Locker(t, redlock.Options{})
+	}
+	blocker := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+	holds := wait(t, t.Context(), holders, key, longTTL, redlock.Reentrant("me"))
+	settle(time.Second)
+	before := wait(t, t.Context(), l, key, longTTL, first...)
+	settle(time.Second)
+	var entering []*waiting
+	enter := func() {
+		for range 20 {
+			entering = append(entering, wait(t, t.Context(), l, key, longTTL, redlock.Reentrant("me")))
+		}
+		settle(time.Second)
+	}
+	if !same { // or they would have it before the other waiter's turn, one after the other
+		enter()
+	}
+	give(t, blocker)
+	outer := holds.get(t)
+	settle(time.Second)
+	began := time.Now()
+	enter()
+	for _, w := range entering {
+		give(t, w.get(t))
+		if took := w.at.Sub(began); took > livenessBound {
+			t.Errorf("one was let in after %v", took)
+		}
+	}
+	give(t, outer)
+	give(t, before.get(t))
+}

@@ -1,0 +1,108 @@
+package single_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// lets sends a request that has to be granted.
+func lets(tb testing.TB, m *single.Master, what string, r single.Request) {
+	tb.Helper()
+	if got := ask(tb, m, r); got.Outcome == single.Refused {
+		tb.Errorf("%s at %q: %+v, want granted", what, r.Keys, got)
+	}
+}
+
+// together asks for plain locks of these keys together.
+func together(owner string, keys ...string) single.Request {
+	r := acquire(keys[0], owner, time.Minute)
+	r.Keys = keys
+	return r
+}
+
+func TestAWaiterForAPlainLockKeepsNewReadersOut(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	lets(t, m, "a reader", reader("first", "1", time.Minute))
+	if got := ask(t, m, acquire("key", "once", time.Minute)); got.Outcome != single.Refused || got.Claimed {
+		t.Errorf("who tries once: %+v", got)
+	}
+	lets(t, m, "a reader behind one that tried once", reader("second", "1", time.Minute))
+	waits := by("w", 0, acquire("key", "plain", time.Minute))
+	for range 2 { // the second finds its own claim
+		got := ask(t, m, waits)
+		if got.Outcome != single.Refused || !got.Claimed || got.Holder != "" || !about(got.TTL, time.Minute) {
+			t.Fatalf("the waiter: %+v, want refused for a minute by readers, whom it keeps out", got)
+		}
+	}
+	if left := claim(t, server, "w").Sub(serverNow(t, server)); left <= 0 || left > single.WriterClaim {
+		t.Errorf("its claim lasts for %v", left)
+	}
+	if got := ask(t, m, reader("late", "1", time.Minute)); got.Outcome != single.Refused || got.Holder != "" {
+		t.Errorf("a new reader: %+v", got)
+	}
+	lets(t, m, "the release", as(single.Release, reader("first", "1", 0)))
+	lets(t, m, "the release", as(single.Release, reader("second", "1", 0)))
+	lets(t, m, "the waiter, when the readers have gone", waits)
+	if got := value(t, server, "key"); got != "plain" {
+		t.Errorf("the key is %q, want the form of every plain lock", got)
+	}
+}
+
+// Claims are for readers: what is left of a shared key when its holds have gone is free for all others.
+func TestClaimsKeepNobodyElseOut(t *testing.T) {
+	fenced := acquire("key", "fenced", time.Minute)
+	fenced.Fence = true
+	repair := as(single.Extend, acquire("key", "lost", time.Minute))
+	repair.Repair = true
+	polite := by("polite", 0, acquire("key", "polite", time.Minute))
+	polite.Polite = true
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	for name, r := range map[string]single.Request{
+		"plain": acquire("key", "plain", time.Minute), "fenced": fenced, "several": together("several", "key", "more"), "repair": repair,
+		"polite": polite, "writer": writer("writer", "1", time.Minute),
+	} {
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		lets(t, m, "a reader", reader("a", "1", time.Minute))
+		ask(t, m, by("w", 0, acquire("key", "b", time.Minute)))
+		lets(t, m, "the release", as(single.Release, reader("a", "1", 0)))
+		if got := names(t, server, "key"); !slices.Equal(got, []string{"c:w"}) {
+			t.Fatalf("the key has %q, want a claim", got)
+		}
+		if got := ask(t, m, reader("late", "1", time.Minute)); got.Outcome != single.Refused {
+			t.Errorf("a reader: %+v", got)
+		}
+		lets(t, m, name, r)
+	}
+}
+
+// A claim on one key must not keep its readers out for as long as somebody has another one, who is no reader.
+func TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay(t *testing.T) {
+	m := dial(t, redistest.Start(t).URL())
+	waits := by("w", 0, together("waits", "a", "b", "c"))
+	lets(t, m, "a reader", on("a", reader("first", "1", time.Minute)))
+	lets(t, m, "a reader", on("b", reader("first", "1", time.Minute)))
+	lets(t, m, "a plain lock", acquire("c", "other", time.Minute))
+	if got := ask(t, m, waits); got.Key != "a" || got.Claimed {
+		t.Errorf("with a plain lock in the way: %+v", got)
+	}
+	lets(t, m, "another reader", on("a", reader("second", "1", time.Minute)))
+	lets(t, m, "the release", as(single.Release, acquire("c", "other", 0)))
+	if got := ask(t, m, waits); got.Key != "a" || !got.Claimed {
+		t.Errorf("with readers in the way: %+v", got)
+	}
+	for _, key := range []string{"a", "b"} { // of b as well, or readers would have come there when those of a have gone
+		if got := ask(t, m, on(key, reader("late", "1", time.Minute))); got.Outcome != single.Refused {
+			t.Errorf("a new reader of %s: %+v", key, got)
+		}
+	}
+	ask(t, m, single.Request{Op: single.Leave, Keys: waits.Keys, Waiter: "w"})
+	for _, key := range []string{"a", "b"} {
+		lets(t, m, "a reader, when the waiter has left", on(key, reader("late", "1", time.Minute)))
+	}
+}
