@@ -88,9 +88,6 @@ func (s *spec) class() waitqueue.Class {
 func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 	for counts := true; ; {
 		turn, err := w.yield(ctx)
-		if err == nil && w.last != nil {
-			err = ended(ctx) // so that many that are given up at once do not ask one after the other
-		}
 		if err != nil {
 			return nil, w.gaveUp(err)
 		}

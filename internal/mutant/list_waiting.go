@@ -118,12 +118,6 @@ func waiting() []Mutant {
 			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
 		},
 		{
-			Name:   "each-asks-before-it-gives-up",
-			Breaks: "many waiters that are given up ask the masters one after the other before they notice",
-			Edits:  []Edit{{"wait.go", "err = ended(ctx) // so", "err = nil // so"}},
-			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
-		},
-		{
 			Name:   "surplus-is-kept",
 			Breaks: "permits that nobody has are kept from others",
 			Edits:  []Edit{{"release.go", "k.until == 0 || k.unused {", "k.until == 0 {"}},
