@@ -54,6 +54,8 @@ type Event struct {
 	Lock uint64 `json:"lock,omitempty"`
 	// Renew tells that the library was asked to renew the hold by itself.
 	Renew bool `json:"renew,omitempty"`
+	// Quiet tells that nobody else ever asks for the key.
+	Quiet bool `json:"quiet,omitempty"`
 	// Token is the fencing token; 0 means none.
 	Token uint64 `json:"token,omitempty"`
 	// NoDone marks a hold whose library has no way to tell the holder that the hold is lost.

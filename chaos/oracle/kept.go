@@ -9,6 +9,9 @@ import (
 // lost is when a hold was over that nobody had ended.
 func lost(a *history.Attempt) int64 { return min(a.Done, a.Stopped) }
 
+// wasLost tells whether a hold ended before its holder released it.
+func wasLost(a *history.Attempt) bool { return lost(a) != history.Never && lost(a) < a.ReleaseCall }
+
 func lastTTL(a *history.Attempt) window { return window{max(a.Return, lost(a)-a.TTL), lost(a)} }
 
 // LastTTL is the time in which a hold that was lost should have been extended.
@@ -17,32 +20,51 @@ func LastTTL(a *history.Attempt) (from, to int64) { w := lastTTL(a); return w.fr
 // Kept finds holds under renewal that were lost, although for all but a fifth of their last ttl (or of their life, where that
 // was shorter) their client could reach a majority of masters that extend holds: a library that renews in time and tries
 // again gets over so short an outage. It needs KeepLost and KeepBack events if there were such times, and Renew on the
-// attempts.
+// attempts. Those that are Quiet are judged by [Victims].
 func Kept(v *history.View) []Violation {
 	var out []Violation
-	windows, still := make(map[int][]window), stalls(v)
+	k := newKeeping(v)
 	for i := range v.Attempts {
-		a := &v.Attempts[i]
-		lost := lost(a)
-		if !a.Renew || !a.Granted() || lost == history.Never || lost >= a.ReleaseCall {
-			continue
+		if a := &v.Attempts[i]; a.Renew && !a.Quiet && a.Granted() && wasLost(a) && !k.excuses(a) {
+			out = append(out, k.violation(NameKept, a))
 		}
-		ws, known := windows[a.Client]
-		if !known {
-			ws = between(v, a.Client, history.KeepLost, history.KeepBack)
-			ws = subtract(ws, still)
-			windows[a.Client] = ws
-		}
-		last := lastTTL(a)
-		without := last.to - last.from - covered(last, ws)
-		if without > (last.to-last.from)/5 {
-			continue
-		}
-		out = append(out, Violation{
-			Oracle: NameKept, Key: a.Key, At: lost, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
-			Text: fmt.Sprintf("%s lost %q at %s, %s after it got it: it was to be renewed, and of its last %s a majority of masters could "+
-				"extend it for all but %s", holder(a), a.Key, at(lost), took(lost-a.Return), took(last.to-last.from), took(without)),
-		})
 	}
 	return out
+}
+
+// keeping knows when each client could extend what it held.
+type keeping struct {
+	v       *history.View
+	still   []window
+	windows map[int][]window
+}
+
+func newKeeping(v *history.View) *keeping {
+	return &keeping{v: v, still: stalls(v), windows: make(map[int][]window)}
+}
+
+// without is for how much of its last ttl a lost hold could not be extended.
+func (k *keeping) without(a *history.Attempt) int64 {
+	ws, known := k.windows[a.Client]
+	if !known {
+		ws = subtract(between(k.v, a.Client, history.KeepLost, history.KeepBack), k.still)
+		k.windows[a.Client] = ws
+	}
+	last := lastTTL(a)
+	return last.to - last.from - covered(last, ws)
+}
+
+// excuses tells whether that was too much to keep it.
+func (k *keeping) excuses(a *history.Attempt) bool {
+	last := lastTTL(a)
+	return wasLost(a) && k.without(a) > (last.to-last.from)/5
+}
+
+func (k *keeping) violation(oracle string, a *history.Attempt) Violation {
+	last := lastTTL(a)
+	return Violation{
+		Oracle: oracle, Key: a.Key, At: lost(a), Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
+		Text: fmt.Sprintf("%s lost %q at %s, %s after it got it: it was to be renewed, and of its last %s a majority of masters could "+
+			"extend it for all but %s", holder(a), a.Key, at(lost(a)), took(lost(a)-a.Return), took(last.to-last.from), took(k.without(a))),
+	}
 }

@@ -27,6 +27,7 @@ const (
 	NameRegister       = "fenced-register"
 	NameFaults         = "planned-faults"
 	NameKept           = "kept"
+	NameVictims        = "victims"
 )
 
 // Violation is one broken promise.

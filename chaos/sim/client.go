@@ -42,8 +42,8 @@ func newClient(w *world, number int) (*client, error) {
 		return nil, err
 	}
 	c.locker = locker
-	for i := range c.plan.Tasks {
-		c.tasks = append(c.tasks, newTask(c, i))
+	for i, sessions := range c.plan.all() {
+		c.tasks = append(c.tasks, newTask(c, i, sessions))
 	}
 	return c, nil
 }

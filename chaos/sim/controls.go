@@ -47,7 +47,7 @@ func Controls() []Control {
 }
 
 func findProfile(name string) (Profile, bool) {
-	profiles := Profiles()
+	profiles := named()
 	i := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == name })
 	if i < 0 {
 		return Profile{}, false

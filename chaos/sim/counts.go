@@ -97,6 +97,13 @@ type Counts struct {
 	GaveWay      int `json:"gave_way"`      // acquisitions by a client whose release has just notified another
 	Polite       int `json:"polite"`        // acquires that respect a reservation
 
+	// Neighbours.
+	QuietHolds int `json:"quiet_holds"` // renewed holds that nobody else wanted, judged
+	QuietFree  int `json:"quiet_free"`  // acquisitions of keys that nobody else wanted, judged
+	Crowded    int `json:"crowded"`     // members of crowds
+	Retold     int `json:"retold"`      // messages that a blip lost
+	Queued     int `json:"queued"`      // requests that waited for others to be served
+
 	// Masters and clients that stop and begin again.
 	RolledBack int `json:"rolled_back"` // restarts with less than there had been
 	Loading    int `json:"loading"`     // requests that met a master which loads its data

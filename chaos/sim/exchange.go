@@ -190,7 +190,7 @@ func (w *world) announced() {
 // mayAnnounce tells whether a client is still to announce the third generation.
 func (c *client) mayAnnounce() bool {
 	return !c.dead && slices.ContainsFunc(c.tasks, func(t *task) bool {
-		left := c.plan.Tasks[t.number][max(0, t.at-1):] // with the one under way
+		left := t.sessions[max(0, t.at-1):] // with the one under way
 		return slices.ContainsFunc(left, func(s Session) bool { return s.Announce })
 	})
 }

@@ -57,12 +57,18 @@ func (w *world) breakDown(f *Fault) {
 	w.record(history.Event{
 		Type: history.FaultOn, Client: f.Client, Master: f.Master, Name: string(f.Kind), Note: f.note(),
 	})
+	if f.Kind == Blip {
+		w.record(history.Event{Type: history.MajorityLost, Client: f.Client})
+		w.record(history.Event{Type: history.KeepLost, Client: f.Client})
+	}
 	w.eachLink(f, func(l *link) {
 		switch f.Kind {
 		case CutRequests:
 			l.cutThere++
 		case CutReplies:
 			l.cutBack++
+		case Blip:
+			l.lossy += int64(f.Amount)
 		}
 	})
 	w.eachMaster(f, func(m *master) {
@@ -101,12 +107,20 @@ func (w *world) breakDown(f *Fault) {
 // mend lets it end.
 func (w *world) mend(f *Fault) {
 	w.record(history.Event{Type: history.FaultOff, Client: f.Client, Master: f.Master, Name: string(f.Kind)})
+	if f.Kind == Blip {
+		w.record(history.Event{Type: history.KeepBack, Client: f.Client})
+		w.at(w.now+int64(f.Amount), hidden, none, 0, func() { // acquisitions may wait for what was lost
+			w.record(history.Event{Type: history.MajorityBack, Client: f.Client})
+		})
+	}
 	w.eachLink(f, func(l *link) {
 		switch f.Kind {
 		case CutRequests:
 			l.cutThere--
 		case CutReplies:
 			l.cutBack--
+		case Blip:
+			l.lossy -= int64(f.Amount)
 		default:
 			return
 		}

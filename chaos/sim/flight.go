@@ -136,7 +136,18 @@ func (f *flight) leave() {
 		f.sentAt = w.now + retransmit
 		w.counts.HeldBack++
 	}
+	f.sentAt = l.again(f.sentAt)
 	w.send(f)
+}
+
+// again is when a message leaves for good that is sent at t: a blip loses it, and one connection keeps what follows it back.
+func (l *link) again(t int64) int64 {
+	add(&l.w.counts.Retold, l.lossy > 0)
+	if t += l.lossy; l.w.plan.Broken.OneConnection {
+		t = max(t, l.queued)
+		l.queued = t
+	}
+	return t
 }
 
 // send lets the request arrive, and breaks the connection or repeats the request if that is its fate.

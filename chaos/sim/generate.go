@@ -48,6 +48,10 @@ func (a *generator) schedule() *Schedule {
 	a.contended = a.contended || a.one(4, "contended")
 	s := &Schedule{Seed: seeds.Draw(a.t, "seed")}
 	a.addMasters(s)
+	if a.crowds {
+		a.neighbouring(s)
+		return s
+	}
 	a.addClients(s)
 	s.Net = a.net()
 	if forgets := a.addFaults(s); !forgets { // tokens need the time of day only where counters are lost

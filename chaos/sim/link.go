@@ -25,6 +25,8 @@ type link struct {
 	connected bool      // there is a connection, which need not be dialled
 	cutThere  int       // faults that hold requests back
 	cutBack   int       // faults that hold replies back
+	lossy     int64     // messages are lost, and sent again after this time
+	queued    int64     // with one connection: until when what is sent waits for what was lost
 	healed    []*flight // held back, until the last of these faults is over
 	open      []*flight // all that were launched and may not have returned
 	sub       *subscription

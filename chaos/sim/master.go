@@ -28,6 +28,7 @@ type master struct {
 	full         int           // how many faults leave it no memory
 	guarded      int64
 	slow         int64
+	busy         int64    // until when it serves what has come
 	socket       []packet // what arrived while it was frozen
 	loading      int64    // it loads its data until then
 	saves        []saved

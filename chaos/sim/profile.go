@@ -34,6 +34,7 @@ type Profile struct {
 	forgotten  bool // and generations stop the old ones, for which nobody waits
 	margins    bool // Done closes long before the bound, and holders extend beside the renewals
 	restarts   bool // masters that restart load their data for a while
+	crowds     bool // quiet locks live beside crowds
 	long       bool // holds last for hundreds of ttls, and little happens in one
 }
 
@@ -204,3 +205,6 @@ func Long() Profile {
 func Profiles() []Profile {
 	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(), Margins(), Restarts(), Long(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
 }
+
+// named are those that can be asked for by name.
+func named() []Profile { return append(Profiles(), Neighbours()) }

@@ -45,7 +45,7 @@ func parallel(n int, f func(seed uint64)) {
 }
 
 func TestSeedsReplayByteForByte(t *testing.T) {
-	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations(), sim.Margins(), sim.Restarts(), sim.Long()} {
+	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations(), sim.Margins(), sim.Restarts(), sim.Long(), sim.Neighbours()} {
 		n := replayed
 		if os.Getenv("REDLOCK_SOAK") != "" {
 			n *= 5
@@ -55,6 +55,8 @@ func TestSeedsReplayByteForByte(t *testing.T) {
 			n /= 4 // they are more than twice as long
 		case "long":
 			n /= 30
+		case "neighbours":
+			n /= 15
 		}
 		parallel(n, func(seed uint64) {
 			if a, b := encoded(t, p, seed), encoded(t, p, seed); !bytes.Equal(a, b) {

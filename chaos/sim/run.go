@@ -56,6 +56,9 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 	}
 	res = &Result{History: w.events, Steps: w.steps, Violations: w.judge()}
 	res.Counts = w.counts
+	if err := unjudged(res.Violations); err != nil {
+		return nil, err
+	}
 	if traced {
 		res.Trace = *w.trace
 	}
@@ -116,7 +119,7 @@ func (w *world) play() error {
 // troubled tells whether anything can go wrong, so that nobody is promised a majority.
 func (w *world) troubled() bool {
 	n := &w.plan.Net
-	return len(w.plan.Faults) > 0 || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
+	return slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Blip }) || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
 }
 
 // keeps tells whether nothing goes wrong but that masters are full, which takes nothing that is held and renewed. A client that is
@@ -124,7 +127,7 @@ func (w *world) troubled() bool {
 func (w *world) keeps() bool {
 	n, x := &w.plan.Net, w.plan.Exchange
 	return (x == nil || !x.Forgotten) && n.Spike+n.LoseRequest+n.LoseReply+n.Reset == 0 &&
-		!slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Full })
+		!slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Full && f.Kind != Blip })
 }
 
 // idle tells that all tasks have gone through their sessions and all holds are over.
@@ -235,6 +238,7 @@ func (w *world) judge() []oracle.Violation {
 		oracle.Orphans(v, w.grace()),
 		oracle.Liveness(v, w.patience(), 0),
 		oracle.Kept(v),
+		w.victims(v),
 		w.unreleased(v),
 		w.ended(),
 	)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock/chaos/history"
@@ -34,6 +35,8 @@ type BrokenVariants struct {
 	NoWait bool `json:"no_wait,omitempty"`
 	// NotAnnounced has nobody tell the masters the generation that stops forgotten clients.
 	NotAnnounced bool `json:"not_announced,omitempty"`
+	// OneConnection has whatever a client sends to a master wait for what was lost before it.
+	OneConnection bool `json:"one_connection,omitempty"`
 }
 
 // MasterClock is a master's own clock.
@@ -58,6 +61,8 @@ type Client struct {
 	Sets Sets `json:"sets,omitempty"`
 	// Tasks are goroutines that go through their sessions one after the other.
 	Tasks [][]Session `json:"tasks"`
+	// Crowds are more of them.
+	Crowds []Crowd `json:"crowds,omitempty"`
 }
 
 // Session is one acquisition and, if it succeeds, the life of the hold.
@@ -77,6 +82,10 @@ type Session struct {
 	TTL time.Duration `json:"ttl"`
 	// Wait is how long the caller waits for the lock; 0: one attempt.
 	Wait time.Duration `json:"wait,omitempty"`
+	// Every is how often it tries while it waits; 0: as the engine does by itself.
+	Every time.Duration `json:"every,omitempty"`
+	// Quiet tells that nobody else wants its keys.
+	Quiet bool `json:"quiet,omitempty"`
 	// Renew asks for automatic renewal; MaxHold bounds the hold (0: not).
 	Renew   bool          `json:"renew,omitempty"`
 	MaxHold time.Duration `json:"max_hold,omitempty"`
@@ -120,6 +129,8 @@ type Net struct {
 	Dials bool `json:"dials,omitempty"`
 	// Stagger is the greatest delay between the sends to the masters of one round.
 	Stagger time.Duration `json:"stagger,omitempty"`
+	// Service is what a master takes for each command; it serves one after the other.
+	Service time.Duration `json:"service,omitempty"`
 }
 
 // FaultKind says what breaks.
@@ -146,6 +157,8 @@ const (
 	Refuse FaultKind = "refuse"
 	// Full: Master has no memory for what is new. What it has can be extended and released.
 	Full FaultKind = "full"
+	// Blip: messages between Client and Master are lost, and sent again after Amount. What is held must survive it.
+	Blip FaultKind = "blip"
 	// Step: Master's clock is set by Amount.
 	Step FaultKind = "clock-step"
 	// Pause: Client stands still. Suspend: so does its machine, and with it whatever its timers count. Kill: it dies.
@@ -188,7 +201,7 @@ func (s *Schedule) maxTTLOf(sets Sets) time.Duration {
 		if c.Sets != sets {
 			continue
 		}
-		for _, task := range c.Tasks {
+		for _, task := range c.all() {
 			for i := range task {
 				longest = max(longest, task[i].TTL)
 				for _, x := range task[i].Extends {
@@ -200,11 +213,22 @@ func (s *Schedule) maxTTLOf(sets Sets) time.Duration {
 	return longest
 }
 
+// all are the sessions of the client's tasks, and of its crowds.
+func (c *Client) all() [][]Session {
+	all := slices.Clip(c.Tasks)
+	for i := range c.Crowds {
+		for n := range c.Crowds[i].N {
+			all = append(all, c.Crowds[i].sessions(n))
+		}
+	}
+	return all
+}
+
 // keys is how many keys there are.
 func (s *Schedule) keys() int {
 	n := 1
 	for _, c := range s.Clients {
-		for _, task := range c.Tasks {
+		for _, task := range c.all() {
 			for i := range task {
 				for _, key := range task[i].Keys {
 					n = max(n, key+1)

@@ -35,8 +35,20 @@ func (f *flight) arrive(again bool) {
 		w.traceFlight(f, "waits in the socket")
 		m.socket = append(m.socket, packet{f, again})
 	default:
-		f.serve(again)
+		f.inTurn(packet{f, again}, len(f.asks))
 	}
+}
+
+// inTurn reads a packet once the master has served the commands that came before it, and this one's.
+func (f *flight) inTurn(p packet, commands int) {
+	w, m := f.link.w, f.link.master
+	if w.plan.Net.Service == 0 {
+		p.read()
+		return
+	}
+	add(&w.counts.Queued, m.busy > w.now)
+	m.busy = max(m.busy, w.now) + int64(commands)*int64(w.plan.Net.Service)
+	f.schedule(m.busy, hidden, none, p.read)
 }
 
 // serve performs the request on the master and sends the reply. A request that is performed again is answered by its
@@ -172,7 +184,7 @@ func (f *flight) arriveSecond() {
 	case m.frozen > 0:
 		m.socket = append(m.socket, packet{f, false})
 	default:
-		f.serveSecond()
+		f.inTurn(packet{f, false}, len(f.second))
 	}
 }
 
@@ -188,7 +200,7 @@ func (f *flight) serveSecond() {
 // waits for it.
 func (f *flight) sendReply() {
 	w, l := f.link.w, f.link
-	at := w.now + f.delay()
+	at := l.again(w.now) + f.delay()
 	if w.chance(&f.draw, w.plan.Net.LoseReply) {
 		at += retransmit
 		w.counts.HeldBack++

@@ -75,6 +75,9 @@ func simplifications(s *Schedule) []simplification {
 	}
 	for c := range s.Clients {
 		out = append(out, withoutClient(c))
+		for i := range s.Clients[c].Crowds {
+			out = append(out, func(s *Schedule) bool { return c < len(s.Clients) && drop(&s.Clients[c].Crowds, i) }, smallerCrowd(c, i))
+		}
 	}
 	out = append(out, fewerMasters, calmNet, oneKey)
 	for m := range s.Masters {
@@ -165,12 +168,26 @@ func calmNet(s *Schedule) bool {
 	return changed
 }
 
-// oneKey leaves of several keys only the first.
+// smallerCrowd halves a crowd.
+func smallerCrowd(c, i int) simplification {
+	return func(s *Schedule) bool {
+		if c >= len(s.Clients) || i >= len(s.Clients[c].Crowds) || s.Clients[c].Crowds[i].N < 2 {
+			return false
+		}
+		s.Clients[c].Crowds[i].N /= 2
+		return true
+	}
+}
+
+// oneKey leaves of several keys only the first. Quiet locks need keys of their own.
 func oneKey(s *Schedule) bool {
 	changed := false
 	for c := range s.Clients {
 		for _, task := range s.Clients[c].Tasks {
 			for i := range task {
+				if task[i].Quiet {
+					return false
+				}
 				changed = changed || len(task[i].Keys) > 1 || task[i].Keys[0] != 0
 				task[i].Keys = []int{0}
 			}
@@ -188,6 +205,7 @@ func netParts() []simplification {
 		func(s *Schedule) bool { return zero(&s.Net.Repeat) },
 		func(s *Schedule) bool { return zero(&s.Net.Stray) },
 		func(s *Schedule) bool { return zero(&s.Net.Stagger) },
+		func(s *Schedule) bool { return zero(&s.Net.Service) },
 		func(s *Schedule) bool {
 			changed := s.Net.MaxDelay != s.Net.MinDelay
 			s.Net.MaxDelay = s.Net.MinDelay

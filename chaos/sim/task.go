@@ -15,6 +15,7 @@ import (
 type task struct {
 	c         *client
 	number    int
+	sessions  []Session
 	work      chan func() // what to call next
 	ended     chan struct{}
 	then      func() // what the scheduler does when it has returned; nil: nothing is under way
@@ -48,8 +49,8 @@ type hold struct {
 	lasted bool // for a hundred ttls
 }
 
-func newTask(c *client, number int) *task {
-	return &task{c: c, number: number, work: make(chan func()), ended: make(chan struct{}, 1)}
+func newTask(c *client, number int, sessions []Session) *task {
+	return &task{c: c, number: number, sessions: sessions, work: make(chan func()), ended: make(chan struct{}, 1)}
 }
 
 // run is the task's goroutine.
@@ -74,12 +75,11 @@ func (t *task) step(d time.Duration, do func()) {
 
 // next plans the next session, or ends the task.
 func (t *task) next() {
-	sessions := t.c.plan.Tasks[t.number]
-	if t.at == len(sessions) {
+	if t.at == len(t.sessions) {
 		t.finished = true
 		return
 	}
-	s := &sessions[t.at]
+	s := &t.sessions[t.at]
 	t.at++
 	if t.postponed(s) {
 		t.parked = s
@@ -124,7 +124,7 @@ func (t *task) begin(s *Session, after func()) {
 		h.keys = append(h.keys, keyName(n))
 	}
 	call := history.Event{
-		Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait), Renew: s.Renew && s.MaxHold == 0,
+		Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait), Renew: s.Renew && s.MaxHold == 0, Quiet: s.Quiet,
 	}
 	if len(h.ids) > 1 {
 		call.Lock = h.ids[0]
@@ -163,6 +163,9 @@ func acquire(ctx context.Context, locker *redlock.Locker, keys []string, s *Sess
 		opts = append(opts, redlock.Exclusive())
 	case history.Reentrant:
 		opts = append(opts, redlock.Reentrant("job-"+strconv.Itoa(s.Job)))
+	}
+	if s.Every > 0 && s.Wait > 0 {
+		opts = append(opts, redlock.RetryEvery(s.Every))
 	}
 	if len(keys) > 1 {
 		opts = append(opts, redlock.AndKeys(keys[1:]...))
@@ -225,7 +228,7 @@ func (h *hold) bound() int64 {
 // extend plans the n-th extension, or what follows the last one.
 func (t *task) extend(s *Session, h *hold, n int, after func()) {
 	if n == len(s.Extends) {
-		t.ending = t.at == len(t.c.plan.Tasks[t.number]) && !s.Renew
+		t.ending = t.at == len(t.sessions) && !s.Renew
 		t.step(s.Hold, func() { t.leave(s, h, after) })
 		return
 	}
@@ -288,4 +291,9 @@ func outcomeOf(err error) history.Outcome {
 
 var keyNames = [...]string{"k0", "k1", "k2", "k3"}
 
-func keyName(n int) string { return keyNames[n%len(keyNames)] }
+func keyName(n int) string {
+	if n < len(keyNames) {
+		return keyNames[n]
+	}
+	return "k" + strconv.Itoa(n)
+}

@@ -72,6 +72,7 @@ func TestWhatIsDifficultHappens(t *testing.T) {
 		{sim.Refusals(), 400, sim.Counts{Refusing: 200, Denied: 200, Dialled: 1000, Redialled: 50}},
 		{sim.Membership(), 400, sim.Counts{Old: 200, Both: 500, New: 300, Bridged: 12, OneSet: 500, RaisedBoth: 60}},
 		{sim.Cohorts(), 200, sim.Counts{Passed: 300, WithTokens: 50}},
+		{sim.Neighbours(), 30, sim.Counts{QuietHolds: 20, QuietFree: 800, Crowded: 500, Retold: 15, Queued: 1000}},
 		{sim.Generations(), 400, sim.Counts{Announced: 120, Outdated: 200}},
 	} {
 		out := (&sim.Batch{Profile: tt.profile, First: 1, N: tt.n}).Run(t.Context())

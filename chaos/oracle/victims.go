@@ -1,0 +1,123 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+)
+
+// Quiet is how the quiet attempts of a history fared.
+type Quiet struct {
+	// Holds and Free are how many renewed holds and how many acquisitions of free keys were judged. Of these, Lost holds
+	// were lost, and Late acquisitions failed or took too long.
+	Holds int `json:"holds"`
+	Lost  int `json:"lost"`
+	Free  int `json:"free"`
+	Late  int `json:"late"`
+	// Excused met a time without a majority of masters, or one in which the machine stood still.
+	Excused int `json:"excused"`
+	// P50, P99 and Max are what the judged acquisitions took, in nanoseconds.
+	P50 int64 `json:"p50"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
+}
+
+// Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could reach a majority of
+// masters. Nobody else wants their keys, so the load on other keys did it. A renewed hold must not be lost, and a free
+// key must be had within bound.
+//
+// Time in which a majority was out of reach, settle after that, and time in which the machine stood still do not count. An
+// acquisition that met such a time is excused unless it took longer than bound besides. A lost hold is excused where [Kept]
+// excuses one. If there are quiet attempts and none can be judged, Victims finds that it does not know: a violation marked
+// Unknown.
+func Victims(v *history.View, bound, settle time.Duration) (Quiet, []Violation) {
+	j := &victims{bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v), apart: make(map[int][]window)}
+	quiet := false
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; a.Quiet {
+			quiet = true
+			j.acquisition(v, a)
+			j.hold(v, a)
+		}
+	}
+	q := &j.Quiet
+	if quiet && q.Holds+q.Free == 0 {
+		j.found = append(j.found, Violation{Oracle: NameVictims, At: v.End, Unknown: true, Text: "no quiet attempt could be judged"})
+	}
+	if slices.Sort(j.took); len(j.took) > 0 {
+		q.P50, q.P99, q.Max = j.took[len(j.took)/2], j.took[len(j.took)*99/100], j.took[len(j.took)-1]
+	}
+	return *q, j.found
+}
+
+// victims is one judgement while it lasts.
+type victims struct {
+	Quiet
+	bound   int64
+	settle  int64
+	reach   *reach
+	keeping *keeping
+	apart   map[int][]window // by client: the times that do not count
+	took    []int64
+	found   []Violation
+}
+
+// uncounted are the times that do not count for a client.
+func (j *victims) uncounted(client int) []window {
+	ws, known := j.apart[client]
+	if !known {
+		ws = subtract([]window{{0, history.Never / 2}}, j.reach.of(client))
+		for i := range ws {
+			ws[i].to += j.settle
+		}
+		ws = merge(append(ws, echoes(stalls(j.reach.v), j.settle)...), 0)
+		j.apart[client] = ws
+	}
+	return ws
+}
+
+// acquisition judges how an attempt ended. One that its caller, or the end of the run, cut short within the bound proves nothing.
+func (j *victims) acquisition(v *history.View, a *history.Attempt) {
+	asked := window{a.Call, min(a.Return, v.End)}
+	apart := covered(asked, j.uncounted(a.Client))
+	took := asked.to - asked.from - apart
+	cut := a.Outcome == history.Pending || a.Outcome == history.Cancelled
+	switch {
+	case cut && took <= j.bound:
+		return
+	case apart > 0 && took <= j.bound:
+		j.Excused++
+		return
+	}
+	j.Free++
+	j.took = append(j.took, took)
+	if a.Granted() && took <= j.bound {
+		return
+	}
+	j.Late++
+	j.found = append(j.found, Violation{
+		Oracle: NameVictims, Key: a.Key, At: asked.to, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
+		Text: fmt.Sprintf("%s asked for %q at %s, which nobody else wants, and had after %s: %s (bound %s) %s", holder(a), a.Key,
+			at(a.Call), time.Duration(took).Round(time.Microsecond), a.Outcome, time.Duration(j.bound), a.Note),
+	})
+}
+
+// hold judges how a renewed hold ended. One that was released within its first ttl proves nothing.
+func (j *victims) hold(v *history.View, a *history.Attempt) {
+	if !a.Granted() || !a.Renew {
+		return
+	}
+	switch excused := j.keeping.excuses(a); {
+	case !wasLost(a) && min(a.ReleaseCall, v.End)-a.Return < a.TTL:
+	case !wasLost(a):
+		j.Holds++
+	case excused:
+		j.Excused++
+	default:
+		j.Holds++
+		j.Lost++
+		j.found = append(j.found, j.keeping.violation(NameVictims, a))
+	}
+}

@@ -1,0 +1,45 @@
+package sim_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/sim"
+)
+
+// The control: whatever the engine does, quiet locks are lost if all that a client sends waits for what a blip has lost.
+func TestVictimsOfOneConnectionAreFound(t *testing.T) {
+	blips, harmful := 0, 0
+	for seed := uint64(1); blips < 6; seed++ {
+		s := sim.Generate(sim.Neighbours(), seed)
+		if len(s.Faults) == 0 {
+			continue
+		}
+		blips++
+		s.Broken.OneConnection = true
+		if len(victims(t, s)) > 0 {
+			harmful++
+		}
+		s.Faults = nil
+		if found := victims(t, s); len(found) > 0 {
+			t.Errorf("seed %d: victims without a blip: %v", seed, found)
+		}
+	}
+	if harmful < 2 { // a blip may meet nothing, or little
+		t.Errorf("%d of %d blips harmed anybody", harmful, blips)
+	}
+}
+
+// victims runs a schedule, in which quiet holds and free keys must have been judged.
+func victims(t *testing.T, s *sim.Schedule) []oracle.Violation {
+	t.Helper()
+	r, err := sim.Run(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Counts.QuietHolds < 2 || r.Counts.QuietFree < 20 {
+		t.Errorf("%d holds and %d free keys were judged", r.Counts.QuietHolds, r.Counts.QuietFree)
+	}
+	return slices.DeleteFunc(r.Violations, func(v oracle.Violation) bool { return v.Oracle != oracle.NameVictims })
+}
