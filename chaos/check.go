@@ -90,5 +90,5 @@ func ofHistory(v *history.View, l Limits) []oracle.Violation {
 	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
-		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05))
+		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05), victims(v, l))
 }

@@ -50,6 +50,10 @@ type Config struct {
 	// busy machine: at a ttl of 2 s this library waits 100 ms for a master. Default: the plan's.
 	TTL time.Duration
 
+	// Neighbours gives every client that is in this process quiet locks beside the workload: keys that nobody else wants, held
+	// under renewal or taken now and then. See [oracle.Victims]. A subject that is no [workload.Renewer] holds none.
+	Neighbours bool
+
 	// Oracles are oracles of the caller's own, which judge the run besides those of this package. Faults of the caller's own
 	// stand in the plan that names them, see plan.Plan.Own.
 	Oracles []Oracle
@@ -80,6 +84,8 @@ type Limits struct {
 	Orphan time.Duration
 	// Liveness is how long a free key may go unacquired while somebody with a majority asks. Default: the ttl plus 3 s.
 	Liveness time.Duration
+	// Victim is how long a neighbour may take to acquire a key that nobody else wants. Default: half a second.
+	Victim time.Duration
 	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
 	Reentry time.Duration
 	// Recovery is how long it may take after a majority came back until every key is acquired. Default: the ttl plus 3 s.
@@ -180,6 +186,9 @@ func (c *Config) replay() string {
 	if c.TTL > 0 {
 		command += fmt.Sprintf(" -ttl %s", c.TTL)
 	}
+	if c.Neighbours {
+		command += " -neighbours"
+	}
 	return command + c.Options.Flags() + c.ReplayFlags
 }
 
@@ -187,6 +196,7 @@ func (l Limits) withDefaults(ttl time.Duration) Limits {
 	l.Done = orElse(l.Done, 150*time.Millisecond)
 	l.Orphan = orElse(l.Orphan, 1500*time.Millisecond)
 	l.Liveness = orElse(l.Liveness, ttl+3*time.Second)
+	l.Victim = orElse(l.Victim, 500*time.Millisecond)
 	l.Reentry = orElse(l.Reentry, ttl/2)
 	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)
 	l.Availability = orElse(l.Availability, 1)

@@ -275,6 +275,13 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 			}
 			group.Go(func() { w.Run(ctx) })
 		}
+		for i, p := range r.neighbours(c) {
+			w := workload.Worker{
+				Client: c, Number: perClient + i, Locker: locker, Sink: r.recorder, Profile: p, Gate: r.gates[c],
+				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+10_000)), Unexpected: r.unexpectedError,
+			}
+			group.Go(func() { w.Run(ctx) })
+		}
 	}
 }
 

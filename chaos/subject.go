@@ -53,6 +53,9 @@ func (s ownSubject) Patience(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 10*time.Millisecond), time.Second)
 }
 
+// RenewsHolds implements workload.Renewer.
+func (s ownSubject) RenewsHolds() {}
+
 // SupportsSeveral implements workload.Several.
 func (s ownSubject) SupportsSeveral() error { return nil }
 

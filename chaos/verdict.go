@@ -23,7 +23,7 @@ func Oracles() []string {
 	return []string{
 		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
 		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
-		oracle.NameKept, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameKeyspace,
+		oracle.NameKept, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameKeyspace,
 	}
 }
 
@@ -121,6 +121,11 @@ func (r *run) describe(v *history.View) *Report {
 		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))
 	}
 	r.count(rep, v)
+	if r.cfg.Neighbours {
+		q, _ := oracle.Victims(v, r.limits().Victim, r.limits().Settle)
+		rep.Neighbours = &q
+		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
+	}
 	rep.StalledMS = milliseconds(oracle.Stalled(v))
 	if n, longest, whose := r.machine.stalled(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times do not count",
@@ -153,7 +158,7 @@ func (r *run) count(rep *Report, v *history.View) {
 		}
 	}
 	for i := range v.Attempts {
-		if a := &v.Attempts[i]; a.Granted() {
+		if a := &v.Attempts[i]; a.Granted() && !a.Quiet {
 			rep.Acquisitions++
 			waits = append(waits, milliseconds(a.Return-a.Call))
 		}

@@ -68,6 +68,8 @@ type Report struct {
 	OutageMSMax float64 `json:"outage_ms_max"`
 	// Latency of granted acquisitions, in milliseconds.
 	Latency Latency `json:"latency_ms"`
+	// Neighbours is how quiet locks fared beside the workload, if there were any.
+	Neighbours *oracle.Quiet `json:"neighbours,omitempty"`
 	// Faults counts how often each fault came on; Observed has, for each, what was seen of its effect.
 	Faults   map[string]int    `json:"faults"`
 	Observed map[string]string `json:"observed,omitempty"`

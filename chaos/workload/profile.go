@@ -29,6 +29,8 @@ type Profile struct {
 	// Renew asks the library to renew; Extend is the share of holds that the worker extends itself, once.
 	Renew  bool    `json:"renew,omitempty"`
 	Extend float64 `json:"extend,omitempty"`
+	// Quiet: nobody else wants the keys.
+	Quiet bool `json:"quiet,omitempty"`
 	// Cancel is the share of attempts whose context is cancelled in the middle.
 	Cancel float64 `json:"cancel,omitempty"`
 	// Register: holders read, think and write a register that checks tokens and one that does not.

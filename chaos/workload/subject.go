@@ -82,6 +82,12 @@ func PatienceOf(s Subject, ttl time.Duration) time.Duration {
 	return min(ttl/20, 50*time.Millisecond)
 }
 
+// Renewer is a Subject that renews holds by itself when it is asked to ([Request.Renew]).
+type Renewer interface {
+	// RenewsHolds is never called: having it says so.
+	RenewsHolds()
+}
+
 // Several is a Subject that may have locks over several keys, all or none.
 type Several interface {
 	// SupportsSeveral returns nil if it has, or an error that matches ErrUnsupported and says why not.

@@ -187,7 +187,7 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 	}
 	defer cancel()
 	e := history.Event{
-		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait), Renew: r.Renew,
+		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait), Renew: r.Renew, Quiet: w.Profile.Quiet,
 	}
 	h := &held{key: r.Key, keys: append([]string{r.Key}, r.Also...)}
 	for range h.keys {

@@ -67,6 +67,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	markdown := f.String("markdown", "", "append a table of the runs to this file, such as $GITHUB_STEP_SUMMARY")
 	file := f.String("file", "", "a scenario of your own, in YAML, instead")
 	subject := f.String("subject", "redlock", "the lock under test, see redlock-chaos list")
+	neighbours := f.Bool("neighbours", false, "every client has quiet locks beside the workload, which must not be harmed by it")
 	var limits chaos.Limits
 	limitFlags(f, &limits)
 	command := f.String("exec", "", "a program that speaks the line protocol of docs/chaos.md, with arguments, as the lock under test: one process for each client")
@@ -90,7 +91,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		return exitUsage
 	}
 	cfg.Scenario, cfg.Duration, cfg.TTL = *scenario, *duration, *ttl
-	cfg.Limits = limits
+	cfg.Limits, cfg.Neighbours = limits, *neighbours
 	cfg.HTML, cfg.JSON, cfg.JUnit = *htmlFile, *jsonFile, *junitFile
 	if words := strings.Fields(*command); len(words) > 0 {
 		cfg.Subject = program.Subject(words, *tokens)

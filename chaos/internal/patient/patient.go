@@ -91,7 +91,9 @@ func hurried(rep *chaos.Report, enough []func(*chaos.Report) bool) bool {
 // starved reports that a run has no verdict because the machine gave it too little time: it shows nothing, neither good nor bad,
 // of a lock that must pass, and no more of one that must be caught.
 func starved(rep *chaos.Report) bool {
-	found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle != oracle.NameAvailability || !v.Unknown })
+	found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
+		return !v.Unknown || v.Oracle != oracle.NameAvailability && v.Oracle != oracle.NameVictims
+	})
 	return (rep.Starved || unjudged(rep)) && rep.Verdict == report.Unknown && !found
 }
 

@@ -1,0 +1,52 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// neighbours are what the quiet workers of a client do, each with a key of its own. Their ttls are no shorter than the
+// workload's: which delays take a master from a client is known for that one.
+func (r *run) neighbours(client int) (all []workload.Profile) {
+	if !r.cfg.Neighbours {
+		return nil
+	}
+	add := func(p workload.Profile) {
+		p.Name, p.Keys, p.Quiet = fmt.Sprintf("neighbours:%d:%d", client, len(all)), 1, true
+		p.Think = workload.Span{Min: 5 * time.Millisecond, Max: 50 * time.Millisecond}
+		all = append(all, p)
+	}
+	ttl := r.profile.TTL
+	add(workload.Profile{TTL: ttl, Hold: workload.Span{Max: 5 * time.Millisecond}})
+	add(workload.Profile{TTL: 5 * ttl, Hold: workload.Span{Max: 5 * time.Millisecond}})
+	if _, renews := r.cfg.Subject.(workload.Renewer); !renews {
+		return all
+	}
+	for _, ttl := range []time.Duration{ttl, 2 * ttl, 5 * ttl} {
+		add(workload.Profile{TTL: ttl, Renew: true, Hold: workload.Span{Min: ttl * 3 / 2, Max: 2 * ttl}})
+	}
+	return all
+}
+
+// aboutNeighbours says how they fared.
+func (r *run) aboutNeighbours(q oracle.Quiet) string {
+	text := fmt.Sprintf("neighbours: of %d quiet renewed holds %d were lost; of %d acquisitions of quiet free keys %d failed or took over %v "+
+		"(p50 %v, p99 %v, max %v); %d met an outage and were not judged", q.Holds, q.Lost, q.Free, q.Late, r.limits().Victim, rounded(q.P50),
+		rounded(q.P99), rounded(q.Max), q.Excused)
+	if _, renews := r.cfg.Subject.(workload.Renewer); !renews {
+		text += fmt.Sprintf("; %s does not say that it renews holds (workload.Renewer), so there are none", r.cfg.Subject.Name())
+	}
+	return text
+}
+
+func rounded(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }
+
+// victims is the oracle with the limits of a run.
+func victims(v *history.View, l Limits) []oracle.Violation {
+	_, found := oracle.Victims(v, l.Victim, l.Settle)
+	return found
+}

@@ -1,0 +1,59 @@
+package chaos_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+func TestNeighboursAreJudgedBesideAWorkload(t *testing.T) {
+	enough := func(rep *chaos.Report) bool { return rep.Neighbours.Holds > 0 && rep.Neighbours.Free >= 50 }
+	rep := run(t, chaos.Config{Scenario: "master-outage", Duration: 10 * time.Second, TTL: 4 * time.Second, Neighbours: true, Limits: quick}, enough)
+	q := rep.Neighbours
+	if slices.ContainsFunc(rep.Violations, isVictim) || !enough(rep) || q.P50 <= 0 {
+		t.Errorf("%s, %v, %+v", rep.Verdict, rep.Reasons, q)
+	}
+	if !slices.ContainsFunc(rep.Notes, func(s string) bool { return strings.HasPrefix(s, "neighbours: of ") }) || !strings.Contains(rep.Replay, " -neighbours") {
+		t.Errorf("notes %q, replay %q", rep.Notes, rep.Replay)
+	}
+}
+
+// queueing is a lock whose clients serve one acquisition at a time, also while it waits for a key that somebody else has.
+type queueing struct{ workload.Subject }
+
+func (s queueing) Name() string { return "queueing" }
+
+func (s queueing) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	l, err := s.Subject.Open(ctx, addrs)
+	return &queueingLocker{Locker: l}, err
+}
+
+type queueingLocker struct {
+	workload.Locker
+	mu sync.Mutex
+}
+
+func (l *queueingLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Locker.Acquire(ctx, r)
+}
+
+// The control, with a subject that does not say that it renews.
+func TestALockThatHarmsNeighboursIsCaught(t *testing.T) {
+	rep := catch(t, chaos.Config{
+		Subject: queueing{chaos.Redlock()}, Scenario: "renewal", Duration: 6 * time.Second, Neighbours: true, Limits: quick,
+	}, func(rep *chaos.Report) bool { return slices.ContainsFunc(rep.Violations, isVictim) })
+	if !slices.ContainsFunc(rep.Violations, isVictim) || rep.Neighbours.Late == 0 || rep.Neighbours.Holds > 0 {
+		t.Errorf("%s, %+v, %v", rep.Verdict, rep.Neighbours, rep.Reasons)
+	}
+}
+
+func isVictim(v oracle.Violation) bool { return v.Oracle == oracle.NameVictims }
