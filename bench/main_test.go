@@ -159,6 +159,11 @@ func wanted(question string) map[string]bool {
 	case "sharded":
 		majorities = nil
 		rows["sharded, redlock, one group"], rows["sharded, redlock, two groups"] = true, true
+	case "neighbour":
+		majorities = nil
+		for _, kind := range scenario.Crowds() {
+			rows["neighbour, redlock, "+kind] = true
+		}
 	case "renewed":
 		majorities = []string{"redlock"}
 	case "cost":

@@ -145,6 +145,11 @@ func columns(s Section) []column {
 			micros("away p50", "away_p50_us"), micros("away max", "away_max_us"), micros("the window allows", "away_allowed_us"),
 			number("fairness", "fairness", "%.3f"), number("overlaps", "overlaps", "%.0f"), number("errors", "errors", "%.0f"),
 			ratio("÷ redsync", "ops_per_s", "redsync", s.Rows), ratio("÷ redsync-mutex", "ops_per_s", "redsync-mutex", s.Rows))
+	case "neighbour":
+		return append(cols, micros("free p50", "p50_us"), micros("free p99", "p99_us"), number("÷ alone", "p99_alone", "%.1f×"), micros("free max", "max_us"),
+			micros("extend p50", "extend_p50_us"), micros("extend p99", "extend_p99_us"), number("÷ alone", "extend_p99_alone", "%.1f×"),
+			number("300 ms ttl used %", "used_0", "%.0f"), number("1 s %", "used_1", "%.0f"), number("10 s %", "used_2", "%.0f"),
+			number("lost", "lost", "%.0f"), number("failed", "errors", "%.0f"), number("failed alone", "alone_failed", "%.0f"), number("commands/s", "commands_per_s", "%.0f"))
 	case "renewed":
 		return append(cols, number("holds", "holds", "%.0f"), number("acquired/s", "ops_per_s", "%.0f"),
 			number("heap a hold (B)", "heap_per_hold_bytes", "%.0f"), number("goroutines", "goroutines", "%.0f"),

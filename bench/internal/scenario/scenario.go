@@ -138,6 +138,7 @@ func All() []Scenario {
 		{"sharded", "the same keys on one group of three masters and spread over up to eight, and what that costs", 8 * groupMasters, false, sharded},
 		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], false, masters},
 		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, false, renewed},
+		{"neighbour", "quiet locks beside crowds of the same Locker that want other keys: latency, losses", 0, false, neighbour},
 		{"allocations", "heap allocations of one cycle", 0, true, allocations},
 	}
 }

@@ -1,0 +1,348 @@
+package scenario
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/bench/internal/fleet"
+	"github.com/seed-624411e5/redlock/bench/internal/load"
+	"github.com/seed-624411e5/redlock/bench/internal/measure"
+	"github.com/seed-624411e5/redlock/bench/internal/result"
+	"github.com/seed-624411e5/redlock/semaphore"
+)
+
+// crowd is goroutines that use the same Locker as some quiet locks, and want other keys.
+type crowd struct {
+	kind string
+	most int  // the largest of these crowds; 0: any
+	far  bool // the masters are further away than the crowd's requests have time
+	join func(ctx context.Context, n *neighbourhood, i int)
+}
+
+const (
+	// farAway is more than the request timeout of 10 ms that a ttl of shortTTL makes.
+	farAway  = 14 * time.Millisecond
+	shortTTL = 200 * time.Millisecond
+	// together is how often a crowd that gives up does so.
+	together = 500 * time.Millisecond
+	// keepPermit is the MinHold of permits.
+	keepPermit = 300 * time.Millisecond
+)
+
+// crowds are the kinds of the rows.
+func crowds() []crowd {
+	waiting := func(options ...redlock.Option) func(context.Context, *neighbourhood, int) {
+		return func(ctx context.Context, n *neighbourhood, _ int) { n.take(ctx, n.prefix+"held", ttl, options...) }
+	}
+	givingUp := func(options ...redlock.Option) func(context.Context, *neighbourhood, int) {
+		return func(ctx context.Context, n *neighbourhood, _ int) {
+			for ctx.Err() == nil {
+				at, cancel := context.WithDeadline(ctx, n.began.Add(time.Since(n.began).Truncate(together)+together))
+				n.take(at, n.prefix+"held", ttl, options...)
+				<-at.Done()
+				cancel()
+			}
+		}
+	}
+	return []crowd{
+		{kind: "plain", join: waiting()},
+		{kind: "exclusive", join: waiting(redlock.Exclusive())},
+		{kind: "shared", join: waiting(redlock.Shared())},
+		{kind: "reentrant", join: func(ctx context.Context, n *neighbourhood, i int) {
+			n.take(ctx, n.prefix+"held", ttl, redlock.Reentrant(strconv.Itoa(i)))
+		}},
+		{kind: "several keys", join: func(ctx context.Context, n *neighbourhood, _ int) {
+			n.take(ctx, n.prefix+"held", ttl, redlock.AndKeys(n.prefix+"other"))
+		}},
+		{kind: "fenced", join: waiting(redlock.Fenced())},
+		{kind: "plain, giving up", join: givingUp()},
+		{kind: "several keys, giving up", join: func(ctx context.Context, n *neighbourhood, i int) {
+			givingUp(redlock.AndKeys(n.prefix+"other"))(ctx, n, i)
+		}},
+		{kind: "short ttls, far masters", most: 100, far: true, join: func(ctx context.Context, n *neighbourhood, i int) {
+			n.take(ctx, n.prefix+"crowd:"+strconv.Itoa(i), shortTTL)
+		}},
+		{kind: "one lock of many keys", most: 1000, join: manyKeys},
+		{kind: "permits of a semaphore", most: 10, join: permits},
+	}
+}
+
+// Crowds are the kinds of the rows of the scenario neighbour.
+func Crowds() (kinds []string) {
+	for _, c := range crowds() {
+		kinds = append(kinds, c.kind)
+	}
+	return kinds
+}
+
+// neighbour measures quiet locks, which nobody else wants, alone and beside crowds of the same Locker.
+func neighbour(e *Env) ([]group, error) {
+	addrs, err := e.Fleet.Addrs(e.Masters)
+	if err != nil {
+		return nil, err
+	}
+	var groups []group
+	for _, size := range e.workersOr(10, 1000, 10_000) {
+		g := group{workers: size, masters: e.Masters}
+		for _, c := range crowds() {
+			if c.most == 0 || size <= c.most {
+				g.entries = append(g.entries, entry{subject: "redlock", kind: c.kind, run: func(ctx context.Context, prefix string) (result.Slice, error) {
+					return e.beside(ctx, c, size, addrs, prefix)
+				}})
+			}
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// neighbourhood is one measurement while it lasts.
+type neighbourhood struct {
+	prefix string
+	size   int
+	locker *redlock.Locker
+	began  time.Time
+	holds  []*redlock.Lock // quiet, and renewed
+	// Of the phase under way.
+	free, extend *measure.Recorder
+	mu           sync.Mutex
+	used         []float64 // of each hold: the greatest share of its ttl that had gone by before it was renewed
+	failed       int64
+	first        error
+}
+
+// beside measures quiet locks without and with a crowd.
+func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, prefix string) (out result.Slice, err error) {
+	m := openMeters(addrs)
+	defer func() { err = errors.Join(err, m.close()) }()
+	if c.far {
+		proxies, err := fleet.Delay(addrs, slices.Repeat([]time.Duration{farAway}, len(addrs)))
+		if err != nil {
+			return out, err
+		}
+		defer func() { err = errors.Join(err, proxies.Close()) }()
+		addrs = proxies.Addrs()
+	}
+	urls := make([]string, len(addrs))
+	for i, addr := range addrs {
+		urls[i] = "redis://" + addr
+	}
+	other, err := redlock.Dial(ctx, urls, redlock.Options{})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, e.shut(ctx, other)) }()
+	held, err := other.Acquire(ctx, prefix+"held", ttl, redlock.AutoRenew())
+	if err != nil {
+		return out, err
+	}
+	defer giveBack(ctx, held)
+	n := &neighbourhood{prefix: prefix, size: size}
+	if n.locker, err = redlock.Dial(ctx, urls, redlock.Options{}); err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, e.shut(ctx, n.locker)) }()
+	return n.measure(ctx, e, c, m)
+}
+
+// shut closes a Locker. That a crowd has left something behind is no failure of the measurement.
+func (e *Env) shut(ctx context.Context, l *redlock.Locker) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		e.Logf("close: %v", err)
+	}
+	return nil
+}
+
+func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) (out result.Slice, err error) {
+	ttls := []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second}
+	if c.far {
+		ttls[0] *= 2
+	}
+	for _, d := range ttls {
+		h, err := n.locker.Acquire(ctx, n.prefix+"hold:"+d.String(), d, redlock.AutoRenew())
+		if err != nil {
+			return out, err
+		}
+		defer giveBack(ctx, h)
+		n.holds = append(n.holds, h)
+	}
+	n.watch(ctx, e.Duration, ttls)
+	alone, aloneExtend := n.free.Snapshot(), n.extend.Snapshot()
+	aloneFailed := n.failed // a busy machine has requests time out, too
+	n.failed, n.first = 0, nil
+	crowded, cancel := context.WithCancel(ctx)
+	var members sync.WaitGroup
+	n.began = time.Now()
+	for i := range n.size {
+		members.Go(func() { c.join(crowded, n, i) })
+	}
+	before, err := m.read(ctx)
+	if err == nil {
+		n.watch(ctx, e.Duration, ttls)
+		var after spent
+		after, err = m.read(ctx)
+		out = n.slice(alone, aloneExtend, after.less(before), time.Since(n.began), len(m))
+		out.Count["alone_failed"] = aloneFailed
+	}
+	cancel()
+	members.Wait()
+	return out, err
+}
+
+// slice is what the quiet locks saw beside the crowd.
+func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, lasted time.Duration, masters int) result.Slice {
+	us := measure.Micros
+	free, extend := n.free.Snapshot(), n.extend.Snapshot()
+	out := result.Slice{
+		OpsPerSecond: float64(free.Count()) / lasted.Seconds(), Latency: free, Errors: n.failed, FirstError: n.first,
+		Extra: map[string]float64{
+			"alone_p99_us": us(alone.Quantile(0.99)), "extend_p50_us": us(extend.Quantile(0.5)), "extend_p99_us": us(extend.Quantile(0.99)),
+			"alone_extend_p99_us": us(aloneExtend.Quantile(0.99)), "commands_per_s": cost.commands / lasted.Seconds() / float64(masters),
+			"p99_alone": us(free.Quantile(0.99)) / us(alone.Quantile(0.99)), "extend_p99_alone": us(extend.Quantile(0.99)) / us(aloneExtend.Quantile(0.99)),
+		},
+		Worst: map[string]float64{}, Count: map[string]int64{"lost": 0},
+	}
+	for i, h := range n.holds {
+		out.Worst["used_"+strconv.Itoa(i)] = 100 * n.used[i]
+		select {
+		case <-h.Done():
+			out.Count["lost"]++
+		default:
+		}
+	}
+	return out
+}
+
+// watch uses quiet keys for so long: one that is free, one whose lock is extended, and those that are renewed.
+func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	n.free, n.extend, n.used = measure.NewRecorder(), measure.NewRecorder(), make([]float64, len(ttls))
+	var all sync.WaitGroup
+	every := func(pause time.Duration, do func(i int)) {
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				do(i)
+				load.Wait(ctx, pause)
+			}
+		})
+	}
+	to := context.WithoutCancel(ctx) // an operation under way is not cut short
+	every(2*time.Millisecond, func(i int) {
+		start := time.Now()
+		lock, err := n.locker.TryAcquire(to, n.prefix+"free", ttls[i%len(ttls)])
+		n.free.Record(i, time.Since(start))
+		if n.note(err); err == nil {
+			n.note(lock.Release(to))
+		}
+	})
+	var extended *redlock.Lock
+	every(5*time.Millisecond, func(i int) {
+		if extended == nil || extended.Err() != nil {
+			var err error
+			if extended, err = n.locker.Acquire(to, n.prefix+"extended:"+rand.Text(), time.Second); err != nil {
+				n.note(err)
+				return
+			}
+		}
+		start := time.Now()
+		err := extended.Extend(to, time.Second)
+		n.extend.Record(i, time.Since(start))
+		n.note(err)
+	})
+	every(2*time.Millisecond, func(int) {
+		for i, h := range n.holds {
+			n.used[i] = max(n.used[i], 1-float64(h.Remaining())/float64(ttls[i]))
+		}
+	})
+	all.Wait()
+	if extended != nil {
+		giveBack(to, extended)
+	}
+}
+
+// giveBack releases a lock whose release is not measured.
+func giveBack(ctx context.Context, lock *redlock.Lock) { _ = lock.Release(context.WithoutCancel(ctx)) }
+
+// note counts what failed.
+func (n *neighbourhood) note(err error) {
+	if err == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failed++
+	if n.first == nil {
+		n.first = err
+	}
+}
+
+// take waits for a lock and gives it back. What becomes of the crowd's own is not measured.
+func (n *neighbourhood) take(ctx context.Context, key string, ttl time.Duration, options ...redlock.Option) {
+	if lock, err := n.locker.Acquire(ctx, key, ttl, options...); err == nil {
+		giveBack(ctx, lock)
+	}
+}
+
+// manyKeys takes and releases a lock of as many keys as the crowd would have members.
+func manyKeys(ctx context.Context, n *neighbourhood, i int) {
+	if i > 0 {
+		return
+	}
+	var others []string
+	for k := range n.size - 1 {
+		others = append(others, n.prefix+"many:"+strconv.Itoa(k))
+	}
+	for ctx.Err() == nil {
+		n.take(ctx, n.prefix+"many", ttl, redlock.AndKeys(others...))
+		load.Wait(ctx, 10*time.Millisecond)
+	}
+}
+
+// permits lets goroutines wait for the permits of a semaphore that are all given back at once, and are kept for a while once they have
+// been taken. Each of the waiters has to get one: what it waited counts as that of a free key.
+func permits(ctx context.Context, n *neighbourhood, i int) {
+	if i > 0 {
+		return
+	}
+	s, err := semaphore.New(n.locker, n.prefix+rand.Text(), n.size)
+	n.note(err)
+	for err == nil && ctx.Err() == nil {
+		var held []*semaphore.Permit
+		for range n.size {
+			p, err := s.Acquire(ctx, ttl)
+			if err != nil {
+				return
+			}
+			held = append(held, p)
+		}
+		var waiters, releases sync.WaitGroup
+		var free atomic.Int64 // since when, after n.began
+		for w := range n.size {
+			waiters.Go(func() {
+				p, err := s.Acquire(ctx, ttl, redlock.MinHold(keepPermit))
+				if err == nil {
+					n.free.Record(w, time.Since(n.began)-time.Duration(free.Load()))
+					releases.Go(func() { giveBack(ctx, p.Lock) })
+				}
+			})
+		}
+		load.Wait(ctx, 50*time.Millisecond)
+		free.Store(int64(time.Since(n.began)))
+		for _, p := range held {
+			giveBack(ctx, p.Lock)
+		}
+		waiters.Wait()
+		releases.Wait()
+		load.Wait(ctx, keepPermit)
+	}
+}
