@@ -48,14 +48,16 @@ type Handover struct {
 
 // handover is what the text has. Keys and published values may be any bytes, which JSON has in base64 only.
 type handover struct {
-	Key    []byte   `json:"key"`
-	Prefix []byte   `json:"prefix,omitempty"` // Options.Prefix
-	Owner  []byte   `json:"owner"`
-	Token  uint64   `json:"token"`
-	Doubt  []string `json:"doubt,omitempty"` // the masters on which something that sets the key may be on its way
+	Key    []byte `json:"key"`
+	Prefix []byte `json:"prefix,omitempty"` // Options.Prefix
+	Owner  []byte `json:"owner"`
+	Token  uint64 `json:"token"`
+	// Masters are those that the lock was taken on, by name, and Doubt those of them on which something that sets the key may be on its way.
+	Masters []string `json:"masters"`
+	Doubt   []string `json:"doubt,omitempty"`
 }
 
-const handoverPrefix = "redlock-handover-2:"
+const handoverPrefix = "redlock-handover-3:"
 
 func newHandover(data handover) Handover { return Handover{func() *handover { return &data }} }
 
@@ -122,7 +124,7 @@ func (d *handover) check() error {
 	if err := checkKey(string(d.Key)); err != nil {
 		return err
 	}
-	if len(d.Owner) == 0 || len(d.Owner) > maxKeySize || d.Token == 0 || d.Token >= single.MaxToken {
+	if len(d.Owner) == 0 || len(d.Owner) > maxKeySize || d.Token == 0 || d.Token >= single.MaxToken || len(d.Masters) == 0 {
 		return invalid("a Handover of %.64q that is incomplete", d.Key)
 	}
 	return nil
@@ -163,7 +165,7 @@ func (k *Lock) handOver() (Handover, error) {
 	if k.over != nil {
 		return Handover{}, k.over
 	}
-	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Doubt: k.inDoubtLocked()})
+	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Masters: k.locker.names, Doubt: k.inDoubtLocked()})
 	k.left = true
 	k.overLocked(errHandedOver, &after)
 	// Nobody releases the key here, so those who wait here are told now, and the masters' queues are left where nobody does.
@@ -207,8 +209,9 @@ func sets(c *lane.Call) bool {
 // lock has lapsed, or was released, or if somebody else has attached to it; [ErrNoQuorum] if too few masters answered; [ErrExpired];
 // [ErrInvalid] (also where the Lockers' [Options].Prefix differ), [ErrClosed] and [ErrOutdated], with which nothing was sent.
 //
-// Both processes should call the masters by the same addresses. By these a Handover names masters that the old process was still waiting for when it set
-// the key there; they don't count, unless they go by another name.
+// Both processes must call the masters by the same addresses, since by these a Handover names the masters that have the key. Where they are no quorum of this
+// Locker's, or not of each of its sets ([NewJoint]), the error matches [ErrInvalid]: nothing was sent, and the lock can still be attached to by a
+// process that has the old one's masters.
 //
 // What Attach can't know is whether the old process has stopped what it did under the lock. The new token does: the resource that
 // checks it refuses the old process from the new one's first change on.
@@ -223,6 +226,10 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	if prefix := string(h.data().Prefix); prefix != l.opts.Prefix {
 		return nil, invalid("a Handover of %.64q with the Options.Prefix %q, and this Locker's is %q", h.Key(), prefix, l.opts.Prefix)
 	}
+	if set := l.withoutQuorum(h.data().Masters); set != nil {
+		return nil, invalid("a Handover of %.64q that is on the masters %.512s: they are no quorum of this Locker's %s; hand over to a process with "+
+			"the same masters, or to none", h.Key(), strings.Join(h.data().Masters, ", "), strings.TrimSpace(set.name+" masters"))
+	}
 	if s.publishes || s.maxAttempts > 1 || s.every > 0 || s.maxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")
 	}
@@ -232,6 +239,23 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	k, err := l.attach(ctx, s, h.data())
 	l.observeReturn(single.Transfer, s, start, 1, err)
 	return k, err
+}
+
+// withoutQuorum returns a set of the Locker's masters of which those named are no quorum: nothing that they grant can win it. It is nil if there
+// is none.
+func (l *Locker) withoutQuorum(names []string) *electorate {
+	var known uint64
+	for i, name := range l.names {
+		if slices.Contains(names, name) {
+			known |= 1 << i
+		}
+	}
+	for i := range l.sets {
+		if set := &l.sets[i]; set.of(known) < set.quorum {
+			return set
+		}
+	}
+	return nil
 }
 
 // attach is Attach's attempt.

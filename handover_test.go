@@ -161,9 +161,9 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 			t.Errorf("again: %v", err)
 		}
 		for _, text := range []string{
-			"", "hunter2", "redlock-handover-2:", "redlock-handover-2:{}", `redlock-handover-2:{"key":"hunter2"}`,
-			`redlock-handover-2:{"key":"redlock:x","owner":"hunter2","token":1}`, `redlock-handover-2:{"key":"k","owner":"hunter2","token":9007199254740991}`,
-			strings.Replace(h.Secret(), "redlock-handover-2:", "redlock-handover-1:", 1), // whose attachers leave the owner
+			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
+			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`, `redlock-handover-3:{"key":"k","owner":"hunter2","token":9007199254740991,"masters":["m"]}`, `redlock-handover-3:{"key":"k","owner":"hunter2","token":1}`,
+			strings.Replace(h.Secret(), "redlock-handover-3:", "redlock-handover-2:", 1), // which does not say on which masters the lock is
 		} {
 			var h redlock.Handover
 			if err := h.UnmarshalText([]byte(text)); !errors.Is(err, redlock.ErrInvalid) || strings.Contains(err.Error(), `owner":"hunter2`) {
@@ -551,4 +551,65 @@ func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
 			_ = on.Release(t.Context())
 		}
 	})
+}
+
+// A Locker whose masters can't have the lock refuses to attach, and leaves it to those who can: one of two sets of which the new one has other
+// masters, and one of other masters altogether. Where the sets share a quorum, the lock goes over.
+func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to int // the new masters; the old ones are the first three
+		attaches bool
+	}{
+		"joint, other masters": {3, 6, false}, "joint, one in common": {2, 5, false},
+		"joint, two in common": {1, 4, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters := memmaster.New(6)
+				lock, h := handedOver(t, masters[:3])
+				asked := 0
+				for _, m := range masters {
+					m.Behave(func(*single.Request) memmaster.Fate { asked++; return memmaster.Fate{} })
+				}
+				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]), redlock.Options{Clock: memmaster.NewClock(0)})
+				must(t, err)
+				closesAtLast(t, l)
+				next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
+				if c.attaches {
+					must(t, err)
+					must(t, next.Release(t.Context()))
+					return
+				}
+				if is(t, err, redlock.ErrInvalid); asked != 0 || !strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's new masters") {
+					t.Errorf("%d requests were sent, and it said %v", asked, err)
+				}
+				for _, m := range masters[:3] {
+					if m.Owner("job") != lock.Owner() {
+						t.Errorf("%s has %q", m.Name(), m.Owner("job"))
+					}
+				}
+				next, err = memLocker(t, masters[:3]).Attach(t.Context(), sent(t, h), handedTTL)
+				must(t, err)
+				must(t, next.Release(t.Context()))
+			})
+		})
+	}
+}
+
+// The other way round a lock goes over: what a joint Locker has is on both sets.
+func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
+	for _, to := range []int{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(6)
+			joint, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[3:]), redlock.Options{Clock: memmaster.NewClock(0)})
+			must(t, err)
+			closesAtLast(t, joint)
+			lock := acquire(t, joint, handedTTL, redlock.Fenced())
+			h, err := lock.Handover()
+			must(t, err)
+			next, err := memLocker(t, masters[to:to+3]).Attach(t.Context(), sent(t, h), handedTTL)
+			must(t, err)
+			must(t, next.Release(t.Context()))
+		})
+	}
 }

@@ -155,6 +155,12 @@ func rules() []Mutant {
 			Tests: in(".", "TestALockGoesOnInAnotherProcess"),
 		},
 		{
+			Name:   "attach-to-other-masters",
+			Breaks: "a lock is given up by a process whose masters can't have it",
+			Edits:  []Edit{{"handover.go", "set.of(known) < set.quorum {", "set.of(known) < 0 {"}},
+			Tests:  in(".", "TestHazard109AHopelessAttachmentLeavesTheLock"),
+		},
+		{
 			Name:   "attach-without-doubt",
 			Breaks: "a key that may have been set late passes for one that was there all the time",
 			Edits:  []Edit{{"handover.go", "k.states[i].continuityUnknown = slices.Contains(h.Doubt, name)", "_, _, _ = i, name, slices.Contains(h.Doubt, name)"}},
