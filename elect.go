@@ -24,7 +24,7 @@ type Election struct {
 // NewElection makes an election on key. A leadership is renewed for as long as its process lives, every third of ttl;
 // ttl is how long the others wait after it died. Terms are [Fenced] and renewed in any case; [MaxHold] limits a term,
 // also one whose leader hangs, and so does [MaxRenewals]: after so many the term ends with its validity. [MaxAttempts]
-// limits what a Campaign tries. Nothing is sent yet. The error matches [ErrInvalid].
+// limits what a Campaign tries, which may then end with [ErrContended]. Nothing is sent yet. The error matches [ErrInvalid].
 func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) (*Election, error) {
 	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork, forElection}, opts...)}
 	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {

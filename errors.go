@@ -17,8 +17,13 @@ import (
 
 // What can go wrong, for errors.Is. Which one it was decides what a caller can do about it.
 var (
-	// ErrHeld: somebody else holds the key, or contends for it; masters enough could be reached. Waiting helps.
+	// ErrHeld: somebody else holds the key; masters enough could be reached. Waiting helps. Of a wait that its context has ended it
+	// may also mean that others contend for the key.
 	ErrHeld = errors.New("redlock: held by another")
+	// ErrContended: several want the key at once, and the masters' votes were split among them for all of the request timeout. Masters
+	// enough could be reached, and no owner was seen on a quorum of them. Trying again helps. Only a call that does not wait for the
+	// lock returns it: [Locker.TryAcquire], [Locker.TryDo], and the last attempt of [MaxAttempts]. It does not match ErrHeld.
+	ErrContended = errors.New("redlock: contended, and held by nobody")
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
 	// ErrMisconfigured: so many masters can't grant the lock that no quorum is possible, and that will not pass: a wrong

@@ -68,7 +68,7 @@ func (l *Locker) observeToken(token uint64) {
 // noteCounter notes the counter by which a lock that publishes its token was refused, so that the next proposal is above it, however
 // far it is.
 func (s *spec) noteCounter(c *lane.Call) {
-	if !c.Request.Exact || c.Err != nil || c.Reply.Outcome != single.Refused || c.Reply.Holder != "" || c.Reply.TTL != 0 {
+	if c.Err != nil || c.Reply.Outcome != single.Refused || !byCounter(c) {
 		return
 	}
 	for {
@@ -78,6 +78,9 @@ func (s *spec) noteCounter(c *lane.Call) {
 		}
 	}
 }
+
+// byCounter reports that what refused c, which publishes its token, is the fencing counter and no owner.
+func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }
 
 // noteRetentionLocked notes the key of a fenced acquisition that every master has granted, and so was asked to keep the counter.
 // It may be called after each vote; the last one tells.

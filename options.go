@@ -194,8 +194,9 @@ func forElection(s *spec) error {
 }
 
 // MaxAttempts makes Acquire give up after n attempts; the error is that of the last one. An attempt is a round or, while
-// others of this process are before it in the queue for the key, a pause spent there. The last one is a round wherever it stands, so
-// MaxAttempts(1) asks the masters once, at once, and can't be combined with [RetryEvery] or [MaxOutage]. A round that only
+// others of this process are before it in the queue for the key, a pause spent there. The last one asks the masters wherever it stands, and as
+// [Locker.TryAcquire] does: it repeats a round whose votes were split, within the request timeout, and its error may match [ErrContended].
+// MaxAttempts(1) is that alone, and can't be combined with [RetryEvery] or [MaxOutage]. A round that only
 // looks for a release that may have been missed does not count. Default: it goes on until its context is done.
 func MaxAttempts(n int) Option {
 	return func(s *spec) error {

@@ -40,16 +40,20 @@ func (l *Locker) pause(err error, n int, took time.Duration) time.Duration {
 	var q *QuorumError
 	if errors.As(err, &q) && errors.Is(err, ErrHeld) {
 		if split(q) {
-			// Contenders with more votes come back sooner, so that of many one soon has no competition. What sets them
-			// apart has to be as long as a round takes on this network, or they meet again.
-			span := time.Duration(q.N-q.Granted) * max(firstPause, took) / time.Duration(q.N)
-			return max(1, l.opts.Jitter(min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took))))
+			return l.spread(q, n, took)
 		}
 		if free := freeIn(q, false); free > 0 && free < backoff/2 {
 			return free + l.opts.Jitter(firstPause) // every waiter knows this moment
 		}
 	}
 	return halfJittered(l, backoff)
+}
+
+// spread is the pause after the n-th round if it was split. Contenders with more votes come back sooner, so that of many one soon has no
+// competition. What sets them apart has to be as long as a round takes on this network, or they meet again.
+func (l *Locker) spread(q *QuorumError, n int, took time.Duration) time.Duration {
+	span := time.Duration(q.N-q.Granted) * max(firstPause, took) / time.Duration(q.N)
+	return max(1, l.opts.Jitter(min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took))))
 }
 
 // growing is the backoff after the n-th round, without its jitter.

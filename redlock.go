@@ -51,7 +51,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,7 +195,7 @@ func (l *Locker) notified(message string, master int) {
 //
 // On error the lock is not held, and whatever the attempt left on a master is being removed in the background. The
 // error matches [ErrHeld], [ErrNoQuorum] or [ErrExpired] by what the last round ended with and, when ctx ended the
-// wait, also ctx's error; [ErrMisconfigured] where waiting can't help; [ErrInvalid] for bad arguments; [ErrClosed].
+// wait, also ctx's error; with [MaxAttempts] it may match [ErrContended] instead; [ErrMisconfigured] where waiting can't help; [ErrInvalid] for bad arguments; [ErrClosed].
 func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...Option) (*Lock, error) {
 	s, err := l.ask(ctx, key, ttl, opts)
 	if err != nil {
@@ -210,7 +209,10 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	return lock, err
 }
 
-// TryAcquire is Acquire with a single round: it takes the lock now or says why not, within the request timeout.
+// TryAcquire takes the lock now or says why not. The error matches [ErrHeld] if somebody else has the lock. Callers that come at the same
+// moment may share the masters' votes, so that none of them wins: each repeats its round, after a random pause, and one of them gets
+// the lock. A round begins within [Options].RequestTimeout and takes no longer than that. A vote that stays split matches [ErrContended]
+// and not ErrHeld; trying again helps. Otherwise the errors are those of Acquire, and so is what they leave behind.
 func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...Option) (*Lock, error) {
 	s, err := l.ask(ctx, key, ttl, opts)
 	if err != nil {
@@ -251,21 +253,6 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 		return nil, fmt.Errorf("redlock: acquire %q: %w", key, ended(ctx))
 	}
 	return s, nil
-}
-
-// maxProposals bounds the rounds of a single attempt that publishes its token: the masters' counters may be ahead of what it proposes.
-const maxProposals = 3
-
-// once makes a single attempt, which is a single round unless only the masters' counters were in its way.
-func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err error) {
-	for {
-		before := s.counted.Load()
-		k, err = l.attempt(ctx, s, nil)
-		rounds++
-		if !errors.Is(err, ErrHeld) || s.counted.Load() == before || rounds == maxProposals {
-			return k, rounds, err
-		}
-	}
 }
 
 // attempt runs one acquisition round: for w, which waits, or without waiting (nil).
@@ -310,6 +297,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 		request.Retained = l.retained.Has(s.keys[0], began)
 	}
 	k.began, k.longest, k.asOf = began, s.ttl, asOf
+	s.contest.enter(k)
 	if err := k.take(ctx, request); err != nil {
 		return nil, err
 	}

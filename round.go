@@ -25,6 +25,7 @@ type round struct {
 	votes     tally
 	verdict   verdict
 	repairs   bool               // if it is won, masters that have lost the key get it back
+	hurried   bool               // it waits no longer for masters that are late; see try.go
 	verifies  bool               // it asks whether the key is there, by an extension that extends nothing
 	observer  decisionObserver   // told once, when the round is decided; may be nil
 	observers []decisionObserver // others, which were added later
@@ -138,9 +139,13 @@ func (r *round) Ended(c *lane.Call) {
 	if r.request.Op != single.Release { // which may have been canceled
 		r.lock.spec.incurables.note(k.locker, c, r.lock.spec.timeout)
 	}
+	if vote == Refused && r.request.Op == single.Acquire {
+		r.lock.spec.contest.note(r.lock, c)
+	}
 	if r.countLocked(c.Index, vote) {
 		after.decided = r
 	}
+	r.hurryLocked()
 	if !r.verifies {
 		k.settleLocked(c)
 	}

@@ -36,6 +36,7 @@ type spec struct {
 	grace       time.Duration // by how much the hold is over before its validity ends
 	incurables  incurables    // that its requests met
 	value       string        // that is published
+	contest     contest       // who is in the way of a try
 	counted     atomic.Uint64 // the greatest fencing counter that refused one that publishes
 
 	kind      single.Kind // here, those of a byte take no more than that

@@ -98,7 +98,7 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 		}
 		if turn || final || w.enters {
 			w.enters = false
-			k, err := w.round(ctx, turn)
+			k, err := w.attempt(ctx, turn, final)
 			switch {
 			case err == nil, final && worthRetrying(err):
 				return k, err
@@ -146,6 +146,14 @@ func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// attempt is a round, or a try if it is the last one.
+func (w *waiting) attempt(ctx context.Context, turn, final bool) (*Lock, error) {
+	if final {
+		return w.locker.try(ctx, w.spec, func() (*Lock, error) { return w.round(ctx, turn) })
+	}
+	return w.round(ctx, turn)
 }
 
 // round sends one round, as this Locker's waiter if it is w's turn.
@@ -361,7 +369,8 @@ func (l *Locker) dequeued(keys []string, notified bool) {
 
 // worthRetrying tells the ends of a round from the ends of the wait.
 func worthRetrying(err error) bool {
-	return (errors.Is(err, ErrHeld) || errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrExpired)) && !errors.Is(err, ErrMisconfigured)
+	return (errors.Is(err, ErrHeld) || errors.Is(err, ErrContended) || errors.Is(err, ErrNoQuorum) ||
+		errors.Is(err, ErrExpired)) && !errors.Is(err, ErrMisconfigured)
 }
 
 // sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or the Locker is

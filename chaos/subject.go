@@ -232,7 +232,7 @@ func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 // translate puts the library's errors into the workload's words.
 func translate(err error) error {
 	for own, word := range map[error]error{
-		redlock.ErrHeld: workload.ErrHeld, redlock.ErrNoQuorum: workload.ErrNoQuorum, redlock.ErrExpired: workload.ErrExpired,
+		redlock.ErrHeld: workload.ErrHeld, redlock.ErrContended: workload.ErrHeld, redlock.ErrNoQuorum: workload.ErrNoQuorum, redlock.ErrExpired: workload.ErrExpired,
 		redlock.ErrNotHeld: workload.ErrLost,
 	} {
 		if errors.Is(err, own) {

@@ -42,6 +42,7 @@ func Result(err error) string {
 		{redlock.ErrClosed, "closed"}, // before not_held: a lock of a closed Locker matches both
 		{redlock.ErrAlreadyHeld, "already_held"},
 		{redlock.ErrHeld, "held"},
+		{redlock.ErrContended, "contended"},
 		{redlock.ErrNoQuorum, "no_quorum"},
 		{redlock.ErrExpired, "expired"},
 		{redlock.ErrNotHeld, "not_held"},

@@ -86,7 +86,8 @@ func New(locker Locker, name string, n int) (*Semaphore, error) {
 func (s *Semaphore) Permits() int { return len(s.slots) }
 
 // TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip each. The error
-// matches [redlock.ErrHeld] if all are held; otherwise it is what kept it from knowing, as of [redlock.Locker.TryAcquire].
+// matches [redlock.ErrHeld] if all are held, and [redlock.ErrContended] if others contend for one of them and nobody was seen to hold it.
+// Otherwise the error is what kept it from knowing, as of [redlock.Locker.TryAcquire].
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...r
 
 // try asks for one slot after the other.
 func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.Option) (*Permit, error) {
-	var held error
+	var held, contended error
 	begin := rand.IntN(len(s.slots)) // so that those who come at the same time do not all want the same slot
 	for i := range s.slots {
 		slot := (begin + i) % len(s.slots)
@@ -104,10 +105,16 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 		switch {
 		case err == nil:
 			return &Permit{lock, slot}, nil
-		case !errors.Is(err, redlock.ErrHeld):
+		case errors.Is(err, redlock.ErrHeld):
+			held = err
+		case errors.Is(err, redlock.ErrContended):
+			contended = err
+		default:
 			return nil, fmt.Errorf("semaphore %q: %w", s.name, err)
 		}
-		held = err
+	}
+	if contended != nil {
+		return nil, fmt.Errorf("semaphore %q: no permit was had: %w", s.name, contended)
 	}
 	return nil, fmt.Errorf("semaphore %q: all %d permits are held: %w", s.name, len(s.slots), held)
 }
@@ -117,7 +124,7 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 // another one at the same moment, that is given back, at once also with [redlock.MinHold]. opts are those of [redlock.Locker.Acquire], for each slot, but for
 // the ones that make a lock shared, exclusive, reentrant or one of several keys.
 //
-// On error no permit is held. The error matches [redlock.ErrHeld] or [redlock.ErrNoQuorum] by what kept it from a slot and,
+// On error no permit is held. The error matches [redlock.ErrHeld], [redlock.ErrContended] or [redlock.ErrNoQuorum] by what kept it from a slot and,
 // when ctx ended the wait, ctx's error; [redlock.ErrMisconfigured] where waiting can't help; [redlock.ErrInvalid]; [redlock.ErrClosed].
 func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
@@ -144,7 +151,7 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 
 // says reports that err tells what kept somebody from a slot.
 func says(err error) bool {
-	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum)
+	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrNoQuorum)
 }
 
 // wait waits for every slot at once.

@@ -147,14 +147,15 @@ type Reply struct {
 	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
 	// nothing is known; negative when it never expires.
 	TTL time.Duration
-	// Holder is the owner of what is in the way or held, where the master told.
+	// Holder is the owner of what is in the way or held, where the master told. A Locker over masters that do not tell takes a split
+	// vote for a held lock.
 	Holder string
 	// Key is the key in the way, for requests with several keys.
 	Key string
 	// Spare is how many tokens behind Token are the owner's, too: what [Request].Spare asked for, of a Master that knows of it.
 	Spare uint64
 	// Token is the fencing counter after the request, but for Spare; for Shared and Exclusive keys, and for Inspect, it is the number
-	// of holds.
+	// of holds. A refused Exclusive acquisition has 1 here if readers are in its way, and 0 if somebody else is.
 	Token uint64
 	// Holds is not nil where Inspect found a key that several can hold. Then it has a fingerprint of each hold, [HoldPrint] digits
 	// long, one behind the other; of more than 128 those that end last. A hold has the same on every master, so that it can be

@@ -144,7 +144,7 @@ func (c *Counts) acquired(s *Session, sets Sets) {
 
 // lost counts what a round was that was not won.
 func (c *Counts) lost(q *redlock.QuorumError) {
-	if q.Granted > 0 && errors.Is(q, redlock.ErrHeld) {
+	if errors.Is(q, redlock.ErrContended) || q.Granted > 0 && errors.Is(q, redlock.ErrHeld) {
 		c.Split++
 	}
 	if q.Set != "" {
@@ -173,7 +173,7 @@ func (c *Counts) failed(err error) {
 		c.lost(q)
 	}
 	switch {
-	case errors.Is(err, redlock.ErrHeld):
+	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrContended):
 		c.Contended++
 	case errors.Is(err, redlock.ErrNoQuorum):
 		c.NoQuorum++

@@ -278,7 +278,7 @@ func outcomeOf(err error) history.Outcome {
 		return history.Acquired
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return history.Cancelled
-	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrNotHeld):
+	case errors.Is(err, redlock.ErrHeld), errors.Is(err, redlock.ErrContended), errors.Is(err, redlock.ErrNotHeld):
 		return history.Held
 	case errors.Is(err, redlock.ErrNoQuorum):
 		return history.NoQuorum

@@ -30,8 +30,8 @@ type Locker interface {
 }
 
 // OneAtATime processes a task while holding the lock on its key, which is renewed; "" needs none. The task's context ends
-// when the lock is lost. A task whose key is busy ends with an error that matches redlock.ErrHeld, and of which IsFailure and
-// RetryDelay know: asynq tries it again later and this worker goes on to others. A task whose lock was lost fails, whatever the
+// when the lock is lost. A task whose key is busy ends with an error that matches redlock.ErrHeld or redlock.ErrContended, and of which
+// IsFailure and RetryDelay know: asynq tries it again later and this worker goes on to others. A task whose lock was lost fails, whatever the
 // handler said, and may have overlapped with another: it is not tried again by itself (asynq.SkipRetry), because only the
 // program knows whether that is safe.
 func OneAtATime(locker Locker, ttl time.Duration, keyOf func(*asynq.Task) string) asynq.MiddlewareFunc {
@@ -49,7 +49,7 @@ func OneAtATime(locker Locker, ttl time.Duration, keyOf func(*asynq.Task) string
 			switch {
 			case errors.Is(err, redlock.ErrNotHeld):
 				return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
-			case !began && errors.Is(err, redlock.ErrHeld):
+			case !began && (errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended)):
 				return &busyError{err}
 			}
 			return err

@@ -47,7 +47,9 @@ func New(locker Locker, ttl time.Duration, lost func(job string, err error), opt
 	return &distributed{locker, ttl, lost, append([]redlock.Option{redlock.AutoRenew()}, opts...)}, nil
 }
 
-// Lock takes the job's lock if it is free. The error matches redlock.ErrHeld when the job runs elsewhere.
+// Lock takes the job's lock if it is free. Of schedulers that ask at the same moment one gets it. The error matches redlock.ErrHeld when the
+// job runs elsewhere, and redlock.ErrContended in the rare case that several schedulers ask and none of them was seen to get the lock: then the
+// job may run nowhere this time, so log it. gocron logs every error of Lock and skips the run.
 func (d *distributed) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	lock, err := d.locker.TryAcquire(ctx, "gocron:"+job, d.ttl, d.opts...)
 	if err != nil {

@@ -48,6 +48,14 @@ func (v *value) standing(now int64) standing {
 	return standing{held: true, writer: last.name[0] == 'w', holder: ownerOf(last.name), ends: last.score}
 }
 
+// readers is 1 if readers hold it, as a refused writer is told.
+func (t standing) readers() uint64 {
+	if t.held && !t.writer {
+		return 1
+	}
+	return 0
+}
+
 // admits says whether a hold of r can stand beside what is there.
 func (t standing) admits(r *single.Request) bool {
 	if r.Kind == single.Shared {
@@ -104,7 +112,7 @@ func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 	v := s.get(key)
 	there := v.standing(s.now)
 	if !there.admits(r) {
-		reply := refused(there.ends-s.now, there.holder, key, 0)
+		reply := refused(there.ends-s.now, there.holder, key, there.readers())
 		if reply.Claimed = r.Kind == single.Exclusive && r.Waiter != ""; reply.Claimed {
 			s.claim(r, key)
 		}

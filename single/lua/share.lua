@@ -4,7 +4,7 @@
 -- ARGV: the hold as it is a string (LONE in kind.lua), ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many
 --       ms it has waited, for how many ms its entry is kept; of a reader the id of the hold of the same owner that it is under, or ''.
 -- Returns {1, 0, '', '', holds} when granted, or 1 where it is the only hold; {0, ttl in ms of what is in the way, its owner,
--- its key} when refused, with 0 and 1 behind it where it has left a claim.
+-- its key, 1 if it is a reader's hold or else 0} when refused, with 1 behind it where it has left a claim.
 --
 -- A hold that finds nothing is a string, as a plain lock is, which ends at its ttl. That takes no script, and comes as a command of its own
 -- where the key may be free. As soon as there is something beside it, the key is a sorted set, so one key is all there is. A hold in it has
@@ -39,9 +39,9 @@ local left = held and redis.call('PTTL', key) -- before TIME, which may be a mom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local function refuse(left, held, claimed)
+local function refuse(left, held, hold, claimed)
 	enqueue(queue, waiter, tonumber(ARGV[4]), tonumber(ARGV[5]))
-	return {0, left, held, key, claimed and 0 or nil, claimed and 1 or nil}
+	return {0, left, held, key, hold and string.sub(hold, 1, 1) == 'r' and 1 or 0, claimed and 1 or nil}
 end
 
 if held == ARGV[1] then -- asked twice
@@ -55,14 +55,14 @@ elseif held then
 	if not there then
 		return refuse(left, told(held))
 	elseif left == -1 then -- somebody took its end away (PERSIST), and nobody knows how long its owner counts on it
-		return refuse(left, named(there))
+		return refuse(left, named(there), there)
 	end
 	local may = beside(mode, owner, there)
 	if may or mode == 'w' and waiter ~= '' then -- a claim needs the set, too
 		err = spread(key, there, left, now)
 	end
 	if not may and (err or mode == 'r' or waiter == '') then
-		return refuse(left + 1, named(there))
+		return refuse(left + 1, named(there), there)
 	elseif err then
 		return err
 	end
@@ -86,7 +86,7 @@ if longest > 0 and not beside(mode, owner, last[1]) then
 	if claims then
 		claim(key, waiter, longest, now)
 	end
-	return refuse(longest, named(last[1]), claims)
+	return refuse(longest, named(last[1]), last[1], claims)
 end
 if mode == 'r' and not stands(member) and not stands('r:' .. owner .. ':' .. ARGV[6]) then
 	local first = redis.call('ZRANGE', key, 1, 1, 'WITHSCORES') -- behind the mark

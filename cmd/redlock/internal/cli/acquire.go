@@ -175,7 +175,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 	if never := w.forItself(ctx, above(io.getenv), err); never != nil {
 		return nil, never
 	}
-	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
+	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
 	if t.try || t.wait == 0 || !passes || errors.Is(err, redlock.ErrMisconfigured) || ctx.Err() != nil {
 		return nil, w.inWords(err)
 	}

@@ -19,19 +19,20 @@ import (
 
 // Exit statuses. Those above 63 are chosen so that a command run under a lock is unlikely to use them itself.
 const (
-	statusOK       = 0   // done
-	statusNo       = 1   // done, and the answer is no: not held, unsafe, not all of it held
-	statusUsage    = 64  // bad usage; nothing was asked of any master
-	statusNoQuorum = 69  // too few masters can be used
-	statusUnknown  = 70  // too little was measured to tell
-	statusLost     = 73  // the lock was lost while the command ran
-	statusWrite    = 74  // what is to be said could not be written
-	statusHeld     = 75  // somebody else holds the lock
-	statusRanOn    = 77  // the lock was lost, and the command could not be killed
-	statusOutdated = 78  // the configuration of masters is out of date
-	statusCantRun  = 126 // the command could not be started
-	statusNotFound = 127 // the command does not exist
-	statusSignal   = 128 // plus the number of the signal that ended the command
+	statusOK        = 0   // done
+	statusNo        = 1   // done, and the answer is no: not held, unsafe, not all of it held
+	statusUsage     = 64  // bad usage; nothing was asked of any master
+	statusNoQuorum  = 69  // too few masters can be used
+	statusUnknown   = 70  // too little was measured to tell
+	statusLost      = 73  // the lock was lost while the command ran
+	statusWrite     = 74  // what is to be said could not be written
+	statusHeld      = 75  // somebody else holds the lock
+	statusContended = 76  // several want the lock, and none of them was seen to get it
+	statusRanOn     = 77  // the lock was lost, and the command could not be killed
+	statusOutdated  = 78  // the configuration of masters is out of date
+	statusCantRun   = 126 // the command could not be started
+	statusNotFound  = 127 // the command does not exist
+	statusSignal    = 128 // plus the number of the signal that ended the command
 )
 
 // command is one subcommand.

@@ -47,7 +47,8 @@ none. A lock that is lost adds a line "lost key=KEY". With -json both are JSON.
 The exit status is 0 if the lock was held until it was given back, and otherwise
    64  bad usage                             75  held by another (-try, -wait)
    69  too few masters can be used           78  -generation is two or more behind
-   73  the lock was lost                     128 + n if signal n ended it, but for SIGTERM`,
+   73  the lock was lost                     128 + n if signal n ended it, but for SIGTERM
+   76  several want it, and nobody was seen to get it (-try)`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			h := &keeper{}
 			h.masters.define(fs)

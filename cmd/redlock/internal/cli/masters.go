@@ -241,6 +241,8 @@ func statusOf(err error) int {
 		return statusNoQuorum
 	case errors.Is(err, redlock.ErrHeld):
 		return statusHeld
+	case errors.Is(err, redlock.ErrContended):
+		return statusContended
 	case errors.Is(err, redlock.ErrNotHeld):
 		return statusLost
 	}

@@ -44,7 +44,8 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
    64  bad usage                             77  the lock was lost, and COMMAND could not be killed
    69  too few masters can be used           78  -generation is two or more behind
    73  the lock was lost while COMMAND ran   126 COMMAND can't be started
-   75  held by another (-try, -wait)         127 COMMAND does not exist`,
+   75  held by another (-try, -wait)         127 COMMAND does not exist
+   76  several want it, and nobody was seen to get it (-try)`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &runner{}
 			r.masters.define(fs)

@@ -1,0 +1,50 @@
+package mutant
+
+// tries are the mutants of calls that do not wait.
+func tries() []Mutant {
+	const winner, split = "TestHazard103ATryOnAFreeKeyHasAWinner", "TestHazard103AVoteThatStaysSplitIsNoRefusal"
+	return []Mutant{
+		{
+			Name:   "split-is-held",
+			Breaks: "a try takes a split vote for a refusal",
+			Edits:  []Edit{{"try.go", "!errors.As(err, &q) || s.contest.held(l.sets)", "!errors.As(err, &q) || q != nil"}},
+			Tests:  in(".", winner),
+		},
+		{
+			Name:   "try-waits-for-the-stopped",
+			Breaks: "a round of a try waits for a stopped master until its timeout",
+			Edits:  []Edit{{"round.go", "\tr.hurryLocked()\n", ""}},
+			Tests:  in(".", winner),
+		},
+		{
+			Name:   "try-leaves-the-far",
+			Breaks: "a round of a try does not wait for a master that is known to be far away",
+			Edits:  []Edit{{"try.go", "2*k.locker.slowest()", "0"}},
+			Tests:  in(".", "TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes"),
+		},
+		{
+			Name:   "try-refused-by-itself",
+			Breaks: "a try takes what its earlier rounds have left for another's",
+			Edits:  []Edit{{"try.go", "slices.Contains(c.own, name)", "slices.Contains(c.own[:0], name)"}},
+			Tests:  in(".", "TestATryIsNotRefusedByItsOwnEarlierRound"),
+		},
+		{
+			Name:   "contended-is-held",
+			Breaks: "a try says of a vote that stays split that another holds the lock",
+			Edits:  []Edit{{"try.go", "\treturn ErrContended\n", "\treturn ErrHeld\n"}},
+			Tests:  in(".", split),
+		},
+		{
+			Name:   "held-is-contended",
+			Breaks: "a try takes owners that stay for contenders",
+			Edits:  []Edit{{"try.go", "c.round > 1 && n > 0", "c.round > 1 && n > maxMasters"}},
+			Tests:  in(".", split),
+		},
+		{
+			Name:   "readers-contend",
+			Breaks: "a writer that tries takes readers for contenders",
+			Edits:  []Edit{{"try.go", "\t\tname = readers\n", "\t\tname += readers\n"}},
+			Tests:  in(".", split),
+		},
+	}
+}

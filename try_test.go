@@ -1,0 +1,350 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// lockstep is a number of processes that try to take one free key at the same moment, again and again.
+type lockstep struct {
+	callers int
+	delay   time.Duration // each request and each reply is up to this long on its way, and callers start within it
+	stopped bool          // one of the five masters does not answer
+	waits   bool          // Acquire with MaxAttempts(1) instead of TryAcquire
+	opts    func(caller int) []redlock.Option
+}
+
+const (
+	tryTTL     = 10 * time.Second
+	tryTimeout = tryTTL / 20
+)
+
+// outcome is what came of the ticks.
+type outcome struct{ nobody, several, wrong, slow int }
+
+// run has n ticks. Every tenth begins with new processes, which do not know the masters yet.
+func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.Duration) (o outcome) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(5)
+		for _, m := range masters {
+			m.Behave(func(*single.Request) memmaster.Fate {
+				return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
+			})
+		}
+		if s.stopped {
+			masters[2].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Lost: true} })
+		}
+		var lockers []*redlock.Locker
+		for i := range n {
+			if i%10 == 0 {
+				lockers = lockers[:0]
+				for range s.callers {
+					lockers = append(lockers, memLocker(t, masters))
+				}
+			}
+			s.tick(t, lockers, delay, &o)
+		}
+	})
+	return o
+}
+
+// tick lets all callers try. The winner keeps the lock until all have been told.
+func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.Duration) time.Duration, o *outcome) {
+	locks, errs := make([]*redlock.Lock, s.callers), make([]error, s.callers)
+	began := time.Now()
+	var all sync.WaitGroup
+	for i, l := range lockers {
+		start := delay(s.delay)
+		all.Go(func() {
+			pass(start)
+			var opts []redlock.Option
+			if s.opts != nil {
+				opts = s.opts(i)
+			}
+			if s.waits {
+				locks[i], errs[i] = l.Acquire(t.Context(), key, tryTTL, append(opts, redlock.MaxAttempts(1))...)
+			} else {
+				locks[i], errs[i] = l.TryAcquire(t.Context(), key, tryTTL, opts...)
+			}
+		})
+	}
+	all.Wait()
+	if time.Since(began) > tryTimeout+s.delay {
+		o.slow++
+	}
+	winners := 0
+	for i, lock := range locks {
+		switch {
+		case lock != nil:
+			winners++
+			_ = lock.Release(t.Context()) // a stopped master confirms nothing
+		case !errors.Is(errs[i], redlock.ErrHeld):
+			t.Log(errs[i])
+			o.wrong++
+		}
+	}
+	switch {
+	case winners == 0:
+		o.nobody++
+	case winners > 1:
+		o.several++
+	}
+	settle(tryTimeout)
+}
+
+// seeded returns delays of up to most.
+func seeded(seed uint64) func(most time.Duration) time.Duration {
+	r := rand.New(rand.NewPCG(seed, 103))
+	var mu sync.Mutex
+	return func(most time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(r.Int64N(int64(most) + 1))
+	}
+}
+
+// TestHazard103ATryOnAFreeKeyHasAWinner prints in how many of 100 ticks nobody got the key.
+func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
+	var table strings.Builder
+	for _, waits := range []bool{false, true} {
+		for _, stopped := range []bool{false, true} {
+			for _, delay := range []time.Duration{0, 200 * time.Microsecond, 2 * time.Millisecond} {
+				fmt.Fprintf(&table, "\n%-16v stopped=%-5t delay=%-6v", map[bool]string{false: "TryAcquire", true: "MaxAttempts(1)"}[waits], stopped, delay)
+				for _, callers := range []int{2, 3, 5, 8} {
+					s := lockstep{callers: callers, delay: delay, stopped: stopped, waits: waits}
+					o := s.run(t, 100, seeded(uint64(callers)))
+					fmt.Fprintf(&table, "  %d callers: %3d", callers, o.nobody)
+					if o != (outcome{}) {
+						t.Errorf("%+v: %+v", s, o)
+					}
+				}
+			}
+		}
+	}
+	t.Log("ticks of 100 without a winner:", table.String())
+}
+
+// TestHazard103EveryKindOfTryHasAWinner draws kinds of lock, delays and a stopped master.
+func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
+	kinds := map[string]func(i int) []redlock.Option{
+		"plain":     nil,
+		"fenced":    func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
+		"published": func(i int) []redlock.Option { return []redlock.Option{redlock.Published(fmt.Sprint(i))} },
+		"exclusive": func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
+		"reentrant": func(i int) []redlock.Option { return []redlock.Option{redlock.Reentrant(fmt.Sprintf("job-%d", i))} },
+		"every pair": func(i int) []redlock.Option {
+			return []redlock.Option{redlock.AndKeys(fmt.Sprint("a", i), fmt.Sprint("z", i))}
+		},
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		s := lockstep{
+			callers: rapid.IntRange(2, 8).Draw(rt, "callers"),
+			delay:   time.Duration(rapid.SampledFrom([]int{0, 20, 200, 2000}).Draw(rt, "delay")) * time.Microsecond,
+			stopped: rapid.Bool().Draw(rt, "stopped"),
+			waits:   rapid.Bool().Draw(rt, "waits"),
+			opts:    kinds[rapid.SampledFrom([]string{"plain", "fenced", "published", "exclusive", "reentrant", "every pair"}).Draw(rt, "kind")],
+		}
+		if o := s.run(t, 10, seeded(rapid.Uint64().Draw(rt, "delays"))); o != (outcome{}) {
+			rt.Errorf("%+v", o)
+		}
+	})
+}
+
+// rumour is a master that refuses every acquisition and tells who is in the way.
+type rumour struct {
+	*memmaster.Master
+	reply func(*single.Request) single.Reply
+}
+
+func (m rumour) Do(ctx context.Context, batch []*single.Call) {
+	m.Master.Do(ctx, batch)
+	for _, c := range batch {
+		if c.Request.Op == single.Acquire {
+			c.Reply = m.reply(c.Request)
+		}
+	}
+}
+
+// disputed makes a Locker over five masters of which the last three refuse and tell who is in the way.
+func disputed(t *testing.T, opts redlock.Options, who func(master int, r *single.Request) single.Reply) *redlock.Locker {
+	t.Helper()
+	var masters []redlock.Master
+	for i, m := range memmaster.New(5) {
+		if i < 2 {
+			masters = append(masters, m)
+			continue
+		}
+		masters = append(masters, rumour{m, func(r *single.Request) single.Reply { return who(i, r) }})
+	}
+	opts.Clock = memmaster.NewClock(0)
+	l, err := redlock.New(masters, opts)
+	must(t, err)
+	closesAtLast(t, l)
+	return l
+}
+
+// heldBy is the reply of a master whose key another owner has.
+func heldBy(owner string) single.Reply { return single.Reply{TTL: time.Second, Holder: owner} }
+
+func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
+	n := 0
+	newcomers := func(int, *single.Request) single.Reply { n++; return heldBy(fmt.Sprint("newcomer ", n)) }
+	for name, test := range map[string]struct {
+		who    func(master int, r *single.Request) single.Reply
+		want   error
+		opts   []redlock.Option
+		rounds bool // it takes more than one
+	}{
+		"others come all the time":            {newcomers, redlock.ErrContended, nil, true},
+		"and for one that publishes":          {newcomers, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
+		"one has all of them":                 {func(int, *single.Request) single.Reply { return heldBy("one") }, redlock.ErrHeld, nil, false},
+		"nobody tells who has it":             {func(int, *single.Request) single.Reply { return single.Reply{} }, redlock.ErrHeld, nil, false},
+		"each of them has another, who stays": {func(i int, _ *single.Request) single.Reply { return heldBy(fmt.Sprint(i)) }, redlock.ErrHeld, nil, true},
+		"two have another, who stays": {func(i int, r *single.Request) single.Reply {
+			if i > 2 {
+				return heldBy(fmt.Sprint(i))
+			}
+			return newcomers(i, r)
+		}, redlock.ErrContended, nil, true},
+		"readers share it": {func(i int, _ *single.Request) single.Reply {
+			n++
+			return single.Reply{TTL: time.Second, Holder: fmt.Sprint("reader ", n), Token: 1}
+		}, redlock.ErrHeld, []redlock.Option{redlock.Exclusive()}, false},
+		"counters are always ahead": {func(_ int, r *single.Request) single.Reply { return single.Reply{Token: r.Token} }, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, attempts := range []int{0, 1, 3} {
+				synctest.Test(t, func(t *testing.T) {
+					var seen returned
+					l := disputed(t, redlock.Options{Observer: seen.observe}, test.who)
+					began := time.Now()
+					var err error
+					if attempts == 0 {
+						_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
+					} else {
+						_, err = l.Acquire(t.Context(), key, tryTTL, append(test.opts, redlock.MaxAttempts(attempts))...)
+					}
+					onlyIs(t, err, test.want)
+					took := time.Since(began)
+					pass(time.Millisecond)
+					if rounds := seen.rounds(t); (rounds > max(1, attempts)) != test.rounds || took > tryTimeout+time.Second*time.Duration(attempts/2) {
+						t.Errorf("%d attempts: %d rounds in %v: %v", attempts, rounds, took, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// returned notes the event of an acquisition that has returned.
+type returned struct {
+	mu    sync.Mutex
+	event *redlock.Event
+}
+
+func (r *returned) observe(e redlock.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Kind == redlock.EventReturned {
+		r.event = &e
+	}
+}
+
+func (r *returned) rounds(t *testing.T) int {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.event == nil {
+		t.Fatal("no event of the return")
+	}
+	return r.event.Rounds
+}
+
+func TestATryEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply { n++; return heldBy(fmt.Sprint(n)) })
+		ctx := within(t, 20*time.Millisecond)
+		began := time.Now()
+		_, err := l.TryAcquire(ctx, key, tryTTL)
+		onlyIs(t, err, redlock.ErrContended, context.DeadlineExceeded)
+		if took := time.Since(began); took != 20*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// What a lost round has left on a master is in nobody's way: a try whose releases arrive late is not refused by itself.
+func TestATryIsNotRefusedByItsOwnEarlierRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		own := make(map[string]bool)
+		l := disputed(t, redlock.Options{}, func(i int, r *single.Request) single.Reply {
+			mu.Lock()
+			defer mu.Unlock()
+			own[r.Owner] = true
+			for owner := range own {
+				if owner != r.Owner && len(own) < 4 {
+					return heldBy(owner) // on all three
+				}
+			}
+			if len(own) == 1 {
+				return heldBy(fmt.Sprint("newcomer ", i))
+			}
+			return single.Reply{Outcome: single.Granted}
+		})
+		lock, err := l.TryAcquire(t.Context(), key, tryTTL)
+		must(t, err)
+		if left := lock.Remaining(); left < tryTTL*98/100-tryTTL/1000 {
+			t.Errorf("its validity is %v, and should count from the last round", left)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// A round that only waits for a master which is late is over soon, and no sooner than a master that is far away can answer.
+func TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes(t *testing.T) {
+	for _, test := range []struct {
+		last, most time.Duration
+		want       error
+	}{
+		{100 * time.Millisecond, 100 * time.Millisecond, nil},
+		{0, 550 * time.Millisecond, redlock.ErrHeld}, // never
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			masters := memmaster.New(5)
+			l := memLocker(t, masters)
+			masters[4].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: test.last, Lost: test.last == 0} })
+			if test.want == nil { // its distance is known
+				must(t, acquire(t, l, tryTTL).Release(t.Context()))
+				settle(time.Second)
+			}
+			for _, m := range masters[2:4] {
+				m.Do(t.Context(), []*single.Call{{Request: &single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "other", TTL: time.Minute}}})
+			}
+			began := time.Now()
+			lock, err := l.TryAcquire(t.Context(), key, tryTTL)
+			if !errors.Is(err, test.want) || time.Since(began) > test.most {
+				t.Errorf("a master answers after %v: %v after %v", test.last, err, time.Since(began))
+			}
+			if lock != nil {
+				must(t, lock.Release(t.Context()))
+			}
+			settle(time.Minute)
+		})
+	}
+}
