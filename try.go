@@ -11,11 +11,11 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A try takes the lock now or says why not. A round may be split: masters granted it to several callers, and none of them has a
-// quorum. That is no refusal, because nobody has the lock. So a try repeats a split round, after a random pause, until it has the lock,
-// somebody else has it, or the request timeout is over.
+// A try takes the lock now or says why not. A round is split if the masters granted the key to several callers and no caller has a
+// quorum. A split round is no refusal: the lock is free. So a try repeats the round after a random pause. It ends with the lock, with
+// a holder that a quorum names, or with the request timeout.
 
-// maxProposals is how many rounds that publish their token follow one another without a pause: counters of the masters may be ahead of them.
+// maxProposals bounds the rounds without a pause between them that a counter ahead of the published token may cost.
 const maxProposals = 3
 
 // once makes a single attempt, and says how many rounds it took.
@@ -27,9 +27,9 @@ func (l *Locker) once(ctx context.Context, s *spec) (k *Lock, rounds int, err er
 	return k, rounds, err
 }
 
-// try calls round until it has won, or somebody else has. Each round is an acquisition of its own: its validity counts from its own
-// start, and what a lost one has left is released before the next one reaches the same master. Rounds begin within the request timeout.
-// A vote that is split until then is [ErrContended].
+// try calls round until a round is won or another owner has the lock. Each round is a separate acquisition: validity counts from the start
+// of the last round, and a master releases a lost round before it sees the next one. Rounds begin within the request timeout.
+// Then a vote that is still split becomes [ErrContended].
 func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) (*Lock, error) {
 	end := l.clock.Now() + s.timeout
 	for n := 1; ; n++ {
@@ -53,20 +53,20 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) 
 			q.Reason = s.contest.verdict(l.sets, q)
 			return nil, &waitError{key: l.shown(s.keys[0]), ended: ended, last: err}
 		}
-		if s.contest.held(l.sets) { // as votes tell that came meanwhile
+		if s.contest.held(l.sets) { // late votes may have completed a quorum
 			return nil, err
 		}
 	}
 }
 
-// contest is what the rounds of a try learn of the owners that are in its way. The zero value, of a wait, learns nothing.
+// contest collects the owners that refusals name during a try. The zero value belongs to a wait and collects nothing.
 type contest struct {
 	mu    sync.Mutex
 	round int               // 0: no try
 	lock  *Lock             // of the latest round
-	own   []string          // owners of the rounds before
-	named map[string]uint64 // in the latest round: the masters that named an owner
-	first map[int]string    // whom each master named first
+	own   []string          // owners of earlier rounds
+	named map[string]uint64 // the masters that named each owner in the latest round
+	first map[int]string    // the owner that each master named first
 }
 
 // begin notes that the n-th round is about to begin.
@@ -89,11 +89,11 @@ func (c *contest) enter(k *Lock) {
 	}
 }
 
-// readers is the name of all who share a key: each master names one of them, and together they keep a writer out.
+// readers stands for all readers of a key. Each master names one reader; together the readers keep a writer out.
 const readers = "\x00readers"
 
-// note notes whom a master named that has refused k, be its vote a straggler or not. What the rounds before have left there is nobody's, and
-// a counter is no owner.
+// note enters the owner that a refusal of k names, also if the refusal is late. Owners of earlier rounds of this try do not count, and
+// neither do fencing counters.
 func (c *contest) note(k *Lock, call *lane.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *contest) note(k *Lock, call *lane.Call) {
 	}
 }
 
-// held reports that in the latest round a quorum has named one owner. Each of these masters has granted it the key, so it has won.
+// held reports that a quorum named one owner in the latest round. Each of these masters granted the key to that owner, so the owner won.
 func (c *contest) held(sets electorates) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,9 +125,9 @@ func (c *contest) held(sets electorates) bool {
 	return false
 }
 
-// verdict is what it means that no quorum has named one owner to the end, of which q tells. An owner that a master has named from the first
-// round to the last is no contender, whose rounds are short. If such owners, and masters that do not answer, leave too few for a
-// quorum, the key is held until they have gone.
+// verdict returns the reason for a try that ended with q. Contenders change from round to round. An owner that a master named in the
+// first and in the last round is no contender. If such owners and silent masters leave no quorum, the key is held: waiting helps,
+// and trying again does not.
 func (c *contest) verdict(sets electorates, q *QuorumError) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +149,8 @@ func (c *contest) verdict(sets electorates, q *QuorumError) error {
 	return ErrContended
 }
 
-// patience is for how long a round of k waits for masters that are late, where a quorum has answered and shared its votes: a master that has
-// stopped would keep it from the next round until its timeout. It is 0 of a wait.
+// patience returns how long a round of k waits for late masters after a quorum has answered without a decision. A stopped master
+// would otherwise hold up the next round until the timeout. The result for a wait is 0: no limit.
 func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +160,7 @@ func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 	return max(firstPause, 2*took, 2*k.locker.slowest()) << min(c.round-1, 5)
 }
 
-// hurryLocked ends a round of a try that only waits for masters which are late, when its patience is over.
+// hurryLocked limits the wait for late masters in a round of a try; see patience.
 func (r *round) hurryLocked() {
 	k := r.lock
 	if r.verdict != open || r.hurried || r.votes.refused == 0 || r.request.Op != single.Acquire ||
