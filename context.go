@@ -98,6 +98,20 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
+// FromContext returns the lock whose [Lock.Context] ctx is or descends from, such as the context that [Locker.Do] gives its function: for
+// the lock's Token, Remaining or Extend. Of several locks it is the innermost. ok is false if there is none. The lock may be over; ask
+// its Err. Whoever has called Do leaves Release to it.
+func FromContext(ctx context.Context) (lock *Lock, ok bool) {
+	if ctx == nil {
+		return nil, false
+	}
+	c, ok := ctx.Value(lockContextKey{}).(*lockContext)
+	if !ok {
+		return nil, false
+	}
+	return c.lock, true
+}
+
 // pruneAt is from how many contexts on a hold drops those that have ended.
 const pruneAt = 32
 
@@ -139,11 +153,32 @@ func sameContext(a, b context.Context) bool {
 // can fail though fn returned nil; what fn has done stays done. That masters have not confirmed the release is no error of
 // Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. A caller that
 // has to know uses Acquire and Release.
-func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) (err error) {
+//
+// fn finds the lock in its context. With [Fenced] a resource can refuse a holder that was overtaken:
+//
+//	err = locker.Do(ctx, "orders:42", 10*time.Second, func(ctx context.Context) error {
+//		lock, _ := redlock.FromContext(ctx)
+//		return store.Write(ctx, lock.Token(), order) // refuses a token below the greatest it has seen
+//	}, redlock.Fenced())
+func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error {
+	return l.do(ctx, key, ttl, l.Acquire, fn, opts)
+}
+
+// TryDo is [Locker.Do] that does not wait: fn runs if [Locker.TryAcquire] gets the lock now. Otherwise the error is TryAcquire's: it matches
+// [ErrHeld] if somebody else has the lock, and [ErrContended] if the vote stayed split.
+func (l *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error {
+	return l.do(ctx, key, ttl, l.TryAcquire, fn, opts)
+}
+
+// do runs fn under the lock that take gets.
+func (l *Locker) do(
+	ctx context.Context, key string, ttl time.Duration, take func(context.Context, string, time.Duration, ...Option) (*Lock, error),
+	fn func(ctx context.Context) error, opts []Option,
+) (err error) {
 	if fn == nil {
 		return invalid("nil function")
 	}
-	lock, err := l.Acquire(ctx, key, ttl, append([]Option{AutoRenew(), forWork}, opts...)...)
+	lock, err := take(ctx, key, ttl, append([]Option{AutoRenew(), forWork}, opts...)...)
 	if err != nil {
 		return err
 	}
