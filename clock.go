@@ -18,7 +18,7 @@ type Clock interface {
 	// Wall returns the time of day. It is only used as a floor for fencing tokens after the masters lost their
 	// counters.
 	Wall() time.Time
-	// AfterFunc calls f in a goroutine of its own once d has passed, unless the Timer is stopped before.
+	// AfterFunc calls f in a new goroutine once d has passed, unless the Timer is stopped before.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 

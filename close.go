@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Close ends the Locker as a server is shut down: new acquisitions and waiting ones fail with [ErrClosed] and leave the
-// masters' queues, then it waits until every lock has been released or has lapsed and every master has confirmed, or the
-// keys' ttls are over.
+// Close shuts the Locker down. New and waiting acquisitions fail with [ErrClosed] and leave the masters' queues. Then
+// Close waits until every lock has been released or has lapsed, and every master has confirmed or the keys' ttls are
+// over.
 //
-// If ctx has no deadline, Close waits as long as locks are held, and then gives the masters 2 s to confirm (or twice
-// [Options].RequestTimeout, if that is more). So a master that hangs does not keep a program from ending. Keys that such a
-// master has not confirmed lapse by their ttl, and the error, which matches [context.DeadlineExceeded], counts them.
+// If ctx has no deadline, Close waits as long as locks are held. Then it gives the masters 2 s to confirm, or twice
+// [Options].RequestTimeout if that is more, so a master that hangs does not keep a program from ending. Unconfirmed
+// keys lapse by their ttl, and the error, which matches [context.DeadlineExceeded], counts them.
 //
-// When ctx is done first, the Contexts of the locks still held are cancelled, nothing is renewed or asked any more, and
-// the error says what was left on the masters to lapse by itself. Close takes no longer than ctx; what is under way then
-// ends by its own timeout. Otherwise no goroutine of the Locker is left when it returns, except one inside a Master or an
-// Observer that does not return.
+// If ctx is done first, Close cancels the Contexts of the locks still held and stops renewals and requests. The error
+// says which keys are left on the masters to lapse. Close takes no longer than ctx; requests under way end by their
+// timeout. Otherwise no goroutine of the Locker is left when Close returns, except inside a Master or an Observer
+// that does not return.
 //
-// Close again waits for the first to return, and returns nil: what was wrong, the first has said. If its own ctx is done
-// before, it returns ctx's error, and shortens nothing.
+// A second Close waits for the first to return, and returns nil. If its own ctx is done before, it returns ctx's
+// error and shortens nothing.
 func (l *Locker) Close(ctx context.Context) error {
 	if err := l.check(); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (l *Locker) noteEmptyLocked() {
 
 // Held is one lock that a Locker holds.
 type Held struct {
-	// Keys are its keys, sorted; those of one on several are together.
+	// Keys are the keys of one lock, sorted.
 	Keys []string
 	// ID is [Lock.ID]; it is no secret.
 	ID string
@@ -237,8 +237,8 @@ type Held struct {
 	Renewals int
 }
 
-// Held lists the locks that this Locker holds now, by their keys: for a page that shows the state of a process, for instance. It asks
-// no master and holds nothing up; what it returns may be outdated at once. Its cost grows with their number.
+// Held lists the locks that this Locker holds now, sorted by key: for a status page, for instance. It asks no master
+// and delays no lock. The list may be outdated at once. Its cost grows with the number of locks.
 func (l *Locker) Held() []Held {
 	if l.check() != nil {
 		return nil

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Done returns a channel that is closed when the lock is over: released, lost, or about to lapse. Then it closes a grace
-// before validity ends (see [Grace]), so that what waits for it can stop in time. A timer promises no more than that: where
-// the machine is so busy that timers or goroutines are later than the grace, or is suspended, so is Done. Err, which reads
-// the clock, knows the end in any case; after a suspension Done closes within a second.
+// Done returns a channel that is closed when the lock is over: released, lost, or about to lapse. It closes a [Grace]
+// before validity ends, so that the holder can stop in time. On a busy or suspended machine timers can be later than
+// the grace, and so can Done. Err reads the clock and knows the end in any case. After a suspension Done closes
+// within a second.
 //
-// A lock that is over by its grace is still kept from others until its validity ends, or Release is called.
+// A lock that is in its grace still excludes others until its validity ends, or Release is called.
 func (k *Lock) Done() <-chan struct{} {
 	if k.isNone() {
 		return alwaysDone
@@ -145,14 +145,15 @@ func sameContext(a, b context.Context) bool {
 }
 
 // Do acquires the lock, runs fn while renewing it, and releases it, also when fn panics. fn's context is cancelled,
-// with a cause, when the lock is lost or ctx is done; fn should return soon after. A lock that can't be renewed leaves it a
-// tenth of the ttl for that, two seconds at the most, before others can have the lock; [Grace] leaves more.
+// with a cause, when the lock is lost or ctx is done; fn should return soon after. A lock that can't be renewed
+// leaves fn a tenth of the ttl for that, at most two seconds, before others can have the lock. [Grace] sets another
+// time.
 //
-// An error of the acquisition is returned as it is, and fn was not called. Otherwise Do returns fn's error, joined with
-// [ErrNotHeld] if the lock was lost before fn had returned: what fn did may then have overlapped with another holder. So Do
-// can fail though fn returned nil; what fn has done stays done. That masters have not confirmed the release is no error of
-// Do's: fn was protected, and the key left on them is removed or lapses as [Lock.Release] says for ErrNoQuorum. A caller that
-// has to know uses Acquire and Release.
+// If the acquisition fails, Do returns its error and does not call fn. Otherwise Do returns fn's error, joined with
+// [ErrNotHeld] if the lock was lost before fn returned: fn's work may then have overlapped with another holder's. So
+// Do can fail although fn returned nil; the effects of fn stay. A release that masters did not confirm is no error of
+// Do: fn was protected, and the key is removed later or lapses, as [Lock.Release] says for ErrNoQuorum. A caller that
+// must know of that uses Acquire and Release.
 //
 // fn finds the lock in its context. With [Fenced] a resource can refuse a holder that was overtaken:
 //
@@ -164,8 +165,9 @@ func (l *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 	return l.do(ctx, key, ttl, l.Acquire, fn, opts)
 }
 
-// TryDo is [Locker.Do] that does not wait: fn runs if [Locker.TryAcquire] gets the lock now. Otherwise the error is TryAcquire's: it matches
-// [ErrHeld] if somebody else has the lock, and [ErrContended] if the vote stayed split.
+// TryDo is [Locker.Do] that does not wait: fn runs if [Locker.TryAcquire] gets the lock now. Otherwise it returns
+// TryAcquire's error, which matches [ErrHeld] if another owner has the lock, and [ErrContended] if the votes stayed
+// split.
 func (l *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error {
 	return l.do(ctx, key, ttl, l.TryAcquire, fn, opts)
 }
@@ -195,14 +197,14 @@ func lostBefore(err error) error {
 	return nil
 }
 
-// Doer is what runs work under a lock: a [*Locker], or that of package sharded.
+// Doer runs work under a lock. It is implemented by [*Locker] and by package sharded's Locker.
 type Doer interface {
 	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...Option) error
 }
 
-// DoValue is [Locker.Do] for work that returns a value. The value is fn's, also beside an error: one that matches [ErrNotHeld] says
-// that the lock was lost before fn had returned, and what to make of the value then is the caller's to decide. It is T's zero value if
-// fn was not called.
+// DoValue is [Locker.Do] for work that returns a value. It returns fn's value, also together with an error. An error
+// that matches [ErrNotHeld] says that the lock was lost before fn returned; the caller decides whether to use the
+// value. If fn was not called, the value is T's zero value.
 func DoValue[T any](ctx context.Context, locker Doer, key string, ttl time.Duration, fn func(ctx context.Context) (T, error), opts ...Option) (T, error) {
 	var value T
 	if locker == nil {

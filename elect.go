@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Election elects one leader at a time among any number of candidates, in any number of processes: whoever holds the
-// lock on the election's key leads. Each candidate has an Election of its own with the same key, on the same masters. It
-// keeps no state, so it need not be closed, and is safe for concurrent use.
+// Election elects one leader at a time among candidates in any number of processes: the holder of the lock on the
+// election's key leads. Each candidate makes an Election with the same key, on the same masters. An Election keeps no
+// state, needs no Close, and is safe for concurrent use.
 //
-// What is promised of locks is promised of leaderships: no two at a time within their validity, under the package's
-// assumptions, and terms have fencing tokens that order them in any case. A leader that dies is followed by another
-// after at most ttl and one round of the candidates; one that resigns, at once.
+// A leadership has the guarantees of a lock: under the package's assumptions no two overlap within their validity.
+// Fencing tokens order the terms in any case. When a leader dies, another follows after at most ttl and one round of
+// the candidates; when a leader resigns, at once.
 type Election struct {
 	locker *Locker
 	key    string
@@ -21,10 +21,11 @@ type Election struct {
 	opts   []Option
 }
 
-// NewElection makes an election on key. A leadership is renewed for as long as its process lives, every third of ttl;
-// ttl is how long the others wait after it died. Terms are [Fenced] and renewed in any case; [MaxHold] limits a term,
-// also one whose leader hangs, and so does [MaxRenewals]: after so many the term ends with its validity. [MaxAttempts]
-// limits what a Campaign tries, which may then end with [ErrContended]. Nothing is sent yet. The error matches [ErrInvalid].
+// NewElection makes an election on key. A leadership is renewed every third of ttl while its process lives; after the
+// process dies, the others wait for up to ttl. Terms are always [Fenced] and renewed. [MaxHold] limits a term, also
+// if its leader hangs. With [MaxRenewals] a term ends with its validity after so many renewals. [MaxAttempts] limits
+// the attempts of a Campaign, which may then end with [ErrContended]. NewElection sends nothing. The error matches
+// [ErrInvalid].
 func NewElection(locker *Locker, key string, ttl time.Duration, opts ...Option) (*Election, error) {
 	e := &Election{locker: locker, key: key, ttl: ttl, opts: append([]Option{AutoRenew(), Fenced(), forWork, forElection}, opts...)}
 	if _, err := locker.newSpec(key, ttl, e.opts); err != nil {
@@ -52,8 +53,8 @@ func (t *Leadership) hold() *Lock {
 	return t.lock
 }
 
-// Campaign waits until this candidate leads, or ctx is done; candidates of one Locker take their turns. The errors are
-// those of [Locker.Acquire]. The caller has to Resign, also when the leadership has ended by itself.
+// Campaign waits until this candidate leads, or ctx is done; candidates of one Locker take turns. The errors are the
+// errors of [Locker.Acquire]. The caller must call Resign, also when the leadership has ended by itself.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	if err := e.check(); err != nil {
 		return nil, err
@@ -65,15 +66,16 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	return &Leadership{lock: lock}, nil
 }
 
-// Run is a candidate for as long as ctx lasts: it campaigns, calls lead when elected, and campaigns again when lead has
-// returned. lead's context is cancelled, with a cause, when the leadership ends; lead should return soon after, since
-// somebody else may lead from then on. Run waits for it, so one candidate never leads twice at the same time.
+// Run is a candidate until ctx is done: it campaigns, calls lead when elected, and campaigns again when lead has
+// returned. lead's context is cancelled, with a cause, when the leadership ends. lead should return soon after, since
+// another candidate may lead from then on. Run waits for lead, so one candidate never leads twice at the same time.
 //
-// A lead that returns nil resigns. One whose leadership is over may return an error that matches [context.Canceled] or
-// [ErrNotHeld], and has its candidate campaign again. Any other error resigns and ends Run, which returns it. Otherwise
-// Run returns ctx's error, together with its cause, when ctx is done, whether it led then or not, and [ErrClosed] when the
-// Locker is closed: that cancels lead's context, so that Close need not wait for a term without an end. The error of a
-// campaign that can't be won ends it, too ([MaxAttempts]).
+// If lead returns nil, Run resigns and campaigns again. If the leadership is over, Run also campaigns again after an
+// error that matches [context.Canceled] or [ErrNotHeld]. After any other error of lead, Run resigns and returns the
+// error.
+//
+// Run returns ctx's error, together with its cause, when ctx is done. It returns [ErrClosed] when the Locker is
+// closed, which also cancels lead's context. It returns the error of a campaign that can't be won ([MaxAttempts]).
 // When Run returns, also by a panic of lead, this candidate does not lead any more.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
 	if lead == nil {
@@ -124,10 +126,10 @@ func (t *Leadership) serve(ctx context.Context, lead func(ctx context.Context, t
 	return err
 }
 
-// Leader asks the masters who leads; package leader tells it as it changes. Holder.Token and Holder.Value are there of leaders whose
-// election has the option [Published]. Holder.ID is what [Leadership.ID] returns to the leader itself. Any Locker on
-// the same masters can ask, candidate or not. The answer may be outdated when it arrives: it is good for finding the
-// leader, not for acting in its place. The error matches [ErrNoQuorum] when too few masters answered.
+// Leader asks the masters who leads; package leader reports changes. Holder.Token and Holder.Value are set if the
+// leader's election has the option [Published]. Holder.ID equals the leader's own [Leadership.ID]. Any Locker on the
+// same masters can ask, candidate or not. The answer may be outdated when it arrives: use it to find the leader, not
+// to act in its place. The error matches [ErrNoQuorum] when too few masters answered.
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	if err := e.check(); err != nil {
 		return Holder{}, err
@@ -135,29 +137,28 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	return e.locker.Holder(ctx, e.key)
 }
 
-// ID tells this term from all others; whoever asks for the leader sees it in Holder.ID. It is no secret.
+// ID differs for every term. [Election.Leader] returns it as Holder.ID. It is no secret.
 func (t *Leadership) ID() string { return t.hold().ID() }
 
-// Token returns the term's fencing token, which is greater than that of every earlier term. Resources that check it
-// (see package fence) are safe from a leader that has not noticed the end of its term.
+// Token returns the term's fencing token, which is greater than the token of every earlier term. Resources that check
+// it (see package fence) are safe from a leader that has not noticed the end of its term.
 func (t *Leadership) Token() uint64 { return t.hold().Token() }
 
 // Context returns a context that is cancelled when the term ends, with the reason as its cause, or when parent is.
 func (t *Leadership) Context(parent context.Context) context.Context { return t.hold().Context(parent) }
 
-// Done returns a channel that is closed when the term ends, and that is before the masters would elect another: a leader
-// that could not renew stops at the end of its validity, which is earlier than the masters' by the drift allowance.
-// See [Lock.Done] for the one exception, a machine that was suspended.
+// Done returns a channel that is closed when the term ends. A leader that can't renew its term learns of the end
+// before the masters can elect another. [Lock.Done] has the exception: a suspended machine.
 func (t *Leadership) Done() <-chan struct{} { return t.hold().Done() }
 
-// Err returns nil during the term, and afterwards why it ended; the error matches [ErrNotHeld]. It reads the clock: ask
-// it before what can't be undone.
+// Err returns nil during the term, and afterwards why it ended; the error matches [ErrNotHeld]. It reads the clock:
+// ask it before a step that can't be undone.
 func (t *Leadership) Err() error { return t.hold().Err() }
 
 // Until returns to when the term is sure to last if it can't be renewed any more.
 func (t *Leadership) Until() time.Time { return t.hold().Until() }
 
-// Resign ends the term, and lets the next candidate lead at once. The errors are those of [Lock.Release]: nil when it
-// was led to the end, [ErrNotHeld] when it had ended before. ctx's cancellation is ignored. Resigning again returns the
-// same result.
+// Resign ends the term, and lets the next candidate lead at once. It returns the errors of [Lock.Release]: nil when
+// the term lasted until Resign, [ErrNotHeld] when it had ended before. It ignores the cancellation of ctx. A second
+// Resign returns the same result.
 func (t *Leadership) Resign(ctx context.Context) error { return t.hold().Release(ctx) }

@@ -17,8 +17,8 @@ import (
 
 // What can go wrong, for errors.Is. Which one it was decides what a caller can do about it.
 var (
-	// ErrHeld: somebody else holds the key; masters enough could be reached. Waiting helps. Of a wait that its context has ended it
-	// may also mean that others contend for the key.
+	// ErrHeld: another owner holds the key. Enough masters could be reached. Waiting helps. If a context ended the
+	// wait, others may also only contend for the key.
 	ErrHeld = errors.New("redlock: held by another")
 	// ErrContended: several want the key at once, and the masters' votes were split among them for all of the request timeout. Masters
 	// enough could be reached, and no owner was seen on a quorum of them. Trying again helps. Only a call that does not wait for the
@@ -26,15 +26,15 @@ var (
 	ErrContended = errors.New("redlock: contended, and held by nobody")
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
-	// ErrMisconfigured: so many masters can't grant the lock that no quorum is possible, and that will not pass: a wrong
-	// password, a missing permission, a key of another type, a replica where [Dial] or package sharded was given a master's
-	// address. The error names each. It also matches [ErrNoQuorum].
+	// ErrMisconfigured: no quorum is possible, because too many masters fail in a way that waiting does not mend.
+	// Such failures are a wrong password, a missing permission, a key of another type, and a replica's address given
+	// to [Dial] or package sharded. The error names each. It also matches [ErrNoQuorum].
 	ErrMisconfigured = fmt.Errorf("%w, and waiting does not help", ErrNoQuorum)
 	// ErrExpired: a quorum granted the lock, but so slowly that its validity was used up.
 	ErrExpired = errors.New("redlock: validity used up before the lock was granted")
 	// ErrNotHeld: the lock is not held, or not any more: released, lapsed, or lost on a majority of masters.
 	ErrNotHeld = errors.New("redlock: not held any more")
-	// ErrAlreadyHeld: the context is that of a lock on the same key that can't be entered again; waiting for oneself
+	// ErrAlreadyHeld: the context belongs to a lock on the same key, and that lock can't be entered again. Waiting
 	// would never end. See [Reentrant].
 	ErrAlreadyHeld = errors.New("redlock: already held by the context's own lock")
 	// ErrOutdated: the masters are used with a configuration two or more generations newer than this Locker's; see
@@ -46,32 +46,34 @@ var (
 	ErrInvalid = errors.New("redlock: invalid argument")
 )
 
-// NodeResult is what one master said in one round.
+// NodeResult is the answer of one master in one round.
 type NodeResult struct {
 	// Master is its name.
 	Master string
 	// Vote is how its answer was counted.
 	Vote Vote
-	// TTL is how long what is in the way will live, where a refusing master told; negative when for ever.
+	// TTL is the time left of the key in the way, if the refusing master told it; negative if the key has no end.
 	TTL time.Duration
-	// Holder is who holds what is in the way, where a refusing master told: the holder's [Options].Identity, or "#" and the
-	// fingerprint of a value that is not this library's. Owner values themselves are secrets and appear in no error.
+	// Holder is the [Options].Identity of the holder in the way, if the refusing master told it. For a value that
+	// this library did not make it is "#" and the value's fingerprint. Owner values are secrets and appear in no
+	// error.
 	Holder string
 	value  uint64 // a hash of the owner value, to tell two locks of one holder apart
 	kept   bool   // what is in the way is nobody's, and is kept for a while
 	claims bool   // while this one waits no new readers get in there
-	// Key is the key in the way, where several were asked for.
+	// Key is the key in the way, where the round wanted several.
 	Key string
-	// Err is why an Unknown vote is unknown. It is not part of the error tree of the QuorumError: what one master
-	// says never reads as what the majority decided.
+	// Err is why an Unknown vote is unknown. The QuorumError does not wrap it, so errors.Is never takes one master's
+	// error for the decision of the majority.
 	Err error
 }
 
 // QuorumError says how a round ended that was not won. It matches one of [ErrHeld], [ErrNoQuorum], [ErrExpired] and
 // [ErrNotHeld].
 type QuorumError struct {
-	// Op is what was tried: "acquire", "attach", "extend", "verify" or "release"; "raise" where a [Fenced] acquisition got its key
-	// and no token, "inspect" of [Locker.Holder], "announce" where too few masters say which [Options].Generation they know.
+	// Op is the operation: "acquire", "attach", "extend", "verify", "release", "raise", "inspect" or "announce".
+	// "raise" is of a [Fenced] acquisition that got its key and no token, "inspect" of [Locker.Holder]. "announce"
+	// means that too few masters say which [Options].Generation they know.
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string
@@ -79,7 +81,7 @@ type QuorumError struct {
 	Set string
 	// Granted of N masters said yes, where Quorum was needed.
 	Granted, Quorum, N int
-	// Nodes has one entry for every master of the set, in the order in which New got them.
+	// Nodes has one entry for every master of the set, in the order of New's argument.
 	Nodes []NodeResult
 	// Reason is the sentinel.
 	Reason error

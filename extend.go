@@ -32,13 +32,12 @@ type extending struct {
 	waiting int           // how many those are
 }
 
-// Extend lets the lock live for ttl from now, instead of until its present end; it never shortens it. Masters that
-// have lost the key get it back, once a quorum of those that never lost it has answered: only these count, so the lock
-// was never free in between. Another extension that is under way, or a renewal, is decided first; that takes a request
-// timeout at the most, as this one does.
+// Extend sets the end of the lock to ttl from now, and never shortens it. The votes of a quorum that never lost the
+// key decide, so the lock was never free in between. Masters that have lost the key get it back after that. Extend
+// waits for another extension or renewal that is under way. Each takes at most a request timeout.
 //
-// On error the lock keeps its old end and nothing is released, unless the error matches [ErrNotHeld]: then the lock
-// is over. [ErrNoQuorum] means that it is worth trying again, but for [ErrMisconfigured]. ctx bounds the wait, not the effect.
+// On error the lock keeps its old end and nothing is released. Only with [ErrNotHeld] is the lock over. After
+// [ErrNoQuorum] try again, unless it is [ErrMisconfigured]. ctx bounds the wait, not the effect.
 func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 	if k.isNone() {
 		return ErrNotHeld

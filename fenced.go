@@ -26,8 +26,8 @@ import (
 // raises F to T+n, and gives none of T+1 … T+n to anybody else. A quorum that accepted T did not accept another of them before, because
 // it had F < T, and does not after. So they are this hold's, and what a later acquisition has accepted by a quorum is greater than all.
 
-// Token returns the fencing token of a lock acquired with [Fenced], and 0 of any other. A resource that keeps the
-// greatest token it has seen, and refuses smaller ones, is safe from holders whose lock is long over.
+// Token returns the fencing token of a [Fenced] lock, and 0 of any other. A resource that keeps the greatest token it
+// has seen, and refuses smaller ones, is safe from holders that lost their lock.
 func (k *Lock) Token() uint64 {
 	if k.isNone() {
 		return 0

@@ -157,19 +157,21 @@ func (l *Locker) await(ctx context.Context, a *announcement, timeout time.Durati
 	}
 }
 
-// Announce tells the masters that a configuration of this generation is in use, or is going to be. It returns nil once a quorum
-// of them, with [NewJoint] of either set, keeps it. It is what comes before the last step of an exchange of masters: masters of
-// the old set that the new configuration does not have must know of it, or a process that still has the old one would not
-// learn that it is out of date (docs/membership.md). A Locker whose own [Options].Generation is two or more behind
-// takes no locks from then on. So one that has a generation announces none that is two or more ahead of its own: by all that it
-// knows, that would stop itself and everybody.
+// Announce tells the masters that a configuration of this generation is in use, or soon will be. It returns nil once
+// a quorum keeps the number, with [NewJoint] a quorum of each set. Lockers whose [Options].Generation is two or
+// more behind then take no locks. Announce before the last step of an exchange of masters (docs/membership.md): a
+// process that still has the old set then learns from it that its configuration is out of date.
 //
-// A Locker that is two ahead takes locks at once, whether its generation was announced or not: nothing tells it. Masters of the new set
-// may all be new, and then those of the old set know nothing of it, nor it of them; ones of both sets tell the others of it, but an
-// answer they had before holds for ten seconds, and a lock for its ttl. Whoever announces has to wait for that, and starts it then.
+// A Locker with a generation can't announce a number that is two or more ahead of it, since that would stop the
+// Locker itself.
 //
-// The error matches [ErrInvalid], [ErrNoQuorum] ([ErrMisconfigured] where asking again can't help), [ErrOutdated] if a master knows a greater generation already, [ErrClosed], or
-// ctx's error; then some masters may have been told. It takes a second at most, or [Options].RequestTimeout.
+// A Locker that is two ahead takes locks at once, even before the announcement, and Lockers behind it may hold locks
+// at the same time. Start it only after the announcement and a wait: an earlier answer holds for ten seconds, and a
+// lock for its ttl.
+//
+// The error matches [ErrInvalid], [ErrNoQuorum] (and [ErrMisconfigured] where asking again can't help), [ErrOutdated]
+// if a master knows a greater generation, [ErrClosed], or ctx's error. Some masters may have the number then.
+// Announce takes at most a second, or [Options].RequestTimeout.
 func (l *Locker) Announce(ctx context.Context, generation uint64) error {
 	if err := l.check(); err != nil {
 		return err

@@ -38,9 +38,9 @@ import (
 // The new token is also what keeps the old process from the resource if its work goes on although the hold is over.
 // docs/handover.md has the table.
 
-// Handover is what it takes to go on with a lock in another process: see [Lock.Handover]. [Handover.Secret] is the text to send. It is a
-// secret, as an owner value is: whoever has it can take the lock over, or release it. Nothing else shows it: neither fmt, log/slog
-// and encoders nor what prints a struct that has a Handover somewhere inside. The zero value is no lock's.
+// Handover is all that another process needs to continue a lock: see [Lock.Handover]. [Handover.Secret] is the text
+// to send. It is a secret: anyone who has it can take the lock over, or release it. fmt, log/slog and encoders do not
+// show it, also inside another struct. The zero value belongs to no lock.
 type Handover struct {
 	// A function, because what prints values follows pointers where it can't call methods, as fmt does with %s in unexported fields.
 	read func() *handover
@@ -72,7 +72,7 @@ func (h Handover) data() *handover {
 // Key returns the lock's key.
 func (h Handover) Key() string { return string(h.data().Key) }
 
-// Token returns the fencing token that the lock had. Whoever attaches to it gets a greater one.
+// Token returns the fencing token that the lock had. Attach gets a greater one.
 func (h Handover) Token() uint64 { return h.data().Token }
 
 // String does not show the secret.
@@ -132,13 +132,14 @@ func (d *handover) check() error {
 
 var errHandedOver = fmt.Errorf("%w: handed over", ErrNotHeld)
 
-// Handover ends the lock in this process without releasing it, and returns what another process needs to go on with it by
-// [Locker.Attach]. The lock must be a [Fenced] one that is held; otherwise the error matches [ErrInvalid] or [ErrNotHeld], and nothing
-// has changed. No master is waited for.
+// Handover ends the lock in this process without releasing it. It returns a value with which another process
+// continues the lock, by [Locker.Attach]. The lock must be [Fenced] and held; otherwise the error matches
+// [ErrInvalid] or [ErrNotHeld], and nothing has changed. Handover waits for no master.
 //
-// From then on the lock is over here: Err, Done and the contexts say so, Release returns [ErrNotHeld] and removes nothing. End the work
-// before you call it, not after. The key stays on the masters for what is left of its ttl, for nobody if nobody attaches; [Lock.Extend] before
-// leaves the whole of it. What is lost with a Handover is time, no more than that.
+// End the work before you call Handover. Afterwards the lock is over here: Err, Done and the contexts say so, and
+// Release returns [ErrNotHeld] and removes nothing. The key stays on the masters for the rest of its ttl, even if no
+// process attaches. Call [Lock.Extend] before to leave a full ttl. If a Handover is lost, the key lapses with its
+// ttl.
 func (k *Lock) Handover() (Handover, error) {
 	if k.isNone() {
 		return Handover{}, ErrNotHeld
@@ -198,23 +199,23 @@ func sets(c *lane.Call) bool {
 	return c.Request.Op == single.Acquire || c.Request.Op == single.Extend && c.Request.Repair
 }
 
-// Attach goes on with a lock that another process has handed over, for ttl from now, and returns it with an ID and a fencing token of its own,
-// which is greater than the one it had. The key was never free in between, and nobody else has had it, on a quorum of masters. It takes one round
-// trip, one more if the masters' counters differ, and does not wait for anything, nor for those who wait for the lock. opts are those of
-// [Locker.TryAcquire] for a fenced lock, such as [AutoRenew]. The value of a lock that was [Published] stays, with the new token, which
-// takes another round trip.
+// Attach continues a lock that another process has handed over, for ttl from now. The returned Lock has a new ID and
+// a greater fencing token. On a quorum of masters the key was never free in between. Attach takes one round trip, and
+// one more if the masters' counters differ. It waits in no queue. opts are options for [Locker.TryAcquire] of a
+// fenced lock, such as [AutoRenew]. A [Published] value stays, with the new token, which takes another round trip.
 //
-// Of several processes that attach to one Handover at most one succeeds. On error none of its own has the lock, and what the attempt has got of
-// it on some masters is released. It may be tried again while a quorum still has what was handed over. The error matches [ErrNotHeld] if the
-// lock has lapsed, or was released, or if somebody else has attached to it; [ErrNoQuorum] if too few masters answered; [ErrExpired];
-// [ErrInvalid] (also where the Lockers' [Options].Prefix differ), [ErrClosed] and [ErrOutdated], with which nothing was sent.
+// If several processes attach to one Handover, at most one succeeds. On error the caller has no lock, and the keys
+// that the attempt got on some masters are released. The attempt may be repeated while a quorum still has the
+// handed-over lock. The error matches [ErrNotHeld] if the lock has lapsed or was released, or another process has
+// attached; [ErrNoQuorum] if too few masters answered; or [ErrExpired]. With [ErrInvalid] (also for another
+// [Options].Prefix), [ErrClosed] and [ErrOutdated] nothing was sent.
 //
-// Both processes must call the masters by the same addresses, since by these a Handover names the masters that have the key. Where they are no quorum of this
-// Locker's, or not of each of its sets ([NewJoint]), the error matches [ErrInvalid]: nothing was sent, and the lock can still be attached to by a
-// process that has the old one's masters.
+// A Handover names the masters that have the key by address, so both processes must use the same addresses. If those
+// masters are no quorum of this Locker's, or of one of its sets ([NewJoint]), the error matches [ErrInvalid]. Then
+// nothing was sent, and a process with the old masters can still attach.
 //
-// What Attach can't know is whether the old process has stopped what it did under the lock. The new token does: the resource that
-// checks it refuses the old process from the new one's first change on.
+// Attach can't know whether the old process has stopped its work. A resource that checks tokens refuses the old
+// process after the new process's first change.
 func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts ...Option) (*Lock, error) {
 	if err := h.data().check(); err != nil {
 		return nil, err

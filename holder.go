@@ -13,30 +13,32 @@ import (
 
 // Holder is who holds a key, as a quorum of masters sees it.
 type Holder struct {
-	// Held says that some lock has the key on a quorum. What is left on fewer masters, and be it of many, is nobody's lock. Only
-	// of a key that more than 128 hold on one master, or with a Master that does not tell holds apart ([single.Reply].Holds), it
-	// is enough that a quorum has several.
+	// Held says that one lock has the key on a quorum. A key left on fewer masters is no lock. In two cases Held only
+	// means that a quorum has several holds: with more than 128 holds of the key on one master, and with a Master
+	// that does not list holds ([single.Reply].Holds).
 	Held bool
-	// Identity is the holder's [Options].Identity, or "#" and ID if the key was taken by something that has none, or by
-	// [Reentrant]; of a shared key with several readers one of them, or "" if the masters name different ones.
+	// Identity is the holder's [Options].Identity. It is "#" and ID if the holder is a [Reentrant] lock, or of a
+	// program without identities. Of a shared key it is one of the readers, or "" if the masters name different ones.
 	Identity string
 	// ID tells the holder's lock from others. [Lock.ID] and [Leadership.ID] return it to the holder itself.
 	ID string
-	// Token and Value are what a [Published] lock says of itself: its fencing token and what it was given; 0 and "" of any other.
+	// Token and Value are the fencing token and the value of a [Published] lock, and 0 and "" of every other.
 	Token uint64
 	Value string
-	// Holds is how many locks have the key on a quorum, as far as the masters that were waited for tell: more than one for
-	// readers, or an owner that re-entered. Of more than 128 it is how many a quorum has at least.
+	// Holds is the number of locks that have the key on a quorum, as far as the masters that answered in time tell.
+	// It is above one for readers, and for an owner that entered again. Above 128 it is the least number that a
+	// quorum has.
 	Holds int
-	// TTL is for how long a quorum keeps the key if nobody extends or releases it; negative if for ever.
+	// TTL is how long a quorum keeps the key if the holder does not extend or release it; negative if the key has no
+	// end.
 	TTL time.Duration
 	// Nodes is what each master said: Granted where the key is held, Refused where it is free.
 	Nodes []NodeResult
 }
 
-// Holder asks all masters who holds key. It changes nothing, and what it returns may be outdated at once: do not
-// decide by it whether to act. The error matches [ErrNoQuorum] when too few masters answered, and [ErrMisconfigured] where asking
-// again can't help.
+// Holder asks all masters who holds key, and changes nothing. The result may be outdated at once: do not decide by it
+// whether to act. The error matches [ErrNoQuorum] when too few masters answered, and also [ErrMisconfigured] when
+// asking again can't help.
 func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	if err := l.check(); err != nil {
 		return Holder{}, err
@@ -66,8 +68,8 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	return r.holderLocked()
 }
 
-// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum does. A lock whose
-// validity is over is not asked for: Verify never says yes to what [Lock.Err] says no to. It prolongs nothing.
+// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum has it. A lock whose
+// validity is over fails at once, as [Lock.Err] does. Verify extends nothing.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return err

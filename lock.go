@@ -12,12 +12,11 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Lock is one hold of one key: a handle that is never reacquired and never reused. It is held from the moment in which
-// Acquire returned it until Release is called, its validity ends, or it is found to be lost. All methods are safe for
-// concurrent use.
+// Lock is one hold of one key. It is never reacquired and never reused. It is held from the return of Acquire until
+// Release is called, its validity ends, or it is found to be lost. All methods are safe for concurrent use.
 //
-// Nothing but the holder's own care ends what the holder does when the lock is over: watch Done or work under Context,
-// ask Err before anything that can't be undone, and let the resource check fencing tokens where it can.
+// The end of a lock does not stop the holder's work: the holder does. Watch Done or work under Context. Ask Err
+// before a step that can't be undone. Let the resource check fencing tokens where it can.
 type Lock struct {
 	locker   *Locker
 	spec     *spec
@@ -223,8 +222,8 @@ func (k *Lock) Keys() []string {
 // to another, one after the other.
 func (k *Lock) ID() string { return owner.Fingerprint(k.Owner()) }
 
-// Owner returns the value that proves on the masters who holds the key: the [Options].Identity and 128 random bits, or what
-// [Reentrant] was given. It is a secret, because whoever knows it can release the lock.
+// Owner returns the value that proves on the masters who holds the key: the [Options].Identity and 128 random bits,
+// or the owner given to [Reentrant]. It is a secret: anyone who knows it can release the lock.
 func (k *Lock) Owner() string {
 	if k.isNone() {
 		return ""

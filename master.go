@@ -30,23 +30,24 @@ type Master interface {
 	Do(ctx context.Context, batch []*single.Call)
 }
 
-// Listener is a Master that can pass on what is published on it. Messages are hints: lost, late and repeated ones do no
-// harm.
+// Listener is a Master that passes on messages published on it. Messages are hints: a lost, late or repeated message
+// does no harm.
 type Listener interface {
-	// Listen passes on messages of channel until stop is called; stop returns when none will come any more. ready is
-	// called each time the subscription has been made: what was published before may have been missed.
+	// Listen subscribes to channel and calls notified with each message, until stop is called. After stop has
+	// returned no call follows. Listen calls ready after each time that it has subscribed: messages published before
+	// may be missed.
 	Listen(channel string, ready func(), notified func(message string)) (stop func())
 }
 
-// Guarded is a Master that, after a restart in which it may have forgotten locks, does not vote for as long as RestartGuard
-// says; 0 is no guard. A Locker takes no lock for longer than the shortest guard of its masters. Either all of them are
-// guarded or none is: a quorum is as safe as those of its masters that forget.
+// Guarded is a Master with a restart guard: after a restart in which it may have forgotten locks, it does not vote
+// for RestartGuard. 0 is no guard. A Locker takes no lock for longer than the shortest guard of its masters. Either
+// all masters of a Locker have a guard or none has, since one master that forgets makes a quorum unsafe.
 type Guarded interface {
 	RestartGuard() time.Duration
 }
 
-// Timed is a Master with a time of its own, as those of package redlocktest have: a Locker over it goes by that unless [Options].Clock says
-// otherwise. Of several masters the first one's counts.
+// Timed is a Master with its own clock, as package redlocktest has. A Locker uses the clock of its first Timed
+// master, unless [Options].Clock is set.
 type Timed interface {
 	Clock() Clock
 }
@@ -112,9 +113,11 @@ func NewMaster(client redis.UniversalClient) (Master, error) {
 }
 
 // Dial makes a Locker over the masters at the given URLs (redis://user:password@host:port, rediss:// for TLS), with
-// client settings that are safe for locks. It does not wait for them: connections are made when they are needed, and a
-// Locker works as soon as a quorum answers; [Locker.Check] tells whether they can be made. So all that ctx can do is to
-// have ended already: then nothing is opened, and the error is ctx's. Close closes the connections.
+// client settings that are safe for locks. Close closes the connections.
+//
+// Dial does not wait for the masters: the Locker connects when it first needs them, and works as soon as a quorum
+// answers. [Locker.Check] tells whether it can connect. If ctx has ended already, Dial opens nothing and returns
+// ctx's error; ctx has no other effect.
 func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
 	d, err := newDialing(ctx, opts)
 	if err != nil {
@@ -222,15 +225,15 @@ func isNil(m Master) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Check asks the masters about everything that the promises of this package depend on and that a server can tell: that
-// they are different servers, masters and not replicas, that they neither evict nor forget locks, that their clocks run
-// at the right rate, that they answer in time, and that this user may do what a lock needs. For the last it takes and
-// releases a lock on a key of its own, which expires within seconds; nothing else is changed.
+// Check asks the masters whether the assumptions of this package hold, as far as a server can tell. It checks that
+// the masters are different servers and no replicas, neither evict nor forget locks, have clocks at the right rate
+// and answer in time. It also checks that this user may do all that a lock needs. For that it takes and releases a
+// lock on a key that expires within seconds; it changes nothing else.
 //
-// It takes about a second, at most ten, and no longer than ctx. A master that can't be asked is itself a finding, as is
-// what the user may not ask. The error is for a Check that did not take place: it matches [ErrInvalid], [ErrClosed], or
-// ctx's error. What a server does not tell stays unchecked: that masters share no machine, rack or disk, that nobody
-// runs FLUSHALL or sets a clock.
+// Check takes about a second, at most ten, and no longer than ctx. A master that can't be asked is a finding, and so
+// is a question that the user may not ask. The error means that no Check took place: it matches [ErrInvalid],
+// [ErrClosed], or ctx's error. Check can't find masters that share a machine, rack or disk, or a person who runs
+// FLUSHALL or sets a clock.
 func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	if err := l.check(); err != nil {
 		return nil, err

@@ -18,15 +18,15 @@ type EventKind uint8
 
 // The events of a Locker.
 const (
-	// EventAcquire: an acquisition round was decided, or one of [Locker.Attach], whose Op is "attach". Err is nil if the lock was granted by a quorum; the caller's
-	// error may still be another, when validity was used up.
+	// EventAcquire: an acquisition round was decided. For a round of [Locker.Attach] Op is "attach". Err is nil if a
+	// quorum granted the lock; the caller may still get an error, when validity was used up.
 	EventAcquire EventKind = iota
 	// EventExtend: an extension, asked for or by AutoRenew, was decided; or AutoRenew sent none, because the configuration of
 	// masters is out of date, and Err matches [ErrOutdated].
 	EventExtend
 	// EventRelease: a release was decided. Failed attempts are released, too.
 	EventRelease
-	// EventLost: a lock ended that nobody had released. Err says why.
+	// EventLost: a lock ended without a release. Err says why.
 	EventLost
 	// EventSwept: the janitor had a release confirmed by Master that had not confirmed it in time.
 	EventSwept
@@ -35,8 +35,9 @@ const (
 	// EventVote: one master's part in a round has ended: its Vote, after Took, or why there is none. A straggler's comes
 	// after its round was decided, and does not change it.
 	EventVote
-	// EventPending: Master did not confirm a release, so the janitor is going to ask again; EventSwept or EventLapsed ends
-	// that. If Err is set, too many are pending already: nobody asks, and the key lapses by its ttl.
+	// EventPending: Master did not confirm a release. The janitor asks it again until EventSwept or EventLapsed. If
+	// Err is set, too many releases are pending already: the master is not asked again, and the key lapses by its
+	// ttl.
 	EventPending
 	// EventReturned: an Acquire, TryAcquire or Attach has returned Err to its caller, after Took and that many Rounds.
 	EventReturned
@@ -60,16 +61,17 @@ func (k EventKind) String() string {
 // Event is something that a Locker did. Which fields are set depends on its Kind.
 type Event struct {
 	Kind EventKind
-	// Op is what the masters were asked: "acquire", "attach", "extend", "verify", "release", "raise" (a fencing counter), "inspect".
+	// Op is the operation: "acquire", "attach", "extend", "verify", "release", "raise" (a fencing counter) or
+	// "inspect".
 	Op string
 	// Key is the key, or the keys, separated by commas.
 	Key string
-	// Granted, Refused and Unknown count the votes of a round when it was decided; of N masters, Quorum were needed. A
-	// round is decided by the vote that settles it, so one that was won has just the quorum: how many masters could have
-	// voted is told by EventVote.
+	// Granted, Refused and Unknown count the votes of a round when it was decided; Quorum of N masters were needed.
+	// The deciding vote is the last one counted. So a round that was won has just a quorum of granted votes;
+	// EventVote reports the later votes.
 	Granted, Refused, Unknown, Quorum, N int
-	// Set is the set of masters that these numbers are of, "old" or "new", with a Locker of two ([NewJoint]): the one that
-	// decided the round, in other events the old one. Otherwise "".
+	// Set is "old" or "new" with a Locker over two sets of masters ([NewJoint]), and otherwise "". It names the set
+	// that decided the round, in other events the old set. The counts above are of this set.
 	Set string
 	// Took is the time from the beginning of the round to its decision, or to the vote; of EventReturned, of the whole call.
 	Took time.Duration
@@ -79,10 +81,10 @@ type Event struct {
 	// attempt was not.
 	Held    bool
 	HeldFor time.Duration
-	// Master is the one that voted or that the janitor asks, Vote its vote.
+	// Master is the master that voted or that the janitor asks. Vote is its vote.
 	Master string
 	Vote   Vote
-	// Err is what was wrong: one of the sentinels, or nil.
+	// Err is the failure, which matches one of the sentinels, or nil.
 	Err error
 	// Missed is how many events before this one were not delivered, because the Observer was too far behind.
 	Missed int

@@ -26,46 +26,54 @@ type Options struct {
 	// RequestTimeout is how long one master may take to answer before its vote counts as unknown.
 	// Default: a twentieth of the ttl, at least 10 ms and at most 1 s.
 	RequestTimeout time.Duration
-	// DriftFactor is how much faster or slower than this machine's a master's clock may run, as a fraction of one.
-	// A lock's validity is ttl × DriftFactor + 2 ms shorter than its ttl. Default: 0.01.
+	// DriftFactor is the greatest difference between the rates of this machine's clock and a master's, as a fraction
+	// of one. A lock's validity is ttl × DriftFactor + 2 ms shorter than its ttl. Default: 0.01.
 	DriftFactor float64
-	// Clock tells the time. Default: the masters', if they are [Timed]; else the machine's, counting suspended time where the system can.
+	// Clock tells the time. Default: the clock of the masters if they are [Timed]. Otherwise it is the machine's
+	// clock, which also counts time in which the machine is suspended, where the system can tell.
 	Clock Clock
-	// Jitter returns a random duration of at least 0 and below d; it spreads out retries. Default: math/rand/v2.
-	// Another one is for tests that replay. Called from several goroutines.
+	// Jitter returns a random duration of at least 0 and below d; it spreads out retries. Default: math/rand/v2. Set
+	// it in tests that replay. Several goroutines call it at once.
 	Jitter func(d time.Duration) time.Duration
-	// RestartGuard keeps a master that restarted, and may have forgotten locks, from voting until it has run for this
-	// long; a master that fsyncs every command before it answers, and has not lost its disk, votes at once. Give the
-	// longest ttl that anybody uses on these masters; this Locker refuses longer ones, and a guard so short that no ttl
-	// is left. It only works on connections of the library's own: [Dial] opens them so, and [New] takes masters that were
-	// (single.Options.RestartGuard, see [Guarded]) and refuses others. For as long after the very first start of a master
-	// it does not vote either. See [single.GuardError].
-	// Default: what the masters have, with Dial none, which is safe only for masters that keep their data.
+	// RestartGuard is for masters that may forget locks in a restart: such a master does not vote until it has run
+	// for this long, not even after its first start. A master that fsyncs every command and has kept its disk votes
+	// at once.
+	//
+	// Set it to the longest ttl in use on these masters. The Locker refuses longer ttls, and New refuses a guard that
+	// leaves no ttl. [Dial] opens its connections with the guard. [New] refuses a guard if the masters have none of
+	// their own ([Guarded], [single.Options]). See also [single.GuardError].
+	//
+	// Default: the guard of the masters. With Dial that is none, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
-	// Generation is the number of this configuration of masters, one more with every step in which masters are exchanged
-	// (docs/membership.md). Masters keep the greatest that they have been told. A Locker that is two or more behind has been
-	// forgotten when the others were changed: it takes and extends no lock any more, and the error matches [ErrOutdated]. It
-	// asks a quorum of masters before its first acquisition and again whenever the last answer is more than ten seconds old; that
-	// answer is all that it costs. Default: 0, which asks nothing and is told nothing.
+	// Generation is the number of this configuration of masters. Every step of an exchange of masters adds one
+	// (docs/membership.md). The masters keep the greatest number that they were sent. A Locker that is two or more
+	// behind takes and extends no lock; the error matches [ErrOutdated].
+	//
+	// The Locker asks a quorum of masters before its first acquisition, and again when the last answer is more than
+	// ten seconds old. Default: 0, which asks and announces nothing.
 	Generation uint64
-	// Identity says whose locks these are, to whoever looks at a master, at [Locker.Holder], at an error or at an event:
-	// up to 64 characters of ASCII without spaces, quotes and brackets, in front of the random part of every lock's owner
-	// value. It is shown, so it must not be a secret; it travels with every request, so it should be short. Default:
-	// host:pid, the host without its domain.
+	// Identity names the holder of this Locker's locks to people: on the masters, in [Locker.Holder], in errors and
+	// in events. It is the start of every lock's owner value; a random part follows. It is up to 64 characters of
+	// ASCII without spaces, quotes and brackets. It is no secret, and every request carries it, so keep it short.
+	// Default: host:pid, the host without its domain.
 	Identity string
-	// Prefix stands on the masters in front of every key that this Locker takes: for programs or tenants that share masters and must not get in
-	// each other's way, and for users who may touch no other keys (docs/security.md). Callers have nothing to do with it: keys are theirs in arguments, in
-	// [Lock.Key], [Locker.Held], [Handover], events and errors; only what a master itself has said names them as they are there. With the Prefix "a:" the key "b" is the lock that "a:b" is without
-	// one, for this and every other implementation. A hash tag in it is that of every key. Up to 1,024 bytes, any but such as begin with
-	// [single.ReservedPrefix]; a key can be as long as ever, the Prefix included. Default: none.
+	// Prefix is put in front of every key on the masters, for programs or tenants that share masters and for users
+	// with rights to some keys only (docs/security.md). Arguments, [Lock.Key], [Locker.Held], [Handover], events and
+	// errors have the key without the Prefix; only a message from a master shows both. With the Prefix "a:" the key
+	// "b" is the same lock as the key "a:b" without a Prefix, also for other implementations. A hash tag in the
+	// Prefix applies to every key.
+	//
+	// A Prefix is up to 1,024 bytes, and does not begin with [single.ReservedPrefix]. The limit on a key's length
+	// includes it. Default: none.
 	Prefix string
-	// Observer is told what the Locker does: for logs, metrics and traces. Events come in the order in which they
-	// happened, one at a time, in a goroutine of their own, soon after what they tell of: an Observer may take its time
-	// and may call the Locker, except for Close, and delays nothing but later events. Those for which there is no room
-	// any more, because it is thousands behind, are counted ([Event].Missed; the last ones by the error of Close). A
-	// panic of the Observer costs the one event, and is returned by Close, the first of them. Close waits until
-	// everything has been told, unless its context ends before.
-	// Default: nil, which costs nothing.
+	// Observer receives the Locker's events, for logs, metrics and traces. A single goroutine calls it with one
+	// event at a time, in the order in which they happened. A slow Observer delays later events only. It may call the
+	// Locker, except for Close.
+	//
+	// When the Observer is thousands of events behind, further ones are dropped and counted: [Event].Missed has the
+	// count, and the error of Close has the last ones. A panic of the Observer loses that event; Close returns the
+	// first such panic. Close waits for the last event unless its context ends before. Default: nil, which costs
+	// nothing.
 	Observer func(Event)
 }
 
@@ -116,8 +124,8 @@ func (o Options) requestTimeout(ttl time.Duration) time.Duration {
 // Option changes one acquisition.
 type Option func(*spec) error
 
-// AutoRenew keeps the lock: at a third of its ttl it is extended by another ttl, again and again until it is released
-// or lost. Give it a bound with [MaxHold] or [MaxRenewals], or a holder that hangs keeps the lock for ever.
+// AutoRenew renews the lock until it is released or lost: after each third of its ttl it is extended by another ttl.
+// Set [MaxHold] or [MaxRenewals] too, or a holder that hangs keeps the lock for ever.
 func AutoRenew() Option {
 	return func(s *spec) error {
 		s.renew = true
@@ -125,8 +133,7 @@ func AutoRenew() Option {
 	}
 }
 
-// MaxHold ends a hold, renewed or extended however often, this long after its acquisition began. Its Done channel
-// closes by then.
+// MaxHold ends a hold d after its acquisition began, even if it is renewed or extended. Done is closed by then.
 func MaxHold(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {
@@ -137,14 +144,16 @@ func MaxHold(d time.Duration) Option {
 	}
 }
 
-// MinHold has the masters keep the key until d after the acquisition began, however early it is released: for a job that is due at the same
-// time on several machines whose clocks differ, and takes less time than they do. The lock itself is over with Release, as usual; only nobody
-// gets the key before. Release cuts what is left of its ttl down to what is left of d, so the process may end then. A hold that lasted
-// for d is released at once, and so is one that was lost.
+// MinHold keeps the key on the masters until d after the acquisition began, even if the lock is released before. It
+// is for a job that several machines start at the same time: it runs once although their clocks differ by more than
+// it takes.
 //
-// d is below the lock's validity, so that a holder which dies, or whose Release reaches no master, leaves the key for d as well: it
-// stays for the ttl of the acquisition, or of the last renewal. It does not go over to whoever attaches to the lock ([Lock.Handover]). Plain
-// locks only, of one key or several.
+// Release ends the lock as usual and shortens the key's ttl to the rest of d, so the process may exit then. A lock
+// that was held for d, or was lost, is released at once.
+//
+// d must be below the lock's validity. So d also holds when the holder dies, or when its Release reaches no master:
+// then the key stays for the ttl of the acquisition or of the last renewal. A [Lock.Handover] ends the option.
+// MinHold is for plain locks, of one key or several.
 func MinHold(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {
@@ -155,8 +164,8 @@ func MinHold(d time.Duration) Option {
 	}
 }
 
-// MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity. It needs
-// AutoRenew, which [Locker.Do] and an [Election] bring along.
+// MaxRenewals stops [AutoRenew] after n successful renewals; the lock then lapses at the end of its validity. It
+// needs AutoRenew. [Locker.Do] and an [Election] always renew.
 func MaxRenewals(n int) Option {
 	return func(s *spec) error {
 		if n <= 0 {
@@ -167,10 +176,12 @@ func MaxRenewals(n int) Option {
 	}
 }
 
-// Grace is by how much Done and the contexts of a lock that is not extended in time end before its validity does. It is
-// for what the holder needs to notice that and to stop, and for timers that are late on a busy machine: nobody else gets
-// the lock before validity ends, or Release is called. Default: a fiftieth of the ttl, at most 200 ms; with [Locker.Do]
-// and in an [Election] a tenth, at most 2 s; at least 1 ms. It can be up to half the ttl, and must be shorter than [MaxHold].
+// Grace is the time between the close of Done and the end of validity, for a lock that is not extended in time. The
+// lock's contexts end with Done. The holder stops its work in the grace, and a late timer on a busy machine uses some
+// of it. Others get the lock only after validity ends or Release is called.
+//
+// Default: a fiftieth of the ttl, at most 200 ms. With [Locker.Do] and in an [Election]: a tenth, at most 2 s. Always
+// at least 1 ms. A grace is at most half the ttl, and shorter than [MaxHold].
 func Grace(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {
@@ -193,11 +204,11 @@ func forElection(s *spec) error {
 	return nil
 }
 
-// MaxAttempts makes Acquire give up after n attempts; the error is that of the last one. An attempt is a round or, while
-// others of this process are before it in the queue for the key, a pause spent there. The last one asks the masters wherever it stands, and as
-// [Locker.TryAcquire] does: it repeats a round whose votes were split, within the request timeout, and its error may match [ErrContended].
-// MaxAttempts(1) is that alone, and can't be combined with [RetryEvery] or [MaxOutage]. A round that only
-// looks for a release that may have been missed does not count. Default: it goes on until its context is done.
+// MaxAttempts ends Acquire after n attempts with the error of the last one. An attempt is a round, or a pause in the
+// queue behind others of this process. The last attempt always asks the masters, as [Locker.TryAcquire] does: it
+// repeats a round with split votes within the request timeout, and its error may match [ErrContended]. MaxAttempts(1)
+// is only that attempt, and can't be combined with [RetryEvery] or [MaxOutage]. A round that only looks for a missed
+// release does not count. Default: Acquire tries until its context is done.
 func MaxAttempts(n int) Option {
 	return func(s *spec) error {
 		if n <= 0 {
@@ -208,12 +219,19 @@ func MaxAttempts(n int) Option {
 	}
 }
 
-// RetryEvery makes Acquire try again at a fixed interval, or sooner when it is notified of a release; where the key is kept after that ([MinHold]), it
-// tries when that is over. It tries more often, which does not count as its attempts, in three cases. While somebody of this
-// process waits behind it: as often as by default. While it keeps new readers out ([Shared]): about once a second. Where d is longer than that, while a quorum of masters can notify the Locker: 24 to 27 s
-// after each attempt, because a master forgets who waits, and would not notify it, a minute after it was last asked. So a release of which no
-// notification comes, say because it went to a process that has died, is noticed within half a minute too. Default: a
-// jittered backoff that grows from 2 ms to 64 ms and, while a quorum of masters can notify the Locker, 100 to 200 ms.
+// RetryEvery makes Acquire try again every d, and as soon as it is notified of a release. If the key is kept after
+// its release ([MinHold]), Acquire tries when that time is over.
+//
+// It tries more often in three cases, which do not count as its attempts:
+//
+//   - Another goroutine of this process waits behind it: as often as by default.
+//   - It keeps new readers out ([Shared]): about once a second.
+//   - A quorum of masters can notify the Locker: every 24 to 27 s if d is longer. A master forgets a waiter a
+//     minute after its last request. So a missed release, say because its notification went to a process that died,
+//     is noticed within half a minute.
+//
+// Default: a jittered backoff that grows from 2 ms to 64 ms; 100 to 200 ms while a quorum of masters can notify the
+// Locker.
 func RetryEvery(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {
@@ -224,8 +242,8 @@ func RetryEvery(d time.Duration) Option {
 	}
 }
 
-// Fenced gives the lock a fencing token, [Lock.Token]: a number greater than that of every earlier acquisition of the
-// key, which a resource can check to keep out a holder that has been overtaken. It costs no additional round trip
+// Fenced gives the lock a fencing token ([Lock.Token]), greater than the token of every earlier acquisition of the
+// key. A resource that checks tokens refuses a holder that was overtaken. A token costs no additional round trip
 // unless the masters' counters differ. Every acquisition of the key should then be fenced.
 func Fenced() Option {
 	return func(s *spec) error {
@@ -234,15 +252,16 @@ func Fenced() Option {
 	}
 }
 
-// MaxPublished bounds what [Published] takes, in bytes.
+// MaxPublished is the greatest size of a value for [Published], in bytes.
 const MaxPublished = 4 << 10
 
-// Published has a lock say something, for as long as it is held, to whoever asks for its [Holder]: an address, for instance. value
-// may be any bytes, up to [MaxPublished]; it is no secret and can't be changed. The lock is [Fenced], and its token is told too. Both
-// are part of what is set on the masters to take the key, so they are there from its acquisition to its end, and never another's.
+// Published shows value to everyone who asks for the [Holder] of the key, while the lock is held: an address, for
+// instance. A value is up to [MaxPublished] bytes of any kind, no secret, and fixed. The lock is [Fenced], and its
+// token is shown too. Both are part of the value that takes the key on the masters, so they appear and end with the
+// lock.
 //
-// They travel with every request for the lock and with every refusal to those who wait for it, so a value should be short. The
-// acquisition costs a round more where its wall clock is behind the masters' fencing counters.
+// Every request for the lock, and every refusal to a waiter, carries the value: keep it short. The acquisition takes
+// one more round when its wall clock is behind the masters' fencing counters.
 func Published(value string) Option {
 	return func(s *spec) error {
 		if len(value) > MaxPublished {
@@ -253,18 +272,19 @@ func Published(value string) Option {
 	}
 }
 
-// Shared takes the key as one reader of many: it excludes writers ([Exclusive]) and locks of every other kind, and no
-// other reader. Each reader's hold ends by itself. A writer that waits lets no more readers in, until it has had the lock or gives up, or
-// for 2.5 s after its process has died; so does who waits for a lock of another kind while readers have the key.
+// Shared takes the key as one reader of many. It excludes writers ([Exclusive]) and locks of every other kind, but no
+// other reader. Each reader's hold ends independently. A waiting writer keeps new readers out until it has had the
+// lock or stops waiting, or for 2.5 s after its process dies. A waiter for another kind of lock does the same while
+// readers have the key.
 func Shared() Option { return kind(single.Shared, "") }
 
 // Exclusive takes a key that others take [Shared] as its only writer.
 func Exclusive() Option { return kind(single.Exclusive, "") }
 
-// Reentrant takes the key exclusively for owner, which may take it any number of times: each acquisition is a hold of
-// its own with its own end, and the key is free when the last one is over. Owner names who may enter again, for
-// instance a job; it must be unguessable by others, for it is all it takes. An Acquire of the key under the Context of
-// a Reentrant lock re-enters without being told the owner.
+// Reentrant takes the key exclusively for owner, which may take it any number of times. Each acquisition is a
+// separate hold, and the key is free when the last hold is over. Owner names who may enter again, for instance a job.
+// It must be unguessable: anyone who knows it can enter. An Acquire of the key under the Context of a Reentrant lock
+// uses that lock's owner.
 func Reentrant(owner string) Option {
 	if owner == "" {
 		return func(*spec) error { return invalid("Reentrant with an empty owner") }
@@ -282,8 +302,8 @@ func kind(kind single.Kind, owner string) Option {
 	}
 }
 
-// AndKeys takes more keys together with the first, all or none: on each master at once, and by majority. On a Redis
-// Cluster all keys must share a hash tag. Order and duplicates do not matter.
+// AndKeys takes more keys together with the first, all or none: on each master in one step, and by majority. On a
+// Redis Cluster all keys must share a hash tag. Order and duplicates do not matter.
 func AndKeys(keys ...string) Option {
 	return func(s *spec) error {
 		if len(keys) == 0 {
@@ -294,9 +314,9 @@ func AndKeys(keys ...string) Option {
 	}
 }
 
-// MaxOutage makes Acquire give up when no quorum of masters could be reached for d; the error matches [ErrNoQuorum]. It is
-// counted from the first round of this Locker that reached none, since the last one that did, but not from before the call.
-// Waiting for a lock that somebody holds is not bounded by it. Default: an outage is waited out until ctx is done.
+// MaxOutage ends Acquire when it could reach no quorum of masters for d; the error matches [ErrNoQuorum]. An outage
+// begins with the first round of this Locker without a quorum after the last round with one, and not before the call.
+// MaxOutage does not bound the wait for a lock that is held. Default: Acquire waits until ctx is done.
 func MaxOutage(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/address"
 )
 
-// Quorum is the least number of n masters of which any two sets share a master: floor(n/2)+1. So many have to agree.
+// Quorum is the least number of n masters such that any two quorums share a master: floor(n/2)+1.
 func Quorum(n int) int { return n/2 + 1 }
 
 // Vote is one master's answer in one round.
@@ -20,7 +20,7 @@ type Vote uint8
 const (
 	// Pending: the master had not answered when the round was decided.
 	Pending Vote = iota
-	// Granted: the master did what it was asked.
+	// Granted: the master did the operation.
 	Granted
 	// Refused: the master answered, and the answer was no.
 	Refused
@@ -169,13 +169,12 @@ func decide(wins, loses bool, loss verdict) verdict {
 	}
 }
 
-// NewJoint makes a Locker for the time in which one set of masters takes another's place: when a master is replaced or
-// moved, when there are to be more or fewer of them. The sets may share any number of masters; of those in both, both lists
-// must have the same Master. Every lock then has the agreement of a quorum of either set, so such a Locker and one that
-// [New] has made over either set exclude each other. Lockers over the old and over the new set do not: docs/membership.md says
-// in which steps no two processes ever have these at the same time.
+// NewJoint makes a Locker over two sets of masters, for the time in which one set replaces the other. The sets may
+// share masters; a shared master is the same Master in both lists. Every lock needs a quorum of each set, so this
+// Locker excludes Lockers that [New] has made over one of the sets. Lockers over the old set and over the new set do
+// not exclude each other. docs/membership.md lists the steps in which no two processes use these at the same time.
 //
-// Otherwise it is as New's. Errors of both lists match [ErrInvalid], and so does one that says that the sets are the same.
+// In all else it works as New does. Errors in either list match [ErrInvalid], and so do two equal sets.
 func NewJoint(before, after []Master, opts Options) (*Locker, error) {
 	masters, sets, err := union(before, after)
 	if err != nil {

@@ -9,20 +9,21 @@
 //	}
 //	defer locker.Close(shutdown) // a context that bounds how long it waits for locks and masters
 //
-// Do acquires, renews, stops the work when the lock is lost, releases, and says if the lock was lost before the work was done:
+// Do acquires the lock, renews it, runs the work and releases the lock. It stops the work when the lock is lost, and
+// returns an error if the lock was lost before the work was done:
 //
 //	err = locker.Do(ctx, "orders:42", 10*time.Second, func(ctx context.Context) error {
 //		return ship(ctx, 42)
 //	})
 //
-// By hand, the error of Release is where that is said:
+// Without Do, the error of Release says whether the lock was lost:
 //
 //	lock, err := locker.Acquire(ctx, "orders:42", 10*time.Second)
 //	if err != nil {
 //		return err
 //	}
 //	err = ship(lock.Context(ctx), 42)
-//	return errors.Join(err, lock.Release(ctx)) // ErrNotHeld: somebody else may have had the lock meanwhile
+//	return errors.Join(err, lock.Release(ctx)) // ErrNotHeld: another process may have had the lock too
 //
 // # What is guaranteed
 //
@@ -34,19 +35,21 @@
 //   - a master that restarts has its data, or does not vote until every lock it may have forgotten has expired;
 //   - the masters are independent: none is a replica of another, no two are the same server.
 //
-// A lock is available while a majority of masters can be reached. A holder that dies frees it after at most its ttl.
+// A lock is available while a majority of masters can be reached. If a holder dies, the key is free after at most its
+// ttl.
 //
 // # What is not guaranteed
 //
-// A holder that is paused (by its garbage collector, its hypervisor, a debugger) or whose requests are delayed on
-// their way to the resource may act after its validity has ended; no lock service can prevent that. [Lock.Done] closes a
-// [Grace] before, but a timer promises no more than that. Work that must
-// not overlap belongs under [Lock.Context], should ask [Lock.Err] before what can't be undone, and where the resource
-// can compare numbers should carry fencing tokens. Where the assumptions above do not hold, two holders are possible.
+// A holder may act after its validity has ended: when it is paused (by its garbage collector, its hypervisor, a
+// debugger), or when its requests reach the resource late. No lock service can prevent that. [Lock.Done] closes a
+// [Grace] before validity ends, as far as timers are on time. Run work that must not overlap under [Lock.Context].
+// Ask [Lock.Err] before a step that can't be undone. Where the resource can compare numbers, send it fencing tokens.
+//
+// Where the assumptions above do not hold, two holders are possible.
 //
 // # Concurrency
 //
-// All types are safe for concurrent use. Every acquisition returns a Lock of its own, which is never reused.
+// All types are safe for concurrent use. Every acquisition returns a new Lock, which is never reused.
 package redlock
 
 import (
@@ -108,8 +111,8 @@ type Locker struct {
 	empty  chan struct{} // closed when closing, the list has become empty and nobody is busy
 }
 
-// New makes a Locker over masters, in any number; an odd one makes the best of them, and one is a quorum of its own.
-// They stay the caller's to close, after the Locker. Nothing is sent yet. The error says which argument is bad.
+// New makes a Locker over any number of masters. An odd number is best; a single master is a quorum by itself. The
+// caller closes the masters, after the Locker. New sends nothing. The error says which argument is bad.
 func New(masters []Master, opts Options) (*Locker, error) {
 	if err := checkMasters(masters); err != nil {
 		return nil, err
@@ -190,12 +193,13 @@ func (l *Locker) notified(message string, master int) {
 // Acquire takes the lock on key for ttl, and waits for it until ctx is done. Goroutines of one Locker that wait for
 // the same key get it in the order in which they came; docs/waiting.md has the exceptions.
 //
-// ttl is how long the masters keep the key if nobody extends or releases it; the holder may rely on a little less,
-// [Lock.Until]. It is counted in whole milliseconds. The returned Lock is not renewed unless [AutoRenew] says so.
+// The masters keep the key for ttl, counted in whole milliseconds, unless the holder extends or releases it. The
+// holder may rely on a little less, [Lock.Until]. The returned Lock is renewed only with [AutoRenew].
 //
-// On error the lock is not held, and whatever the attempt left on a master is being removed in the background. The
-// error matches [ErrHeld], [ErrNoQuorum] or [ErrExpired] by what the last round ended with and, when ctx ended the
-// wait, also ctx's error; with [MaxAttempts] it may match [ErrContended] instead; [ErrMisconfigured] where waiting can't help; [ErrInvalid] for bad arguments; [ErrClosed].
+// On error the lock is not held, and the Locker removes in the background all keys that the attempt left on masters.
+// The error matches [ErrHeld], [ErrNoQuorum] or [ErrExpired], as the last round ended, or [ErrContended] with
+// [MaxAttempts]. If ctx ended the wait, it also matches ctx's error. Other errors match [ErrMisconfigured] (waiting
+// can't help), [ErrInvalid] (bad arguments) or [ErrClosed].
 func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...Option) (*Lock, error) {
 	s, err := l.ask(ctx, key, ttl, opts)
 	if err != nil {

@@ -13,24 +13,23 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Release gives the lock back on all masters, or passes it on to another goroutine of the Locker that waits for it (docs/waiting.md).
-// Then it returns nil at once, and no master was asked. Otherwise it returns nil when a quorum has confirmed, which takes one round trip;
-// masters that have not by then are asked again in the background until they confirm or the key's ttl is over. ctx's
-// cancellation is ignored: Release takes no longer than the request timeout, and an ended context is no reason to
-// leave a key behind.
+// Release removes the key from all masters, and returns nil when a quorum has confirmed. That takes one round trip.
+// Masters that have not confirmed by then are asked again in the background until they confirm or the key's ttl is
+// over. If another goroutine of the Locker waits for the key, Release may pass the lock on to it instead
+// (docs/waiting.md), and returns nil at once. Release ignores the cancellation of ctx, so that it leaves no key
+// behind. It takes no longer than the request timeout.
 //
-// Whatever Release returns, but for [ErrInvalid] of a nil context, the lock is over, there is nothing to call again, and
-// Release again returns the same result. What an error means:
+// After Release the lock is over, also after an error, except [ErrInvalid] for a nil context. Do not retry: a second
+// Release returns the same result. The errors:
 //
-//   - [ErrNotHeld]: the lock was over before, or a majority of masters did not have it any more. What was done under it may
-//     have overlapped with another holder. Nothing is left of it, or soon will be.
-//   - [ErrNoQuorum]: what was done under the lock was protected, and the lock may still keep others out. Its key may be left
-//     on the masters that have not confirmed. They are asked again every 200 ms (about 8,192 releases of
-//     each at the most), so a master that comes back has the key no longer than that; without an answer it lapses there,
-//     no later than the ttl of the last acquisition or extension (of a master that was stopped with an unread acquisition:
-//     that ttl after it goes on). When the process ends before that, nobody asks any more and the ttl alone ends it;
-//     [Locker.Close] waits until nothing is left, or says what is.
-//   - [ErrClosed], together with ErrNotHeld: Close has given the lock up; its key lapses by its ttl.
+//   - [ErrNotHeld]: the lock was over before, or a majority of masters did not have it any more. The work under it
+//     may have overlapped with another holder. Its key is gone from the masters, or soon will be.
+//   - [ErrNoQuorum]: the lock protected the work, and its key may still keep others out. Masters that have not
+//     confirmed are asked again every 200 ms, with about 8,192 pending releases each at most. Without an answer the
+//     key lapses there, no later than the ttl of the last acquisition or extension. (On a master that was stopped
+//     with an unread acquisition, the ttl starts when it goes on.) If the process ends before that, the key lapses
+//     by its ttl. [Locker.Close] waits until no key is left, or says which are.
+//   - [ErrClosed], together with ErrNotHeld: Close ended the lock; its key lapses by its ttl.
 func (k *Lock) Release(ctx context.Context) error {
 	if k.isNone() {
 		return ErrNotHeld

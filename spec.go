@@ -48,8 +48,8 @@ type spec struct {
 	working   bool // the default grace is that of work which has to be stopped
 }
 
-// KeysOf returns the keys that an acquisition of key with these options would take, for those who have to know before: first
-// key, then those of [AndKeys], as they were given. The error matches [ErrInvalid].
+// KeysOf returns the keys that an acquisition of key with these options takes: first key, then the keys of [AndKeys]
+// in the order given. The error matches [ErrInvalid].
 func KeysOf(key string, opts ...Option) ([]string, error) {
 	s := &spec{keys: []string{key}}
 	if err := s.apply(opts); err != nil {
