@@ -348,6 +348,26 @@ func crowd(t *rapid.T) []single.Request {
 	return all
 }
 
+// claimed draws what becomes of a key that readers have left and for which there is a claim, which may outlive whoever gets the key.
+func claimed(t *rapid.T) []single.Request {
+	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "claimed")}
+	kind := rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Exclusive, single.Shared})
+	reader := single.Request{Op: single.Acquire, Kind: single.Shared, Keys: key, Owner: "a", Hold: "1", TTL: 3 * unit}
+	wants := func(op single.Op, owner, waiter string) single.Request {
+		r := single.Request{Op: op, Kind: kind.Draw(t, "kind"), Keys: key, Owner: owner, Waiter: waiter, Waited: unit / 30}
+		if r.Kind != single.Plain {
+			r.Hold = "1"
+		}
+		r.TTL = rapid.SampledFrom([]time.Duration{single.WriterClaim * 8 / 10, unit}).Draw(t, "claimed for")
+		r.Repair = op == single.Extend
+		return r
+	}
+	waits, leaves := wants(single.Acquire, "b", "w1"), reader
+	leaves.Op = single.Release
+	gets := wants(rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend}).Draw(t, "gets by"), "c", "")
+	return []single.Request{reader, waits, leaves, gets, wants(single.Acquire, "b", ""), {Op: single.Inspect, Keys: key}}
+}
+
 // keptAs is a kept owner value of the engine's form.
 var keptAs = owner.NewKept("a")
 
@@ -413,6 +433,8 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 				case 0:
 				case 1:
 					requests = crowd
+				case 2:
+					requests = claimed
 				default:
 					requests = func(t *rapid.T) []single.Request { return []single.Request{request(t)} }
 				}

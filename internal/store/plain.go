@@ -77,9 +77,10 @@ func (s *Store) claimAll(r *single.Request) bool {
 	return true
 }
 
-// keep lets a key live for at least ttl from now.
+// keep gives a key to an owner, or lets it live for at least ttl from now if that owner has it. Claims that are left in it may last longer.
 func (s *Store) keep(key, owner string, ttl int64) {
-	if left := s.pttl(s.get(key)); left < ttl && left != -1 {
+	v := s.get(key)
+	if left := s.pttl(v); v != nil && v.what == holds || left < ttl && left != -1 {
 		s.set(key, owner, ttl)
 	}
 }
