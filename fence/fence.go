@@ -1,9 +1,9 @@
-// Package fence is the resource's half of fencing: it rejects holders whose lock is long over.
+// Package fence is the resource's part of fencing: it rejects holders that lost their lock.
 //
-// A lock can't stop a holder that was paused, or whose request was delayed, from acting after its lock has passed on to
-// somebody else. The resource can: every acquisition of a fenced lock has a token, and tokens grow. A resource that
-// remembers the greatest token it has seen of a key, and refuses smaller ones, is never changed by a holder after its
-// successor has been there.
+// A lock can't stop a holder that was paused, or with a delayed request, from acting after another holder has the
+// lock. The resource can: every acquisition of a fenced lock has a token, and tokens grow. A resource remembers the
+// greatest token it has seen of a key, and refuses smaller ones. Then a holder changes nothing after its successor's
+// first change.
 //
 //	var guard fence.Guard
 //	…
@@ -11,10 +11,10 @@
 //
 // # What it takes
 //
-// The comparison and the effect have to be one step: if a token is checked first and the change is made afterwards, a
-// newer holder may get in between. [Guard.Do] is one step inside this process. It protects what only this process can
-// change, and it forgets with the process: a resource that others change too, or that outlives the process, has to keep
-// the token itself, next to the data. Package sqlfence does that in SQL, the examples module in Redis (a script).
+// The comparison and the change must be one step. If they are two, a newer holder may get in between. [Guard.Do] is
+// one step inside this process. It protects data that only this process changes, and it forgets with the process. A
+// resource that other processes change too, or that outlives the process, must keep the token itself, next to the
+// data. Package sqlfence does that in SQL, the examples module in Redis (a script).
 //
 // Several changes under one token are fine: a token equal to the greatest seen is accepted.
 package fence
@@ -29,12 +29,12 @@ import (
 // ErrNoToken is for a token of zero, which no fenced lock has: the lock was acquired without fencing.
 var ErrNoToken = errors.New("fence: no token: the lock was acquired without fencing")
 
-// StaleError says that a token is older than one that the resource has seen: another holder has been there since, and
-// whoever brought this token must not go on. Nothing was changed. Match it with errors.As.
+// StaleError says that the token is older than a token that the resource has seen: another holder has been there
+// since, and the caller must stop. Nothing was changed. Match it with errors.As.
 type StaleError struct {
-	// Key is what the token was for.
+	// Key is the key of the token.
 	Key string
-	// Token is the one that was brought.
+	// Token is the refused token.
 	Token uint64
 	// Seen is the greatest one known.
 	Seen uint64
@@ -46,7 +46,7 @@ func (e *StaleError) Error() string {
 }
 
 // Guard remembers the greatest token of each key, in memory. The zero value remembers every key for ever; [New] makes
-// one whose memory is bounded. It is safe for concurrent use. It must not be copied.
+// a Guard with bounded memory. It is safe for concurrent use. It must not be copied.
 type Guard struct {
 	limit int // 0: none
 
@@ -68,18 +68,18 @@ type entry struct {
 // New makes a Guard that remembers at most limit keys, and more only while more are being changed at the same time; 0
 // or less sets no limit.
 //
-// When it has to forget a key, it forgets the one with the least token, and from then on refuses smaller tokens than that one
-// for every key it does not know. So forgetting never lets a stale holder in. It may turn away a holder whose key was
-// not known and whose lock is older than one that was forgotten: it gets a [StaleError], and its next acquisition a
-// token that passes, since tokens follow the clock. Choose limit so that locks older than the oldest of limit keys are rare.
+// When the Guard must forget a key, it forgets the key with the least token. From then on it refuses smaller tokens
+// for every key that it does not know. So it never lets a stale holder in. It may refuse a holder with an unknown key
+// and a lock older than a forgotten one. That holder gets a [StaleError], and its next acquisition gets a token that
+// passes, since tokens follow the clock. Choose limit so that locks older than the oldest of limit keys are rare.
 func New(limit int) *Guard { return &Guard{limit: max(0, limit)} }
 
-// Do makes the change if token is not older than the greatest seen of key, and remembers token. Changes of one key are
-// made one at a time, so no newer token can get in between the comparison and the change. Those of different keys do
-// not wait for each other. change must not call the guard for the same key: it would wait for itself.
+// Do makes the change if token is not older than the greatest token of key, and remembers token. Changes of one key
+// are made one at a time, so no newer token can get in between the comparison and the change. Changes of different
+// keys do not wait for each other. change must not call the guard for the same key: it would wait for itself.
 //
-// The error is a [*StaleError] or [ErrNoToken], in which case change was not called, or what change returned. The token
-// counts as seen even when the change has failed: it may have had an effect.
+// The error is a [*StaleError] or [ErrNoToken], and then change was not called, or it is the error of change. A token
+// counts as seen even when the change has failed: the change may have had an effect.
 func (g *Guard) Do(key string, token uint64, change func() error) error {
 	if token == 0 {
 		return fmt.Errorf("%w (key %q)", ErrNoToken, key)
@@ -101,8 +101,8 @@ func (g *Guard) Do(key string, token uint64, change func() error) error {
 // of one key are made one at a time, each together with its Check.
 func (g *Guard) Check(key string, token uint64) error { return g.Do(key, token, nil) }
 
-// Seen returns the greatest token that is known of key; the least that may still be accepted if the key is not known,
-// which is 0 unless keys were forgotten.
+// Seen returns the greatest token seen of key. For an unknown key it returns the least token that may still be
+// accepted, which is 0 unless keys were forgotten.
 func (g *Guard) Seen(key string) uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

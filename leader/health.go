@@ -15,26 +15,28 @@ import (
 var (
 	// ErrOverstayed: its term is over, not having been renewed in time, and the function that leads has not returned.
 	ErrOverstayed = errors.New("leader: still leading after the end of the term")
-	// ErrStuck: it campaigns, masters answer, nobody leads, and it is not elected either.
+	// ErrStuck: the candidate campaigns, masters answer, no one leads, and still it is not elected.
 	ErrStuck = errors.New("leader: not elected though nobody leads")
 	// ErrStopped: Run has returned, so this candidate will not lead any more.
 	ErrStopped = errors.New("leader: not running any more")
 )
 
-// Healthy says what is wrong with this candidate, nil if nothing is. It is meant for probes that restart a process, so it fails
-// where that would help, and only after Config.Tolerance:
+// Healthy returns an error if this candidate is unhealthy, and otherwise nil. It is for probes that restart a
+// process, so it fails only where a restart helps, and only after Config.Tolerance:
 //
-//   - [ErrOverstayed]: the term has ended and lead has not returned: it does not watch its context, or hangs. Somebody else may
-//     lead by now.
-//   - [ErrStuck]: nobody has led for longer while this candidate campaigned. It takes two checks; between them the candidate asks by
-//     itself. A term that lasts for a quarter of the Tolerance or more ends a vacancy in any case; shorter ones do unless each of
-//     twenty to forty questions, at random times, falls between them.
-//   - [ErrStopped], at once, when Run has returned; the error says with what.
+//   - [ErrOverstayed]: the term has ended and lead has not returned: it does not watch its context, or hangs.
+//     Another candidate may lead by now.
+//   - [ErrStuck]: there was no leader for longer than the Tolerance while this candidate campaigned. It takes two
+//     checks; between them the candidate asks by itself. A term of at least a quarter of the Tolerance always ends
+//     a vacancy. A shorter term ends it unless twenty to forty questions, at random times, all miss it.
+//   - [ErrStopped], at once, when Run has returned; the error contains Run's result.
 //
-// A candidate whose Run has not been called yet is healthy. So is one that can't reach the masters: starting anew brings none of
-// them back, and masters that take longer than a tenth of the Tolerance to answer show no vacancy. While it campaigns Healthy asks the
-// masters once, which takes a second at most, and if nobody leads then the candidate goes on to ask, twenty to forty times in a Tolerance, until
-// somebody does, masters do not answer or Run returns; a leader's health is told from the clock.
+// A candidate before its first Run is healthy. So is a candidate that can't reach the masters, since a restart does
+// not help. Masters that take longer than a tenth of the Tolerance to answer show no vacancy.
+//
+// For a leader Healthy only reads the clock. While the candidate campaigns, Healthy asks the masters once, which
+// takes at most a second. If there is no leader, the candidate asks on, twenty to forty times in a Tolerance, until
+// there is one, masters do not answer or Run returns.
 func (c *Candidate) Healthy(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%w: nil context", redlock.ErrInvalid)

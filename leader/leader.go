@@ -1,4 +1,5 @@
-// Package leader is for those who follow a leader, and for a leader's own health: it stands on [redlock.Election].
+// Package leader adds two things to [redlock.Election]: followers can observe who leads, and a leader can report its
+// health.
 //
 //	candidate, err := leader.New(locker, leader.Config{Key: "leader", TTL: 10 * time.Second, Value: "10.0.0.1:8080"})
 //	…
@@ -8,9 +9,10 @@
 //		…
 //	}
 //
-// A leader's value, such as its address, and the fencing token of its term are part of what is set on the masters to take the
-// election's key ([redlock.Published]). So they are there from the moment of the election, by a quorum, and are gone with the key:
-// no leader can overwrite another's, and no write of its own can be late or lost. docs/leadership.md has the interleavings.
+// The value that takes the election's key on the masters contains the leader's value, such as its address, and the
+// fencing token of its term ([redlock.Published]). Both appear on a quorum with the election and disappear with the
+// key. No leader can overwrite another's value, and no write of it can be late or lost. docs/leadership.md has the
+// interleavings.
 package leader
 
 import (
@@ -24,7 +26,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Config says what a Candidate stands for.
+// Config configures a Candidate.
 type Config struct {
 	// Key is the election's. All candidates and observers have the same one.
 	Key string
@@ -34,7 +36,7 @@ type Config struct {
 	Value string
 	// Tolerance is for how long something may be wrong before [Candidate.Healthy] says so. Default: TTL.
 	Tolerance time.Duration
-	// Options are those of the election.
+	// Options are the options of the election.
 	Options []redlock.Option
 }
 
@@ -70,7 +72,7 @@ func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 	return &Candidate{election: election, key: cfg.Key, tolerance: cfg.Tolerance, suspect: make(chan struct{}, 1)}, nil
 }
 
-// ErrRunning is returned by a Run beside another one of the same Candidate.
+// ErrRunning is returned by Run while another Run of the same Candidate has not returned.
 var ErrRunning = errors.New("leader: the candidate is running already")
 
 // Run is [redlock.Election.Run]: it campaigns and calls lead when elected, until ctx is done. One Run at a time.
@@ -130,8 +132,8 @@ func (c *Candidate) leads(term *redlock.Leadership) {
 // must not be done by two leaders carries the token of [Candidate.Term].
 func (c *Candidate) IsLeader() bool { return c.term.Load().Err() == nil }
 
-// Term returns the term that this candidate leads; one that is over if it leads none, never nil. Keep it for work that begins under it:
-// its token stays that of the term when another has begun.
+// Term returns the term that this candidate leads. If it leads none, the result is a term that is over, never nil.
+// Keep the result for work that begins under it: its token stays the same when another term has begun.
 func (c *Candidate) Term() *redlock.Leadership {
 	if term := c.term.Load(); term != nil {
 		return term

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Term is one term of one leader, as a quorum of masters told it. The zero value is: nobody leads.
+// Term is one term of one leader, as a quorum of masters reported it. The zero value means that there is no leader.
 type Term struct {
-	// Token is the term's fencing token, greater than that of every earlier term.
+	// Token is the term's fencing token, greater than the token of every earlier term.
 	Token uint64
 	// Value is the leader's [Config].Value.
 	Value string
@@ -22,10 +22,10 @@ type Term struct {
 	ID string
 }
 
-// Led reports that somebody leads.
+// Led reports that there is a leader.
 func (t Term) Led() bool { return t.Token > 0 }
 
-// Source is who can be asked for the leader: a [*redlock.Election], or what stands for one.
+// Source can be asked for the leader: a [*redlock.Election], or another implementation.
 type Source interface {
 	Leader(ctx context.Context) (redlock.Holder, error)
 }
@@ -38,24 +38,30 @@ func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[
 	return Observe(ctx, c.election, every)
 }
 
-// Observe tells who leads the election of from: first as it stands, be it that nobody does (the zero Term), and then every change.
-// The leaders must publish, as those of [New] and those with [redlock.Published] do; others are seen as nobody.
+// Observe reports who leads the election of from: first the present state, then every change. The zero Term means
+// that there is no leader. Leaders must publish, as with [New] or [redlock.Published]; Observe reports any other
+// leader as none.
 //
-// The masters are asked every so often; 0 is [DefaultEvery]. While nobody leads they are asked four times as often. They are asked only when the
-// caller comes for the next change: one that takes long gets what is so when it comes back, not what was meanwhile. So:
+// Observe asks the masters once in every; 0 is [DefaultEvery]. Without a leader it asks four times as often. It asks
+// only while the caller waits for the next change. A slow caller gets the present state when it comes back, not the
+// changes in between. So:
 //
-//   - The tokens of the terms only grow. A term that has been told comes again when nobody has led in between and it goes on.
-//   - Value, Identity and ID are of the term with this token, never of another.
-//   - A term that lasts from one question to the next is told. Shorter ones may be left out, and the last is told in any case: as soon
-//     as a quorum of masters answers.
-//   - What is told was so when the masters answered, and may be over. Act on it only where that does no harm: send the token along.
-//   - A term of which its candidate was never told, because the answers came too late, may be told. It is over at once.
-//   - A leader whose token is below one that was told is seen as nobody: masters have lost their counters, its wall clock is
-//     behind, and whatever checks tokens refuses it too.
+//   - The tokens of the terms only grow. A term is reported again only if no other leader came in between and it
+//     goes on.
+//   - Value, Identity and ID belong to the term with this token.
+//   - A term that lasts from one question to the next is reported. A shorter one may be missed. The latest is
+//     always reported, as soon as a quorum of masters answers.
+//   - A report was true when the masters answered, and may be over. Act on it only where a wrong leader does no
+//     harm: send the token along.
+//   - A term may be reported although its candidate never learned of it, because the answers came too late. It is
+//     over at once.
+//   - A leader with a token below an earlier report is reported as none. Its masters have lost their counters, its
+//     wall clock is behind, and a resource that checks tokens refuses it too.
 //
-// An outage of masters is waited out in silence: what was told last may be long over then. The sequence ends when ctx is done, and with an error where
-// going on does not help: [redlock.ErrMisconfigured], [redlock.ErrClosed], [redlock.ErrInvalid]. It needs no goroutine, and
-// may be used again, which begins anew.
+// During an outage of the masters Observe waits and reports nothing, so the last report may be long out of date. The
+// sequence ends when ctx is done. It ends with an error if waiting does not help: [redlock.ErrMisconfigured],
+// [redlock.ErrClosed], [redlock.ErrInvalid]. It needs no goroutine. A second use of the sequence starts from the
+// beginning.
 func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Term, error] {
 	return func(yield func(Term, error) bool) {
 		if err := check(ctx, from, every); err != nil {

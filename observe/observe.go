@@ -1,9 +1,10 @@
-// Package observe helps to observe a [redlock.Locker]: what logs, metrics and traces have in common. The adapters are
-// packages of their own, so that nobody inherits what they do not use: slogobserver in this module, promobserver and
-// otelobserver in modules of theirs.
+// Package observe has the common parts of the adapters that observe a [redlock.Locker] for logs, metrics and traces.
+// Each adapter is a separate package, so that a program has only the dependencies that it uses: slogobserver is in
+// this module, promobserver and otelobserver are in separate modules.
 //
-// An observer is a func(redlock.Event), given as redlock.Options.Observer. It is told of one event after the other, in a
-// goroutine of the Locker's own, soon after they happened: it delays nothing but later events. See there.
+// An observer is a func(redlock.Event) in redlock.Options.Observer. One goroutine of the Locker calls it with one
+// event after the other, soon after they happened. A slow observer delays only later events. See Observer in
+// redlock.Options.
 package observe
 
 import (
@@ -31,7 +32,7 @@ func Join(observers ...func(redlock.Event)) func(redlock.Event) {
 	}
 }
 
-// Result is an event's Err in one word, for labels: there are few of them, and none contains anything of the program's.
+// Result is an event's Err in one word, for labels: there are few such words, and none contains data of the program.
 // It is "ok" for nil.
 func Result(err error) string {
 	for _, r := range [...]struct {

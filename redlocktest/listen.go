@@ -21,7 +21,7 @@ type subscription struct {
 	ended  chan struct{}
 }
 
-// Listen implements redlock.Listener. While the master is stopped nothing is passed on, and what is published is lost.
+// Listen implements redlock.Listener. While the master is stopped, messages are lost.
 func (m *Master) Listen(channel string, ready func(), notified func(message string)) (stop func()) {
 	s := &subscription{
 		channel: channel, ready: ready, notified: notified,

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// ErrStopped is what a stopped master's vote is unknown for; a redlock.QuorumError has it for each.
+// ErrStopped is the error of a stopped master's unknown vote; a redlock.QuorumError has it for each.
 var ErrStopped = errors.New("redlocktest: the master is stopped")
 
 // What else calls meet.
@@ -68,11 +68,11 @@ func (m *Master) Clock() redlock.Clock {
 	return m.world.clock
 }
 
-// Stop makes the master unreachable: what is asked of it fails at once, with [ErrStopped], what is under way breaks off, and subscriptions
-// do. It keeps its keys, whose time goes on. It does nothing to a stopped master.
+// Stop makes the master unreachable: new requests fail at once with [ErrStopped], and requests under way and
+// subscriptions break off. It keeps its keys, whose ttls run on. Stop does nothing to a stopped master.
 //
-// A Locker that has had no answer from a master three times in a row, here or with [Master.Fail], asks it no more than every 20 ms. So
-// for that long after Start a TryAcquire may find it away; Acquire tries again.
+// A Locker that has had no answer from a master three times in a row, here or with [Master.Fail], asks it at most
+// every 20 ms. So a TryAcquire within 20 ms of Start may still count it as away; Acquire tries again.
 func (m *Master) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,8 @@ func (m *Master) isStopped() bool {
 	}
 }
 
-// Forget takes away all that the master knows: keys, waiters' queues, fencing counters and the generation, be it stopped or not.
+// Forget removes all data of the master: keys, waiters' queues, fencing counters and the generation. The master may
+// be stopped.
 func (m *Master) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +124,8 @@ func (m *Master) forgetLocked() {
 	m.store.Listens = m.listensLocked
 }
 
-// Lose takes keys away, whoever holds them, as an eviction or somebody's DEL does: nobody is told. Their fencing counters stay.
+// Lose removes keys without regard to their holders, as an eviction or a DEL does. No process is notified. Their
+// fencing counters stay.
 func (m *Master) Lose(keys ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,9 +134,9 @@ func (m *Master) Lose(keys ...string) {
 	}
 }
 
-// SlowDown lets the master answer after d, half of it on the way there and half on the way back; 0, the default, is at once. What was
-// asked before keeps its time. A request whose caller has given up meanwhile, after redlock.Options.RequestTimeout, is performed all the
-// same. With a d that is longer than the timeout the master is one that does not answer.
+// SlowDown makes the master answer after d, half of it on the way there and half on the way back; 0, the default, is
+// at once. Requests sent before keep their time. A request is performed even if its caller has stopped waiting after
+// redlock.Options.RequestTimeout. With a d above that timeout the master never answers in time.
 func (m *Master) SlowDown(d time.Duration) {
 	if d < 0 {
 		m.world.tb.Helper()
@@ -145,16 +147,16 @@ func (m *Master) SlowDown(d time.Duration) {
 	m.latency = d
 }
 
-// Fail has the master do nothing of what is asked and answer with err, until it is called with nil. [ReplyError] is a server's reply; any
-// other is a failure of the connection before anything was sent.
+// Fail makes the master answer every request with err and do nothing, until Fail is called with nil. A [ReplyError]
+// is a server's reply; any other err is a failure of the connection before a request was sent.
 func (m *Master) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 }
 
-// FailNext has the master answer the next acquisition that it is asked for with err, as [Master.Fail] does, and the others as usual.
-// nil takes that back.
+// FailNext makes the master answer the next acquisition with err, as [Master.Fail] does, and other requests as usual.
+// nil cancels that.
 func (m *Master) FailNext(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// TB is what this package needs of a test: *testing.T, *testing.B and *testing.F have it.
+// TB is the part of a test that this package needs: *testing.T, *testing.B and *testing.F have it.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -32,11 +32,11 @@ type settings struct {
 // Count is how many masters there are; from 1 to what redlock.New takes.
 func Count(n int) Option { return func(s *settings) { s.count = n } }
 
-// RestartGuard has a master that was started again not vote for d, as single.Options.RestartGuard does; 0 is no guard. Those that New
-// starts vote at once. It is for Lockers whose Options have a RestartGuard.
+// RestartGuard makes a master not vote for d after it is started again, as single.Options.RestartGuard does; 0 is no
+// guard. New's masters vote at once. It is for Lockers with a RestartGuard in their Options.
 func RestartGuard(d time.Duration) Option { return func(s *settings) { s.guard = d } }
 
-// Masters are masters in this process. It is a slice, so that what happens to some of them can be said:
+// Masters are masters in this process. Slice it to act on some of the masters:
 //
 //	masters[:3].Stop()
 //	masters[0].SlowDown(time.Second)
@@ -69,9 +69,9 @@ func (nobody) Cleanup(func())        {}
 func (nobody) Errorf(string, ...any) {}
 func (nobody) Fatalf(string, ...any) {}
 
-// New starts masters, five unless [Count] says otherwise, named redlocktest-1 and so on. They take no goroutine and no port, and need
-// not be closed. In a bubble of testing/synctest a Locker that is still open when tb ends fails it. What is wrong with the options fails
-// the test; tb must not be nil.
+// New starts masters, five unless [Count] says otherwise, named redlocktest-1 and so on. They use no goroutine and no
+// port, and need no Close. In a bubble of testing/synctest, a Locker that is still open when tb ends fails the test.
+// Bad options fail the test; tb must not be nil.
 func New(tb TB, opts ...Option) Masters {
 	if tb == nil {
 		panic("redlocktest: New without a test: it needs one to fail") //nolint:forbidigo // nobody else could be told
@@ -124,11 +124,11 @@ func (m Masters) All() []redlock.Master {
 	return all
 }
 
-// Locker returns a Locker over the masters that is closed when tb ends. Options.Clock, if left out, is the masters' time; everything else
-// is the real default. Bad options fail the test.
+// Locker returns a Locker over the masters that is closed when tb ends. Options.Clock defaults to the masters' time;
+// everything else has redlock's defaults. Bad options fail the test.
 //
-// When it is closed, locks that are still held lapse, and nobody waits for masters that do not answer: its clock is moved on until nothing
-// is left. See [Masters.Held] for how to find locks that were forgotten.
+// When the Locker is closed, locks that are still held lapse. The close waits for no stopped master: it moves the
+// Locker's clock on until no lock is left. [Masters.Held] finds locks that were forgotten.
 func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
 	if len(m) == 0 {
@@ -194,12 +194,12 @@ func (m Masters) Clock() redlock.Clock {
 	return m[0].Clock()
 }
 
-// Advance moves time on by d, which must not be negative, for the masters and for all Lockers that follow them: for a Locker it is as if
-// its process had been suspended for d. Whatever became due meanwhile happens now, and side by side: locks whose validity has passed
-// are lost, renewed or not, and ttls are over. So to see a lock renewed step by less than two thirds of its ttl; for everything
-// in its order use a bubble of testing/synctest, where time.Sleep does what Advance does outside.
+// Advance moves time on by d, which must not be negative, for the masters and for all Lockers that follow them. For a
+// Locker it is as if its process had been suspended for d. All timers that are due in d fire now, at the same time:
+// locks whose validity has passed are lost, renewed or not, and ttls are over. To see a renewal, advance by less than
+// two thirds of the ttl. To see events in their order, use a bubble of testing/synctest and time.Sleep.
 //
-// It returns at once; what a timer has to do is done by other goroutines soon.
+// Advance returns at once; other goroutines do the work of the timers soon after.
 func (m Masters) Advance(d time.Duration) {
 	if len(m) == 0 {
 		return
@@ -248,16 +248,16 @@ func (m Masters) SlowDown(d time.Duration) { m.each(func(m *Master) { m.SlowDown
 // Fail has each of the masters answer with err; see [Master.Fail].
 func (m Masters) Fail(err error) { m.each(func(m *Master) { m.Fail(err) }) }
 
-// FailNext has each of the masters answer its next acquisition with err; see [Master.FailNext]. So the next attempt of a Locker that
-// all of them vote for fails: TryAcquire returns an error that matches redlock.ErrNoQuorum and whose *redlock.QuorumError has err for
-// each master. Acquire tries again, unless err is one for which single.Permanent says that it can't help.
+// FailNext makes each of the masters answer its next acquisition with err; see [Master.FailNext]. So the next attempt
+// of a Locker over these masters fails: TryAcquire returns a *redlock.QuorumError that matches redlock.ErrNoQuorum
+// and has err for each master. Acquire tries again, unless single.Permanent(err) is true.
 func (m Masters) FailNext(err error) { m.each(func(m *Master) { m.FailNext(err) }) }
 
-// Lose takes keys away on each of the masters; see [Master.Lose].
+// Lose removes keys from each of the masters; see [Master.Lose].
 //
-// Whoever holds one is told as in reality: by its next renewal, a third of its ttl after the one before, by Extend or Verify, and
-// otherwise when its validity ends. Until then it believes in its lock, and somebody else can have the key. To have it told at once
-// [Masters.Advance] by a third of the ttl.
+// The holder learns of the loss as in reality: by its next renewal, a third of its ttl after the one before, by
+// Extend or Verify, or when its validity ends. Until then it believes in its lock, and another process can get the
+// key. To speed that up, call [Masters.Advance] with a third of the ttl.
 func (m Masters) Lose(keys ...string) { m.each(func(m *Master) { m.Lose(keys...) }) }
 
 func (m Masters) each(do func(*Master)) {

@@ -12,7 +12,7 @@ import (
 
 // This file is what a test does in the place of everybody else.
 
-// Somebody is the redlock.Options.Identity of who has what [Masters.Hold] took.
+// Somebody is the redlock.Options.Identity of the holder that [Masters.Hold] plays.
 const Somebody = "somebody-else"
 
 const (
@@ -24,10 +24,10 @@ const (
 	reserve = 50 * time.Millisecond
 )
 
-// Hold takes key as another process would that keeps it: when Hold has returned, every attempt at it on these masters is refused, until
-// [Masters.Release]. It takes effect at once, also on masters that are stopped, slow or failing, and raises the key's fencing
-// counter. If a quorum of these masters has the key for somebody else, the test fails: [Masters.Lose] it before. What a release that is
-// under way has left on fewer is overwritten.
+// Hold takes key as another process would. From its return to [Masters.Release] these masters refuse every attempt.
+// It takes effect at once, also on masters that are stopped, slow or failing, and raises the key's fencing counter.
+// If a quorum of these masters has the key for another holder, the test fails: call [Masters.Lose] first. Hold
+// overwrites a key on fewer masters, which a release under way may have left.
 func (m Masters) Hold(key string) {
 	m.tb().Helper()
 	m.hold(single.Request{Op: single.Acquire, Kind: single.Plain, Keys: []string{key}, Owner: somebody, TTL: heldFor, Fence: true})
@@ -87,8 +87,8 @@ func (m Masters) release(key string) bool {
 	return released
 }
 
-// Held returns the keys that somebody, a Locker or Hold, has on a quorum of these masters, sorted. What nobody has released at the end of a
-// test was forgotten, or is still being released.
+// Held returns the keys that are held on a quorum of these masters, by a Locker or by Hold, sorted. A key that is
+// still held at the end of a test was forgotten, or its release is under way.
 func (m Masters) Held() []string {
 	on := make(map[string]int)
 	for i := range m {

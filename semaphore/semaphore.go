@@ -1,5 +1,5 @@
-// Package semaphore lets at most n holders in at a time: a semaphore is n slots, each a lock of its own, and a permit is the lock
-// of one of them.
+// Package semaphore lets at most n holders in at a time. A semaphore is n slots, each a separate lock, and a permit
+// is the lock of one slot.
 //
 //	s, err := semaphore.New(locker, "report-runners", 3)
 //	…
@@ -9,16 +9,17 @@
 //	}
 //	defer permit.Release(ctx)
 //
-// Everything that a lock promises holds of each slot: it has one holder at a time, a holder that dies frees it after its ttl, a fenced
-// permit's tokens grow from one holder of the slot to the next. Tokens of different slots have no order between them, so a resource
-// that checks tokens has to check them by the slot ([Permit.Slot]).
+// Each slot has the guarantees of a lock: it has one holder at a time, it is free a ttl after its holder died, and
+// the tokens of fenced permits grow from one holder of the slot to the next. Tokens of different slots have no order,
+// so a resource must check tokens per slot ([Permit.Slot]).
 //
 // # Why not count on every master
 //
-// A semaphore that lets each master give n permits, and takes a majority of masters for one, lets more than n in. Of five masters with
-// two permits each there are ten to give, and a holder needs three: three holders share nine of them out, {a,b,c}, {a,d,e}, {b,c,d}. Two
-// majorities share a master, but it takes n+1 holders on one and the same master to be noticed. TestCountingOnEachMasterLetsTooManyIn has
-// the numbers for other sizes. With slots two holders of one slot would have to share a master that has granted both.
+// If each master gave n permits, and a permit took a majority of masters, more than n holders could get in. Five
+// masters with two permits each have ten to give, and a holder needs three: three holders share nine of the ten,
+// {a,b,c}, {a,d,e}, {b,c,d}. Two majorities share a master, but only n+1 holders on the same master would be noticed.
+// TestCountingOnEachMasterLetsTooManyIn has the numbers for other sizes. With slots, two holders of one slot would
+// need a master that has granted both.
 //
 // chaos/examples/semaphore runs both on real masters under faults and counts their holders; docs/chaos.md says how.
 package semaphore
@@ -36,7 +37,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/surplus"
 )
 
-// MaxPermits bounds n. Who waits does so for every slot, so that it gets whichever is free first.
+// MaxPermits is the greatest n. A waiter waits for every slot at once, and gets the first that is free.
 const MaxPermits = 256
 
 // Locker takes the locks: a [redlock.Locker], or a Locker of package sharded.
@@ -53,7 +54,7 @@ type Semaphore struct {
 	slots  []string
 }
 
-// Permit is the lock of one slot: what is said of [redlock.Lock] is true of it.
+// Permit is the lock of one slot. It has the methods and guarantees of [redlock.Lock].
 type Permit struct {
 	*redlock.Lock
 	// Slot is which one, from 0 to n-1.
@@ -119,13 +120,15 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 	return nil, fmt.Errorf("semaphore %q: all %d permits are held: %w", s.name, len(s.slots), held)
 }
 
-// Acquire takes a permit for ttl, and waits for one until ctx is done. It asks for one slot after the other, as TryAcquire does. If all
-// are held it waits for every slot at once, in the order of those who wait for it, and takes the first that it gets; should it get
-// another one at the same moment, that is given back, at once also with [redlock.MinHold]. opts are those of [redlock.Locker.Acquire], for each slot, but for
-// the ones that make a lock shared, exclusive, reentrant or one of several keys.
+// Acquire takes a permit for ttl, and waits for one until ctx is done. First it tries one slot after the other, as
+// TryAcquire does. If all are held, it waits for every slot at once, in each slot's order of waiters, and takes the
+// first that it gets. If it gets another slot at the same moment, it gives that back at once, also with
+// [redlock.MinHold]. opts apply to each slot. They are options of [redlock.Locker.Acquire] except those for locks
+// that are shared, exclusive, reentrant or of several keys.
 //
-// On error no permit is held. The error matches [redlock.ErrHeld], [redlock.ErrContended] or [redlock.ErrNoQuorum] by what kept it from a slot and,
-// when ctx ended the wait, ctx's error; [redlock.ErrMisconfigured] where waiting can't help; [redlock.ErrInvalid]; [redlock.ErrClosed].
+// On error no permit is held. The error matches [redlock.ErrHeld] or [redlock.ErrNoQuorum], as the slots failed, and
+// also ctx's error if ctx ended the wait. Other errors match [redlock.ErrMisconfigured] (waiting can't help),
+// [redlock.ErrInvalid] or [redlock.ErrClosed].
 func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err

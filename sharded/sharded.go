@@ -1,32 +1,33 @@
-// Package sharded spreads keys over independent groups of masters, so that throughput grows with their number: a key belongs
-// to one group, whose quorum alone decides about it. Which one is decided by rendezvous hashing of the groups' names
-// and the key's hash tag: the part between the first '{' and the next '}', as in a Redis Cluster, or the whole key if
-// there is none. Locks on several keys ([redlock.AndKeys]) need keys of one group, which a common hash tag makes sure of.
+// Package sharded spreads keys over independent groups of masters, so that throughput grows with the number of
+// groups. A key belongs to one group, and only that group's quorum decides about it. Rendezvous hashing of the
+// groups' names and the key's hash tag selects the group. The hash tag is the part between the first '{' and the next
+// '}', as in a Redis Cluster, or the whole key if there is none. Locks on several keys ([redlock.AndKeys]) need keys
+// of one group: give them the same hash tag.
 //
 // # Adding and removing groups
 //
-// With one more group of n, one key in n moves there and no other moves; the keys of a group that is removed move to
-// the others. Two processes that disagree about the groups could both lock a key that moves. So a change is rolled out
-// in two steps, with a transition in between that agrees with both:
+// With one more group of n, one key in n moves to it and no other key moves. The keys of a removed group move to the
+// others. Two processes with different groups could both lock a key that moves. So change the groups in steps, with a
+// transition that excludes both old and new processes:
 //
-//  1. Have every process use a transition: all groups, [Options].Before naming the old ones and After the new ones. Keys that
-//     move are locked in both of their groups as one lock: with a majority in each of them, or not at all
-//     ([redlock.NewJoint]). So these processes and those of before exclude each other.
-//  2. When the last process of before has ended, wait for its locks to end: the longest ttl in use.
-//  3. Have every process use the new groups only. They and the transition's processes exclude each other.
+// 1. Restart every process in the transition: all groups, with the old ones in [Options].Before and the new ones in
+// After. A key that moves is locked in both of its groups as one lock: with a majority in each group, or not at all
+// ([redlock.NewJoint]). So these processes and the old ones exclude each other. 2. When the last old process has
+// ended, wait for its locks to end: the longest ttl in use. 3. Restart every process with the new groups only. They
+// and the transition's processes exclude each other.
 //
-// No lock that is held has to be given up, and nothing has to stop. A lock belongs for its whole life to the groups
-// in which it was acquired. During the transition a key that moves needs what [redlock.NewJoint] needs: a majority of the one group
-// and one of the other, whichever masters these are. Each group can do without as many masters as at other times. The groups may
-// have different numbers of masters, and masters in common: the same Master, or the same URL, in both. An error or an event
-// about such a key says by Set, "old" or "new", in which group something was amiss. The observer of the group to which the key
-// moves is told of its locks.
+// Held locks stay valid, and no process needs to stop its work. A lock belongs for its whole life to the groups in
+// which it was acquired. During the transition a key that moves needs a majority of each of its two groups
+// ([redlock.NewJoint]), and each group tolerates as many failed masters as at other times. The groups may have
+// different numbers of masters, and masters in common: the same Master, or the same URL, in both. For such a key Set
+// in errors and events, "old" or "new", names the group that failed. The observer of the key's new group receives the
+// events.
 //
-// Fencing tokens of a key that moves stay in order if a process of the transition acquires it, [redlock.Fenced], after the last
-// acquisition by a process of before, and before the first by one that has the new groups only: between steps 2 and 3. That
-// acquisition gets a token above all that the old group has given out, and has a majority of the new group accept it. An
-// earlier one does not do: processes of before raise the counters of the old group alone. Without it the order rests on the
-// clients' wall clocks.
+// Fencing tokens of a key that moves stay in order on one condition: a process of the transition acquires the key,
+// [redlock.Fenced], between steps 2 and 3. That is after the last acquisition by an old process, and before the first
+// by a new one. It gets a token above all tokens of the old group, and a majority of the new group accepts it. An
+// acquisition before step 2 does not help, since old processes still raise the counters of the old group alone.
+// Without it the order depends on the clients' wall clocks.
 package sharded
 
 import (
@@ -54,20 +55,20 @@ type Group struct {
 	URLs []string
 	// Masters are the group's masters as [redlock.New] takes them; they stay the caller's to close, after the Locker.
 	Masters []redlock.Master
-	// Options are those of the group's Locker. All groups need the same Prefix; groups between which keys move need the same Generation,
-	// one more with every step.
+	// Options configure the group's Locker. All groups need the same Prefix. Groups between which keys move need the
+	// same Generation, plus one with every step.
 	Options redlock.Options
 }
 
 // Options configure a [Locker]. The zero value is for a set of groups that does not change.
 type Options struct {
-	// Before and After name the groups among which keys are spread before and after a change of groups, and make this
-	// Locker one of the transition: a key whose group is not the same in both is locked in both. See the package's
-	// description. Default: all groups.
+	// Before and After name the groups before and after a change of groups. They put this Locker into the transition:
+	// a key with different groups in the two is locked in both. See the package's description. Default: all groups.
 	Before, After []string
 }
 
-// Locker takes locks in the groups to which their keys belong. It is safe for concurrent use. Close it to end its goroutines.
+// Locker takes locks in the groups to which their keys belong. It is safe for concurrent use. Close ends its
+// goroutines.
 type Locker struct {
 	groups        []Group           // sorted by name
 	lockers       []*redlock.Locker // of the groups
@@ -89,9 +90,9 @@ func New(groups []Group, opts Options) (*Locker, error) {
 	return s, nil
 }
 
-// Locker returns the Locker that decides about key: its group's or, during a transition, the one that stands for both
-// of its groups. It is there for what this package does not do itself, such as a [redlock.Election]. Do not close it. It is
-// nil, of which every method returns an error, if s was not made by New.
+// Locker returns the Locker that decides about key: its group's Locker or, during a transition, the joint Locker of
+// both groups. Use it for features that this package does not have, such as a [redlock.Election]. Do not close it. It
+// is nil if New did not make s; every method of the nil Locker returns an error.
 func (s *Locker) Locker(key string) *redlock.Locker {
 	if s.check() != nil {
 		return nil
@@ -103,8 +104,8 @@ func (s *Locker) Locker(key string) *redlock.Locker {
 	return s.joint[[2]int{from, to}]
 }
 
-// GroupOf returns the name of the group to which key belongs; during a transition, the one to which it will. It is "" if s
-// was not made by New.
+// GroupOf returns the name of key's group; during a transition, the name of its new group. It is "" if New did not
+// make s.
 func (s *Locker) GroupOf(key string) string {
 	if s.check() != nil {
 		return ""
@@ -156,9 +157,9 @@ func (s *Locker) Holder(ctx context.Context, key string) (redlock.Holder, error)
 	return s.Locker(key).Holder(ctx, key)
 }
 
-// Announce is [redlock.Locker.Announce] in every group, side by side: in a transition in those of before and of after. It returns nil
-// once a quorum of each group keeps the generation. Otherwise the error names the groups that do not; the others may. Where one group's
-// Locker refuses the number, none is told.
+// Announce calls [redlock.Locker.Announce] for every group at the same time, in a transition for old and new groups.
+// It returns nil once a quorum of each group keeps the generation. Otherwise the error names the groups that failed;
+// the others may have the generation. If one group's Locker refuses the number, no group gets it.
 func (s *Locker) Announce(ctx context.Context, generation uint64) error {
 	if err := s.check(); err != nil {
 		return err
@@ -204,9 +205,9 @@ func (s *Locker) of(key string, opts []redlock.Option) (*redlock.Locker, error) 
 	return l, nil
 }
 
-// Check is [redlock.Locker.Check] of every group, side by side. Masters are those of all groups, group by group in the order of
-// their names; one that is in two of them is reported with the first. That a server is in two groups under different names is
-// a finding of its own.
+// Check calls [redlock.Locker.Check] for every group at the same time. Masters are listed group by group, sorted by
+// the group's name; a master of two groups is listed with the first. A server that is in two groups under different
+// names is a separate finding.
 func (s *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -251,9 +252,9 @@ func sharedServer(first, second string) audit.Finding {
 	}
 }
 
-// Close is [redlock.Locker.Close] of every group and of what stands for two groups, all at the same time: none of them takes a lock
-// from now on, and each has the whole time that ctx leaves. Close again waits for the first to return, and returns nil, or
-// its own ctx's error if that is done before.
+// Close calls [redlock.Locker.Close] for every group and every joint Locker at the same time. None of them takes a
+// lock from then on, and each has the whole time that ctx leaves. A second Close waits for the first to return, and
+// returns nil, or its own ctx's error if that is done before.
 func (s *Locker) Close(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err

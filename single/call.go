@@ -14,8 +14,8 @@ var (
 	ErrLate = errors.New("single: request was still queued at its deadline")
 	// ErrFull: more requests wait for the master than it could answer in time.
 	ErrFull = errors.New("single: too many requests are queued for the master")
-	// ErrBehind: the master is so far behind a quorum of the others that its vote would come too late to count, and
-	// asking for it would only keep it behind.
+	// ErrBehind: the master is so far behind a quorum of the others that its vote would come too late to count. A
+	// request would only keep it behind, so none was sent.
 	ErrBehind = errors.New("single: master is behind the others")
 	// ErrClosed: the lane or the master was closed.
 	ErrClosed = errors.New("single: closed")
@@ -29,11 +29,13 @@ type Call struct {
 	Reply Reply
 	// Err is why there is no reply.
 	Err error
-	// Sent says that the request may have taken effect: it, or a part of it, has left this process, and the master has
-	// not answered that it did nothing: with an error or, where requests are sent once only, with the refusal of an
-	// acquisition. (Of one that is sent again, the refusal may be the answer to the second while the first is under way.)
+	// Sent says that the request may have taken effect: some of it has left this process, and no reply says that the
+	// master did nothing. Such a reply is an error or, where requests are sent once only, the refusal of an
+	// acquisition. (Where requests are sent again, a refusal may answer the second request while the first is under
+	// way.)
 	Sent bool
-	// Unqueued says of a release that its Waiter does not stand in the master's queue, and need not be taken out of it.
+	// Unqueued says that the Waiter of a release does not stand in the master's queue, so the release need not remove
+	// it.
 	Unqueued bool
 
 	joined bool // it is in the bundle of its batch
@@ -45,7 +47,7 @@ type Call struct {
 // acquisition that is no script can end with an error when its key has been set.
 func (c *Call) Unsure() bool { return c.Sent && c.Err != nil }
 
-// Answered reports that the master itself replied, be it with an error.
+// Answered reports that the master itself replied, also with an error.
 func (c *Call) Answered() bool {
 	if c.Err == nil {
 		return true

@@ -40,17 +40,18 @@ func Dial(rawURL string, opts Options) (*Master, error) {
 	return Open(opt, opts)
 }
 
-// Open makes a Master with connections of its own from opt, on which it sets what a lock needs: requests are sent
-// once, obey their deadline, and a connection is closed with a reset, so that what a stopped or unreachable master
-// has not been given yet is discarded and does not arrive minutes later. opt itself is not changed.
+// Open makes a Master with its own connections. It copies opt and sets the options that a lock needs: requests are
+// sent once and obey their deadline, and connections are closed with a reset. After a reset the system discards all
+// that a stopped or unreachable master has not received, so it does not arrive minutes later.
 //
-// There are never more than opt.PoolSize connections, 18 by default. To connect takes a second at most, and to set a
-// connection up opt.ReadTimeout, a second by default; opt.DialTimeout and opt.MinIdleConns do nothing. A connection that
-// takes longer to make than a request has time is kept for those that follow. A Dialer of opt's must return when its
-// context ends. Connections that it wraps should have SetLinger, SyscallConn, or a NetConn that returns what they go
-// over: without them there is no reset, and each reuse takes a fifth of a millisecond longer, because the connection has
-// to be read to know that nothing is left on it. A credentials provider that does not return within two seconds is left
-// behind; four calls that have not returned are the most, and until one does no connection is made.
+// There are at most opt.PoolSize connections, 18 by default. A connect takes at most a second. The set-up of a
+// connection takes at most opt.ReadTimeout, a second by default. opt.DialTimeout and opt.MinIdleConns do nothing. A
+// connection that comes too late for its request is kept for the next ones.
+//
+// A Dialer in opt must return when its context ends. If it wraps connections, they should have SetLinger,
+// SyscallConn, or a NetConn that returns the connection below. Otherwise there is no reset, and each reuse takes a
+// fifth of a millisecond longer, since a read must show that no data is left. A credentials provider that does not
+// return within two seconds is abandoned. At most four such calls may hang; no connection is made until one returns.
 func Open(opt *redis.Options, opts Options) (*Master, error) {
 	if opt == nil {
 		return nil, errors.New("single: nil options")

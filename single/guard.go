@@ -58,8 +58,8 @@ import (
 // errGuardNeedsOpen: the connections of a client that somebody else made can't be checked as they are set up.
 var errGuardNeedsOpen = errors.New("single: RestartGuard needs connections of the library's own: use Open or Dial")
 
-// GuardKey is the key by which Options.RestartGuard recognizes a master that fsyncs every command and still has its data.
-// It never expires. Removing it is safe, and costs the master one guard time after its next restart.
+// GuardKey is the key by which Options.RestartGuard recognizes a master that fsyncs every command and still has its
+// data. It never expires. You may remove it; the master then does not vote for one guard time after its next restart.
 const GuardKey = "redlock:guard"
 
 const (
@@ -78,8 +78,8 @@ type GuardError struct {
 	Guard time.Duration
 	// Remaining is for how long the master does not vote, from the moment of the check; Guard or less.
 	Remaining time.Duration
-	// Unclear is why the master's age is not known, in which case Remaining is the whole Guard, again and again; empty
-	// when it is known.
+	// Unclear is why the master's age is not known. Remaining is then always the whole Guard. It is empty when the
+	// age is known.
 	Unclear string
 }
 

@@ -14,8 +14,8 @@ import (
 // so, because of the brackets.
 const holdPrefix = "[hold]"
 
-// HoldOf says which hold of a Shared or Exclusive key a string at a key is: the request that releases it, but for its Keys. It reports false of
-// any other string.
+// HoldOf parses the value of a hold of a Shared or Exclusive key. It returns the request that releases the hold,
+// without Keys. For any other string it returns false.
 func HoldOf(value string) (Request, bool) {
 	hold, found := strings.CutPrefix(value, holdPrefix)
 	end := strings.LastIndexByte(hold, ':')

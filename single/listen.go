@@ -21,9 +21,9 @@ const (
 	maxReconnect   = time.Second
 )
 
-// Listen subscribes to channel on a connection of its own and passes on what is published there, until stop is called;
-// stop returns when nothing will be passed on any more. ready is called each time the subscription has been made, also
-// after a reconnection: what was published before may have been missed. Both are called from one goroutine.
+// Listen subscribes to channel on a new connection and calls notified with each message, until stop is called. After
+// stop has returned no call follows. Listen calls ready after each time that it has subscribed, also after a
+// reconnection: messages published before may be missed. Both are called from one goroutine.
 func (m *Master) Listen(channel string, ready func(), notified func(message string)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

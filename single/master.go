@@ -36,7 +36,7 @@ type Master struct {
 // Options configure a Master. The zero value is usable.
 type Options struct {
 	// Name identifies the master in errors and reports. Default: the client's address, never a credential. A client
-	// whose address says nothing (a Sentinel failover client) needs a name.
+	// without a useful address (a Sentinel failover client) needs a name.
 	Name string
 	// RestartGuard keeps a master that restarted from voting until it has run for this long; give the longest ttl that
 	// anybody uses on it. It needs connections of the library's own, so [Open] and [Dial] take it and [New] refuses it.
@@ -44,20 +44,20 @@ type Options struct {
 	// excused where the user may CONFIG GET, GET and SET, the last two on [GuardKey]. See [GuardError].
 	// At least a millisecond. Default: off, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
-	// Clock returns the time since some fixed moment and never goes back. The guard measures with it for how long a
-	// master has been known. Default: Go's monotonic clock; where that stands still while the machine is suspended, the
-	// guard merely lasts longer.
+	// Clock returns the time since some fixed moment and never goes back. The guard measures with it how long the
+	// master has been known. Default: Go's monotonic clock. If that clock stops while the machine is suspended, the
+	// guard only lasts longer.
 	Clock func() time.Duration
 }
 
-// New speaks to a master through client: standalone, TLS, ACL, Sentinel failover, Cluster or Ring. The client stays
-// the caller's: Close does not close it.
+// New makes a Master that sends its requests through client: standalone, TLS, ACL, Sentinel failover, Cluster or
+// Ring. The caller closes the client; Close does not.
 //
-// A *redis.Client is used through a derived one that shares its pool but not its hooks, keeps the deadline of every request and never
-// retries, whatever the client's own options say. Cluster and Ring clients are used as they are; give them
-// ContextTimeoutEnabled and MaxRetries -1. A request that one of them holds back past its deadline ends all the same, as
-// unknown, but until the client gives it up nothing else is sent to this master. Close a Ring only when no request is under
-// way, not even one that it holds back: go-redis may panic in a goroutine of its own, where nobody can recover.
+// For a *redis.Client New derives a client that shares its pool but not its hooks, keeps the deadline of every
+// request and never retries. Cluster and Ring clients are used as they are: set ContextTimeoutEnabled and MaxRetries
+// -1. If such a client holds a request past its deadline, the call ends as unknown, but the next request to this
+// master waits until the client returns. Close a Ring only when no request is under way, also none that the Ring
+// holds back: go-redis may panic in a goroutine where no caller can recover.
 func New(client redis.UniversalClient, opts Options) (*Master, error) {
 	if opts.RestartGuard != 0 {
 		return nil, errGuardNeedsOpen
@@ -112,8 +112,8 @@ func keepDeadlines(c *redis.Client, timeout time.Duration) *redis.Client {
 // Name returns the master's name: its address, or what Options named it.
 func (m *Master) Name() string { return m.name }
 
-// Client returns the client that requests go through. Those of a Master with connections of its own ([Open], [Dial]) do
-// not: it makes connections with the same options, and hooks see nothing of what is sent on them.
+// Client returns the client through which requests go. For a Master with its own connections ([Open], [Dial]) it
+// returns a client with the same options, and requests do not go through it: its hooks do not see them.
 func (m *Master) Client() redis.UniversalClient { return m.client }
 
 // Close closes the client if the Master made it itself ([Open], [Dial]); otherwise it does nothing.
@@ -124,8 +124,8 @@ func (m *Master) Close() error {
 	return errors.Join(m.transport.close(), m.client.Close())
 }
 
-// Prepare builds, once, what Do sends first for r. A Request that goes to several masters is prepared for each of them
-// before the first one gets it; after that it must not change. Requests that were not prepared are built anew each time.
+// Prepare builds, once, the commands that Do sends first for r. Prepare a Request for each of its masters before the
+// first one gets it; after that it must not change. For a request that was not prepared, Do builds them each time.
 func (m *Master) Prepare(r *Request) { m.transport.prepare(r) }
 
 // Ask performs one request and returns its reply. It is the way to use a single master without the rest of the
@@ -140,9 +140,9 @@ func (m *Master) Ask(ctx context.Context, r Request) (Reply, error) {
 	return c.Reply, c.Err
 }
 
-// Do performs a batch of independent calls in one pipeline, and in a second or third one what the first could not
-// decide: a script the master did not know, or who holds a key that SET NX found taken. It fills in every call's
-// Reply, Err and Sent. ctx's deadline bounds it.
+// Do performs a batch of independent calls in one pipeline. A second or third pipeline follows where the first could
+// not decide: for a script that the master did not know, or for the holder of a key that SET NX found taken. Do fills
+// in every call's Reply, Err and Sent. ctx's deadline bounds it.
 func (m *Master) Do(ctx context.Context, batch []*Call) {
 	if _, own := m.transport.(conns); own {
 		m.do(ctx, batch)

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// ReservedPrefix is how the names of all that the library keeps on a master beside the locks themselves begin.
+	// ReservedPrefix is the start of all names on a master that the library keeps next to the locks.
 	ReservedPrefix = "redlock:"
 	// queuePrefix, counterPrefix and ChannelPrefix name what belongs to a key but is not the lock itself. An ACL user
 	// needs them beside the keys. See QueueKey and CounterKey.
@@ -15,11 +15,11 @@ const (
 	// ChannelPrefix and a waiter's name make the channel on which it is notified; the message is the key.
 	ChannelPrefix = "redlock:free:"
 
-	// KeptPrefix is how a message on such a channel begins that says that the key which follows was released and is kept for a while
-	// ([Request].Keep): there is nothing to take yet. No key begins with it.
+	// KeptPrefix is the start of a message on such a channel. The message says that the key after the prefix was
+	// released and is kept for a while ([Request].Keep), so it can't be taken yet. No key begins with KeptPrefix.
 	KeptPrefix = "redlock:kept:"
 
-	// GenerationKey is where a master keeps the greatest generation that it has been told: a string of digits.
+	// GenerationKey is where a master keeps the greatest generation that was announced to it: a string of digits.
 	GenerationKey = "redlock:generation"
 
 	// queueKeep is how long a place in an arrival queue is kept without being renewed by another attempt.
@@ -32,12 +32,13 @@ const (
 	counterKeep = (30 + 2) * 24 * time.Hour
 )
 
-// WriterClaim is for how long a waiter that readers keep out lets no new ones in, be it for an [Exclusive] or a [Plain] lock. Each further
-// attempt renews that; one that has died lets readers in again after it. The scripts know it, too.
+// WriterClaim is how long a waiter for an [Exclusive] or a [Plain] lock keeps new readers out while readers have the
+// key. Each further attempt renews the claim. If the waiter dies, readers get in after this time. The scripts use the
+// same value.
 const WriterClaim = 2500 * time.Millisecond
 
-// Reserved reports that a key begins as the names of queues, counters and the other things that the library keeps on a
-// master. Such a name is no lock's: a lock on a queue or a counter would be held by whoever uses that one's key.
+// Reserved reports that key begins with the library's own prefix and so can't be locked. A lock on such a key could
+// collide with a queue or a counter of another key.
 func Reserved(key string) bool { return strings.HasPrefix(key, ReservedPrefix) }
 
 // QueueKey is where a master keeps the wait queue of a key: a sorted set of waiters with the milliseconds since 1970 at
@@ -45,8 +46,8 @@ func Reserved(key string) bool { return strings.HasPrefix(key, ReservedPrefix) }
 // one that the set is a queue.
 func QueueKey(key string) string { return beside(queuePrefix, key) }
 
-// CounterKey is where a master keeps the fencing counter of a key: a sorted set whose only member has the latest token as
-// its score.
+// CounterKey is where a master keeps the fencing counter of a key: a sorted set with one member. The member's score
+// is the latest token.
 func CounterKey(key string) string { return beside(counterPrefix, key) }
 
 // beside names a key that belongs to key, to no other one, and lives in its Cluster slot: prefix{tag}, or prefix{tag}key

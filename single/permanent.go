@@ -25,9 +25,14 @@ var permanentReplies = []string{
 	"ERR there is no greater fencing token",
 }
 
-// Permanent reports that err, with which a call ended, comes again with every further attempt: the password is wrong, a
-// permission is missing, a key is of another type, the server's version is too old, its certificate is not accepted, it can't be asked
-// for how long it has run (GuardError.Unclear), it is not the server to ask ([IsElsewhere]) at an address that [Dial] or [Open] was given.
+// Permanent reports that err, the error of a call, comes again with every further attempt. Such errors are:
+//
+//   - a wrong password, or a missing permission;
+//   - a key of another type;
+//   - a server whose version is too old, or with a certificate that is not accepted;
+//   - a server that can't say how long it has run (GuardError.Unclear);
+//   - the wrong server ([IsElsewhere]) at an address given to [Dial] or [Open].
+//
 // Servers that are loading, busy, full or unreachable may recover; their errors are not permanent.
 func Permanent(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -54,8 +59,8 @@ func Permanent(err error) bool {
 	return IsDenied(err) || begins(err, permanentReplies)
 }
 
-// IsDenied reports that err is a server's reply to a user whom it does not let in, or who may not do what was asked: a wrong password,
-// or none, or a missing permission. A script that meets one says so in words of its own, which differ by server.
+// IsDenied reports that err is a server's reply to a user without the right to log in or to do the operation: a wrong
+// or missing password, or a missing permission. If a script meets such an error, the text differs by server.
 func IsDenied(err error) bool { return begins(err, deniedReplies) }
 
 // begins reports that err is a server's reply that begins with one of the prefixes.

@@ -1,30 +1,31 @@
-// Package single is what ONE Redis master does for a lock, atomically: take a key, keep it, give it back.
+// Package single does the operations of a lock on ONE Redis master, each atomically: take a key, keep it, give it
+// back.
 //
-// It is the lowest layer of redlock and is usable alone. It knows nothing of majorities, validity or waiting: the root
-// package puts those on top. What it promises is that each [Request] takes effect on its master at once or not at all,
-// that only the owner of a key changes it, and that a repeated request is harmless: an acquire that finds its own
-// owner reports success, a release that finds nothing reports [Refused].
+// It is the lowest layer of redlock and is usable alone. It knows nothing of majorities, validity or waiting: the
+// root package adds those. It promises that each [Request] takes effect on its master in one step or not at all, and
+// that only the owner of a key changes it. A repeated request is harmless: an acquire that finds its own owner
+// reports success, a release that finds nothing reports [Refused].
 //
 // The pieces, from the bottom up:
 //   - scripts: the Lua programs, one file each, embedded, run by EVALSHA with a fallback to EVAL
-//   - [Master]: a batch of calls as one pipeline, over connections of its own or any go-redis client
+//   - [Master]: a batch of calls as one pipeline, over its own connections or any go-redis client
 package single
 
 import (
 	"time"
 )
 
-// Op says what a Request does.
+// Op is the operation of a Request.
 type Op uint8
 
 // The operations. Each is atomic on its master.
 const (
 	// Acquire takes the keys if they are free, or finds that the same owner has them already.
 	Acquire Op = iota
-	// Extend lets keys that the owner still holds live for at least TTL from now. It never shortens: a request that
-	// arrives late, or asks for less, must not take away what the holder counts on.
+	// Extend sets the end of keys that the owner still holds to at least TTL from now. It never shortens, so a late
+	// or shorter request takes nothing away from the holder.
 	Extend
-	// Release removes what the owner holds, and nothing else.
+	// Release removes the owner's holds, and nothing else.
 	Release
 	// Raise lifts the fencing counter of a key that the owner still holds to Token; it is refused, with the counter in
 	// Reply.Token, if that is at Token or above.
@@ -34,13 +35,13 @@ const (
 	// Leave takes a Waiter out of the keys' arrival queues. It may have been the only one that knew that a key is free, or is kept for a
 	// while. So the next one is notified of one that is free, unless it is reserved for a third, and told of one that is kept.
 	Leave
-	// Announce tells the master that a configuration of masters with the generation Token is in use, and returns the
-	// greatest that it has been told, which it keeps for good. Its only key is [GenerationKey].
+	// Announce tells the master that a configuration of masters with the generation Token is in use. It returns the
+	// greatest generation that was announced, which the master keeps for ever. Its only key is [GenerationKey].
 	Announce
-	// Transfer has a key go over from the owner From to Owner, if it is still that one's, for TTL from now: nobody else could take it in
-	// between. It raises the key's fencing counter to at least Token, and above what it was, and returns it. A master does that once, so
-	// of two that ask only one gets it. A repeated request finds its own Owner, and is granted with another token. If it is
-	// refused nothing has changed.
+	// Transfer changes the owner of a key from From to Owner, for TTL from now, if From still has it. The key is
+	// never free in between. It raises the key's fencing counter to at least Token, and above its old value, and
+	// returns it. A master does that once, so of two requests with different Owners only one succeeds. A repeated
+	// request finds its own Owner, and is granted with another token. A refused request changes nothing.
 	Transfer
 )
 
@@ -49,7 +50,7 @@ type Kind uint8
 
 // The kinds of lock. Keys of different kinds exclude each other.
 const (
-	// Plain is a string whose value is the owner: SET key owner NX PX ttl, the form every Redlock implementation uses.
+	// Plain is a string whose value is the owner: SET key owner NX PX ttl, as every Redlock implementation uses.
 	Plain Kind = iota
 	// Shared is a reader's hold: it excludes writers and is shared with other readers.
 	Shared
@@ -61,15 +62,15 @@ const (
 // MaxToken is the greatest fencing token: Lua counts exactly up to here. As microseconds it is the year 2255.
 const MaxToken = 1<<53 - 1
 
-// Outcome is what a master answered.
+// Outcome is the answer of a master.
 type Outcome uint8
 
 // The outcomes.
 const (
-	// Refused: Acquire found another holder, Extend and Release found that the keys are not the owner's (any more),
-	// Inspect found the key free. It is the zero value: a reply nobody filled in grants nothing.
+	// Refused: Acquire found another holder, Extend and Release found that the owner does not have the keys (any
+	// more), or Inspect found the key free. It is the zero value, so a reply that was never filled in grants nothing.
 	Refused Outcome = iota
-	// Granted: the operation was done; for Inspect, somebody holds the key.
+	// Granted: the operation was done; for Inspect, the key is held.
 	Granted
 	// Repaired: Extend found the key gone and free, and set it again because Request.Repair was set. The key is the
 	// owner's from now on, but it was not in between.
@@ -85,21 +86,23 @@ type Request struct {
 	Repair bool
 	// Polite makes Acquire by a Waiter respect a key that is free but reserved for another waiter.
 	Polite bool
-	// Fence asks Acquire of one Plain key to raise the key's fencing counter to at least Token, and above what it was,
-	// and to return it; a repeated request gets another one. If it is refused the counter may have been raised to Token all
-	// the same. For Raise, Token is what the counter is raised to, for Extend what it is raised to at least; at most
-	// MaxToken. Where something else than a counter is in its place, each of them fails and changes nothing.
+	// Fence asks Acquire of one Plain key to raise the key's fencing counter to at least Token, and above its old
+	// value, and to return it. A repeated request gets another token. A refused request may still have raised the
+	// counter to Token.
+	//
+	// Raise raises the counter to Token, and Extend to at least Token; Token is at most MaxToken. If the counter's
+	// name has data of another form, each of them fails and changes nothing.
 	Fence bool
-	// Exact has a fenced Acquire refused unless the counter is below Token, so that what is granted has just Token as its token. The
-	// refusal has the counter in Reply.Token. A repeated request whose first one was granted is granted again. So an Owner that
-	// says which token it has says the truth.
+	// Exact makes a fenced Acquire get exactly Token as its token. The master refuses it unless the counter is below
+	// Token, and returns the counter in Reply.Token. A repeated request is granted again if the first was granted. So
+	// a token that an Owner value contains is true.
 	Exact bool
 	// Spare is how many tokens behind its own a fenced Acquire or a Raise gets if it is granted: the counter goes beyond them in the
 	// same step, so a master gives none of them to anybody else.
 	Spare uint64
-	// Retained says of a fenced Acquire that every master was asked within the last two days to keep the key's counter,
-	// by a fenced Acquire without it that was granted. That saves the script; a master that has lost the counter all the
-	// same makes a new one, and keeps that.
+	// Retained says that every master was asked to keep the key's counter within the last two days: by a fenced
+	// Acquire without Retained that was granted. It saves this fenced Acquire the script. A master that has lost the
+	// counter makes a new one, and keeps that.
 	Retained bool
 	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates. None
 	// begins with [ReservedPrefix].
@@ -123,10 +126,11 @@ type Request struct {
 	// another one.
 	Waiter string
 	Waited time.Duration
-	// Keep, of at least a millisecond, has Release of Plain keys not remove them but let them live for no longer than that: what is
-	// left of their ttl, or Keep, whichever is less. KeepAs replaces their owner, so that nothing of that one which comes late finds them. Whoever
-	// has waited longest is told of that ([KeptPrefix]), and notified of nothing else. That the next one is told when that one leaves takes a
-	// KeepAs that ends with braces around nothing, a slash and hexadecimal digits, and has no other braces, as the root package's do.
+	// Keep, of at least a millisecond, makes Release of Plain keys keep them for Keep or for the rest of their ttl,
+	// whichever is less. KeepAs replaces their owner, so that late requests of the old owner do not find them. The
+	// first waiter in the queue receives a message ([KeptPrefix]), and no notification of a release. If that waiter
+	// leaves, the next one receives the message only if KeepAs ends with empty braces, a slash and hexadecimal
+	// digits, and has no other braces, as in the root package.
 	Keep   time.Duration
 	KeepAs string
 	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
@@ -147,8 +151,7 @@ type Reply struct {
 	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
 	// nothing is known; negative when it never expires.
 	TTL time.Duration
-	// Holder is the owner of what is in the way or held, where the master told. A Locker over masters that do not tell takes a split
-	// vote for a held lock.
+	// Holder is the owner of the hold in the way or of the hold that was found, if the master told it.
 	Holder string
 	// Key is the key in the way, for requests with several keys.
 	Key string
@@ -157,9 +160,9 @@ type Reply struct {
 	// Token is the fencing counter after the request, but for Spare; for Shared and Exclusive keys, and for Inspect, it is the number
 	// of holds. A refused Exclusive acquisition has 1 here if readers are in its way, and 0 if somebody else is.
 	Token uint64
-	// Holds is not nil where Inspect found a key that several can hold. Then it has a fingerprint of each hold, [HoldPrint] digits
-	// long, one behind the other; of more than 128 those that end last. A hold has the same on every master, so that it can be
-	// told whether a majority has it.
+	// Holds is not nil if Inspect found a key that several owners can hold. It has a fingerprint of each hold,
+	// [HoldPrint] digits long, without separators; above 128 holds, only of the 128 that end last. A hold has the
+	// same fingerprint on every master, so a caller can tell whether a majority has it.
 	Holds *string
 }
 

@@ -243,8 +243,8 @@ func (e *exchange) boxed() []any {
 // maxRaw bounds a reply that go-redis brings.
 const maxRaw = 1 << 20
 
-// Write implements io.Writer for go-redis, which gives it the reply piece by piece: an error reply goes back to it as one,
-// since it follows redirections and gives up connections by that.
+// Write implements io.Writer for go-redis, which writes the reply piece by piece. Write returns an error reply as an
+// error, since go-redis needs it to follow redirections and to close connections.
 func (r *reading) Write(p []byte) (int, error) {
 	if r.ended {
 		r.raw, r.ended = r.raw[:0], false

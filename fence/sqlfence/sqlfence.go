@@ -1,10 +1,13 @@
-// Package sqlfence has a SQL database check fencing tokens: the comparison is part of the transaction, or of the statement, that makes
-// the change, so no newer holder can get in between. It needs database/sql and nothing else; the driver is the program's.
+// Package sqlfence makes a SQL database check fencing tokens. The comparison is part of the transaction, or of the
+// statement, that makes the change, so no newer holder can get in between. It needs only database/sql; the program
+// chooses the driver.
 //
-// There are two ways. [Fences.InTx] has a table of its own with the greatest token of each lock's key, and protects whatever the
-// transaction changes. Or a row carries the token that has written it, in a column: [Row] says what became of such an UPDATE.
+// There are two ways. [Fences.InTx] has a table with the greatest token of each lock's key, and protects all changes
+// of the transaction. Or a row has a column with the token of its last writer: [Row] interprets the result of such an
+// UPDATE.
 //
-// A token equal to the greatest one seen is accepted: one holder may make several changes. Tokens fit a signed BIGINT.
+// A token equal to the greatest one seen is accepted: one holder may make several changes. Tokens fit a signed
+// BIGINT.
 //
 // The tests are in the examples module, and run against SQLite, PostgreSQL and MariaDB.
 package sqlfence
@@ -99,15 +102,16 @@ func New(dialect Dialect, table string) (*Fences, error) {
 // Schema is the statement that creates the table where there is none. Rows are never removed: one that is forgets its key's token.
 func (f *Fences) Schema() string { return f.schema }
 
-// InTx makes any number of changes, to any tables, as one transaction under the token of the lock on key. Its first statement raises the
-// key's row, which the database keeps locked until the transaction ends: a newer holder waits, an older one gets a
-// [*fence.StaleError] and changes nothing. change must not commit or roll back.
+// InTx makes any number of changes, to any tables, as one transaction under the token of the lock on key. Its first
+// statement raises the key's row, which the database keeps locked until the transaction ends: a newer holder waits,
+// an older one gets a [*fence.StaleError] and changes nothing. change must not commit or roll back.
 //
-// opts may be nil, which is the database's default. Any isolation from READ COMMITTED on will do; from REPEATABLE READ on some databases
-// end one of two transactions that meet with an error of their own, after which InTx may be called again with the same token.
+// opts may be nil, for the database's default. Every isolation level from READ COMMITTED upwards works. From
+// REPEATABLE READ upwards some databases end one of two concurrent transactions with their own error; call InTx again
+// with the same token.
 //
-// A change that fails rolls everything back, the token included, and its error is returned. Where the commit fails it is not
-// known whether it took effect. Other errors: [fence.ErrNoToken], [ErrInvalid], the driver's.
+// If change fails, everything is rolled back, also the token, and InTx returns the error. If the commit fails, it is
+// not known whether it took effect. Other errors: [fence.ErrNoToken], [ErrInvalid], the driver's.
 func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key string, token uint64, change func(tx *sql.Tx) error) (err error) {
 	if db == nil || change == nil {
 		return fmt.Errorf("%w: nil database or nil function", ErrInvalid)
@@ -133,8 +137,9 @@ func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key 
 	return tx.Commit()
 }
 
-// Raise is InTx's first statement, for a transaction of the caller's own. It belongs before what the transaction reads and changes. On
-// an error, which is a [*fence.StaleError] if a newer holder has been there, the transaction must be rolled back.
+// Raise is InTx's first statement, for a transaction that the caller manages. Call it before the transaction reads or
+// changes data. On an error, which is a [*fence.StaleError] if a newer holder has been there, the transaction must be
+// rolled back.
 func (f *Fences) Raise(ctx context.Context, tx *sql.Tx, key string, token uint64) error {
 	if tx == nil {
 		return fmt.Errorf("%w: nil transaction", ErrInvalid)
@@ -186,8 +191,8 @@ func check(key string, token uint64) error {
 	return nil
 }
 
-// ErrCondition is matched where a row was not changed that is there and that no newer holder has written: a condition of the UPDATE besides
-// the row's name and token was in the way.
+// ErrCondition: the row exists, no newer holder has written it, and still it was not changed. A condition of the
+// UPDATE other than the row's name and token did not hold.
 var ErrCondition = errors.New("sqlfence: a condition of the statement has kept the row from being changed")
 
 // Row says what became of a change to one row that carries the token which has written it:

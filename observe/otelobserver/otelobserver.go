@@ -1,4 +1,4 @@
-// Package otelobserver measures and traces what a Locker does, for OpenTelemetry.
+// Package otelobserver measures and traces a Locker, for OpenTelemetry.
 //
 //	observer, err := otelobserver.New(provider.Meter("redlock"))
 //	locker, err := redlock.Dial(ctx, urls, redlock.Options{Observer: observer})
@@ -24,8 +24,8 @@ type instruments struct {
 	held, pending                  metric.Int64UpDownCounter
 }
 
-// New returns an observer that records to meter; histograms count, so there are no counters beside them. Safe for
-// concurrent use. The error is the meter's.
+// New returns an observer that records to meter. The histograms contain counts, so there are no separate counters.
+// Safe for concurrent use. The error is the meter's.
 func New(meter metric.Meter) (func(redlock.Event), error) {
 	m := instruments{}
 	var failed error

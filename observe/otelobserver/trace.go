@@ -12,14 +12,15 @@ import (
 	"github.com/seed-624411e5/redlock/observe"
 )
 
-// Locker is what is traced: a *redlock.Locker or a *sharded.Locker.
+// Locker can be traced: a *redlock.Locker or a *sharded.Locker.
 type Locker interface {
 	Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
 }
 
-// Traced is a Locker whose calls are spans below that of their context. The key is an attribute of the span.
+// Traced is a Locker with a span for each call, below the span of the call's context. The key is an attribute of the
+// span.
 type Traced struct {
 	locker Locker
 	tracer trace.Tracer

@@ -1,4 +1,4 @@
-// Package promobserver counts what a Locker does, for Prometheus. docs/observability.md explains each metric;
+// Package promobserver counts the events of a Locker for Prometheus. docs/observability.md explains each metric;
 // dashboard.json and alerts.yaml use them.
 package promobserver
 

@@ -1,4 +1,4 @@
-// Package slogobserver logs what a Locker does through log/slog.
+// Package slogobserver logs the events of a Locker through log/slog.
 package slogobserver
 
 import (
@@ -11,9 +11,9 @@ import (
 
 // New returns an observer that writes to logger; nil is slog.Default. Safe for concurrent use. The levels:
 //
-//   - Error: a lock that was held is lost, or a master leaves so many releases unconfirmed that keys are left to lapse
-//   - Warn: a round without a quorum, or whose votes came too late; a master that did not answer; a lock that was not the
-//     caller's any more when it was released
+//   - Error: a held lock is lost, or a master leaves so many releases unconfirmed that keys are left to lapse
+//   - Warn: a round without a quorum or with late votes; a master that did not answer; a lock that its caller
+//     released after it was lost
 //   - Info: a lock was acquired, given back or could not be had
 //   - Debug: everything else
 //
