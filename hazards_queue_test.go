@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -333,4 +334,150 @@ func entersBehind(t *testing.T, first []redlock.Option, same bool) {
 	}
 	give(t, outer)
 	give(t, before.get(t))
+}
+
+// aboutToEnd is a context that has ended, of which nobody has been told yet: its Done is closed last.
+type aboutToEnd struct {
+	context.Context
+	over *atomic.Bool
+}
+
+func (c aboutToEnd) Done() <-chan struct{} { return nil }
+
+func (c aboutToEnd) Err() error {
+	if c.over.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
+	for name, kind := range kindsOfWaiters {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				masters, l, asked := counted(t)
+				lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL)
+				ctx, cancel := context.WithCancel(t.Context())
+				first := wait(t, ctx, l, key, longTTL, kind(1)...)
+				settle(time.Second)
+				var over atomic.Bool
+				var behind []*waiting
+				for range 3 {
+					behind = append(behind, wait(t, aboutToEnd{context.Background(), &over}, l, key, longTTL, kind(1)...))
+				}
+				settle(time.Second)
+				over.Store(true)
+				asked.Store(0)
+				cancel() // each of those behind it becomes the first
+				_ = first.fail(t)
+				for _, w := range behind {
+					is(t, w.fail(t), context.Canceled)
+				}
+				settle(time.Second)
+				if n := asked.Load(); n > 3 { // the process leaves the queues of as many keys
+					t.Errorf("a master got %d requests", n)
+				}
+				give(t, lock)
+			})
+		})
+	}
+}
+
+// endsOfCrowds are ways in which many who wait give up at one instant, or one after the other. Each makes the contexts of n waiters.
+var endsOfCrowds = map[string]func(ctx context.Context, n int) (waiters []context.Context, cancel func()){
+	"cancelled each": func(ctx context.Context, n int) (waiters []context.Context, cancel func()) {
+		var cancels []func()
+		for range n {
+			ctx, cancel := context.WithCancel(ctx)
+			waiters, cancels = append(waiters, ctx), append(cancels, cancel)
+		}
+		return waiters, func() {
+			for _, cancel := range cancels {
+				cancel()
+			}
+		}
+	},
+	"cancelled together": func(ctx context.Context, n int) (waiters []context.Context, cancel func()) {
+		ctx, cancel = context.WithCancel(ctx)
+		return slices.Repeat([]context.Context{ctx}, n), cancel
+	},
+	"deadlines at once": func(ctx context.Context, n int) ([]context.Context, func()) { return deadlines(ctx, n, 0) },
+	"deadlines in turn": func(ctx context.Context, n int) ([]context.Context, func()) {
+		return deadlines(ctx, n, time.Millisecond)
+	},
+}
+
+// deadlines are contexts that end after two seconds and gap apart.
+func deadlines(ctx context.Context, n int, gap time.Duration) (waiters []context.Context, wait func()) {
+	var cancels []func()
+	for i := range n {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second+time.Duration(i)*gap)
+		waiters, cancels = append(waiters, ctx), append(cancels, cancel)
+	}
+	return waiters, func() {
+		pass(2*time.Second + time.Duration(n)*gap)
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+}
+
+// leaving is how many requests a master gets in the five seconds in which n waiters give up, all but a few survivors, who get the key at last.
+func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i int) []redlock.Option,
+	end func(context.Context, int) ([]context.Context, func()),
+) (requests int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters, l, asked := counted(t)
+		lock := acquire(t, masters.Locker(t, redlock.Options{}), longTTL, append(held, redlock.AutoRenew())...)
+		ctxs, cancel := end(t.Context(), n)
+		for i := range survivors {
+			ctxs[(i+1)*n/(survivors+1)] = t.Context()
+		}
+		var waiters sync.WaitGroup
+		var got atomic.Int64
+		for i, ctx := range ctxs {
+			waiters.Go(func() {
+				if lock, err := l.Acquire(ctx, key, longTTL, kind(i)...); err == nil {
+					got.Add(1)
+					_ = lock.Release(context.WithoutCancel(ctx))
+				}
+			})
+		}
+		settle(time.Second)
+		began := time.Now()
+		asked.Store(0)
+		cancel()
+		settle(5*time.Second - time.Since(began))
+		requests = int(asked.Load())
+		give(t, lock)
+		waiters.Wait()
+		if int(got.Load()) != survivors {
+			t.Errorf("%d have got the key, want the %d who have not given up", got.Load(), survivors)
+		}
+	})
+	return requests
+}
+
+// However many give up, and whether some remain, the masters are asked as often as when one does or remains. Who gives up at that moment asks nothing.
+func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
+	for end, contexts := range endsOfCrowds {
+		for name, kind := range kindsOfWaiters {
+			for holder, held := range map[string][]redlock.Option{"a plain lock": nil, "a reader": {redlock.Shared()}} {
+				if name == "seldom" || name == "shared" && held != nil { // asks as often as those behind it would, or gets the key
+					continue
+				}
+				t.Run(end+", "+name+" behind "+holder, func(t *testing.T) {
+					for _, survivors := range []int{0, 3} {
+						one := leaving(t, 1+survivors, survivors, held, kind, contexts)
+						many := leaving(t, 1000, survivors, held, kind, contexts)
+						t.Logf("%d remain: one %d requests, 1000 %d", survivors, one, many)
+						if many > one*3/2+30 {
+							t.Errorf("1000 who give up cost %d requests, one costs %d; %d remain", many, one, survivors)
+						}
+					}
+				})
+			}
+		}
+	}
 }

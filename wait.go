@@ -66,7 +66,7 @@ func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
 		Owner: ownerHash(s.owner), Reads: s.kind == single.Shared,
 		Patient: s.passable() && s.maxAttempts == 0 && s.maxOutage == 0, Waiter: w,
 	})
-	defer func() { w.leave(k) }()
+	defer func() { w.leave(ctx, k) }()
 	k, err = w.takeOver(w.acquire(ctx))
 	return k, err
 }
@@ -135,6 +135,13 @@ func (w *waiting) gaveUp(err error) error {
 func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 	l := w.locker
 	for {
+		switch { // it is woken when the one before it leaves, and both may have been cancelled
+		case ctx.Err() == nil:
+		case w.last == nil:
+			return false, fmt.Errorf("redlock: acquire %q: %w", l.shown(w.spec.keys[0]), ended(ctx))
+		default:
+			return false, ended(ctx)
+		}
 		turn, d := l.queue.Yield(&w.entry, l.clock.Now)
 		if d <= 0 || !turn {
 			return turn, nil
@@ -295,16 +302,20 @@ func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
 
 // leave ends the wait: k is what it got, nil when it gives up. Its claim must not keep readers of this Locker out either, which will
 // queue up again.
-func (w *waiting) leave(k *Lock) {
+func (w *waiting) leave(ctx context.Context, k *Lock) {
 	l := w.locker
 	if k != nil {
 		k.leaveQueue(&w.entry)
 	} else {
+		var heirAfter time.Duration
+		if ctx.Err() != nil {
+			heirAfter = maxPause / 2
+		}
 		var latest any
 		if w.latest != nil {
 			latest = w.latest
 		}
-		if unclaimed, after := l.queue.GiveUp(&w.entry, l.clock.Now, latest); len(unclaimed) > 0 {
+		if unclaimed, after := l.queue.GiveUp(&w.entry, l.clock.Now, latest, heirAfter); len(unclaimed) > 0 {
 			behind, _ := after.(*Lock)
 			l.depart(w.spec, unclaimed, behind)
 		}

@@ -28,6 +28,18 @@ func waiting() []Mutant {
 			Tests:  in("internal/waitqueue", "TestAFavouredKeyIsNotPassedOnToTheYounger"),
 		},
 		{
+			Name:   "cancelled-waiter-asks",
+			Breaks: "a waiter whose context has ended asks the masters when it becomes the first of its process",
+			Edits:  []Edit{{"wait.go", "\t\tcase ctx.Err() == nil:\n\t\tcase w.last", "\t\tcase true:\n\t\tcase w.last"}},
+			Tests:  in(".", "TestHazard101AWaiterWhoseContextHasEndedAsksNothing"),
+		},
+		{
+			Name:   "heirs-ask-at-once",
+			Breaks: "each of many waiters who give up has the next one ask the masters",
+			Edits:  []Edit{{"wait.go", "heirAfter = maxPause / 2", "heirAfter = 0"}},
+			Tests:  in(".", "TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne"),
+		},
+		{
 			Name:   "departure-takes-the-next",
 			Breaks: "who begins to wait while its process leaves the masters' queues does not look whether it was taken out of them, too",
 			Edits:  []Edit{{"release.go", "d.locker.queue.Dequeued(d.request.Keys)", "_ = d"}},

@@ -41,7 +41,7 @@ func BenchmarkGrowthWaiters(b *testing.B) {
 					q.Enter(&all[i], want)
 				}
 				for i := 1; i < n; i += 2 {
-					q.GiveUp(&all[(i*7919)%n|1], at(0), nil)
+					q.GiveUp(&all[(i*7919)%n|1], at(0), nil, 0)
 				}
 				for i := 0; i < n; i += 2 {
 					q.Begin(&all[i], 0)

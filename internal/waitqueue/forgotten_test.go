@@ -192,7 +192,7 @@ var steps = map[string]step{
 	"one gives up": {func(p *process) int { return times(1, len(p.only(rests)) > 0) }, func(p *process) {
 		a := p.one(rests)
 		if taken, _ := p.q.Taken(&a.Entry); !taken {
-			p.q.GiveUp(&a.Entry, at(p.now), nil)
+			p.q.GiveUp(&a.Entry, at(p.now), nil, 0)
 			p.remove(a)
 		}
 	}},
@@ -232,7 +232,7 @@ var steps = map[string]step{
 		p.q.Pass(e)
 		p.taken = nil
 		p.released()
-		p.q.GiveUp(e, at(p.now), nil)
+		p.q.GiveUp(e, at(p.now), nil, 0)
 	}},
 	"the next one has it": {func(p *process) int { return times(3, p.taken != nil) }, func(p *process) {
 		p.q.Pass(&p.taken.Entry)

@@ -11,6 +11,7 @@ type keyQueue struct {
 	holders     []uint64 // the owners that have the key, as far as is known
 	owners      int      // entries that have an owner
 	writers     int      // entries that are no readers
+	heir        bool     // its first is going to be woken, because those before it have given up
 	claimed     bool     // masters may let no new reader in, on account of one that waits or waited here
 	latest      any      // the latest attempt of those who have left
 }

@@ -29,13 +29,13 @@ func (q *Queue) LookAt(keys []string) {
 	}
 }
 
-// Dequeued notes that masters have been asked to take this process out of their queues for keys. Where somebody waits here who has made an
-// attempt, that may have been before, and so for nothing: it looks again, and takes its place in their queues once more.
+// Dequeued notes that masters have been asked to take this process out of their queues for keys. Whoever waits here looks again: its
+// attempt may have been before, and so for nothing, or it was behind one that has given up and kept it out.
 func (q *Queue) Dequeued(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range keys {
-		if l := q.queues[key]; l != nil && l.first.attempts > 0 {
+		if l := q.queues[key]; l != nil {
 			l.wakeFirst(Missed)
 		}
 	}

@@ -29,7 +29,7 @@ func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 	if e := takes(q); e != nil {
 		t.Error("an entry whose wait has ended was taken")
 	}
-	q.GiveUp(&first, at(0), nil)
+	q.GiveUp(&first, at(0), nil, 0)
 	waiter, e := q.Take("key", 0, anybody)
 	if e != &second || waiter != "second" {
 		t.Fatalf("took %v", waiter)
@@ -121,7 +121,7 @@ func TestTakenOrWoken(t *testing.T) {
 				if taken, _ := q.Taken(e); taken || takes(q) != nil {
 					rt.Fatal("one that gives up was taken")
 				}
-				q.GiveUp(e, at(0), nil)
+				q.GiveUp(e, at(0), nil, 0)
 			case "fails":
 				q.Begin(e, 0)
 				q.End(e)

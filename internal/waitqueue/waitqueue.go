@@ -150,7 +150,7 @@ func (q *Queue) Enter(e *Entry, w Want) {
 func (q *Queue) Leave(e *Entry, now func() time.Duration) (inherited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.endLocked(e, now).entered(e.want.Owner)
+	q.endLocked(e, now, 0).entered(e.want.Owner)
 	return e.inherited
 }
 
@@ -158,10 +158,13 @@ func (q *Queue) Leave(e *Entry, now func() time.Duration) (inherited bool) {
 // them, and nobody here waits, or only readers, whom it keeps out; somebody else who waits inherits the position. So however many
 // give up, the masters are told once. latest is e's latest attempt, nil if it has made none; leaving has to follow after: that one, or
 // one of another that has given up before.
-func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any) (unclaimed []string, after any) {
+//
+// The entry that becomes the first tries after heirAfter, once for all who give up until then, or at once where there is news. One that has learnt
+// nothing leaves nothing to be found out, and those behind it may be about to give up, too.
+func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter time.Duration) (unclaimed []string, after any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	own := q.endLocked(e, now)
+	own := q.endLocked(e, now, heirAfter)
 	for _, key := range e.want.Keys {
 		l, queued := q.queues[key], e.attempts > 0 || e.inherited && (own == nil || own.key == key)
 		switch {
@@ -184,16 +187,31 @@ func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any) (unclaime
 	return unclaimed, own.latest
 }
 
-// endLocked takes e out of its queue, which it returns.
-func (q *Queue) endLocked(e *Entry, now func() time.Duration) *keyQueue {
+// endLocked takes e out of its queue, which it returns. The one that becomes the first is woken after heirAfter.
+func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Duration) *keyQueue {
 	own := e.in
-	if own != nil {
+	switch {
+	case own == nil:
+	case own.first != e || own.news != 0 || heirAfter <= 0:
 		q.removeLocked(e, First)
+	case !q.removeLocked(e, 0) && !own.heir:
+		own.heir = true
+		q.after(heirAfter, func() { q.wakeHeir(own) })
 	}
 	if e.favour > 0 {
 		q.endFavourLocked(e, now())
 	}
 	return own
+}
+
+// wakeHeir wakes the first of l, since those before it have given up, unless it is trying.
+func (q *Queue) wakeHeir(l *keyQueue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.heir = false
+	if l.first != nil && !l.first.trying {
+		l.first.wake(First)
+	}
 }
 
 // HandOver leaves the process's position in the masters' queues to those who wait for keys here, and returns the keys for

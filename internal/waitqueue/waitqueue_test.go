@@ -96,12 +96,44 @@ func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) 
 		t.Errorf("%v are unclaimed, want b", got)
 	}
 	other := enter(q, "a")
-	if unclaimed, _ := q.GiveUp(e, at(0), nil); !slices.Equal(unclaimed, []string{"b"}) {
+	if unclaimed, _ := q.GiveUp(e, at(0), nil, 0); !slices.Equal(unclaimed, []string{"b"}) {
 		t.Errorf("%v are unclaimed, want b: somebody waits for a", unclaimed)
 	}
-	if unclaimed, _ := q.GiveUp(other, at(0), nil); !slices.Equal(unclaimed, []string{"a"}) {
+	if unclaimed, _ := q.GiveUp(other, at(0), nil, 0); !slices.Equal(unclaimed, []string{"a"}) {
 		t.Errorf("%v are unclaimed, want the position that it has inherited", unclaimed)
 	}
+}
+
+func TestTheFirstThatRemainsTriesOnceForAllWhoHaveGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		var all []*waitqueue.Entry
+		for range 5 {
+			all = append(all, enter(q, "a"))
+		}
+		for _, e := range all[:3] {
+			q.GiveUp(e, at(0), nil, time.Second)
+			if status := q.Status(all[3]); status.Why != 0 {
+				t.Errorf("it is woken for %v while others give up", status.Why)
+			}
+			time.Sleep(time.Second / 4)
+		}
+		time.Sleep(time.Second / 4)
+		synctest.Wait()
+		if status := q.Status(all[3]); !status.Turn || status.Why != waitqueue.First {
+			t.Errorf("a second after the first had given up, the one that remains has %+v", status)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if status := q.Status(all[3]); status.Why != 0 {
+			t.Errorf("it is woken for %v once more", status.Why)
+		}
+		q.Wake([]string{"a"}) // nobody of them has tried since, so the next one does at once
+		q.GiveUp(all[3], at(0), nil, time.Second)
+		if status := q.Status(all[4]); status.Why != waitqueue.First {
+			t.Errorf("the key is free, and who becomes the first is woken for %v", status.Why)
+		}
+	})
 }
 
 func TestAnotherClassGetsAChanceAndTheOrderWithinAClassStays(t *testing.T) {
@@ -140,7 +172,7 @@ func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
 		if woken(q, first) {
 			t.Error("one master is no quorum")
 		}
-		q.GiveUp(first, at(0), nil) // it gives up, and can't use it
+		q.GiveUp(first, at(0), nil, 0) // it gives up, and can't use it
 		q.Status(second)
 		q.Notify("a", 2, time.Millisecond)
 		if !woken(q, second) {
@@ -184,7 +216,7 @@ func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
 			now += time.Millisecond
 			q.Blocked(both, []string{"b"}, now)
 		}
-		q.GiveUp(both, at(now), nil)
+		q.GiveUp(both, at(now), nil, 0)
 		if d := yields(q, younger, now); d > 0 || !woken(q, younger) {
 			t.Errorf("after its end it is yielded to for %v", d)
 		}
@@ -232,7 +264,7 @@ func TestWhoBecomesTheFirstInheritsThePosition(t *testing.T) {
 		t.Fatalf("%v have the turn, want the older", got)
 	}
 	q.Leave(both, at(0))
-	if unclaimed, _ := q.GiveUp(b, at(0), nil); !slices.Equal(unclaimed, []string{"b"}) {
+	if unclaimed, _ := q.GiveUp(b, at(0), nil, 0); !slices.Equal(unclaimed, []string{"b"}) {
 		t.Errorf("%v are unclaimed, want b", unclaimed)
 	}
 }
@@ -300,7 +332,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 				if rapid.Bool().Draw(t, "won") {
 					q.Leave(acting.e, at(now))
 				} else {
-					q.GiveUp(acting.e, at(now), nil)
+					q.GiveUp(acting.e, at(now), nil, 0)
 				}
 				all = slices.DeleteFunc(all, func(o *waiter) bool { return o == acting })
 			case had[acting]:
@@ -329,7 +361,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 			}
 		}
 		for _, w := range all {
-			q.GiveUp(w.e, at(now), nil)
+			q.GiveUp(w.e, at(now), nil, 0)
 		}
 		if unclaimed := q.HandOver(keys); len(unclaimed) != 3 {
 			t.Fatalf("everybody has left, and only %v are unclaimed", unclaimed)
