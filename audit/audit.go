@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -114,13 +116,19 @@ func (r *Report) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Master is what is asked. What gives access to its server, by a method Client() redis.UniversalClient, is asked for more than
-// the operations of a lock; one that has a restart guard says so by a method RestartGuard() time.Duration.
+// Master is what is asked. A master that is also [Asked], as [single.Master] is, is asked for more than the operations of a lock. A
+// master with a restart guard says so by a method RestartGuard() time.Duration.
 type Master interface {
 	// Name is an address without credentials.
 	Name() string
 	// Do performs a batch of calls, each atomically, until ctx is done.
 	Do(ctx context.Context, batch []*single.Call)
+}
+
+// Asked is a master whose server answers questions about itself. Client is not used to ask; it tells the address and TLS.
+type Asked interface {
+	Client() redis.UniversalClient
+	Questions(ctx context.Context) (*single.Questions, error)
 }
 
 // Set is one set of masters.

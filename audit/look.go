@@ -56,27 +56,33 @@ func (s *Settings) lookAt(ctx context.Context, m Master) facts {
 	if f.tryLock(ctx, m); !f.otherKeys() {
 		f.Unusable = f.probe
 	}
-	c, ok := m.(interface{ Client() redis.UniversalClient })
+	asked, ok := m.(Asked)
 	if !ok {
 		return f
 	}
-	client := c.Client()
 	f.client = true
-	if c, ok := client.(*redis.Client); ok {
+	if c, ok := asked.Client().(*redis.Client); ok {
 		f.secure = c.Options().TLSConfig != nil
+		f.sentinel = c.Options().Addr == failoverAddr
 	}
-	if f.Err = client.Ping(ctx).Err(); f.Err != nil && (!isReply(f.Err) || redis.IsAuthError(f.Err)) {
+	questions, err := asked.Questions(ctx)
+	if err != nil {
+		f.Err = err
+		return f
+	}
+	defer questions.Close()
+	if _, f.Err = questions.Ask(ctx, "PING"); f.Err != nil && (!isReply(f.Err) || redis.IsAuthError(replyIn(f.Err))) {
 		return f
 	}
 	f.Err = nil
-	first := f.readClock(ctx, client, s)
-	f.ask(ctx, client)
-	f.tryNotifying(ctx, client)
+	first := f.readClock(ctx, questions, s)
+	f.ask(ctx, questions)
 	if first.quick > 0 && s.Sleep(ctx, clockSpan) == nil {
-		if second := f.readClock(ctx, client, s); second.quick > 0 {
+		if second := f.readClock(ctx, questions, s); second.quick > 0 {
 			f.ClockRate, f.ClockRateError = second.rateSince(first)
 		}
 	}
+	f.tryNotifying(ctx, questions)
 	return f
 }
 
@@ -88,12 +94,12 @@ type reading struct {
 }
 
 // readClock compares the clocks; it keeps the quickest of several readings, and their median as the latency.
-func (f *facts) readClock(ctx context.Context, client redis.UniversalClient, s *Settings) reading {
+func (f *facts) readClock(ctx context.Context, questions *single.Questions, s *Settings) reading {
 	var best reading
 	var trips []time.Duration
 	for range clockReadings {
 		local, start := s.Wall(), s.Now()
-		wall, err := client.Time(ctx).Result()
+		wall, err := timeOf(questions.Ask(ctx, "TIME"))
 		trip := max(s.Now()-start, 1)
 		if err != nil {
 			f.mayNot("TIME", err)
@@ -121,14 +127,15 @@ func (r reading) rateSince(first reading) (rate, inexact float64) {
 }
 
 // ask reads what the server says of itself.
-func (f *facts) ask(ctx context.Context, client redis.UniversalClient) {
-	if info, err := client.Info(ctx).Result(); err == nil {
-		f.info = parseInfo(info)
+func (f *facts) ask(ctx context.Context, questions *single.Questions) {
+	if info, err := questions.Ask(ctx, "INFO"); err == nil {
+		text, _ := info.(string)
+		f.info = parseInfo(text)
 	} else {
 		f.mayNot("INFO", err)
 	}
 	for _, name := range []string{"appendfsync", "no-appendfsync-on-rewrite", "save"} {
-		values, err := client.ConfigGet(ctx, name).Result()
+		values, err := questions.Ask(ctx, "CONFIG", "GET", name)
 		if err != nil {
 			f.mayNot("CONFIG GET", err)
 			break
@@ -136,14 +143,15 @@ func (f *facts) ask(ctx context.Context, client redis.UniversalClient) {
 		if f.config == nil {
 			f.config = make(map[string]string)
 		}
-		f.config[name] = values[name]
+		f.config[name], _ = valueAfter(name, values).(string)
 	}
-	if c, ok := client.(*redis.Client); ok && c.Options().Addr == failoverAddr {
-		f.sentinel = true
-	} else if n, err := client.PubSubNumSub(ctx, sentinelChannel).Result(); err != nil {
-		f.mayNot("PUBSUB NUMSUB", err)
-	} else {
-		f.sentinel = n[sentinelChannel] > 0
+	if !f.sentinel {
+		listeners, err := questions.Ask(ctx, "PUBSUB", "NUMSUB", sentinelChannel)
+		if err != nil {
+			f.mayNot("PUBSUB NUMSUB", err)
+		}
+		n, _ := valueAfter(sentinelChannel, listeners).(int64)
+		f.sentinel = n > 0
 	}
 	f.RunID, f.Role = f.info["run_id"], f.info["role"]
 	f.Version = f.info["redis_version"]
@@ -151,15 +159,19 @@ func (f *facts) ask(ctx context.Context, client redis.UniversalClient) {
 		f.Uptime = time.Duration(seconds) * time.Second
 	}
 	f.Persistence = f.persistence()
-	f.readGeneration(ctx, client)
+	f.readGeneration(ctx, questions)
 }
 
 // readGeneration reads what a master was told. One that has something else there, or may not be asked, tells nothing.
-func (f *facts) readGeneration(ctx context.Context, client redis.UniversalClient) {
-	known, err := client.Get(ctx, single.GenerationKey).Uint64()
-	f.Generation, f.told = known, err == nil || errors.Is(err, redis.Nil)
-	_, isNoNumber := errors.AsType[*strconv.NumError](err)
-	f.foreign = isNoNumber || redis.HasErrorPrefix(err, "WRONGTYPE")
+func (f *facts) readGeneration(ctx context.Context, questions *single.Questions) {
+	known, err := questions.Ask(ctx, "GET", single.GenerationKey)
+	text, isText := known.(string)
+	number, notNumber := strconv.ParseUint(text, 10, 64)
+	if isText && notNumber == nil {
+		f.Generation = number
+	}
+	f.told = err == nil && (known == nil || isText && notNumber == nil)
+	f.foreign = isText && notNumber != nil || redis.HasErrorPrefix(replyIn(err), "WRONGTYPE")
 }
 
 // persistence says in words how the master keeps its data.
@@ -191,9 +203,14 @@ func (f *facts) mayNot(what string, err error) {
 }
 
 // isReply reports that the server answered, with an error.
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
+func isReply(err error) bool { return replyIn(err) != nil }
+
+// replyIn returns the server's own error within err, nil if there is none.
+func replyIn(err error) error {
+	if reply, is := errors.AsType[redis.Error](err); is {
+		return reply
+	}
+	return nil
 }
 
 // probePatience is for how long each request of tryLock waits for a master that may hang.
@@ -250,14 +267,43 @@ func (f *facts) tryLock(ctx context.Context, m Master) {
 }
 
 // tryNotifying publishes and subscribes as a release and a waiter would.
-func (f *facts) tryNotifying(ctx context.Context, client redis.UniversalClient) {
+func (f *facts) tryNotifying(ctx context.Context, questions *single.Questions) {
 	channel := single.ChannelPrefix + "check"
-	if f.publish = client.Publish(ctx, channel, "").Err(); f.publish != nil {
-		return
+	if _, f.publish = questions.Ask(ctx, "PUBLISH", channel, ""); f.publish == nil {
+		f.publish = questions.Subscribe(ctx, channel)
 	}
-	sub := client.Subscribe(ctx, channel)
-	defer sub.Close()
-	_, f.publish = sub.Receive(ctx)
+}
+
+// timeOf reads the reply to TIME: seconds and microseconds.
+func timeOf(reply any, err error) (time.Time, error) {
+	if err != nil {
+		return time.Time{}, err
+	}
+	parts, _ := reply.([]any)
+	var numbers [2]int64
+	for i := range numbers {
+		if len(parts) != len(numbers) {
+			return time.Time{}, errNoTime
+		}
+		text, _ := parts[i].(string)
+		if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return time.Time{}, errNoTime
+		}
+	}
+	return time.Unix(numbers[0], numbers[1]*1000), nil
+}
+
+var errNoTime = errors.New("its reply to TIME is no time")
+
+// valueAfter is what follows a name in a list of names and values.
+func valueAfter(name string, pairs any) any {
+	list, _ := pairs.([]any)
+	for i := 0; i+1 < len(list); i += 2 {
+		if list[i] == name {
+			return list[i+1]
+		}
+	}
+	return nil
 }
 
 // parseInfo reads the lines of INFO.

@@ -38,7 +38,7 @@ func (s *Settings) judge(f *facts) []Finding {
 	}
 	if !f.client {
 		j.add(Note, "Its implementation gives no access to the server.", "Only taking a lock could be tried.",
-			"Give it a method Client() redis.UniversalClient, or check the server by hand.")
+			"Embed a *single.Master in it, or check the server by hand.")
 	}
 	j.permissions()
 	if f.info != nil {
@@ -71,8 +71,8 @@ func (j *judgement) unreachable() {
 			"Wait, or let masters keep their data: appendonly yes, appendfsync always.")
 		return
 	}
-	if redis.IsAuthError(j.Err) {
-		j.add(Risk, "It does not let this client in: "+sentence(j.Err.Error()), "Its vote is unknown; a quorum has to do without it.",
+	if reply := replyIn(j.Err); redis.IsAuthError(reply) {
+		j.add(Risk, "It does not let this client in: "+sentence(reply.Error()), "Its vote is unknown; a quorum has to do without it.",
 			"Give the right user and password.")
 		return
 	}

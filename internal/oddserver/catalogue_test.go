@@ -134,13 +134,20 @@ type oddCase struct {
 	odd     int
 	brought bool // the masters are made of go-redis clients that somebody brings
 	vast    bool
+	check   bool // it is an answer to Check, which asks more than locks do
 	number  int
 }
+
+// checkSteps are what Check asks beside taking a lock.
+var checkSteps = []string{"PING", "TIME", "INFO", "CONFIG", "PUBSUB", "GET", "PUBLISH", "SUBSCRIBE"}
 
 func (c oddCase) String() string {
 	how := "Dial"
 	if c.brought {
 		how = "NewMaster"
+	}
+	if c.check {
+		how += ", Check"
 	}
 	return fmt.Sprintf("%d of 5, %s, %s: %s", c.odd, how, c.step, c.answer.name)
 }
@@ -190,6 +197,14 @@ var cases = sync.OnceValue(func() []oddCase {
 		}
 		for _, a := range vast {
 			all = append(all, oddCase{step: step, answer: a, odd: 2 + len(all)%2, vast: true})
+		}
+	}
+	for _, step := range checkSteps {
+		for _, a := range slices.Concat(says, bends) {
+			all = append(all, oddCase{step: step, answer: a, odd: 2, check: true})
+		}
+		for _, a := range vast {
+			all = append(all, oddCase{step: step, answer: a, odd: 2, vast: true, check: true})
 		}
 	}
 	all = append(all, beyond()...)

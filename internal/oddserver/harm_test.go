@@ -170,10 +170,14 @@ func (w *world) play(c oddCase) error {
 }
 
 func (w *world) playOnce(c oddCase) (acted bool, err error) {
-	s, err := w.stand(script(c.step, c.answer.act), c.odd, c.number, c.brought, guarded(c.step))
+	s, err := w.stand(script(c.step, c.answer.act), c.odd, c.number, c.brought, !c.check && guarded(c.step))
 	defer s.close()
 	if err != nil {
 		return false, err
+	}
+	if c.check {
+		err := s.checked()
+		return slices.ContainsFunc(s.odd, func(o *oddserver.Server) bool { return o.Acted() > 0 }), err
 	}
 	key, ttl := fmt.Sprintf("case:%d:%d", c.number, time.Now().UnixNano()), time.Minute
 	if guarded(c.step) {
@@ -193,6 +197,27 @@ func (w *world) playOnce(c oddCase) (acted bool, err error) {
 	}
 	err = s.quorum(key, ttl, opts, c.step, c.claims())
 	return slices.ContainsFunc(s.odd, func(o *oddserver.Server) bool { return o.Acted() > 0 }), err
+}
+
+// checkTime is how long a check may take here. It takes half a second when all is well.
+const checkTime = 2 * time.Second
+
+// checked runs Check, which has to end with its context and to report the odd servers or nothing about them.
+func (s *stand) checked() error {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	began := time.Now()
+	report, err := s.first.Check(ctx)
+	if took := time.Since(began); took > checkTime+patience/4 {
+		return fmt.Errorf("a check of %v took %v", checkTime, took)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("check: %w", err)
+	}
+	if err == nil && len(report.Masters) != len(s.addrs) {
+		return fmt.Errorf("%d masters were reported, want %d", len(report.Masters), len(s.addrs))
+	}
+	return nil
 }
 
 // once takes a lock and gives it back.

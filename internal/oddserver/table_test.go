@@ -47,6 +47,26 @@ func TestOddServersCostTimeAndNothingElse(t *testing.T) {
 	t.Logf("%d cases, %d bad; at most %d MiB resident", len(numbers), len(found), peak>>20)
 }
 
+// A check asks more than a lock does. It went through go-redis's parser, which one reply can end the process by.
+func TestHazard139OddAnswersToACheckCostTimeAndNothingElse(t *testing.T) {
+	t.Parallel()
+	var numbers []int
+	all := cases()
+	for _, c := range all {
+		if c.check && (c.vast && c.step == "INFO" && c.number%4 == 0 || deadly(c.answer) && c.step == "CONFIG" || c.number%(8*share) == 0) {
+			numbers = append(numbers, c.number)
+		}
+	}
+	found, peak := inChildren(t, servers(t), numbers, allowedResident)
+	for n, what := range found {
+		t.Errorf("case %d: %s", n, what)
+	}
+	if len(numbers) < 20 {
+		t.Errorf("only %d cases", len(numbers))
+	}
+	t.Logf("%d cases; at most %d MiB resident", len(numbers), peak>>20)
+}
+
 // share is which part of the cases is played: one of so many, or all where there are minutes for that.
 var share = soak.Or(defaultShare, 1)
 

@@ -169,8 +169,8 @@ type Expect struct {
 var (
 	// ExpectOK is of commands that say OK or an error.
 	ExpectOK = Expect{Kinds: Of(Status), Status: ok}
-	// ExpectAny is of commands that tell something: INFO, CONFIG GET, HELLO.
-	ExpectAny = Expect{Kinds: Of(Status, Number, Text, Null, Array, Map, Other), Items: 1024, Text: 256 << 10, Depth: 6}
+	// ExpectAny is of commands that tell something: INFO server, CONFIG GET, HELLO. A reply takes 32 MB at most.
+	ExpectAny = Expect{Kinds: Of(Status, Number, Text, Null, Array, Map, Other), Items: 512, Text: 64 << 10, Depth: 6}
 )
 
 // AppendCommand appends a command as it goes over the wire.
