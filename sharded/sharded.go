@@ -10,11 +10,11 @@
 // others. Two processes with different groups could both lock a key that moves. So change the groups in steps, with a
 // transition that excludes both old and new processes:
 //
-// 1. Restart every process in the transition: all groups, with the old ones in [Options].Before and the new ones in
-// After. A key that moves is locked in both of its groups as one lock: with a majority in each group, or not at all
-// ([redlock.NewJoint]). So these processes and the old ones exclude each other. 2. When the last old process has
-// ended, wait for its locks to end: the longest ttl in use. 3. Restart every process with the new groups only. They
-// and the transition's processes exclude each other.
+//  1. Restart every process in the transition: all groups, with the old ones in [Options].Before and the new ones in
+//     After. A key that moves is locked in both of its groups as one lock: with a majority in each group, or not at
+//     all ([redlock.NewJoint]). So these processes and the old ones exclude each other.
+//  2. When the last old process has ended, wait for its locks to end: the longest ttl in use.
+//  3. Restart every process with the new groups only. They and the transition's processes exclude each other.
 //
 // Held locks stay valid, and no process needs to stop its work. A lock belongs for its whole life to the groups in
 // which it was acquired. During the transition a key that moves needs a majority of each of its two groups

@@ -97,8 +97,8 @@ type Request struct {
 	// Token, and returns the counter in Reply.Token. A repeated request is granted again if the first was granted. So
 	// a token that an Owner value contains is true.
 	Exact bool
-	// Spare is how many tokens behind its own a fenced Acquire or a Raise gets if it is granted: the counter goes beyond them in the
-	// same step, so a master gives none of them to anybody else.
+	// Spare is the number of further tokens that a granted fenced Acquire or Raise gets after its own. The counter
+	// passes them in the same step, so the master gives none of these tokens to another request.
 	Spare uint64
 	// Retained says that every master was asked to keep the key's counter within the last two days: by a fenced
 	// Acquire without Retained that was granted. It saves this fenced Acquire the script. A master that has lost the
@@ -148,8 +148,8 @@ type Reply struct {
 	Called bool
 	// Claimed says that a refused Acquire of a Waiter keeps new readers out of the key, for [WriterClaim] from now on.
 	Claimed bool
-	// TTL is the remaining life of what is in the way (a refused Acquire), or of what is held (Inspect). Zero when
-	// nothing is known; negative when it never expires.
+	// TTL is the time left of the hold in the way (a refused Acquire), or of the hold that was found (Inspect). It is
+	// zero when unknown, and negative when the hold never expires.
 	TTL time.Duration
 	// Holder is the owner of the hold in the way or of the hold that was found, if the master told it.
 	Holder string
@@ -157,8 +157,8 @@ type Reply struct {
 	Key string
 	// Spare is how many tokens behind Token are the owner's, too: what [Request].Spare asked for, of a Master that knows of it.
 	Spare uint64
-	// Token is the fencing counter after the request, but for Spare; for Shared and Exclusive keys, and for Inspect, it is the number
-	// of holds. A refused Exclusive acquisition has 1 here if readers are in its way, and 0 if somebody else is.
+	// Token is the fencing counter after the request, without Spare. For Shared and Exclusive keys, and for Inspect, it
+	// is the number of holds. For a refused Exclusive acquisition it is 1 if readers are in its way, and otherwise 0.
 	Token uint64
 	// Holds is not nil if Inspect found a key that several owners can hold. It has a fingerprint of each hold,
 	// [HoldPrint] digits long, without separators; above 128 holds, only of the 128 that end last. A hold has the
