@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What can go wrong, for errors.Is. Which one it was decides what a caller can do about it.
+// The errors of this package, for errors.Is.
 var (
 	// ErrHeld: another owner holds the key. Enough masters could be reached. Waiting helps. If a context ended the
 	// wait, others may also only contend for the key.
@@ -59,7 +59,7 @@ type NodeResult struct {
 	// error.
 	Holder string
 	value  uint64 // a hash of the owner value, to tell two locks of one holder apart
-	kept   bool   // what is in the way is nobody's, and is kept for a while
+	kept   bool   // the key in the way has no holder, and is kept for a while
 	claims bool   // while this one waits no new readers get in there
 	// Key is the key in the way, where the round wanted several.
 	Key string
@@ -136,7 +136,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// invalid makes an ErrInvalid that says what was wrong.
+// invalid makes an ErrInvalid with a reason.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -46,7 +46,7 @@ type currency struct {
 
 	mu     sync.Mutex
 	fresh  time.Duration // until when the last answer holds, by the Locker's clock; 0: none came
-	err    error         // the configuration is out of date, for good
+	err    error         // the configuration is out of date; stays set
 	asking *announcement // the latest; nil if there was none
 }
 
@@ -149,7 +149,7 @@ func (l *Locker) await(ctx context.Context, a *announcement, timeout time.Durati
 	case <-a.decided:
 		return nil
 	case <-late:
-		return nil // what has not been decided has failed
+		return nil // undecided counts as failed
 	case <-closing:
 		return ErrClosed
 	case <-ctx.Done():

@@ -34,17 +34,17 @@ type Lock struct {
 	asOf        time.Duration           // when the configuration was found current, for its acquisition
 	since       time.Duration           // when the acquisition began that was won
 	atMost      time.Duration           // until never passes this; 0: no limit
-	longest     time.Duration           // the greatest ttl that a master was asked for
-	mayBeQueued bool                    // its waiterID may stand in the masters' queues since before it was acquired
+	longest     time.Duration           // the greatest ttl of a request to a master
+	mayBeQueued bool                    // its waiterID may still be in the masters' queues
 	unused      bool                    // it was not needed, so that its key is not kept for a while
 	left        bool                    // it is over, and its key is not this handle's to release
 	over        error                   // why the hold is over; nil while it is not
 	ending      *round                  // the release that follows; not yet there while the hold is over by its grace alone
 	unconfirmed *QuorumError            // what Release returns if it was not won
 	passing     passing
-	unclosed    int           // masters whose release has not been settled
+	unclosed    int           // masters with a release that is not settled
 	token       uint64        // of a fenced lock
-	done        chan struct{} // made when somebody asks
+	done        chan struct{} // made on first use
 	contexts    contexts
 
 	extending extending

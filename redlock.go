@@ -94,7 +94,7 @@ type Locker struct {
 	current   currency         // that the masters know no configuration two generations newer
 	id        string           // under which it waits in arrival queues
 	tokens    atomic.Uint64    // the greatest fencing token observed
-	retained  retention.Keys   // whose counters need not be prolonged
+	retained  retention.Keys   // keys with counters that need not be prolonged
 	spare     sync.Pool        // of *roundWait
 
 	subscription *subscription.Subscription
@@ -107,8 +107,8 @@ type Locker struct {
 
 	mu     sync.Mutex
 	closed bool
-	first  *Lock         // of the list of those whose keys may still be on some master
-	empty  chan struct{} // closed when closing, the list has become empty and nobody is busy
+	first  *Lock         // head of the list of locks that may still have keys on a master
+	empty  chan struct{} // closed when closing, the list is empty and no goroutine is busy
 }
 
 // New makes a Locker over any number of masters. An odd number is best; a single master is a quorum by itself. The
@@ -181,7 +181,7 @@ func newSubscription(l *Locker) *subscription.Subscription {
 	})
 }
 
-// notified is told of a message of a master.
+// notified receives the messages of a master.
 func (l *Locker) notified(message string, master int) {
 	if key, kept := strings.CutPrefix(message, single.KeptPrefix); kept {
 		l.queue.LookAt([]string{key}) // for how long

@@ -133,7 +133,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	if k.until > 0 { // a failed attempt reserves nothing, and keeps its position in the queue
 		request.Reserve = k.locker.reserve()
 		if k.passing.window > 0 {
-			k.giveWayLocked() // before those who wait here are told
+			k.giveWayLocked() // before waiters here are notified
 		}
 		unclaimed = k.locker.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
 	}
@@ -199,7 +199,7 @@ type departure struct {
 	request single.Request
 	calls   []lane.Call
 	open    atomic.Int32  // calls that have not ended
-	ended   atomic.Uint64 // a bit for each master whose call has
+	ended   atomic.Uint64 // a bit for each master with an ended call
 }
 
 // depart leaves the arrival queues of keys, in the background. On each master it follows what the attempt after, if there

@@ -42,10 +42,10 @@ type spec struct {
 	kind      single.Kind // here, those of a byte take no more than that
 	fenced    bool
 	publishes bool // its token and value, in its owner value
-	entered   bool // the context is that of a lock that this enters again
+	entered   bool // the context belongs to a lock that this enters again
 	renew     bool
 	elects    bool // it is a term of an election
-	working   bool // the default grace is that of work which has to be stopped
+	working   bool // the default grace leaves work time to stop
 }
 
 // KeysOf returns the keys that an acquisition of key with these options takes: first key, then the keys of [AndKeys]
