@@ -51,6 +51,8 @@ type Counts struct {
 	Bridged    int `json:"bridged"`   // keys whose tokens went from an old client's over one's with both sets to a new one's
 
 	// Acquisitions.
+	TriedAgain int `json:"tried_again"`  // further rounds of attempts that do not wait
+	ReadLate   int `json:"read_late"`    // answers to acquires that came when nobody waited for them any more
 	CutShort   int `json:"cut_short"`    // calls whose context ended while a request of theirs was on its way
 	LateGrants int `json:"late_grants"`  // acquires that a master granted after their round had been decided
 	Refused    int `json:"refused"`      // acquires that a master refused
@@ -60,6 +62,7 @@ type Counts struct {
 	DownAtOnce int `json:"down_at_once"` // attempts of which a request ended before it was sent, because its master counts as down
 
 	// Extensions.
+	Overtook       int `json:"overtook"`        // requests to extend that left while an earlier one to their master was overdue
 	ExtendedLate   int `json:"extended_late"`   // answers to an extension came after the old bound
 	Shorter        int `json:"shorter"`         // requests to extend by less than what is left
 	MajorityGone   int `json:"majority_gone"`   // holds that ended before their bound, because a majority had lost them
@@ -96,6 +99,7 @@ type Counts struct {
 	LeftQueue    int `json:"left_queue"`    // waiters taken out of a queue
 	GaveWay      int `json:"gave_way"`      // acquisitions by a client whose release has just notified another
 	Polite       int `json:"polite"`        // acquires that respect a reservation
+	KeptOut      int `json:"kept_out"`      // acquires of readers that somebody's claim kept out
 
 	// Neighbours.
 	QuietHolds int `json:"quiet_holds"` // renewed holds that nobody else wanted, judged

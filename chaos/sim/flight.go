@@ -78,6 +78,7 @@ func (f *flight) depart() {
 		var o *owner
 		if c.Request.Owner != "" {
 			o = w.know(c.Request.Owner)
+			l.leaving(f, c.Request, o.client == nil)
 			o.client = l.client
 			o.settled = o.settled || c.Request.Op == single.Release
 		}

@@ -68,11 +68,12 @@ func Rows() []Row {
 		"The client library repeats a SET", "repeated",
 		"The round takes longer than the validity", "expired",
 		"Two of four masters grant to each of two clients", "split",
+		"Callers that do not wait split the votes", "tried_again",
 		"A master refused", "refused",
 		"Some masters refuse while others do not answer", "mixed",
 		"One set of masters has decided, the other has not", "one_set",
 	)
-	rows = append(rows, tested("Acquire", "Two masters are slower than callers come", "TestMastersThatAreFarBehindAreSparedAndStillVote"))
+	rows = append(rows, tryRows()...)
 	rows = append(rows, connectionRows()...)
 	rows = append(rows, counted(
 		"Extend",
@@ -109,6 +110,18 @@ func Rows() []Row {
 	return append(rows, waitRows()...)
 }
 
+// tryRows are what the simulator does not tell from other acquisitions.
+func tryRows() []Row {
+	const part = "Acquire"
+	return []Row{
+		tested(part, "Two masters are slower than callers come", "TestMastersThatAreFarBehindAreSparedAndStillVote"),
+		tested(part, "One master of five has stopped, and two callers", "TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes"),
+		tested(part, "A lost round's key is still there", "TestATryIsNotRefusedByItsOwnEarlierRound"),
+		tested(part, "Readers hold a key, and each master names another", "TestHazard103AVoteThatStaysSplitIsNoRefusal"),
+		tested(part, "A few masters keep keys that others have left", "TestHazard103AVoteThatStaysSplitIsNoRefusal"),
+	}
+}
+
 // connectionRows are of packages single and wire: the simulator's masters take requests, not bytes.
 func connectionRows() []Row {
 	const part = "A vote, and the connection it comes over"
@@ -116,8 +129,6 @@ func connectionRows() []Row {
 		tested(part, "The set-up of a connection is answered with an error", "TestHazard59NothingCountsOfABatchWhoseConnectionWasRefused"),
 		tested(part, "A reply comes in another form", "TestHazard43And63OnlyTheExactReplyGrants", "TestGarbledReplies"),
 		tested(part, "More comes than was asked for", "TestHazard42AReplyTooManyIsNobodysReply"),
-		tested(part, "Requests with less time than their master is away", "TestHazard96AShortTimeoutMakesNoMasterDown"),
-		tested(part, "A packet of a batch is lost", "TestHazard100AHoldDoesNotWaitBehindWhatOthersHaveTimeFor"),
 		tested(part, "The master is idle or was restarted", "TestConnectionsClosedWhileIdleAreReplacedUnseen"),
 		tested(part, "Anything at all comes from an odd server", "TestOddServersCostTimeAndNothingElse", "TestDrawnDisorders"),
 		tested(part, "A master answers a question of the guard with LOADING or BUSY", "TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain"),
@@ -126,6 +137,8 @@ func connectionRows() []Row {
 	return append(rows, counted(
 		part,
 		"A reply comes after its batch's deadline", "unanswered",
+		"Requests with less time than their master is away", "read_late",
+		"A packet of a batch is lost", "overtook",
 		"A connection can't be made in time", "redialled",
 		"A guarded master refuses, and callers come again and again", "guarded",
 	)...)
@@ -157,7 +170,7 @@ func bundleRows() []Row {
 func holdRows() []Row {
 	const part = "Shared, exclusive and reentrant locks"
 	return append(
-		counted(part, "A `SET NX` arrives after the release of its hold", "late_served"),
+		counted(part, "A `SET NX` arrives after the release of its hold", "late_served", "Readers come and go while somebody waits", "kept_out"),
 		tested(part, "`SET NX` is refused, and by the time the script comes", "TestAKeyThatSeveralHoldIsAskedForByTheScript"),
 		tested(part, "An acquisition is sent twice", "TestWhoGetsIntoASharedKey", "TestAStringBecomesASetThatKeepsItsHold"),
 		tested(part, "A release is bundled, and its hold has become part of a set", "TestReleasesOfHoldsAreBundled"),
@@ -165,7 +178,6 @@ func holdRows() []Row {
 		tested(part, "The master is full", "TestAFullMasterKeepsAHoldThatIsAString"),
 		tested(part, "A hold is made a member in the millisecond in which it ends", "TestAHoldThatIsAboutToEndIsNotCutShortByAnother"),
 		tested(part, "An extension asks for less than is left", "TestAHoldIsNeverShortened"),
-		tested(part, "Readers come and go while a writer waits", "TestAWaitingWriterKeepsNewReadersOut"),
 		tested(part, "Somebody took the end of a string away (PERSIST)", "TestWithoutAnEndAHoldIsItsOwnersAllTheSame"),
 		tested(part, "Somebody's string looks like a hold", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs", "TestNoPlainLockLooksLikeAHold"),
 	)

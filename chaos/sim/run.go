@@ -277,11 +277,16 @@ func (w *world) grace() time.Duration {
 
 // requestTimeout is the longest: the engine's for the longest ttl, or a client's own.
 func (w *world) requestTimeout() time.Duration {
-	longest := min(max(w.plan.maxTTL()/20, 10*time.Millisecond), time.Second)
-	for i := range w.plan.Clients {
-		longest = max(longest, w.plan.Clients[i].Timeout)
+	var longest time.Duration
+	for _, c := range w.clients {
+		longest = max(longest, c.timeout(w.plan.maxTTL()))
 	}
 	return longest
+}
+
+// timeout is that of the client's requests for locks with this ttl.
+func (c *client) timeout(ttl time.Duration) time.Duration {
+	return cmp.Or(c.plan.Timeout, min(max(ttl/20, 10*time.Millisecond), time.Second))
 }
 
 // strayFor is how many times the time it had left a repeated request may be late.

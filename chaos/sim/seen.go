@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -66,6 +67,7 @@ func (c *Counts) servedAcquire(r *single.Request, o *owner, reply single.Reply) 
 	add(&c.Polite, r.Polite)
 	if reply.Outcome == single.Refused {
 		c.Refused++
+		add(&c.KeptOut, r.Kind == single.Shared && reply.Holder == "")
 		return
 	}
 	add(&c.LateGrants, o.settled)
@@ -94,6 +96,7 @@ func (f *flight) ended(err error) {
 		switch {
 		case c.Request.Op == single.Acquire:
 			add(&counts.Stragglers, o.settled)
+			add(&counts.ReadLate, err == nil && l.w.now-f.begun > int64(l.client.timeout(c.Request.TTL)))
 		case c.Request.Op != single.Extend || o.hold == nil:
 		default:
 			add(&counts.RepairSilent, c.Request.Repair && err != nil)
@@ -101,6 +104,35 @@ func (f *flight) ended(err error) {
 			add(&counts.AtBound, sent < until && until <= now)
 			add(&counts.WonInGrace, o.hold.over && now < until && c.Err == nil && c.Reply.Outcome == single.Granted)
 		}
+	}
+}
+
+// leaving counts what it means that a request leaves now. first says that it is the first of its owner.
+func (l *link) leaving(f *flight, r *single.Request, first bool) {
+	switch {
+	case r.Op == single.Extend:
+		late := f.begun - 8*int64(l.w.plan.Net.MaxDelay)
+		add(&l.w.counts.Overtook, slices.ContainsFunc(l.open, func(o *flight) bool { return o != f && !o.returned && o.begun < late }))
+	case r.Op != single.Acquire || !first || r.Kind != single.Plain:
+	default:
+		l.client.round(r)
+	}
+}
+
+// round counts the rounds of attempts that do not wait. Which one it belongs to is clear as long as only one asks for the key.
+func (c *client) round(r *single.Request) {
+	var asks *hold
+	for _, t := range c.tasks {
+		if h := t.acquiring; h != nil && firstOf(h.keys) == r.Keys[0] {
+			if asks != nil {
+				return
+			}
+			asks = h
+		}
+	}
+	if asks != nil && asks.tries {
+		add(&c.w.counts.TriedAgain, asks.rounds > 0)
+		asks.rounds++
 	}
 }
 

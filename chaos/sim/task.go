@@ -45,6 +45,8 @@ type hold struct {
 	since  time.Duration // when it was got
 	ttl    time.Duration
 	grace  time.Duration
+	tries  bool // it does not wait
+	rounds int  // of its acquisition
 	over   bool // Done has closed by itself
 	lasted bool // for a hundred ttls
 }
@@ -116,7 +118,7 @@ func (t *task) begin(s *Session, after func()) {
 	}
 	h := &hold{
 		task: t, kind: s.Kind, renewed: s.Renew, bounded: s.MaxHold > 0, began: t.c.reading(), ttl: s.TTL,
-		grace: s.grace(),
+		grace: s.grace(), tries: s.Wait == 0,
 	}
 	for _, n := range s.Keys {
 		w.attempt++

@@ -61,6 +61,7 @@ func TestWhatIsDifficultHappens(t *testing.T) {
 			CutShort: 250, LateGrants: 900, Refused: 20_000, Mixed: 230, DownAtOnce: 90, ExtendedLate: 160, Shorter: 130, PartlyGone: 12,
 			RepairSilent: 15, RepairedBeside: 9, KeptOn: 50, Joined: 15, ReleasedAmid: 1, Graced: 700, WonInGrace: 25, AtBound: 140,
 			BrokenBetween: 20, CounterLost: 1, CounterRepaired: 4, Unheard: 900, NotifiedDead: 60, Divided: 180, LeftQueue: 3000, Polite: 2000,
+			TriedAgain: 20, ReadLate: 500, Overtook: 20, KeptOut: 100,
 		}},
 		{sim.Tokens(), 400, sim.Counts{
 			Raised: 250, RaiseRefused: 70, SameNumber: 80, FencedAgain: 350, BetweenTwo: 70, StoodStill: 4, Retained: 1400, LateTokens: 40,
