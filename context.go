@@ -129,8 +129,8 @@ func (cs *contexts) last(parent context.Context) *lockContext {
 	return nil
 }
 
-// add keeps c until the hold is over. Contexts whose parent has ended are dropped each time as many have been added as
-// were left the last time, so a hold of any length keeps twice as many as are of use, and adding one costs next to nothing.
+// add keeps c until the hold is over. It drops contexts with an ended parent each time the list has doubled. So a
+// long hold keeps at most twice the contexts in use, and add is cheap on average.
 func (cs *contexts) add(c *lockContext) {
 	if len(cs.live) >= max(cs.pruneAt, pruneAt) {
 		cs.live = slices.DeleteFunc(cs.live, func(c *lockContext) bool { return c.Context.Err() != nil })

@@ -20,9 +20,10 @@ var (
 	// ErrHeld: another owner holds the key. Enough masters could be reached. Waiting helps. If a context ended the
 	// wait, others may also only contend for the key.
 	ErrHeld = errors.New("redlock: held by another")
-	// ErrContended: several want the key at once, and the masters' votes were split among them for all of the request timeout. Masters
-	// enough could be reached, and no owner was seen on a quorum of them. Trying again helps. Only a call that does not wait for the
-	// lock returns it: [Locker.TryAcquire], [Locker.TryDo], and the last attempt of [MaxAttempts]. It does not match ErrHeld.
+	// ErrContended: several callers want the key at once, and the masters' votes were split for the whole request
+	// timeout. Enough masters could be reached, and none of the owners had a quorum. Trying again helps. Only a call
+	// that does not wait for the lock returns it: [Locker.TryAcquire], [Locker.TryDo], and the last attempt of
+	// [MaxAttempts]. It does not match ErrHeld.
 	ErrContended = errors.New("redlock: contended, and held by nobody")
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
@@ -184,9 +185,9 @@ func (e *QuorumError) holders() (owners []uint64, claims bool) {
 	return owners, claims
 }
 
-// incurables are what waiting can't mend, by master: what the latest request met there that has ended. They outlive a round, because
-// a round is lost as soon as too many masters fail, for whatever reason. Where the ones that are away for now are always the first to
-// say so, no single round shows that the others fail for good: those of the other set of masters, or of the same.
+// incurables are, by master, the permanent error of the latest request that has ended there. They outlive a round,
+// since a round ends as soon as too many masters fail. If unreachable masters always fail first, no single round
+// shows that the other masters fail permanently.
 type incurables struct{ list atomic.Pointer[incurableList] } // nil while there was none
 
 type incurableList struct {
@@ -200,8 +201,8 @@ type incurable struct {
 	again bool      // the one before it met such an error, too
 }
 
-// note takes note of how a call of l has ended, which was sent when its timeout began, or by now: one that had to wait for another
-// has a later deadline, from which that time comes.
+// note records how a call of l has ended. The call was sent when its timeout began, or by now. A call that waited for
+// another has a later deadline, and the time is computed from the deadline.
 func (m *incurables) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	list, err := m.list.Load(), c.Err
 	if list == nil && err == nil {
@@ -228,9 +229,9 @@ func (m *incurables) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	}
 }
 
-// unmendable finds a set of masters of which so many fail for good that no quorum is left, by requests sent since then, and what each
-// of these met. What a master that is down had before may have been mended, and does not count; nor does what one met a single time
-// before the latest request, which was sent at own. It is nil if there is none.
+// unmendable finds a set of masters without a possible quorum, because too many masters fail permanently. It returns
+// the set and each master's error, or nil. It counts errors of requests sent since then: older ones may have been
+// mended. An error that a master met only once counts only if its request was sent at own or later.
 func (m *incurables) unmendable(sets electorates, since, own time.Time) (*electorate, map[int]error) {
 	list := m.list.Load()
 	if list == nil {
@@ -294,8 +295,9 @@ func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	return r.failureInLocked(set, ErrNoQuorum)
 }
 
-// failure says which set has no quorum that answered; if all have one, it answered so late that this does not hold any more. That
-// one comes first of which so many masters fail for good, by requests sent since then, and next what can't have one any more.
+// failure names a set without a quorum of answers. If every set has one, the answers came too late to hold. The order
+// is: a set in which too many masters fail permanently, by requests sent since then; a set that can't get a quorum
+// any more; any other.
 func (a *announcement) failure(since time.Time) *QuorumError {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -213,10 +213,12 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 	return lock, err
 }
 
-// TryAcquire takes the lock now or says why not. The error matches [ErrHeld] if somebody else has the lock. Callers that come at the same
-// moment may share the masters' votes, so that none of them wins: each repeats its round, after a random pause, and one of them gets
-// the lock. A round begins within [Options].RequestTimeout and takes no longer than that. A vote that stays split matches [ErrContended]
-// and not ErrHeld; trying again helps. Otherwise the errors are those of Acquire, and so is what they leave behind.
+// TryAcquire takes the lock now or says why not. The error matches [ErrHeld] if another owner has the lock.
+//
+// Callers that come at the same moment may split the masters' votes, so that no caller wins. Then each repeats its
+// round after a random pause, until one gets the lock. A round begins within [Options].RequestTimeout and takes no
+// longer than that. If the vote stays split, the error matches [ErrContended] and not ErrHeld; trying again helps.
+// All other errors, and the state after an error, are as with Acquire.
 func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...Option) (*Lock, error) {
 	s, err := l.ask(ctx, key, ttl, opts)
 	if err != nil {

@@ -233,8 +233,9 @@ func (l *Locker) depart(s *spec, keys []string, after *Lock) {
 	}
 }
 
-// Ended implements [lane.Receiver]. Whoever has begun to wait here meanwhile looks again when a majority has answered, and once more when all have: the
-// last one may have taken this Locker out after that look had put it in, and of the others one may have granted it the key, which queues nobody.
+// Ended implements [lane.Receiver]. A waiter of this process that came during the departure tries again when a
+// majority of the leaves has ended, and again when all have. A leave may have removed this Locker after that waiter's
+// attempt had entered it. And a master that granted the attempt the key did not enter it.
 func (d *departure) Ended(c *lane.Call) {
 	before := d.ended.Or(1 << c.Index)
 	left, last := d.locker.sets.majority, d.open.Add(-1) == 0

@@ -86,9 +86,10 @@ func New(locker Locker, name string, n int) (*Semaphore, error) {
 // Permits is n.
 func (s *Semaphore) Permits() int { return len(s.slots) }
 
-// TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip each. The error
-// matches [redlock.ErrHeld] if all are held, and [redlock.ErrContended] if others contend for one of them and nobody was seen to hold it.
-// Otherwise the error is what kept it from knowing, as of [redlock.Locker.TryAcquire].
+// TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip
+// each. The error matches [redlock.ErrHeld] if all are held. It matches [redlock.ErrContended] if others contend for
+// a slot without a known holder. Otherwise it is the error of a slot that could not be asked, as of
+// [redlock.Locker.TryAcquire].
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err
