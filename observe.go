@@ -47,11 +47,15 @@ const (
 	EventPass
 	// EventHandover: a lock was handed over to another process ([Lock.Handover]), without asking a master.
 	EventHandover
+	// EventWaiting: an Acquire did not get the lock at once, and waits. Its EventReturned has Waited set, and ends that.
+	EventWaiting
 )
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	names := [...]string{"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass", "handover"}
+	names := [...]string{
+		"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass", "handover", "waiting",
+	}
 	if int(k) >= len(names) {
 		return "unknown"
 	}
@@ -77,6 +81,8 @@ type Event struct {
 	Took time.Duration
 	// Rounds is how many rounds an acquisition took.
 	Rounds int
+	// Waited, of EventReturned, says that there was an EventWaiting of the same call.
+	Waited bool
 	// Held, of EventRelease, EventPass, EventHandover and EventLost, says that the lock was held before, HeldFor how long. The release of a failed
 	// attempt was not.
 	Held    bool
@@ -173,7 +179,19 @@ func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, round
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
 		Kind: EventReturned, Op: opNames[op], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n,
-		Took: l.clock.Now() - start, Rounds: rounds, Err: err,
+		Took: l.clock.Now() - start, Rounds: rounds, Waited: s.waited, Err: err,
+	})
+}
+
+// observeWait tells, once for each call, that an acquisition waits.
+func (l *Locker) observeWait(s *spec) {
+	if l.observer == nil || s.waited {
+		return
+	}
+	s.waited = true
+	set := &l.sets[0]
+	l.observer.queue.Put(Event{
+		Kind: EventWaiting, Op: opNames[single.Acquire], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n,
 	})
 }
 

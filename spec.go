@@ -46,6 +46,7 @@ type spec struct {
 	renew     bool
 	elects    bool // it is a term of an election
 	working   bool // the default grace leaves work time to stop
+	waited    bool // the observer was told that it waits
 }
 
 // KeysOf returns the keys that an acquisition of key with these options takes: first key, then the keys of [AndKeys]

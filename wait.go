@@ -112,6 +112,7 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			w.last = errQueued
 		}
 		w.plan(turn, counts)
+		w.locker.observeWait(w.spec)
 		if counts, err = w.pause(ctx); err != nil {
 			return nil, w.gaveUp(err)
 		}

@@ -32,28 +32,46 @@ func Join(observers ...func(redlock.Event)) func(redlock.Event) {
 	}
 }
 
+// results are the words for errors; the first that matches holds.
+var results = [...]struct {
+	is   error
+	word string
+}{
+	{nil, "ok"},
+	{redlock.ErrClosed, "closed"}, // before not_held: a lock of a closed Locker matches both
+	{redlock.ErrAlreadyHeld, "already_held"},
+	{redlock.ErrHeld, "held"},
+	{redlock.ErrContended, "contended"},
+	{redlock.ErrNoQuorum, "no_quorum"},
+	{redlock.ErrExpired, "expired"},
+	{redlock.ErrNotHeld, "not_held"},
+	{redlock.ErrInvalid, "invalid"},
+	{context.Canceled, "canceled"}, // the caller's context ended before there was an answer
+	{context.DeadlineExceeded, "canceled"},
+}
+
+// other is the word for an error that is not one of this library's.
+const other = "error"
+
 // Result is an event's Err in one word, for labels: there are few such words, and none contains data of the program.
 // It is "ok" for nil.
 func Result(err error) string {
-	for _, r := range [...]struct {
-		is   error
-		word string
-	}{
-		{nil, "ok"},
-		{redlock.ErrClosed, "closed"}, // before not_held: a lock of a closed Locker matches both
-		{redlock.ErrAlreadyHeld, "already_held"},
-		{redlock.ErrHeld, "held"},
-		{redlock.ErrContended, "contended"},
-		{redlock.ErrNoQuorum, "no_quorum"},
-		{redlock.ErrExpired, "expired"},
-		{redlock.ErrNotHeld, "not_held"},
-		{redlock.ErrInvalid, "invalid"},
-		{context.Canceled, "canceled"}, // the caller's context ended before there was an answer
-		{context.DeadlineExceeded, "canceled"},
-	} {
+	for _, r := range results {
 		if errors.Is(err, r.is) {
 			return r.word
 		}
 	}
-	return "error" // not one of this library's
+	return other
 }
+
+// Results returns every word that [Result] can be, each once.
+func Results() []string {
+	words := make([]string, 0, len(results)+1)
+	for _, r := range results {
+		words = append(words, r.word)
+	}
+	return slices.Compact(append(words, other))
+}
+
+// Ops returns every [redlock.Event.Op] of a decided round.
+func Ops() []string { return []string{"acquire", "attach", "extend", "verify", "release"} }

@@ -9,6 +9,7 @@ package otelobserver
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -19,15 +20,17 @@ import (
 
 // instruments are the metrics of one Locker. Durations are in seconds. No attribute is a key: there are too many.
 type instruments struct {
-	rounds, waited, votes, heldFor metric.Float64Histogram
-	lost, dropped                  metric.Int64Counter
-	held, pending                  metric.Int64UpDownCounter
+	took, waited, answered, heldFor            metric.Float64Histogram
+	rounds, acquisitions, votes, lost, dropped metric.Int64Counter
+	held, waiting, pending                     metric.Int64UpDownCounter
+
+	mu    sync.Mutex
+	known map[string]bool // masters whose series there are
 }
 
-// New returns an observer that records to meter. The histograms contain counts, so there are no separate counters.
-// Safe for concurrent use. The error is the meter's.
+// New returns an observer that records to meter. Safe for concurrent use. The error is the meter's.
 func New(meter metric.Meter) (func(redlock.Event), error) {
-	m := instruments{}
+	m := &instruments{known: make(map[string]bool)}
 	var failed error
 	histogram := func(name, help string) metric.Float64Histogram {
 		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
@@ -45,18 +48,69 @@ func New(meter metric.Meter) (func(redlock.Event), error) {
 		failed = first(failed, err)
 		return g
 	}
-	m.rounds = histogram("redlock.round.duration", "From a round's beginning to its decision.")
+	m.took = histogram("redlock.round.duration", "From a round's beginning to its decision.")
 	m.waited = histogram("redlock.acquisition.duration", "From the call of Acquire or TryAcquire to its return.")
-	m.votes = histogram("redlock.vote.duration", "From a round's beginning to the end of a master's part in it.")
+	m.answered = histogram("redlock.vote.duration", "From a round's beginning to the end of a master's part in it.")
 	m.heldFor = histogram("redlock.hold.duration", "For how long locks were held.")
+	m.rounds = counter("redlock.rounds", "Rounds that were decided.")
+	m.acquisitions = counter("redlock.acquisitions", "Acquire and TryAcquire, by what the caller got.")
+	m.votes = counter("redlock.votes", "Votes of each master, late ones included.")
 	m.lost = counter("redlock.lost", "Locks that ended although nobody had released them.")
 	m.dropped = counter("redlock.pending_releases.dropped", "Releases given up because too many of a master were pending.")
 	m.held = gauge("redlock.held", "Locks that are held.")
+	m.waiting = gauge("redlock.waiting", "Callers of Acquire that did not get their lock at once and wait.")
 	m.pending = gauge("redlock.pending_releases", "Releases that a master has yet to confirm.")
 	if failed != nil {
 		return nil, fmt.Errorf("otelobserver: %w", failed)
 	}
+	m.fromZero()
 	return m.observe, nil
+}
+
+// fromZero makes every series whose attributes are known before there is an event: the step from nothing to 1 is no increase.
+func (m *instruments) fromZero() {
+	ctx := context.Background()
+	for _, result := range observe.Results() {
+		m.acquisitions.Add(ctx, 0, with(ofResult(result)))
+		for _, op := range observe.Ops() {
+			m.rounds.Add(ctx, 0, with(ofOp(op), ofResult(result)))
+		}
+	}
+	for _, end := range []error{redlock.ErrNotHeld, redlock.ErrClosed} {
+		m.lost.Add(ctx, 0, with(ofResult(observe.Result(end))))
+	}
+	m.held.Add(ctx, 0)
+	m.waiting.Add(ctx, 0)
+}
+
+// masterFromZero does so for a master that is heard of for the first time.
+func (m *instruments) masterFromZero(master string) {
+	m.mu.Lock()
+	known := m.known[master]
+	m.known[master] = true
+	m.mu.Unlock()
+	if known {
+		return
+	}
+	ctx := context.Background()
+	for _, op := range observe.Ops() {
+		for _, vote := range []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Unknown} {
+			m.votes.Add(ctx, 0, with(ofMaster(master), ofOp(op), ofVote(vote)))
+		}
+	}
+	m.pending.Add(ctx, 0, with(ofMaster(master)))
+	m.dropped.Add(ctx, 0, with(ofMaster(master)))
+}
+
+func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(attributes...)
+}
+
+func ofMaster(name string) attribute.KeyValue   { return attribute.String("redlock.master", name) }
+func ofOp(op string) attribute.KeyValue         { return attribute.String("redlock.op", op) }
+func ofResult(result string) attribute.KeyValue { return attribute.String("redlock.result", result) }
+func ofVote(vote redlock.Vote) attribute.KeyValue {
+	return attribute.String("redlock.vote", vote.String())
 }
 
 func first(a, b error) error {
@@ -68,21 +122,29 @@ func first(a, b error) error {
 
 func (m *instruments) observe(e redlock.Event) {
 	ctx := context.Background() // an event has no context of its own
-	master := metric.WithAttributes(attribute.String("redlock.master", e.Master))
-	result := attribute.String("redlock.result", observe.Result(e.Err))
-	op := attribute.String("redlock.op", e.Op)
+	master, op, result := with(ofMaster(e.Master)), ofOp(e.Op), ofResult(observe.Result(e.Err))
 	switch e.Kind {
 	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:
-		m.rounds.Record(ctx, e.Took.Seconds(), metric.WithAttributes(op, result))
+		m.rounds.Add(ctx, 1, with(op, result))
+		m.took.Record(ctx, e.Took.Seconds(), with(op, result))
+	case redlock.EventWaiting:
+		m.waiting.Add(ctx, 1)
 	case redlock.EventReturned:
-		m.waited.Record(ctx, e.Took.Seconds(), metric.WithAttributes(result))
+		if e.Waited {
+			m.waiting.Add(ctx, -1)
+		}
+		m.acquisitions.Add(ctx, 1, with(result))
+		m.waited.Record(ctx, e.Took.Seconds(), with(result))
 		if e.Err == nil {
 			m.held.Add(ctx, 1)
 		}
 	case redlock.EventVote:
-		m.votes.Record(ctx, e.Took.Seconds(), master, metric.WithAttributes(op, attribute.String("redlock.vote", e.Vote.String())))
+		m.masterFromZero(e.Master)
+		vote := with(ofMaster(e.Master), op, ofVote(e.Vote))
+		m.votes.Add(ctx, 1, vote)
+		m.answered.Record(ctx, e.Took.Seconds(), vote)
 	case redlock.EventLost:
-		m.lost.Add(ctx, 1)
+		m.lost.Add(ctx, 1, with(result))
 	case redlock.EventPending:
 		if e.Err != nil {
 			m.dropped.Add(ctx, 1, master)

@@ -28,6 +28,7 @@ type Observer struct {
 	heldFor  prometheus.Histogram
 	votes    *prometheus.CounterVec
 	answered *prometheus.HistogramVec
+	waiting  prometheus.Gauge
 	pending  *prometheus.GaugeVec
 	dropped  *prometheus.CounterVec
 	masters  prometheus.Gauge
@@ -56,11 +57,36 @@ func New(registerer prometheus.Registerer) (*Observer, error) {
 		}
 		registered = append(registered, c)
 	}
-	// What alerts watch the increase of is there from the beginning: the step from nothing to 1 is none.
+	o.fromZero()
+	return o, nil
+}
+
+// fromZero makes every series whose labels are known before there is an event: the step from nothing to 1 is no increase.
+func (o *Observer) fromZero() {
+	for _, result := range observe.Results() {
+		o.calls.WithLabelValues(result)
+		for _, op := range observe.Ops() {
+			o.rounds.WithLabelValues(op, result)
+		}
+	}
+	for _, op := range observe.Ops() {
+		o.took.WithLabelValues(op)
+	}
 	for _, end := range []error{redlock.ErrNotHeld, redlock.ErrClosed} {
 		o.lost.WithLabelValues(observe.Result(end))
 	}
-	return o, nil
+}
+
+// masterFromZero does so for a master that is heard of for the first time.
+func (o *Observer) masterFromZero(master string) {
+	for _, op := range observe.Ops() {
+		for _, vote := range []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Unknown} {
+			o.votes.WithLabelValues(master, op, vote.String())
+		}
+	}
+	o.answered.WithLabelValues(master)
+	o.pending.WithLabelValues(master)
+	o.dropped.WithLabelValues(master)
 }
 
 func newMetrics() *Observer {
@@ -86,6 +112,7 @@ func newMetrics() *Observer {
 		heldFor:  prometheus.NewHistogram(seconds("held_seconds", "For how long locks were held.", slow)),
 		votes:    counter("votes_total", "Votes of each master, late ones included.", "master", "op", "vote"),
 		answered: prometheus.NewHistogramVec(seconds("vote_seconds", "From a round's beginning to a master's answer.", fast), []string{"master"}),
+		waiting:  prometheus.NewGauge(gauge("waiting", "Callers of Acquire that did not get their lock at once and wait.")),
 		pending:  prometheus.NewGaugeVec(gauge("pending_releases", "Releases that a master has yet to confirm."), []string{"master"}),
 		dropped:  counter("pending_releases_dropped_total", "Releases given up because too many of a master were pending: these keys lapse.", "master"),
 		masters:  prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
@@ -97,7 +124,8 @@ func newMetrics() *Observer {
 
 func (o *Observer) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		o.rounds, o.took, o.calls, o.waited, o.lost, o.held, o.heldFor, o.votes, o.answered, o.pending, o.dropped, o.masters, o.margin,
+		o.rounds, o.took, o.calls, o.waited, o.waiting, o.lost, o.held, o.heldFor, o.votes, o.answered, o.pending, o.dropped,
+		o.masters, o.margin,
 	}
 }
 
@@ -109,19 +137,23 @@ func (o *Observer) Observe(e redlock.Event) {
 		o.rounds.WithLabelValues(e.Op, result).Inc()
 		o.took.WithLabelValues(e.Op).Observe(e.Took.Seconds())
 		o.decided(e)
+	case redlock.EventWaiting:
+		o.waiting.Inc()
 	case redlock.EventReturned:
+		if e.Waited {
+			o.waiting.Dec()
+		}
 		o.calls.WithLabelValues(result).Inc()
 		if e.Err == nil {
 			o.held.Inc()
 			o.waited.Observe(e.Took.Seconds())
 		}
 	case redlock.EventVote:
+		o.heard(e)
 		o.votes.WithLabelValues(e.Master, e.Op, e.Vote.String()).Inc()
-		o.dropped.WithLabelValues(e.Master) // from 0 on
 		if e.Vote != redlock.Unknown {
 			o.answered.WithLabelValues(e.Master).Observe(e.Took.Seconds())
 		}
-		o.heard(e)
 	case redlock.EventLost:
 		o.lost.WithLabelValues(result).Inc()
 	case redlock.EventPending:
@@ -151,6 +183,9 @@ func (o *Observer) decided(e redlock.Event) {
 func (o *Observer) heard(e redlock.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if _, known := o.silent[e.Master]; !known {
+		o.masterFromZero(e.Master)
+	}
 	o.silent[e.Master] = e.Vote == redlock.Unknown
 	o.spare[e.Set] = e.N - e.Quorum
 	answering := 0

@@ -2,7 +2,6 @@ package promobserver_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
@@ -205,15 +204,6 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 	raw, err := os.ReadFile("alerts.yaml")
 	must(t, err)
 	must(t, yaml.Unmarshal(raw, &alerts))
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	page, err := os.ReadFile("dashboard.json")
-	must(t, err)
-	must(t, json.Unmarshal(page, &dashboard))
 	exprs := map[string]string{}
 	for _, g := range alerts.Groups {
 		for _, r := range g.Rules {
@@ -223,9 +213,9 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range dashboard.Panels {
-		for _, target := range p.Targets {
-			exprs["panel "+p.Title+": "+target.Expr] = target.Expr
+	for panel, queries := range dashboard(t) {
+		for _, query := range queries {
+			exprs["panel "+panel+": "+query] = query
 		}
 	}
 	if len(exprs) < 15 {

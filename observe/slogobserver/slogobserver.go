@@ -4,6 +4,8 @@ package slogobserver
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/observe"
@@ -13,19 +15,40 @@ import (
 //
 //   - Error: a held lock is lost, or a master leaves so many releases unconfirmed that keys are left to lapse
 //   - Warn: a round without a quorum or with late votes; a master that did not answer; a lock that its caller
-//     released after it was lost
-//   - Info: a lock was acquired, given back or could not be had
-//   - Debug: everything else
+//     released after it was lost; the end of such a trouble
+//   - Info: a lock was acquired or given back, or an acquisition failed for another reason than a holder
+//   - Debug: everything else, and each repetition
+//
+// A trouble that lasts has two lines: one when it begins, and one when nothing has failed for 10 s. The second line
+// tells how often it failed and how long that lasted. A trouble is one master that does not answer, one master that
+// leaves too many releases unconfirmed, all failures for want of a quorum, or all failures for want of time. Each lost
+// lock has a line.
 //
 // Events have the key, so keys are in the log; owners and passwords are not.
 func New(logger *slog.Logger) func(redlock.Event) {
+	var mu sync.Mutex
+	all := newTroubles()
 	return func(e redlock.Event) {
 		l := logger
 		if l == nil {
 			l = slog.Default()
 		}
-		level := levelOf(e)
-		if ctx := context.Background(); l.Enabled(ctx, level) { // an event has no context of its own
+		ctx, now, level := context.Background(), time.Now(), levelOf(e) // an event has no context of its own
+		mu.Lock()
+		defer mu.Unlock()
+		if t := all.of(e); t == nil {
+			all.over(e, now, func(message string, attrs []slog.Attr) {
+				if attrs != nil && e.Master != "" {
+					attrs = append(attrs, slog.String("master", e.Master))
+				}
+				if attrs != nil {
+					l.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
+				}
+			})
+		} else if !t.fails(now) {
+			level = slog.LevelDebug
+		}
+		if l.Enabled(ctx, level) {
 			l.LogAttrs(ctx, level, "redlock "+e.Kind.String(), attributes(e)...)
 		}
 	}
@@ -39,7 +62,7 @@ func levelOf(e redlock.Event) slog.Level {
 	case result == "no_quorum", result == "expired", e.Kind == redlock.EventVote && e.Vote == redlock.Unknown,
 		e.Kind == redlock.EventRelease && e.Held && e.Err != nil:
 		return slog.LevelWarn
-	case e.Kind == redlock.EventReturned, e.Kind == redlock.EventRelease && e.Held, e.Kind == redlock.EventPass, e.Kind == redlock.EventHandover:
+	case e.Kind == redlock.EventReturned && result != "held", e.Kind == redlock.EventRelease && e.Held, e.Kind == redlock.EventPass, e.Kind == redlock.EventHandover:
 		return slog.LevelInfo
 	default:
 		return slog.LevelDebug
@@ -47,7 +70,7 @@ func levelOf(e redlock.Event) slog.Level {
 }
 
 func attributes(e redlock.Event) []slog.Attr {
-	attrs := make([]slog.Attr, 0, 11)
+	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs, slog.String("key", e.Key))
 	if e.Op != "" && e.Op != e.Kind.String() {
 		attrs = append(attrs, slog.String("op", e.Op))
@@ -66,6 +89,9 @@ func attributes(e redlock.Event) []slog.Attr {
 		attrs = append(attrs, slog.String("vote", e.Vote.String()), slog.Duration("took", e.Took))
 	case redlock.EventReturned:
 		attrs = append(attrs, slog.Int("rounds", e.Rounds), slog.Duration("took", e.Took))
+	}
+	if e.Missed > 0 {
+		attrs = append(attrs, slog.Int("missed", e.Missed))
 	}
 	if e.Held {
 		attrs = append(attrs, slog.Duration("held_for", e.HeldFor))

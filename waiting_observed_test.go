@@ -1,0 +1,94 @@
+package redlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// callers counts those that wait, as an Observer learns of them.
+type callers struct {
+	mu            sync.Mutex
+	waiting, most int
+	returned      []bool // of each call, in order, whether it waited
+}
+
+func (c *callers) observe(e redlock.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case e.Kind == redlock.EventWaiting:
+		c.waiting++
+		c.most = max(c.most, c.waiting)
+	case e.Kind == redlock.EventReturned && e.Waited:
+		c.waiting--
+		fallthrough
+	case e.Kind == redlock.EventReturned:
+		c.returned = append(c.returned, e.Waited)
+	}
+}
+
+func (c *callers) are(t *testing.T, when string, waiting, most, returned int) {
+	t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting != waiting || c.most != most || len(c.returned) != returned {
+		t.Errorf("%s %d callers wait, %d at most, and %d have returned; want %d, %d and %d",
+			when, c.waiting, c.most, len(c.returned), waiting, most, returned)
+	}
+}
+
+// Each way out of a wait ends it for the Observer, too: the lock, a pass from a goroutine of the same process, the
+// caller's context, MaxAttempts and Close.
+func TestHazard125AnObserverKnowsWhoWaits(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		var c callers
+		l := masters.locker(t, redlock.Options{Observer: c.observe})
+		ctx := t.Context()
+		lock, err := l.Acquire(ctx, key, longTTL)
+		must(t, err)
+		_, err = l.TryAcquire(ctx, key, longTTL)
+		is(t, err, redlock.ErrHeld)
+		_, err = l.Acquire(ctx, key, longTTL, redlock.MaxAttempts(1))
+		is(t, err, redlock.ErrHeld)
+		c.are(t, "after a lock and two single attempts", 0, 0, 3)
+
+		var all sync.WaitGroup
+		given, give := context.WithCancel(ctx)
+		for range 3 {
+			all.Go(func() {
+				if next, err := l.Acquire(ctx, key, longTTL); err == nil {
+					_ = next.Release(ctx)
+				}
+			})
+		}
+		all.Go(func() { _, _ = l.Acquire(given, key, longTTL) })
+		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL, redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)) })
+		time.Sleep(10 * time.Millisecond)
+		c.are(t, "behind a holder", 5, 5, 3)
+		give()
+		time.Sleep(5 * time.Second)
+		c.are(t, "when one was cancelled and one has made its attempts", 3, 5, 5)
+		must(t, lock.Release(ctx))
+		all.Wait()
+		c.are(t, "after the release", 0, 5, 8)
+
+		masters[:2].behave(func(*single.Request) act { return act{err: errSilent, after: 300 * time.Millisecond} })
+		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL) })
+		time.Sleep(12 * time.Second)
+		c.are(t, "in an outage", 1, 5, 8)
+		closing, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = l.Close(closing)
+		all.Wait()
+		c.are(t, "after Close", 0, 5, 9)
+		masters.behave(nil)
+		settle(time.Minute) // what is under way
+	})
+}
