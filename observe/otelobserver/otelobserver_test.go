@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/observe"
 	"github.com/seed-624411e5/redlock/observe/otelobserver"
 )
 
@@ -122,4 +123,54 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 			t.Errorf("no span %q in %v", want, names)
 		}
 	}
+}
+
+// points is how many series a metric has, and their sum.
+func points(tb testing.TB, reader *metric.ManualReader, name string) (series int, sum int64) {
+	tb.Helper()
+	var data metricdata.ResourceMetrics
+	must(tb, reader.Collect(tb.Context(), &data))
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if d, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == name {
+				for _, p := range d.DataPoints {
+					sum += p.Value
+				}
+				return len(d.DataPoints), sum
+			}
+		}
+	}
+	return 0, 0
+}
+
+func TestHazard125AnOutageShowsInOpenTelemetryToo(t *testing.T) {
+	reader := metric.NewManualReader()
+	observer, err := otelobserver.New(metric.NewMeterProvider(metric.WithReader(reader)).Meter("redlock"))
+	must(t, err)
+	wants := func(name string, series int, sum int64) {
+		t.Helper()
+		if n, total := points(t, reader, name); n != series || total != sum {
+			t.Errorf("%s has %d series with the sum %d, want %d with %d", name, n, total, series, sum)
+		}
+	}
+	results, ops := len(observe.Results()), len(observe.Ops())
+	wants("redlock.acquisitions", results, 0)
+	wants("redlock.rounds", ops*results, 0)
+	wants("redlock.lost", 2, 0)
+	wants("redlock.held", 1, 0)
+	wants("redlock.waiting", 1, 0)
+	observer(redlock.Event{Kind: redlock.EventVote, Op: "acquire", Master: "m", Vote: redlock.Unknown})
+	observer(redlock.Event{Kind: redlock.EventAcquire, Op: "acquire", Err: redlock.ErrNoQuorum})
+	observer(redlock.Event{Kind: redlock.EventWaiting, Op: "acquire"})
+	wants("redlock.votes", 3*ops, 1)
+	wants("redlock.pending_releases", 1, 0)
+	wants("redlock.pending_releases.dropped", 1, 0)
+	wants("redlock.rounds", ops*results, 1)
+	wants("redlock.acquisitions", results, 0)
+	wants("redlock.waiting", 1, 1)
+	observer(redlock.Event{Kind: redlock.EventReturned, Op: "acquire", Err: redlock.ErrHeld}) // a call that did not wait
+	wants("redlock.waiting", 1, 1)
+	observer(redlock.Event{Kind: redlock.EventReturned, Op: "acquire", Waited: true, Err: redlock.ErrNoQuorum})
+	wants("redlock.waiting", 1, 0)
+	wants("redlock.acquisitions", results, 2)
 }

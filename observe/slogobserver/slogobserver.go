@@ -62,7 +62,7 @@ func levelOf(e redlock.Event) slog.Level {
 	case result == "no_quorum", result == "expired", e.Kind == redlock.EventVote && e.Vote == redlock.Unknown,
 		e.Kind == redlock.EventRelease && e.Held && e.Err != nil:
 		return slog.LevelWarn
-	case e.Kind == redlock.EventReturned && result != "held", e.Kind == redlock.EventRelease && e.Held, e.Kind == redlock.EventPass, e.Kind == redlock.EventHandover:
+	case e.Kind == redlock.EventReturned && result != "held" && result != "contended", e.Kind == redlock.EventRelease && e.Held, e.Kind == redlock.EventPass, e.Kind == redlock.EventHandover:
 		return slog.LevelInfo
 	default:
 		return slog.LevelDebug
