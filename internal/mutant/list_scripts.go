@@ -338,6 +338,12 @@ func luaScripts() []Mutant {
 			Tests:  append(in("internal/store", "TestTheStoreAnswersLikeARealServer"), in(".", "TestHazard108DeadWaitersCostNoHandoff")...),
 		},
 		{
+			Name:   "store-claim-keeps-the-key",
+			Breaks: "the masters in memory grant a key without setting it, where a claim outlives the ttl",
+			Edits:  []Edit{{"internal/store/plain.go", "v != nil && v.what == holds || left < ttl", "left < ttl"}},
+			Tests:  in("internal/store", "TestTheStoreAnswersLikeARealServer"),
+		},
+		{
 			Name:   "share-reader-beside-writer",
 			Breaks: "a reader gets in beside a writer",
 			Edits:  []Edit{{"single/lua/hold.lua", "return mode == 'r' and not writer or", "return mode == 'r' or"}},
