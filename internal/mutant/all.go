@@ -22,7 +22,7 @@ var (
 // All are the mutants. Choose texts that are short and do not change often; where one is not found any more, the mistake
 // has to be made anew in the present code.
 func All() []Mutant {
-	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), tries(), edges(), around(), theCommand())
+	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), tries(), observers(), edges(), around(), theCommand())
 }
 
 // rules are the mutants of the algorithm's rules, most of which the simulator knows.
