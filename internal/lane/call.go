@@ -25,8 +25,7 @@ type Call struct {
 	// the master does not get them in the wrong order, from two connections.
 	After *Call
 
-	over    atomic.Bool   // the call has ended, and what comes after it may leave
-	stretch time.Duration // by how much a batch outlasts its latest deadline, which is this call's
+	over atomic.Bool // the call has ended, and what comes after it may leave
 	// Undoes says that this call is only there to take back what After does: if the master answers that one with a
 	// refusal, this one ends as [single.Refused] without having been sent.
 	Undoes   bool
@@ -72,21 +71,19 @@ func endAll(calls []*Call, err error) {
 	}
 }
 
-// deadlineContext is the deadline of a batch, which is its latest call's and the stretch, as a context: no timer, no goroutine, no channel. It is all that a network
-// client needs to set its socket's deadline, and takes no memory of its own.
-type deadlineContext struct{ call *Call }
+// deadlineContext is the deadline of a batch as a context: no timer, no goroutine, no channel. It is all that a network
+// client needs to set its socket's deadline. It takes no memory of its own where the deadline is that of a call.
+type deadlineContext struct{ at *time.Time }
 
 // Deadline implements context.Context.
-func (c deadlineContext) Deadline() (time.Time, bool) {
-	return c.call.Deadline.Add(c.call.stretch), true
-}
+func (c deadlineContext) Deadline() (time.Time, bool) { return *c.at, true }
 
 // Done implements context.Context: nil, the context does not announce its end.
 func (c deadlineContext) Done() <-chan struct{} { return nil }
 
 // Err implements context.Context.
 func (c deadlineContext) Err() error {
-	if deadline, _ := c.Deadline(); time.Now().After(deadline) {
+	if time.Now().After(*c.at) {
 		return context.DeadlineExceeded
 	}
 	return nil

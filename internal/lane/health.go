@@ -21,17 +21,20 @@ const (
 )
 
 // health decides by evidence whether a master is down: several connections in a row broke, or were refused, or several
-// batches in a row met silence that its distance does not explain.
+// batches in a row met silence that its distance does not explain. In a row means that each began when the one before had
+// ended: what one moment does to all that is in flight counts once. It does not count if the master has answered since.
 type health struct {
 	failures int
 	down     bool
 	heard    time.Time // when it last answered; before the first answer, when the first batch left
+	since    time.Time // what began before this proves nothing new
 	next     time.Time // while it is down nothing leaves before this
 	refusal  error     // what callers are told while it is down
 }
 
 func (h *health) answered(now time.Time) {
 	h.failures, h.down, h.refusal, h.heard = 0, false, nil, now
+	h.since = now
 }
 
 // unproven notes a silence that proves nothing.
@@ -45,6 +48,10 @@ func (h *health) unproven(began, now time.Time) {
 // failed notes that a batch met a broken connection, or a long silence.
 func (h *health) failed(why error, began, now time.Time) {
 	h.unproven(began, now)
+	if began.Before(h.since) {
+		return
+	}
+	h.since = now
 	h.failures++
 	if h.down = h.failures >= downAfter; h.down {
 		h.refusal = &downError{last: why, sent: began, failures: h.failures, silence: now.Sub(h.heard)}

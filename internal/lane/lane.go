@@ -55,6 +55,7 @@ type Lane struct {
 	mu       sync.Mutex
 	queue    []*Call
 	held     map[string]string // the owners of keys whose calls stay in the queue; of use during cutLocked
+	passed   bool              // the last batch left something behind that did not go with the others
 	busy     int               // workers that are sending, or on their way to look at the queue
 	idle     int               // workers that wait on wake and have not been woken
 	limit    int               // how many may be busy, but for extras: the batches in flight

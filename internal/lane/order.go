@@ -48,10 +48,10 @@ func (l *Lane) sweepLocked() []*Call {
 }
 
 // fillLocked takes the calls of a batch from the queue, in their order. If they are more than it has room for, operations of
-// holds go first; an extra carries nothing else.
+// holds go first, unless they went before others in the last batch. An extra carries nothing else.
 func (l *Lane) fillLocked(t *trip) {
 	var s span
-	if t.extra || len(l.queue) > maxBatch {
+	if t.extra || len(l.queue) > maxBatch && !l.passed {
 		l.cutLocked(t, &s, true)
 	}
 	if !t.extra {
@@ -62,9 +62,10 @@ func (l *Lane) fillLocked(t *trip) {
 // cutLocked moves calls from the queue to the end of a batch, in their order; with holds, operations of holds alone. One that follows a
 // call in flight stays, and so does what others want with the same keys later: a release that waits for its acquire must not be
 // overtaken by the next acquire of its key, which it would be in the way of. The same owner's calls are not held up, because the one
-// that is waited for may have come into the queue last; it goes first, and the rest can follow.
+// that is waited for may have come into the queue last; it goes first, and the rest can follow. Nor is one overtaken that does not
+// go with the others; the first of these comes to the front, so the next batch begins with it.
 func (l *Lane) cutLocked(t *trip, s *span, holds bool) {
-	kept := l.queue[:0]
+	kept, passed := l.queue[:0], -1
 	t.more = false
 	for i, c := range l.queue {
 		if len(t.calls) == maxBatch {
@@ -76,14 +77,27 @@ func (l *Lane) cutLocked(t *trip, s *span, holds bool) {
 			kept = append(kept, c)
 			continue
 		}
-		if holds && c.Timeout == 0 || !s.admit(c) {
+		if holds && c.Timeout == 0 {
 			kept, t.more = append(kept, c), true
+			continue
+		}
+		if !s.admit(c) {
+			l.holdLocked(c)
+			kept, t.more = append(kept, c), true
+			if passed < 0 {
+				passed = len(kept) - 1
+			}
 			continue
 		}
 		c.canceled = c.Undoes && c.After != nil && c.After.Err == nil && !c.After.Sent
 		c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && c.After.Reply.Outcome == single.Granted)
 		c.After = nil // no longer needed; do not keep it alive
 		t.calls = append(t.calls, c)
+	}
+	if l.passed = passed >= 0; l.passed {
+		first := kept[passed]
+		copy(kept[1:], kept[:passed])
+		kept[0] = first
 	}
 	clear(l.held)
 	clear(l.queue[len(kept):])

@@ -30,9 +30,10 @@ type trip struct {
 	calls []*Call
 	bare  []*single.Call // the same, as the master gets them
 	began time.Time
-	out   bool // it has left the queue, and the worker has not been back
-	extra bool // beyond the limit
-	more  bool // it left something behind that may leave, too
+	prior time.Time // when the latest batch before it left
+	out   bool      // it has left the queue, and the worker has not been back
+	extra bool      // beyond the limit
+	more  bool      // it left something behind that may leave, too
 }
 
 // take waits for calls and removes up to maxBatch of them from the queue; none when the lane is closed.
@@ -89,7 +90,7 @@ func (l *Lane) look(t *trip, gathered bool) step {
 	l.busy--
 	l.idle++
 	if len(l.queue) > 0 {
-		l.wakeInTimeLocked(time.Now())
+		l.wakeInTimeLocked()
 	}
 	return sleep
 }
@@ -101,13 +102,16 @@ func (l *Lane) backLocked(t *trip) {
 	}
 	if t.out && t.extra {
 		l.extras--
+		if l.departed.Equal(t.began) {
+			l.departed = t.prior // what it left beside may be stuck yet
+		}
 	}
 	t.out = false
 }
 
 // departLocked notes that t leaves. If more wait than it takes, or they don't go with it, another worker may take them.
 func (l *Lane) departLocked(t *trip, now time.Time) {
-	t.out, t.began, l.departed = true, now, now
+	t.out, t.began, t.prior, l.departed = true, now, l.departed, now
 	l.out++
 	if t.extra {
 		l.extras++
@@ -115,8 +119,8 @@ func (l *Lane) departLocked(t *trip, now time.Time) {
 	if t.more {
 		l.growLocked()
 	}
-	if len(l.queue) > 0 {
-		l.wakeInTimeLocked(now)
+	if len(l.queue) > 0 && l.alarm.at.IsZero() { // one that is set rings in time for all that is in the queue
+		l.wakeInTimeLocked()
 	}
 }
 
@@ -141,10 +145,13 @@ func (l *Lane) run(t *trip) {
 	if len(live) == 0 {
 		return
 	}
-	latest.stretch = max(0, l.Patience()-latest.Deadline.Sub(t.began))
+	until := &latest.Deadline
+	if patience := l.Patience(); latest.Deadline.Sub(t.began) < patience {
+		until = new(t.began.Add(patience))
+	}
 	l.sending.Store(t.began.UnixNano())
-	l.master.Do(deadlineContext{latest}, bare)
-	l.learn(live, t.began, time.Now(), latest.Deadline.Add(latest.stretch))
+	l.master.Do(deadlineContext{until}, bare)
+	l.learn(live, t.began, time.Now(), *until)
 	for i, c := range live {
 		if i > 0 && l.paced != nil {
 			l.paced.Pace()

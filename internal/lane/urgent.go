@@ -33,13 +33,13 @@ func (a *alarm) stop() {
 }
 
 // setAlarmLocked has the queue looked at by a time.
-func (l *Lane) setAlarmLocked(at, now time.Time) {
+func (l *Lane) setAlarmLocked(at time.Time) {
 	a := &l.alarm
 	if !a.at.IsZero() && !at.Before(a.at) {
 		return
 	}
 	a.at = at
-	in := max(at.Sub(now), leastAlarm)
+	in := max(time.Until(at), leastAlarm)
 	if a.timer == nil {
 		a.timer = a.after(in, l.ring)
 	} else {
@@ -47,20 +47,19 @@ func (l *Lane) setAlarmLocked(at, now time.Time) {
 	}
 }
 
-// ring sets a worker to work if something may leave now.
+// ring sets a worker to work if something may leave now. One that is on its way looks at the queue anyway.
 func (l *Lane) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.alarm.at = time.Time{}
-	if l.closed || len(l.queue) == 0 {
+	if l.closed || len(l.queue) == 0 || l.busy > l.out {
 		return
 	}
-	now := time.Now()
-	if at, any := l.turnLocked(l.fullLocked()); any && !at.After(now) {
+	if at, any := l.turnLocked(l.fullLocked()); any && !at.After(time.Now()) {
 		l.setToWorkLocked()
 		return
 	}
-	l.wakeInTimeLocked(now)
+	l.wakeInTimeLocked()
 }
 
 // fullLocked reports that another batch would be an extra.
@@ -68,60 +67,59 @@ func (l *Lane) fullLocked() bool { return l.busy-l.extras >= l.limitLocked() }
 
 // callLocked sets a worker to work for c, which has come into the queue: now, or in time.
 func (l *Lane) callLocked(c *Call) {
+	full := l.fullLocked()
 	switch {
-	case l.health.down && l.out == 0:
-		l.setAlarmLocked(l.health.next, time.Now())
-	case !l.health.down && !l.fullLocked():
+	case !full && !l.health.down:
 		l.setToWorkLocked()
-	case c.Timeout > 0 && !c.follows():
-		l.setAlarmLocked(l.extraAtLocked(c), time.Now())
+	case c.follows():
+	default:
+		if at, may := l.turnOfLocked(c, full); may {
+			l.setAlarmLocked(at)
+		}
 	}
 }
 
 // wakeInTimeLocked sets the alarm for what stays in the queue.
-func (l *Lane) wakeInTimeLocked(now time.Time) {
+func (l *Lane) wakeInTimeLocked() {
 	full := l.fullLocked()
-	if !full && (!l.health.down || l.out > 0) {
+	if !full && !l.health.down {
 		return // whatever may leave has been taken, and the rest follows what is in flight
 	}
 	if at, any := l.turnLocked(full); any {
-		l.setAlarmLocked(at, now)
+		l.setAlarmLocked(at)
 	}
 }
 
 // turnLocked is when something in the queue may leave, within the limit or as an extra, if anything may.
-func (l *Lane) turnLocked(extra bool) (at time.Time, any bool) {
-	switch {
-	case !extra && l.health.down:
-		return l.health.next, true
-	case !extra:
+func (l *Lane) turnLocked(extra bool) (first time.Time, any bool) {
+	if !extra && !l.health.down {
 		return time.Time{}, true
-	case l.extras >= maxExtras:
-		return time.Time{}, false
 	}
-	var first *Call
 	for _, c := range l.queue {
-		if c.Timeout > 0 && !c.follows() && (first == nil || c.urgent().Before(first.urgent())) {
-			first = c
+		if c.follows() {
+			continue
+		}
+		if at, may := l.turnOfLocked(c, extra); may && (!any || at.Before(first)) {
+			first, any = at, true
 		}
 	}
-	if first == nil {
-		return time.Time{}, false
-	}
-	return l.extraAtLocked(first), true
+	return first, any
 }
 
-// extraAtLocked is when c, an operation of a hold, may leave as an extra.
-func (l *Lane) extraAtLocked(c *Call) time.Time {
-	at := c.urgent()
+// turnOfLocked is when c may leave, if it may.
+func (l *Lane) turnOfLocked(c *Call, extra bool) (at time.Time, may bool) {
+	switch {
+	case !extra:
+		return l.health.next, true // it is down
+	case c.Timeout == 0:
+		return time.Time{}, false
+	}
+	at = c.Deadline.Add(-c.Timeout / 2)
 	if overdue := l.departed.Add(l.Patience()); overdue.After(at) {
 		at = overdue
 	}
 	if l.health.down && l.health.next.After(at) {
 		at = l.health.next
 	}
-	return at
+	return at, l.extras < maxExtras
 }
-
-// urgent is when half of c's time is over.
-func (c *Call) urgent() time.Time { return c.Deadline.Add(-c.Timeout / 2) }

@@ -283,7 +283,7 @@ func parts() []Mutant {
 		{
 			Name:   "lane-impatient",
 			Breaks: "a batch is cut short by its callers' deadlines, however often, and nobody learns how far away the master is",
-			Edits:  []Edit{{"internal/lane/trip.go", "max(0, l.Patience()-latest.Deadline.Sub(t.began))", "0"}},
+			Edits:  []Edit{{"internal/lane/trip.go", "latest.Deadline.Sub(t.began) < patience", "patience < 0"}},
 			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceSpeaksAgainstAMaster"),
 		},
 		{
@@ -295,19 +295,19 @@ func parts() []Mutant {
 		{
 			Name:   "lane-floods-the-dead",
 			Breaks: "operations of holds are sent to a master that refuses connections as fast as it refuses",
-			Edits:  []Edit{{"internal/lane/urgent.go", "return l.health.next, true", "return time.Time{}, true"}},
+			Edits:  []Edit{{"internal/lane/urgent.go", "return l.health.next, true //", "return time.Time{}, true //"}},
 			Tests:  in("internal/lane", "TestHazard96AMasterThatIsDownStillGetsOperationsOfHolds"),
 		},
 		{
 			Name:   "lane-no-extras",
 			Breaks: "operations of holds wait behind a batch that is stuck",
-			Edits:  []Edit{{"internal/lane/urgent.go", "case l.extras >= maxExtras:", "case true:"}},
+			Edits:  []Edit{{"internal/lane/urgent.go", "return at, l.extras < maxExtras", "return at, false"}},
 			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck"}, Crash: "goroutines in bubble are blocked"}},
 		},
 		{
 			Name:   "lane-extras-without-end",
 			Breaks: "a master that hangs gets batch after batch",
-			Edits:  []Edit{{"internal/lane/urgent.go", "case l.extras >= maxExtras:", "case l.extras >= maxInFlight:"}},
+			Edits:  []Edit{{"internal/lane/urgent.go", "return at, l.extras < maxExtras", "return at, l.extras < maxInFlight"}},
 			Tests:  in("internal/lane", "TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck"),
 		},
 		{
@@ -327,8 +327,28 @@ func parts() []Mutant {
 		{
 			Name:   "lane-in-turn",
 			Breaks: "operations of holds wait behind a long queue of acquisitions",
-			Edits:  []Edit{{"internal/lane/order.go", "if t.extra || len(l.queue) > maxBatch {", "if t.extra {"}},
+			Edits:  []Edit{{"internal/lane/order.go", "if t.extra || len(l.queue) > maxBatch && !l.passed {", "if t.extra {"}},
 			Tests:  in("internal/lane", "TestHazard100OperationsOfHoldsGoBeforeALongQueue"),
+		},
+		{
+			Name:   "lane-one-moment",
+			Breaks: "what one moment does to all batches in flight counts for each of them",
+			Edits:  []Edit{{"internal/lane/health.go", "if began.Before(h.since) {", "if false {"}},
+			Tests:  in("internal/lane", "TestHazard96OneMomentSpeaksOnceAgainstAMaster"),
+		},
+		{
+			Name:   "lane-passes-over",
+			Breaks: "a call that does not go with others is passed over for as long as there are such",
+			Edits:  []Edit{{"internal/lane/order.go", "if passed < 0 {", "if passed < -1 {"}},
+			Tests:  in("internal/lane", "TestHazard100NoCallIsPassedOverTwice"),
+		},
+		{
+			Name:   "lane-overtakes-passed",
+			Breaks: "a release that does not go with others is overtaken by the next acquisition of its key",
+			Edits:  []Edit{{"internal/lane/order.go", "if !s.admit(c) {\n\t\t\tl.holdLocked(c)", "if !s.admit(c) {"}},
+			Tests: []Tests{{
+				Package: "internal/lane", Names: []string{"TestHazard100WhatIsPassedOverIsNotOvertakenByTheNextOfItsKey"}, Crash: "goroutines in bubble are blocked",
+			}},
 		},
 	}
 }
