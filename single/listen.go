@@ -30,8 +30,9 @@ func (m *Master) Listen(channel string, ready func(), notified func(message stri
 	go func() {
 		defer close(ended)
 		for pause := firstReconnect; ; pause = min(2*pause, maxReconnect) {
-			if m.listen(ctx, channel, ready, notified) {
-				pause = firstReconnect
+			began := time.Now()
+			if m.listen(ctx, channel, ready, notified) && time.Since(began) > maxReconnect {
+				pause = firstReconnect // one that breaks again and again is made less often
 			}
 			select {
 			case <-ctx.Done():

@@ -13,6 +13,9 @@ import (
 // lock again and again does not subscribe each time.
 const Linger = 2 * time.Second
 
+// Gather is for how long reconnections are gathered before Ready is called for them: what breaks one subscription often breaks all.
+const Gather = 20 * time.Millisecond
+
 // Listen begins to listen on one master. It calls ready each time the subscription has been made and notified with every
 // message, possibly before it returns; stop returns when neither will be called any more.
 type Listen func(ready func(), notified func(key string)) (stop func())
@@ -27,7 +30,8 @@ type Config struct {
 	After func(time.Duration, func()) schedule.Timer
 	// Notified is told of every message, with the number of its master.
 	Notified func(key string, master int)
-	// Ready is called when a quorum has become ready: what was published before then was missed.
+	// Ready is called when a quorum has become ready, and soon after a master has become ready again: what was published before then
+	// was missed. That may be what nobody else has published, so it does not matter how many of them were away.
 	Ready func()
 }
 
@@ -40,6 +44,8 @@ type Subscription struct {
 	waiters int
 	current *listening // nil while it does not listen
 	linger  schedule.Timer
+	again   schedule.Timer // calls Ready for masters that are ready again
+	looks   bool           // and is going to
 	closed  bool
 	endings sync.WaitGroup // what ends a listening after it has lingered
 }
@@ -84,12 +90,34 @@ func (s *Subscription) begin() *listening {
 func (s *Subscription) ready(l *listening, i int) {
 	s.mu.Lock()
 	before := s.readyLocked()
+	if l.ready>>i&1 == 1 && l == s.current {
+		s.lookLocked()
+	}
 	l.ready |= 1 << i
 	became := !before && s.readyLocked()
 	s.mu.Unlock()
 	if became {
 		s.Ready()
 	}
+}
+
+// lookLocked has Ready be called soon.
+func (s *Subscription) lookLocked() {
+	switch {
+	case s.looks:
+	case s.again == nil:
+		s.again = s.After(Gather, s.look)
+	default:
+		s.again.Reset(Gather)
+	}
+	s.looks = true
+}
+
+func (s *Subscription) look() {
+	s.mu.Lock()
+	s.looks = false
+	s.mu.Unlock()
+	s.Ready()
 }
 
 // Subscribed reports that a quorum can notify. A master that has broken off meanwhile still counts: then notifications may
@@ -136,8 +164,10 @@ func (s *Subscription) expire() {
 func (s *Subscription) Close() {
 	s.mu.Lock()
 	s.closed = true
-	if s.linger != nil {
-		s.linger.Stop()
+	for _, timer := range []schedule.Timer{s.linger, s.again} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	ended := s.current
 	s.current = nil

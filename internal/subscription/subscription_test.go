@@ -53,6 +53,10 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		if !s.Subscribed() || became != 1 {
 			t.Errorf("a quorum became ready %d times, want once", became)
 		}
+		<-time.After(subscription.Gather + 1)
+		if became != 2 {
+			t.Errorf("after a reconnection it was looked %d times, want once more", became-1)
+		}
 		masters[0].notified("a")
 		masters[2].notified("b")
 		if keys != "ab" {
@@ -101,6 +105,43 @@ func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 		if !ended {
 			t.Error("the master is still being listened to")
 			<-time.After(time.Hour)
+		}
+	})
+}
+
+// What breaks many subscriptions costs one look, whoever they are; one that is made for the first time was not away.
+func TestReconnectionsTogetherAreOneLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var masters [5]master
+		looks := 0
+		c := subscription.Config{Majority: atLeast(3), After: after, Ready: func() { looks++ }}
+		for i := range masters {
+			c.Masters = append(c.Masters, masters[i].listen)
+		}
+		s := subscription.New(c)
+		s.Enter()
+		for i := range masters {
+			masters[i].ready()
+		}
+		<-time.After(time.Second)
+		if looks != 1 {
+			t.Errorf("%d looks for five subscriptions that were made, want that of the quorum", looks)
+		}
+		for _, again := range [][]int{{0, 1, 2, 3, 4}, {2}, {4, 4, 4}} {
+			before := looks
+			for _, i := range again {
+				masters[i].ready()
+			}
+			<-time.After(time.Second)
+			if looks != before+1 {
+				t.Errorf("%d looks for the reconnections of %v, want one", looks-before, again)
+			}
+		}
+		masters[0].ready()
+		s.Close() // before it looks
+		<-time.After(time.Second)
+		if looks != 4 {
+			t.Errorf("it has looked %d times, want none when it is closed", looks)
 		}
 	})
 }
