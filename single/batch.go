@@ -122,6 +122,12 @@ func (m *Master) settle(todo []exchange) []exchange {
 			p := c.Request.program()
 			more = append(more, e.next(e.stage, !sourced[p]))
 			sourced[p] = true
+		case e.stale && IsElsewhere(err): // nothing was done; a new connection leads to whoever has the address now
+			if e.stage == stageFirst {
+				more = m.first(more, c)
+			} else {
+				more = append(more, e.next(e.stage, e.source))
+			}
 		case err != nil:
 			c.Err = m.explained(err)
 			c.Sent = e.set || !c.Answered() && (e.stage == stageScript || !m.neverSent(err))

@@ -49,10 +49,16 @@ func (p conns) send(ctx context.Context, todo []exchange) {
 	if answers := c.exchange(deadline, todo, recheck); answers != nil {
 		p.guard.noticed(answers)
 	}
+	stale := c.used.After(c.born)
+	for i := range todo {
+		todo[i].stale = stale
+	}
 	switch {
-	case readOnly(todo):
+	case answered(todo, IsElsewhere):
 		p.drop(c)
 		p.distrust(time.Now())
+	case time.Since(c.born) > staleAfter && answered(todo, isRefusedUser):
+		p.drop(c)
 	case c.Drained():
 		c.used = time.Now()
 		p.put(c)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 )
 
 // maxAbandoned bounds the calls of a user's credentials provider that are waited for no more and have not returned.
@@ -36,6 +37,13 @@ func provided(opt *redis.Options) func(context.Context) (user, password string, 
 		return nil
 	}
 	return (&provider{call: call, password: opt.Password}).ask
+}
+
+// isProvided reports that a function of the user's makes the credentials, in one of go-redis's three ways.
+func isProvided(
+	withContext func(context.Context) (user, password string, err error), plain func() (user, password string), streaming auth.StreamingCredentialsProvider,
+) bool {
+	return withContext != nil || plain != nil || streaming != nil
 }
 
 // provider is a user's function that may not return when its context ends, or never.

@@ -95,8 +95,9 @@ func Open(opt *redis.Options, opts Options) (*Master, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.owned, m.guard, m.fixed = true, g, opt.Dialer == nil
+	m.owned, m.guard = true, g
 	if direct(&users) {
+		m.fixed = opt.Dialer == nil
 		m.transport = conns{newPool(&users, client.Options(), g)}
 	}
 	return m, nil

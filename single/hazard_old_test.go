@@ -32,8 +32,8 @@ func TestHazard41AnOldServerIsNamedAsSuch(t *testing.T) {
 		for name, r := range map[string]*single.Request{"fenced": &fenced, "shared": &shared} {
 			c := &single.Call{Request: r}
 			m.Do(within(t, patience), []*single.Call{c})
-			if c.Err == nil || !strings.Contains(c.Err.Error(), "6.2") || !single.Permanent(c.Err) {
-				t.Errorf("%s, %s: error %v, permanent %t", way, name, c.Err, single.Permanent(c.Err))
+			if c.Err == nil || !strings.Contains(c.Err.Error(), "6.2") || single.Lasts(c.Err) != single.Mendable {
+				t.Errorf("%s, %s: error %v, lasts %d", way, name, c.Err, single.Lasts(c.Err))
 			}
 			if !c.Answered() {
 				t.Errorf("%s, %s: it is no reply any more: %v", way, name, c.Err)

@@ -25,6 +25,7 @@ type Master struct {
 	exact     bool
 	owned     bool
 	fixed     bool         // connections go to an address that was given, and not to whoever is master now
+	renews    bool         // a provider makes the credentials of each connection
 	heldBack  atomic.Int32 // batches past their deadline that the client goes on with
 	guard     *guard       // nil without Options.RestartGuard
 	transport transport
@@ -71,7 +72,9 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 		if c == nil {
 			return nil, errors.New("single: nil client")
 		}
-		m.name = cmp.Or(m.name, c.Options().Addr)
+		opt := c.Options()
+		m.name = cmp.Or(m.name, opt.Addr)
+		m.renews = isProvided(opt.CredentialsProviderContext, opt.CredentialsProvider, opt.StreamingCredentialsProvider)
 		own := keepDeadlines(c, c.Options().ReadTimeout)
 		m.client, m.exact, m.patience = own, true, c.Options().ReadTimeout
 		carries = keepDeadlines(c, min(0, m.patience)) // the deadline alone, which may be later; negative: none is ever set
@@ -79,7 +82,9 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 		if c == nil {
 			return nil, errors.New("single: nil client")
 		}
-		m.name = cmp.Or(m.name, strings.Join(c.Options().Addrs, ","))
+		opt := c.Options()
+		m.name = cmp.Or(m.name, strings.Join(opt.Addrs, ","))
+		m.renews = isProvided(opt.CredentialsProviderContext, opt.CredentialsProvider, opt.StreamingCredentialsProvider)
 	case *redis.Ring:
 		if c == nil {
 			return nil, errors.New("single: nil client")
@@ -90,6 +95,8 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 		}
 		slices.Sort(addrs)
 		m.name = cmp.Or(m.name, strings.Join(addrs, ","))
+		opt := c.Options()
+		m.renews = isProvided(opt.CredentialsProviderContext, opt.CredentialsProvider, opt.StreamingCredentialsProvider)
 	}
 	if m.name == "" {
 		return nil, fmt.Errorf("single: a %T has no address to go by: set Options.Name", client)

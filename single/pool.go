@@ -68,6 +68,9 @@ const (
 	// stuckAfter is the age of the youngest connection being made at which one more is begun for a batch that could wait for
 	// that one. It doubles with each that is more than batches wait.
 	stuckAfter = 50 * time.Millisecond
+	// staleAfter is the age at which a connection is made anew because the user on it lacks a right: another server may have the address
+	// by now. Younger ones are kept, or a missing right would cost a connection for each request.
+	staleAfter = time.Second
 	// closePatience bounds close's wait for connections being made, which end at once unless a user's function does not.
 	closePatience = time.Second
 )

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
 // This file decides which of the connections that are idle may be used again.
@@ -76,10 +78,10 @@ func unanswered(todo []exchange) bool {
 	return false
 }
 
-// readOnly reports that a replica answered. Behind the same name there may be a master by now.
-func readOnly(todo []exchange) bool {
+// answered reports that a server has refused one of todo for a reason that another one at the same address may not have.
+func answered(todo []exchange, reason func(error) bool) bool {
 	for i := range todo {
-		if todo[i].answer.Refused("READONLY") {
+		if a := &todo[i].answer; a.Kind() == wire.Refusal && reason(a.Err()) {
 			return true
 		}
 	}

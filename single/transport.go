@@ -29,6 +29,7 @@ type exchange struct {
 	stage  stage
 	source bool // a script went out in full
 	set    bool // an earlier command of the call has set its key
+	stale  bool // the answer came on a connection that was made for an earlier batch
 	bundle int  // how many calls go out together, itself included; those behind it have 0 and are led by it
 	answer wire.Reply
 }
