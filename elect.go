@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -59,7 +60,11 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	if err := e.check(); err != nil {
 		return nil, err
 	}
-	lock, err := e.locker.Acquire(ctx, e.key, e.ttl, e.opts...)
+	return e.campaign(ctx, e.opts)
+}
+
+func (e *Election) campaign(ctx context.Context, opts []Option) (*Leadership, error) {
+	lock, err := e.locker.Acquire(ctx, e.key, e.ttl, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +80,10 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 // error.
 //
 // Run returns ctx's error, together with its cause, when ctx is done. It returns [ErrClosed] when the Locker is
-// closed, which also cancels lead's context. It returns the error of a campaign that can't be won ([MaxAttempts]).
+// closed, which also cancels lead's context.
+//
+// It returns the error of a campaign that can't be won ([MaxAttempts], [MaxOutage]). It goes on while masters complain of
+// something that an operator has to mend: it asks every few seconds and tells the Observer ([EventComplaint]).
 // When Run returns, also by a panic of lead, this candidate does not lead any more.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Leadership) error) error {
 	if lead == nil {
@@ -87,8 +95,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	if err := e.check(); err != nil {
 		return err
 	}
+	opts := append(slices.Clip(e.opts), enduring)
 	for {
-		term, err := e.Campaign(ctx)
+		term, err := e.campaign(ctx, opts)
 		if err == nil {
 			err = term.serve(ctx, lead)
 		} else if ctx.Err() != nil {

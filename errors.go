@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -27,10 +24,11 @@ var (
 	ErrContended = errors.New("redlock: contended, and held by nobody")
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
-	// ErrMisconfigured: no quorum is possible, because too many masters fail in a way that waiting does not mend.
-	// Such failures are a wrong password, a missing permission, a key of another type, and a replica's address given
-	// to [Dial] or package sharded. The error names each. It also matches [ErrNoQuorum].
-	ErrMisconfigured = fmt.Errorf("%w, and waiting does not help", ErrNoQuorum)
+	// ErrMisconfigured: no quorum is possible until an operator changes something, because too many masters complain.
+	// They complain of a password, a right, a certificate, a key of another type, or a replica's address given to [Dial]
+	// or package sharded. The error names each. It also matches [ErrNoQuorum]. A wait goes on for [MendTime] before it
+	// ends with this error.
+	ErrMisconfigured error = &refinedError{"redlock: no quorum until somebody mends what is wrong", ErrNoQuorum}
 	// ErrExpired: a quorum granted the lock, but so slowly that its validity was used up.
 	ErrExpired = errors.New("redlock: validity used up before the lock was granted")
 	// ErrNotHeld: the lock is not held, or not any more: released, lapsed, or lost on a majority of masters.
@@ -41,11 +39,24 @@ var (
 	// ErrOutdated: the masters are used with a configuration two or more generations newer than this Locker's; see
 	// [Options].Generation. The error names both. This Locker will get no lock any more.
 	ErrOutdated = errors.New("redlock: the configuration of masters is out of date")
-	// ErrClosed: the Locker was closed.
+	// ErrClosed: the Locker was closed, or the clients of so many masters that no quorum is left.
 	ErrClosed = errors.New("redlock: locker closed")
 	// ErrInvalid: an argument or an option makes no sense. Nothing was sent.
 	ErrInvalid = errors.New("redlock: invalid argument")
 )
+
+// errClientsClosed: only a new Locker, with other clients, will work.
+var errClientsClosed = &refinedError{"redlock: so many clients of masters are closed that no quorum is left", ErrClosed}
+
+// refinedError is a case of another error, with a text of its own.
+type refinedError struct {
+	text string
+	of   error
+}
+
+func (e *refinedError) Error() string { return e.text }
+
+func (e *refinedError) Unwrap() error { return e.of }
 
 // NodeResult is the answer of one master in one round.
 type NodeResult struct {
@@ -69,8 +80,8 @@ type NodeResult struct {
 	Err error
 }
 
-// QuorumError says how a round ended that was not won. It matches one of [ErrHeld], [ErrNoQuorum], [ErrExpired] and
-// [ErrNotHeld].
+// QuorumError says how a round ended that was not won. It matches one of [ErrHeld], [ErrNoQuorum], [ErrExpired],
+// [ErrNotHeld] and, where the masters' clients were closed, [ErrClosed].
 type QuorumError struct {
 	// Op is the operation: "acquire", "attach", "extend", "verify", "release", "raise", "inspect" or "announce".
 	// "raise" is of a [Fenced] acquisition that got its key and no token, "inspect" of [Locker.Holder]. "announce"
@@ -86,6 +97,7 @@ type QuorumError struct {
 	Nodes []NodeResult
 	// Reason is the sentinel.
 	Reason error
+	lasts  single.Lasting // for how long, as masters complain
 }
 
 // Error is one line that says what to look at: the key, the count, and every master that did not grant.
@@ -185,92 +197,6 @@ func (e *QuorumError) holders() (owners []uint64, claims bool) {
 	return owners, claims
 }
 
-// incurables are, by master, the permanent error of the latest request that has ended there. They outlive a round,
-// since a round ends as soon as too many masters fail. If unreachable masters always fail first, no single round
-// shows that the other masters fail permanently.
-type incurables struct{ list atomic.Pointer[incurableList] } // nil while there was none
-
-type incurableList struct {
-	mu  sync.Mutex
-	met []incurable
-}
-
-type incurable struct {
-	err   error
-	sent  time.Time // when the request was; zero: none has ended
-	again bool      // the one before it met such an error, too
-}
-
-// note records how a call of l has ended. The call was sent when its timeout began, or by now. A call that waited for
-// another has a later deadline, and the time is computed from the deadline.
-func (m *incurables) note(l *Locker, c *lane.Call, timeout time.Duration) {
-	list, err := m.list.Load(), c.Err
-	if list == nil && err == nil {
-		return
-	}
-	if !single.Permanent(err) {
-		err = nil
-	}
-	if list == nil && err != nil {
-		m.list.CompareAndSwap(nil, &incurableList{met: make([]incurable, len(l.lanes))})
-		list = m.list.Load()
-	}
-	if list == nil {
-		return
-	}
-	i, sent := c.Index, c.Deadline.Add(-timeout)
-	if now := time.Now(); now.Before(sent) {
-		sent = now
-	}
-	list.mu.Lock()
-	defer list.mu.Unlock()
-	if !sent.Before(list.met[i].sent) {
-		list.met[i] = incurable{err, sent, err != nil && list.met[i].err != nil}
-	}
-}
-
-// unmendable finds a set of masters without a possible quorum, because too many masters fail permanently. It returns
-// the set and each master's error, or nil. It counts errors of requests sent since then: older ones may have been
-// mended. An error that a master met only once counts only if its request was sent at own or later.
-func (m *incurables) unmendable(sets electorates, since, own time.Time) (*electorate, map[int]error) {
-	list := m.list.Load()
-	if list == nil {
-		return nil, nil
-	}
-	list.mu.Lock()
-	defer list.mu.Unlock()
-	errs := make(map[int]error)
-	var masters uint64
-	for i, met := range list.met {
-		if met.err != nil && (met.again || !met.sent.Before(own)) && !met.sent.Before(since) && !lane.Outdated(met.err, since) {
-			errs[i] = met.err
-			masters |= 1 << i
-		}
-	}
-	for i := range sets {
-		if set := &sets[i]; set.of(masters) > set.spare() {
-			return set, errs
-		}
-	}
-	return nil, nil
-}
-
-// misconfigured makes e, an error of this set, one that says so.
-func (e *QuorumError) misconfigured(set *electorate, errs map[int]error) *QuorumError {
-	e.Reason = ErrMisconfigured
-	node := 0
-	for i := range maxMasters {
-		if set.members&(1<<i) == 0 {
-			continue
-		}
-		if err := errs[i]; err != nil {
-			e.Nodes[node].Vote, e.Nodes[node].Err = Unknown, err
-		}
-		node++
-	}
-	return e
-}
-
 // sent is when the first request of the round was sent. One that follows another has a later deadline, and counts as sent later.
 func (r *round) sent() time.Time {
 	var first time.Time
@@ -289,8 +215,8 @@ func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	if takes(r.request.Op) || r.request.Op == single.Raise {
 		since = k.spec.sent
 	}
-	if other, errs := k.spec.incurables.unmendable(k.locker.sets, since, own); other != nil {
-		return r.failureInLocked(other, ErrNoQuorum).misconfigured(other, errs)
+	if other, lasts, errs := k.spec.complaints.blocking(k.locker.sets, since, own); other != nil {
+		return r.failureInLocked(other, ErrNoQuorum).blame(other, lasts, errs)
 	}
 	return r.failureInLocked(set, ErrNoQuorum)
 }
@@ -302,8 +228,8 @@ func (a *announcement) failure(since time.Time) *QuorumError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.locker
-	if set, errs := l.current.incurables.unmendable(l.sets, since, a.sent); set != nil {
-		return a.failureInLocked(set, ErrNoQuorum).misconfigured(set, errs)
+	if set, lasts, errs := l.current.complaints.blocking(l.sets, since, a.sent); set != nil {
+		return a.failureInLocked(set, ErrNoQuorum).blame(set, lasts, errs)
 	}
 	short := func(i int) bool { return l.sets[i].of(a.votes.granted) < l.sets[i].quorum }
 	lost := func(i int) bool { return l.sets[i:i+1].acquired(&a.votes) == noQuorum }

@@ -42,7 +42,7 @@ const (
 
 // currency is what a Locker knows of the generation of its configuration.
 type currency struct {
-	incurables incurables // that announcements met
+	complaints complaints // that announcements met
 
 	mu     sync.Mutex
 	fresh  time.Duration // until when the last answer holds, by the Locker's clock; 0: none came
@@ -100,7 +100,7 @@ func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *
 		return now, err
 	}
 	err = a.failure(*sent)
-	l.reached(err, a.start)
+	l.reached(nil, err, a.start)
 	return 0, err
 }
 
@@ -252,7 +252,7 @@ func (a *announcement) send() {
 // Ended implements [lane.Receiver].
 func (a *announcement) Ended(c *lane.Call) {
 	l := a.locker
-	l.current.incurables.note(l, c, l.announceTimeout()) // before it counts: whoever is told of the decision looks
+	l.current.complaints.note(l, c, l.announceTimeout()) // before it counts: whoever is told of the decision looks
 	a.mu.Lock()
 	if c.Err != nil {
 		a.votes.add(c.Index, Unknown)

@@ -310,9 +310,8 @@ func TestHazard51AWrongPasswordEndsTheWait(t *testing.T) {
 	l, err := redlock.Dial(t.Context(), addresses, redlock.Options{})
 	must(t, err)
 	defer closeLocker(t, l)
-	_, err = l.Acquire(within(t, promptly), key, longTTL)
+	_, err = l.Acquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrMisconfigured)
-	isNot(t, err, context.DeadlineExceeded)
 }
 
 func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {

@@ -144,7 +144,7 @@ func (k *Lock) take(ctx context.Context, request single.Request) error {
 	} else {
 		err = k.acquired(ctx, r)
 	}
-	k.locker.reached(err, k.began)
+	k.locker.reached(k.spec, err, k.began)
 	if err != nil {
 		k.finish(errAbandoned, nil)
 	}

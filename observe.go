@@ -49,12 +49,16 @@ const (
 	EventHandover
 	// EventWaiting: an Acquire did not get the lock at once, and waits. Its EventReturned has Waited set, and ends that.
 	EventWaiting
+	// EventComplaint: a wait goes on though so many masters complain that no quorum is left, of something that somebody has to mend or
+	// that a credentials provider renews. Err says what each complains of. It is told once, when that begins.
+	EventComplaint
 )
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
 	names := [...]string{
 		"acquire", "extend", "release", "lost", "swept", "lapsed", "vote", "pending", "returned", "verify", "pass", "handover", "waiting",
+		"complaint",
 	}
 	if int(k) >= len(names) {
 		return "unknown"
@@ -192,6 +196,17 @@ func (l *Locker) observeWait(s *spec) {
 	set := &l.sets[0]
 	l.observer.queue.Put(Event{
 		Kind: EventWaiting, Op: opNames[single.Acquire], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n,
+	})
+}
+
+// observeComplaint tells that a wait goes on though masters complain.
+func (l *Locker) observeComplaint(s *spec, err error) {
+	if l.observer == nil {
+		return
+	}
+	set := &l.sets[0]
+	l.observer.queue.Put(Event{
+		Kind: EventComplaint, Op: opNames[single.Acquire], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n, Err: err,
 	})
 }
 

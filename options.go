@@ -204,6 +204,12 @@ func forElection(s *spec) error {
 	return nil
 }
 
+// enduring is an option of a candidate for as long as its process lives.
+func enduring(s *spec) error {
+	s.enduring = true
+	return nil
+}
+
 // MaxAttempts ends Acquire after n attempts with the error of the last one. An attempt is a round, or a pause in the
 // queue behind others of this process. The last attempt always asks the masters, as [Locker.TryAcquire] does: it
 // repeats a round with split votes within the request timeout, and its error may match [ErrContended]. MaxAttempts(1)
@@ -316,7 +322,8 @@ func AndKeys(keys ...string) Option {
 
 // MaxOutage ends Acquire when it could reach no quorum of masters for d; the error matches [ErrNoQuorum]. An outage
 // begins with the first round of this Locker without a quorum after the last round with one, and not before the call.
-// MaxOutage does not bound the wait for a lock that is held. Default: Acquire waits until ctx is done.
+// MaxOutage does not bound the wait for a lock that is held. It replaces [MendTime] as well. Default: Acquire waits out an
+// outage until ctx is done, and complaints of masters for MendTime.
 func MaxOutage(d time.Duration) Option {
 	return func(s *spec) error {
 		if d <= 0 {

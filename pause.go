@@ -133,14 +133,20 @@ func (l *Locker) outageLeft(d, since, now time.Duration) time.Duration {
 	return max(began, since) + d - now
 }
 
-// reached takes note of how a round that began at start ended, for the sake of MaxOutage.
-func (l *Locker) reached(err error, start time.Duration) {
+// reached takes note of how a round that began at start ended, for the sake of MaxOutage and of waits in which masters complain. s is what
+// was asked for; nil if it was no lock.
+func (l *Locker) reached(s *spec, err error, start time.Duration) {
+	answered := err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrExpired)
 	switch {
+	case answered:
+		if l.unreached.Load() != 0 {
+			l.unreached.Store(0)
+		}
+		if s != nil {
+			l.complaining.end(s)
+		}
 	case errors.Is(err, ErrMisconfigured): // masters enough could be reached, or what keeps them from it is no outage
 	case errors.Is(err, ErrNoQuorum):
 		l.unreached.CompareAndSwap(0, int64(max(1, start)))
-	case l.unreached.Load() == 0:
-	case err == nil, errors.Is(err, ErrHeld), errors.Is(err, ErrExpired):
-		l.unreached.Store(0)
 	}
 }

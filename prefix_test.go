@@ -275,6 +275,10 @@ func showAll(t *testing.T, s *seen, masters redlocktest.Masters, l, other *redlo
 	defer cancel()
 	_, err = l.Acquire(short, "k", time.Minute)
 	fails(err) // gave up
+	masters.Fail(refuses("NOPERM no right"))
+	_, err = l.Acquire(ctx, "complained", time.Minute, redlock.MaxOutage(time.Second))
+	fails(err)
+	masters.Fail(nil)
 	must(t, lock.Verify(ctx))
 	must(t, lock.Extend(ctx, time.Minute))
 	masters.Lose(marker+"k", marker+"m")

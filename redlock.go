@@ -77,25 +77,26 @@ import (
 // Locker takes locks by majority over a fixed set of masters. It is safe for concurrent use; a program needs one for
 // each set of masters. Close it to end its goroutines.
 type Locker struct {
-	opts      Options
-	clock     Clock
-	names     []string
-	masters   []Master
-	sets      electorates // that decide
-	lanes     []*lane.Lane
-	owned     []Master           // closed with the Locker
-	preparers []Preparer         // those among masters
-	fanOut    errgroup.Group     // every goroutine that carries requests to a master
-	schedule  *schedule.Schedule // of what holds have to do
-	renewals  *limiter.Limiter[*Lock]
-	janitor   *janitor.Janitor
-	observer  *observer        // nil without Options.Observer
-	queue     *waitqueue.Queue // of the waiters of this Locker
-	current   currency         // that the masters know no configuration two generations newer
-	id        string           // under which it waits in arrival queues
-	tokens    atomic.Uint64    // the greatest fencing token observed
-	retained  retention.Keys   // keys with counters that need not be prolonged
-	spare     sync.Pool        // of *roundWait
+	opts        Options
+	clock       Clock
+	names       []string
+	masters     []Master
+	sets        electorates // that decide
+	lanes       []*lane.Lane
+	owned       []Master           // closed with the Locker
+	preparers   []Preparer         // those among masters
+	fanOut      errgroup.Group     // every goroutine that carries requests to a master
+	schedule    *schedule.Schedule // of what holds have to do
+	renewals    *limiter.Limiter[*Lock]
+	janitor     *janitor.Janitor
+	observer    *observer        // nil without Options.Observer
+	complaining complaining      // masters, and since when
+	queue       *waitqueue.Queue // of the waiters of this Locker
+	current     currency         // that the masters know no configuration two generations newer
+	id          string           // under which it waits in arrival queues
+	tokens      atomic.Uint64    // the greatest fencing token observed
+	retained    retention.Keys   // keys with counters that need not be prolonged
+	spare       sync.Pool        // of *roundWait
 
 	subscription *subscription.Subscription
 	busy         atomic.Int64 // acquisitions and departures that Close waits for

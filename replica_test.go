@@ -47,7 +47,7 @@ func TestAReplicaAtAGivenAddressEndsTheWait(t *testing.T) {
 			"sharded, where a key goes":    during,
 			"sharded, where it comes from": before,
 		} {
-			_, err := l.Acquire(within(t, promptly), moving, longTTL)
+			_, err := l.Acquire(within(t, promptly), moving, longTTL, redlock.MaxOutage(time.Second))
 			if !errors.Is(err, redlock.ErrMisconfigured) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want one that matches %v", name, err, redlock.ErrMisconfigured)
 			}

@@ -137,7 +137,7 @@ func (r *round) Ended(c *lane.Call) {
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
 	if r.request.Op != single.Release { // which may have been canceled
-		r.lock.spec.incurables.note(k.locker, c, r.lock.spec.timeout)
+		r.lock.spec.complaints.note(k.locker, c, r.lock.spec.timeout)
 	}
 	if vote == Refused && r.request.Op == single.Acquire {
 		r.lock.spec.contest.note(r.lock, c)

@@ -34,7 +34,7 @@ type spec struct {
 	minHold     time.Duration // for how long the key is kept though it is released
 	maxRenewals int           // 0: no limit
 	grace       time.Duration // by how much the hold is over before its validity ends
-	incurables  incurables    // that its requests met
+	complaints  complaints    // that its requests met
 	value       string        // that is published
 	contest     contest       // who is in the way of a try
 	counted     atomic.Uint64 // the greatest fencing counter that refused one that publishes
@@ -45,6 +45,7 @@ type spec struct {
 	entered   bool // the context belongs to a lock that this enters again
 	renew     bool
 	elects    bool // it is a term of an election
+	enduring  bool // its wait does not end because masters complain
 	working   bool // the default grace leaves work time to stop
 	waited    bool // the observer was told that it waits
 }

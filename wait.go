@@ -33,6 +33,8 @@ type waiting struct {
 	claims     bool          // readers have been in its way, or of those before it, and it lets no new ones in
 	enters     bool          // it is not its turn, but it would be let in
 	subscribed bool          // the Locker listens on its account
+
+	complainedOf time.Duration // since when its attempts have met complaints of masters; 0: the latest has not
 }
 
 // wait acquires by as many rounds as it takes, and says how many those were. since is when the wait began.
@@ -91,6 +93,9 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 		if err != nil {
 			return nil, w.gaveUp(err)
 		}
+		if err := w.unmended(); err != nil && turn && w.rounds == 0 { // those before it have just found that out
+			return nil, err
+		}
 		final := false
 		if counts {
 			w.attempts++
@@ -99,15 +104,17 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 		if turn || final || w.enters {
 			w.enters = false
 			k, err := w.attempt(ctx, turn, final)
-			switch {
-			case err == nil, final && worthRetrying(err):
+			switch q, decided := errors.AsType[*QuorumError](err); {
+			case err == nil, final && decided:
 				return k, err
-			case errors.Is(err, ErrMisconfigured), errors.Is(err, ErrOutdated), err == errPassed: //nolint:errorlint // our own
+			case decided && q.lasts >= single.Final, errors.Is(err, ErrOutdated), err == errPassed: //nolint:errorlint // our own
 				return nil, err // whatever the round before said
-			case !worthRetrying(err):
+			case !decided:
 				return nil, w.gaveUp(err)
 			}
-			w.refused(err, turn)
+			if w.refused(err, turn); w.unmended() != nil {
+				return nil, err
+			}
 		} else if w.last == nil {
 			w.last = errQueued
 		}
@@ -186,6 +193,7 @@ func (w *waiting) refused(err error, turn bool) {
 	l.queue.End(&w.entry)
 	w.last = err
 	w.unreached = turn && !errors.Is(err, ErrHeld)
+	w.complained(err)
 	if !turn {
 		return
 	}
@@ -213,7 +221,7 @@ func (w *waiting) refused(err error, turn bool) {
 func (w *waiting) plan(turn, counts bool) {
 	l, s := w.locker, w.spec
 	now := l.clock.Now()
-	w.soon = now + l.pause(w.last, w.attempts, now-w.tried())
+	w.soon = now + max(l.pause(w.last, w.attempts, now-w.tried()), w.complainingPause(now))
 	switch {
 	case !turn && s.maxAttempts == 0:
 		w.due = 0
@@ -224,6 +232,9 @@ func (w *waiting) plan(turn, counts bool) {
 	}
 	if free := keptFor(w.last); turn && s.every > 0 && free > 0 { // a release was known of before the key is free
 		w.due = min(w.due, now+free+l.opts.Jitter(firstPause))
+	}
+	if by := w.mendBy(w.complainedOf, lastingOf(w.last)); by > 0 && w.due > 0 { // once more then, however seldom it asks
+		w.due, w.soon = min(w.due, by), min(w.soon, by)
 	}
 	w.refresh = 0
 	if after := w.refreshAfter(); turn && after > 0 && w.due-now > after {
@@ -377,12 +388,6 @@ func (l *Locker) dequeued(keys []string, notified bool) {
 		l.outrun(keys)
 	}
 	l.queue.Dequeued(keys)
-}
-
-// worthRetrying tells the ends of a round from the ends of the wait.
-func worthRetrying(err error) bool {
-	return (errors.Is(err, ErrHeld) || errors.Is(err, ErrContended) || errors.Is(err, ErrNoQuorum) ||
-		errors.Is(err, ErrExpired)) && !errors.Is(err, ErrMisconfigured)
 }
 
 // sleep waits until signal is sent to or, if d is positive, until d has passed. It fails when ctx is done or the Locker is

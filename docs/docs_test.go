@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed-624411e5/redlock/internal/testnames"
+	"github.com/seed-624411e5/redlock/single"
 )
 
 // evidence is a file, from the root of the repository, and the text in it that runs a command.
@@ -290,5 +291,20 @@ func TestHazard117ServersThatAreNamedAreServersThatAreTested(t *testing.T) {
 	}
 	if got := untestedServers("image: redis:7.4-alpine or redis:8.0", table); !slices.Equal(got, []string{"redis:7.4"}) {
 		t.Errorf("%q, want the one that was not tested", got)
+	}
+}
+
+// The table of errors in the document is the one by which the code decides.
+func TestTheTableOfErrorsIsTheCodes(t *testing.T) {
+	ends := map[single.Lasting]string{
+		single.Closed: "at once, with `ErrClosed`", single.Final: "at once, with `ErrMisconfigured`",
+		single.Mendable: "after 10 s, with `ErrMisconfigured`", single.Renewed: "never", single.Passing: "never",
+	}
+	var want strings.Builder
+	for _, f := range single.Faults() {
+		want.WriteString("| " + f.Name + " | " + ends[f.Lasts] + " | " + f.Why + " |\n")
+	}
+	if !strings.Contains(read(t, "waiting.md"), "| --- | --- | --- |\n"+want.String()+"\n") {
+		t.Errorf("waiting.md does not have this table:\n%s", want.String())
 	}
 }

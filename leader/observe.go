@@ -59,8 +59,8 @@ func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[
 //     wall clock is behind, and a resource that checks tokens refuses it too.
 //
 // During an outage of the masters Observe waits and reports nothing, so the last report may be long out of date. The
-// sequence ends when ctx is done. It ends with an error if waiting does not help: [redlock.ErrMisconfigured],
-// [redlock.ErrClosed], [redlock.ErrInvalid]. It needs no goroutine. A second use of the sequence starts from the
+// sequence ends when ctx is done. It ends with [redlock.ErrClosed] and [redlock.ErrInvalid] at once, and with
+// [redlock.ErrMisconfigured] if masters complained for [redlock.MendTime]. It needs no goroutine. A second use of the sequence starts from the
 // beginning.
 func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Term, error] {
 	return func(yield func(Term, error) bool) {
@@ -72,6 +72,7 @@ func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Te
 			every = DefaultEvery
 		}
 		var seen sight
+		var complained time.Time // since when masters complain
 		for ctx.Err() == nil {
 			pause := every
 			holder, err := from.Leader(ctx)
@@ -86,7 +87,16 @@ func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Te
 				}
 			case ctx.Err() != nil:
 				return
-			case final(err):
+			case errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrInvalid):
+				yield(Term{}, err)
+				return
+			}
+			switch {
+			case !errors.Is(err, redlock.ErrMisconfigured):
+				complained = time.Time{}
+			case complained.IsZero():
+				complained = time.Now()
+			case time.Since(complained) >= redlock.MendTime:
 				yield(Term{}, err)
 				return
 			}
@@ -108,11 +118,6 @@ func check(ctx context.Context, from Source, every time.Duration) error {
 	default:
 		return nil
 	}
-}
-
-// final reports that asking again does not help.
-func final(err error) bool {
-	return errors.Is(err, redlock.ErrMisconfigured) || errors.Is(err, redlock.ErrClosed) || errors.Is(err, redlock.ErrInvalid)
 }
 
 // sight is what one observer has told.

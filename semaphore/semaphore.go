@@ -127,9 +127,9 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 // [redlock.MinHold]. opts apply to each slot. They are options of [redlock.Locker.Acquire] except those for locks
 // that are shared, exclusive, reentrant or of several keys.
 //
-// On error no permit is held. The error matches [redlock.ErrHeld] or [redlock.ErrNoQuorum], as the slots failed, and
-// also ctx's error if ctx ended the wait. Other errors match [redlock.ErrMisconfigured] (waiting can't help),
-// [redlock.ErrInvalid] or [redlock.ErrClosed].
+// On error no permit is held. The error matches [redlock.ErrHeld], [redlock.ErrContended] or [redlock.ErrNoQuorum], as the
+// slots failed, and also ctx's error if ctx ended the wait. Other errors match [redlock.ErrMisconfigured] (masters complained for
+// [redlock.MendTime]), [redlock.ErrInvalid] or [redlock.ErrClosed].
 func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 		case final(r.err):
 			err = r.err
 			cancel() // the other slots are on the same masters
-		case err == nil:
+		case err == nil, errors.Is(err, redlock.ErrMisconfigured): // masters may complain of one slot's key alone
 			err = r.err
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 // final reports that err, of one slot, would come again, and be that of the others, too.
 func final(err error) bool {
 	return slices.ContainsFunc(
-		[]error{redlock.ErrMisconfigured, redlock.ErrOutdated, redlock.ErrClosed, redlock.ErrInvalid},
+		[]error{redlock.ErrOutdated, redlock.ErrClosed, redlock.ErrInvalid},
 		func(target error) bool { return errors.Is(err, target) },
 	)
 }

@@ -211,12 +211,57 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "waits-for-nothing",
-			Breaks: "a wait goes on where waiting can't help",
-			Edits: []Edit{
-				{"wait.go", "errors.Is(err, ErrExpired)) && !errors.Is(err, ErrMisconfigured)", "errors.Is(err, ErrExpired))"},
-				{"wait.go", "case errors.Is(err, ErrMisconfigured), errors.Is(err, ErrOutdated), err", "case errors.Is(err, ErrOutdated), err"},
-			},
-			Tests: in(".", "TestHazard51AWrongPasswordEndsTheWait"),
+			Breaks: "a wait goes on for ever where somebody has to mend something",
+			Edits:  []Edit{{"complaint.go", "by == 0 || now < by {", "by >= 0 {"}},
+			Tests:  in(".", "TestHazard51AWaitThatCanNotSucceedEnds"),
+		},
+		{
+			Name:   "mends-at-once",
+			Breaks: "a wait ends as soon as masters complain of what somebody may mend",
+			Edits:  []Edit{{"complaint.go", "return max(began, w.since) + patience", "return max(began, w.since)"}},
+			Tests:  in(".", "TestHazard105AWaitOutlastsEveryFaultThatMayPass"),
+		},
+		{
+			Name:   "mended-by-each",
+			Breaks: "each of those who wait behind each other asks the masters whether they still complain",
+			Edits:  []Edit{{"wait.go", "err != nil && turn && w.rounds == 0 {", "err != nil && turn && w.rounds < 0 {"}},
+			Tests:  in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
+		},
+		{
+			Name:   "election-gives-up",
+			Breaks: "an election ends as a wait does where somebody has to mend something",
+			Edits:  []Edit{{"complaint.go", "patience == 0 && w.spec.enduring:", "w.spec.enduring && patience > 0:"}},
+			Tests:  in(".", "TestHazard105ACandidateOutlastsEveryFaultThatMayPass"),
+		},
+		{
+			Name:   "complains-often",
+			Breaks: "the pauses of a wait in which masters complain do not become longer",
+			Edits:  []Edit{{"complaint.go", "if w.complainedOf == 0 {\n\t\treturn 0", "if w.complainedOf >= 0 {\n\t\treturn 0"}},
+			Tests:  in(".", "TestHazard105ACandidateOutlastsEveryFaultThatMayPass"),
+		},
+		{
+			Name:   "provider-unknown",
+			Breaks: "refused credentials that a provider has made count as a wrong password",
+			Edits:  []Edit{{"single/faults.go", "case m.renews && isRefusedUser(err):", "case false:"}},
+			Tests:  in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
+		},
+		{
+			Name:   "closed-client-passes",
+			Breaks: "a wait on clients that were closed goes on",
+			Edits:  []Edit{{"single/faults.go", "{\"the client is closed\", Closed,", "{\"the client is closed\", Passing,"}},
+			Tests:  in(".", "TestHazard106AWaitOnClosedClientsEnds"),
+		},
+		{
+			Name:   "stale-replica-counts",
+			Breaks: "a replica's answer on an old connection is that of its address",
+			Edits:  []Edit{{"single/batch.go", "case e.stale && IsElsewhere(err):", "case false:"}},
+			Tests:  in(".", "TestHazard104AStaleConnectionToADemotedServerEndsNothing"),
+		},
+		{
+			Name:   "reconnection-unlooked",
+			Breaks: "a release that was published while a subscription was away is not looked for",
+			Edits:  []Edit{{"internal/subscription/subscription.go", "if l.ready>>i&1 == 1 && l == s.current {", "if false {"}},
+			Tests:  in(".", "TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed"),
 		},
 		{
 			Name:   "never-listens",

@@ -249,7 +249,7 @@ func oneMaster() []Mutant {
 		{
 			Name:   "conn-replica",
 			Breaks: "a connection to a server that has become a replica is kept",
-			Edits:  []Edit{{"single/conns.go", "\tcase readOnly(todo):\n", "\tcase false:\n"}},
+			Edits:  []Edit{{"single/conns.go", "\tcase answered(todo, IsElsewhere):\n", "\tcase false:\n"}},
 			Tests:  in("single", "TestAConnectionToAReplicaIsGivenUp"),
 		},
 		{

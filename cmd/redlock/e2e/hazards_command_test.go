@@ -271,3 +271,27 @@ func TestHazard92HalfAFileIsRefused(t *testing.T) {
 	must(t, os.WriteFile(config, []byte(whole), 0o600))
 	runRedlock(t, "status", "-config", config, "k").want(t, 69, "")
 }
+
+func TestHazard104ARunWaitsForAPromotion(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	tell(t, master, "REPLICAOF", "127.0.0.1", "1")
+	promoted := make(chan error, 1)
+	time.AfterFunc(time.Second, func() {
+		promoted <- master.Client().Do(context.Background(), "REPLICAOF", "NO", "ONE").Err()
+	})
+	r := runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "-wait", "20s", "--", "true")
+	must(t, <-promoted)
+	if r.want(t, 0, "READONLY"); r.took < time.Second {
+		t.Errorf("it took %v", r.took)
+	}
+}
+
+func TestHazard105AWrongPasswordIsSaidAtOnceAndWaitedOut(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t, redistest.WithPassword("right"))
+	r := runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "right", "wrong", 1), "-key", "k", "-wait", "1s", "--", "true")
+	if r.want(t, 69, "WRONGPASS"); strings.Count(r.err, "WRONGPASS") < 2 || !strings.Contains(r.err, "waiting for") {
+		t.Errorf("it said %q", r.err)
+	}
+}

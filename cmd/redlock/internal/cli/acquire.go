@@ -176,7 +176,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 		return nil, never
 	}
 	passes := errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrNoQuorum) || errors.Is(err, redlock.ErrExpired)
-	if t.try || t.wait == 0 || !passes || errors.Is(err, redlock.ErrMisconfigured) || ctx.Err() != nil {
+	if t.try || t.wait == 0 || !passes || ctx.Err() != nil {
 		return nil, w.inWords(err)
 	}
 	first := err
