@@ -213,7 +213,7 @@ func engine() []Mutant {
 			Name:   "waits-for-nothing",
 			Breaks: "a wait goes on for ever where somebody has to mend something",
 			Edits:  []Edit{{"complaint.go", "by == 0 || now < by {", "by >= 0 {"}},
-			Tests:  in(".", "TestHazard51AWaitThatCanNotSucceedEnds"),
+			Tests:  in(".", "TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage"),
 		},
 		{
 			Name:   "mends-at-once",
