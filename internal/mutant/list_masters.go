@@ -249,7 +249,7 @@ func oneMaster() []Mutant {
 		{
 			Name:   "conn-replica",
 			Breaks: "a connection to a server that has become a replica is kept",
-			Edits:  []Edit{{"single/conns.go", "\tcase answered(todo, IsElsewhere):\n\t\tp.drop(c)\n", "\tcase answered(todo, IsElsewhere):\n\t\tc.used = c.born\n\t\tp.put(c)\n"}},
+			Edits:  []Edit{{"single/conns.go", "\tcase answered(todo, IsElsewhere):\n\t\tp.drop(c)\n\t\tp.distrust(time.Now())\n", "\tcase answered(todo, IsElsewhere):\n\t\tc.used = c.born\n\t\tp.put(c)\n"}},
 			Tests:  in("single", "TestAConnectionToAReplicaIsGivenUp"),
 		},
 		{
