@@ -242,7 +242,7 @@ func around() []Mutant {
 		{
 			Name:   "leader-outage-ends",
 			Breaks: "an outage ends what observers are told",
-			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase final(err):", "\t\t\tdefault:"}},
+			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrInvalid):", "\t\t\tdefault:"}},
 			Tests:  in("leader", "TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp"),
 		},
 		{

@@ -6,6 +6,7 @@ func theCommand() []Mutant {
 	return []Mutant{
 		{
 			Name:   "command-left-not-waited-for",
+			Sample: true,
 			Breaks: "a lock is given back when its command has ended, whatever that has left running",
 			Edits:  []Edit{{cli + "supervise.go", "s.left.since && s.leaderOnly", "s.left.since"}},
 			Tests:  in(e2e, "TestHazard118WhatACommandLeavesKeepsTheLock"),
@@ -18,6 +19,7 @@ func theCommand() []Mutant {
 		},
 		{
 			Name:   "command-process-1-dies",
+			Sample: true,
 			Breaks: "process 1 of a PID namespace tries to die of a signal, and ends with another status",
 			Edits:  []Edit{{child + "signals_unix.go", "if !ok || os.Getpid() == 1 {", "if !ok {"}},
 			Tests:  in(e2e, "TestHazard121AProcess1EndsWithTheStatusOfItsSignal"),

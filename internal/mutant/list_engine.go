@@ -134,7 +134,7 @@ func engine() []Mutant {
 		{
 			Name:   "never-leaves",
 			Breaks: "a waiter that gives up stays in the masters' queues",
-			Edits:  []Edit{{"wait.go", "latest); len(unclaimed) > 0 {", "latest); len(unclaimed) < 0 {"}},
+			Edits:  []Edit{{"wait.go", "heirAfter); len(unclaimed) > 0 {", "heirAfter); len(unclaimed) < 0 {"}},
 			Tests:  in(".", "TestAWaiterThatGaveUpIsNotCalled"),
 		},
 		{

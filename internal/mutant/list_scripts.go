@@ -339,6 +339,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "store-claim-keeps-the-key",
+			Sample: true,
 			Breaks: "the masters in memory grant a key without setting it, where a claim outlives the ttl",
 			Edits:  []Edit{{"internal/store/plain.go", "v != nil && v.what == holds || left < ttl", "left < ttl"}},
 			Tests:  in("internal/store", "TestTheStoreAnswersLikeARealServer"),
