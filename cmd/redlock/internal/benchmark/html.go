@@ -1,16 +1,11 @@
 package benchmark
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
-	"io"
+
 	"slices"
 	"strings"
 )
-
-//go:embed page.html
-var page string
 
 // The chart's measures, in pixels of its own.
 const (
@@ -18,13 +13,6 @@ const (
 	rowHeight, rowGap       = 46, 12
 	chartTop, chartBins     = 24, 150
 )
-
-type pageData struct {
-	R                    *Report
-	Time, Settings, Keys string
-	Warnings             []string
-	Chart                chart
-}
 
 // chart is one picture: the histograms of all measures below each other, over one axis.
 type chart struct {
@@ -50,39 +38,6 @@ type mark struct {
 	X      string
 	Y1, Y2 int
 	Tail   bool
-}
-
-// WriteHTML writes r as a page that needs nothing beside itself. old are what it was compared with, if it was.
-func WriteHTML(out io.Writer, r *Report, old []*Report) error {
-	t, err := template.New("page").Funcs(template.FuncMap{
-		"show": Show, "center": ShowCenter, "percent": ShowPercent, "part": ShowPart, "p": ShowP, "quantiles": (*Measure).shownQuantiles,
-		"rounds": (*Measure).ShowRounds, "trouble": (*Measure).ShowTrouble,
-		"troubled": func(m *Measure) bool { return m.Failed+m.Unfinished > 0 }, "class": classOf,
-	}).Parse(page)
-	if err != nil {
-		return err
-	}
-	data := pageData{
-		R: r, Time: r.Time.Format("2006-01-02 15:04 MST"), Settings: r.Settings.String(), Keys: r.Keys.String(), Warnings: r.Warnings(),
-		Chart: drawn(r, old),
-	}
-	return t.Execute(out, pointers(data))
-}
-
-// pointers has the template see measures as what methods are of.
-func pointers(d pageData) any {
-	type report struct {
-		*Report
-		Measures []*Measure
-	}
-	shown := report{Report: d.R}
-	for i := range d.R.Measures {
-		shown.Measures = append(shown.Measures, &d.R.Measures[i])
-	}
-	return struct {
-		pageData
-		R report
-	}{d, shown}
 }
 
 func classOf(verdict string) string {
