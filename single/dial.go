@@ -3,7 +3,10 @@ package single
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,10 +114,22 @@ func checkOptions(opt *redis.Options) error {
 	switch {
 	case opt.PoolSize < 0 || opt.PoolSize > maxPoolSize:
 		return fmt.Errorf("single: PoolSize (pool_size) is %d, and can be 0 to %d", opt.PoolSize, maxPoolSize)
+	case opt.Dialer == nil && opt.Network != "unix" && !isPort(opt.Addr):
+		return errors.New("single: the port is not a number from 1 to 65535") // the address may be half a password
 	case opt.Protocol != 0 && opt.Protocol != 2 && opt.Protocol != 3:
 		return fmt.Errorf("single: Protocol (protocol) is %d, and can be 2 or 3", opt.Protocol)
 	}
 	return nil
+}
+
+// isPort reports that an address has no number for a port that none can have.
+func isPort(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return true // what is wrong there, dialling says
+	}
+	n, err := strconv.ParseUint(port, 10, 64)
+	return err != nil && !errors.Is(err, strconv.ErrRange) || err == nil && n > 0 && n <= math.MaxUint16
 }
 
 // complaint says what is wrong with a URL that does not parse, and quotes nothing of it: what a password with a

@@ -23,6 +23,18 @@ type elsewhereError struct{ error }
 
 func (e *elsewhereError) Unwrap() error { return e.error }
 
+// passwordError is the refusal of a server that wants a password, by a client that has none.
+type passwordError struct{ error }
+
+func (e *passwordError) Error() string {
+	return "the server asks for a password, and this client has none: " + e.error.Error()
+}
+
+func (e *passwordError) Unwrap() error { return e.error }
+
+// wantsPassword is how a server answers who gave none, the second to a long request.
+var wantsPassword = replies("NOAUTH ", "ERR Protocol error: unauthenticated ")
+
 // renewedError is the refusal of credentials that a provider has made.
 type renewedError struct{ error }
 
@@ -33,6 +45,8 @@ func (m *Master) explained(err error) error {
 	switch {
 	case m.renews && isRefusedUser(err):
 		return &renewedError{err}
+	case wantsPassword(err):
+		return &passwordError{err}
 	case m.fixed && IsElsewhere(err):
 		return &elsewhereError{err}
 	}

@@ -163,6 +163,9 @@ func (p *pool) leave(w *connWait) grant {
 	if p.dialing == 0 {
 		return grant{err: redis.ErrPoolTimeout}
 	}
+	if p.config.TLS != nil {
+		return grant{err: fmt.Errorf("single: no connection by TLS yet; a port without TLS (redis://) does not answer: %w", context.DeadlineExceeded)}
+	}
 	return grant{err: fmt.Errorf("single: no connection yet: %w", context.DeadlineExceeded)}
 }
 

@@ -51,7 +51,7 @@ func connections() []Mutant {
 		{
 			Name:   "wire-broken-goes-on",
 			Breaks: "replies are read on after one that was none",
-			Edits:  []Edit{{"internal/wire/conn.go", "\tc.broken = err != nil\n\treturn reply", "\t_ = err\n\treturn reply"}},
+			Edits:  []Edit{{"internal/wire/conn.go", "\tc.broken = err != nil\n\tif err", "\tif err"}},
 			Tests:  in("internal/wire", "TestAConnectionIsNotUsedBehindWhatWasNotAskedFor"),
 		},
 		{

@@ -22,6 +22,7 @@ type Conn struct {
 	peek   func(fd uintptr) // looks at the socket; made once, because it escapes
 	quiet  bool             // what peek saw
 	broken bool
+	heard  bool // the server has answered something
 
 	push   func(fd uintptr) (done bool) // see SendAndWait; nil for what is no socket of the system's own
 	unsent []byte                       // what push has to write, or has left
@@ -121,7 +122,19 @@ func (c *Conn) Reply(expect *Expect) Reply {
 	}
 	reply, err := c.reader.reply(expect)
 	c.broken = err != nil
+	if err != nil && !c.heard {
+		reply = Failed(c.unheard(err))
+	}
+	c.heard = true
 	return reply
+}
+
+// unheard is why a server has answered nothing at all. One that waits for a TLS handshake hangs up, or sends an alert.
+func (c *Conn) unheard(err error) error {
+	if c.secure != nil || ended(err) || errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("it hung up on the first command, as a TLS port (rediss://) does: %w", err)
 }
 
 // Drained reports that all replies were read, and that nothing is wrong and nothing else was read with them. A connection

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -123,11 +124,21 @@ func (c *Config) connect(ctx context.Context) (*Conn, error) {
 	if c.Dialer == nil && c.TLS != nil {
 		secure := tls.Client(conn, c.tlsConfig())
 		if err := secure.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(err, conn.Close())
+			_ = conn.Close()
+			return nil, withoutTLS(err)
 		}
 		conn = secure
 	}
 	return newConn(conn)
+}
+
+// withoutTLS says of a failed handshake that there may be no TLS at this port: a Redis server waits there for the end of a line.
+func withoutTLS(err error) error {
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	if plain || ended(err) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no TLS handshake, as at a port without TLS (redis://): %w", err)
+	}
+	return err
 }
 
 // tlsConfig names the server that the certificate must be for.

@@ -1,0 +1,67 @@
+package single_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// whyNot is why a master at this URL answers no request.
+func whyNot(t *testing.T, url string) string {
+	t.Helper()
+	m, err := single.Dial(url, single.Options{})
+	if err != nil {
+		return err.Error()
+	}
+	defer m.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{"k"}}}
+	m.Do(ctx, []*single.Call{call})
+	if call.Err == nil {
+		return ""
+	}
+	return call.Err.Error()
+}
+
+func TestHazard127TheWrongPortForTLSIsSaid(t *testing.T) {
+	t.Parallel()
+	plain := redistest.Start(t).Addr()
+	secret := redistest.Start(t, redistest.WithPassword("sesame")).Addr()
+	secure, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secure.Close()
+	go func() { // what redis-server does at its TLS port to a client without TLS
+		for {
+			conn, err := secure.Accept()
+			if err != nil {
+				return
+			}
+			var b [64]byte
+			_, _ = conn.Read(b[:])
+			_ = conn.Close()
+		}
+	}()
+	for url, want := range map[string]string{
+		"rediss://" + plain:                     "a port without TLS (redis://)",
+		"redis://" + secure.Addr().String():     "as a TLS port (rediss://) does",
+		"redis://:pw@" + secure.Addr().String(): "as a TLS port (rediss://) does",
+		"redis://" + secret:                     "the server asks for a password, and this client has none",
+		"redis://127.0.0.1:99999":               "the port is not a number from 1 to 65535",
+		"redis://127.0.0.1:0":                   "the port is not a number from 1 to 65535",
+	} {
+		if got := whyNot(t, url); !strings.Contains(got, want) {
+			t.Errorf("%s: %q does not say %q", url, got, want)
+		}
+	}
+	if got := whyNot(t, "redis://"+plain); got != "" {
+		t.Errorf("a usable master: %q", got)
+	}
+}
