@@ -18,7 +18,7 @@ type seen struct {
 }
 
 type shown struct {
-	Owner  *string
+	Holder *string
 	Holds  *int
 	TTL    *float64 `json:"ttl_seconds"`
 	NoLock string   `json:"no_lock"`
@@ -45,7 +45,7 @@ func TestStatusJSONOfWhatIsNoLockNamesNoOwner(t *testing.T) {
 	for _, key := range []string{"string", "json", "hash"} {
 		s := statusJSON(t, master, 0, key)
 		m := s.Masters[0]
-		if s.Verdict != "held" || m.NoLock == "" || s.Owner != nil || m.Owner != nil || s.Holds != nil || m.Holds != nil {
+		if s.Verdict != "held" || m.NoLock == "" || s.Holder != nil || m.Holder != nil || s.Holds != nil || m.Holds != nil {
 			t.Errorf("%s: %+v", key, s)
 		}
 		for _, ttl := range []*float64{s.TTL, m.TTL} {
@@ -58,7 +58,7 @@ func TestStatusJSONOfWhatIsNoLockNamesNoOwner(t *testing.T) {
 		t.Errorf("what never expires has a ttl of %v", ttl)
 	}
 	must(t, c.Set(ctx, "lock", "somebody", time.Hour).Err())
-	if s := statusJSON(t, master, 0, "lock"); s.Owner == nil || s.Masters[0].Owner == nil || s.Raw != nil {
+	if s := statusJSON(t, master, 0, "lock"); s.Holder == nil || s.Masters[0].Holder == nil || s.Raw != nil {
 		t.Errorf("a lock: %+v", s)
 	}
 }

@@ -133,8 +133,12 @@ func Main(args []string) int {
 	if s.err != nil {
 		last.printf("redlock: %v", bare{s.err})
 	}
-	if s.status == statusUsage {
+	switch {
+	case s.err == nil: // the status may be a command's own
+	case s.status == statusUsage:
 		last.printf("%s says how it is used", helpCommand(args))
+	case s.status == statusNoQuorum:
+		last.printf("redlock doctor, with the same masters, says why they can't be used")
 	}
 	last.flush()
 	if s.signal != nil {
@@ -184,7 +188,7 @@ func dispatch(ctx context.Context, t *terminal, args []string) error {
 		return usage("no command given")
 	case isHelp(name):
 		return help(t, args[1:])
-	case name == "-version" || name == "--version":
+	case slices.Contains([]string{"-version", "--version", "-v", "-V"}, name):
 		name = "version"
 	}
 	c, err := find(name)

@@ -24,9 +24,9 @@ type entry struct {
 	Key     string    `json:"key"`            // the first, of several
 	Keys    []string  `json:"keys,omitempty"` // of several
 	Slot    *int      `json:"slot,omitempty"`
-	Token   string    `json:"token,omitempty"`           // as text: JSON's numbers are too small
-	Holder  string    `json:"holder,omitempty"`          // who has what is waited for
-	FreeIn  float64   `json:"free_in_seconds,omitempty"` // unless its holder renews it; -1: never
+	Token   string    `json:"token,omitempty"`       // as text: JSON's numbers are too small
+	Holder  string    `json:"holder,omitempty"`      // who has what is waited for
+	FreeIn  float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never
 	Waited  float64   `json:"waited_seconds,omitempty"`
 	Held    float64   `json:"held_seconds,omitempty"`
 	Status  int       `json:"status,omitempty"` // of the exit

@@ -74,7 +74,7 @@ type listedLock struct {
 	Key     string   `json:"key"`
 	Raw     []byte   `json:"key_base64,omitempty"` // the key, if it is no text: Key has U+FFFD for what is not
 	Verdict string   `json:"verdict"`              // held, leftover, or unknown
-	Owner   string   `json:"owner,omitempty"`
+	Owner   string   `json:"holder,omitempty"`
 	Holds   int      `json:"holds"` // 0 of a leftover
 	TTL     float64  `json:"ttl_seconds"`
 	Masters []string `json:"masters"` // that have it

@@ -83,6 +83,18 @@ func lifeOn(on []int, set masterSet, answer func(i int) *single.Call) time.Durat
 	return lives[len(lives)-set.quorum()]
 }
 
+// longestKey is how many characters are shown of a key, in a table.
+const longestKey = 64
+
+// briefKey is a key as one word, or its beginning with its length.
+func briefKey(key string) string {
+	word := keyWord(key)
+	if runes := []rune(word); len(runes) > longestKey {
+		return fmt.Sprintf("%s…(%d bytes)", string(runes[:longestKey-16]), len(key))
+	}
+	return word
+}
+
 func (l *listing) write(out io.Writer) {
 	rows := [][]string{{"KEY", "HOLDER", "FREE IN", "ON"}}
 	for _, lock := range l.Locks {
@@ -99,7 +111,7 @@ func (l *listing) write(out io.Writer) {
 		for _, set := range l.fleet.sets {
 			on = append(on, set.of(set.count(func(i int) bool { return lock.on[i] })))
 		}
-		rows = append(rows, []string{keyWord(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), strings.Join(on, ", ")})
+		rows = append(rows, []string{briefKey(lock.Key), holder, freeIn(lock.ttl.Round(100 * time.Millisecond)), strings.Join(on, ", ")})
 	}
 	if len(l.Locks) > 0 {
 		_ = writeTable(out, rows) // into memory

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,8 @@ import (
 type masterFlags struct {
 	urls, next    list
 	config        string
+	password      secret
+	passwordFile  string
 	ca, cert, key string
 	guard         time.Duration
 	generation    uint64
@@ -38,6 +41,8 @@ func (m *masterFlags) define(fs *flag.FlagSet) {
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis://user:password@host:port, rediss:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings")
+	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of those masters whose URL has none, in one line")
+	fs.Var(&m.password, "password", "the `password` of those masters whose URL has none; refused on a command line: set REDLOCK_PASSWORD, or a line in the file")
 	durationVar(fs, &m.guard, "restart-guard", 0, "let a master that restarted not vote for this `time`, the longest ttl in use; for masters that do not fsync always")
 	fs.StringVar(&m.ca, "tls-ca", "", "PEM `file` with the authorities that sign the masters' certificates, instead of the system's")
 	fs.StringVar(&m.cert, "tls-cert", "", "PEM `file` with this client's certificate, for masters that ask for one")
@@ -110,6 +115,9 @@ func (m *masterFlags) open() (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.readPassword(); err != nil {
+		return nil, err
+	}
 	f, byURL := &fleet{}, make(map[string]int)
 	names := map[bool]string{false: "", true: "old"}
 	err = m.openSet(f, byURL, masterSet{name: names[len(m.next) > 0]}, m.urls, secure)
@@ -166,7 +174,7 @@ func (f *fleet) close() { closeMasters(f.all) }
 func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, error) {
 	options := single.Options{RestartGuard: m.guard}
 	master, err := single.Dial(url, options) // which also says what is wrong with a URL without quoting it
-	if err != nil || secure == nil {
+	if err != nil || secure == nil && m.password == "" {
 		return master, err
 	}
 	if err := master.Close(); err != nil {
@@ -176,11 +184,33 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 	if err != nil {
 		return nil, errors.New("bad URL")
 	}
-	if opt.TLSConfig == nil {
-		return nil, errors.New("it is not a rediss:// URL, but -tls flags are given") // the address may be half a password
+	if opt.Password == "" {
+		opt.Password = string(m.password)
 	}
-	opt.TLSConfig.RootCAs, opt.TLSConfig.Certificates = secure.RootCAs, secure.Certificates
+	switch {
+	case secure != nil && opt.TLSConfig == nil:
+		return nil, errors.New("it is not a rediss:// URL, but -tls flags are given") // the address may be half a password
+	case secure != nil:
+		opt.TLSConfig.RootCAs, opt.TLSConfig.Certificates = secure.RootCAs, secure.Certificates
+	}
 	return single.Open(opt, options)
+}
+
+// readPassword reads the file with the password, if one is named.
+func (m *masterFlags) readPassword() error {
+	if m.passwordFile == "" {
+		return nil
+	}
+	content, err := os.ReadFile(m.passwordFile)
+	if err != nil {
+		return usage("-password-file: %w", err)
+	}
+	line := strings.TrimRight(string(content), "\r\n")
+	if line == "" || strings.ContainsAny(line, "\r\n") {
+		return usage("-password-file: %s does not hold one line with a password", m.passwordFile)
+	}
+	m.password = secret(line)
+	return nil
 }
 
 // tls returns what the -tls flags ask for, nil for nothing.

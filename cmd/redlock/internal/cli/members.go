@@ -29,7 +29,8 @@ together, if somebody seems to use one list alone.
 
 With -announce it tells a quorum of each list that the generation of that number is going to be used, and changes nothing
 else. Processes that are two or more behind take no lock from then on; those without
-a generation do not notice. It asks before it does so; -yes answers.
+a generation do not notice. It asks before it does so; -yes answers. Where this command says NOT YET, it announces nothing that
+would stop a process, unless -force is given.
 
 If it fails for want of a quorum, some masters may have been told. To run it again is safe.
 
@@ -40,6 +41,7 @@ The exit status is 0 if the next step can be taken now, 1 if not, and otherwise
 			m := &members{}
 			m.masters.define(fs)
 			generationVar(fs, &m.announce, "announce", 1, "tell the masters this `generation`")
+			fs.BoolVar(&m.force, "force", false, "announce a generation although this says NOT YET")
 			fs.BoolVar(&m.yes, "yes", false, "do not ask")
 			fs.BoolVar(&m.json, "json", false, "print JSON")
 			return m.run
@@ -50,6 +52,7 @@ The exit status is 0 if the next step can be taken now, 1 if not, and otherwise
 type members struct {
 	masters   masterFlags
 	announce  uint64
+	force     bool
 	yes, json bool
 }
 
@@ -65,13 +68,18 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 	defer closeSoon(locker, confirmedTimeout)
 	seen := observeMembers(ctx, masters)
 	if m.announce > 0 {
-		return m.tell(ctx, t, locker, seen)
+		if err := m.check(seen); err != nil {
+			return err
+		}
 	}
 	report, err := locker.Check(ctx)
 	if err != nil {
 		return err
 	}
 	next := seen.next(m.masters.generation, report)
+	if m.announce > 0 {
+		return m.tell(ctx, t, locker, seen, next)
+	}
 	if m.json {
 		err = writeJSON(t.out, seen.document(next))
 	} else {
@@ -114,9 +122,12 @@ func (m *members) check(seen *membership) error {
 }
 
 // tell announces a generation.
-func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker, seen *membership) error {
-	if err := m.check(seen); err != nil {
-		return err
+func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker, seen *membership, next step) error {
+	if !next.Safe && m.announce > max(2, m.masters.generation) && !m.force {
+		if err := next.write(t.err); err != nil {
+			return err
+		}
+		return &statusError{status: statusNo, err: errors.New("members: nothing was announced, since the step is NOT YET safe; -force announces it nevertheless")}
 	}
 	if _, err := fmt.Fprintln(t.out, m.consequence()); err != nil {
 		return err

@@ -26,7 +26,7 @@ type memberDocument struct {
 	Clients    *int    `json:"clients,omitempty"`    // absent: it does not tell
 	Locks      int     `json:"locks"`
 	Longest    float64 `json:"longest_ttl_seconds"`
-	Partly     bool    `json:"not_all_keys,omitempty"`
+	Complete   bool    `json:"complete"` // all of its keys were looked at
 }
 
 func (s *membership) document(next step) membersDocument {
@@ -35,7 +35,7 @@ func (s *membership) document(next step) membersDocument {
 		m := &s.members[i]
 		d := memberDocument{
 			Master: s.fleet.all[i].Name(), Set: s.fleet.setsOf(i), Role: m.role,
-			Locks: m.locks, Longest: m.longest.Seconds(), Partly: m.partly,
+			Locks: m.locks, Longest: m.longest.Seconds(), Complete: m.err == nil && !m.partly,
 		}
 		if m.err != nil {
 			d.Error = hidePasswords(m.err.Error())

@@ -66,7 +66,7 @@ type probeReport struct {
 }
 
 type probeResult struct {
-	Name string `json:"name"`
+	Name string `json:"probe"`
 	// Result is "ok", "fails", or "not tried".
 	Result string  `json:"result"`
 	Error  string  `json:"error,omitempty"`

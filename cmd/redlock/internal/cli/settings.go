@@ -24,7 +24,7 @@ const (
 
 	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from the file that
 -config or REDLOCK_CONFIG names: lines of "name = value" with the flags' names, and comments that begin with #.
-Passwords are better kept in the file or the environment: a command line is seen by everybody on the machine.
+Everybody on the machine can read a command line. Keep passwords in the file, in the environment, or in a -password-file.
 `
 )
 
@@ -35,6 +35,7 @@ var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config
 // excludes are flags that say the same in two ways, or the contrary: whichever is set nearer to the user counts.
 var excludes = map[string][]string{
 	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "leader-only": {"wait-descendants"}, "wait-descendants": {"leader-only"}, "v": {"quiet"}, "quiet": {"v", "log"},
+	"password": {"password-file"}, "password-file": {"password"},
 }
 
 // fillIn sets the flags that were not given, from the environment or the file.
@@ -42,6 +43,9 @@ func fillIn(fs *flag.FlagSet, environ []string) error {
 	config := fs.Lookup("config")
 	if config == nil {
 		return nil
+	}
+	if fs.Lookup("password").Value.String() != "" {
+		return usage("-password: everybody on the machine can read a command line; use -password-file, REDLOCK_PASSWORD or the configuration file")
 	}
 	env, err := fromEnvironment(environ)
 	if err != nil {
@@ -99,8 +103,8 @@ const (
 // told are variables that, beside REDLOCK_KEY, a command finds which runs under a lock.
 var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariable: true, aboveVariable: true}
 
-// notOurs are the beginnings of variables that Kubernetes makes where there is a service of this name.
-var notOurs = []string{"REDLOCK_SERVICE_", "REDLOCK_PORT"}
+// ofService are variables that Kubernetes makes where there is a Service called redlock, or redlock- and anything. No setting ends so.
+var ofService = regexp.MustCompile(`^REDLOCK(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // fromEnvironment returns the settings of the environment, by their flags. A variable that no command knows is an error, as
 // in a file.
@@ -120,7 +124,7 @@ func fromEnvironment(environ []string) (map[string]string, error) {
 			settings[name] = value
 		case told[variable]:
 			under = under || variable == ownerVariable
-		case !slices.ContainsFunc(notOurs, func(prefix string) bool { return strings.HasPrefix(variable, prefix) }):
+		case !ofService.MatchString(variable):
 			return nil, usage("environment: there is no setting %s%s", variable, didYouMean(variable, "", slices.Sorted(maps.Keys(known))))
 		}
 	}
@@ -316,6 +320,23 @@ func notANumber(value string, least, most uint64) error {
 
 // wordForm is what is shown of a value that is no number.
 var wordForm = regexp.MustCompile(`^[-+]?[0-9A-Za-z.]{1,20}$`)
+
+// secret is a flag whose value is shown nowhere.
+type secret string
+
+// String implements flag.Value.
+func (s *secret) String() string {
+	if s == nil || *s == "" {
+		return ""
+	}
+	return "***"
+}
+
+// Set implements flag.Value.
+func (s *secret) Set(value string) error {
+	*s = secret(value)
+	return nil
+}
 
 // list is a flag with several values, separated by commas or blanks.
 type list []string

@@ -49,7 +49,7 @@ type keyStatus struct {
 	Key     string         `json:"key"`
 	Raw     []byte         `json:"key_base64,omitempty"` // the key, if it is no text: Key has U+FFFD for what is not
 	Verdict string         `json:"verdict"`              // held, free, or no quorum
-	Owner   string         `json:"owner,omitempty"`
+	Owner   string         `json:"holder,omitempty"`
 	Holds   int            `json:"holds,omitempty"`
 	TTL     float64        `json:"ttl_seconds,omitempty"` // -1: for ever
 	Quorum  int            `json:"quorum,omitempty"`      // absent while there are two sets
@@ -72,7 +72,7 @@ type masterStatus struct {
 	Set     string  `json:"set,omitempty"`
 	Held    bool    `json:"held"`
 	NotLock string  `json:"no_lock,omitempty"` // what is there instead of a lock, and keeps one from being taken
-	Owner   string  `json:"owner,omitempty"`
+	Owner   string  `json:"holder,omitempty"`
 	Holds   uint64  `json:"holds,omitempty"`
 	TTL     float64 `json:"ttl_seconds,omitempty"`
 	Token   string  `json:"token,omitempty"` // as text: JSON's numbers are too small
