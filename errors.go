@@ -21,7 +21,7 @@ var (
 	// timeout. Enough masters could be reached, and none of the owners had a quorum. Trying again helps. Only a call
 	// that does not wait for the lock returns it: [Locker.TryAcquire], [Locker.TryDo], and the last attempt of
 	// [MaxAttempts]. It does not match ErrHeld.
-	ErrContended = errors.New("redlock: contended, and held by nobody")
+	ErrContended = errors.New("redlock: contended: the votes stay split")
 	// ErrNoQuorum: too few masters answered in time. The lock may work again when they do.
 	ErrNoQuorum = errors.New("redlock: no quorum of masters reachable")
 	// ErrMisconfigured: no quorum is possible until an operator changes something, because too many masters complain.

@@ -176,8 +176,10 @@ func passings(t *testing.T, good *redistest.Certificate) []passing {
 		{"a user is switched off", as("app", "first"), both(tell("ACL", "SETUSER", "app", "off"), disconnects), app},
 		{"a right is missing", as("app", "first"), tell("ACL", "SETUSER", "app", "-set", "-evalsha"), app},
 		{"a password is another", as("app", "first"), both(tell("ACL", "SETUSER", "app", "resetpass", ">other"), disconnects), app},
-		{"a provider learns late", rotated, both(tell("ACL", "SETUSER", "app", "resetpass", ">second"), disconnects),
-			func(*testing.T, *redistest.Server) { token.Store(&second) }},
+		{
+			"a provider learns late", rotated, both(tell("ACL", "SETUSER", "app", "resetpass", ">second"), disconnects),
+			func(*testing.T, *redistest.Server) { token.Store(&second) },
+		},
 		{"a certificate is not trusted", trusts, certify(bad), certify(good)},
 		{"a server is a replica", trusts, tell("REPLICAOF", "127.0.0.1", "1"), tell("REPLICAOF", "NO", "ONE")},
 		{"a list is in the key's place", trusts, tell("RPUSH", key, "x"), tell("DEL", key)},

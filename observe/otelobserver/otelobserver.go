@@ -109,6 +109,7 @@ func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 func ofMaster(name string) attribute.KeyValue   { return attribute.String("redlock.master", name) }
 func ofOp(op string) attribute.KeyValue         { return attribute.String("redlock.op", op) }
 func ofResult(result string) attribute.KeyValue { return attribute.String("redlock.result", result) }
+
 func ofVote(vote redlock.Vote) attribute.KeyValue {
 	return attribute.String("redlock.vote", vote.String())
 }

@@ -140,10 +140,19 @@ func TestHazard127JSONHasTheSameNamesInAllSubcommands(t *testing.T) {
 	must(t, master.Client().HSet(t.Context(), "hash", "field", "value").Err())
 	found := make(map[string]bool)
 	for _, args := range [][]string{
-		{"status", "-json", "held"}, {"status", "-json", "free"}, {"status", "-json", "hash"}, {"list", "-json"}, {"doctor", "-json"}, {"doctor", "-probe", "-json"},
-		{"members", "-json"}, {"version", "-json"}, {"hold", "-json", "-key", "h", "-max-hold", "500ms"}, {"run", "-log", "json", "-v", "-key", "r", "--", "true"},
+		{"status", "-json", "held"},
+		{"status", "-json", "free"},
+		{"status", "-json", "hash"},
+		{"list", "-json"},
+		{"doctor", "-json"},
+		{"doctor", "-probe", "-json"},
+		{"members", "-json"},
+		{"version", "-json"},
+		{"hold", "-json", "-key", "h", "-max-hold", "500ms"},
+		{"run", "-log", "json", "-v", "-key", "r", "--", "true"},
 		{"run", "-log", "json", "-key", "held", "-wait", "1s", "--", "true"},
-		{"status", "-json", "-new-masters", master.URL(), "held"}, {"members", "-json", "-new-masters", master.URL()},
+		{"status", "-json", "-new-masters", master.URL(), "held"},
+		{"members", "-json", "-new-masters", master.URL()},
 	} {
 		r := runRedlock(t, append([]string{masters}, args...)...)
 		documents := json.NewDecoder(strings.NewReader(r.out + r.err[:strings.LastIndex(r.err, "}")+1]))

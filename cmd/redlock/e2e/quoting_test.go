@@ -64,8 +64,15 @@ func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 			{"run", "-key", "free", "-wait", "300ms", "-log", "json", "--", "true"},
 			{"run", "-key", "free", "-fenced", "-wait", "300ms", "-log", "json", "--", "true"},
 			{"run", "-key", "held", "-wait", "300ms", "-log", "json", "--", "true"},
-			{"hold", "-key", "free", "-wait", "300ms"}, {"status", "held"}, {"status", "-json", "held"}, {"list"}, {"doctor"}, {"doctor", "-json"},
-			{"release", "-force", "-yes", "held"}, {"members"}, {"members", "-announce", "7", "-yes"},
+			{"hold", "-key", "free", "-wait", "300ms"},
+			{"status", "held"},
+			{"status", "-json", "held"},
+			{"list"},
+			{"doctor"},
+			{"doctor", "-json"},
+			{"release", "-force", "-yes", "held"},
+			{"members"},
+			{"members", "-announce", "7", "-yes"},
 		} {
 			judge(commands+strings.Join(args, " "), runRedlock(t, append([]string{"REDLOCK_MASTERS=" + url}, args...)...))
 		}

@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"fmt"
-
 	"slices"
 	"strings"
 )

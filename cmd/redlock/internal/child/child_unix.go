@@ -71,8 +71,10 @@ func Start(cfg Config) (*Process, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	tieToParent(cmd.SysProcAttr)
-	p := &Process{platform: platform{begin: begin, terminal: openTerminal(), mark: cfg.Mark},
-		done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan os.Signal, 16)}
+	p := &Process{
+		platform: platform{begin: begin, terminal: openTerminal(), mark: cfg.Mark},
+		done:     make(chan struct{}), gone: make(chan struct{}), stopped: make(chan os.Signal, 16),
+	}
 	if err := p.start(cmd); err != nil {
 		p.terminal.close()
 		return nil, errors.Join(err, begin.Close())
