@@ -63,7 +63,7 @@ func run(operation, dir string, masters []string) error {
 		return err
 	}
 	if operation == "extend" {
-		return counted(dir, func() error { return lock.Extend(ctx, ttl) })
+		return errors.Join(counted(dir, func() error { return lock.Extend(ctx, ttl) }), lock.Release(ctx))
 	}
 	return counted(dir, func() error { return lock.Release(ctx) })
 }
