@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -567,9 +568,9 @@ func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				masters := memmaster.New(6)
 				lock, h := handedOver(t, masters[:3])
-				asked := 0
+				var asked atomic.Int64
 				for _, m := range masters {
-					m.Behave(func(*single.Request) memmaster.Fate { asked++; return memmaster.Fate{} })
+					m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
 				}
 				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]), redlock.Options{Clock: memmaster.NewClock(0)})
 				must(t, err)
@@ -580,8 +581,8 @@ func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 					must(t, next.Release(t.Context()))
 					return
 				}
-				if is(t, err, redlock.ErrInvalid); asked != 0 || !strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's new masters") {
-					t.Errorf("%d requests were sent, and it said %v", asked, err)
+				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 || !strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's new masters") {
+					t.Errorf("%d requests were sent, and it said %v", asked.Load(), err)
 				}
 				for _, m := range masters[:3] {
 					if m.Owner("job") != lock.Owner() {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,8 +213,8 @@ func disputed(t *testing.T, opts redlock.Options, who func(master int, r *single
 func heldBy(owner string) single.Reply { return single.Reply{TTL: time.Second, Holder: owner} }
 
 func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
-	n := 0
-	newcomers := func(int, *single.Request) single.Reply { n++; return heldBy(fmt.Sprint("newcomer ", n)) }
+	var n atomic.Int64
+	newcomers := func(int, *single.Request) single.Reply { return heldBy(fmt.Sprint("newcomer ", n.Add(1))) }
 	for name, test := range map[string]struct {
 		who    func(master int, r *single.Request) single.Reply
 		want   error
@@ -232,8 +233,7 @@ func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
 			return newcomers(i, r)
 		}, redlock.ErrContended, nil, true},
 		"readers share it": {func(i int, _ *single.Request) single.Reply {
-			n++
-			return single.Reply{TTL: time.Second, Holder: fmt.Sprint("reader ", n), Token: 1}
+			return single.Reply{TTL: time.Second, Holder: fmt.Sprint("reader ", n.Add(1)), Token: 1}
 		}, redlock.ErrHeld, []redlock.Option{redlock.Exclusive()}, false},
 		"counters are always ahead": {func(_ int, r *single.Request) single.Reply { return single.Reply{Token: r.Token} }, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
 	} {
@@ -287,8 +287,8 @@ func (r *returned) rounds(t *testing.T) int {
 
 func TestATryEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply { n++; return heldBy(fmt.Sprint(n)) })
+		var n atomic.Int64
+		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply { return heldBy(fmt.Sprint(n.Add(1))) })
 		ctx := within(t, 20*time.Millisecond)
 		began := time.Now()
 		_, err := l.TryAcquire(ctx, key, tryTTL)

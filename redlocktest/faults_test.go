@@ -167,7 +167,7 @@ func TestMastersFailAsTheyAreTold(t *testing.T) {
 
 		reply := redlocktest.ReplyError("NOPERM this user has no permissions to run the 'set' command")
 		masters.FailNext(reply)
-		_, err = locker.Acquire(t.Context(), key, ttl) // does not try again
+		_, err = locker.TryAcquire(t.Context(), key, ttl)
 		is(t, err, redlock.ErrMisconfigured)
 		if asRedis, ok := errors.AsType[redis.Error](nodeErr(err)); !ok || asRedis.Error() != string(reply) {
 			t.Errorf("%v, want %v as a server's", err, reply)

@@ -250,8 +250,8 @@ func TestWaitersAreNotified(t *testing.T) {
 	}
 }
 
-// The control: a message that is under way when connections break is lost, and the waiter waits for its next attempt.
-func TestAMessageThatIsLostNotifiesNobody(t *testing.T) {
+// A message that is under way when connections break is lost. The waiter looks when it is connected again.
+func TestAMessageThatIsLostIsMadeUpForByALook(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		masters.Hold(key)
 		got := make(chan time.Duration)
@@ -269,8 +269,8 @@ func TestAMessageThatIsLostNotifiesNobody(t *testing.T) {
 		masters.SlowDown(0)
 		masters.Stop()
 		masters.Start()
-		if after := <-got; after < 72*time.Second || after > 82*time.Second {
-			t.Errorf("it had the lock after %v, and makes an attempt after 72 to 81 s: who told it?", after)
+		if after := <-got; after < time.Minute || after > time.Minute+2*time.Second {
+			t.Errorf("it had the lock after %v, want soon after a minute", after)
 		}
 	})
 }

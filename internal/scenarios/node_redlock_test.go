@@ -112,9 +112,24 @@ func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...strin
 	}
 	// A round more is no attempt: one looks for a release that may have been missed until the masters could tell of it.
 	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts }, "eleven attempts to be told of")
-	if got := rounds.Load(); got > attempts+1 {
-		t.Errorf("%d rounds for %d attempts", got, attempts)
+	most := int64(attempts + 1)
+	if sharedOut(servers, keys[0]) { // the last attempt asks again and again, for as long as a request may take
+		most = 40 * attempts
 	}
+	if got := rounds.Load(); got > most {
+		t.Errorf("%d rounds for %d attempts, want %d at the most", got, attempts, most)
+	}
+}
+
+// sharedOut reports that several owners have a key, each on some servers.
+func sharedOut(servers []*redistest.Server, key string) bool {
+	owners := make(map[string]bool)
+	for _, s := range servers {
+		if v := s.Client().Get(context.Background(), key).Val(); v != "" {
+			owners[v] = true
+		}
+	}
+	return len(owners) > 1
 }
 
 func TestNodeRedlockLocksOnSeveralKeysThatShareOneAreExclusive(t *testing.T) {

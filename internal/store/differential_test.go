@@ -365,7 +365,9 @@ func claimed(t *rapid.T) []single.Request {
 	waits, leaves := wants(single.Acquire, "b", "w1"), reader
 	leaves.Op = single.Release
 	gets := wants(rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend}).Draw(t, "gets by"), "c", "")
-	return []single.Request{reader, waits, leaves, gets, wants(single.Acquire, "b", ""), {Op: single.Inspect, Keys: key}}
+	last := wants(single.Acquire, "b", "")
+	waits.TTL, last.TTL = 5*unit, 7*unit // holds that end at the same moment have no order; time passes by even numbers of units
+	return []single.Request{reader, waits, leaves, gets, last, {Op: single.Inspect, Keys: key}}
 }
 
 // keptAs is a kept owner value of the engine's form.

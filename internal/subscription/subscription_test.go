@@ -2,6 +2,7 @@ package subscription_test
 
 import (
 	"math/bits"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,25 +38,27 @@ func after(d time.Duration, f func()) schedule.Timer { return time.AfterFunc(d, 
 func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var masters [3]master
-		became, keys := 0, ""
+		var became atomic.Int64
+		keys := ""
 		s := subscription.New(subscription.Config{
 			Masters: []subscription.Listen{masters[0].listen, nil, masters[2].listen}, Majority: atLeast(2), After: after,
-			Ready: func() { became++ }, Notified: func(key string, _ int) { keys += key },
+			Ready: func() { became.Add(1) }, Notified: func(key string, _ int) { keys += key },
 		})
 		s.Enter()
 		s.Enter()
 		masters[0].ready()
-		if s.Subscribed() || became != 0 {
+		if s.Subscribed() || became.Load() != 0 {
 			t.Error("one of two that are needed is a quorum")
 		}
 		masters[2].ready()
 		masters[2].ready() // again, after it had broken off
-		if !s.Subscribed() || became != 1 {
-			t.Errorf("a quorum became ready %d times, want once", became)
+		if !s.Subscribed() || became.Load() != 1 {
+			t.Errorf("a quorum became ready %d times, want once", became.Load())
 		}
 		<-time.After(subscription.Gather + 1)
-		if became != 2 {
-			t.Errorf("after a reconnection it was looked %d times, want once more", became-1)
+		synctest.Wait()
+		if became.Load() != 2 {
+			t.Errorf("after a reconnection it was looked %d times, want once more", became.Load()-1)
 		}
 		masters[0].notified("a")
 		masters[2].notified("b")
@@ -113,8 +116,8 @@ func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 func TestReconnectionsTogetherAreOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var masters [5]master
-		looks := 0
-		c := subscription.Config{Majority: atLeast(3), After: after, Ready: func() { looks++ }}
+		var looks atomic.Int64
+		c := subscription.Config{Majority: atLeast(3), After: after, Ready: func() { looks.Add(1) }}
 		for i := range masters {
 			c.Masters = append(c.Masters, masters[i].listen)
 		}
@@ -124,24 +127,27 @@ func TestReconnectionsTogetherAreOneLook(t *testing.T) {
 			masters[i].ready()
 		}
 		<-time.After(time.Second)
-		if looks != 1 {
-			t.Errorf("%d looks for five subscriptions that were made, want that of the quorum", looks)
+		synctest.Wait()
+		if looks.Load() != 1 {
+			t.Errorf("%d looks for five subscriptions that were made, want that of the quorum", looks.Load())
 		}
 		for _, again := range [][]int{{0, 1, 2, 3, 4}, {2}, {4, 4, 4}} {
-			before := looks
+			before := looks.Load()
 			for _, i := range again {
 				masters[i].ready()
 			}
 			<-time.After(time.Second)
-			if looks != before+1 {
-				t.Errorf("%d looks for the reconnections of %v, want one", looks-before, again)
+			synctest.Wait()
+			if looks.Load() != before+1 {
+				t.Errorf("%d looks for the reconnections of %v, want one", looks.Load()-before, again)
 			}
 		}
 		masters[0].ready()
 		s.Close() // before it looks
 		<-time.After(time.Second)
-		if looks != 4 {
-			t.Errorf("it has looked %d times, want none when it is closed", looks)
+		synctest.Wait()
+		if looks.Load() != 4 {
+			t.Errorf("it has looked %d times, want none when it is closed", looks.Load())
 		}
 	})
 }
