@@ -207,8 +207,7 @@ func TestHazard119NothingShowsAnOwnerThatAServerQuotes(t *testing.T) {
 					if errors.As(err, &reply) {
 						told = append(told, reply.Error())
 					}
-					var votes *redlock.QuorumError
-					if errors.As(err, &votes) {
+					if votes, is := errors.AsType[*redlock.QuorumError](err); is {
 						for _, r := range votes.Nodes {
 							told = append(told, fmt.Sprintf("%v %+v %#v", r.Err, r.Err, r.Err))
 							if errors.As(r.Err, &reply) {

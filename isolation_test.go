@@ -138,7 +138,7 @@ func (m *lossy) Do(ctx context.Context, batch []*single.Call) {
 }
 
 // lossyRun renews a hold beside a crowd with long timeouts. For five milliseconds every packet to a master is lost.
-func lossyRun(t *testing.T, ttl, again, blip time.Duration, beside time.Duration) (lost []string, losses int) {
+func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []string, losses int) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		began := time.Now()

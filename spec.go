@@ -76,9 +76,6 @@ func (s *spec) apply(opts []Option) error {
 	return nil
 }
 
-// reenters reports that the acquisition enters a lock again, or may do so: it knows its owner.
-func (s *spec) reenters() bool { return s.owner != "" }
-
 // newSpec checks what was asked for before anything is sent.
 func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, error) {
 	if err := l.check(); err != nil {

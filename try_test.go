@@ -232,7 +232,7 @@ func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
 			}
 			return newcomers(i, r)
 		}, redlock.ErrContended, nil, true},
-		"readers share it": {func(i int, _ *single.Request) single.Reply {
+		"readers share it": {func(int, *single.Request) single.Reply {
 			return single.Reply{TTL: time.Second, Holder: fmt.Sprint("reader ", n.Add(1)), Token: 1}
 		}, redlock.ErrHeld, []redlock.Option{redlock.Exclusive()}, false},
 		"counters are always ahead": {func(_ int, r *single.Request) single.Reply { return single.Reply{Token: r.Token} }, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},

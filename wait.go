@@ -197,8 +197,7 @@ func (w *waiting) refused(err error, turn bool) {
 	if !turn {
 		return
 	}
-	var q *QuorumError
-	if errors.As(err, &q) {
+	if q, is := errors.AsType[*QuorumError](err); is {
 		blocking := l.withPrefix(q.blockingKeys())
 		if len(w.spec.keys) > 1 && errors.Is(err, ErrHeld) {
 			if unclaimed := l.queue.Blocked(&w.entry, blocking, l.clock.Now()); len(unclaimed) > 0 {

@@ -70,10 +70,10 @@ func TestHazard125AnObserverKnowsWhoWaits(t *testing.T) {
 		}
 		all.Go(func() { _, _ = l.Acquire(given, key, longTTL) })
 		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL, redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)) })
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 		c.are(t, "behind a holder", 5, 5, 3)
 		give()
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		c.are(t, "when one was cancelled and one has made its attempts", 3, 5, 5)
 		must(t, lock.Release(ctx))
 		all.Wait()
@@ -81,7 +81,7 @@ func TestHazard125AnObserverKnowsWhoWaits(t *testing.T) {
 
 		masters[:2].behave(func(*single.Request) act { return act{err: errSilent, after: 300 * time.Millisecond} })
 		all.Go(func() { _, _ = l.Acquire(ctx, key, longTTL) })
-		time.Sleep(12 * time.Second)
+		<-time.After(12 * time.Second)
 		c.are(t, "in an outage", 1, 5, 8)
 		closing, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()

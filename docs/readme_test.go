@@ -74,7 +74,7 @@ func TestTheReadmesServersAndProgramWorkTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { shutDown(t, p.Addr()); p.Release() })
+		t.Cleanup(func() { shutDown(t, p.Addr()); _ = p.Release() })
 		ports = append(ports, p)
 	}
 	start := exec.CommandContext(t.Context(), "sh", "-c", onPorts(commandOf(t, "for port in "), ports))
@@ -114,7 +114,7 @@ func shutDown(t *testing.T, address string) {
 	if _, err := conn.Write([]byte("SHUTDOWN NOSAVE\r\n")); err != nil {
 		t.Error(err)
 	}
-	io.Copy(io.Discard, conn) // until the server has closed it
+	_, _ = io.Copy(io.Discard, conn) // until the server has closed it
 }
 
 // The README's first example dialled and closed in each call. Its Close had no bound, so it waited for the ttl of the key, 10 s.

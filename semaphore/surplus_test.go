@@ -28,7 +28,7 @@ func TestHazard102WhatAWaiterGivesBackIsNotKept(t *testing.T) {
 			}
 			got <- p
 		}()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		for i := range slots {
 			masters.Release(fmt.Sprintf("runners:slot:%d", i))
@@ -40,7 +40,7 @@ func TestHazard102WhatAWaiterGivesBackIsNotKept(t *testing.T) {
 			if err != nil {
 				t.Fatalf("a permit that nobody has: %v", err)
 			}
-			defer func() { must(t, p.Release(t.Context())) }()
+			defer func() { must(t, p.Release(t.Context())) }() //nolint:gocritic // all, at the end
 		}
 		must(t, first.Release(t.Context())) // the control: that one is kept
 		if p, err := others.Acquire(within(t, time.Second), time.Minute); err == nil {

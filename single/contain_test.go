@@ -17,8 +17,8 @@ import (
 func TestHazard110AUsersFunctionThatPanicsIsAnErrorOfItsMaster(t *testing.T) {
 	const secret = "p4ssw0rd"
 	for what, end := range map[string]func(){
-		"panicked: broken with …":                func() { panic("broken with " + secret) },
-		"panicked: a value of type struct":       func() { panic(struct{ password string }{secret}) },
+		"panicked: broken with …":                func() { panic("broken with " + secret) },           //nolint:forbidigo // the user's
+		"panicked: a value of type struct":       func() { panic(struct{ password string }{secret}) }, //nolint:forbidigo // the user's
 		"ended its goroutine instead of returni": runtime.Goexit,
 	} {
 		for _, whose := range []string{"credentials provider", "dialer"} {

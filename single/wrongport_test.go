@@ -18,7 +18,7 @@ func whyNot(t *testing.T, url string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer m.Close()
+	defer func() { _ = m.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	call := &single.Call{Request: &single.Request{Op: single.Inspect, Keys: []string{"k"}}}

@@ -191,7 +191,7 @@ func check(key string, token uint64) error {
 	return nil
 }
 
-// ErrCondition: the row exists, no newer holder has written it, and still it was not changed. A condition of the
+// ErrCondition says that the row exists, no newer holder has written it, and still it was not changed. A condition of the
 // UPDATE other than the row's name and token did not hold.
 var ErrCondition = errors.New("sqlfence: a condition of the statement has kept the row from being changed")
 

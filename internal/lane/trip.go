@@ -76,7 +76,7 @@ func (l *Lane) look(t *trip, gathered bool) step {
 	if len(l.queue) > 0 {
 		now := time.Now()
 		t.extra = l.busy-l.extras > l.limitLocked()
-		if at, any := l.turnLocked(t.extra); any && !at.After(now) {
+		if at, some := l.turnLocked(t.extra); some && !at.After(now) {
 			if !gathered {
 				return gather
 			}

@@ -55,7 +55,7 @@ func (l *Lane) ring() {
 	if l.closed || len(l.queue) == 0 || l.busy > l.out {
 		return
 	}
-	if at, any := l.turnLocked(l.fullLocked()); any && !at.After(time.Now()) {
+	if at, some := l.turnLocked(l.fullLocked()); some && !at.After(time.Now()) {
 		l.setToWorkLocked()
 		return
 	}
@@ -85,13 +85,13 @@ func (l *Lane) wakeInTimeLocked() {
 	if !full && !l.health.down {
 		return // whatever may leave has been taken, and the rest follows what is in flight
 	}
-	if at, any := l.turnLocked(full); any {
+	if at, some := l.turnLocked(full); some {
 		l.setAlarmLocked(at)
 	}
 }
 
 // turnLocked is when something in the queue may leave, within the limit or as an extra, if anything may.
-func (l *Lane) turnLocked(extra bool) (first time.Time, any bool) {
+func (l *Lane) turnLocked(extra bool) (first time.Time, some bool) {
 	if !extra && !l.health.down {
 		return time.Time{}, true
 	}
@@ -99,11 +99,11 @@ func (l *Lane) turnLocked(extra bool) (first time.Time, any bool) {
 		if c.follows() {
 			continue
 		}
-		if at, may := l.turnOfLocked(c, extra); may && (!any || at.Before(first)) {
-			first, any = at, true
+		if at, may := l.turnOfLocked(c, extra); may && (!some || at.Before(first)) {
+			first, some = at, true
 		}
 	}
-	return first, any
+	return first, some
 }
 
 // turnOfLocked is when c may leave, if it may.

@@ -76,7 +76,7 @@ func note(why any) {
 	if path == "" {
 		return
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // whoever runs the tests names it
 	if err != nil {
 		return
 	}

@@ -116,14 +116,14 @@ func TestTheFirstThatRemainsTriesOnceForAllWhoHaveGivenUp(t *testing.T) {
 			if status := q.Status(all[3]); status.Why != 0 {
 				t.Errorf("it is woken for %v while others give up", status.Why)
 			}
-			time.Sleep(time.Second / 4)
+			<-time.After(time.Second / 4)
 		}
-		time.Sleep(time.Second / 4)
+		<-time.After(time.Second / 4)
 		synctest.Wait()
 		if status := q.Status(all[3]); !status.Turn || status.Why != waitqueue.First {
 			t.Errorf("a second after the first had given up, the one that remains has %+v", status)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if status := q.Status(all[3]); status.Why != 0 {
 			t.Errorf("it is woken for %v once more", status.Why)

@@ -56,7 +56,7 @@ func TestHazard125AnOutageIsTwoLinesForEachTrouble(t *testing.T) {
 			if i >= 1800 && i%5 == 0 {
 				works(observe)
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		if n := len(lines()); n != 5 {
 			t.Errorf("%d lines before the end, want one of each silent master, of the quorum and of the releases:\n%s", n, log.String())
@@ -65,7 +65,7 @@ func TestHazard125AnOutageIsTwoLinesForEachTrouble(t *testing.T) {
 		if n := len(lines()); n != 5 {
 			t.Errorf("the end was told too soon:\n%s", log.String())
 		}
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		works(observe)
 		works(observe)
 		all := lines()

@@ -172,7 +172,7 @@ func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) 
 		if err != nil {
 			return out, err
 		}
-		defer giveBack(ctx, h)
+		defer giveBack(ctx, h) //nolint:gocritic // three, until the end
 		n.holds = append(n.holds, h)
 	}
 	n.watch(ctx, e.Duration, ttls)
