@@ -14,7 +14,7 @@ const (
 	// withoutServer in the environment, set to 1, leaves out the tests that need a server.
 	withoutServer = "REDLOCK_NO_SERVER"
 	// leftOut in the environment names a file, to which each test that is left out adds a line with the reason.
-	leftOut = "REDLOCK_LEFT_OUT"
+	leftOut = "REDISTEST_LEFT_OUT"
 	// instructions say what to do where there is no server.
 	instructions = "NO SERVER. Tests need redis-server or valkey-server: ./test finds or fetches one, " +
 		withoutServer + "=1 leaves these tests out"

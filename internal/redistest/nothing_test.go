@@ -22,7 +22,7 @@ func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	must(t, redistest.WriteProgram(program, content, 0o700))
 	run := func(env ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^TestAStartedServerAnswersByURL$|^TestArgsReachTheServer")
-		cmd.Env = append(append(os.Environ(), "PATH="+t.TempDir(), "REDLOCK_NO_SERVER=", "REDLOCK_LEFT_OUT=", "CI="), env...)
+		cmd.Env = append(append(os.Environ(), "PATH="+t.TempDir(), "REDLOCK_NO_SERVER=", "REDISTEST_LEFT_OUT=", "CI="), env...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -37,7 +37,7 @@ func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	}
 	must(t, os.Remove(filepath.Join(filepath.Dir(filepath.Dir(program)), "no-server")))
 	list := filepath.Join(t.TempDir(), "left-out")
-	out, err := run("REDLOCK_NO_SERVER=1", "REDLOCK_LEFT_OUT="+list)
+	out, err := run("REDLOCK_NO_SERVER=1", "REDISTEST_LEFT_OUT="+list)
 	if err != nil || count(out) != [2]int{0, 2} {
 		t.Errorf("without those tests: %v\n%s\nwant two skips", err, out)
 	}
@@ -57,7 +57,7 @@ func TestWithoutAServerRunSaysSo(t *testing.T) {
 
 func TestWhatIsLackingOtherwiseIsSkippedAndInCIFails(t *testing.T) {
 	lack := func(tb redistest.TB) { redistest.NothingTested(tb, errors.New("no compiler")) }
-	t.Setenv("REDLOCK_LEFT_OUT", "")
+	t.Setenv("REDISTEST_LEFT_OUT", "")
 	t.Setenv("CI", "")
 	var laptop fakeTB
 	laptop.run(lack)
