@@ -31,6 +31,9 @@ func (s *Server) isOurs(ctx context.Context) error {
 	client := redis.NewClient(opts)
 	defer client.Close()
 	info, err := client.InfoMap(ctx, "server").Result()
+	if redis.HasErrorPrefix(err, "NOAUTH") && s.cfg.Password == "" {
+		return nil // a password in Args, which is not known here
+	}
 	if err != nil {
 		return fmt.Errorf("%w: who listens on %s does not say which process it is: %w", localport.ErrTaken, s.Addr(), err)
 	}
