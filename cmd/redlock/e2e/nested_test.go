@@ -53,7 +53,7 @@ func TestHazard127ANestedRunOfTheSameKeyFailsAtOnce(t *testing.T) {
 func TestHazard126TheCrontabLineRunsAShortJobOnce(t *testing.T) {
 	t.Parallel()
 	manual := readFile(t, "../../../docs/command.md")
-	found := regexp.MustCompile(`(?m)^    \*/5 \* \* \* \* (.*)$`).FindStringSubmatch(manual)
+	found := regexp.MustCompile(`(?m)^ {4}\*/5 \* \* \* \* (.*)$`).FindStringSubmatch(manual)
 	if found == nil {
 		t.Fatal("the manual shows no crontab line")
 	}

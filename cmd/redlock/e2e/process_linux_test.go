@@ -107,7 +107,7 @@ func TestHazard123TheCommandHasAllDescriptorsOfItsCaller(t *testing.T) {
 	for i := range 6 {
 		f, err := os.Create(filepath.Join(t.TempDir(), strconv.Itoa(i+3)))
 		must(t, err)
-		defer f.Close()
+		t.Cleanup(func() { f.Close() })
 		files = append(files, f)
 	}
 	args := runLine(t, master, "for fd in 3 4 5 6 7 8; do eval \"echo written to $fd >&$fd\"; done")
