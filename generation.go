@@ -159,7 +159,7 @@ func (l *Locker) await(ctx context.Context, a *announcement, timeout time.Durati
 
 // Announce tells the masters that a configuration of this generation is in use, or soon will be. It returns nil once
 // a quorum keeps the number, with [NewJoint] a quorum of each set. Lockers whose [Options].Generation is two or
-// more behind then take no locks. Announce before the last step of an exchange of masters (docs/membership.md): a
+// more behind then take no locks. Announce before the last step of an exchange of masters ([NewJoint]): a
 // process that still has the old set then learns from it that its configuration is out of date.
 //
 // A Locker with a generation can't announce a number that is two or more ahead of it, since that would stop the

@@ -36,7 +36,7 @@ import (
 //     lose it while it believes to have it. So the text of a Handover says for which rule it was made.
 //
 // The new token is also what keeps the old process from the resource if its work goes on although the hold is over.
-// docs/handover.md has the table.
+// docs/operate/handover.md has the table.
 
 // Handover is all that another process needs to continue a lock: see [Lock.Handover]. [Handover.Secret] is the text
 // to send. It is a secret: anyone who has it can take the lock over, or release it. fmt, log/slog and encoders do not

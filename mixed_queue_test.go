@@ -16,7 +16,7 @@ import (
 )
 
 // This file judges liveness among waiters of every kind: the queues of two processes are drawn, beside readers of a third one who overlap for
-// ever. Each waiter gets its key within a bound that docs/waiting.md has.
+// ever. Each waiter gets its key within a bound that docs/understand/waiting.md has.
 
 // queuer is one acquisition that waits.
 type queuer struct {

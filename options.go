@@ -45,8 +45,8 @@ type Options struct {
 	//
 	// Default: the guard of the masters. With Dial that is none, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
-	// Generation is the number of this configuration of masters. Every step of an exchange of masters adds one
-	// (docs/membership.md). The masters keep the greatest number that they were sent. A Locker that is two or more
+	// Generation is the number of this configuration of masters. Every step of an exchange of masters
+	// ([NewJoint]) adds one. The masters keep the greatest number that they were sent. A Locker that is two or more
 	// behind takes and extends no lock; the error matches [ErrOutdated].
 	//
 	// The Locker asks a quorum of masters before its first acquisition, and again when the last answer is more than
@@ -58,8 +58,7 @@ type Options struct {
 	// Default: host:pid, the host without its domain.
 	Identity string
 	// Prefix is put in front of every key on the masters, for programs or tenants that share masters and for users
-	// with rights to some keys only (docs/security.md). Arguments, [Lock.Key], [Locker.Held], [Handover], events and
-	// errors have the key without the Prefix; only a message from a master shows both. With the Prefix "a:" the key
+	// with rights to some keys only. Arguments, [Lock.Key], [Locker.Held], [Handover], events and errors have the key without the Prefix; only a message from a master shows both. With the Prefix "a:" the key
 	// "b" is the same lock as the key "a:b" without a Prefix, also for other implementations. A hash tag in the
 	// Prefix applies to every key.
 	//

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// tenantRules are the rules that docs/security.md gives a user with one Prefix, for each form of it: orders: and {orders}:.
+// tenantRules are the rules that docs/operate/security.md gives a user with one Prefix, for each form of it: orders: and {orders}:.
 func tenantRules(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("docs/security.md")
+	page, err := os.ReadFile("docs/operate/security.md")
 	must(t, err)
 	var blocks []string
 	for _, after := range strings.Split(string(page), "```acl\n")[1:] {
@@ -25,7 +25,7 @@ func tenantRules(t *testing.T) map[string][]string {
 		blocks = append(blocks, block)
 	}
 	if len(blocks) != 3 {
-		t.Fatalf("docs/security.md has %d blocks of rules, want all, a prefix, a prefix with a hash tag", len(blocks))
+		t.Fatalf("docs/operate/security.md has %d blocks of rules, want all, a prefix, a prefix with a hash tag", len(blocks))
 	}
 	_, others, _ := strings.Cut(blocks[0], "\n") // all but the keys
 	return map[string][]string{

@@ -57,7 +57,7 @@ func (e *electorate) spare() int { return e.n - e.quorum }
 // electorates are what a configuration counts votes by: one set of masters or, while masters are exchanged, the old and the
 // new one. A vote counts in every set that its master belongs to, and nothing is won that is not won in every set. So whatever
 // is won by both sets shares a master with whatever is won by either of them. This is the joint consensus of Raft (Ongaro and
-// Ousterhout, 2014, section 6) without its log; docs/guarantees.md has the argument.
+// Ousterhout, 2014, section 6) without its log; docs/understand/guarantees.md has the argument.
 type electorates []electorate
 
 // majority reports that masters contain a quorum of every set.
@@ -172,7 +172,9 @@ func decide(wins, loses bool, loss verdict) verdict {
 // NewJoint makes a Locker over two sets of masters, for the time in which one set replaces the other. The sets may
 // share masters; a shared master is the same Master in both lists. Every lock needs a quorum of each set, so this
 // Locker excludes Lockers that [New] has made over one of the sets. Lockers over the old set and over the new set do
-// not exclude each other. docs/membership.md lists the steps in which no two processes use these at the same time.
+// not exclude each other, so exchange masters in two steps: first give every process both sets, then give every process
+// the new set. Begin the second step when no process has the old set alone. [Options].Generation and [Locker.Announce]
+// stop a process that was forgotten.
 //
 // In all else it works as New does. Errors in either list match [ErrInvalid], and so do two equal sets.
 func NewJoint(before, after []Master, opts Options) (*Locker, error) {

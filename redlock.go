@@ -192,7 +192,8 @@ func (l *Locker) notified(message string, master int) {
 }
 
 // Acquire takes the lock on key for ttl, and waits for it until ctx is done. Goroutines of one Locker that wait for
-// the same key get it in the order in which they came; docs/waiting.md has the exceptions.
+// the same key get it in the order in which they came; goroutines with other kinds of lock ([Shared], [Reentrant],
+// [AndKeys]) may overtake each other.
 //
 // The masters keep the key for ttl, counted in whole milliseconds, unless the holder extends or releases it. The
 // holder may rely on a little less, [Lock.Until]. The returned Lock is renewed only with [AutoRenew].

@@ -15,8 +15,8 @@ import (
 
 // Release removes the key from all masters, and returns nil when a quorum has confirmed. That takes one round trip.
 // Masters that have not confirmed by then are asked again in the background until they confirm or the key's ttl is
-// over. If another goroutine of the Locker waits for the key, Release may pass the lock on to it instead
-// (docs/waiting.md), and returns nil at once. Release ignores the cancellation of ctx, so that it leaves no key
+// over. If another goroutine of the Locker waits for the key, Release may pass the lock on to it instead,
+// and returns nil at once. Release ignores the cancellation of ctx, so that it leaves no key
 // behind. It takes no longer than the request timeout.
 //
 // After Release the lock is over, also after an error, except [ErrInvalid] for a nil context. Do not retry: a second

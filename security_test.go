@@ -91,7 +91,7 @@ func (a *authority) servers(tb testing.TB, ip string, n int) []*redistest.Server
 	return redistest.StartN(tb, n, redistest.WithTLS(files))
 }
 
-// secured makes a Locker over servers as docs/security.md shows it; nil speaks no TLS.
+// secured makes a Locker over servers as docs/operate/security.md shows it; nil speaks no TLS.
 func secured(tb testing.TB, servers []*redistest.Server, config *tls.Config) *redlock.Locker {
 	tb.Helper()
 	masters := make([]redlock.Master, len(servers))

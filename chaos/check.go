@@ -25,7 +25,7 @@ type Judgement struct {
 }
 
 // Check judges a history that something recorded, this package or another program: the fields of its events are those of
-// [history.Event], and docs/chaos.md says which oracle needs which of them. The events may come in any order. inside tells
+// [history.Event]. The events may come in any order. inside tells
 // that whatever was broken meanwhile was within what a lock assumes. The limits' defaults are for the longest ttl in the history.
 // It returns an error if the history can't be judged because it contradicts itself.
 func Check(events []history.Event, l Limits, inside bool) (*Judgement, error) {

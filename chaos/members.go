@@ -13,7 +13,7 @@ import (
 
 // members gives clients other masters while they have locks and wait for others, as a program does that loads its configuration
 // again: what was taken stays with the Locker that took it, who waits goes on to wait with the new one, and the old one is
-// closed when nothing of it is held any more. Across clients it is as docs/membership.md has it: nobody gets the new
+// closed when nothing of it is held any more. Across clients it is as docs/operate/membership.md has it: nobody gets the new
 // masters alone before the last Locker over the old ones alone has been closed.
 type members struct {
 	open     func(ctx context.Context, client int, c configuration) (workload.Locker, error)

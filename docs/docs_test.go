@@ -72,9 +72,9 @@ var runs = map[string]evidence{
 	"redlock man /usr/local/share/man/man1":                                            {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock man man1\n"},
 	"redlock version":                                                                  {"cmd/redlock/e2e/testdata/man.txtar", "exec redlock version\n"},
 	"go run ./bench -scenario neighbour -repeat 1":                                     {"bench/main_test.go", `case "neighbour":`},
-	"coproc LOCK { redlock hold -key deploy -fd 0; }":                                  {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/command.md"`},
-	`exec {held}>"/dev/fd/$in" {in}>&-          # deploy.sh inherits held, and not in`: {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/command.md"`},
-	`exec {held}>&-`:                                   {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/command.md"`},
+	"coproc LOCK { redlock hold -key deploy -fd 0; }":                                  {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`},
+	`exec {held}>"/dev/fd/$in" {in}>&-          # deploy.sh inherits held, and not in`: {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`},
+	`exec {held}>&-`:                                   {"cmd/redlock/e2e/hold_linux_test.go", `"../../../docs/operate/command.md"`},
 	"redlock hold -key deploy":                         {"cmd/redlock/e2e/testdata/hold.txtar", "redlock hold -key deploy <in"},
 	"coproc LOCK { redlock hold -key deploy; }":        {"cmd/redlock/e2e/testdata/docs_run.txtar", "coproc LOCK { redlock hold -key deploy"},
 	`read -r line <&"$out" || { wait "$lock"; exit; }`: {"cmd/redlock/e2e/testdata/docs_run.txtar", `read -r line <&"$out" || { wait "$lock"; exit; }`},
@@ -98,14 +98,20 @@ var runs = map[string]evidence{
 	"source <(redlock completion bash)":                    {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
 }
 
-// documents are the paths, from here, of README.md and of everything in docs.
+// documents are the paths, from here, of README.md and of every page.
 func documents(t *testing.T) []string {
 	t.Helper()
-	found, err := filepath.Glob("*.md")
-	if err != nil || len(found) < 5 {
-		t.Fatalf("found %q, %v; want the documents", found, err)
+	return append(pages(t), "README.md", "../README.md")
+}
+
+// pages are the paths, from here, of the pages in start, operate, understand and evidence.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("*/*.md")
+	if err != nil || len(found) < 25 {
+		t.Fatalf("found %q, %v; want the pages", found, err)
 	}
-	return append(found, "../README.md")
+	return found
 }
 
 func read(t *testing.T, path string) string {
@@ -175,7 +181,7 @@ func untested(text, source string) []string {
 }
 
 func TestTheExamplesOfTestingAreTested(t *testing.T) {
-	text, source := read(t, "testing.md"), read(t, "../redlocktest/example_test.go")
+	text, source := read(t, "start/testing.md"), read(t, "../redlocktest/example_test.go")
 	if len(blocks(text, "go")) < 5 {
 		t.Error("the document shows too little for this test to mean anything")
 	}
@@ -189,7 +195,7 @@ func TestTheExamplesOfTestingAreTested(t *testing.T) {
 
 func TestEveryHazardNamesATestThatExists(t *testing.T) {
 	exists := testnames.Under(t, "..")
-	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "hazards.md"), -1)
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| .* \| ([^|]*) \|$`).FindAllStringSubmatch(read(t, "evidence/hazards.md"), -1)
 	if len(rows) < 95 {
 		t.Errorf("%d hazards, want at least 95", len(rows))
 	}
@@ -235,14 +241,52 @@ func TestTestsThatADocumentNamesExist(t *testing.T) {
 	}
 }
 
+// links are the targets of the links in a document: files, headings, or both. Targets on other hosts are left out.
+func links(text string) []string {
+	text = regexp.MustCompile("(?ms)^```.*?\n```$").ReplaceAllString(text, "")
+	var found []string
+	for _, m := range regexp.MustCompile(`\]\(([^):\s]+)\)`).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// anchors are the names by which GitHub links to the headings of a page.
+func anchors(text string) []string {
+	text = regexp.MustCompile("(?ms)^```.*?\n```$").ReplaceAllString(text, "")
+	var found []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		kept := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		found = append(found, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return found
+}
+
 func TestLinksLeadSomewhere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)]*)?\)`)
-	code := regexp.MustCompile("(?ms)^```.*?\n```$")
-	for _, path := range documents(t) {
-		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, path), ""), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
-				t.Errorf("%s links to %s: %v", path, m[1], err)
+	for _, path := range append(documents(t), "../CONTRIBUTING.md", "../SECURITY.md", "../CHANGELOG.md") {
+		for _, link := range links(read(t, path)) {
+			file, heading, _ := strings.Cut(link, "#")
+			target := filepath.Join(filepath.Dir(path), file)
+			if file == "" {
+				target = path
 			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", path, link, err)
+			} else if heading != "" && !slices.Contains(anchors(read(t, target)), heading) {
+				t.Errorf("%s links to %s, which has no such heading", path, link)
+			}
+		}
+	}
+	if got := anchors("## A master's `data` is put back\n"); !slices.Equal(got, []string{"a-masters-data-is-put-back"}) {
+		t.Errorf("%q, want the name that GitHub gives the heading", got)
+	}
+}
+
+func TestTheMapHasEveryPage(t *testing.T) {
+	mapped := links(read(t, "README.md"))
+	for _, path := range pages(t) {
+		if !slices.Contains(mapped, path) {
+			t.Errorf("the map, docs/README.md, has no link to %s", path)
 		}
 	}
 }
@@ -255,7 +299,7 @@ func ofTheProject(imports string) []string {
 
 // The architecture says of some packages that they use nothing but what every program can.
 func TestHazard117WhatIsOverThePublicAPIAloneImportsNothingElse(t *testing.T) {
-	rows := regexp.MustCompile("(?m)^\\| `([a-z/]+?)/?` \\|.*over the public API alone").FindAllStringSubmatch(read(t, "architecture.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([a-z/]+?)/?` \\|.*over the public API alone").FindAllStringSubmatch(read(t, "understand/architecture.md"), -1)
 	if len(rows) < 1 {
 		t.Errorf("%q: want the row of leader", rows)
 	}
@@ -283,14 +327,14 @@ func untestedServers(text, table string) []string {
 }
 
 func TestHazard117ServersThatAreNamedAreServersThatAreTested(t *testing.T) {
-	table := read(t, "servers.md")
+	table := read(t, "operate/servers.md")
 	files := []string{
 		"../docker-compose.chaos.yml", "../examples/kubernetes/masters.yaml", "../chaos/containers/options.go",
-		"../chaos/cmd/redlock-chaos/containers.go", "containers.md", "ci.md", "operating.md",
+		"../chaos/cmd/redlock-chaos/containers.go", "evidence/containers.md", "evidence/ci.md", "operate/operating.md",
 	}
 	for _, file := range files {
 		for _, image := range untestedServers(read(t, file), table) {
-			t.Errorf("%s has %s, which docs/servers.md does not list as tested", file, image)
+			t.Errorf("%s has %s, which docs/operate/servers.md does not list as tested", file, image)
 		}
 	}
 	if got := untestedServers("image: redis:7.4-alpine or redis:8.0", table); !slices.Equal(got, []string{"redis:7.4"}) {
@@ -308,7 +352,7 @@ func TestTheTableOfErrorsIsTheCodes(t *testing.T) {
 	for _, f := range single.Faults() {
 		want.WriteString("| " + f.Name + " | " + ends[f.Lasts] + " | " + f.Why + " |\n")
 	}
-	if !strings.Contains(read(t, "waiting.md"), "| --- | --- | --- |\n"+want.String()+"\n") {
+	if !strings.Contains(read(t, "understand/waiting.md"), "| --- | --- | --- |\n"+want.String()+"\n") {
 		t.Errorf("waiting.md does not have this table:\n%s", want.String())
 	}
 }

@@ -45,7 +45,7 @@ func TestEveryTestOfAHazardIsNamedByItsRow(t *testing.T) {
 	if !slices.ContainsFunc(tests, hazardTest.MatchString) {
 		t.Fatal("there are no tests of hazards: this test shows nothing")
 	}
-	for _, name := range unnamed(read(t, "hazards.md"), tests) {
+	for _, name := range unnamed(read(t, "evidence/hazards.md"), tests) {
 		t.Errorf("hazards.md does not name %s in the row of its hazard", name)
 	}
 }
@@ -78,7 +78,7 @@ func TestEveryScenarioOfOthersIsListed(t *testing.T) {
 	if n := strings.Count(sources.String(), "\nfunc Test"); n < 25 {
 		t.Fatalf("there are %d scenarios: this test shows little", n)
 	}
-	for _, name := range unlisted(read(t, "scenarios.md"), sources.String()) {
+	for _, name := range unlisted(read(t, "evidence/scenarios.md"), sources.String()) {
 		t.Errorf("scenarios.md does not name %s", name)
 	}
 	if got := unlisted("`TestOne`", "\nfunc TestOne(t *testing.T) {\nfunc TestTwo(t *testing.T) {"); !slices.Equal(got, []string{"TestTwo"}) {

@@ -11,8 +11,7 @@
 //
 // The value that takes the election's key on the masters contains the leader's value, such as its address, and the
 // fencing token of its term ([redlock.Published]). Both appear on a quorum with the election and disappear with the
-// key. No leader can overwrite another's value, and no write of it can be late or lost. docs/leadership.md has the
-// interleavings.
+// key. No leader can overwrite another's value, and no write of it can be late or lost.
 package leader
 
 import (

@@ -8,7 +8,7 @@
  * gets one token more, by the script alone.
  *
  * Left out: the end of a counter's retention, which is longer than all that happens here; masters that lose their counters
- * (docs/fencing.md says what remains then); a second raise, which is another one like the first; repairs and extensions, which
+ * (docs/understand/fencing.md says what remains then); a second raise, which is another one like the first; repairs and extensions, which
  * raise counters, too; and requests that arrive when their acquisition is over: they only make counters grow.
  */
 #define REPEATS 1 /* requests that are sent again */

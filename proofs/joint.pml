@@ -7,7 +7,7 @@
  * acquire.pml, without drift.
  *
  * Left out: other sets (quorum_joint_test.go tries every pair of small ones); messages that are on their way (acquire.pml); the joint client's generation, which is never out of date here;
- * tokens; masters that come back empty, which docs/membership.md excludes for as long as a forgotten client may be there.
+ * tokens; masters that come back empty, which docs/operate/membership.md excludes for as long as a forgotten client may be there.
  */
 #define TTL 2
 #define VALID TTL

@@ -1,4 +1,4 @@
-// Package proofs_test keeps docs/proofs.md, proofs/check and the models together.
+// Package proofs_test keeps docs/evidence/proofs.md, proofs/check and the models together.
 package proofs_test
 
 import (
@@ -91,9 +91,9 @@ func isThere(place string) bool {
 }
 
 func TestTheDocumentTellsWhatIsChecked(t *testing.T) {
-	checked, document := searched(read(t, "check")), told(read(t, "../docs/proofs.md"))
+	checked, document := searched(read(t, "check")), told(read(t, "../docs/evidence/proofs.md"))
 	if len(checked) < 20 || !slices.Equal(checked, document) {
-		t.Errorf("proofs/check searches\n%s\nand docs/proofs.md tells\n%s", strings.Join(checked, "\n"), strings.Join(document, "\n"))
+		t.Errorf("proofs/check searches\n%s\nand docs/evidence/proofs.md tells\n%s", strings.Join(checked, "\n"), strings.Join(document, "\n"))
 	}
 	models, err := filepath.Glob("*.pml")
 	if err != nil || len(models) == 0 {
@@ -117,17 +117,17 @@ func TestEveryVariantAndStateIsInItsModel(t *testing.T) {
 }
 
 func TestEveryRuleIsImplementedSomewhere(t *testing.T) {
-	document := read(t, "../docs/proofs.md")
+	document := read(t, "../docs/evidence/proofs.md")
 	models, _ := filepath.Glob("*.pml")
 	for _, path := range models {
 		model := strings.TrimSuffix(path, ".pml")
 		names, places := mapped(document, model)
 		if want := rules(read(t, path)); len(want) == 0 || !slices.Equal(names, want) {
-			t.Errorf("docs/proofs.md maps the rules %q of %s, which has %q", names, path, want)
+			t.Errorf("docs/evidence/proofs.md maps the rules %q of %s, which has %q", names, path, want)
 		}
 		for _, place := range places {
 			if !isThere(place) {
-				t.Errorf("docs/proofs.md names %q, and there is no such thing", place)
+				t.Errorf("docs/evidence/proofs.md names %q, and there is no such thing", place)
 			}
 		}
 	}

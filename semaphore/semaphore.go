@@ -21,7 +21,7 @@
 // TestCountingOnEachMasterLetsTooManyIn has the numbers for other sizes. With slots, two holders of one slot would
 // need a master that has granted both.
 //
-// chaos/examples/semaphore runs both on real masters under faults and counts their holders; docs/chaos.md says how.
+// chaos/examples/semaphore runs both on real masters under faults and counts their holders.
 package semaphore
 
 import (

@@ -17,15 +17,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// leastRights are the rules that docs/security.md gives users.
+// leastRights are the rules that docs/operate/security.md gives users.
 func leastRights(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/security.md")
+	page, err := os.ReadFile("../docs/operate/security.md")
 	must(t, err)
 	_, block, found := strings.Cut(string(page), "```acl\n")
 	block, _, ended := strings.Cut(block, "```")
 	if !found || !ended {
-		t.Fatal("docs/security.md has no block of rules")
+		t.Fatal("docs/operate/security.md has no block of rules")
 	}
 	return strings.Fields(block)
 }

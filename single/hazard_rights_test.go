@@ -29,7 +29,7 @@ func limited(t *testing.T, s *redistest.Server) (m *single.Master, without func(
 	return dial(t, "redis://limited:any@"+s.Addr()), without
 }
 
-// grantedCommands are the commands that docs/security.md lists.
+// grantedCommands are the commands that docs/operate/security.md lists.
 func grantedCommands(t *testing.T) []string {
 	t.Helper()
 	var commands []string

@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// It is what docs/comparison.md tells its readers to run, shorter and with less in it.
+// It is what docs/evidence/comparison.md tells its readers to run, shorter and with less in it.
 func TestTheCommandComparesOnRealServers(t *testing.T) {
 	redistest.Need(t)
 	t.Parallel() // a run mostly waits

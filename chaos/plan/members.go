@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// This file is about the sets of masters that clients have, which steps of [Reconfigure] exchange: docs/membership.md.
+// This file is about the sets of masters that clients have, which steps of [Reconfigure] exchange: docs/operate/membership.md.
 
 // FirstSets are the masters that clients begin with.
 func (p *Plan) FirstSets() [][]int { return [][]int{OrAll(p.Members, p.Masters)} }

@@ -1,5 +1,5 @@
 // Package program makes a lock library in any language a subject: the harness starts a program for each client and speaks a
-// small protocol with it, JSON by lines on its standard input and output. docs/chaos.md has the protocol.
+// small protocol with it, JSON by lines on its standard input and output. The page evidence/chaos in the repository's docs describes the protocol.
 package program
 
 import (

@@ -173,7 +173,7 @@ func (w *world) waitForSecond(wait time.Duration) {
 	w.at(w.now+int64(wait), hidden, none, 0, w.beginSecond)
 }
 
-// stopsAfter is by when the last answer that a forgotten client had is too old for another lock (docs/membership.md).
+// stopsAfter is by when the last answer that a forgotten client had is too old for another lock (docs/operate/membership.md).
 const stopsAfter = 10 * time.Second
 
 // announced begins the wait for the second part: by the end of it the last hold of a forgotten client is over, also by a clock that

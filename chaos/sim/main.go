@@ -97,7 +97,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
 	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
-	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/protocol.md never happened")
+	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/understand/protocol.md never happened")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar; there is none in a file or a pipe")
 	if f.Parse(args) != nil { // f has said why
 		return o, exitUsage, false

@@ -1,5 +1,5 @@
 // Command redlock runs commands under a distributed lock, and shows and mends the locks on a set of Redis masters.
-// See docs/command.md, or `redlock -h`.
+// `redlock -h` lists its commands.
 package main
 
 import (

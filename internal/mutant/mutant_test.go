@@ -101,7 +101,7 @@ func TestWithoutSourceThereIsNoMutant(t *testing.T) {
 
 // The page has a row of every mutant, and of no other.
 func TestThePageHasEveryMutant(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "mutants.md"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "evidence", "mutants.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

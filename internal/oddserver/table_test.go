@@ -71,7 +71,7 @@ func TestHazard139OddAnswersToACheckCostTimeAndNothingElse(t *testing.T) {
 var share = soak.Or(defaultShare, 1)
 
 // TestWhatIsBeyondGoRedis finds out which of the replies that its parser can't take end a process with go-redis in it. It fails at nothing:
-// what it logs is what docs/security.md says of clients that somebody brings.
+// what it logs is what docs/operate/security.md says of clients that somebody brings.
 func TestWhatIsBeyondGoRedis(t *testing.T) {
 	if !soak.On() {
 		t.Skip("takes a process for each case: REDLOCK_SOAK=1")

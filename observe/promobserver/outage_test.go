@@ -171,7 +171,7 @@ func TestHazard125TheAlertsFireWhenTheyHaveTo(t *testing.T) {
 	}
 }
 
-// scrapes is how far apart they are; docs/observability.md promises a minute with 15 s.
+// scrapes is how far apart they are; docs/operate/observability.md promises a minute with 15 s.
 const scrapes = 3 * time.Second
 
 // startPrometheus has a Prometheus scrape target and judge alerts.yaml, and returns its address.

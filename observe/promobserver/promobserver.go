@@ -1,5 +1,5 @@
-// Package promobserver counts the events of a Locker for Prometheus. docs/observability.md explains each metric;
-// dashboard.json and alerts.yaml use them.
+// Package promobserver counts the events of a Locker for Prometheus. Files dashboard.json and alerts.yaml use
+// the metrics; each metric's help text explains it.
 package promobserver
 
 import (

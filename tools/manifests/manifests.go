@@ -1,4 +1,4 @@
-// Package manifests checks Kubernetes manifests of masters against what docs/operating.md asks of them: that a master which
+// Package manifests checks Kubernetes manifests of masters against what docs/operate/operating.md asks of them: that a master which
 // has granted a lock still knows of it after a restart, and that neither a node, nor a zone, nor an update takes away a majority.
 package manifests
 

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// These tests are the promise behind docs/migration.md: while a program is rolled out that uses this library instead of
+// These tests are the promise behind docs/start/migration.md: while a program is rolled out that uses this library instead of
 // redsync, both take the same keys on the same masters, and each keeps out the other.
 
 const migrated = "orders:42"

@@ -20,7 +20,7 @@ var runLine = regexp.MustCompile(`redlock-chaos"? run ((?:-[a-z][^\n]*\n?\s*)+)`
 func TestTheRunsInTheDocumentsHaveFlagsAndScenariosThatExist(t *testing.T) {
 	runs := 0
 	for _, name := range []string{"ci.md", "containers.md"} {
-		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", name))
+		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "evidence", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func checkScenario(t *testing.T, name string) {
 
 // TestThePageOnTheHarnessSaysWhatThereIs: its plan can be read, and its table has every oracle.
 func TestThePageOnTheHarnessSaysWhatThereIs(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "chaos.md"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "evidence", "chaos.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	only := f.String("only", "", "only these: `names` or patterns as release-* or scripts/*, comma-separated")
 	sample := f.Bool("sample", false, "only those that the tests of every run are tried on")
 	jsonFile := f.String("json", "", "write the table to this `file` as JSON")
-	page := f.String("page", "", "put what was found into this `file`'s tables, between its two marks, as docs/mutants.md has it")
+	page := f.String("page", "", "put what was found into this `file`'s tables, between its two marks, as docs/evidence/mutants.md has it")
 	workers := f.Int("workers", min(2, runtime.GOMAXPROCS(0)), "how many to try at the same time")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
@@ -181,7 +181,7 @@ func conclude(results []mutant.Result, stdout io.Writer) int {
 
 // The marks of a page, between which the table is.
 const (
-	pageBegins = "<!-- the table: redlock-chaos mutants -page docs/mutants.md -->\n"
+	pageBegins = "<!-- the table: redlock-chaos mutants -page docs/evidence/mutants.md -->\n"
 	pageEnds   = "<!-- its end -->\n"
 )
 

@@ -70,7 +70,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	neighbours := f.Bool("neighbours", false, "every client has quiet locks beside the workload, which must not be harmed by it")
 	var limits chaos.Limits
 	limitFlags(f, &limits)
-	command := f.String("exec", "", "a program that speaks the line protocol of docs/chaos.md, with arguments, as the lock under test: one process for each client")
+	command := f.String("exec", "", "a program that speaks the line protocol of docs/evidence/chaos.md, with arguments, as the lock under test: one process for each client")
 	tokens := f.Bool("exec-tokens", false, "the program's locks have fencing tokens")
 	jsonFile := f.String("json", "", "write the JSON report here")
 	htmlFile := f.String("html", "", "write the HTML report here")

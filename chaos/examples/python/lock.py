@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Redlock in Python's standard library alone, for redlock-chaos run -exec; docs/chaos.md has the protocol.
+"""A Redlock in Python's standard library alone, for redlock-chaos run -exec; docs/evidence/chaos.md has the protocol.
 
 It is a reference for the protocol, not a lock to use: one thread for each request, no waiting, no fencing, no renewal.
 With --quorum N it takes N grants for a majority, which redlock-chaos finds out.

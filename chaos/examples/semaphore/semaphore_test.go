@@ -98,7 +98,7 @@ func TestNeverMoreHoldersThanPermits(t *testing.T) {
 	}
 }
 
-// Permits that are renewed outlive their ttl several times. Nobody stands still here: see docs/chaos.md.
+// Permits that are renewed outlive their ttl several times. Nobody stands still here: see docs/evidence/chaos.md.
 func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart"} {
 		t.Run(scenario, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // holders are scripts that take a lock by redlock hold, and work under it.
 func holders(t *testing.T) map[string]string {
 	t.Helper()
-	shown := regexp.MustCompile("(?s)```bash\n(coproc .*?)```").FindStringSubmatch(readFile(t, "../../../docs/command.md"))
+	shown := regexp.MustCompile("(?s)```bash\n(coproc .*?)```").FindStringSubmatch(readFile(t, "../../../docs/operate/command.md"))
 	if shown == nil {
 		t.Fatal("the manual shows no script")
 	}

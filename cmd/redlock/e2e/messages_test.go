@@ -126,7 +126,7 @@ func namesIn(value any, found map[string]bool) {
 
 func TestHazard127JSONHasTheSameNamesInAllSubcommands(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/command.md")
+	page, err := os.ReadFile("../../../docs/operate/command.md")
 	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## JSON\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -169,7 +169,7 @@ func TestHazard127JSONHasTheSameNamesInAllSubcommands(t *testing.T) {
 	}
 	for name := range found {
 		if !documented[name] {
-			t.Errorf("docs/command.md has no %q under JSON", name)
+			t.Errorf("docs/operate/command.md has no %q under JSON", name)
 		}
 	}
 	if documented["owner"] || documented["name"] {

@@ -52,7 +52,7 @@ func TestHazard127ANestedRunOfTheSameKeyFailsAtOnce(t *testing.T) {
 // The line of the manual, on two machines whose clocks differ by more than the job takes.
 func TestHazard126TheCrontabLineRunsAShortJobOnce(t *testing.T) {
 	t.Parallel()
-	manual := readFile(t, "../../../docs/command.md")
+	manual := readFile(t, "../../../docs/operate/command.md")
 	found := regexp.MustCompile(`(?m)^ {4}\*/5 \* \* \* \* (.*)$`).FindStringSubmatch(manual)
 	if found == nil {
 		t.Fatal("the manual shows no crontab line")

@@ -11,7 +11,7 @@ import (
 
 // Every flag is documented, and nothing is documented that is no flag.
 func TestTheManualKnowsEveryFlag(t *testing.T) {
-	raw, err := os.ReadFile("../../../../docs/command.md")
+	raw, err := os.ReadFile("../../../../docs/operate/command.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +30,12 @@ func TestTheManualKnowsEveryFlag(t *testing.T) {
 			documented[name] = strings.Contains(string(raw), "`-"+name+"`") || strings.Contains(string(raw), "`-"+name+" ")
 		}
 		if !documented[name] {
-			t.Errorf("docs/command.md does not mention -%s", name)
+			t.Errorf("docs/operate/command.md does not mention -%s", name)
 		}
 	}
 	for name := range documented {
 		if !known[name] {
-			t.Errorf("docs/command.md mentions -%s, and there is no such flag", name)
+			t.Errorf("docs/operate/command.md mentions -%s, and there is no such flag", name)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func demoCommand() command {
 Starts five masters inside this process and workers that all want one lock. Two masters are stopped, and the lock goes on
 changing hands; a third one, and nobody gets it any more, for the reason that is printed; they come back, and so does the
 lock. At last one dies for good, and a new one takes its place while locks are held and taken, by the steps of
-docs/membership.md: workers get the old and the new list of masters, one after the other, and then the new one alone. A
+docs/operate/membership.md: workers get the old and the new list of masters, one after the other, and then the new one alone. A
 resource that only one may use at a time watches for two workers inside at once.
 
 With -masters it uses yours. Those it can't stop or replace, so it shows the lock changing hands and a refusal; stop one yourself.

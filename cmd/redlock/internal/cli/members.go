@@ -19,7 +19,7 @@ func membersCommand() command {
 		summary: "show how far an exchange of masters is, and whether its next step is safe",
 		help: `
 While masters are exchanged, every process goes from the old list (-masters) to both lists (-masters and -new-masters), and then
-to the new one: docs/membership.md has the steps. This shows each master of both lists with its generation (see -generation),
+to the new one: docs/operate/membership.md has the steps. This shows each master of both lists with its generation (see -generation),
 the other clients that are connected to it, and the locks on it; then who uses which of the masters, as far as connections
 and locks tell; and says which step is next, and whether it is safe to take it now, or that these lists are out of date: that
 masters know a later generation. It also says what it can't see. It changes nothing.

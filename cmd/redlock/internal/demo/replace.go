@@ -19,7 +19,7 @@ type replacement struct {
 	skipJoint bool
 }
 
-// exchange is the act in which masters are replaced, by the steps of docs/membership.md, while workers take locks.
+// exchange is the act in which masters are replaced, by the steps of docs/operate/membership.md, while workers take locks.
 type exchange struct {
 	show          *Show
 	how           replacement
