@@ -112,8 +112,8 @@ func NewMaster(client redis.UniversalClient) (Master, error) {
 	return m, nil
 }
 
-// Dial makes a Locker over the masters at the given URLs (redis://user:password@host:port, rediss:// for TLS), with
-// client settings that are safe for locks. Close closes the connections.
+// Dial makes a Locker over the masters at the given URLs (redis://user:password@host:port, rediss:// for TLS; see
+// [single.ParseURL]), with client settings that are safe for locks. Close closes the connections.
 //
 // Dial does not wait for the masters: the Locker connects when it first needs them, and works as soon as a quorum
 // answers. [Locker.Check] tells whether it can connect. If ctx has ended already, Dial opens nothing and returns

@@ -21,12 +21,23 @@ const defaultPoolSize = 18
 // dialTimeout bounds a new connection where a request's own deadline does not.
 const dialTimeout = time.Second
 
-// Dial makes a Master from a URL as [redis.ParseURL] reads it: redis://user:password@host:port/db, rediss:// for TLS,
-// unix:// for a socket. It connects when the first request is sent. Errors never contain the URL's credentials.
-//
-// A URL can't turn the verification of certificates off: skip_verify is an error. [Open] takes a tls.Config.
+// Dial makes a Master from a URL that [ParseURL] accepts. It connects when the first request is sent.
 func Dial(rawURL string, opts Options) (*Master, error) {
-	opt, err := redis.ParseURL(rawURL)
+	opt, err := ParseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return Open(opt, opts)
+}
+
+// ParseURL reads the URL of a master: redis://user:password@host:port/db, rediss:// for TLS, unix:// for a socket.
+// valkey:// is redis://, and valkeys:// is rediss://. Settings follow a question mark, as in [redis.ParseURL]. Add to
+// the result what no URL can say, such as an authority of your own, and give it to [Open].
+//
+// Errors quote nothing of the URL, which may hold a password. A URL can't turn the verification of certificates off:
+// skip_verify is an error.
+func ParseURL(rawURL string) (*redis.Options, error) {
+	opt, err := redis.ParseURL(asRedis(rawURL))
 	if err != nil {
 		return nil, fmt.Errorf("single: master URL: %s", complaint(rawURL))
 	}
@@ -40,7 +51,20 @@ func Dial(rawURL string, opts Options) (*Master, error) {
 	if strings.Contains(opt.Addr, ",") {
 		return nil, errors.New("single: master URL: there is a comma in the address; each master has a URL of its own")
 	}
-	return Open(opt, opts)
+	return opt, checkOptions(opt)
+}
+
+// schemes are those of Valkey, and what go-redis calls them.
+var schemes = map[string]string{"valkey": "redis", "valkeys": "rediss"}
+
+// asRedis is the URL with a scheme that go-redis knows.
+func asRedis(rawURL string) string {
+	if scheme, rest, found := strings.Cut(rawURL, ":"); found {
+		if known, ok := schemes[strings.ToLower(scheme)]; ok {
+			return known + ":" + rest
+		}
+	}
+	return rawURL
 }
 
 // Open makes a Master with its own connections. It copies opt and sets the options that a lock needs: requests are
@@ -135,14 +159,14 @@ func isPort(addr string) bool {
 // complaint says what is wrong with a URL that does not parse, and quotes nothing of it: what a password with a
 // slash in it did to the rest can't be told from the password.
 func complaint(rawURL string) string {
-	u, err := url.Parse(rawURL)
+	u, err := url.Parse(asRedis(rawURL))
 	switch {
 	case !strings.Contains(rawURL, "://"):
-		return "not a URL: it begins with redis://, rediss:// or unix://"
+		return "not a URL: it begins with redis://, rediss://, valkey://, valkeys:// or unix://"
 	case err != nil:
 		return "not a URL; is there a character in the password that must be percent-encoded?"
 	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix":
-		return "the scheme must be redis, rediss or unix"
+		return "the scheme must be redis, rediss, valkey, valkeys or unix"
 	case u.Host == "" && u.Scheme != "unix":
 		return "there is no host"
 	default:

@@ -47,6 +47,31 @@ func TestDialReadsUserPasswordAndDatabaseFromTheURL(t *testing.T) {
 	}
 }
 
+func TestHazard115AValkeyURLIsARedisURL(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	m := dial(t, strings.Replace(server.URL(), "redis", "valkey", 1)+"/3")
+	ask(t, m, acquire("key", "me", time.Minute))
+	for rawURL, secure := range map[string]bool{"valkey://a": false, "VALKEY://a": false, "valkeys://a": true, "Valkeys://:p@a": true} {
+		opt, err := single.ParseURL(rawURL)
+		must(t, err)
+		if opt.Addr != "a:6379" || (opt.TLSConfig != nil) != secure || secure && opt.TLSConfig.ServerName != "a" {
+			t.Errorf("%s: %s, TLS %v", rawURL, opt.Addr, opt.TLSConfig)
+		}
+	}
+	for rawURL, want := range map[string]string{
+		"valkey:a":                        "there is no //",
+		"valkeys://:hush@a?skip_verify=1": "skip_verify",
+		"valkey://:hush@a:1,b:2":          "comma",
+		"valkey://:hush@a:99999":          "the port",
+		"valkey://:hu%sh@a":               "percent-encoded",
+		"valkeyed://:hush@a":              "valkeys",
+	} {
+		if _, err := single.ParseURL(rawURL); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", rawURL, err)
+		}
+	}
+}
+
 func TestOpenOverrulesWhatALockCanNotUseAndLeavesTheOptionsAlone(t *testing.T) {
 	opt := &redis.Options{Addr: "127.0.0.1:1", MaxRetries: 5}
 	m, err := single.Open(opt, single.Options{Name: "first"})

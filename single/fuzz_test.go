@@ -142,6 +142,7 @@ func FuzzDial(f *testing.F) {
 		"PASSWORD", "redis://u:PASSWORD/x@host", "redis://u:PASSWORD#@host", "redis://u:%zzPASSWORD@host", "http://u:PASSWORD@host",
 		"unix://u:PASSWORD@/tmp/sock?db=1", "redis://host/PASSWORD", "redis://u:PASSWORD@host?dial_timeout=PASSWORD",
 		"redis://u:PASSWORD@host:1,host:2", "redis://u:PASSWORD@host/0?x=1", "\x00redis://u:PASSWORD@", "redis://PASSWORD@host",
+		"valkey://u:PASSWORD@host:port",
 	} {
 		f.Add(seed, "secret-0123456789")
 	}

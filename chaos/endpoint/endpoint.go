@@ -46,28 +46,23 @@ type TLS struct {
 	Key  string `json:"key,omitempty"`
 }
 
-// Parse reads host:port or a URL: redis://user:password@host:port/db, rediss:// for TLS. The files are those for TLS; with one
-// of them host:port speaks TLS, and redis:// is an error. Errors quote nothing of s, which may hold a password.
+// Parse reads host:port or a URL as [single.ParseURL] does. The files are those for TLS; with one of them host:port
+// speaks TLS, and redis:// is an error. Errors quote nothing of s, which may hold a password.
 func Parse(s string, files TLS) (Endpoint, error) {
 	wanted := files != TLS{}
 	if !strings.Contains(s, "://") {
 		return parseAddress(s, files)
 	}
-	m, err := single.Dial(s, single.Options{}) // connects to nothing, and says what is wrong with a URL without quoting it
+	opt, err := single.ParseURL(s)
 	if err != nil {
 		return Endpoint{}, errors.New(strings.TrimPrefix(err.Error(), "single: master "))
 	}
-	_ = m.Close() // of what was never used
 	u, err := url.Parse(s)
-	if err != nil {
-		return Endpoint{}, errors.New("not a URL")
-	}
-	opt, err := redis.ParseURL(s)
 	switch {
 	case err != nil:
-		return Endpoint{}, errors.New("bad URL")
+		return Endpoint{}, errors.New("not a URL")
 	case opt.Network == "unix":
-		return Endpoint{}, errors.New("URL: proxies can't stand before a unix socket: redis:// or rediss://, with host and port")
+		return Endpoint{}, errors.New("URL: proxies can't stand before a unix socket: redis:// or valkey://, with host and port")
 	case u.RawQuery != "":
 		return Endpoint{}, errors.New("URL: options after a question mark are not for the harness, which sets its own")
 	case opt.TLSConfig == nil && wanted:

@@ -51,6 +51,17 @@ func TestParseReadsAddressesAndURLs(t *testing.T) {
 	}
 }
 
+func TestHazard115TheHarnessTakesValkeyURLs(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"valkey://jobs:hush@a/3": "redis://jobs:hush@a:6379/3",
+		"valkeys://a:1":          "rediss://a:1",
+	} {
+		if e, err := endpoint.Parse(rawURL, endpoint.TLS{}); err != nil || e.URL() != want {
+			t.Errorf("%s: %s, %v", rawURL, e, err)
+		}
+	}
+}
+
 func TestMistakesAreNamedAndNothingIsQuoted(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.pem")

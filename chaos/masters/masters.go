@@ -193,8 +193,8 @@ type Options struct {
 	Secure bool
 	// Binary is the server to run. Default: redis-server or valkey-server from PATH.
 	Binary string
-	// Addrs are the external backend's masters, as the proxies reach them: host:port, or URLs as redis://user:password@host:port/db,
-	// rediss:// for TLS. Passwords are shown nowhere.
+	// Addrs are the external backend's masters, as the proxies reach them: host:port, or URLs as
+	// single.ParseURL reads them. Passwords are shown nowhere.
 	Addrs []string
 	// TLS has files for those of them that speak TLS. With one of them host:port means TLS.
 	TLS endpoint.TLS

@@ -22,7 +22,7 @@ type addresses struct {
 
 func (a *addresses) flags(f *flag.FlagSet) {
 	f.StringVar(&a.list, "addrs", "", "masters of the external backend, separated by commas: host:port, or `URLs` as redis://user:password@host:port/db, "+
-		"rediss:// for TLS; passwords are better kept in -addrs-file or "+addressesVariable)
+		"rediss:// for TLS, or valkey:// and valkeys://; passwords are better kept in -addrs-file or "+addressesVariable)
 	f.StringVar(&a.file, "addrs-file", "", "`file` with those masters, one a line; # begins a comment")
 	f.StringVar(&a.tls.CA, "tls-ca", "", "PEM `file` with the authorities that sign those masters' certificates, instead of the system's; with it host:port speaks TLS")
 	f.StringVar(&a.tls.Cert, "tls-cert", "", "PEM `file` with the clients' certificate, for masters that ask for one")

@@ -91,6 +91,12 @@ func TestHazard127APortThatNoneCanHaveIsBadUsage(t *testing.T) {
 	}
 }
 
+func TestHazard115TheCommandTakesAValkeyURL(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "redis", "valkey", 1), "-key", "k", "--", "true").want(t, 0, "")
+}
+
 func TestHazard127AKeyOfManyBytesLeavesAListReadable(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)

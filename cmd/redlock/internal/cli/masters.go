@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/address"
 	"github.com/seed-624411e5/redlock/internal/tlsfiles"
@@ -39,7 +37,7 @@ func (m *masterFlags) define(fs *flag.FlagSet) {
 
 // defineOld defines the flags of a command that knows one list only.
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
-	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis://user:password@host:port, rediss:// for TLS")
+	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings")
 	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of those masters whose URL has none, in one line")
 	fs.Var(&m.password, "password", "the `password` of those masters whose URL has none; refused on a command line: set REDLOCK_PASSWORD, or a line in the file")
@@ -172,17 +170,9 @@ func (f *fleet) checkNames() error {
 func (f *fleet) close() { closeMasters(f.all) }
 
 func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, error) {
-	options := single.Options{RestartGuard: m.guard}
-	master, err := single.Dial(url, options) // which also says what is wrong with a URL without quoting it
-	if err != nil || secure == nil && m.password == "" {
-		return master, err
-	}
-	if err := master.Close(); err != nil {
-		return nil, err
-	}
-	opt, err := redis.ParseURL(url)
+	opt, err := single.ParseURL(url) // whose error says what is wrong with a URL without quoting it
 	if err != nil {
-		return nil, errors.New("bad URL")
+		return nil, err
 	}
 	if opt.Password == "" {
 		opt.Password = string(m.password)
@@ -193,7 +183,7 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 	case secure != nil:
 		opt.TLSConfig.RootCAs, opt.TLSConfig.Certificates = secure.RootCAs, secure.Certificates
 	}
-	return single.Open(opt, options)
+	return single.Open(opt, single.Options{RestartGuard: m.guard})
 }
 
 // readPassword reads the file with the password, if one is named.
