@@ -246,6 +246,33 @@ func TestANightThatHasSeenTooLittleIsNoPass(t *testing.T) {
 	}
 }
 
+// A twin run finds a version that behaves differently, and only that.
+func TestTwoNightsOfOneVersionAreTheSame(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	before, after := filepath.Join(dir, "before.json"), filepath.Join(dir, "after.json")
+	run := []string{"-night", "-quiet", "-schedules", "22", "-seed", "5", "-json"}
+	command(t.Context(), append(run, before)...)
+	if status, stdout, stderr := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout, "\nthe same as "+before) {
+		t.Errorf("the second of two equal nights ended with %d:\n%s%s", status, stdout, stderr)
+	}
+	raw, err := os.ReadFile(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := regexp.MustCompile(`"seen": (\d+)`).ReplaceAll(raw, []byte(`"seen": 1$1`))
+	if err := os.WriteFile(before, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, _ := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout, "\nnight.rows[0].seen: 1") ||
+		strings.Contains(stdout, "the same as") || status == 0 {
+		t.Errorf("a night with other counts ended with %d:\n%s", status, stdout)
+	}
+	if status, _, stderr := command(t.Context(), "-night", "-same", before); status != 2 || !strings.Contains(stderr, "-same compares") {
+		t.Errorf("status %d without -json: %s", status, stderr)
+	}
+}
+
 // A log is not to be full of bars.
 func TestNoBarIsDrawnInAFile(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))

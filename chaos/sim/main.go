@@ -44,6 +44,7 @@ type options struct {
 	whole     bool
 	quiet     bool
 	night     bool
+	same      string
 }
 
 // Main is the command `redlock-chaos sim`: it runs schedules, shows how far it is, and says what it found. The exit
@@ -98,6 +99,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
 	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
 	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/understand/protocol.md never happened")
+	f.StringVar(&o.same, "same", "", "with -night and -json: compare the result with this one of another version, and fail unless all but times is equal")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar; there is none in a file or a pipe")
 	if f.Parse(args) != nil { // f has said why
 		return o, exitUsage, false
@@ -120,7 +122,9 @@ func (o *options) check(rest []string) error {
 	case o.masters < 0 || o.masters > len(masterNames):
 		return fmt.Errorf("-masters is %d, and %d is the most", o.masters, len(masterNames))
 	case o.night && (o.profile != "" || o.broken != "" || o.masters > 0 || o.replay != "" || o.timeline):
-		return errors.New("-night is every profile as it is: it goes with -schedules, -seed, -workers, -json, -whole and -quiet")
+		return errors.New("-night is every profile as it is: it goes with -schedules, -seed, -workers, -json, -same, -whole and -quiet")
+	case o.same != "" && (!o.night || o.report == ""):
+		return errors.New("-same compares the results of two nights: it goes with -night and -json")
 	case o.unbroken && o.broken == "":
 		return errors.New("-unbroken is for -broken, and says not to make that mistake")
 	default:

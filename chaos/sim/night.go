@@ -102,7 +102,19 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 		}
 	}
 	fmt.Fprintf(stdout, "%d schedules, verdict: %s\n", n.Schedules, n.Verdict)
-	return n.write(o, status, stderr)
+	status = n.write(o, status, stderr)
+	if o.same == "" {
+		return status
+	}
+	same, err := compareNights(o.same, o.report, stdout)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "redlock-chaos sim: %v\n", err)
+		return max(status, exitUnknown)
+	case !same:
+		return max(status, exitViolation)
+	}
+	return status
 }
 
 // see enters how often each row has been seen, and returns those that have not been.
