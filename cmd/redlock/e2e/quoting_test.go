@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -42,6 +44,9 @@ func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 	server := redistest.Start(t)
 	url := "redis://" + oddserver.Start(t, server.Addr(), script).Addr()
 	must(t, server.Client().Set(t.Context(), "held", holder, time.Hour).Err())
+	dir := t.TempDir()
+	ticket := filepath.Join(dir, "ticket")
+	must(t, os.WriteFile(ticket, []byte(`{"form": "redlock-ticket-1", "keys": ["aGVsZA=="], "owner": "`+holder+`"}`), 0o600))
 	quoted := 0
 	judge := func(name string, r result) {
 		if strings.Contains(r.out+r.err, "…") {
@@ -65,6 +70,8 @@ func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 			{"run", "-key", "free", "-fenced", "-wait", "300ms", "-log", "json", "--", "true"},
 			{"run", "-key", "held", "-wait", "300ms", "-log", "json", "--", "true"},
 			{"hold", "-key", "free", "-wait", "300ms"},
+			{"acquire", "-key", "free", "-ttl", "1m", "-wait", "300ms", "-out", filepath.Join(dir, "free")},
+			{"release", "-in", ticket},
 			{"status", "held"},
 			{"status", "-json", "held"},
 			{"list"},

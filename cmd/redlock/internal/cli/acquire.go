@@ -71,6 +71,10 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 	t.log.tell(entry{Event: eventAcquired, Slot: h.slot, Token: t.token(h), Waited: h.waited.Seconds()},
 		"acquired %s%s after %s", t.what(), t.particulars(h), brief(h.waited))
 	released, err := work(h)
+	if released == errKept { //nolint:errorlint // it is just this one
+		closeSoon(locker, confirmedTimeout) // for masters that have not answered yet
+		return t.log.last(err)
+	}
 	done, timeout := entry{Event: eventReleased, Slot: h.slot, Token: t.token(h), Held: time.Since(h.since).Seconds()}, confirmedTimeout
 	text := fmt.Sprintf("released %s after %s", t.what(), brief(time.Since(h.since)))
 	switch {

@@ -119,7 +119,7 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	if len(old) > 0 && whole {
 		sig, err = b.confirmed(ctx, t, report, old)
 	}
-	if err := firstError(b.print(t, report), files.keep(b, report, old, whole)); err != nil {
+	if err := firstError(b.print(t, report), files.keep(report, old, whole)); err != nil {
 		return err
 	}
 	switch {

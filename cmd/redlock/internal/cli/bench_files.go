@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -63,77 +62,47 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 		return err
 	}
 	defer files.discard()
-	if err := firstError(b.printComparison(t, last), files.keep(b, last, old, true)); err != nil {
+	if err := firstError(b.printComparison(t, last), files.keep(last, old, true)); err != nil {
 		return err
 	}
 	return b.verdict(&benchmark.Report{Comparison: last.Comparison})
 }
 
-// outputs are files that are there in full or not at all. They are made before anything is measured: a folder that is not there is known then.
-type outputs struct{ save, html *os.File }
+// outputs are files that are there in full or not at all.
+type outputs struct{ save, html *replacement }
 
 func (b *bench) create() (*outputs, error) {
 	o := &outputs{}
 	var err error
-	if o.save, err = temporary(b.save); err == nil {
-		o.html, err = temporary(b.html)
+	if o.save, err = replace(b.save); err == nil {
+		o.html, err = replace(b.html)
 	}
 	if err != nil {
 		o.discard()
-		return nil, &statusError{status: statusWrite, err: err}
+		return nil, err
 	}
 	return o, nil
 }
 
-// temporary makes a file beside the one of this name; nil, if that is empty.
-func temporary(path string) (*os.File, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // no file is wanted
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-}
+// public is the mode of a file without secrets, as other programs make files.
+const public = 0o644
 
 // keep writes the files. What was not measured to its end is not kept for a comparison.
-func (o *outputs) keep(b *bench, r *benchmark.Report, old []*benchmark.Report, whole bool) error {
-	if o.save != nil && whole {
+func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool) error {
+	if whole {
 		kept := *r
 		kept.Comparison = nil
-		if err := o.finish(&o.save, b.save, func(out io.Writer) error { return writeJSON(out, &kept) }); err != nil {
+		if err := o.save.finish(public, func(out io.Writer) error { return writeJSON(out, &kept) }); err != nil {
 			return err
 		}
 	}
-	if o.html == nil {
-		return nil
-	}
-	return o.finish(&o.html, b.html, func(out io.Writer) error { return benchmark.WriteHTML(out, r, old) })
-}
-
-func (o *outputs) finish(f **os.File, path string, write func(io.Writer) error) error {
-	temp := *f
-	err := firstError(write(temp), temp.Chmod(0o644)) // as other programs make files; there is no secret in it
-	err = firstError(err, temp.Close())
-	*f = nil
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-		return &statusError{status: statusWrite, err: err}
-	}
-	return nil
+	return o.html.finish(public, func(out io.Writer) error { return benchmark.WriteHTML(out, r, old) })
 }
 
 // discard removes what was not kept.
 func (o *outputs) discard() {
-	for _, f := range []*os.File{o.save, o.html} {
-		if f != nil {
-			f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}
+	o.save.discard()
+	o.html.discard()
 }
 
 // rate is a flag.Value: a number a second.

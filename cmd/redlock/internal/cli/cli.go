@@ -58,6 +58,7 @@ func commands() []command {
 	return []command{
 		runCommand(),
 		holdCommand(),
+		acquireCommand(),
 		statusCommand(),
 		listCommand(),
 		doctorCommand(),

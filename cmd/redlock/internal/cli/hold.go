@@ -98,10 +98,8 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	if err := k.until(t); err != nil {
 		return err
 	}
-	return k.with(ctx, t, []redlock.Option{redlock.Grace(k.grace)}, func(h *held) (released, err error) {
-		err = k.print(t, receipt{
-			Event: eventAcquired, Slot: h.slot, Token: k.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(), TTL: k.ttl.Seconds(), Waited: h.waited.Seconds(),
-		})
+	return k.with(ctx, t, []redlock.Option{redlock.AutoRenew(), redlock.Grace(k.grace)}, func(h *held) (released, err error) {
+		err = k.print(t, k.json, k.receipt(h))
 		if err != nil { // nobody knows of it
 			released = h.Release(ctx)
 			return released, err
@@ -176,7 +174,7 @@ func (k *keeper) lost(t *terminal, why error) error {
 		reason += k.renewals.why()
 	}
 	err := &statusError{status: statusLost, err: fmt.Errorf("%s was lost: %s", k.what(), reason)}
-	if said := k.print(t, receipt{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
+	if said := k.print(t, k.json, receipt{Event: eventLost, Reason: oneLine(hidePasswords(reason))}); said != nil {
 		err.err = also(err.err, said)
 	}
 	return err
@@ -190,16 +188,23 @@ func endedBy(sig os.Signal) error {
 	return &statusError{status: statusSignal + number(sig), signal: sig}
 }
 
-// print writes a line.
-func (k *keeper) print(t *terminal, r receipt) error {
-	if r.Key = k.keys[0]; len(k.keys) > 1 {
-		r.Keys = k.keys
+// receipt is that of a lock that was taken.
+func (t *taker) receipt(h *held) receipt {
+	return receipt{
+		Event: eventAcquired, Slot: h.slot, Token: t.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(), TTL: t.ttl.Seconds(), Waited: h.waited.Seconds(),
 	}
-	if k.json {
-		return writeJSONLine(t.out, r)
+}
+
+// print writes a line.
+func (t *taker) print(io *terminal, asJSON bool, r receipt) error {
+	if r.Key = t.keys[0]; len(t.keys) > 1 {
+		r.Keys = t.keys
+	}
+	if asJSON {
+		return writeJSONLine(io.out, r)
 	}
 	words := []string{string(r.Event)}
-	for _, key := range k.keys {
+	for _, key := range t.keys {
 		words = append(words, "key="+keyWord(key))
 	}
 	if r.Slot != nil {
@@ -211,7 +216,7 @@ func (k *keeper) print(t *terminal, r receipt) error {
 	if r.ID != "" {
 		words = append(words, "id="+r.ID)
 	}
-	_, err := fmt.Fprintln(t.out, strings.Join(words, " "))
+	_, err := fmt.Fprintln(io.out, strings.Join(words, " "))
 	return err
 }
 

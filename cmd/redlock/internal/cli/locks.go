@@ -39,6 +39,14 @@ type lockFlags struct {
 }
 
 func (f *lockFlags) define(fs *flag.FlagSet) {
+	f.defineWhat(fs)
+	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it, or of -max-hold)")
+	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM -grace earlier (default: never)")
+	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, also if the lock is given back earlier; less than the ttl (default 0s)")
+}
+
+// defineWhat defines the flags of every command that takes a lock; the others are of those that keep it.
+func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 	fs.Var(&f.keys, "key", "`key` of the lock; several times: all of these keys together, or none")
 	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; all who use KEY have to say the same (0, the default: a lock)")
 	fs.BoolVar(&f.shared, "shared", false, "be one reader of many, whom only -exclusive and locks without either keep out")
@@ -46,9 +54,6 @@ func (f *lockFlags) define(fs *flag.FlagSet) {
 	durationVar(fs, &f.ttl, "ttl", 30*time.Second, "`time` after which a lock is free whose holder has died (default 30s)")
 	durationVar(fs, &f.wait, "wait", forever, "give up after this `time`; 0s: make one attempt (default: wait until the lock is free)")
 	fs.BoolVar(&f.try, "try", false, "make one attempt, whatever -wait says")
-	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it, or of -max-hold)")
-	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM -grace earlier (default: never)")
-	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, also if the lock is given back earlier; less than the ttl (default 0s)")
 	f.fenced.on = true
 	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters (default true, where there can be one)")
 	f.conflictStatus = statusHeld
@@ -149,7 +154,7 @@ func (f *lockFlags) hasToken() bool {
 
 // options are those of the acquisition.
 func (f *lockFlags) options() []redlock.Option {
-	options := []redlock.Option{redlock.AutoRenew()}
+	var options []redlock.Option
 	if len(f.keys) > 1 {
 		options = append(options, redlock.AndKeys(f.keys[1:]...))
 	}

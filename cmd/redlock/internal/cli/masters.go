@@ -93,6 +93,16 @@ func (f *fleet) short(is func(i int) bool) *masterSet {
 	return nil
 }
 
+// won returns a set of which a quorum of masters is so; nil if there is none.
+func (f *fleet) won(is func(i int) bool) *masterSet {
+	for i := range f.sets {
+		if f.sets[i].count(is) >= f.sets[i].quorum() {
+			return &f.sets[i]
+		}
+	}
+	return nil
+}
+
 // setsOf names the sets of master i.
 func (f *fleet) setsOf(i int) string {
 	var names []string

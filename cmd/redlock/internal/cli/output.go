@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -23,6 +26,56 @@ func writeWhole(out io.Writer, write func(io.Writer)) error {
 	write(&text)
 	_, err := text.WriteTo(out)
 	return err
+}
+
+// replacement is a file that takes the place of another one, in full or not at all. It is made before its content is known, so that a folder
+// that is not there, or can't be written to, is known then. A nil replacement is of no file, and does nothing.
+type replacement struct {
+	file *os.File
+	path string
+}
+
+// replace makes a replacement of the file of this name; nil, if that is empty.
+func replace(path string) (*replacement, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // no file is wanted
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &statusError{status: statusWrite, err: fmt.Errorf("%s is no regular file", path)}
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, &statusError{status: statusWrite, err: err}
+	}
+	return &replacement{file, path}, nil
+}
+
+// finish writes the file, and puts it into its place.
+func (r *replacement) finish(mode fs.FileMode, write func(io.Writer) error) error {
+	if r == nil {
+		return nil
+	}
+	err := firstError(write(r.file), r.file.Chmod(mode))
+	err = firstError(err, r.file.Close())
+	if err == nil {
+		err = os.Rename(r.file.Name(), r.path)
+	}
+	if err != nil {
+		r.discard()
+		return &statusError{status: statusWrite, err: err}
+	}
+	r.file = nil
+	return nil
+}
+
+// discard removes what was not put into its place.
+func (r *replacement) discard() {
+	if r == nil || r.file == nil {
+		return
+	}
+	_ = r.file.Close()
+	_ = os.Remove(r.file.Name())
+	r.file = nil
 }
 
 // checkedWriter remembers the first error, for those that write much and look at none.

@@ -19,10 +19,13 @@ const askTimeout = 2 * time.Second
 func releaseCommand() command {
 	return command{
 		name:    "release",
-		args:    "-force KEY",
-		summary: "take a lock away from whoever holds it",
+		args:    "-in FILE | -force KEY",
+		summary: "release what redlock acquire took, or take a lock away from its holder",
 		help: `
-Removes the hold on KEY from every master, whoever holds it. Its holder is not asked and may go on working for a while:
+With -in it releases the lock that redlock acquire -out FILE took, and removes FILE. It removes nothing of another holder.
+The exit status is 73 if the lock was lost before: then the work may have run beside that of another holder.
+
+With -force it removes the hold on KEY from every master, whoever holds it. The holder is not asked and may go on working for a while:
 at the next renewal it finds that the lock is lost. Use it for a holder that is known to be dead or stuck, when its ttl
 is too long to wait for.
 
@@ -31,13 +34,15 @@ lock that somebody else takes meanwhile stays. A lock that readers share, or tha
 The fencing counter stays, so tokens go on growing. What is no lock is not removed: KEY has to be a string with a ttl whose
 value could be an owner, of whatever library, or a sorted set of holds.
 
-The exit status is 0 when a quorum of masters has no hold on KEY any more, 1 when the answer was no or KEY is no lock, and
-otherwise
-   64  bad usage                             69  too few masters can be used`,
+The exit status is 0 when a quorum of masters has released the lock or has no hold on KEY any more, 1 when FILE does not
+exist, the answer was no or KEY is no lock, and otherwise
+   64  bad usage                             73  the lock of FILE was lost before
+   69  too few masters can be used           74  FILE could not be removed`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &releaser{}
 			r.masters.define(fs)
-			fs.BoolVar(&r.force, "force", false, "say that you know that this takes the lock from its holder; always needed")
+			fs.StringVar(&r.in, "in", "", "release the lock in this `file` of redlock acquire -out")
+			fs.BoolVar(&r.force, "force", false, "say that you know that this takes the lock from its holder")
 			fs.BoolVar(&r.yes, "yes", false, "do not ask")
 			return r.run
 		},
@@ -46,6 +51,7 @@ otherwise
 
 type releaser struct {
 	masters    masterFlags
+	in         string // a file of redlock acquire
 	force, yes bool
 }
 
@@ -60,12 +66,16 @@ func (s sight) held() bool { return s.err == nil && s.reply.Outcome == single.Gr
 
 func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	switch {
+	case r.in != "" && (r.force || len(args) > 0):
+		return usage("release: -in excludes -force and a key")
+	case r.in != "":
+		return r.releaseStep(ctx, t)
 	case len(args) != 1 || args[0] == "":
 		return usage("release: want one key after the flags")
 	case single.Reserved(args[0]):
 		return usage("release: %q is no lock: names that begin with %q are kept beside the keys", args[0], single.ReservedPrefix)
 	case !r.force:
-		return usage("release: this takes the lock from its holder; say -force if that is what you want")
+		return usage("release: this takes the lock from its holder; say -force if that is what you want, or -in FILE for a lock of redlock acquire")
 	}
 	key := args[0]
 	masters, err := r.masters.open()

@@ -91,7 +91,7 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	if r.leaderOnly && r.waitAll.given && r.waitAll.on {
 		return usage("run: -leader-only and -wait-descendants exclude each other")
 	}
-	return r.with(ctx, t, nil, func(h *held) (released, err error) {
+	return r.with(ctx, t, []redlock.Option{redlock.AutoRenew()}, func(h *held) (released, err error) {
 		s, err := r.start(t, h, argv)
 		if err != nil {
 			released = h.Release(ctx)

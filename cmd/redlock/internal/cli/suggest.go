@@ -10,7 +10,7 @@ import (
 
 // otherNames are what other tools call what this one does.
 var otherNames = map[string]string{
-	"lock": "run", "exec": "run", "acquire": "hold", "unlock": "release", "ls": "list", "info": "status", "show": "status", "holder": "status",
+	"lock": "run", "exec": "run", "unlock": "release", "ls": "list", "info": "status", "show": "status", "holder": "status",
 	"check": "doctor", "benchmark": "bench", "latency": "bench", "perf": "bench", "completions": "completion", "manual": "man",
 }
 

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/single"
+)
+
+func acquireCommand() command {
+	return command{
+		name:    "acquire",
+		args:    "-out FILE",
+		summary: "take a lock that another step of a CI job releases",
+		help: `
+Takes the lock on KEY, writes FILE, and exits. The lock stays until redlock release -in FILE releases it, or until -ttl is
+over. Use it only where the work can't be one command under redlock run, as in the steps of a CI job.
+
+Nothing renews the lock, and nothing stops the work when the lock ends. So -ttl has to be given, and has to cover all of the work. A job
+that dies leaves the lock until -ttl is over; a job that is run again waits for that long.
+
+FILE contains the secret that releases the lock. Its mode is 0600. An older FILE for the same keys is replaced; until the
+lock in it has ended, this command waits. Two jobs must not use one FILE.
+
+The first line on standard output is that of redlock hold: "acquired key=KEY token=TOKEN id=ID". With -json it is JSON.
+
+The exit status is 0 if the lock was taken and FILE was written, and otherwise
+   64  bad usage                             75  held by another (-try, -wait)
+   69  too few masters can be used           78  -generation is two or more behind
+   74  FILE could not be written             128 + n if signal n ended the wait
+   76  several want it, and nobody was seen to get it (-try)`,
+		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
+			a := &acquirer{}
+			a.masters.define(fs)
+			a.defineWhat(fs)
+			a.ttl = 0
+			fs.Lookup("ttl").Usage = "`time` after which the lock ends if no one releases it; always needed"
+			fs.StringVar(&a.out, "out", "", "`file` for redlock release -in; always needed")
+			fs.BoolVar(&a.json, "json", false, "print JSON")
+			return a.run
+		},
+	}
+}
+
+// acquirer is one `redlock acquire`.
+type acquirer struct {
+	taker
+	out  string
+	json bool
+}
+
+func (a *acquirer) run(ctx context.Context, t *terminal, args []string) error {
+	switch {
+	case len(args) > 0:
+		return unexpected("acquire")
+	case a.out == "":
+		return usage("acquire: no file: give -out")
+	case a.ttl == 0:
+		return usage("acquire: no -ttl: nothing renews this lock, so give a time that covers all of the work")
+	}
+	if err := a.check("acquire"); err != nil {
+		return err
+	}
+	if err := a.replaceable(); err != nil {
+		return err
+	}
+	file, err := replace(a.out)
+	if err != nil {
+		return err
+	}
+	defer file.discard()
+	return a.with(ctx, t, nil, func(h *held) (released, err error) {
+		err = file.finish(0o600, func(out io.Writer) error { return writeJSON(out, a.ticket(h)) })
+		if err == nil {
+			err = a.print(t, a.json, a.receipt(h))
+		}
+		if err == nil {
+			return errKept, nil
+		}
+		released = h.Release(ctx) // nobody knows of it
+		return released, err
+	})
+}
+
+// errKept is what came of the release of a lock that is to stay.
+var errKept = errors.New("not released")
+
+// replaceable refuses to replace a file that is no ticket, or the only means to release another lock.
+func (a *acquirer) replaceable() error {
+	old, err := readTicket(a.out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return usage("acquire: -out: %w", err)
+	case a.permits == 0 && !slices.Equal(old.keys(), slices.Sorted(slices.Values(a.keys))):
+		return usage("acquire: -out: %s is for the lock on %s; release that one first, or choose another file", a.out, enumerated(old.keys()))
+	}
+	return nil
+}
+
+// ticketForm is the first field of a ticket.
+const ticketForm = "redlock-ticket-1"
+
+// onlyHold is what package redlock calls the hold of a reader or writer that has no other.
+const onlyHold = "1"
+
+// ticket is the content of a file. Keys may be any bytes, which JSON has in base64 only.
+type ticket struct {
+	Form  string      `json:"form"`
+	Keys  [][]byte    `json:"keys"`
+	Kind  single.Kind `json:"kind"`
+	Owner string      `json:"owner"` // of printable ASCII
+	Until time.Time   `json:"until"` // by the clock of the machine that took it
+}
+
+func (a *acquirer) ticket(h *held) ticket {
+	t := ticket{Form: ticketForm, Owner: h.Owner(), Until: h.Until()}
+	for _, key := range h.Keys() {
+		t.Keys = append(t.Keys, []byte(key))
+	}
+	switch {
+	case a.shared:
+		t.Kind = single.Shared
+	case a.exclusive:
+		t.Kind = single.Exclusive
+	}
+	return t
+}
+
+// readTicket reads a file. The error does not quote it.
+func readTicket(path string) (*ticket, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var t ticket
+	if json.Unmarshal(content, &t) != nil || t.Form != ticketForm || len(t.Keys) == 0 || t.Owner == "" {
+		return nil, fmt.Errorf("%s was not written by redlock acquire", path)
+	}
+	return &t, nil
+}
+
+func (t *ticket) keys() (keys []string) {
+	for _, key := range t.Keys {
+		keys = append(keys, string(key))
+	}
+	return keys
+}
+
+// ask has all masters do something with this lock, and with no other.
+func (t *ticket) ask(ctx context.Context, masters []*single.Master, op single.Op) []sight {
+	request := single.Request{Op: op, Kind: t.Kind, Keys: t.keys(), Owner: t.Owner, TTL: time.Millisecond}
+	if t.Kind != single.Plain {
+		request.Hold = onlyHold
+	}
+	return eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
+		reply, err := masters[i].Ask(ctx, request)
+		return sight{reply: reply, err: err}
+	})
+}
+
+// releaseStep releases the lock that another process has taken.
+func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
+	taken, err := readTicket(r.in)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &statusError{status: statusNo, err: fmt.Errorf("%s does not exist: there is nothing to release", r.in)}
+	case err != nil:
+		return usage("release: -in: %w", err)
+	}
+	masters, err := r.masters.open()
+	if err != nil {
+		return err
+	}
+	defer masters.close()
+	// To extend it by almost nothing changes nothing, and is granted where the lock is. So a release that is repeated finds it, too.
+	seen := taken.ask(ctx, masters.all, single.Extend)
+	if err := taken.lost(masters, seen); err != nil {
+		tellFailures(t, masters, seen)
+		return err
+	}
+	seen = taken.ask(ctx, masters.all, single.Release)
+	tellFailures(t, masters, seen)
+	released := masters.won(func(i int) bool { return seen[i].held() })
+	if released == nil {
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters confirmed the release of %s; run it again", taken.what())}
+	}
+	if err := os.Remove(r.in); err != nil {
+		return &statusError{status: statusWrite, err: err}
+	}
+	_, err = fmt.Fprintf(t.out, "released %s, which was held until now, on %s\n", taken.what(), released.of(released.count(func(i int) bool { return seen[i].held() })))
+	return err
+}
+
+func (t *ticket) what() string { return "the lock on " + enumerated(t.keys()) }
+
+// lost returns an error unless a quorum of a set of masters has the lock. No other holder can have it then.
+func (t *ticket) lost(masters *fleet, seen []sight) error {
+	ends := t.Until.Format(time.RFC3339)
+	switch {
+	case masters.won(func(i int) bool { return seen[i].held() }) != nil:
+		return nil
+	case masters.won(func(i int) bool { return seen[i].held() || seen[i].err != nil }) != nil:
+		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters answered to tell whether %s is still held; it ends at %s at the latest", t.what(), ends)}
+	case time.Now().After(t.Until):
+		return &statusError{status: statusLost, err: fmt.Errorf("%s ended at %s, with its ttl: the work may have run beside that of another holder", t.what(), ends)}
+	}
+	return &statusError{status: statusLost, err: fmt.Errorf("%s is not held any more: it was taken away, or these are not the masters that it was taken on", t.what())}
+}
+
+// tellFailures says which masters have not answered.
+func tellFailures(t *terminal, masters *fleet, seen []sight) {
+	for i, s := range seen {
+		if s.err != nil {
+			fmt.Fprintf(t.err, "redlock: %s: %s\n", masters.all[i].Name(), shown(s.err))
+		}
+	}
+}
