@@ -15,10 +15,10 @@ type Verdict = verdict
 
 // The verdicts.
 const (
-	Open     = open
-	Won      = won
-	Denied   = denied
-	NoQuorum = noQuorum
+	Undecided = open
+	Won       = won
+	Denied    = denied
+	NoQuorum  = noQuorum
 )
 
 // Verdicts of an acquisition, an extension and a release with so many votes of each kind among n masters.

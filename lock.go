@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -230,17 +229,6 @@ func (k *Lock) Owner() string {
 	}
 	return k.owner
 }
-
-// String names the lock by its keys and its ID: a lock that is printed does not tell its owner value.
-func (k *Lock) String() string {
-	if k.isNone() {
-		return "no lock"
-	}
-	return fmt.Sprintf("lock on %q #%s", strings.Join(k.Keys(), ","), k.ID())
-}
-
-// GoString is String, so that %#v tells no more.
-func (k *Lock) GoString() string { return k.String() }
 
 // Remaining returns for how long the lock is sure to be held from now on, zero when it is over.
 func (k *Lock) Remaining() time.Duration {

@@ -132,6 +132,25 @@ func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
 	})
 }
 
+// Open makes a Locker over the masters at these addresses, for what no URL can say: an authority or a client
+// certificate of your own (TLSConfig), credentials that change (CredentialsProvider), a Dialer. [single.Open] says
+// which settings a lock overrules; [single.ParseURL] makes options from a URL. In all else Open is as [Dial].
+func Open(masters []*redis.Options, opts Options) (*Locker, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	d := &dialing{opts: opts}
+	return d.locker(func(opts Options) (*Locker, error) {
+		for i, master := range masters {
+			if _, err := d.open(i, len(masters), master, nil); err != nil {
+				return nil, err
+			}
+		}
+		return New(d.opened, opts)
+	})
+}
+
 // dialing opens masters, each URL once.
 type dialing struct {
 	opts   Options
@@ -162,20 +181,31 @@ func (d *dialing) locker(build func(Options) (*Locker, error)) (*Locker, error) 
 }
 
 func (d *dialing) dial(urls []string) ([]Master, error) {
-	masters := make([]Master, 0, len(urls))
+	masters := make([]Master, len(urls))
 	for i, url := range urls {
-		m := d.byURL[url]
-		if m == nil {
-			opened, err := single.Dial(url, single.Options{RestartGuard: d.opts.RestartGuard, Clock: d.opts.Clock.Now})
-			if err != nil {
-				return nil, fmt.Errorf("%w: master %d of %d: %w", ErrInvalid, i+1, len(urls), err)
-			}
-			m = opened
-			d.byURL[url], d.opened = m, append(d.opened, m)
+		if masters[i] = d.byURL[url]; masters[i] != nil {
+			continue
 		}
-		masters = append(masters, m)
+		opt, err := single.ParseURL(url)
+		if masters[i], err = d.open(i, len(urls), opt, err); err != nil {
+			return nil, err
+		}
+		d.byURL[url] = masters[i]
 	}
 	return masters, nil
+}
+
+// open opens master i of n, unless there is an error already.
+func (d *dialing) open(i, n int, opt *redis.Options, err error) (Master, error) {
+	var m *single.Master
+	if err == nil {
+		m, err = single.Open(opt, single.Options{RestartGuard: d.opts.RestartGuard, Clock: d.opts.Clock.Now})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: master %d of %d: %w", ErrInvalid, i+1, n, err)
+	}
+	d.opened = append(d.opened, m)
+	return m, nil
 }
 
 // closeAll closes those masters that can be closed.

@@ -64,7 +64,7 @@ func completions(c classes, class int, f func(classes) bool) bool {
 
 // unanimousInBoth is the verdict that all completions lead to, or Open when they differ.
 func unanimousInBoth(spec func(classes) redlock.Verdict, c classes) redlock.Verdict {
-	verdict, first := redlock.Open, true
+	verdict, first := redlock.Undecided, true
 	if completions(c, 0, func(complete classes) bool {
 		v := spec(complete)
 		if first {
@@ -74,7 +74,7 @@ func unanimousInBoth(spec func(classes) redlock.Verdict, c classes) redlock.Verd
 	}) {
 		return verdict
 	}
-	return redlock.Open
+	return redlock.Undecided
 }
 
 // layOut gives each master a place, the classes one after the other, and returns the sets and the votes.

@@ -80,7 +80,7 @@ func unanimous(spec judge, n, granted, refused, unknown int) redlock.Verdict {
 	for g := range missing + 1 {
 		for r := range missing - g + 1 {
 			if spec(n, granted+g, refused+r, unknown+missing-g-r) != verdict {
-				return redlock.Open
+				return redlock.Undecided
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func TestTheSpecificationTellsWrongJudgesApart(t *testing.T) {
 			if v := redlock.Acquired(n, g, r, u); v == redlock.Won {
 				return v
 			}
-			return redlock.Open
+			return redlock.Undecided
 		},
 	} {
 		differs := false
@@ -157,7 +157,7 @@ func TestHazard07EvenSplitsAreDecided(t *testing.T) {
 			return
 		}
 		for name, judge := range map[string]judge{"acquire": redlock.Acquired, "extend": redlock.Extended, "release": redlock.Released} {
-			if judge(n, granted, refused, unknown) == redlock.Open {
+			if judge(n, granted, refused, unknown) == redlock.Undecided {
 				t.Errorf("%s: all %d votes are in (%d, %d, %d) and nothing is decided", name, n, granted, refused, unknown)
 			}
 		}

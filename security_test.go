@@ -25,7 +25,6 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/single"
 )
 
 // authority signs certificates.
@@ -94,14 +93,11 @@ func (a *authority) servers(tb testing.TB, ip string, n int) []*redistest.Server
 // secured makes a Locker over servers as docs/operate/security.md shows it; nil speaks no TLS.
 func secured(tb testing.TB, servers []*redistest.Server, config *tls.Config) *redlock.Locker {
 	tb.Helper()
-	masters := make([]redlock.Master, len(servers))
+	masters := make([]*redis.Options, len(servers))
 	for i, s := range servers {
-		m, err := single.Open(&redis.Options{Addr: s.Addr(), TLSConfig: config}, single.Options{})
-		must(tb, err)
-		tb.Cleanup(func() { must(tb, m.Close()) })
-		masters[i] = m
+		masters[i] = &redis.Options{Addr: s.Addr(), TLSConfig: config}
 	}
-	locker, err := redlock.New(masters, redlock.Options{RequestTimeout: 2 * time.Second}) // handshakes take a while
+	locker, err := redlock.Open(masters, redlock.Options{RequestTimeout: 2 * time.Second}) // handshakes take a while
 	must(tb, err)
 	tb.Cleanup(func() { closeLocker(tb, locker) })
 	return locker

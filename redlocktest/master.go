@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -57,6 +58,15 @@ func newMaster(w *world, name string, guard time.Duration) *Master {
 
 // Name implements redlock.Master.
 func (m *Master) Name() string { return m.name }
+
+// String returns the name.
+func (m *Master) String() string { return m.name }
+
+// GoString is String, for %#v.
+func (m *Master) GoString() string { return m.name }
+
+// LogValue implements slog.LogValuer.
+func (m *Master) LogValue() slog.Value { return slog.StringValue(m.name) }
 
 // RestartGuard implements redlock.Guarded.
 func (m *Master) RestartGuard() time.Duration { return m.guard }

@@ -1,0 +1,119 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/redistest"
+	"github.com/seed-624411e5/redlock/redlocktest"
+	"github.com/seed-624411e5/redlock/sharded"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// printed is v in every form in which Go prints it.
+func printed(v any) []string {
+	var text, js strings.Builder
+	slog.New(slog.NewTextHandler(&text, nil)).Info("", "v", v)
+	slog.New(slog.NewJSONHandler(&js, nil)).Info("", "v", v)
+	return []string{fmt.Sprintf("%v", v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), fmt.Sprintf("%s", v), text.String(), js.String()}
+}
+
+func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
+	const password = "hush-hush"
+	server := redistest.Start(t, redistest.WithPassword(password))
+	opt, err := redis.ParseURL(server.URL())
+	must(t, err)
+	client, cluster := redis.NewClient(opt), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"b:1"}, Password: password})
+	dialled, err := single.Dial(server.URL(), single.Options{})
+	must(t, err)
+	brought, err := redlock.NewMaster(client)
+	must(t, err)
+	clustered, err := redlock.NewMaster(cluster)
+	must(t, err)
+	locker, err := redlock.New([]redlock.Master{dialled}, redlock.Options{})
+	must(t, err)
+	lock := acquire(t, locker, longTTL)
+	group := sharded.Group{Name: "g", URLs: []string{server.URL()}}
+	groups, err := sharded.New([]sharded.Group{group}, sharded.Options{})
+	must(t, err)
+	for name, test := range map[string]struct {
+		value any
+		want  string
+	}{
+		"dialled master":       {dialled, server.Addr()},
+		"master of a client":   {brought, server.Addr()},
+		"master of a cluster":  {clustered, "b:1"},
+		"masters":              {[]redlock.Master{dialled, brought}, server.Addr() + " " + server.Addr()},
+		"redlocktest's master": {redlocktest.New(t, redlocktest.Count(1))[0], "redlocktest-1"},
+		"Locker":               {locker, "locker over " + server.Addr()},
+		"Lock":                 {lock, "lock on "},
+		"group":                {group, "group "},
+		"sharded.Locker":       {groups, "locker over [group "},
+		"no Locker":            {(*redlock.Locker)(nil), "no locker"},
+		"no sharded.Locker":    {&sharded.Locker{}, "no locker"},
+		"no master":            {(*single.Master)(nil), "no master"},
+	} {
+		for i, text := range printed(test.value) {
+			isSlice := name == "masters" && i != 0 && i != 1 && i != 3 // in the forms in which nobody asks its elements
+			if !strings.Contains(text, test.want) && !isSlice || strings.Contains(text, password) || len(text) > 300 {
+				t.Errorf("%s: printed as %.300q (%d bytes), want %q", name, text, len(text), test.want)
+			}
+		}
+	}
+	for _, text := range printed(redlock.Options{Identity: "orders"}) {
+		if !strings.Contains(text, "orders") || len(text) > 400 {
+			t.Errorf("Options: printed as %q", text)
+		}
+	}
+	must(t, lock.Release(t.Context()))
+	must(t, locker.Close(context.Background()))
+	must(t, groups.Close(context.Background()))
+	if text := locker.String(); !strings.HasSuffix(text, ", closed") {
+		t.Errorf("after Close it is %q", text)
+	}
+	for _, c := range []interface{ Close() error }{dialled, client, cluster} {
+		must(t, c.Close())
+	}
+}
+
+func TestHazard113WhoHasOptionsNeedsNoClient(t *testing.T) {
+	const password = "hush-hush"
+	servers := redistest.StartN(t, 3, redistest.WithPassword(password))
+	masters := make([]*redis.Options, len(servers))
+	for i, s := range servers {
+		masters[i] = &redis.Options{Addr: s.Addr(), CredentialsProvider: func() (username, secret string) { return "", password }}
+	}
+	locker, err := redlock.Open(masters, redlock.Options{RestartGuard: longTTL})
+	must(t, err)
+	if _, err := locker.TryAcquire(t.Context(), key, 2*longTTL); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "guard") {
+		t.Errorf("a ttl above the guard: %v", err)
+	}
+	must(t, locker.Close(context.Background()))
+	locker, err = redlock.Open(masters, redlock.Options{})
+	must(t, err)
+	lock := acquire(t, locker, longTTL)
+	must(t, lock.Release(t.Context()))
+	must(t, locker.Close(context.Background())) // with its connections: TestMain looks for goroutines
+	for name, bad := range map[string][]*redis.Options{
+		"no masters":     nil,
+		"nil options":    {masters[0], nil},
+		"the same":       {masters[0], masters[0]},
+		"the port":       {masters[0], {Addr: "a:99999"}},
+		"PoolSize":       {{Addr: "a:1", PoolSize: -1}},
+		"master 2 of 2:": {masters[0], nil},
+	} {
+		if _, err := redlock.Open(bad, redlock.Options{}); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := redlock.Open(masters, redlock.Options{DriftFactor: 2}); !errors.Is(err, redlock.ErrInvalid) {
+		t.Error(err)
+	}
+}
