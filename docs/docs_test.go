@@ -46,14 +46,15 @@ var runs = map[string]evidence{
 	"redlock-chaos run -backend external -tls-ca ca.pem -scenario partitions":                              {"chaos/cmd/redlock-chaos/addresses_test.go", `"run", "-backend", "external"`},
 	"go mod init example.com/ours":                                                                         {".ci/cleanroom", `go mod init "example.com/$name"`},
 	"go get github.com/seed-624411e5/redlock/chaos":                                                        {".ci/cleanroom", `go get "$path/chaos@$version"`},
-	"go test -v .":                            {".ci/cleanroom", `go test -v -run TestLocksHoldWhileAMasterIsDown .`},
-	"redlock members":                         {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members"},
-	"redlock members -json":                   {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -json"},
-	"redlock members -announce 3":             {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -announce 3 -yes"},
-	".ci/containers":                          {".ci/run", ".ci/containers"},
-	"proofs/check":                            {".ci/run", "proofs/check"},
-	"go mod init example.com/orders":          {".ci/cleanroom", `go mod init "example.com/$name"`},
-	"go get github.com/seed-624411e5/redlock": {".ci/cleanroom", `go get "$path@$version"`},
+	"go test -v .":                {".ci/cleanroom", `go test -v -run TestLocksHoldWhileAMasterIsDown .`},
+	"redlock members":             {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members"},
+	"redlock members -json":       {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -json"},
+	"redlock members -announce 3": {"cmd/redlock/e2e/testdata/membership.txtar", "exec redlock members -announce 3 -yes"},
+	".ci/containers":              {".ci/run", ".ci/containers"},
+	"proofs/check":                {".ci/run", "proofs/check"},
+	"go run ./examples/recipes nightly redis://127.0.0.1:6401 redis://127.0.0.1:6402 redis://127.0.0.1:6403": {"examples/recipes/recipes_test.go", `{"nightly", "making the report\n"}`},
+	"go mod init example.com/orders":                                   {".ci/cleanroom", `go mod init "example.com/$name"`},
+	"go get github.com/seed-624411e5/redlock":                          {".ci/cleanroom", `go get "$path@$version"`},
 	"go install github.com/seed-624411e5/redlock/cmd/redlock@latest":   {".ci/cleanroom", `go install "$path/cmd/redlock@$version"`},
 	"git clone https://github.com/seed-624411e5/redlock && cd redlock": {".github/workflows/ci.yml", "actions/checkout"},
 	".ci/servers test": {".ci/run", ".ci/servers test"},
@@ -192,6 +193,33 @@ func TestTheExamplesOfTestingAreTested(t *testing.T) {
 	}
 	if got := untested("```go\nx := 1\n```\n```go\ny := 2\n```\n", "\tx := 1\n"); !slices.Equal(got, []string{"y := 2\n"}) {
 		t.Errorf("%q, want only what is not there", got)
+	}
+}
+
+// recipes are the files that have the code of the page of recipes.
+func recipes(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("../examples/recipes/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %q, %v; want the program of recipes", files, err)
+	}
+	for _, dir := range []string{"sharded", "ecosystem/gocronlock", "ecosystem/asynqlock", "observe/promobserver"} {
+		files = append(files, "../"+dir+"/example_test.go")
+	}
+	var all strings.Builder
+	for _, file := range files {
+		all.WriteString(read(t, file))
+	}
+	return all.String()
+}
+
+func TestTheRecipesAreTheCodeThatTestsRun(t *testing.T) {
+	page := read(t, "start/recipes.md")
+	if n := len(blocks(page, "go")); n < 12 {
+		t.Errorf("the page has %d recipes: this test shows little", n)
+	}
+	for _, block := range untested(page, recipes(t)) {
+		t.Errorf("recipes.md shows code that no recipe has:\n%s", block)
 	}
 }
 

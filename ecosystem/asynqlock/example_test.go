@@ -1,0 +1,60 @@
+package asynqlock_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
+	"github.com/seed-624411e5/redlock/internal/embedded"
+)
+
+// handlers charges one order at a time, over all workers. The payload of a task is the number of the order.
+func handlers(locker *redlock.Locker, charge func(ctx context.Context, order string) error) *asynq.ServeMux {
+	mux := asynq.NewServeMux()
+	mux.Use(asynqlock.OneAtATime(locker, time.Minute, func(task *asynq.Task) string {
+		return "orders:" + string(task.Payload())
+	}))
+	mux.HandleFunc("charge", func(ctx context.Context, task *asynq.Task) error {
+		return charge(ctx, string(task.Payload()))
+	})
+	return mux
+}
+
+// worker makes a server that tries a task again after about a second while its order is locked.
+func worker(queue asynq.RedisConnOpt) *asynq.Server {
+	return asynq.NewServer(queue, asynq.Config{
+		IsFailure:      asynqlock.IsFailure,
+		RetryDelayFunc: asynqlock.RetryDelay(time.Second, asynq.DefaultRetryDelayFunc),
+	})
+}
+
+func Example() {
+	ctx := context.Background()
+	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = masters.Close() }()
+	locker, err := redlock.Dial(ctx, masters.URLs(), redlock.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := handlers(locker, func(_ context.Context, order string) error {
+		fmt.Println("charging", order)
+		return nil
+	})
+	fmt.Println(mux.ProcessTask(ctx, asynq.NewTask("charge", []byte("42")))) // worker(queue).Run(mux) does this
+	closing, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	fmt.Println(locker.Close(closing))
+	// Output:
+	// charging 42
+	// <nil>
+	// <nil>
+}
