@@ -160,7 +160,7 @@ func TestHazard105AWaitEndsForEveryFaultAsItsTableSays(t *testing.T) {
 			}
 		}})
 		masters.behave(fails)
-		const crowd = 300
+		const crowd = 100
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var all []*waiting

@@ -3,11 +3,13 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -46,7 +48,7 @@ func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context
 			lost = append(lost, fmt.Sprintf("release %d: %v", i, err))
 		}
 	}
-	pass(2 * time.Second)
+	pass(2 * slices.Max(append(v.ttls, 0)))
 	for i, lock := range holds {
 		if err := lock.Err(); err != nil {
 			lost = append(lost, fmt.Sprintf("the hold of %v: %v", v.ttls[i], err))
@@ -80,10 +82,10 @@ func TestHazard96AShortTimeoutMakesNoMasterDown(t *testing.T) {
 		others int
 		quiet  victims
 	}{
-		{14 * time.Millisecond, 3, victims{[]time.Duration{time.Second}, 60}},
-		{14 * time.Millisecond, 30, victims{[]time.Duration{time.Second}, 60}},
-		{12 * time.Millisecond, 100, victims{[]time.Duration{400 * time.Millisecond, 600 * time.Millisecond}, 60}},
-		{150 * time.Millisecond, 30, victims{[]time.Duration{10 * time.Second}, 20}},
+		{14 * time.Millisecond, 3, victims{[]time.Duration{time.Second}, 30}},
+		{14 * time.Millisecond, 30, victims{[]time.Duration{time.Second}, 30}},
+		{12 * time.Millisecond, 100, victims{[]time.Duration{400 * time.Millisecond, 600 * time.Millisecond}, 20}},
+		{150 * time.Millisecond, 30, victims{[]time.Duration{5 * time.Second}, 10}},
 	} {
 		t.Run(fmt.Sprint(tt.away, " ", tt.others), func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -164,7 +166,7 @@ func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []stri
 			if err == nil {
 				_ = lock.Release(ctx)
 			}
-			pass(time.Duration(200+100*i) * time.Microsecond)
+			pass(time.Duration(400+200*i) * time.Microsecond)
 		}))
 	})
 	return lost, losses
@@ -176,8 +178,9 @@ func TestHazard100AHoldDoesNotWaitBehindWhatOthersHaveTimeFor(t *testing.T) {
 		{300 * time.Millisecond, 250 * time.Millisecond},
 		{time.Second, 700 * time.Millisecond},
 	} {
-		for i := range 20 {
-			blip := tt.ttl/10 + time.Duration(i)*tt.ttl/20
+		moments := soak.Or(10, 20)
+		for i := range moments {
+			blip := tt.ttl/10 + tt.ttl*time.Duration(i)/time.Duration(moments)
 			lost, losses := lossyRun(t, tt.ttl, tt.again, blip, 30*time.Second)
 			for _, what := range lost {
 				t.Errorf("sent again after %v, lost at %v: %s", tt.again, blip, what)

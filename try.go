@@ -113,13 +113,26 @@ func (c *contest) note(k *Lock, call *lane.Call) {
 	}
 }
 
-// held reports that a quorum named one owner in the latest round. Each of these masters granted the key to that owner, so the owner won.
+// held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the key to that owner,
+// so the owner won. Of two sets a quorum of one is enough if it named the owner in the first round, too: a Locker over that set alone
+// has the lock, while a contender has another owner in each round.
 func (c *contest) held(sets electorates) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, masters := range c.named {
+	for owner, masters := range c.named {
 		if sets.majority(masters) {
 			return true
+		}
+		var lasting uint64
+		for i, first := range c.first {
+			if first == owner {
+				lasting |= masters & (1 << i)
+			}
+		}
+		for i := range sets {
+			if c.round > 1 && sets[i].of(lasting) >= sets[i].quorum {
+				return true
+			}
 		}
 	}
 	return false

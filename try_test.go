@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/memmaster"
+	"github.com/seed-624411e5/redlock/internal/soak"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -25,6 +26,7 @@ type lockstep struct {
 	delay   time.Duration // each request and each reply is up to this long on its way, and callers start within it
 	stopped bool          // one of the five masters does not answer
 	waits   bool          // Acquire with MaxAttempts(1) instead of TryAcquire
+	joint   bool          // masters are being exchanged: three of five stay
 	opts    func(caller int) []redlock.Option
 }
 
@@ -49,7 +51,10 @@ func (o outcome) fine(tries int) bool {
 func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.Duration) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		masters := memmaster.New(5)
+		masters := memmaster.New(7)
+		if !s.joint {
+			masters = masters[:5]
+		}
 		for _, m := range masters {
 			m.Behave(func(*single.Request) memmaster.Fate {
 				return memmaster.Fate{Before: delay(s.delay), After: delay(s.delay)}
@@ -63,7 +68,11 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 			if i%10 == 0 {
 				lockers = lockers[:0]
 				for range s.callers {
-					lockers = append(lockers, memLocker(t, masters))
+					if s.joint {
+						lockers = append(lockers, jointLocker(t, masters[:5], masters[2:]))
+					} else {
+						lockers = append(lockers, memLocker(t, masters))
+					}
 				}
 			}
 			s.tick(t, lockers, delay, &o)
@@ -129,8 +138,9 @@ func seeded(seed uint64) func(most time.Duration) time.Duration {
 	}
 }
 
-// TestHazard103ATryOnAFreeKeyHasAWinner prints in how many of 100 ticks nobody got the key.
+// TestHazard103ATryOnAFreeKeyHasAWinner prints in how many ticks nobody got the key.
 func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
+	n := soak.Or(25, 100)
 	var table strings.Builder
 	for _, waits := range []bool{false, true} {
 		for _, stopped := range []bool{false, true} {
@@ -138,19 +148,43 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 				fmt.Fprintf(&table, "\n%-16v stopped=%-5t delay=%-6v", map[bool]string{false: "TryAcquire", true: "MaxAttempts(1)"}[waits], stopped, delay)
 				for _, callers := range []int{2, 3, 5, 8} {
 					s := lockstep{callers: callers, delay: delay, stopped: stopped, waits: waits}
-					o := s.run(t, 100, seeded(uint64(callers)))
+					o := s.run(t, n, seeded(uint64(callers)))
 					fmt.Fprintf(&table, "  %d callers: %3d", callers, o.nobody)
-					if !o.fine(100 * callers) {
+					if !o.fine(n * callers) {
 						t.Errorf("%+v: %+v", s, o)
 					}
 				}
 			}
 		}
 	}
-	t.Log("ticks of 100 without a winner:", table.String())
+	t.Logf("ticks of %d without a winner: %s", n, table.String())
 }
 
-// TestHazard103EveryKindOfTryHasAWinner draws kinds of lock, delays and a stopped master.
+func jointLocker(t *testing.T, before, after []*memmaster.Master) *redlock.Locker {
+	t.Helper()
+	l, err := redlock.NewJoint(memmaster.Masters(before), memmaster.Masters(after), redlock.Options{Clock: memmaster.NewClock(0)})
+	must(t, err)
+	closesAtLast(t, l)
+	return l
+}
+
+// A quorum of the old masters names the owner to each round of a process that has the new ones, too.
+func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		masters := memmaster.New(7)
+		holder, l := memLocker(t, masters[:5]), jointLocker(t, masters[:5], masters[2:])
+		lock := acquire(t, holder, tryTTL)
+		began := time.Now()
+		_, err := l.TryAcquire(t.Context(), key, tryTTL)
+		onlyIs(t, err, redlock.ErrHeld)
+		if took := time.Since(began); took > tryTimeout/5 {
+			t.Errorf("it took %v", took)
+		}
+		must(t, lock.Release(t.Context()))
+	})
+}
+
+// TestHazard103EveryKindOfTryHasAWinner draws kinds of lock, delays, a stopped master and an exchange of masters.
 func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 	kinds := map[string]func(i int) []redlock.Option{
 		"plain":     nil,
@@ -168,6 +202,7 @@ func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 			delay:   time.Duration(rapid.SampledFrom([]int{0, 20, 200, 2000}).Draw(rt, "delay")) * time.Microsecond,
 			stopped: rapid.Bool().Draw(rt, "stopped"),
 			waits:   rapid.Bool().Draw(rt, "waits"),
+			joint:   rapid.Bool().Draw(rt, "joint"),
 			opts:    kinds[rapid.SampledFrom([]string{"plain", "fenced", "published", "exclusive", "reentrant", "every pair"}).Draw(rt, "kind")],
 		}
 		if o := s.run(t, 10, seeded(rapid.Uint64().Draw(rt, "delays"))); !o.fine(10 * s.callers) {
