@@ -2,29 +2,31 @@ package redlock
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 )
 
 // This file has what fmt and log/slog print of a Locker, its Options and a Lock: names, and nothing that is a secret.
 
-// String names the masters, and says whether the Locker is closed.
-func (l *Locker) String() string {
+// Format implements [fmt.Formatter]: by any verb a Locker is printed as its masters and whether it is closed.
+func (l *Locker) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, nameOf(l)) // a State keeps what is written
+}
+
+// LogValue implements [slog.LogValuer].
+func (l *Locker) LogValue() slog.Value { return slog.StringValue(nameOf(l)) }
+
+func nameOf(l *Locker) string {
 	if l.check() != nil {
 		return "no locker"
 	}
-	state := ""
+	name := "locker over " + strings.Join(l.names, ", ")
 	if l.isClosing() {
-		state = ", closed"
+		name += ", closed"
 	}
-	return "locker over " + strings.Join(l.names, ", ") + state
+	return name
 }
-
-// GoString is String, for %#v.
-func (l *Locker) GoString() string { return l.String() }
-
-// LogValue implements [slog.LogValuer].
-func (l *Locker) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
 // String names the lock by its keys and its ID: a lock that is printed does not tell its owner value.
 func (k *Lock) String() string {

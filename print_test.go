@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/internal/redistest"
-	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/sharded"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -47,18 +46,17 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 		value any
 		want  string
 	}{
-		"dialled master":       {dialled, server.Addr()},
-		"master of a client":   {brought, server.Addr()},
-		"master of a cluster":  {clustered, "b:1"},
-		"masters":              {[]redlock.Master{dialled, brought}, server.Addr() + " " + server.Addr()},
-		"redlocktest's master": {redlocktest.New(t, redlocktest.Count(1))[0], "redlocktest-1"},
-		"Locker":               {locker, "locker over " + server.Addr()},
-		"Lock":                 {lock, "lock on "},
-		"group":                {group, "group "},
-		"sharded.Locker":       {groups, "locker over [group "},
-		"no Locker":            {(*redlock.Locker)(nil), "no locker"},
-		"no sharded.Locker":    {&sharded.Locker{}, "no locker"},
-		"no master":            {(*single.Master)(nil), "no master"},
+		"dialled master":      {dialled, server.Addr()},
+		"master of a client":  {brought, server.Addr()},
+		"master of a cluster": {clustered, "b:1"},
+		"masters":             {[]redlock.Master{dialled, brought}, server.Addr() + " " + server.Addr()},
+		"Locker":              {locker, "locker over " + server.Addr()},
+		"Lock":                {lock, "lock on "},
+		"group":               {group, "group "},
+		"sharded.Locker":      {groups, "locker over [group "},
+		"no Locker":           {(*redlock.Locker)(nil), "no locker"},
+		"no sharded.Locker":   {&sharded.Locker{}, "no locker"},
+		"no master":           {(*single.Master)(nil), "no master"},
 	} {
 		for i, text := range printed(test.value) {
 			isSlice := name == "masters" && i != 0 && i != 1 && i != 3 // in the forms in which nobody asks its elements
@@ -75,7 +73,7 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 	must(t, locker.Close(context.Background()))
 	must(t, groups.Close(context.Background()))
-	if text := locker.String(); !strings.HasSuffix(text, ", closed") {
+	if text := fmt.Sprint(locker); !strings.HasSuffix(text, ", closed") {
 		t.Errorf("after Close it is %q", text)
 	}
 	for _, c := range []interface{ Close() error }{dialled, client, cluster} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -59,14 +58,8 @@ func newMaster(w *world, name string, guard time.Duration) *Master {
 // Name implements redlock.Master.
 func (m *Master) Name() string { return m.name }
 
-// String returns the name.
-func (m *Master) String() string { return m.name }
-
-// GoString is String, for %#v.
-func (m *Master) GoString() string { return m.name }
-
-// LogValue implements slog.LogValuer.
-func (m *Master) LogValue() slog.Value { return slog.StringValue(m.name) }
+// Format implements fmt.Formatter: by any verb a Master is printed as its name.
+func (m *Master) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(m.name)) }
 
 // RestartGuard implements redlock.Guarded.
 func (m *Master) RestartGuard() time.Duration { return m.guard }

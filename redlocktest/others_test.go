@@ -348,3 +348,9 @@ func TestNewWithoutATestSaysSo(t *testing.T) {
 	}()
 	redlocktest.New(nil)
 }
+
+func TestAMasterIsPrintedAsItsName(t *testing.T) {
+	if got := fmt.Sprintf("%v %+v", redlocktest.New(t, redlocktest.Count(2)), redlocktest.New(t)[0]); got != "[redlocktest-1 redlocktest-2] redlocktest-1" {
+		t.Error(got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -120,19 +121,20 @@ func keepDeadlines(c *redis.Client, timeout time.Duration) *redis.Client {
 // Name returns the master's name: its address, or what Options named it.
 func (m *Master) Name() string { return m.name }
 
-// String returns the name: a Master that is printed shows nothing else.
-func (m *Master) String() string {
+// Format implements [fmt.Formatter]: by any verb a Master is printed as its name.
+func (m *Master) Format(s fmt.State, _ rune) {
+	_, _ = io.WriteString(s, nameOf(m)) // a State keeps what is written
+}
+
+// LogValue implements [slog.LogValuer].
+func (m *Master) LogValue() slog.Value { return slog.StringValue(nameOf(m)) }
+
+func nameOf(m *Master) string {
 	if m == nil {
 		return "no master"
 	}
 	return m.name
 }
-
-// GoString is String, for %#v.
-func (m *Master) GoString() string { return m.String() }
-
-// LogValue implements [slog.LogValuer].
-func (m *Master) LogValue() slog.Value { return slog.StringValue(m.String()) }
 
 // Client returns the client through which requests go. For a Master with its own connections ([Open], [Dial]) it
 // returns a client with the same options, and requests do not go through it: its hooks do not see them.
