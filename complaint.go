@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
@@ -23,13 +24,8 @@ import (
 // a certificate, a replica's address, a key of another type. Then the wait ends with [ErrMisconfigured]. [MaxOutage] takes its place.
 const MendTime = 10 * time.Second
 
-const (
-	// complainingShare and maxComplainingPause make the pauses of a wait longer, the longer masters complain.
-	complainingShare    = 8
-	maxComplainingPause = 5 * time.Second
-	// spellLasts is for how long masters count as complaining after the latest attempt that met it.
-	spellLasts = 2 * maxComplainingPause
-)
+// spellLasts is for how long masters count as complaining after the latest attempt that met it.
+const spellLasts = 2 * contend.MaxComplainingPause
 
 // complaints are what the latest request has met at each master that does not pass by itself. They outlive a round: it is lost as soon
 // as too many masters fail for any reason, so the complaints of slower ones come after that.
@@ -214,36 +210,16 @@ func (c *complaining) end(s *spec) {
 func (w *waiting) complained(err error) {
 	now, lasts := w.locker.clock.Now(), lastingOf(err)
 	if lasts == single.Passing {
-		w.complainedOf = 0
+		w.ComplainedOf = 0
 		return
 	}
 	began, begins := w.locker.complaining.met(w.spec, err, now)
 	if begins {
 		w.locker.observeComplaint(w.spec, err)
 	}
-	if w.complainedOf == 0 { // otherwise it was the latest attempt that met them, which may be longer ago than others remember
-		w.complainedOf = max(1, began)
+	if w.ComplainedOf == 0 { // otherwise it was the latest attempt that met them, which may be longer ago than others remember
+		w.ComplainedOf = max(1, began)
 	}
-}
-
-// complainingPause is how long to wait at least before the next attempt.
-func (w *waiting) complainingPause(now time.Duration) time.Duration {
-	if w.complainedOf == 0 {
-		return 0
-	}
-	return halfJittered(w.locker, min(max(firstPause, (now-w.complainedOf)/complainingShare), maxComplainingPause))
-}
-
-// mendBy is when the wait ends if masters have complained since began and do so until then; 0: never.
-func (w *waiting) mendBy(began time.Duration, lasts single.Lasting) time.Duration {
-	patience := w.spec.maxOutage
-	switch {
-	case lasts != single.Mendable, patience == 0 && w.spec.enduring:
-		return 0
-	case patience == 0:
-		patience = MendTime
-	}
-	return max(began, w.since) + patience
 }
 
 // unmended is the complaint for which the wait has to end: its own, or what others have met who stood before it in the queue.
@@ -253,10 +229,10 @@ func (w *waiting) unmended() error {
 	if !ok {
 		return nil
 	}
-	if w.complainedOf > 0 {
-		s.began = w.complainedOf
+	if w.ComplainedOf > 0 {
+		s.began = w.ComplainedOf
 	}
-	if by := w.mendBy(s.began, lastingOf(s.err)); by == 0 || now < by {
+	if by := w.MendBy(&w.spec.Policy, s.began); lastingOf(s.err) != single.Mendable || by == 0 || now < by {
 		return nil
 	}
 	return s.err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/schedule"
-	"github.com/seed-624411e5/redlock/internal/subscription"
 )
 
 // Verdict is what a tally of votes amounts to.
@@ -83,13 +82,6 @@ func (o Options) ForTTL(ttl time.Duration) time.Duration { return o.requestTimeo
 
 // Pending is how many releases the janitor still has to see confirmed.
 func (l *Locker) Pending() int { return l.janitor.Pending() }
-
-// SplitPause is the longest pause after the n-th round, which took so long and in which contenders shared the votes.
-func SplitPause(n int, took time.Duration) time.Duration {
-	l := &Locker{opts: Options{Jitter: func(most time.Duration) time.Duration { return most }}}
-	l.subscription = subscription.New(subscription.Config{Majority: func(uint64) bool { return true }})
-	return l.pause(&QuorumError{N: 5, Quorum: 3, Granted: 1, Reason: ErrHeld}, n, took)
-}
 
 // MaxEvents bounds the events that wait for an observer.
 const MaxEvents = maxEvents

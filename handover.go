@@ -231,7 +231,7 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 		return nil, invalid("a Handover of %.64q that is on the masters %.512s: they are no quorum of this Locker's %s; hand over to a process with "+
 			"the same masters, or to none", h.Key(), strings.Join(h.data().Masters, ", "), strings.TrimSpace(set.name+" masters"))
 	}
-	if s.publishes || s.maxAttempts > 1 || s.every > 0 || s.maxOutage > 0 {
+	if s.publishes || s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("Published, MaxAttempts, RetryEvery or MaxOutage with Attach, which is a single attempt")
 	}
 	l.busy.Add(1)

@@ -219,7 +219,7 @@ func MaxAttempts(n int) Option {
 		if n <= 0 {
 			return invalid("MaxAttempts is %d, and must be positive", n)
 		}
-		s.maxAttempts = n
+		s.MaxAttempts = n
 		return nil
 	}
 }
@@ -242,7 +242,7 @@ func RetryEvery(d time.Duration) Option {
 		if d <= 0 {
 			return invalid("RetryEvery is %v, and must be positive", d)
 		}
-		s.every = d
+		s.Every = d
 		return nil
 	}
 }
@@ -328,7 +328,7 @@ func MaxOutage(d time.Duration) Option {
 		if d <= 0 {
 			return invalid("MaxOutage is %v, and must be positive", d)
 		}
-		s.maxOutage = d
+		s.MaxOutage = d
 		return nil
 	}
 }

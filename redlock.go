@@ -226,7 +226,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 	if err != nil {
 		return nil, err
 	}
-	if s.maxAttempts > 1 || s.every > 0 || s.maxOutage > 0 {
+	if s.MaxAttempts > 1 || s.Every > 0 || s.MaxOutage > 0 {
 		return nil, invalid("MaxAttempts, RetryEvery or MaxOutage with TryAcquire, which is a single attempt")
 	}
 	l.busy.Add(1)
@@ -295,7 +295,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	if w != nil {
 		w.latest, k.waiterID = k, l.id
 		k.mayBeQueued, request.Polite = turn.MayBeQueued, turn.Polite
-		request.Waiter, request.Waited = l.id, began-w.since
+		request.Waiter, request.Waited = l.id, began-w.Since
 	}
 	if turn.Followed {
 		k.passing.window = s.passingWindow()

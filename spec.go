@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -20,6 +21,7 @@ const (
 
 // spec is one acquisition as it was asked for.
 type spec struct {
+	contend.Policy
 	keys        []string  // as the masters have them, sorted, without duplicates; see onMasters
 	key         [1]string // what keys begins as
 	owner       string    // "": a new one for every attempt
@@ -27,9 +29,6 @@ type spec struct {
 	ttl         time.Duration
 	timeout     time.Duration // of one request
 	sent        time.Time     // when the first request of the first attempt was
-	every       time.Duration // 0: backoff
-	maxAttempts int           // 0: no limit
-	maxOutage   time.Duration // 0: no limit
 	maxHold     time.Duration // 0: no limit
 	minHold     time.Duration // for how long the key is kept though it is released
 	maxRenewals int           // 0: no limit
@@ -100,6 +99,9 @@ func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, e
 	if s.ttl, s.timeout, err = l.checkTTL(ttl); err != nil {
 		return nil, err
 	}
+	if s.MendTime = s.MaxOutage; s.MendTime == 0 && !s.enduring {
+		s.MendTime = MendTime
+	}
 	allowance := driftAllowance(s.ttl, l.opts.DriftFactor)
 	if s.minHold > s.ttl-allowance {
 		return nil, invalid("MinHold %v is longer than the validity, %v: a holder that dies would not leave the key for so long", s.minHold, s.ttl-allowance)
@@ -122,9 +124,9 @@ func (s *spec) check() error {
 		return invalid("%d keys, and %d is the most", len(s.keys), maxKeys)
 	case s.maxRenewals > 0 && !s.renew:
 		return invalid("MaxRenewals without AutoRenew")
-	case s.maxAttempts == 1 && s.every > 0:
+	case s.MaxAttempts == 1 && s.Every > 0:
 		return invalid("RetryEvery together with MaxAttempts(1): there is no second attempt")
-	case s.maxAttempts == 1 && s.maxOutage > 0:
+	case s.MaxAttempts == 1 && s.MaxOutage > 0:
 		return invalid("MaxOutage together with MaxAttempts(1): a single attempt waits for no outage to end")
 	case s.minHold > 0 && s.kind != single.Plain:
 		return invalid("MinHold together with Shared, Exclusive or Reentrant")

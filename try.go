@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -45,11 +46,13 @@ func (l *Locker) try(ctx context.Context, s *spec, round func() (*Lock, error)) 
 		}
 		took := l.clock.Now() - began
 		left := end - l.clock.Now()
-		if left <= max(firstPause, took) {
+		if left <= max(contend.FirstPause, took) {
 			q.Reason = s.contest.verdict(l.sets, q)
 			return nil, err
 		}
-		if ended := l.sleep(ctx, nil, min(l.spread(q, n, took), left/2)); ended != nil {
+		refusal := refusalOf(err)
+		pause := refusal.Spread(n, took, l.opts.Jitter)
+		if ended := l.sleep(ctx, nil, min(pause, left/2)); ended != nil {
 			q.Reason = s.contest.verdict(l.sets, q)
 			return nil, &waitError{key: l.shown(s.keys[0]), ended: ended, last: err}
 		}
@@ -170,7 +173,7 @@ func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 	if c.lock != k || c.lock == nil {
 		return 0
 	}
-	return max(firstPause, 2*took, 2*k.locker.slowest()) << min(c.round-1, 5)
+	return max(contend.FirstPause, 2*took, 2*k.locker.slowest()) << min(c.round-1, 5)
 }
 
 // hurryLocked limits the wait for late masters in a round of a try; see patience.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/contend"
 	"github.com/seed-624411e5/redlock/internal/subscription"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
@@ -19,41 +20,37 @@ type waiting struct {
 	locker *Locker
 	spec   *spec
 	entry  waitqueue.Entry
-	since  time.Duration
 	latest *Lock // of the latest attempt made in turn
 	passed *Lock // what it was passed, if it was; see pass.go
 
-	rounds     int           // that were sent
-	attempts   int           // as MaxAttempts counts them
-	due        time.Duration // when the next attempt is due that counts; 0: when woken
-	soon       time.Duration // when it would be due if everything were by default
-	refresh    time.Duration // when its claim, or its position in the masters' queues, wants refreshing; 0: an attempt is due before
-	last       error         // what the latest attempt ended with
-	unreached  bool          // it reached no quorum
-	claims     bool          // readers have been in its way, or of those before it, and it lets no new ones in
-	enters     bool          // it is not its turn, but it would be let in
-	subscribed bool          // the Locker listens on its account
+	contend.Progress
+	rounds     int   // that were sent
+	last       error // what the latest attempt ended with
+	subscribed bool  // the Locker listens on its account
+}
 
-	complainedOf time.Duration // since when its attempts have met complaints of masters; 0: the latest has not
+func (l *Locker) newWaiting(s *spec, since time.Duration) *waiting {
+	return &waiting{locker: l, spec: s, Progress: contend.Progress{Since: since, Claims: s.kind == single.Exclusive}}
 }
 
 // wait acquires by as many rounds as it takes, and says how many those were. since is when the wait began.
 func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Lock, rounds int, err error) {
-	if s.maxAttempts == 1 { // there is nothing to wait for
+	if s.MaxAttempts == 1 { // there is nothing to wait for
 		return l.once(ctx, s)
 	}
-	w := &waiting{locker: l, spec: s, since: since}
+	w := l.newWaiting(s, since)
 	for {
 		k, err = w.inQueue(ctx)
 		if err != errPassedLate { //nolint:errorlint // our own
 			return k, w.rounds, err
 		}
 		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.keys[0]), err)
-		again := &waiting{locker: l, spec: s, since: since, rounds: w.rounds, attempts: w.attempts + 1, last: err}
+		again := l.newWaiting(s, since)
+		again.rounds, again.Attempts, again.last = w.rounds, w.Attempts+1, err
 		switch { // as after a round that came too late
 		case ctx.Err() != nil:
 			return nil, w.rounds, again.gaveUp(ended(ctx))
-		case s.maxAttempts > 0 && again.attempts >= s.maxAttempts:
+		case s.MaxAttempts > 0 && again.Attempts >= s.MaxAttempts:
 			return nil, w.rounds, err
 		}
 		w = again
@@ -64,9 +61,9 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
 	s := w.spec
 	w.locker.queue.Enter(&w.entry, waitqueue.Want{
-		Keys: s.keys, Class: s.class(), Since: w.since, Alone: s.entered, Seldom: s.every > notifiedPause,
+		Keys: s.keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Seldom(),
 		Owner: ownerHash(s.owner), Reads: s.kind == single.Shared,
-		Patient: s.passable() && s.maxAttempts == 0 && s.maxOutage == 0, Waiter: w,
+		Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, Waiter: w,
 	})
 	defer func() { w.leave(ctx, k) }()
 	k, err = w.takeOver(w.acquire(ctx))
@@ -88,7 +85,7 @@ func (s *spec) class() waitqueue.Class {
 // may enter a lock again asks also while it is not its turn, as soon as its owner is known to have the key: those before it may be
 // waiting for the very lock that it is under.
 func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
-	for counts := true; ; {
+	for step := (contend.Step{Counts: true}); ; {
 		turn, err := w.yield(ctx)
 		if err != nil {
 			return nil, w.gaveUp(err)
@@ -97,12 +94,11 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 			return nil, err
 		}
 		final := false
-		if counts {
-			w.attempts++
-			final = w.attempts == w.spec.maxAttempts
+		if step.Counts {
+			w.Attempts++
+			final = w.Attempts == w.spec.MaxAttempts
 		}
-		if turn || final || w.enters {
-			w.enters = false
+		if turn || final || step.Enters {
 			k, err := w.attempt(ctx, turn, final)
 			switch q, decided := errors.AsType[*QuorumError](err); {
 			case err == nil, final && decided:
@@ -118,9 +114,9 @@ func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 		} else if w.last == nil {
 			w.last = errQueued
 		}
-		w.plan(turn, counts)
+		w.plan(turn, step.Counts)
 		w.locker.observeWait(w.spec)
-		if counts, err = w.pause(ctx); err != nil {
+		if step, err = w.pause(ctx); err != nil {
 			return nil, w.gaveUp(err)
 		}
 	}
@@ -192,7 +188,7 @@ func (w *waiting) refused(err error, turn bool) {
 	l := w.locker
 	l.queue.End(&w.entry)
 	w.last = err
-	w.unreached = turn && !errors.Is(err, ErrHeld)
+	w.Unreached = turn && !errors.Is(err, ErrHeld)
 	w.complained(err)
 	if !turn {
 		return
@@ -206,7 +202,7 @@ func (w *waiting) refused(err error, turn bool) {
 		}
 		owners, claimed := q.holders()
 		if l.queue.Held(&w.entry, owners, claimed) && w.spec.kind != single.Shared {
-			w.claims = true
+			w.Claims = true
 		}
 	}
 	if !w.subscribed {
@@ -215,42 +211,13 @@ func (w *waiting) refused(err error, turn bool) {
 	}
 }
 
-// plan decides when the next attempt is due. One that does not count, because only a release that was missed would have
-// let it succeed, puts nothing off.
+// plan decides when the next attempt is due.
 func (w *waiting) plan(turn, counts bool) {
-	l, s := w.locker, w.spec
+	l := w.locker
 	now := l.clock.Now()
-	w.soon = now + max(l.pause(w.last, w.attempts, now-w.tried()), w.complainingPause(now))
-	switch {
-	case !turn && s.maxAttempts == 0:
-		w.due = 0
-	case s.every == 0 && (counts || s.maxAttempts == 0):
-		w.due = w.soon
-	case counts:
-		w.due = now + s.every
-	}
-	if free := keptFor(w.last); turn && s.every > 0 && free > 0 { // a release was known of before the key is free
-		w.due = min(w.due, now+free+l.opts.Jitter(firstPause))
-	}
-	if by := w.mendBy(w.complainedOf, lastingOf(w.last)); by > 0 && w.due > 0 { // once more then, however seldom it asks
-		w.due, w.soon = min(w.due, by), min(w.soon, by)
-	}
-	w.refresh = 0
-	if after := w.refreshAfter(); turn && after > 0 && w.due-now > after {
-		w.refresh = now + after + l.opts.Jitter(after/8)
-	}
-}
-
-// refreshAfter is how soon after an attempt another one is due, however seldom w asks, so that the masters know that it still waits; 0: never.
-func (w *waiting) refreshAfter() time.Duration {
-	switch {
-	case w.claims || w.spec.kind == single.Exclusive:
-		return claimAfter
-	case w.locker.subscription.Subscribed():
-		return refreshAfter
-	default:
-		return 0
-	}
+	w.Plan(&w.spec.Policy, &contend.After{
+		Refusal: refusalOf(w.last), Now: now, Took: now - w.tried(), Turn: turn, Counts: counts, Subscribed: l.subscription.Subscribed(),
+	}, l.opts.Jitter)
 }
 
 // tried is when the latest attempt began.
@@ -261,52 +228,28 @@ func (w *waiting) tried() time.Duration {
 	return w.latest.began
 }
 
-// pause waits for the next attempt, and reports whether it counts.
-func (w *waiting) pause(ctx context.Context) (counts bool, err error) {
-	l := w.locker
+// pause waits for the next attempt, and returns what it is.
+func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
+	l, s := w.locker, w.spec
 	for {
-		status, now := l.queue.Status(&w.entry), l.clock.Now()
-		switch {
-		case status.Taken:
-			return false, errPassed
-		case !status.Turn && status.Why&waitqueue.Enters != 0:
-			w.enters = true
-			return false, nil
-		case !status.Turn:
-		case status.Why&(waitqueue.First|waitqueue.Free) != 0:
-			return true, nil
-		case status.Why&(waitqueue.Missed|waitqueue.Enters) != 0:
-			return false, nil
-		}
-		until := w.due
-		if status.Turn && status.Company && until > 0 {
-			until = min(until, w.soon) // those behind it must not suffer from its RetryEvery
-		}
-		if status.Turn && w.refresh > 0 {
-			until = min(until, w.refresh)
-		}
-		if until > 0 && now >= until {
-			if w.unreached {
-				w.unreached = false
+		v := contend.View{Status: l.queue.Status(&w.entry), Now: l.clock.Now()}
+		v.OutageLeft = l.outageLeft(s.MaxOutage, w.Since, v.Now)
+		step := w.Next(&s.Policy, &v)
+		switch step.Do {
+		case contend.TakeOver:
+			return step, errPassed
+		case contend.GiveUp:
+			return step, fmt.Errorf("%w for %v, the MaxOutage", ErrNoQuorum, s.MaxOutage)
+		case contend.Try:
+			if step.StepBack {
+				w.Unreached = false
 				l.queue.StepBack(&w.entry)
 			}
-			return now >= w.due, nil
+			return step, nil
+		case contend.Sleep:
 		}
-		d := max(0, until-now)
-		if s := w.spec; s.maxOutage > 0 {
-			left := l.outageLeft(s.maxOutage, w.since, now)
-			if left <= 0 && status.Turn && errors.Is(w.last, ErrHeld) {
-				return false, nil // its own last round reached a quorum: what did not was another's, so it looks
-			}
-			if left <= 0 {
-				return false, fmt.Errorf("%w for %v, the MaxOutage", ErrNoQuorum, s.maxOutage)
-			}
-			if d == 0 || left < d {
-				d = left
-			}
-		}
-		if err := l.sleep(ctx, l.queue.Woken(&w.entry), d); err != nil {
-			return false, err
+		if err := l.sleep(ctx, l.queue.Woken(&w.entry), step.Until-v.Now); err != nil {
+			return step, err
 		}
 	}
 }
@@ -320,7 +263,7 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 	} else {
 		var heirAfter time.Duration
 		if ctx.Err() != nil {
-			heirAfter = maxPause / 2
+			heirAfter = contend.MaxPause / 2
 		}
 		var latest any
 		if w.latest != nil {

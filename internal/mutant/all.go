@@ -317,7 +317,7 @@ func rules() []Mutant {
 		{
 			Name:   "asks-behind-its-own",
 			Breaks: "who waits behind a lock that is passed on asks the masters meanwhile, and can't be passed it",
-			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.maxAttempts == 0 && s.maxOutage == 0, ", ""}},
+			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
 			Tests:  in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork", "TestOneThatGivesUpBehindALockThatIsPassedOn"),
 		},
 		{

@@ -27,13 +27,13 @@ func edges() []Mutant {
 		{
 			Name:   "split-without-chance",
 			Breaks: "those who have split the votes come back in step",
-			Edits:  []Edit{{"pause.go", "l.opts.Jitter(min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took)))", "min(max(1, span)<<min(n-1, 5), max(maxPause, splitRounds*took))"}},
+			Edits:  []Edit{{"internal/contend/backoff.go", "jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took)))", "min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))"}},
 			Tests:  in(".", "TestHazard31AnEvenSplitIsResolvedByChance"),
 		},
 		{
 			Name:   "expiry-not-expected",
 			Breaks: "a waiter comes by its backoff, not when the key in its way expires",
-			Edits:  []Edit{{"pause.go", "free > 0 && free < backoff/2 {", "free < 0 {"}},
+			Edits:  []Edit{{"internal/contend/backoff.go", "a.Free > 0 && a.Free < backoff/2:", "a.Free < 0:"}},
 			Tests:  in(".", "TestAWaiterComesAtTheMomentWhenTheKeyExpires"),
 		},
 		{

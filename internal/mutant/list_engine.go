@@ -140,25 +140,25 @@ func engine() []Mutant {
 		{
 			Name:   "position-lapses",
 			Breaks: "a waiter that asks seldom lets its position in the masters' queues lapse",
-			Edits:  []Edit{{"wait.go", "\tcase w.locker.subscription.Subscribed():\n", "\tcase false:\n"}},
+			Edits:  []Edit{{"internal/contend/next.go", "\tcase subscribed:\n", "\tcase false:\n"}},
 			Tests:  in(".", "TestWhoAsksSeldomIsToldOfAReleaseHoweverLate"),
 		},
 		{
 			Name:   "position-asked-for-once",
 			Breaks: "one attempt that the masters do not answer costs the position in their queues",
-			Edits:  []Edit{{"pause.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"}},
+			Edits:  []Edit{{"internal/contend/backoff.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"}},
 			Tests:  in(".", "TestAPositionOutlastsALostAttempt"),
 		},
 		{
 			Name:   "position-counts",
 			Breaks: "what keeps the position in the masters' queues counts as an attempt",
-			Edits:  []Edit{{"wait.go", "\t\t\treturn now >= w.due, nil\n", "\t\t\treturn true, nil\n"}},
+			Edits:  []Edit{{"internal/contend/next.go", "Counts: v.Now >= p.due", "Counts: true"}},
 			Tests:  in(".", "TestWhatKeepsThePositionIsNoAttempt"),
 		},
 		{
 			Name:   "position-nowhere",
 			Breaks: "who asks seldom asks more often although no master can notify it",
-			Edits:  []Edit{{"wait.go", "\tcase w.locker.subscription.Subscribed():\n", "\tcase true:\n"}},
+			Edits:  []Edit{{"internal/contend/next.go", "\tcase subscribed:\n", "\tcase true:\n"}},
 			Tests:  in(".", "TestWhoAsksSeldomAsksSeldom"),
 		},
 		{
@@ -206,7 +206,7 @@ func engine() []Mutant {
 		{
 			Name:   "one-attempt-more",
 			Breaks: "a wait makes one attempt more than MaxAttempts",
-			Edits:  []Edit{{"wait.go", "final = w.attempts == w.spec.maxAttempts", "final = w.attempts == w.spec.maxAttempts+1"}},
+			Edits:  []Edit{{"wait.go", "final = w.Attempts == w.spec.MaxAttempts", "final = w.Attempts == w.spec.MaxAttempts+1"}},
 			Tests:  in(".", "TestMaxAttemptsEndsTheWaitAfterSoManyRounds"),
 		},
 		{
@@ -218,7 +218,7 @@ func engine() []Mutant {
 		{
 			Name:   "mends-at-once",
 			Breaks: "a wait ends as soon as masters complain of what somebody may mend",
-			Edits:  []Edit{{"complaint.go", "return max(began, w.since) + patience", "return max(began, w.since)"}},
+			Edits:  []Edit{{"internal/contend/next.go", "return max(began, p.Since) + o.MendTime", "return max(began, p.Since)"}},
 			Tests:  in(".", "TestHazard105AWaitOutlastsEveryFaultThatMayPass"),
 		},
 		{
@@ -230,13 +230,13 @@ func engine() []Mutant {
 		{
 			Name:   "election-gives-up",
 			Breaks: "an election ends as a wait does where somebody has to mend something",
-			Edits:  []Edit{{"complaint.go", "patience == 0 && w.spec.enduring:", "w.spec.enduring && patience > 0:"}},
+			Edits:  []Edit{{"spec.go", "s.MendTime == 0 && !s.enduring {", "s.MendTime == 0 {"}},
 			Tests:  in(".", "TestHazard105ACandidateOutlastsEveryFaultThatMayPass"),
 		},
 		{
 			Name:   "complains-often",
 			Breaks: "the pauses of a wait in which masters complain do not become longer",
-			Edits:  []Edit{{"complaint.go", "if w.complainedOf == 0 {\n\t\treturn 0", "if w.complainedOf >= 0 {\n\t\treturn 0"}},
+			Edits:  []Edit{{"internal/contend/next.go", "if p.ComplainedOf > 0 {\n", "if p.ComplainedOf < 0 {\n"}},
 			Tests:  in(".", "TestHazard105ACandidateOutlastsEveryFaultThatMayPass"),
 		},
 		{

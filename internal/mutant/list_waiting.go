@@ -36,7 +36,7 @@ func waiting() []Mutant {
 		{
 			Name:   "heirs-ask-at-once",
 			Breaks: "each of many waiters who give up has the next one ask the masters",
-			Edits:  []Edit{{"wait.go", "heirAfter = maxPause / 2", "heirAfter = 0"}},
+			Edits:  []Edit{{"wait.go", "heirAfter = contend.MaxPause / 2", "heirAfter = 0"}},
 			Tests:  in(".", "TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne"),
 		},
 		{
@@ -96,7 +96,7 @@ func waiting() []Mutant {
 		{
 			Name:   "claim-lapses",
 			Breaks: "a writer that asks seldom lets readers in between its attempts",
-			Edits:  []Edit{{"wait.go", "case w.claims || w.spec.kind == single.Exclusive:", "case false:"}},
+			Edits:  []Edit{{"internal/contend/next.go", "case p.Claims:", "case false:"}},
 			Tests:  in(".", "TestHazard98AWriterKeepsNewReadersOutHoweverSeldomItAsks"),
 		},
 		{
@@ -114,7 +114,7 @@ func waiting() []Mutant {
 		{
 			Name:   "owners-all-ask",
 			Breaks: "each of those who might enter a lock again asks the masters",
-			Edits:  []Edit{{"wait.go", "if turn || final || w.enters {", "if turn || final || w.enters || w.spec.owner != \"\" {"}},
+			Edits:  []Edit{{"wait.go", "if turn || final || step.Enters {", "if turn || final || step.Enters || w.spec.owner != \"\" {"}},
 			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
 		},
 		{

@@ -1,0 +1,182 @@
+// Package contend decides what a goroutine does that waits for a lock: when it asks the masters again, and when it gives up.
+//
+// Its functions are pure. They read no clock, take no mutex, wait for nothing and know no errors: the caller passes the time, the
+// facts and the source of chance. The loop around them is the waiting of package redlock.
+package contend
+
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/waitqueue"
+)
+
+// Policy is what the caller of an acquisition has asked for.
+type Policy struct {
+	Every       time.Duration // from one attempt to the next; 0: backoff
+	MaxAttempts int           // 0: no limit
+	MaxOutage   time.Duration // 0: no limit
+	MendTime    time.Duration // for how long the wait goes on while masters complain; 0: for ever
+}
+
+// Seldom reports that the waiter asks less often than others expect of the first in a queue.
+func (o *Policy) Seldom() bool { return o.Every > notifiedPause }
+
+// Progress is what a waiter knows of its wait. Only its own goroutine uses it.
+type Progress struct {
+	Since        time.Duration // when the wait began
+	Attempts     int           // as MaxAttempts counts them
+	Claims       bool          // it lets no new readers in, so its claim has to be refreshed
+	Unreached    bool          // its latest attempt, made in turn, reached no quorum
+	ComplainedOf time.Duration // since when its attempts have met complaints of masters; 0: the latest has not
+
+	held    bool          // the latest attempt found the lock held
+	due     time.Duration // when the next attempt is due that counts; 0: when woken
+	soon    time.Duration // when it would be due if everything were by default
+	refresh time.Duration // when its claim, or its position in the masters' queues, wants refreshing; 0: an attempt is due before
+}
+
+// Refusal is what counts of an attempt that did not get the lock.
+type Refusal struct {
+	Held     bool // another owner has the key, others contend for it, or others of this process are first in the queue
+	Mendable bool // masters complain of something that somebody may mend
+	Split    bool // contenders shared the votes, so nobody has the lock
+	Granted  int  // votes of a split round
+	Masters  int
+	Free     time.Duration // in how long a quorum of the keys in the way will have expired; 0: unknown
+	Kept     time.Duration // the same where nobody holds these keys any more
+}
+
+// After is what [Progress.Plan] goes by once an attempt has failed, or once others were first.
+type After struct {
+	Refusal
+	Now        time.Duration
+	Took       time.Duration // since the latest attempt began
+	Turn       bool          // the waiter is first in its queue
+	Counts     bool          // this was one of MaxAttempts
+	Subscribed bool          // a quorum of masters can notify the waiter
+}
+
+// Plan decides when the next attempt is due. An attempt that does not count, because only a release that was missed would have let it
+// succeed, puts nothing off.
+func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
+	p.held = a.Held
+	pause := a.backoff(p.Attempts, jitter)
+	if p.ComplainedOf > 0 {
+		pause = max(pause, complainingPause(a.Now-p.ComplainedOf, jitter))
+	}
+	p.soon = a.Now + pause
+	switch {
+	case !a.Turn && o.MaxAttempts == 0:
+		p.due = 0
+	case o.Every == 0 && (a.Counts || o.MaxAttempts == 0):
+		p.due = p.soon
+	case a.Counts:
+		p.due = a.Now + o.Every
+	}
+	if a.Turn && o.Every > 0 && a.Kept > 0 { // a release was known of before the key is free
+		p.due = min(p.due, a.Now+a.Kept+jitter(FirstPause))
+	}
+	if by := p.mendBy(o, a); by > 0 && p.due > 0 { // once more then, however seldom it asks
+		p.due, p.soon = min(p.due, by), min(p.soon, by)
+	}
+	p.refresh = 0
+	if after := p.refreshAfter(a.Subscribed); a.Turn && after > 0 && p.due-a.Now > after {
+		p.refresh = a.Now + after + jitter(after/8)
+	}
+}
+
+func (p *Progress) mendBy(o *Policy, a *After) time.Duration {
+	if !a.Mendable {
+		return 0
+	}
+	return p.MendBy(o, p.ComplainedOf)
+}
+
+// MendBy is when the wait ends if masters have complained since began and do so until then; 0: never.
+func (p *Progress) MendBy(o *Policy, began time.Duration) time.Duration {
+	if o.MendTime == 0 {
+		return 0
+	}
+	return max(began, p.Since) + o.MendTime
+}
+
+// refreshAfter is how soon after an attempt another one is due, however seldom the waiter asks, so that the masters know that it still
+// waits; 0: never.
+func (p *Progress) refreshAfter(subscribed bool) time.Duration {
+	switch {
+	case p.Claims:
+		return claimAfter
+	case subscribed:
+		return refreshAfter
+	default:
+		return 0
+	}
+}
+
+// View is what a waiter sees when it decides what to do next.
+type View struct {
+	waitqueue.Status
+	Now        time.Duration
+	OutageLeft time.Duration // how much of MaxOutage is left
+}
+
+// Action is what a waiter does next.
+type Action uint8
+
+// The actions.
+const (
+	Sleep    Action = iota // until it is woken, or until a time
+	Try                    // to get the lock from the masters
+	TakeOver               // the lock that another goroutine passes to it
+	GiveUp                 // because the masters were out of reach for MaxOutage
+)
+
+// Step is one decision.
+type Step struct {
+	Do       Action
+	Counts   bool          // the try is one of MaxAttempts
+	Enters   bool          // the try enters a lock again, out of turn
+	StepBack bool          // another kind of waiter may go first: this one's latest attempt reached no quorum
+	Until    time.Duration // when the sleep ends; 0: when the waiter is woken
+}
+
+// Next decides what the waiter does. The first rule that fits applies: a lock that is passed to it; a reason to look at once; an attempt
+// that is due; the end of an outage.
+func (p *Progress) Next(o *Policy, v *View) Step {
+	switch {
+	case v.Taken:
+		return Step{Do: TakeOver}
+	case !v.Turn && v.Why&waitqueue.Enters != 0:
+		return Step{Do: Try, Enters: true}
+	case !v.Turn:
+	case v.Why&(waitqueue.First|waitqueue.Free) != 0:
+		return Step{Do: Try, Counts: true}
+	case v.Why&(waitqueue.Missed|waitqueue.Enters) != 0:
+		return Step{Do: Try}
+	}
+	until := p.nextAttempt(v)
+	switch {
+	case until > 0 && v.Now >= until:
+		return Step{Do: Try, Counts: v.Now >= p.due, StepBack: p.Unreached}
+	case o.MaxOutage == 0:
+	case v.OutageLeft <= 0 && v.Turn && p.held: // its own last round reached a quorum, so the outage was seen by another waiter
+		return Step{Do: Try}
+	case v.OutageLeft <= 0:
+		return Step{Do: GiveUp}
+	case until == 0 || v.OutageLeft < until-v.Now:
+		until = v.Now + v.OutageLeft
+	}
+	return Step{Do: Sleep, Until: until}
+}
+
+// nextAttempt is when the waiter tries again unless it is woken before; 0: never.
+func (p *Progress) nextAttempt(v *View) time.Duration {
+	until := p.due
+	if v.Turn && v.Company && until > 0 {
+		until = min(until, p.soon) // those behind it must not suffer from its Every
+	}
+	if v.Turn && p.refresh > 0 {
+		until = min(until, p.refresh)
+	}
+	return until
+}
