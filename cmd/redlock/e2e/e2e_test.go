@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -35,7 +36,24 @@ func (s suite) Run() int {
 		_ = os.Setenv("GORACE", noSleep) // its name is valid
 	}
 	_ = os.Unsetenv("REDLOCK_SOAK") // no setting of redlock's
+	dir, err := os.MkdirTemp("", "redlock-e2e")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		err = emptyConfig(dir)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = os.Setenv("XDG_CONFIG_HOME", dir)
 	return s.M.Run()
+}
+
+// emptyConfig makes a configuration file without settings, which is read instead of that of whoever runs the tests.
+func emptyConfig(dir string) error {
+	if err := os.Mkdir(filepath.Join(dir, "redlock"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "redlock", "config"), nil, 0o600)
 }
 
 // soaking says whether the tests have the time for all of their cases.
@@ -91,7 +109,11 @@ func setup(env *testscript.Env) error {
 			}
 		}
 	})
-	return os.MkdirAll(filepath.Join(env.WorkDir, "tmp"), 0o700)
+	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "tmp"))
+	if err := os.MkdirAll(filepath.Join(env.WorkDir, "tmp"), 0o700); err != nil {
+		return err
+	}
+	return emptyConfig(filepath.Join(env.WorkDir, "tmp"))
 }
 
 type fleetKey struct{}

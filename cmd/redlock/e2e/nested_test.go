@@ -68,10 +68,11 @@ func TestHazard126TheCrontabLineRunsAShortJobOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			config, log, job := filepath.Join(dir, "redlock.conf"), filepath.Join(dir, "log"), filepath.Join(dir, "report")
+			config, log, job := filepath.Join(dir, "redlock", "config"), filepath.Join(dir, "log"), filepath.Join(dir, "report")
+			must(t, os.Mkdir(filepath.Dir(config), 0o700))
 			must(t, os.WriteFile(config, []byte("masters = "+master.URL()+"\n"), 0o600))
 			must(t, redistest.WriteProgram(job, []byte("#!/bin/sh\nsleep 0.05\necho ran >>"+log+"\n"), 0o755))
-			line := strings.NewReplacer("/etc/redlock.conf", config, "/usr/local/bin/report", job, "-key report", "-key "+name[:2]).Replace(found[1])
+			line := strings.NewReplacer("redlock run", "XDG_CONFIG_HOME="+dir+" redlock run", "/usr/local/bin/report", job, "-key report", "-key "+name[:2]).Replace(found[1])
 			if c.without != "" && !strings.Contains(line, c.without) {
 				t.Fatalf("the line has no %q: %s", c.without, line)
 			}

@@ -52,6 +52,9 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 	t.renewals.changed = t.renewalChanged
 	t.notes(io)
 	defer t.log.notes.flush()
+	if path := t.masters.config; path != "" {
+		t.log.tell(entry{Event: eventSettings}, "settings are read from %s", path)
+	}
 	locker, masters, err := t.masters.locker(t.renewals.observe)
 	if err != nil {
 		return t.log.last(err)

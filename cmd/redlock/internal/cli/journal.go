@@ -38,6 +38,7 @@ type eventName string
 
 // The events of a journal.
 const (
+	eventSettings      eventName = "settings" // which file has them
 	eventWaiting       eventName = "waiting"
 	eventAcquired      eventName = "acquired"
 	eventRenewalFailed eventName = "renewal_failed"

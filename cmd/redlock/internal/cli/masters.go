@@ -38,7 +38,7 @@ func (m *masterFlags) define(fs *flag.FlagSet) {
 // defineOld defines the flags of a command that knows one list only.
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
-	fs.StringVar(&m.config, "config", "", "`file` with settings")
+	fs.StringVar(&m.config, "config", "", "`file` with settings, or none (default ~/.config/redlock/config or /etc/redlock/config, if there is one)")
 	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of those masters whose URL has none, in one line")
 	fs.Var(&m.password, "password", "the `password` of those masters whose URL has none; refused on a command line: set REDLOCK_PASSWORD, or a line in the file")
 	durationVar(fs, &m.guard, "restart-guard", 0, "let a master that restarted not vote for this `time`, the longest ttl in use; for masters that do not fsync always")
@@ -117,7 +117,7 @@ func (f *fleet) setsOf(i int) string {
 // open connects to nothing yet; the error says which URL is bad, without its password.
 func (m *masterFlags) open() (*fleet, error) {
 	if len(m.urls) == 0 {
-		return nil, usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file")
+		return nil, usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file such as /etc/redlock/config")
 	}
 	secure, err := m.tls()
 	if err != nil {

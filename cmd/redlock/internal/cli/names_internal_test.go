@@ -82,3 +82,15 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestTheUsersConfigurationComesBeforeTheMachines(t *testing.T) {
+	for want, environ := range map[string][]string{
+		"/x /etc":         {"HOME=/h", "XDG_CONFIG_HOME=/x"},
+		"/h/.config /etc": {"HOME=/h", "XDG_CONFIG_HOME=x"},
+		"/etc":            {"XDG_CONFIG_HOME=", "HOME="},
+	} {
+		if got := strings.Join(configFolders(environ), " "); got != want {
+			t.Errorf("%q: %q, want %q", environ, got, want)
+		}
+	}
+}

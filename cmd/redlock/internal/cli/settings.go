@@ -2,17 +2,21 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-624411e5/redlock/single"
@@ -22,10 +26,13 @@ const (
 	// envPrefix and a flag's name in capitals, with underscores, name the variable that sets it.
 	envPrefix = "REDLOCK_"
 
-	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from the file that
--config or REDLOCK_CONFIG names: lines of "name = value" with the flags' names, and comments that begin with #.
-Everybody on the machine can read a command line. Keep passwords in the file, in the environment, or in a -password-file.
+	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from one file: the one that
+-config or REDLOCK_CONFIG names, else $XDG_CONFIG_HOME/redlock/config (~/.config/redlock/config), else /etc/redlock/config. "-config none" reads no
+file. The file has lines of "name = value" with the names of flags, and comments that begin with #.
+Everyone on the machine can read a command line. Keep passwords in the file, in the environment, or in a -password-file.
 `
+	// noFile is the name of no configuration file, not even the default.
+	noFile = "none"
 )
 
 // explicit are flags that only count when they are typed: nothing should force, skip a confirmation, or change what is
@@ -39,21 +46,24 @@ var excludes = map[string][]string{
 }
 
 // fillIn sets the flags that were not given, from the environment or the file.
-func fillIn(fs *flag.FlagSet, environ []string) error {
-	config := fs.Lookup("config")
+func fillIn(flags *flag.FlagSet, environ []string) error {
+	config := flags.Lookup("config")
 	if config == nil {
 		return nil
 	}
-	if fs.Lookup("password").Value.String() != "" {
+	if flags.Lookup("password").Value.String() != "" {
 		return usage("-password: everybody on the machine can read a command line; use -password-file, REDLOCK_PASSWORD or the configuration file")
 	}
 	env, err := fromEnvironment(environ)
 	if err != nil {
 		return err
 	}
-	path := config.Value.String()
-	if path == "" {
-		path = env["config"]
+	path := cmp.Or(config.Value.String(), env["config"], defaultFile(environ))
+	if path == noFile {
+		path = ""
+	}
+	if err := config.Value.Set(path); err != nil { // for whoever wants to say which it was
+		return err
 	}
 	file, err := readFile(path)
 	if err != nil {
@@ -62,10 +72,42 @@ func fillIn(fs *flag.FlagSet, environ []string) error {
 	if slices.Contains(strings.Split(env[underKey], "\n"), file["key"]) {
 		delete(file, "key")
 	}
-	if err := fillFrom(fs, env, envName); err != nil {
+	if err := fillFrom(flags, env, envName); err != nil {
 		return err
 	}
-	return fillFrom(fs, file, func(string) string { return path })
+	return fillFrom(flags, file, func(string) string { return path })
+}
+
+// defaultFile is the configuration file that is read if none is named; "" if there is none. One that is there and can't be read is an error,
+// since its settings may matter.
+func defaultFile(environ []string) string {
+	for _, dir := range configFolders(environ) {
+		path := filepath.Join(dir, "redlock", "config")
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return path
+		}
+	}
+	return ""
+}
+
+// configFolders are the user's folder for configuration files and the machine's.
+func configFolders(environ []string) []string {
+	var xdg, home string
+	for _, entry := range environ {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case "XDG_CONFIG_HOME":
+			xdg = value
+		case "HOME":
+			home = value
+		}
+	}
+	if !filepath.IsAbs(xdg) && filepath.IsAbs(home) { // a relative one is invalid by the standard
+		xdg = filepath.Join(home, ".config")
+	}
+	if !filepath.IsAbs(xdg) {
+		return []string{"/etc"}
+	}
+	return []string{xdg, "/etc"}
 }
 
 // fillFrom sets what the settings say, and no flag that was set before or excluded by one that was.
@@ -153,7 +195,7 @@ func readFile(path string) (map[string]string, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, usage("configuration: %w", err)
+		return nil, usage("configuration: %w; -config names another file, -config none reads no file", err)
 	}
 	defer f.Close()
 	known := allSettings()
