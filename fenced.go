@@ -20,7 +20,7 @@ import (
 // greater: tokens follow the order of acquisitions, whatever clocks and networks do. Only masters that lose their counters
 // break the chain; then the proposal, the wall clock in microseconds, makes it unlikely that tokens fall behind.
 //
-// What could go wrong, step by step, is in docs/understand/protocol.md.
+// What could go wrong, step by step, is in docs/evidence/interleavings.md.
 
 // A lock that may be passed on inside the process (see pass.go) asks for some more in the same step: a master that accepts T for it
 // raises F to T+n, and gives none of T+1 … T+n to anybody else. A quorum that accepted T did not accept another of them before, because

@@ -13,7 +13,7 @@ import (
 )
 
 // This file waits for a lock. What it was written against, and what a waiter does in each case, is in docs/understand/waiting.md and
-// docs/understand/protocol.md; the order among waiters of one Locker is kept by internal/waitqueue.
+// docs/evidence/interleavings.md; the order among waiters of one Locker is kept by internal/waitqueue.
 
 // waiting is one acquisition that waits if it has to. Only its own goroutine uses it, except for the entry.
 type waiting struct {

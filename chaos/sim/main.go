@@ -98,7 +98,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
 	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
-	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/understand/protocol.md never happened")
+	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/evidence/interleavings.md never happened")
 	f.StringVar(&o.same, "same", "", "with -night and -json: compare the result with this one of another version, and fail unless all but times is equal")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar; there is none in a file or a pipe")
 	if f.Parse(args) != nil { // f has said why

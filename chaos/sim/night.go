@@ -10,7 +10,7 @@ import (
 )
 
 // nightReport is what -night writes: which seeds were run of which profile, what happened in them, and how often each interleaving of
-// docs/understand/protocol.md did.
+// docs/evidence/interleavings.md did.
 type nightReport struct {
 	Verdict   string    `json:"verdict"`
 	FirstSeed uint64    `json:"first_seed"` // of each profile

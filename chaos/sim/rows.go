@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Row is an interleaving that docs/understand/protocol.md has a row for. It happens in simulated runs and is counted, or it is of a part of the
+// Row is an interleaving that docs/evidence/interleavings.md has a row for. It happens in simulated runs and is counted, or it is of a part of the
 // library that the simulator does not run, and there are tests of it. A test compares this list with the document.
 type Row struct {
 	Part  string   // the heading it stands under

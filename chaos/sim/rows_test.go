@@ -44,9 +44,9 @@ func unmatched(document string, rows []sim.Row) (faults []string) {
 	return faults
 }
 
-// TestEveryRowOfTheProtocolIsCountedOrTested keeps the list true to docs/understand/protocol.md, and what it names to what there is.
+// TestEveryRowOfTheProtocolIsCountedOrTested keeps the list true to docs/evidence/interleavings.md, and what it names to what there is.
 func TestEveryRowOfTheProtocolIsCountedOrTested(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/understand/protocol.md")
+	raw, err := os.ReadFile("../../docs/evidence/interleavings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
