@@ -265,7 +265,7 @@ func (k *Lock) describe() (h Held, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.locker.clock.Now()
-	if k.over != nil || now >= k.until { // until is 0 of one that is being acquired
+	if k.state.Over() || now >= k.until { // until is 0 of one that is being acquired
 		return Held{}, false
 	}
 	return Held{

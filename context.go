@@ -22,7 +22,7 @@ func (k *Lock) Done() <-chan struct{} {
 	defer k.mu.Unlock()
 	if k.done == nil {
 		k.done = make(chan struct{})
-		if k.over != nil {
+		if k.state.Over() {
 			close(k.done)
 		}
 	}

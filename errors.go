@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -57,6 +58,31 @@ type refinedError struct {
 func (e *refinedError) Error() string { return e.text }
 
 func (e *refinedError) Unwrap() error { return e.of }
+
+// errLost is the reason of the QuorumError by which a hold was lost.
+var errLost = fmt.Errorf("%w: lost on a majority of masters", ErrNotHeld)
+
+// overErrors say why a hold is over.
+var overErrors = [...]error{
+	hold.Released:   fmt.Errorf("%w: released", ErrNotHeld),
+	hold.Passed:     fmt.Errorf("%w: released", ErrNotHeld),
+	hold.HandedOver: fmt.Errorf("%w: handed over", ErrNotHeld),
+	hold.Abandoned:  fmt.Errorf("%w: its acquisition failed", ErrNotHeld),
+	hold.Lapsed:     fmt.Errorf("%w: its validity ended", ErrNotHeld),
+	hold.InGrace:    fmt.Errorf("%w: its validity was about to end, and its grace has begun", ErrNotHeld),
+	hold.MaxHold:    fmt.Errorf("%w: MaxHold is over", ErrNotHeld),
+	hold.Lost:       errLost,
+	hold.ShutDown:   fmt.Errorf("%w: %w", ErrNotHeld, ErrClosed),
+}
+
+// overError says why a hold of s is over.
+func (l *Locker) overError(s *spec, why hold.Why) error {
+	err := overErrors[why]
+	if outdated := l.current.outdated(); outdated != nil && s.renew && (why == hold.Lapsed || why == hold.InGrace) {
+		return fmt.Errorf("%w, and it was not renewed: %w", err, outdated)
+	}
+	return err
+}
 
 // NodeResult is the answer of one master in one round.
 type NodeResult struct {

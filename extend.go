@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -117,7 +118,7 @@ func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration, observer
 	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over != nil {
+	if k.state.Over() {
 		return nil, false, k.over
 	}
 	x := &k.extending
@@ -166,17 +167,17 @@ func (k *Lock) extended(r *round) error {
 func (k *Lock) extendedLocked(r *round, after *effects) error {
 	late := k.locker.clock.Now() >= k.until
 	switch {
-	case k.over != nil:
+	case k.state.Over():
 		return k.over
 	case late:
-		k.overLocked(k.lapseLocked(), after)
+		k.overLocked(k.lapseLocked(), nil, after)
 		k.releaseLocked(nil, after)
 		return k.over
 	case r.verdict == won:
 		k.bindLocked(r, r.validUntil())
 		return nil
 	case r.verdict == denied:
-		k.overLocked(r.failureLocked(errLost), after)
+		k.overLocked(hold.Lost, r.failureLocked(errLost), after)
 		k.releaseLocked(nil, after)
 		return k.over
 	default:
@@ -222,7 +223,7 @@ func (r *round) continuityUnknown(c *lane.Call) bool {
 // repairsLocked follows a vote of an extension that is won. It prepares what there is to repair, which is sent when the
 // mutex has been given up, and trusts masters that were repaired and have the key.
 func (k *Lock) repairsLocked(r *round) (repairs []*repair) {
-	if !r.repairs || r.verdict != won || k.over != nil || k.locker.clock.Now() >= k.until {
+	if !r.repairs || r.verdict != won || k.state.Over() || k.locker.clock.Now() >= k.until {
 		return nil
 	}
 	for i := range r.ballots {
@@ -250,7 +251,7 @@ func (k *Lock) newRepairLocked(i int, ttl time.Duration) *repair {
 	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout), Timeout: k.spec.timeout}
 	s := &k.states[i]
 	s.last, s.gone, s.continuityUnknown = &p.Call, false, true
-	s.noteSetter(&p.Call)
+	s.trace.Sending(true)
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
@@ -130,8 +131,6 @@ func (d *handover) check() error {
 	return nil
 }
 
-var errHandedOver = fmt.Errorf("%w: handed over", ErrNotHeld)
-
 // Handover ends the lock in this process without releasing it. It returns a value with which another process
 // continues the lock, by [Locker.Attach]. The lock must be [Fenced] and held; otherwise the error matches
 // [ErrInvalid] or [ErrNotHeld], and nothing has changed. Handover waits for no master.
@@ -163,12 +162,11 @@ func (k *Lock) handOver() (Handover, error) {
 	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over != nil {
+	if k.state.Over() {
 		return Handover{}, k.over
 	}
 	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Masters: k.locker.names, Doubt: k.inDoubtLocked()})
-	k.left = true
-	k.overLocked(errHandedOver, &after)
+	k.overLocked(hold.HandedOver, nil, &after)
 	// Nobody releases the key here, so those who wait here are told now, and the masters' queues are left where nobody does.
 	unclaimed := k.locker.queue.HandOver(k.spec.keys)
 	if len(unclaimed) > 0 && k.isQueuedLocked() {
@@ -187,7 +185,7 @@ func (k *Lock) isQueuedLocked() bool {
 // answered. That something which was sent later is answered says nothing about it.
 func (k *Lock) inDoubtLocked() (masters []string) {
 	for i := range k.states {
-		if s := &k.states[i]; s.continuityUnknown || s.maySetLate || s.last != nil && sets(s.last) {
+		if s := &k.states[i]; s.continuityUnknown || s.trace.AtLeast(hold.MayLand) || s.last != nil && sets(s.last) {
 			masters = append(masters, k.locker.names[i])
 		}
 	}
@@ -280,7 +278,7 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
 		// The value tells the token, so that has to be accepted before. Then it is nobody else's, and whoever gets the key has it or a greater one.
 		if err := k.raise(ctx, string(h.Owner), token, 0, ErrNotHeld); err != nil {
-			k.finish(errAbandoned, nil)
+			k.finish(hold.Abandoned, nil)
 			return nil, err
 		}
 		token = k.Token()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/schedule"
 	"github.com/seed-624411e5/redlock/single"
@@ -36,12 +37,11 @@ type Lock struct {
 	longest     time.Duration           // the greatest ttl of a request to a master
 	mayBeQueued bool                    // its waiterID may still be in the masters' queues
 	unused      bool                    // it was not needed, so that its key is not kept for a while
-	left        bool                    // it is over, and its key is not this handle's to release
-	over        error                   // why the hold is over; nil while it is not
-	ending      *round                  // the release that follows; not yet there while the hold is over by its grace alone
-	unconfirmed *QuorumError            // what Release returns if it was not won
+	state       hold.State
+	over        error        // why the hold is over; nil while it is not
+	ending      *round       // the release, once there is one
+	unconfirmed *QuorumError // what Release returns if it was not won
 	passing     passing
-	unclosed    int           // masters with a release that is not settled
 	token       uint64        // of a fenced lock
 	done        chan struct{} // made on first use
 	contexts    contexts
@@ -51,23 +51,12 @@ type Lock struct {
 	attention schedule.Entry // when the hold next needs some
 }
 
-// Why a hold is over. All of them match ErrNotHeld.
-var (
-	errReleased  = fmt.Errorf("%w: released", ErrNotHeld)
-	errLapsed    = fmt.Errorf("%w: its validity ended", ErrNotHeld)
-	errInGrace   = fmt.Errorf("%w: its validity was about to end, and its grace has begun", ErrNotHeld)
-	errMaxHold   = fmt.Errorf("%w: MaxHold is over", ErrNotHeld)
-	errLost      = fmt.Errorf("%w: lost on a majority of masters", ErrNotHeld)
-	errAbandoned = fmt.Errorf("%w: its acquisition failed", ErrNotHeld)
-	errShutDown  = fmt.Errorf("%w: %w", ErrNotHeld, ErrClosed)
-)
-
 // onlyHold is the hold of an owner that was made for it. That of an owner that may have others is random.
 const onlyHold = "1"
 
 // newLock prepares one attempt; nothing is sent yet.
 func (l *Locker) newLock(s *spec) (*Lock, error) {
-	k := &Lock{locker: l, spec: s, owner: s.owner, unclosed: len(l.lanes)}
+	k := &Lock{locker: l, spec: s, owner: s.owner}
 	k.makeStates(len(l.lanes))
 	if k.owner == "" {
 		k.owner = owner.New(l.opts.Identity)
@@ -120,7 +109,7 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 	defer after.run() // after unlocking
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over != nil {
+	if k.state.Over() {
 		return nil, k.over
 	}
 	r := k.newRoundLocked(request, observer)
@@ -145,7 +134,7 @@ func (k *Lock) take(ctx context.Context, request single.Request) error {
 	}
 	k.locker.reached(k.spec, err, k.began)
 	if err != nil {
-		k.finish(errAbandoned, nil)
+		k.finish(hold.Abandoned, nil)
 	}
 	return err
 }
@@ -168,7 +157,7 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 		k.atMost = later(r.start, k.spec.maxHold)
 		until = min(until, k.atMost)
 	}
-	if k.over != nil { // the Locker was shut down
+	if k.state.Over() { // the Locker was shut down
 		return ErrClosed
 	}
 	if err := r.resultLocked(r.refusal()); err != nil {
@@ -183,6 +172,7 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 		}
 	}
 	k.since = r.start
+	k.state.Acquire()
 	k.bindLocked(r, until)
 	return nil
 }
@@ -237,7 +227,7 @@ func (k *Lock) Remaining() time.Duration {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over != nil {
+	if k.state.Over() {
 		return 0
 	}
 	return max(0, k.until-k.locker.clock.Now())
@@ -253,7 +243,7 @@ func (k *Lock) Until() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	left := k.until - k.locker.clock.Now()
-	if k.over != nil {
+	if k.state.Over() {
 		left = min(left, 0)
 	}
 	return now.Add(left)
@@ -270,24 +260,21 @@ func (k *Lock) Err() error {
 	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over == nil && k.locker.clock.Now() >= k.until {
-		k.overLocked(k.lapseLocked(), &after)
+	if !k.state.Over() && k.locker.clock.Now() >= k.until {
+		k.overLocked(k.lapseLocked(), nil, &after)
 		k.releaseLocked(nil, &after)
 	}
 	return k.over
 }
 
-// lapseLocked says why validity has ended.
-func (k *Lock) lapseLocked() error {
-	if k.atMost > 0 && k.until >= k.atMost {
-		return errMaxHold
+// lapseLocked says why validity has ended, or is about to.
+func (k *Lock) lapseLocked() hold.Why {
+	switch {
+	case k.atMost > 0 && k.until >= k.atMost:
+		return hold.MaxHold
+	case k.locker.clock.Now() < k.until:
+		return hold.InGrace
+	default:
+		return hold.Lapsed
 	}
-	why := errLapsed
-	if k.locker.clock.Now() < k.until {
-		why = errInGrace
-	}
-	if outdated := k.locker.current.outdated(); outdated != nil && k.spec.renew {
-		return fmt.Errorf("%w, and it was not renewed: %w", why, outdated)
-	}
-	return why
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -30,12 +31,9 @@ import (
 
 // masterState is one master's part in one hold. The lock's mutex guards it.
 type masterState struct {
-	last           *lane.Call // the latest operation, while it has not ended
-	maySet         bool       // our key may be there: something that sets it was sent
-	outcomeUnknown bool       // something that sets the key ended without an answer and may still land
-	maySetLate     bool       // one of these sets a key that is free, and is not known to have arrived
-	setters        int8       // how many of these there were, two if more
-	queued         bool       // it was refused, and stands in the arrival queue there
+	last   *lane.Call // the latest operation, while it has not ended
+	trace  hold.Trace // of our key
+	queued bool       // it was refused, and stands in the arrival queue there
 
 	gone              bool // an extension did not find the key there; see extend.go
 	continuityUnknown bool // the key has been set again, and it is not known when
@@ -65,18 +63,18 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 			r.observeVote(&b.Call, Unknown)
 		default:
 			b.Deadline = now.Add(k.spec.timeout)
-			b.Unqueued = r.request.Op == single.Release && !k.mayBeQueued && !s.queued && !s.outcomeUnknown
-			if k.until > 0 && !takes(r.request.Op) { // a failed attempt is no hold
+			b.Unqueued = r.request.Op == single.Release && !k.mayBeQueued && !s.queued && !s.trace.AtLeast(hold.Unsure)
+			if k.state.WasHeld() && !takes(r.request.Op) { // a failed attempt is no hold
 				b.Timeout = k.spec.timeout
 			}
 			if s.last != nil {
 				b.After = s.last
-				b.Undoes = r.request.Op == single.Release && !s.maySet && r.request.Waiter == ""
+				b.Undoes = r.request.Op == single.Release && !s.trace.AtLeast(hold.Touched) && r.request.Waiter == ""
 				b.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience())) // that one may take all of its own
 			}
 			if !r.verifies {
 				s.last = &b.Call
-				s.noteSetter(&b.Call)
+				s.trace.Sending(sets(&b.Call))
 			}
 			after.ready |= 1 << i
 		}
@@ -93,7 +91,7 @@ func (s *masterState) nothingThere(release *round) bool {
 	if s.last != nil {
 		return false
 	}
-	return !s.maySet && (!s.queued || release.request.Waiter == "")
+	return !s.trace.AtLeast(hold.Touched) && (!s.queued || release.request.Waiter == "")
 }
 
 // maxBehind is by how much a master's queue may be longer than twice a quorum's before it is spared acquisitions.
@@ -164,38 +162,23 @@ func (k *Lock) settleLocked(c *lane.Call) {
 	case single.Acquire, single.Transfer, single.Extend:
 		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
 		// attempt while the first is still under way.
-		s.maySet = s.maySet || c.Sent
-		s.outcomeUnknown = s.outcomeUnknown || c.Unsure()
+		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: c.Err == nil && c.Reply.Outcome == single.Granted})
 		if c.Request.Op == single.Acquire {
 			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
 		}
 		s.gone = c.Request.Op == single.Extend && gone(c)
-		switch {
-		case c.Unsure():
-			s.maySetLate = s.maySetLate || sets(c)
-		case c.Err == nil && !sets(c) && c.Reply.Outcome == single.Granted && s.setters == 1:
-			s.maySetLate = false // the key is there, and nothing else can have set it
-		}
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
-		if s.maySet && (c.Err != nil || s.outcomeUnknown) {
-			k.locker.janitor.Adopt(c, s.outcomeUnknown, lapsed(k.locker.clock.Now(), k.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
+		if unsure := s.trace.AtLeast(hold.Unsure); s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {
+			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), k.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
 		}
-		s.maySet = false
+		s.trace.Released()
 		k.masterSettledLocked()
-	}
-}
-
-// noteSetter notes that c is about to be sent.
-func (s *masterState) noteSetter(c *lane.Call) {
-	if sets(c) {
-		s.setters = min(s.setters+1, 2)
 	}
 }
 
 // masterSettledLocked counts down the masters of a hold that is over; with the last one nothing is left to do for it.
 func (k *Lock) masterSettledLocked() {
-	k.unclosed--
-	if k.unclosed == 0 {
+	if k.state.Settle() {
 		k.locker.forget(k)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -56,7 +57,6 @@ type passing struct {
 	// lastToken is the greatest of the tokens that a fenced lock and those behind it can have.
 	lastToken uint64
 	doubt     bool                 // a check has found that they may not have it
-	passed    bool                 // it was passed on; no operation of this lock will follow
 	origin    *Lock                // the one that was acquired from the masters; nil: itself
 	latest    atomic.Pointer[Lock] // of an origin: the one that has its masters' states; nil: itself
 }
@@ -98,7 +98,7 @@ func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
 // take their place in the masters' queues once it can't be any more.
 func (k *Lock) leaveQuietlyLocked(e *waitqueue.Entry) (inherited bool) {
 	queue, key, until, now := k.locker.queue, k.spec.keys[0], k.passing.ends, k.locker.clock.Now()
-	if k.over != nil || !k.passableLocked(now) {
+	if k.state.Over() || !k.passableLocked(now) {
 		until = 0
 	}
 	inherited = queue.LeaveQuietly(e, until)
@@ -139,7 +139,7 @@ func (k *Lock) pass() bool {
 	l := k.locker
 	k.mu.Lock()
 	now := l.clock.Now()
-	if k.over != nil || !k.passableLocked(now) || l.isClosing() || l.current.outdated() != nil {
+	if k.state.Over() || !k.passableLocked(now) || l.isClosing() || l.current.outdated() != nil {
 		k.mu.Unlock()
 		return false
 	}
@@ -150,7 +150,7 @@ func (k *Lock) pass() bool {
 	}
 	var after effects
 	held := now - k.since
-	k.overLocked(errReleased, &after)
+	k.overLocked(hold.Passed, nil, &after)
 	w := waiter.(*waiting)
 	w.passed = k.successorLocked(w.spec, now)
 	k.mu.Unlock()
@@ -181,7 +181,7 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 		origin = k
 	}
 	next := &Lock{
-		locker: l, spec: s, owner: k.owner, waiterID: l.id, mayBeQueued: true, unclosed: k.unclosed,
+		locker: l, spec: s, owner: k.owner, waiterID: l.id, mayBeQueued: true,
 		began: now, since: now, asOf: k.asOf, longest: k.longest, until: k.passing.bound,
 	}
 	next.passing = passing{window: k.passing.window, ends: k.passing.ends, bound: k.passing.bound, lastToken: k.passing.lastToken, origin: origin}
@@ -194,9 +194,9 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 	}
 	next.makeStates(len(k.states))
 	copy(next.states, k.states)
+	next.state.Acquire()
 	next.mu.Lock()
 	defer next.mu.Unlock()
-	k.passing.passed = true
 	if !l.replace(k, next) {
 		return nil // Close has given k up
 	}

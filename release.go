@@ -2,10 +2,10 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/janitor"
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
@@ -47,7 +47,7 @@ func (k *Lock) Release(ctx context.Context) error {
 		return nil
 	}
 	w := k.locker.newRoundWait()
-	if r, undecided := k.finish(errReleased, w); r == nil {
+	if r, undecided := k.finish(hold.Released, w); r == nil {
 		return k.released()
 	} else if undecided {
 		_ = w.wait(context.Background(), k.spec.timeout, r) // ends with the timeout at the latest
@@ -62,10 +62,10 @@ func (k *Lock) released() error {
 	defer k.mu.Unlock()
 	r := k.ending
 	switch {
-	case k.over != errReleased: //nolint:errorlint // which of our own values it is
-		return k.over
-	case k.passing.passed:
+	case k.state.Why() == hold.Passed:
 		return nil
+	case k.state.Why() != hold.Released:
+		return k.over
 	case r.verdict == won:
 		return nil
 	case k.unconfirmed == nil: // kept, because answers that come later would change it
@@ -80,34 +80,31 @@ func (k *Lock) released() error {
 // finish ends the hold, for the first reason given, and begins to release it everywhere, if that has not begun. It returns
 // the release, nil if the Locker was shut down before, and whether the observer, which may be nil, is going to be told of its
 // decision.
-func (k *Lock) finish(reason error, observer decisionObserver) (r *round, undecided bool) {
+func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undecided bool) {
 	var after effects
 	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over == nil {
-		k.overLocked(reason, &after)
+	if !k.state.Over() {
+		k.overLocked(why, nil, &after)
 	}
-	switch {
-	case k.partedLocked():
-	case k.ending == nil:
+	if k.state.Phase() == hold.Grace {
 		k.releaseLocked(observer, &after)
 		return k.ending, observer != nil
-	case observer != nil:
+	}
+	if k.ending != nil && observer != nil {
 		undecided = k.ending.addObserverLocked(observer)
 	}
 	return k.ending, undecided
 }
 
-// partedLocked reports that the hold is over, and that its keys are not this handle's to release: they were handed over, passed on, or left to
-// lapse by Close.
-func (k *Lock) partedLocked() bool {
-	return k.left || k.passing.passed || k.over == errShutDown //nolint:errorlint // our own
-}
-
 // overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. What the masters
-// have of it is not released by that.
-func (k *Lock) overLocked(reason error, after *effects) {
+// have of it is not released by that. reason is nil where why says everything.
+func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
+	if reason == nil {
+		reason = k.locker.overError(k.spec, why)
+	}
+	k.state.End(why)
 	k.over = reason
 	k.locker.schedule.Remove(&k.attention)
 	if k.done != nil {
@@ -115,7 +112,7 @@ func (k *Lock) overLocked(reason error, after *effects) {
 	}
 	after.reason, after.contexts = reason, k.contexts.live
 	k.contexts.live = nil
-	if k.locker.observer != nil && k.until > 0 && reason != errReleased && !k.left { //nolint:errorlint // our own
+	if k.locker.observer != nil && k.state.WasHeld() && why.Surprises() {
 		k.locker.observer.queue.Put(Event{
 			Kind: EventLost, Key: k.locker.listed(k.spec.keys), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
 		})
@@ -130,7 +127,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	if request.Keep > 0 {
 		request.KeepAs = owner.NewKept(k.locker.opts.Identity)
 	}
-	if k.until > 0 { // a failed attempt reserves nothing, and keeps its position in the queue
+	if k.state.WasHeld() { // a failed attempt reserves nothing, and keeps its position in the queue
 		request.Reserve = k.locker.reserve()
 		if k.passing.window > 0 {
 			k.giveWayLocked() // before waiters here are notified
@@ -141,6 +138,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	if allUnclaimed {
 		request.Waiter = k.waiterID
 	}
+	k.state.Release(len(k.states))
 	k.ending = k.newRoundLocked(request, observer)
 	k.issueLocked(k.ending, after)
 	if len(unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
@@ -162,11 +160,8 @@ func (k *Lock) giveWayLocked() {
 
 // keepLocked is for how long a release has to leave the keys, by the fastest of clocks; 0: it removes them.
 func (k *Lock) keepLocked() time.Duration {
-	if k.spec.minHold == 0 || k.until == 0 || k.unused {
+	if k.spec.minHold == 0 || !k.state.WasHeld() || k.unused || !k.state.Why().Keeps() {
 		return 0
-	}
-	if !errors.Is(k.over, errReleased) && !errors.Is(k.over, errInGrace) && !errors.Is(k.over, errMaxHold) {
-		return 0 // masters do not have it any more, or will not for long
 	}
 	left := later(k.since, k.spec.minHold) - k.locker.clock.Now()
 	if left <= 0 {
@@ -181,8 +176,8 @@ func (k *Lock) abandon() bool {
 	var after effects
 	defer after.run()
 	k.mu.Lock()
-	if k.over == nil {
-		k.overLocked(errShutDown, &after)
+	if !k.state.Over() {
+		k.overLocked(hold.ShutDown, nil, &after)
 	}
 	k.mu.Unlock()
 	return k.locker.forget(k)

@@ -1,6 +1,10 @@
 package redlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+)
 
 // renewal is a hold's plan for its own extension. The lock's mutex guards it.
 type renewal struct {
@@ -32,7 +36,7 @@ func (l *Locker) retryIn(ttl time.Duration) time.Duration {
 
 // dueLocked is when the hold next needs attention.
 func (k *Lock) dueLocked() time.Duration {
-	if k.over != nil {
+	if k.state.Over() {
 		return k.until
 	}
 	at := k.until - k.spec.grace
@@ -62,10 +66,10 @@ func (k *Lock) attend() {
 	defer k.mu.Unlock()
 	now := k.locker.clock.Now()
 	switch {
-	case k.over != nil:
+	case k.state.Over():
 		k.lapsedLocked(now, &after)
 	case now >= k.until-k.spec.grace:
-		k.overLocked(k.lapseLocked(), &after)
+		k.overLocked(k.lapseLocked(), nil, &after)
 		k.lapsedLocked(now, &after)
 	case k.renewal.round != nil && now >= k.renewal.deadline:
 		after.late = k.renewal.round // onDecided schedules the hold again
@@ -82,7 +86,7 @@ func (k *Lock) attend() {
 // by its grace, nobody else is to have the key.
 func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	switch {
-	case k.ending != nil, k.partedLocked(): // it was called just before
+	case k.state.Phase() != hold.Grace: // it was called just before
 	case now >= k.until:
 		k.releaseLocked(nil, after)
 	default:
@@ -98,7 +102,7 @@ func (k *Lock) renew() bool {
 	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over != nil || k.renewal.round != nil {
+	if k.state.Over() || k.renewal.round != nil {
 		return false
 	}
 	if !current {
@@ -125,7 +129,7 @@ func (k *Lock) onDecided(r *round) {
 	if r.verdict == won {
 		k.renewal.count++
 	}
-	if err := k.extendedLocked(r, &after); err != nil && k.over == nil {
+	if err := k.extendedLocked(r, &after); err != nil && !k.state.Over() {
 		k.renewal.at = k.locker.clock.Now() + k.locker.retryIn(k.spec.ttl)
 		k.scheduleLocked()
 	}

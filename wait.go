@@ -298,7 +298,7 @@ func (k *Lock) leaveQueue(e *waitqueue.Entry) {
 func (l *Locker) released(r *round) {
 	k := r.lock
 	k.mu.Lock()
-	held, notified := k.until > 0, false
+	held, notified := k.state.WasHeld(), false
 	for i := range r.ballots {
 		b := &r.ballots[i]
 		notified = notified || b.ended && b.Reply.Called

@@ -12,9 +12,9 @@ var (
 		{"round.go", "case c.Reply.Outcome == single.Granted:", "case c.Reply.Outcome == single.Granted, c.Reply.Outcome == single.Repaired:"},
 	})
 	lateExtend = []Edit{
-		{"lock.go", "if k.over == nil && k.locker.clock.Now() >= k.until {", "if false {"},
+		{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"},
 		{"extend.go", "late := k.locker.clock.Now() >= k.until", "late := false"},
-		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.overLocked(k.lapseLocked(), &after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
+		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.overLocked(k.lapseLocked(), nil, &after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
 		{"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked", "\tcase now >= k.until-k.spec.grace && k.renewal.round == nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked"},
 	}
 )
@@ -183,7 +183,7 @@ func rules() []Mutant {
 			Name:   "handover-goes-on",
 			Breaks: "a lock goes on in the process that has handed it over",
 			Edits: []Edit{
-				{"handover.go", "\tk.left = true\n\tk.overLocked(errHandedOver, &after)\n", ""},
+				{"handover.go", "\tk.overLocked(hold.HandedOver, nil, &after)\n", ""},
 				{"handover.go", "\tif err == nil {\n\t\tk.locker.forget(k)", "\tif err != nil {\n\t\tk.locker.forget(k)"},
 			},
 			Tests: in(".", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
@@ -341,7 +341,7 @@ func rules() []Mutant {
 		{
 			Name:   "passed-and-released",
 			Breaks: "a lock that needs attention while it is passed on is released when its own validity is over",
-			Edits:  []Edit{{"renew.go", "case k.ending != nil, k.partedLocked():", "case k.ending != nil, k.left:"}},
+			Edits:  []Edit{{"renew.go", "case k.state.Phase() != hold.Grace:", "case k.ending != nil, k.state.Why() == hold.HandedOver:"}},
 			Tests:  in(".", "TestALockThatWasPassedOnNeedsNoAttention"),
 		},
 		{

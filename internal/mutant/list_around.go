@@ -21,7 +21,7 @@ func around() []Mutant {
 		{
 			Name:   "close-keeps-contexts",
 			Breaks: "locks that Close has given up are over, and their contexts go on",
-			Edits:  []Edit{{"release.go", "k.overLocked(errShutDown, &after)", "k.over = errShutDown"}},
+			Edits:  []Edit{{"release.go", "k.overLocked(hold.ShutDown, nil, &after)", "k.state.End(hold.ShutDown)\n\t\tk.over = overErrors[hold.ShutDown]"}},
 			Tests:  in(".", "TestCloseGivesUpWithItsContext"),
 		},
 		{
@@ -39,7 +39,7 @@ func around() []Mutant {
 		{
 			Name:   "acquired-after-close",
 			Breaks: "an acquisition that Close has given up on returns a lock",
-			Edits:  []Edit{{"lock.go", "if k.over != nil { // the Locker was shut down", "if false { // the Locker was shut down"}},
+			Edits:  []Edit{{"lock.go", "if k.state.Over() { // the Locker was shut down", "if false { // the Locker was shut down"}},
 			Tests:  in(".", "TestAnAcquisitionThatCloseGaveUpOnFails"),
 		},
 		{

@@ -80,13 +80,13 @@ func engine() []Mutant {
 		{
 			Name:   "err-without-clock",
 			Breaks: "Err does not read the clock: a lock is held until a timer has fired",
-			Edits:  []Edit{{"lock.go", "if k.over == nil && k.locker.clock.Now() >= k.until {", "if false {"}},
+			Edits:  []Edit{{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"}},
 			Tests:  in(".", "TestHazard24AfterASuspensionEverythingKnows"),
 		},
 		{
 			Name:   "failed-not-released",
 			Breaks: "what a failed attempt has left on masters is not released",
-			Edits:  []Edit{{"lock.go", "\t\tk.finish(errAbandoned, nil)\n", ""}},
+			Edits:  []Edit{{"lock.go", "\t\tk.finish(hold.Abandoned, nil)\n", ""}},
 			Tests:  in(".", "TestHazard01CleanupSurvivesAnExpiredContext"),
 		},
 		{
@@ -98,13 +98,13 @@ func engine() []Mutant {
 		{
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
-			Edits:  []Edit{{"order.go", "return !s.maySet && (", "return s.maySet || ("}},
+			Edits:  []Edit{{"order.go", "return !s.trace.AtLeast(hold.Touched) && (", "return s.trace.AtLeast(hold.Touched) || ("}},
 			Tests:  in(".", "TestAReleasedLockIsOver"),
 		},
 		{
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
-			Edits:  []Edit{{"order.go", "if s.maySet && (c.Err != nil || s.outcomeUnknown) {", "if false {"}},
+			Edits:  []Edit{{"order.go", "s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {", "unsure && false {"}},
 			Tests:  in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{
@@ -164,7 +164,7 @@ func engine() []Mutant {
 		{
 			Name:   "repairs-a-loss",
 			Breaks: "an extension that was not won sets keys again",
-			Edits:  []Edit{{"extend.go", "if !r.repairs || r.verdict != won || k.over != nil", "if !r.repairs || k.over != nil"}},
+			Edits:  []Edit{{"extend.go", "if !r.repairs || r.verdict != won || k.state.Over()", "if !r.repairs || k.state.Over()"}},
 			Tests:  in(".", "TestAFailedExtensionSetsNothingAgain"),
 		},
 		{
@@ -200,7 +200,7 @@ func engine() []Mutant {
 		{
 			Name:   "renewal-tried-once",
 			Breaks: "a renewal that has failed is not tried again",
-			Edits:  []Edit{{"renew.go", "if err := k.extendedLocked(r, &after); err != nil && k.over == nil {", "if err := k.extendedLocked(r, &after); err != nil && k.over != nil {"}},
+			Edits:  []Edit{{"renew.go", "if err := k.extendedLocked(r, &after); err != nil && !k.state.Over() {", "if err := k.extendedLocked(r, &after); err != nil && k.state.Over() {"}},
 			Tests:  in(".", "TestARenewalThatHasFailedIsTriedAgain"),
 		},
 		{

@@ -132,7 +132,7 @@ func waiting() []Mutant {
 		{
 			Name:   "surplus-is-kept",
 			Breaks: "permits that nobody has are kept from others",
-			Edits:  []Edit{{"release.go", "k.until == 0 || k.unused {", "k.until == 0 {"}},
+			Edits:  []Edit{{"release.go", "|| k.unused || !k.state", "|| !k.state"}},
 			Tests:  in("semaphore", "TestHazard102WhatAWaiterGivesBackIsNotKept"),
 		},
 		{

@@ -1,0 +1,109 @@
+package hold_test
+
+import (
+	"testing"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+)
+
+// reach returns a state in this phase.
+func reach(p hold.Phase) (s hold.State) {
+	if p >= hold.Held {
+		s.Acquire()
+	}
+	switch p {
+	case hold.Grace, hold.Releasing, hold.Settled:
+		s.End(hold.InGrace)
+	case hold.Parted:
+		s.End(hold.Passed)
+	case hold.Acquiring, hold.Held:
+	}
+	if p == hold.Releasing || p == hold.Settled {
+		s.Release(2)
+	}
+	if p == hold.Settled {
+		s.Settle()
+		s.Settle()
+	}
+	return s
+}
+
+// The table of transitions: what each event makes of each phase. An event that has no place in a phase changes nothing.
+func TestEachEventInEachPhase(t *testing.T) {
+	events := map[string]func(*hold.State){
+		"acquire":     func(s *hold.State) { s.Acquire() },
+		"release it":  func(s *hold.State) { s.End(hold.Released) },
+		"abandon":     func(s *hold.State) { s.End(hold.Abandoned) },
+		"lapse":       func(s *hold.State) { s.End(hold.Lapsed) },
+		"grace":       func(s *hold.State) { s.End(hold.InGrace) },
+		"max hold":    func(s *hold.State) { s.End(hold.MaxHold) },
+		"lose":        func(s *hold.State) { s.End(hold.Lost) },
+		"pass":        func(s *hold.State) { s.End(hold.Passed) },
+		"hand over":   func(s *hold.State) { s.End(hold.HandedOver) },
+		"shut down":   func(s *hold.State) { s.End(hold.ShutDown) },
+		"release":     func(s *hold.State) { s.Release(2) },
+		"settle":      func(s *hold.State) { s.Settle() },
+		"settle both": func(s *hold.State) { s.Settle(); s.Settle() },
+	}
+	type row = [6]hold.Phase // from Acquiring, Held, Grace, Releasing, Settled, Parted
+	const a, h, g, r, s, p = hold.Acquiring, hold.Held, hold.Grace, hold.Releasing, hold.Settled, hold.Parted
+	table := map[string]row{
+		"acquire":     {h, h, g, r, s, p},
+		"release it":  {g, g, g, r, s, p},
+		"abandon":     {g, g, g, r, s, p},
+		"lapse":       {g, g, g, r, s, p},
+		"grace":       {g, g, g, r, s, p},
+		"max hold":    {g, g, g, r, s, p},
+		"lose":        {g, g, g, r, s, p},
+		"pass":        {p, p, g, r, s, p},
+		"hand over":   {p, p, g, r, s, p},
+		"shut down":   {p, p, g, r, s, p},
+		"release":     {a, h, r, r, s, p},
+		"settle":      {a, h, g, r, s, p},
+		"settle both": {a, h, g, s, s, p},
+	}
+	if len(table) != len(events) {
+		t.Fatalf("%d rows for %d events", len(table), len(events))
+	}
+	for name, happens := range events {
+		for from, want := range table[name] {
+			state := reach(hold.Phase(from))
+			if state.Phase() != hold.Phase(from) {
+				t.Fatalf("phase %d was not reached", from)
+			}
+			why, wasHeld := state.Why(), state.WasHeld()
+			happens(&state)
+			if got := state.Phase(); got != want {
+				t.Errorf("%s in phase %d: phase %d, want %d", name, from, got, want)
+			}
+			if state.Over() != (state.Phase() > hold.Held) || why != hold.NotOver && state.Why() != why || wasHeld && !state.WasHeld() {
+				t.Errorf("%s in phase %d: over %t for reason %d, and %d before", name, from, state.Over(), state.Why(), why)
+			}
+		}
+	}
+}
+
+// The last master ends a release, and only once.
+func TestTheLastMasterEndsARelease(t *testing.T) {
+	var s hold.State
+	s.End(hold.Abandoned)
+	s.Release(3)
+	for i, want := range []bool{false, false, true, false} {
+		if got := s.Settle(); got != want {
+			t.Errorf("master %d: last %t", i, got)
+		}
+	}
+	if s.WasHeld() {
+		t.Error("a failed acquisition was held")
+	}
+}
+
+func TestWhatReasonsMean(t *testing.T) {
+	for why := hold.Released; why <= hold.ShutDown; why++ {
+		surprises := why != hold.Released && why != hold.Passed && why != hold.HandedOver
+		keeps := why == hold.Released || why == hold.InGrace || why == hold.MaxHold
+		if why.Surprises() != surprises || why.Keeps() != keeps {
+			t.Errorf("reason %d: surprises %t, keeps %t", why, why.Surprises(), why.Keeps())
+		}
+	}
+}
