@@ -102,8 +102,14 @@ type Preparer interface {
 
 // NewMaster makes a Master that speaks through client, which may be a *redis.Client with any options (TLS, ACL, a
 // Sentinel failover client), a *redis.ClusterClient or a *redis.Ring. The client stays the caller's to close, after the
-// Locker. See [single.New] for how its options are overruled, and [single.Open] for connections of the library's own,
-// which keep more: a request that timed out is discarded instead of being retransmitted.
+// Locker. [Open] needs no client, and keeps more: a request that timed out is discarded instead of being retransmitted.
+//
+// Settings of a *redis.Client for its connections are used: addresses, DB, Protocol, TLSConfig, Dialer, credentials and
+// their providers, OnConnect, the pool, Limiter, and DialHooks. Settings for requests are not used: MaxRetries,
+// ContextTimeoutEnabled, ReadTimeout and WriteTimeout, since each request is sent once and ends at its own deadline. Its
+// ProcessHooks and ProcessPipelineHooks do not see the requests of locks. To trace these, for any Master, use
+// otelobserver.Requests or [Options].Observer. Clients of a Cluster or Ring are used as they are ([single.New]), with
+// their hooks; such hooks see owner values, which are secrets.
 func NewMaster(client redis.UniversalClient) (Master, error) {
 	m, err := single.New(client, single.Options{})
 	if err != nil {

@@ -69,6 +69,11 @@ func (k EventKind) String() string {
 // Event is something that a Locker did. Which fields are set depends on its Kind.
 type Event struct {
 	Kind EventKind
+	// At is when it happened.
+	At time.Time
+	// Context has the values of the context that was given to the acquisition, such as its trace. It never ends, and is
+	// never nil. Of EventPending, EventSwept and EventLapsed it has no values.
+	Context context.Context
 	// Op is the operation: "acquire", "attach", "extend", "verify", "release", "raise" (a fencing counter) or
 	// "inspect".
 	Op string
@@ -131,13 +136,16 @@ func (r *round) observe() {
 	default:
 		e.Err = ErrNoQuorum
 	}
-	l.observer.queue.Put(e)
+	l.observer.put(e)
 }
 
 // event is what all events of a round have in common.
 func (r *round) event() Event {
 	first := &r.lock.locker.sets[0]
-	return Event{Op: r.opName(), Key: r.lock.locker.listed(r.request.Keys), Set: first.name, Quorum: first.quorum, N: first.n}
+	return Event{
+		Op: r.opName(), Key: r.lock.locker.listed(r.request.Keys), Set: first.name, Quorum: first.quorum, N: first.n,
+		Context: r.lock.spec.values,
+	}
 }
 
 // opNames are the operations as an observer gets to know them.
@@ -162,7 +170,7 @@ func (r *round) observeVote(c *lane.Call, vote Vote) {
 	}
 	e := r.event()
 	e.Kind, e.Took, e.Master, e.Vote, e.Err = EventVote, l.clock.Now()-r.start, l.names[c.Index], vote, c.Err
-	l.observer.queue.Put(e)
+	l.observer.put(e)
 }
 
 // heldUntil reports whether the lock was ever held and, if so, for how long up to now.
@@ -180,68 +188,38 @@ func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, round
 	if l.observer == nil {
 		return
 	}
-	set := &l.sets[0]
-	l.observer.queue.Put(Event{
-		Kind: EventReturned, Op: opNames[op], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n,
-		Took: l.clock.Now() - start, Rounds: rounds, Waited: s.waited, Err: err,
+	l.observer.tell(l, s, Event{
+		Kind: EventReturned, Op: opNames[op], Took: l.clock.Now() - start, Rounds: rounds, Waited: s.waited, Err: err,
 	})
 }
 
 // observeWait tells, once for each call, that an acquisition waits.
 func (l *Locker) observeWait(s *spec) {
-	if l.observer == nil || s.waited {
-		return
+	if !s.waited {
+		s.waited = l.observer.tell(l, s, Event{Kind: EventWaiting, Op: opNames[single.Acquire]})
 	}
-	s.waited = true
-	set := &l.sets[0]
-	l.observer.queue.Put(Event{
-		Kind: EventWaiting, Op: opNames[single.Acquire], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n,
-	})
 }
 
 // observeComplaint tells that a wait goes on though masters complain.
 func (l *Locker) observeComplaint(s *spec, err error) {
-	if l.observer == nil {
-		return
-	}
-	set := &l.sets[0]
-	l.observer.queue.Put(Event{
-		Kind: EventComplaint, Op: opNames[single.Acquire], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n, Err: err,
-	})
+	l.observer.tell(l, s, Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: err})
 }
 
 // observePass tells of a lock that was passed on.
 func (l *Locker) observePass(k *Lock, held time.Duration) {
-	if l.observer == nil {
-		return
-	}
-	set := &l.sets[0]
-	l.observer.queue.Put(Event{
-		Kind: EventPass, Op: opNames[single.Release], Key: k.Key(), Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
-	})
+	l.observer.tell(l, k.spec, Event{Kind: EventPass, Op: opNames[single.Release], Held: true, HeldFor: held})
 }
 
 // observeHandover tells of a lock that was handed over.
 func (l *Locker) observeHandover(k *Lock, held time.Duration) {
-	if l.observer == nil {
-		return
-	}
-	set := &l.sets[0]
-	l.observer.queue.Put(Event{
-		Kind: EventHandover, Op: opNames[single.Transfer], Key: k.Key(), Set: set.name, Quorum: set.quorum, N: set.n, Held: true, HeldFor: held,
-	})
+	l.observer.tell(l, k.spec, Event{Kind: EventHandover, Op: opNames[single.Transfer], Held: true, HeldFor: held})
 }
 
 // observeOutdated tells of a renewal that was not sent if that is because the configuration is out of date.
 func (l *Locker) observeOutdated(s *spec) {
-	err := l.current.outdated()
-	if l.observer == nil || err == nil {
-		return
+	if err := l.current.outdated(); err != nil {
+		l.observer.tell(l, s, Event{Kind: EventExtend, Op: opNames[single.Extend], Err: err})
 	}
-	set := &l.sets[0]
-	l.observer.queue.Put(Event{
-		Kind: EventExtend, Op: opNames[single.Extend], Key: l.listed(s.keys), Set: set.name, Quorum: set.quorum, N: set.n, Err: err,
-	})
 }
 
 // observePending tells what became of a release that master i had not confirmed.
@@ -257,7 +235,7 @@ func (l *Locker) observePending(what janitor.Kind, i int, r *single.Request) {
 	case janitor.Lapsed:
 		e.Kind = EventLapsed
 	}
-	l.observer.queue.Put(e)
+	l.observer.put(e)
 }
 
 var errTooManyPending = errors.New("redlock: too many releases of this master are pending already: the key lapses by its ttl")
@@ -285,6 +263,26 @@ func newObserver(observe func(Event)) *observer {
 		observe(e)
 	})
 	return o
+}
+
+// tell queues an event of what was asked for by s. It reports false if nobody observes; then o is nil.
+func (o *observer) tell(l *Locker, s *spec, e Event) bool {
+	if o == nil {
+		return false
+	}
+	set := &l.sets[0]
+	e.Key, e.Set, e.Quorum, e.N, e.Context = l.listed(s.keys), set.name, set.quorum, set.n, s.values
+	o.put(e)
+	return true
+}
+
+// put queues an event of now.
+func (o *observer) put(e Event) {
+	e.At = time.Now()
+	if e.Context == nil {
+		e.Context = context.Background()
+	}
+	o.queue.Put(e)
 }
 
 // failed notes the first panic.

@@ -257,6 +257,9 @@ func (l *Locker) ask(ctx context.Context, key string, ttl time.Duration, opts []
 	if err := s.enter(ctx, l); err != nil {
 		return nil, err
 	}
+	if l.observer != nil {
+		s.values = context.WithoutCancel(ctx)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", key, ended(ctx))
 	}

@@ -112,10 +112,8 @@ func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 	}
 	after.reason, after.contexts = reason, k.contexts.live
 	k.contexts.live = nil
-	if k.locker.observer != nil && k.state.WasHeld() && why.Surprises() {
-		k.locker.observer.queue.Put(Event{
-			Kind: EventLost, Key: k.locker.listed(k.spec.keys), Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since,
-		})
+	if k.state.WasHeld() && why.Surprises() {
+		k.locker.observer.tell(k.locker, k.spec, Event{Kind: EventLost, Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since})
 	}
 }
 

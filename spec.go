@@ -47,6 +47,8 @@ type spec struct {
 	enduring  bool // its wait does not end because masters complain
 	working   bool // the default grace leaves work time to stop
 	waited    bool // the observer was told that it waits
+
+	values context.Context // of the call, for the Observer; nil without one
 }
 
 // KeysOf returns the keys that an acquisition of key with these options takes: first key, then the keys of [AndKeys]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock"
+	"github.com/seed-624411e5/redlock/redlocktest"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -90,5 +91,47 @@ func TestHazard125AnObserverKnowsWhoWaits(t *testing.T) {
 		c.are(t, "after Close", 0, 5, 9)
 		masters.behave(nil)
 		settle(time.Minute) // what is under way
+	})
+}
+
+func TestHazard113AnEventHasTheValuesOfItsCall(t *testing.T) {
+	type name struct{}
+	synctest.Test(t, func(t *testing.T) {
+		var events []redlock.Event
+		masters := redlocktest.New(t)
+		l, err := redlock.New(masters.All(), redlock.Options{Observer: func(e redlock.Event) { events = append(events, e) }})
+		must(t, err)
+		call := func(value string) context.Context { return context.WithValue(t.Context(), name{}, value) }
+		first, err := l.Acquire(call("first"), "k", time.Minute)
+		must(t, err)
+		must(t, first.Extend(t.Context(), time.Minute))
+		must(t, first.Verify(t.Context()))
+		ended, end := context.WithTimeout(call("late"), time.Second)
+		defer end()
+		_, err = l.Acquire(ended, "k", time.Minute)
+		is(t, err, context.DeadlineExceeded)
+		masters[0].Stop()
+		must(t, first.Release(t.Context()))
+		<-time.After(time.Minute)
+		must(t, l.Close(context.Background())) // every event was told
+		seen := make(map[redlock.EventKind]any)
+		for i, e := range events {
+			if e.Context.Err() != nil || e.At.IsZero() || i > 0 && e.At.Before(events[i-1].At) {
+				t.Errorf("%s at %v: its context is %v", e.Kind, e.At, e.Context.Err())
+			}
+			value := e.Context.Value(name{})
+			if _, known := seen[e.Kind]; !known || value == "late" {
+				seen[e.Kind] = value
+			}
+		}
+		for kind, want := range map[redlock.EventKind]any{
+			redlock.EventAcquire: "late", redlock.EventVote: "late", redlock.EventWaiting: "late", redlock.EventReturned: "late",
+			redlock.EventExtend: "first", redlock.EventVerify: "first", redlock.EventRelease: "late",
+			redlock.EventPending: nil, redlock.EventLapsed: nil,
+		} {
+			if got, told := seen[kind]; !told || got != want {
+				t.Errorf("%s: told %t, with %v, want %v", kind, told, got, want)
+			}
+		}
 	})
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -199,4 +201,65 @@ func TestDialRefusesWhatCanNotBeMeant(t *testing.T) {
 	m, err := single.Dial("rediss://127.0.0.1:1?pool_size=3&protocol=3&skip_verify=false", single.Options{})
 	must(t, err)
 	must(t, m.Close())
+}
+
+// calls counts how often go-redis calls a hook or asks a provider.
+type calls struct{ dials, requests atomic.Int64 }
+
+func (c *calls) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c.dials.Add(1)
+		return next(ctx, network, addr)
+	}
+}
+
+func (c *calls) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.requests.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *calls) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.requests.Add(1)
+		return next(ctx, cmds)
+	}
+}
+
+// What NewMaster's comment says of the settings of a client.
+func TestHazard113TheSettingsOfAClientCountAsDocumented(t *testing.T) {
+	server := redistest.Start(t, redistest.WithPassword("secret"))
+	var dialed, asked, set atomic.Int64
+	client := redis.NewClient(&redis.Options{
+		Addr: server.Addr(), DB: 3, ReadTimeout: time.Nanosecond, WriteTimeout: time.Nanosecond,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialed.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+		CredentialsProvider: func() (username, password string) { asked.Add(1); return "", "secret" },
+		OnConnect:           func(context.Context, *redis.Conn) error { set.Add(1); return nil },
+	})
+	seen := &calls{}
+	client.AddHook(seen)
+	m := over(t, client)
+	batch := []*single.Call{{Request: new(acquire("a", "me", time.Minute))}, {Request: new(acquire("b", "me", time.Minute))}}
+	m.Do(within(t, patience), batch)
+	m.Do(within(t, patience), batch[:1])
+	for _, c := range batch {
+		must(t, c.Err)
+	}
+	if dialed.Load() == 0 || asked.Load() == 0 || set.Load() == 0 || seen.dials.Load() == 0 {
+		t.Errorf("Dialer %d, CredentialsProvider %d, OnConnect %d, DialHook %d calls", dialed.Load(), asked.Load(), set.Load(), seen.dials.Load())
+	}
+	if n := seen.requests.Load(); n != 0 {
+		t.Errorf("hooks saw %d requests", n)
+	}
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": server.Addr()}, Password: "secret"})
+	all := &calls{}
+	ring.AddHook(all)
+	ask(t, over(t, ring), acquire("c", "me", time.Minute))
+	if all.requests.Load() == 0 {
+		t.Error("the hooks of a Ring see nothing")
+	}
 }

@@ -56,8 +56,8 @@ type Options struct {
 // New makes a Master that sends its requests through client: standalone, TLS, ACL, Sentinel failover, Cluster or
 // Ring. The caller closes the client; Close does not.
 //
-// For a *redis.Client New derives a client that shares its pool but not its hooks, keeps the deadline of every
-// request and never retries. Cluster and Ring clients are used as they are: set ContextTimeoutEnabled and MaxRetries
+// For a *redis.Client New derives a client that shares its pool, keeps the deadline of every request and never
+// retries. Hooks on commands do not see these requests; DialHooks see the connections. Cluster and Ring clients are used as they are: set ContextTimeoutEnabled and MaxRetries
 // -1. If such a client holds a request past its deadline, the call ends as unknown, but the next request to this
 // master waits until the client returns. Close a Ring only when no request is under way, also none that the Ring
 // holds back: go-redis may panic in a goroutine where no caller can recover.
@@ -136,8 +136,8 @@ func nameOf(m *Master) string {
 	return m.name
 }
 
-// Client returns the client through which requests go. For a Master with its own connections ([Open], [Dial]) it
-// returns a client with the same options, and requests do not go through it: its hooks do not see them.
+// Client returns a client of the same server, for commands of your own. Of a Cluster or Ring it is the one that was
+// given; of all others its hooks do not see the requests of locks.
 func (m *Master) Client() redis.UniversalClient { return m.client }
 
 // Close closes the client if the Master made it itself ([Open], [Dial]); otherwise it does nothing.

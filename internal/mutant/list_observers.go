@@ -13,7 +13,7 @@ func observers() []Mutant {
 		{
 			Name:   "waits-told-twice",
 			Breaks: "an observer is told of a wait with each attempt",
-			Edits:  []Edit{{"observe.go", "l.observer == nil || s.waited", "l.observer == nil"}},
+			Edits:  []Edit{{"observe.go", "if !s.waited {", "{"}},
 			Tests:  in(".", waits),
 		},
 		{

@@ -1,12 +1,15 @@
 // Package otelobserver measures and traces a Locker, for OpenTelemetry.
 //
-//	observer, err := otelobserver.New(provider.Meter("redlock"))
+//	tracer := tracerProvider.Tracer("redlock")
+//	metrics, err := otelobserver.New(provider.Meter("redlock"))
+//	observer := observe.Join(metrics, otelobserver.Requests(tracer))
 //	locker, err := redlock.Dial(ctx, urls, redlock.Options{Observer: observer})
-//	traced := otelobserver.Trace(locker, tracerProvider.Tracer("redlock"))
-//	lock, err := traced.Acquire(ctx, "orders:42", ttl) // a span below ctx's
+//	traced := otelobserver.Trace(locker, tracer)
+//	lock, err := traced.Acquire(ctx, "orders:42", ttl) // a span below ctx's, and below it one for each request
 package otelobserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -122,7 +125,7 @@ func first(a, b error) error {
 }
 
 func (m *instruments) observe(e redlock.Event) {
-	ctx := context.Background() // an event has no context of its own
+	ctx := cmp.Or(e.Context, context.Background())
 	master, op, result := with(ofMaster(e.Master)), ofOp(e.Op), ofResult(observe.Result(e.Err))
 	switch e.Kind {
 	case redlock.EventAcquire, redlock.EventExtend, redlock.EventVerify, redlock.EventRelease:

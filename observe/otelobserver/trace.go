@@ -82,3 +82,21 @@ func end(span trace.Span, err error) {
 	}
 	span.End()
 }
+
+// Requests returns an observer that makes a span "redlock request" of each request to a master, below the span of the
+// context with which the lock was acquired: those that take the lock, and later those that extend and release it. It
+// traces masters of every kind. The hooks of a go-redis client do not: requests of several locks travel together.
+func Requests(tracer trace.Tracer) func(redlock.Event) {
+	return func(e redlock.Event) {
+		if e.Kind != redlock.EventVote {
+			return
+		}
+		_, span := tracer.Start(e.Context, "redlock request", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(e.At.Add(-e.Took)),
+			trace.WithAttributes(attribute.String("redlock.key", e.Key), ofMaster(e.Master), ofOp(e.Op), ofVote(e.Vote)))
+		if e.Err != nil {
+			span.RecordError(e.Err, trace.WithTimestamp(e.At))
+			span.SetStatus(codes.Error, e.Vote.String())
+		}
+		span.End(trace.WithTimestamp(e.At))
+	}
+}

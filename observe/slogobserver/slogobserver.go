@@ -33,7 +33,10 @@ func New(logger *slog.Logger) func(redlock.Event) {
 		if l == nil {
 			l = slog.Default()
 		}
-		ctx, now, level := context.Background(), time.Now(), levelOf(e) // an event has no context of its own
+		ctx, now, level := e.Context, time.Now(), levelOf(e)
+		if ctx == nil { // not of a Locker
+			ctx = context.Background()
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if t := all.of(e); t == nil {
@@ -42,7 +45,7 @@ func New(logger *slog.Logger) func(redlock.Event) {
 					attrs = append(attrs, slog.String("master", e.Master))
 				}
 				if attrs != nil {
-					l.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
+					l.LogAttrs(context.Background(), slog.LevelWarn, message, attrs...)
 				}
 			})
 		} else if !t.fails(now) {
