@@ -51,16 +51,14 @@ func Check(events []history.Event, l Limits, inside bool) (*Judgement, error) {
 		}
 		j.Violations = append(j.Violations, x)
 		j.Reasons = append(j.Reasons, x.String())
-		switch {
-		case !x.Unknown:
+		if !x.Unknown {
 			j.Verdict = report.Violation
-		case j.Verdict == report.Pass:
-			j.Verdict = report.Unknown
 		}
 	}
-	if j.Acquisitions == 0 && j.Verdict == report.Pass {
+	few := tooLittle(j.Acquisitions, j.Service.Attempts, orElse(l.Enough, 10))
+	if j.Verdict == report.Pass && len(few)+len(j.Violations) > 0 {
 		j.Verdict = report.Unknown
-		j.Reasons = append(j.Reasons, "nothing was acquired, so nothing was shown")
+		j.Reasons = append(few, j.Reasons...)
 	}
 	return j, nil
 }

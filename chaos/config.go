@@ -94,6 +94,9 @@ type Limits struct {
 	Availability float64
 	// Judged is the share of all attempts that has to be judged for it; with less the verdict is unknown. Default: 0.1.
 	Judged float64
+	// Enough is how many acquisitions a run must have, and how many judged attempts; with fewer the verdict is unknown. Default:
+	// half of what one holder after another has time for, 5 at least and 10 at most; of a history alone, 10.
+	Enough int
 	// Stalled is for which share of the time the machine may give the run no time; with more the verdict is unknown.
 	// Default: 0.5.
 	Stalled float64

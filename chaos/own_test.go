@@ -69,8 +69,8 @@ func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
 			return observed(nil)
 		}, nil, report.Unknown, "no Heal"},
 		"panics":        {func(context.Context, plan.Target) (masters.Injection, error) { return observed(broken()) }, nil, report.Unknown, "Inject panicked: oh"},
-		"not available": {nil, func(*masters.Fleet) error { return errors.New("needs a crane") }, report.Pass, "needs a crane"},
-		"unknown where": {nil, func(*masters.Fleet) error { broken(); return nil }, report.Pass, "Can panicked: oh"},
+		"not available": {nil, func(*masters.Fleet) error { return errors.New("needs a crane") }, report.Unknown, "needs a crane"},
+		"unknown where": {nil, func(*masters.Fleet) error { broken(); return nil }, report.Unknown, "Can panicked: oh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plan.Fault{Where: plan.OnMaster, Lasts: true, Inject: tt.inject, Can: tt.can, Leaves: masters.FullService}

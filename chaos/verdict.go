@@ -23,7 +23,7 @@ func Oracles() []string {
 	return []string{
 		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
 		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
-		oracle.NameKept, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameKeyspace,
+		oracle.NameKept, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameOwner, NameKeyspace,
 	}
 }
 
@@ -32,6 +32,7 @@ func (r *run) judge() *Report {
 	events := slices.Clone(r.recorder.Events())
 	// Children's events arrive late; every oracle wants them in order.
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	r.watch.name(events)
 	events = append(events, r.watch.removals(history.NewView(events))...)
 	v := history.NewView(events)
 	rep := r.describe(v)
@@ -49,6 +50,7 @@ func (r *run) judge() *Report {
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
 	found := slices.DeleteFunc(ofHistory(v, l), func(x oracle.Violation) bool { return x.Oracle == oracle.NameKept && r.lostByRight(v, x) })
+	found = append(found, r.watch.strangers(v)...)
 	found = append(found, r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
 	rep.GoroutinesLeft = r.left
 	for _, x := range found {
@@ -171,6 +173,37 @@ func (r *run) count(rep *Report, v *history.View) {
 
 func milliseconds(ns int64) float64 { return float64(ns/1000) / 1000 }
 
+// vacuous says why a run that found nothing has shown nothing.
+func (r *run) vacuous(rep *Report) []string {
+	var out []string
+	about := r.plan.About()
+	if len(about) > 0 && !slices.ContainsFunc(about, func(name string) bool { return rep.Faults[name] > 0 }) {
+		why := "a longer run may have one"
+		for _, name := range about {
+			if f, err := r.plan.FindFault(name); err == nil && r.injector.can(f) != nil {
+				why = fmt.Sprintf("%s is not available: %v", name, r.injector.can(f))
+			}
+		}
+		out = append(out, fmt.Sprintf("none of the faults came on that %s is about (%s): %s", r.plan.Scenario, strings.Join(about, ", "), why))
+	}
+	return append(out, tooLittle(rep.Acquisitions, rep.Service.Attempts, r.enough())...)
+}
+
+// enough is how much has to happen in a run.
+func (r *run) enough() int {
+	turns := r.profile.Keys * int(time.Duration(r.plan.Duration)/(2*max(r.profile.Hold.Max, time.Millisecond)))
+	return orElse(r.limits().Enough, min(max(turns, 5), 10))
+}
+
+// tooLittle says that less happened than enough.
+func tooLittle(acquisitions, judged, enough int) []string {
+	if acquisitions >= enough && judged >= enough {
+		return nil
+	}
+	return []string{fmt.Sprintf("too little happened: %d acquisitions and %d attempts that could be judged, and at least %d of each are wanted",
+		acquisitions, judged, enough)}
+}
+
 // conclude draws the verdict.
 func (r *run) conclude(rep *Report) {
 	rep.Verdict = report.Pass
@@ -181,21 +214,24 @@ func (r *run) conclude(rep *Report) {
 		}
 	}
 	counts := make(map[string]int)
+	undecided := func(v oracle.Violation) bool { return v.Unknown || v.Oracle == oracle.NameFaults }
 	for _, v := range rep.Violations {
-		counts[v.Oracle]++
-		if counts[v.Oracle] > 3 {
-			continue // the list has them all; three sentences are enough here
+		if counts[v.Oracle]++; counts[v.Oracle] <= 3 && !undecided(v) { // the list has them all
+			rep.Verdict = report.Violation
+			rep.Reasons = append(rep.Reasons, v.String())
 		}
-		if v.Unknown || v.Oracle == oracle.NameFaults {
-			unknown("%s", v)
-			continue
-		}
-		rep.Verdict = report.Violation
-		rep.Reasons = append(rep.Reasons, v.String())
 	}
 	for _, s := range r.stuck {
 		rep.Verdict = report.Violation
 		rep.Reasons = append(rep.Reasons, s)
+	}
+	for _, why := range r.vacuous(rep) {
+		unknown("%s", why)
+	}
+	for _, v := range rep.Violations {
+		if undecided(v) {
+			unknown("%s", v)
+		}
 	}
 	for _, f := range r.injector.failures {
 		unknown("a fault went wrong: %s", f)
@@ -204,9 +240,6 @@ func (r *run) conclude(rep *Report) {
 	rep.Starved = all > r.limits().Stalled/2
 	if all > r.limits().Stalled {
 		unknown("the machine stood still for %.0f %% of the time, and at most %.0f %% are to be: too little was seen", 100*all, 100*r.limits().Stalled)
-	}
-	if rep.Acquisitions == 0 {
-		unknown("nothing was acquired, so nothing was shown")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.injector.unavailable)) {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("fault %s is not available: %s", name, r.injector.unavailable[name]))

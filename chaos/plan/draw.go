@@ -26,7 +26,7 @@ func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
 	p := &Plan{
 		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, TLS: sc.TLS, Workload: sc.Workload, Seed: seed,
 		TTL: Duration(sc.ttl), Hold: Duration(sc.hold),
-		Masters: members, Clients: cmp.Or(sc.clients, size.Clients), Duration: Duration(size.Duration),
+		Defining: sc.about(), Masters: members, Clients: cmp.Or(sc.clients, size.Clients), Duration: Duration(size.Duration),
 	}
 	if err := p.Complete(); err != nil {
 		return nil, err
@@ -42,6 +42,20 @@ func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// about are the faults that the scenario is about.
+func (sc Scenario) about() []string {
+	if len(sc.defining) > 0 {
+		return sc.defining
+	}
+	var names []string
+	for _, t := range sc.catalogue {
+		if !slices.Contains(names, t.fault) {
+			names = append(names, t.fault)
+		}
+	}
+	return names
 }
 
 // lane draws faults one after another. Each template comes once before any comes again, so that a run of some length has

@@ -54,6 +54,9 @@ type Plan struct {
 	TLS bool `yaml:"tls" json:"tls,omitempty"`
 	// Duration is how long the workload runs; the last fault ends before.
 	Duration Duration `yaml:"duration" json:"duration"`
+	// Defining are the faults that the plan is about: unless one of them came on, the run shows nothing. Default: all
+	// that its steps name.
+	Defining []string `yaml:"defining,flow,omitempty" json:"defining,omitempty"`
 	// Steps are in the order of their times.
 	Steps []Step `yaml:"steps" json:"steps"`
 	// Own are faults of the caller's own, which steps can name besides those of [Faults].
@@ -129,6 +132,14 @@ func (p *Plan) FaultNames() []string {
 	return names
 }
 
+// About lists the faults of which one at least has to come on.
+func (p *Plan) About() []string {
+	if len(p.Defining) > 0 {
+		return p.Defining
+	}
+	return p.FaultNames()
+}
+
 // fieldError is an error in one field, for Parse to say where it is.
 type fieldError struct {
 	path string // as YAML paths are written: $.steps[2].fault
@@ -177,6 +188,11 @@ func (p *Plan) Complete() error {
 	for i := range p.Steps {
 		if err := p.checkStep(i); err != nil {
 			return err
+		}
+	}
+	for i, name := range p.Defining {
+		if _, err := p.FindFault(name); err != nil {
+			return wrong(fmt.Sprintf("$.defining[%d]", i), "%w", err)
 		}
 	}
 	if err := p.checkMembers(); err != nil {

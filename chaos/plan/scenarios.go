@@ -20,6 +20,8 @@ type Scenario struct {
 	// clients, if not 0, is how many there are, whatever the caller asks for: more would get in each other's way.
 	clients   int
 	catalogue []template
+	// defining are the faults of which one must come on, or a run shows nothing. Default: those of the catalogue.
+	defining []string
 	// exchanges has clients get other sets of masters, one exchange after another.
 	exchanges bool
 	// gap is the range of pauses between the end of a fault and the next, length that of how long one stays.
@@ -134,6 +136,7 @@ func Scenarios() []Scenario {
 			Name: "rolling-restart", Text: "One master after the other is restarted with its data, as in an upgrade, and connections that lie idle are closed: what is renewed must stay held.",
 			Inside: true, AOF: true, Workload: "long-holds", gap: [2]time.Duration{1200 * ms, 1500 * ms}, length: [2]time.Duration{200 * ms, 600 * ms},
 			catalogue: []template{{"kill", inTurn}, {"kill", inTurn}, {"close-idle", inTurn}},
+			defining:  []string{"kill"},
 		},
 		{
 			Name: "held-writes", Text: "Masters hold back what is written and execute it later (CLIENT PAUSE): late grants must not outlive their release.",
@@ -154,6 +157,7 @@ func Scenarios() []Scenario {
 			Name: "unplugged", Text: "Masters leave the network and come back, a minority at a time; sent data arrives late. For containers.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long,
 			catalogue: []template{{"disconnect", minority}, {"disconnect", oneMaster}, {"pause", oneMaster}},
+			defining:  []string{"disconnect"},
 		},
 		{
 			Name: "majority-outage", Text: "A majority stops or is killed and comes back with its data; nobody may hold what was lost, and all recover.",
@@ -174,7 +178,7 @@ func Scenarios() []Scenario {
 		},
 		{
 			Name: "membership", Text: "Masters join, leave and are replaced, five of them or more, while clients hold, renew and wait, and a minority of each set comes and goes.",
-			Inside: true, AOF: true, Workload: "takeover", exchanges: true,
+			Inside: true, AOF: true, Workload: "takeover", exchanges: true, defining: []string{Reconfigure},
 			gap: [2]time.Duration{settle, settle + 400*ms}, length: long,
 			catalogue: []template{
 				{"silence", all(minorityOfEach, directed)},
@@ -201,6 +205,7 @@ func Scenarios() []Scenario {
 			Name: "paused-clients", Text: "Holders stand still for longer than their locks live; the checked register must refuse what they write then.",
 			Inside: true, Workload: "register", hold: 60 * ms, ttl: 500 * ms, gap: normal, length: [2]time.Duration{600 * ms, 1200 * ms},
 			catalogue: []template{{ClientPause, oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
+			defining:  []string{ClientPause},
 		},
 		{
 			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask for a lock.",

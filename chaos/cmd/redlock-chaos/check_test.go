@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,17 +18,19 @@ const calmHistory = `{"at":1000000,"type":"acquire-call","client":0,"attempt":1,
 
 func TestCheckJudgesAHistory(t *testing.T) {
 	overlap := strings.ReplaceAll(calmHistory, "\"at\":9", "\"at\":90") // the first gives it back after the second has got it
+	few := []string{"-limit-enough", "2"}
 	for name, tt := range map[string]struct {
 		history string
 		flags   []string
 		status  int
 		says    string
 	}{
-		"pass":                 {calmHistory, nil, 0, "PASS: 6 events, 2 acquisitions"},
-		"as JSON":              {calmHistory, []string{"-json"}, 0, `"verdict": "pass"`},
+		"pass":                 {calmHistory, few, 0, "PASS: 6 events, 2 acquisitions"},
+		"as JSON":              {calmHistory, slices.Concat(few, []string{"-json"}), 0, `"verdict": "pass"`},
 		"held twice":           {overlap, nil, 1, `overlap: "k" was held twice`},
-		"outside":              {overlap, []string{"-outside"}, 0, "allowed: overlap"},
-		"nothing acquired":     {"", nil, 3, "nothing was acquired"},
+		"outside":              {overlap, slices.Concat(few, []string{"-outside"}), 0, "allowed: overlap"},
+		"nothing acquired":     {"", nil, 3, "  ! too little happened: 0 acquisitions"},
+		"two acquisitions":     {calmHistory, nil, 3, "  ! too little happened: 2 acquisitions"},
 		"no such field":        {`{"at":1,"tipe":"x"}`, nil, 2, "tipe"},
 		"no such type":         {`{"at":1,"type":"acquired"}`, nil, 2, `unknown type "acquired"`},
 		"a return of no call":  {`{"at":1,"type":"acquire-return","attempt":7}`, nil, 2, "attempt 7, which has no acquire-call"},

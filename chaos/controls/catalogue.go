@@ -1,0 +1,131 @@
+package controls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/endpoint"
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/workload"
+)
+
+// Entry is a lock of the catalogue: [Textbook] with one thing otherwise. What is nil is as in Textbook.
+type Entry struct {
+	Name string
+	// Text says in a sentence what is wrong with it.
+	Text string
+	// Scenario is where it must be caught, Oracle by what, and For how long a run of it lasts.
+	Scenario, Oracle string
+	For              time.Duration
+
+	// acquire replaces Acquire.
+	acquire func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error)
+	// owner is what it reports as owner.
+	owner func(owner string) string
+	// extend and release replace the operations of a hold.
+	extend  func(ctx context.Context, h workload.Hold, ttl time.Duration) error
+	release func(ctx context.Context, h workload.Hold) error
+}
+
+var errBroken = errors.New("controls: broken on purpose")
+
+// Catalogue lists broken locks, each with the oracle that must find it.
+func Catalogue() []Entry {
+	const sec = time.Second
+	idle := func(context.Context, workload.Hold) error { return nil }
+	return []Entry{
+		{
+			Name: "owner-wrong", Text: "It reports an owner that no master has, and its release does nothing.",
+			Scenario: "calm", Oracle: "owner", For: 5 * sec, release: idle, owner: func(string) string { return newOwner() },
+		},
+		{
+			Name: "owner-missing", Text: "It reports no owner, and its release does nothing.",
+			Scenario: "calm", Oracle: "released", For: 5 * sec, release: idle, owner: func(string) string { return "" },
+		},
+	}
+}
+
+// Subject is the entry as a subject.
+func (e *Entry) Subject() workload.Subject { return altered{e} }
+
+// FindEntry returns the entry of that name.
+func FindEntry(name string) (*Entry, error) {
+	all := Catalogue()
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("controls: no broken lock %q in the catalogue", name)
+	}
+	return &all[i], nil
+}
+
+// altered is an entry as a subject.
+type altered struct{ *Entry }
+
+// Name implements workload.Subject.
+func (s altered) Name() string { return s.Entry.Name }
+
+// Supports implements workload.Subject.
+func (s altered) Supports(kind history.Kind) error { return blind{Variant(s.Name())}.Supports(kind) }
+
+// Open implements workload.Subject.
+func (s altered) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
+	return s.OpenSecured(ctx, plain(addrs))
+}
+
+// OpenSecured implements workload.Secured.
+func (s altered) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
+	inner, err := subject{Textbook}.OpenSecured(ctx, masters)
+	return alteredLocker{inner, s.Entry}, err
+}
+
+type alteredLocker struct {
+	workload.Locker
+	entry *Entry
+}
+
+// Acquire implements workload.Locker.
+func (l alteredLocker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	acquire := l.entry.acquire
+	if acquire == nil {
+		acquire = func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
+			return l.Acquire(ctx, r)
+		}
+	}
+	h, err := acquire(ctx, l.Locker, r)
+	if err != nil {
+		return nil, err
+	}
+	return alteredHold{h, l.entry}, nil
+}
+
+type alteredHold struct {
+	workload.Hold
+	entry *Entry
+}
+
+// Owner implements workload.Hold.
+func (h alteredHold) Owner() string {
+	if h.entry.owner != nil {
+		return h.entry.owner(h.Hold.Owner())
+	}
+	return h.Hold.Owner()
+}
+
+// Extend implements workload.Hold.
+func (h alteredHold) Extend(ctx context.Context, ttl time.Duration) error {
+	if h.entry.extend != nil {
+		return h.entry.extend(ctx, h.Hold, ttl)
+	}
+	return h.Hold.Extend(ctx, ttl)
+}
+
+// Release implements workload.Hold.
+func (h alteredHold) Release(ctx context.Context) error {
+	if h.entry.release != nil {
+		return h.entry.release(ctx, h.Hold)
+	}
+	return h.Hold.Release(ctx)
+}

@@ -1,0 +1,122 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/network"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// NameOwner is the oracle that finds holds whose owner no master has.
+const NameOwner = "owner"
+
+// A hold is on a majority of masters for as long as it lasts. So whoever looks at a majority of them meanwhile sees its
+// owner at least once. An owner that is never seen is not the one by which the lock is held, and what is known of keys by
+// their owners (whether a release removed them, whose hold was removed) is then known of nothing.
+
+// strangers finds holds whose owner was on none of the masters, although a majority of them was looked at meanwhile.
+func (w *watch) strangers(v *history.View) []oracle.Violation {
+	looks, forgetful := w.byMaster(), forgetfulTimes(v, w.plan)
+	var out []oracle.Violation
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if k := w.watches(a); k >= 0 && a.Owner != "" && !forgetful.overlaps(a.Return, a.End()) {
+			for _, set := range w.setsOf(a.Owner) {
+				looked, seen := looks.during(a, k, set, a.Owner)
+				if looked < network.Quorum(len(set)) || seen > 0 {
+					continue
+				}
+				out = append(out, oracle.Violation{
+					Oracle: NameOwner, Key: a.Key, At: a.Return, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
+					Text: fmt.Sprintf("client %d (attempt %d) held %q as owner %q, and none of the %d masters that were looked at meanwhile had that owner",
+						a.Client, a.ID, a.Key, a.Owner, looked),
+				})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// name fills in the owners of holds that were reported without one, as far as a majority of masters was seen to have one
+// and the same value all the time.
+func (w *watch) name(events []history.Event) {
+	looks, v := w.byMaster(), history.NewView(events)
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		k := w.watches(a)
+		if k < 0 || a.Owner != "" {
+			continue
+		}
+		for _, set := range w.setsOf("") {
+			for _, value := range looks.values(a, k, set) {
+				if _, seen := looks.during(a, k, set, value); seen >= network.Quorum(len(set)) {
+					events[a.ReturnEvent].Owner = value
+				}
+			}
+		}
+	}
+}
+
+// watches returns which of the watched keys a hold has, or -1. Of several holds of one key a look shows one.
+func (w *watch) watches(a *history.Attempt) int {
+	if !a.Granted() || a.Kind != history.Plain && a.Kind != history.Fenced {
+		return -1
+	}
+	return slices.Index(w.keys, a.Key)
+}
+
+// glances are the samples of each master, in the order of their times.
+type glances map[int][]report.Sample
+
+func (w *watch) byMaster() glances {
+	out := make(glances)
+	for _, s := range w.samples {
+		if s.Up {
+			out[s.Master] = append(out[s.Master], s)
+		}
+	}
+	return out
+}
+
+// in returns the looks at a master that began and ended while a hold lasted.
+func (l glances) in(a *history.Attempt, master int) []report.Sample {
+	all := l[master]
+	from := sort.Search(len(all), func(i int) bool { return all[i].At >= a.Return })
+	to := from
+	for to < len(all) && all[to].Until <= a.End() {
+		to++
+	}
+	return all[from:to]
+}
+
+// during counts the masters of a set that were looked at while a hold lasted, and those of them that had the owner.
+func (l glances) during(a *history.Attempt, key int, set []int, owner string) (looked, seen int) {
+	for _, m := range set {
+		found := l.in(a, m)
+		if len(found) > 0 {
+			looked++
+		}
+		if slices.ContainsFunc(found, func(s report.Sample) bool { return s.Owners[key] == owner }) {
+			seen++
+		}
+	}
+	return looked, seen
+}
+
+// values are the owners that a set of masters was seen with while a hold lasted.
+func (l glances) values(a *history.Attempt, key int, set []int) []string {
+	var out []string
+	for _, m := range set {
+		for _, s := range l.in(a, m) {
+			if owner := s.Owners[key]; owner != "" && !slices.Contains(out, owner) {
+				out = append(out, owner)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package chaos_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos"
+	"github.com/seed-624411e5/redlock/chaos/controls"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/report"
+)
+
+// TestHazard131ARunThatShowsNothingIsNoPass has faults that are not to be had, or do not fit into the run, and a lock that
+// lets nobody in any more.
+func TestHazard131ARunThatShowsNothingIsNoPass(t *testing.T) {
+	t.Parallel()
+	for scenario, says := range map[string]string{
+		"credentials":  "rights is not available",
+		"unplugged":    "disconnect is not available",
+		"full":         "full is not available",
+		"late-replies": "a longer run may have one",
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			rep := run(t, chaos.Config{Scenario: scenario, Seed: 1, Duration: 1200 * time.Millisecond})
+			if rep.Verdict != report.Unknown || !strings.HasPrefix(rep.Reasons[0], "none of the faults came on") || !strings.Contains(rep.Reasons[0], says) {
+				t.Errorf("%s: %q", rep.Verdict, rep.Reasons)
+			}
+		})
+	}
+	t.Run("few acquisitions", func(t *testing.T) {
+		limits := quick
+		limits.Enough = 1_000_000
+		rep := run(t, chaos.Config{Scenario: "calm", Seed: 1, Duration: time.Second, Limits: limits})
+		if rep.Verdict != report.Unknown || !strings.HasPrefix(rep.Reasons[0], "too little happened") {
+			t.Errorf("%s: %q", rep.Verdict, rep.Reasons)
+		}
+	})
+}
+
+// TestTheCatalogueIsCaught has broken locks, each in the scenario and by the oracle that it names.
+func TestTheCatalogueIsCaught(t *testing.T) {
+	t.Parallel()
+	for _, e := range controls.Catalogue() {
+		t.Run(e.Name, func(t *testing.T) {
+			cfg := chaos.Config{Subject: e.Subject(), Scenario: e.Scenario, Seed: 1, Duration: e.For, TTL: 3 * time.Second}
+			caught := func(rep *chaos.Report) bool {
+				return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == e.Oracle })
+			}
+			if rep := catch(t, cfg, caught); !caught(rep) {
+				t.Errorf("%s is not caught by %s: %s, %v", e.Name, e.Oracle, rep.Verdict, rep.Violations)
+			}
+		})
+	}
+}
