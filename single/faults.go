@@ -11,36 +11,37 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lasting is for how long an error of a master lasts.
+// Lasting says how long an error of a master lasts.
 type Lasting uint8
 
-// From what passes by itself to what never does.
+// The classes of errors, in order: the first ones end soonest.
 const (
 	// Passing errors are an outage: the next request may succeed.
 	Passing Lasting = iota
-	// Renewed errors end when a credentials provider returns other credentials. It is asked for each new connection.
+	// Renewed errors end when the credentials provider returns new credentials. Each new connection calls the provider.
 	Renewed
-	// Mendable errors come again until somebody changes a server, its users, its certificate, its address or its data.
+	// Mendable errors end when an operator changes the server, its users, its certificate, its address or its data.
 	Mendable
-	// Final errors follow from the request alone.
+	// Final errors never end: the request itself causes them.
 	Final
-	// Closed errors come from a client that was closed.
+	// Closed errors never end: the client is closed.
 	Closed
 )
 
-// Fault is a kind of error that a call can end with. [Faults] lists all of them.
+// Fault is one kind of error of a call; [Faults] lists every kind.
 type Fault struct {
-	// Name says what went wrong.
+	// Name describes the error.
 	Name string
-	// Lasts is for how long.
+	// Lasts is the class of the error.
 	Lasts Lasting
-	// Why says what would have to happen before a request can succeed.
+	// Why is the event that ends the error.
 	Why string
 
 	is func(error) bool
 }
 
-// Faults returns the table by which [Lasts] judges errors. The first fault that an error is counts; every error is the last one.
+// Faults returns the table that [Lasts] uses. The first entry that matches an error counts. The last entry matches every
+// error.
 func Faults() []Fault { return slices.Clone(faults) }
 
 var faults = []Fault{
@@ -59,7 +60,7 @@ var faults = []Fault{
 	{"everything else: no connection, no answer, still loading, out of memory, guarded after a restart", Passing, "time passes", func(error) bool { return true }},
 }
 
-// Lasts says for how long err lasts, with which a call has ended, as far as err tells. See [Faults].
+// Lasts returns the class of a call's error, by the table of [Faults].
 func Lasts(err error) Lasting {
 	for i := range faults {
 		if faults[i].is(err) {
@@ -74,7 +75,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// replies makes a test for a server's reply that begins with one of the prefixes.
+// replies makes a function that recognises error replies of a server by their prefix.
 func replies(prefixes ...string) func(error) bool {
 	return func(err error) bool {
 		reply, ok := errors.AsType[redis.Error](err)
@@ -90,24 +91,25 @@ var (
 	unknownCommand = replies("ERR unknown command")
 )
 
-// IsDenied reports that err is a server's reply to a user whom it does not let in, or who may not do what was asked: a wrong password,
-// or none, or a missing permission. A script that meets one says so in words of its own, which differ by server.
+// IsDenied reports whether err is a server's refusal of the user: a wrong or missing password, or a missing right. It
+// does not recognise a missing right inside a script; each kind of server words that refusal differently.
 func IsDenied(err error) bool { return denied(err) }
 
-// IsElsewhere reports that err came from a server that is not the one to ask: a replica, or a node of a cluster that has other keys.
-// Where a client finds out by itself which one is, that is over when a failover is, or a move of keys.
+// IsElsewhere reports whether err came from the wrong server: a replica, or a cluster node without the key. A Sentinel or
+// Cluster client finds the right server by itself after a failover or a move of keys.
 func IsElsewhere(err error) bool { return elsewhere(err) }
 
 func isClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }
 
 func isRefusedUser(err error) bool { return denied(err) || deniedInScript(err) }
 
-// isUntrusted reports that the client did not accept the server's certificate. A VerifyConnection of the user's may return what x509 says.
+// isUntrusted reports that the client did not accept the server's certificate. A VerifyConnection function may return
+// errors of x509.
 func isUntrusted(err error) bool {
 	return is[*tls.CertificateVerificationError](err) || is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err)
 }
 
-// isAlert reports that the server has ended a TLS handshake with an alert.
+// isAlert reports that the server ended the TLS handshake with an alert.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
@@ -119,3 +121,52 @@ func isUnclear(err error) bool {
 }
 
 func isOtherServer(err error) bool { return unknownCommand(err) || is[*oldServerError](err) }
+
+// The types below wrap errors whose class depends on the Master and not on the error alone.
+
+// oldServerError is a server's reply that it does not know an option of a command.
+type oldServerError struct{ error }
+
+func (e *oldServerError) Error() string {
+	return "the server is older than Redis 6.2, or is of another kind, and does not know an option that locks other than plain ones need (ZADD GT): " + e.error.Error()
+}
+
+func (e *oldServerError) Unwrap() error { return e.error }
+
+// elsewhereError is the refusal of a wrong server at an address that was given. Nobody looks for the right server.
+type elsewhereError struct{ error }
+
+func (e *elsewhereError) Unwrap() error { return e.error }
+
+// passwordError is the refusal of a client without a password by a server that asks for one.
+type passwordError struct{ error }
+
+func (e *passwordError) Error() string {
+	return "the server asks for a password, and this client has none: " + e.error.Error()
+}
+
+func (e *passwordError) Unwrap() error { return e.error }
+
+// wantsPassword recognises a server that asks for a password. The second reply is to a long request.
+var wantsPassword = replies("NOAUTH ", "ERR Protocol error: unauthenticated ")
+
+// renewedError is the refusal of a provider's credentials.
+type renewedError struct{ error }
+
+func (e *renewedError) Unwrap() error { return e.error }
+
+// explained wraps err if its meaning depends on m.
+func (m *Master) explained(err error) error {
+	switch {
+	case m.renews && isRefusedUser(err):
+		return &renewedError{err}
+	case wantsPassword(err):
+		return &passwordError{err}
+	case m.fixed && IsElsewhere(err):
+		return &elsewhereError{err}
+	}
+	if reply, ok := errors.AsType[redis.Error](err); ok && strings.Contains(reply.Error(), "ERR syntax error") {
+		return &oldServerError{err}
+	}
+	return err
+}

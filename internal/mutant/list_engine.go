@@ -242,7 +242,7 @@ func engine() []Mutant {
 		{
 			Name:   "provider-unknown",
 			Breaks: "refused credentials that a provider has made count as a wrong password",
-			Edits:  []Edit{{"single/permanent.go", "case m.renews && isRefusedUser(err):", "case false:"}},
+			Edits:  []Edit{{"single/faults.go", "case m.renews && isRefusedUser(err):", "case false:"}},
 			Tests:  in(".", "TestHazard105AWaitEndsForEveryFaultAsItsTableSays"),
 		},
 		{
