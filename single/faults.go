@@ -122,7 +122,7 @@ func isUnclear(err error) bool {
 
 func isOtherServer(err error) bool { return unknownCommand(err) || is[*oldServerError](err) }
 
-// The types below wrap errors whose class depends on the Master and not on the error alone.
+// The types below wrap errors that do not tell how long they last.
 
 // oldServerError is a server's reply that it does not know an option of a command.
 type oldServerError struct{ error }
