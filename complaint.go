@@ -13,22 +13,23 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file decides which errors end a wait. Package single says of each error how long it lasts ([single.Faults]); a wait ends for
-// complaints of masters, which are the errors that do not pass by themselves, when so many complain that no quorum is left:
+// This file decides which errors end a wait. A complaint is an error of a master that does not pass by itself; package
+// single classifies errors ([single.Faults]). A wait ends when so many masters complain that no quorum is left:
 //
-//   - at once for what is final: the client is closed, or the keys of the request can't be together;
-//   - after [MendTime], or MaxOutage, for what somebody may mend meanwhile;
-//   - never for what a credentials provider renews.
+//   - at once if the error is final: the client is closed, or the keys can't be locked together;
+//   - after [MendTime] or MaxOutage if an operator can mend it;
+//   - never if a credentials provider renews it.
 
-// MendTime is for how long Acquire goes on while so many masters complain that no quorum is left: of a wrong password, a missing right,
-// a certificate, a replica's address, a key of another type. Then the wait ends with [ErrMisconfigured]. [MaxOutage] takes its place.
+// MendTime is how long Acquire goes on while so many masters complain that no quorum is left. Masters complain of a wrong
+// password, a missing right, a certificate, a replica's address or a key of another type. Then the wait ends with
+// [ErrMisconfigured]. [MaxOutage] replaces MendTime.
 const MendTime = 10 * time.Second
 
-// spellLasts is for how long masters count as complaining after the latest attempt that met it.
+// spellLasts is how long a spell lasts after the latest attempt that met complaints.
 const spellLasts = 2 * contend.MaxComplainingPause
 
-// complaints are what the latest request has met at each master that does not pass by itself. They outlive a round: it is lost as soon
-// as too many masters fail for any reason, so the complaints of slower ones come after that.
+// complaints has the latest complaint of each master about one acquisition. It outlives a round: failures of any kind can
+// lose a round early, and slower masters complain later.
 type complaints struct{ list atomic.Pointer[complaintList] } // nil while there was none
 
 type complaintList struct {
@@ -39,12 +40,12 @@ type complaintList struct {
 type complaint struct {
 	err   error
 	lasts single.Lasting
-	sent  time.Time // when the request was; zero: none has ended
-	again bool      // the one before it met a complaint, too
+	sent  time.Time // when the request was sent; zero: none has ended
+	again bool      // the request before met a complaint, too
 }
 
-// note takes note of how a call of l has ended, which was sent when its timeout began, or by now: one that had to wait for another
-// has a later deadline, from which that time comes.
+// note records how a call ended. The call was sent one timeout before its deadline, or now if that is earlier: a call that
+// waited in a queue has a later deadline.
 func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	list, err := m.list.Load(), c.Err
 	if list == nil && err == nil {
@@ -72,16 +73,18 @@ func (m *complaints) note(l *Locker, c *lane.Call, timeout time.Duration) {
 	}
 }
 
-// counts reports that a complaint still holds. What a master that is down had before may have been mended. What was met a single time
-// before the latest request, sent at own, may have been, too. A client of a cluster closes those of its nodes that have gone, so a closed
-// client counts the second time.
+// counts reports whether the complaint still holds: its request was sent after since, and its cause can't have been mended
+// by now. An operator may have mended it while the master was down, or after a single complaint that came before own,
+// when the latest request was sent. A Cluster client closes the clients of nodes that have left, so a closed client
+// counts the second time.
 func (c *complaint) counts(since, own time.Time) bool {
 	fresh := !c.sent.Before(own) && c.lasts != single.Closed
 	return c.err != nil && (c.again || fresh) && !c.sent.Before(since) && !lane.Outdated(c.err, since)
 }
 
-// blocking finds a set of masters of which so many complain that no quorum is left, by requests sent since then; nil if there is none.
-// lasts is how long that lasts at least, and errs what each master complains of.
+// blocking returns a set of masters in which so many masters complain that no quorum is left, by requests sent after
+// since. The set is nil if there is none. lasts is the class that all these complaints have at least; errs has each
+// master's complaint.
 func (m *complaints) blocking(sets electorates, since, own time.Time) (blocked *electorate, lasts single.Lasting, errs map[int]error) {
 	list := m.list.Load()
 	if list == nil {
@@ -107,7 +110,7 @@ func (m *complaints) blocking(sets electorates, since, own time.Time) (blocked *
 	return nil, single.Passing, nil
 }
 
-// blame makes e, an error of this set, say what its masters complain of.
+// blame adds the complaints of set's masters to e, an error about that set.
 func (e *QuorumError) blame(set *electorate, lasts single.Lasting, errs map[int]error) *QuorumError {
 	e.lasts = lasts
 	switch lasts {
@@ -130,7 +133,7 @@ func (e *QuorumError) blame(set *electorate, lasts single.Lasting, errs map[int]
 	return e
 }
 
-// lastingOf is for how long what has failed an acquisition lasts.
+// lastingOf returns the class of the error of a failed attempt.
 func lastingOf(err error) single.Lasting {
 	if q, ok := errors.AsType[*QuorumError](err); ok {
 		return q.lasts
@@ -138,7 +141,7 @@ func lastingOf(err error) single.Lasting {
 	return single.Final
 }
 
-// matter is what masters complain of: they may serve one kind of acquisition of a key and refuse another.
+// matter is the subject of complaints: masters may serve one kind of acquisition of a key and refuse another.
 type matter struct {
 	keys  string
 	class waitqueue.Class
@@ -146,8 +149,8 @@ type matter struct {
 
 func (s *spec) matter() matter { return matter{strings.Join(s.keys, ","), s.class()} }
 
-// complaining remembers since when the acquisitions of a Locker meet complaints and nothing else, so that those who wait behind each
-// other in a queue wait for one time, and cost masters as much as one. It is safe for concurrent use.
+// complaining remembers for each matter since when a Locker's attempts meet nothing but complaints. Waiters of one queue
+// share that time: they end together, and cost the masters as much as one waiter. It is safe for concurrent use.
 type complaining struct {
 	some atomic.Bool // there may be a spell
 
@@ -155,13 +158,13 @@ type complaining struct {
 	of map[matter]spell
 }
 
-// spell is a time in which masters complain.
+// spell is a period of complaints about one matter.
 type spell struct {
 	began, latest time.Duration
 	err           error // of the latest attempt
 }
 
-// met notes an attempt that has met complaints, and returns since when they do. It reports whether that begins now.
+// met records an attempt that met complaints. It returns when the spell began, and whether this attempt began it.
 func (c *complaining) met(s *spec, err error, now time.Duration) (began time.Duration, begins bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +187,7 @@ func (c *complaining) met(s *spec, err error, now time.Duration) (began time.Dur
 	return found.began, !goesOn
 }
 
-// spell returns the one that s is in, if there is one.
+// spell returns the present spell of s's matter, if there is one.
 func (c *complaining) spell(s *spec, now time.Duration) (found spell, ok bool) {
 	if !c.some.Load() {
 		return spell{}, false
@@ -195,7 +198,7 @@ func (c *complaining) spell(s *spec, now time.Duration) (found spell, ok bool) {
 	return found, ok && now-found.latest <= spellLasts
 }
 
-// end ends the spell that s is in: a quorum has answered.
+// end ends the spell of s's matter: a quorum has answered.
 func (c *complaining) end(s *spec) {
 	if !c.some.Load() {
 		return
@@ -206,7 +209,7 @@ func (c *complaining) end(s *spec) {
 	c.some.Store(len(c.of) > 0)
 }
 
-// complained takes note of how an attempt of w has failed.
+// complained records how an attempt of w failed.
 func (w *waiting) complained(err error) {
 	now, lasts := w.locker.clock.Now(), lastingOf(err)
 	if lasts == single.Passing {
@@ -217,12 +220,13 @@ func (w *waiting) complained(err error) {
 	if begins {
 		w.locker.observeComplaint(w.spec, err)
 	}
-	if w.ComplainedOf == 0 { // otherwise it was the latest attempt that met them, which may be longer ago than others remember
+	if w.ComplainedOf == 0 { // otherwise the spell of w began earlier, perhaps before the one that complaining remembers
 		w.ComplainedOf = max(1, began)
 	}
 }
 
-// unmended is the complaint for which the wait has to end: its own, or what others have met who stood before it in the queue.
+// unmended returns the complaint that ends the wait of w, or nil. It may come from a waiter that stood before w in the
+// queue.
 func (w *waiting) unmended() error {
 	now := w.locker.clock.Now()
 	s, ok := w.locker.complaining.spell(w.spec, now)
