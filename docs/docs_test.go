@@ -93,12 +93,14 @@ var runs = map[string]evidence{
 	"redlock bench -compare before.json":                    {"cmd/redlock/e2e/testdata/bench.txtar", "-compare kept.json"},
 	"redlock bench -compare before.json -html report.html":  {"cmd/redlock/e2e/testdata/bench.txtar", "-html report.html"},
 	"redlock acquire -key deploy -ttl 30m -out deploy.lock": {"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock acquire -key deploy -ttl 30m -out deploy.lock"},
-	"redlock release -in deploy.lock":                       {"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock release -in deploy.lock"},
-	"redlock release -force deploy":                         {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
-	"redlock release -force -yes deploy":                    {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
-	"redlock demo":                                          {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
-	"redlock demo -json":                                    {"cmd/redlock/e2e/testdata/demo_json.txtar", "redlock demo -json"},
-	"source <(redlock completion bash)":                     {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
+	"redlock run -key report -textfile /var/lib/node_exporter/report.prom -- ./report.sh": {"cmd/redlock/e2e/testdata/textfile.txtar", "redlock run -key report -textfile run.prom -quiet"},
+	"redlock doctor -textfile /var/lib/node_exporter/redlock.prom":                        {"cmd/redlock/e2e/testdata/textfile.txtar", "redlock doctor -textfile doctor.prom"},
+	"redlock release -in deploy.lock":                                                     {"cmd/redlock/e2e/testdata/steps.txtar", "exec redlock release -in deploy.lock"},
+	"redlock release -force deploy":                                                       {"cmd/redlock/e2e/testdata/release.txtar", "redlock release -force deploy"},
+	"redlock release -force -yes deploy":                                                  {"cmd/redlock/e2e/testdata/release.txtar", "exec redlock release -force -yes deploy"},
+	"redlock demo":                                                                        {"cmd/redlock/e2e/testdata/demo.txtar", "redlock demo"},
+	"redlock demo -json":                                                                  {"cmd/redlock/e2e/testdata/demo_json.txtar", "redlock demo -json"},
+	"source <(redlock completion bash)":                                                   {"cmd/redlock/e2e/testdata/completion.txtar", "redlock completion bash"},
 }
 
 // documents are the paths, from here, of README.md and of every page.

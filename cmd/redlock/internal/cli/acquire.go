@@ -32,6 +32,7 @@ type taker struct {
 	lockFlags
 	masters  masterFlags
 	log      *journal
+	record   *record
 	signals  chan os.Signal
 	renewals renewals
 	unwanted <-chan struct{} // closed when nobody wants the lock any more; nil: never
@@ -71,6 +72,7 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 		closeSoon(locker, attemptTimeout)
 		return t.log.last(t.conflict(err))
 	}
+	t.record.acquired(h)
 	t.log.tell(entry{Event: eventAcquired, Slot: h.slot, Token: t.token(h), Waited: h.waited.Seconds()},
 		"acquired %s%s after %s", t.what(), t.particulars(h), brief(h.waited))
 	released, err := work(h)
@@ -187,6 +189,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 		return nil, w.inWords(err)
 	}
 	first := err
+	t.record.waits()
 	defer w.start(ctx, io, err)()
 	if t.wait < forever {
 		var stop context.CancelFunc

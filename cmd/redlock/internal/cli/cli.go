@@ -99,6 +99,18 @@ func unexpected(command string) error {
 	return usage("%s: an argument after the flags, where none belongs; a value with blanks has to be quoted", command)
 }
 
+// asStatus is err with its exit status.
+func asStatus(err error) *statusError {
+	var s *statusError
+	switch {
+	case err == nil:
+		return &statusError{}
+	case errors.As(err, &s):
+		return s
+	}
+	return &statusError{status: statusOf(err), err: err}
+}
+
 // silently exits with a status that needs no words.
 func silently(status int) error {
 	if status == statusOK {
@@ -126,10 +138,7 @@ func Main(args []string) int {
 	if err == nil {
 		return statusOK
 	}
-	var s *statusError
-	if !errors.As(err, &s) {
-		s = &statusError{status: statusOf(err), err: err}
-	}
+	s := asStatus(err)
 	last := newNotes(t.err)
 	if s.err != nil {
 		last.printf("redlock: %v", bare{s.err})

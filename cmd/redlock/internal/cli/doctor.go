@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/audit"
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/textfile"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -42,6 +43,7 @@ The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does 
 			fs.BoolVar(&d.json, "json", false, "print JSON")
 			fs.BoolVar(&d.strict, "strict", false, "exit with 1 for risks too")
 			fs.BoolVar(&d.probe, "probe", false, "use each master by itself, and say what works there")
+			fs.StringVar(&d.textfile, "textfile", "", textfileUsage)
 			return d.run
 		},
 	}
@@ -50,11 +52,15 @@ The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does 
 type doctor struct {
 	masters             masterFlags
 	json, strict, probe bool
+	textfile            string // for metrics
 }
 
 func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 	if len(args) > 0 {
 		return unexpected("doctor")
+	}
+	if d.probe && d.textfile != "" {
+		return usage("doctor: -probe and -textfile exclude each other")
 	}
 	if d.probe {
 		return d.probeMasters(ctx, t)
@@ -73,6 +79,9 @@ func (d *doctor) run(ctx context.Context, t *terminal, args []string) error {
 		err = writeJSON(t.out, auditJSON(report, masters))
 	} else {
 		err = writeAudit(t.out, report, masters)
+	}
+	if d.textfile != "" {
+		err = firstError(err, writeTextfile(d.textfile, auditGauges(report, masters)...))
 	}
 	switch worst := report.Worst(); {
 	case err != nil:
@@ -167,6 +176,40 @@ func auditJSON(a *audit.Report, f *fleet) auditDocument {
 		doc.Masters = append(doc.Masters, r)
 	}
 	return doc
+}
+
+// auditGauges are the metrics of an audit. Those that package promobserver has, too, have its names.
+func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
+	usable := func(i int) bool { return a.Masters[i].Err == nil && a.Masters[i].Unusable == nil }
+	findings := textfile.Gauge{Name: "redlock_doctor_findings", Help: "What is wrong with the masters."}
+	for _, severity := range []audit.Severity{audit.Unsafe, audit.Risk, audit.Note} {
+		n := 0
+		for _, finding := range a.Findings {
+			if finding.Severity == severity {
+				n++
+			}
+		}
+		findings.Series = append(findings.Series, textfile.Series{Labels: []string{"severity", severity.String()}, Value: float64(n)})
+	}
+	up := textfile.Gauge{Name: "redlock_doctor_usable", Help: "1 for a master that grants locks."}
+	trip := textfile.Gauge{Name: "redlock_doctor_round_trip_seconds", Help: "How long a master takes to answer."}
+	ahead := textfile.Gauge{Name: "redlock_doctor_clock_ahead_seconds", Help: "By how much the clock of a master is ahead of this machine's."}
+	for i, m := range a.Masters {
+		labels := []string{"master", m.Name}
+		up.Series = append(up.Series, textfile.Series{Labels: labels, Value: number01(usable(i))})
+		if m.Latency > 0 {
+			trip.Series = append(trip.Series, textfile.Series{Labels: labels, Value: m.Latency.Seconds()})
+			ahead.Series = append(ahead.Series, textfile.Series{Labels: labels, Value: m.ClockOffset.Seconds()})
+		}
+	}
+	margin := math.MaxInt
+	for _, set := range f.sets {
+		margin = min(margin, set.count(usable)-set.quorum())
+	}
+	return []textfile.Gauge{
+		textfile.One("redlock_masters", "Masters.", float64(len(f.all))),
+		textfile.One("redlock_quorum_margin", "Masters that grant locks, less the quorum: how many more may fail.", float64(margin)), findings, up, trip, ahead,
+	}
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

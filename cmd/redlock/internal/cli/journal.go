@@ -52,7 +52,8 @@ const (
 	eventWatch         eventName = "watch"     // of the process that watches over this one
 	eventHeld          eventName = "held"      // the answer to SIGUSR1
 	eventReleased      eventName = "released"
-	eventError         eventName = "error" // the last line
+	eventTextfile      eventName = "textfile" // it can't be written
+	eventError         eventName = "error"    // the last line
 )
 
 // say says something that people want to know even if they have asked for nothing.
@@ -98,10 +99,7 @@ func (j *journal) last(err error) error {
 	if err == nil || !j.json {
 		return err
 	}
-	var s *statusError
-	if !errors.As(err, &s) {
-		s = &statusError{status: statusOf(err), err: err}
-	}
+	s := asStatus(err)
 	if s.err == nil {
 		return s
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -51,6 +52,7 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
 			r.masters.define(fs)
 			r.define(fs)
 			fs.StringVar(&r.line, "c", "", "run this `line` by sh -c, instead of COMMAND")
+			fs.StringVar(&r.textfile, "textfile", "", textfileUsage)
 			r.waitAll.on = true
 			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until everything that COMMAND has started has ended (default true)")
 			fs.BoolVar(&r.leaderOnly, "leader-only", false, "give the lock back when COMMAND itself has ended, whatever it has left running")
@@ -63,6 +65,7 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
 type runner struct {
 	taker
 	line       string // for a shell
+	textfile   string // for metrics
 	waitAll    toggle
 	leaderOnly bool
 }
@@ -91,6 +94,23 @@ func (r *runner) run(ctx context.Context, t *terminal, args []string) error {
 	if r.leaderOnly && r.waitAll.given && r.waitAll.on {
 		return usage("run: -leader-only and -wait-descendants exclude each other")
 	}
+	r.record, err = newRecord(r.textfile, r.keys, func(err error) {
+		if err != nil {
+			r.log.say(entry{Event: eventTextfile}, "%v", err)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = r.guarded(ctx, t, argv)
+	if failed := r.record.ended(err); failed != nil && !r.quiet {
+		fmt.Fprintln(t.err, "redlock:", shown(failed))
+	}
+	return err
+}
+
+// guarded runs the command under the lock.
+func (r *runner) guarded(ctx context.Context, t *terminal, argv []string) error {
 	return r.with(ctx, t, []redlock.Option{redlock.AutoRenew()}, func(h *held) (released, err error) {
 		s, err := r.start(t, h, argv)
 		if err != nil {

@@ -37,7 +37,7 @@ Everyone on the machine can read a command line. Keep passwords in the file, in 
 
 // explicit are flags that only count when they are typed: nothing should force, skip a confirmation, or change what is
 // printed, because of a variable that somebody once set.
-var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true, "c": true, "E": true, "prefix": true, "limit": true, "scan": true, "unlimited": true, "save": true, "compare": true, "html": true, "fd": true, "pid": true, "in": true, "out": true}
+var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true, "c": true, "E": true, "prefix": true, "limit": true, "scan": true, "unlimited": true, "save": true, "compare": true, "html": true, "fd": true, "pid": true, "in": true, "out": true, "textfile": true}
 
 // excludes are flags that say the same in two ways, or the contrary: whichever is set nearer to the user counts.
 var excludes = map[string][]string{

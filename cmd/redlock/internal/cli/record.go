@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/seed-624411e5/redlock/cmd/redlock/internal/textfile"
+	results "github.com/seed-624411e5/redlock/observe"
+)
+
+const textfileUsage = "write metrics to this `file`, for the textfile collector of node_exporter"
+
+// successTime is the metric that a run takes over from the file of the run before.
+const successTime = "redlock_run_success_time_seconds"
+
+// record is the file with the metrics of `redlock run`. It is written when the wait begins, when the lock is acquired, and at the end. A nil record
+// writes nothing.
+type record struct {
+	path, key        string
+	fail             func(error) // told what came of writing the file; the run goes on
+	held             *held       // nil before there is a lock
+	waiting, holding bool
+	success          float64 // when a run last ended with status 0
+}
+
+// newRecord fails if the file can't be written.
+func newRecord(path string, keys []string, fail func(error)) (*record, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // no file is wanted
+	}
+	trial, err := replace(path)
+	if err != nil {
+		return nil, err
+	}
+	trial.discard()
+	r := &record{path: path, key: strings.Join(keys, ","), fail: fail}
+	before, _ := os.ReadFile(path) // no file, no success
+	r.success = textfile.Value(string(before), textfile.Prefix(successTime, "key", r.key))
+	return r, nil
+}
+
+// waits notes that the lock could not be had at once.
+func (r *record) waits() {
+	if r != nil {
+		r.waiting = true
+		r.fail(writeTextfile(r.path, r.now()...))
+	}
+}
+
+// acquired notes that the lock is held.
+func (r *record) acquired(h *held) {
+	if r != nil {
+		r.held, r.waiting, r.holding = h, false, true
+		r.fail(writeTextfile(r.path, r.now()...))
+	}
+}
+
+// ended notes how the run has ended. The journal is closed then, so it returns why the file can't be written.
+func (r *record) ended(err error) error {
+	if r == nil {
+		return nil
+	}
+	now, status := float64(time.Now().UnixMilli())/1000, asStatus(err).status
+	gauges := []textfile.Gauge{
+		textfile.One("redlock_run_end_time_seconds", "When the last run ended.", now, "key", r.key),
+		textfile.One("redlock_run_status", "The exit status of the last run.", float64(status), "key", r.key),
+	}
+	if r.held != nil {
+		gauges = append(gauges, textfile.One("redlock_run_held_seconds", "For how long the last run held the lock.", time.Since(r.held.since).Seconds(), "key", r.key))
+		if status == statusOK {
+			r.success = now
+		}
+	}
+	result := textfile.Gauge{Name: "redlock_run_result", Help: "1 for what became of the lock in the last run."}
+	for _, word := range results.Results() {
+		result.Series = append(result.Series, textfile.Series{Labels: []string{"key", r.key, "result", word}, Value: number01(word == r.result(status, err))})
+	}
+	r.waiting, r.holding = false, false
+	return writeTextfile(r.path, append(r.now(), append(gauges, result)...)...)
+}
+
+// result is the word for what became of the lock.
+func (r *record) result(status int, err error) string {
+	switch {
+	case status == statusLost, status == statusRanOn:
+		return "not_held"
+	case r.held != nil:
+		return "ok"
+	case status > statusSignal: // a signal ended the wait
+		return "canceled"
+	}
+	return results.Result(err)
+}
+
+// now is what is known at any time.
+func (r *record) now() []textfile.Gauge {
+	gauges := []textfile.Gauge{
+		textfile.One("redlock_waiting", "Callers that wait for the lock.", number01(r.waiting), "key", r.key),
+		textfile.One("redlock_held", "Locks that are held.", number01(r.holding), "key", r.key),
+	}
+	if r.held != nil {
+		gauges = append(gauges, textfile.One("redlock_run_waited_seconds", "For how long the last run waited for the lock.", r.held.waited.Seconds(), "key", r.key))
+	}
+	if r.success > 0 {
+		gauges = append(gauges, textfile.One(successTime, "When a run last ended with status 0.", r.success, "key", r.key))
+	}
+	return gauges
+}
+
+func number01(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// writeTextfile writes a file that node_exporter, another user, may read.
+func writeTextfile(path string, gauges ...textfile.Gauge) error {
+	file, err := replace(path)
+	if err != nil {
+		return err
+	}
+	return file.finish(public, func(out io.Writer) error { return textfile.Write(out, gauges...) })
+}
