@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -165,7 +164,7 @@ func (k *Lock) handOver() (Handover, error) {
 	if k.state.Over() {
 		return Handover{}, k.over
 	}
-	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Masters: k.locker.names, Doubt: k.inDoubtLocked()})
+	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Masters: k.locker.names, Doubt: k.locker.namesOf(k.inDoubtLocked())})
 	k.overLocked(hold.HandedOver, nil, &after)
 	// Nobody releases the key here, so those who wait here are told now, and the masters' queues are left where nobody does.
 	unclaimed := k.locker.queue.HandOver(k.spec.keys)
@@ -176,25 +175,14 @@ func (k *Lock) handOver() (Handover, error) {
 	return h, nil
 }
 
-// isQueuedLocked reports that the Locker may stand in the masters' queues on account of this hold.
-func (k *Lock) isQueuedLocked() bool {
-	return k.mayBeQueued || slices.ContainsFunc(k.states, func(s masterState) bool { return s.queued || s.last != nil && k.waiterID != "" })
-}
-
-// inDoubtLocked names the masters that may come to have the key, or may have got it, at a time that is not known: something that sets it was not
-// answered. That something which was sent later is answered says nothing about it.
-func (k *Lock) inDoubtLocked() (masters []string) {
-	for i := range k.states {
-		if s := &k.states[i]; s.continuityUnknown || s.trace.AtLeast(hold.MayLand) || s.last != nil && sets(s.last) {
-			masters = append(masters, k.locker.names[i])
+// namesOf are the names of these masters.
+func (l *Locker) namesOf(masters uint64) (names []string) {
+	for i, name := range l.names {
+		if masters&(1<<i) != 0 {
+			names = append(names, name)
 		}
 	}
-	return masters
-}
-
-// sets reports that c sets a key that is free.
-func sets(c *lane.Call) bool {
-	return c.Request.Op == single.Acquire || c.Request.Op == single.Extend && c.Request.Repair
+	return names
 }
 
 // Attach continues a lock that another process has handed over, for ttl from now. The returned Lock has a new ID and

@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
@@ -18,30 +17,21 @@ import (
 // The end of a lock does not stop the holder's work: the holder does. Watch Done or work under Context. Ask Err
 // before a step that can't be undone. Let the resource check fencing tokens where it can.
 type Lock struct {
-	locker   *Locker
-	spec     *spec
-	owner    string
-	hold     string // tells the holds of one owner apart; "" for plain locks
-	waiterID string // under which name it waited in the masters' queues, if it did
+	locker *Locker
+	spec   *spec
+	*lease // its mutex guards what follows
 
 	next, prev *Lock // in the locker's list, which its mutex guards
 
-	mu          sync.Mutex
-	states      []masterState
-	few         [fewMasters]masterState // what states are, of so many
-	until       time.Duration           // when validity ends, by the locker's clock; 0 before it was acquired
-	began       time.Duration           // when the attempt began
-	asOf        time.Duration           // when the configuration was found current, for its acquisition
-	since       time.Duration           // when the acquisition began that was won
-	atMost      time.Duration           // until never passes this; 0: no limit
-	longest     time.Duration           // the greatest ttl of a request to a master
-	mayBeQueued bool                    // its waiterID may still be in the masters' queues
-	unused      bool                    // it was not needed, so that its key is not kept for a while
+	until       time.Duration // when validity ends, by the locker's clock; 0 before it was acquired
+	began       time.Duration // when the attempt began
+	since       time.Duration // when the acquisition began that was won
+	atMost      time.Duration // until never passes this; 0: no limit
+	unused      bool          // it was not needed, so that its key is not kept for a while
 	state       hold.State
-	over        error        // why the hold is over; nil while it is not
-	ending      *round       // the release, once there is one
-	unconfirmed *QuorumError // what Release returns if it was not won
-	passing     passing
+	over        error         // why the hold is over; nil while it is not
+	ending      *round        // the release, once there is one
+	unconfirmed *QuorumError  // what Release returns if it was not won
 	token       uint64        // of a fenced lock
 	done        chan struct{} // made on first use
 	contexts    contexts
@@ -56,7 +46,13 @@ const onlyHold = "1"
 
 // newLock prepares one attempt; nothing is sent yet.
 func (l *Locker) newLock(s *spec) (*Lock, error) {
-	k := &Lock{locker: l, spec: s, owner: s.owner}
+	made := new(struct { // one piece of memory; a successor needs no lease
+		Lock
+		of lease
+	})
+	k := &made.Lock
+	k.locker, k.spec, k.lease = l, s, &made.of
+	k.owner, k.present = s.owner, k
 	k.makeStates(len(l.lanes))
 	if k.owner == "" {
 		k.owner = owner.New(l.opts.Identity)
@@ -69,15 +65,6 @@ func (l *Locker) newLock(s *spec) (*Lock, error) {
 		k.hold = owner.Random()
 	}
 	return k, l.enroll(k)
-}
-
-// makeStates makes the states of n masters.
-func (k *Lock) makeStates(n int) {
-	if n > fewMasters {
-		k.states = make([]masterState, n)
-		return
-	}
-	k.states = k.few[:n]
 }
 
 // request completes a request for this hold.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
-	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -29,19 +28,6 @@ import (
 // When a hold is over, each of its masters gets exactly one more operation from here, the release; if that is not
 // confirmed, the janitor adopts it.
 
-// masterState is one master's part in one hold. The lock's mutex guards it.
-type masterState struct {
-	last   *lane.Call // the latest operation, while it has not ended
-	trace  hold.Trace // of our key
-	queued bool       // it was refused, and stands in the arrival queue there
-
-	gone              bool // an extension did not find the key there; see extend.go
-	continuityUnknown bool // the key has been set again, and it is not known when
-}
-
-// fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.
-const fewMasters = 5
-
 // issueLocked has round r sent to every master, each behind what it is still doing for this hold. A hold issues one round
 // under one lock of its mutex.
 func (k *Lock) issueLocked(r *round, after *effects) {
@@ -63,7 +49,7 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 			r.observeVote(&b.Call, Unknown)
 		default:
 			b.Deadline = now.Add(k.spec.timeout)
-			b.Unqueued = r.request.Op == single.Release && !k.mayBeQueued && !s.queued && !s.trace.AtLeast(hold.Unsure)
+			b.Unqueued = r.request.Op == single.Release && !k.queued && !s.queued && !s.trace.AtLeast(hold.Unsure)
 			if k.state.WasHeld() && !takes(r.request.Op) { // a failed attempt is no hold
 				b.Timeout = k.spec.timeout
 			}
@@ -83,15 +69,6 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 	if decided {
 		after.decided = r
 	}
-}
-
-// nothingThere reports that a release need not be sent, because there is nothing that it could remove: no key, and no
-// entry in the arrival queue of a master that refused a lock which was won on others.
-func (s *masterState) nothingThere(release *round) bool {
-	if s.last != nil {
-		return false
-	}
-	return !s.trace.AtLeast(hold.Touched) && (!s.queued || release.request.Waiter == "")
 }
 
 // maxBehind is by how much a master's queue may be longer than twice a quorum's before it is spared acquisitions.
@@ -150,30 +127,6 @@ func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint6
 		}
 	}
 	return masters
-}
-
-// settleLocked notes what a call that has ended did to its master.
-func (k *Lock) settleLocked(c *lane.Call) {
-	s := &k.states[c.Index]
-	if s.last == c {
-		s.last = nil
-	}
-	switch c.Request.Op {
-	case single.Acquire, single.Transfer, single.Extend:
-		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
-		// attempt while the first is still under way.
-		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: c.Err == nil && c.Reply.Outcome == single.Granted})
-		if c.Request.Op == single.Acquire {
-			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
-		}
-		s.gone = c.Request.Op == single.Extend && gone(c)
-	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
-		if unsure := s.trace.AtLeast(hold.Unsure); s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {
-			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), k.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
-		}
-		s.trace.Released()
-		k.masterSettledLocked()
-	}
 }
 
 // masterSettledLocked counts down the masters of a hold that is over; with the last one nothing is left to do for it.

@@ -3,7 +3,6 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
@@ -32,7 +31,7 @@ import (
 // (waitqueue.Queue.LeaveQuietly).
 //
 // The lock that was released is over before the next holder's is returned: Err and Done say so and its contexts are cancelled.
-// The states of the masters go over, so stragglers of the acquisition and everything after them keep their order (see order.go): whoever
+// The lease goes over, so stragglers of the acquisition and everything after them keep their order (see order.go): whoever
 // is the last to have it releases it. That a majority has lost the key is noticed by that one, or by an extension, and not by those who
 // pass it on.
 
@@ -48,17 +47,16 @@ const breathShare = 20
 // The first renewal begins after the window, of a lock that was passed on, too: its ttl is shorter than the first one's by a window at the most.
 const _ uint = windowShare - renewShare - 1
 
-// passing is what is known of how a hold may be passed on. The lock's mutex guards it, except for window, which does not change once
-// the acquisition is sent, and latest.
+// passing is what is known of how the holds of a lease may follow each other. The lease's mutex guards it, except for window, which does not
+// change once the acquisition is sent.
 type passing struct {
 	window time.Duration // for how long from the acquisition's start; 0: not at all
 	ends   time.Duration // when that is over
 	bound  time.Duration // until when the masters are sure to keep the key
 	// lastToken is the greatest of the tokens that a fenced lock and those behind it can have.
 	lastToken uint64
-	doubt     bool                 // a check has found that they may not have it
-	origin    *Lock                // the one that was acquired from the masters; nil: itself
-	latest    atomic.Pointer[Lock] // of an origin: the one that has its masters' states; nil: itself
+	doubt     bool // a check has found that they may not have it
+	reminds   bool // those who wait are going to be reminded when the window is over
 }
 
 // errPassed ends a wait's attempts: it is being passed a lock. errPassedLate ends one that was passed a lock and found it over: the wait goes on.
@@ -102,7 +100,8 @@ func (k *Lock) leaveQuietlyLocked(e *waitqueue.Entry) (inherited bool) {
 		until = 0
 	}
 	inherited = queue.LeaveQuietly(e, until)
-	if until > 0 && k.passing.origin == nil { // others have the reminder of theirs
+	if until > 0 && !k.passing.reminds {
+		k.passing.reminds = true
 		k.locker.clock.AfterFunc(until-now, func() { queue.Remind(key, until) })
 	}
 	return inherited
@@ -112,21 +111,6 @@ func (k *Lock) leaveQuietlyLocked(e *waitqueue.Entry) (inherited bool) {
 func (k *Lock) notPassedLocked() {
 	if k.locker.clock.Now() < k.passing.ends {
 		k.locker.queue.Remind(k.spec.keys[0], k.passing.ends)
-	}
-}
-
-// lockCurrent returns the lock that has the states of k's masters, k itself unless it was passed on, with its mutex locked.
-func (k *Lock) lockCurrent() *Lock {
-	for {
-		current := k.passing.latest.Load()
-		if current == nil {
-			current = k
-		}
-		current.mu.Lock()
-		if latest := k.passing.latest.Load(); latest == nil || latest == current {
-			return current
-		}
-		current.mu.Unlock()
 	}
 }
 
@@ -176,15 +160,7 @@ func (k *Lock) fitsLocked(s *spec, now time.Duration) bool {
 // successorLocked makes the lock that goes on with what the masters have of k, nil if Close has given that up.
 func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 	l := k.locker
-	origin := k.passing.origin
-	if origin == nil {
-		origin = k
-	}
-	next := &Lock{
-		locker: l, spec: s, owner: k.owner, waiterID: l.id, mayBeQueued: true,
-		began: now, since: now, asOf: k.asOf, longest: k.longest, until: k.passing.bound,
-	}
-	next.passing = passing{window: k.passing.window, ends: k.passing.ends, bound: k.passing.bound, lastToken: k.passing.lastToken, origin: origin}
+	next := &Lock{locker: l, spec: s, lease: k.lease, began: now, since: now, until: k.passing.bound}
 	if s.fenced {
 		next.token = k.token + 1
 	}
@@ -192,15 +168,11 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 		next.atMost = later(now, s.maxHold)
 		next.until = min(next.until, next.atMost)
 	}
-	next.makeStates(len(k.states))
-	copy(next.states, k.states)
 	next.state.Acquire()
-	next.mu.Lock()
-	defer next.mu.Unlock()
 	if !l.replace(k, next) {
 		return nil // Close has given k up
 	}
-	origin.passing.latest.Store(next)
+	k.present, k.queued = next, true
 	next.renewal.plan(s, now, s.ttl)
 	next.scheduleLocked()
 	return next

@@ -297,7 +297,7 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token})
 	if w != nil {
 		w.latest, k.waiterID = k, l.id
-		k.mayBeQueued, request.Polite = turn.MayBeQueued, turn.Polite
+		k.queued, request.Polite = turn.MayBeQueued, turn.Polite
 		request.Waiter, request.Waited = l.id, began-w.Since
 	}
 	if turn.Followed {

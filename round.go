@@ -11,9 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// round is one operation of one hold, sent to every master in parallel. A lock's mutex guards its fields: that of its own
-// lock, and after a pass that of the lock which has the masters' states now (lockCurrent). A round of Verify stays with its
-// own lock. Calls in flight belong to their lane until they have ended.
+// round is one operation of one hold, sent to every master in parallel. The lease's mutex guards its fields. Calls in flight belong to
+// their lane until they have ended.
 //
 // A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are stragglers:
 // they change nothing here, but the lock's master states take note of what they did to their master.
@@ -122,11 +121,7 @@ func (r *round) Ended(c *lane.Call) {
 	var after effects
 	defer after.run()
 	k := r.lock
-	if r.verifies {
-		k.mu.Lock() // nothing that a successor has comes of it
-	} else {
-		k = k.lockCurrent()
-	}
+	k.mu.Lock()
 	defer k.mu.Unlock()
 	r.ballots[c.Index].ended = true
 	if r.request.Fence || r.request.Op == single.Raise || r.request.Op == single.Transfer {
@@ -137,10 +132,10 @@ func (r *round) Ended(c *lane.Call) {
 	vote := r.voteOf(c)
 	r.observeVote(c, vote)
 	if r.request.Op != single.Release { // which may have been canceled
-		r.lock.spec.complaints.note(k.locker, c, r.lock.spec.timeout)
+		k.spec.complaints.note(k.locker, c, k.spec.timeout)
 	}
 	if vote == Refused && r.request.Op == single.Acquire {
-		r.lock.spec.contest.note(r.lock, c)
+		k.spec.contest.note(k, c)
 	}
 	if r.countLocked(c.Index, vote) {
 		after.decided = r

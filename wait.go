@@ -289,7 +289,7 @@ func (k *Lock) leaveQueue(e *waitqueue.Entry) {
 	} else {
 		inherited = k.locker.queue.Leave(e, k.locker.clock.Now)
 	}
-	k.mayBeQueued = k.mayBeQueued || inherited
+	k.queued = k.queued || inherited
 }
 
 // released is told of every release that was decided. The release of a failed attempt frees nothing that anyone waits

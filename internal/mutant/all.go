@@ -50,7 +50,7 @@ func rules() []Mutant {
 		{
 			Name:   "drop-stragglers",
 			Breaks: "a vote that arrives after its round was decided is neither waited for nor released",
-			Edits:  []Edit{{"order.go", "if s.last != nil {\n\t\treturn false\n", "if s.last != nil {\n\t\treturn true\n"}},
+			Edits:  []Edit{{"lease.go", "if s.last != nil {\n\t\treturn false\n", "if s.last != nil {\n\t\treturn true\n"}},
 			Sim:    []Sim{{Profile: "within", Oracle: "orphan"}},
 			Chaos:  []Chaos{{"stragglers", "orphan", 5 * time.Second}},
 			Tests:  in(".", "TestHazard02StragglersAreReleasedWhenTheyLand"),
@@ -261,7 +261,7 @@ func rules() []Mutant {
 			Name:   "passed-past-its-bound",
 			Breaks: "a lock is passed on although the masters do not keep it for as long as the next holder believes",
 			Edits: []Edit{
-				{"pass.go", "until: k.passing.bound,", "until: validUntil(now, s.ttl, l.opts.DriftFactor),"},
+				{"pass.go", "until: k.passing.bound}", "until: validUntil(now, s.ttl, l.opts.DriftFactor)}"},
 			},
 			Sim:   []Sim{{Profile: "cohorts", Oracle: "overlap"}},
 			Tests: in(".", "TestAReleasedLockIsPassedOnWithoutAskingTheMasters"),
@@ -310,8 +310,14 @@ func rules() []Mutant {
 		{
 			Name:   "passed-without-its-masters",
 			Breaks: "who is passed a lock does not know what was sent for it",
-			Edits:  []Edit{{"pass.go", "\tcopy(next.states, k.states)\n", ""}},
+			Edits:  []Edit{{"pass.go", "k.present, k.queued = next, true\n", "k.present, k.queued = next, true\n\tclear(k.states)\n"}},
 			Sim:    []Sim{{Profile: "cohorts", Oracle: "orphan"}},
+			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
+		},
+		{
+			Name:   "passed-without-its-lease",
+			Breaks: "what masters answer after a lock was passed on still counts for the hold that was passed on",
+			Edits:  []Edit{{"pass.go", "k.present, k.queued = next, true", "k.queued = true"}},
 			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
 		},
 		{

@@ -98,13 +98,13 @@ func engine() []Mutant {
 		{
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
-			Edits:  []Edit{{"order.go", "return !s.trace.AtLeast(hold.Touched) && (", "return s.trace.AtLeast(hold.Touched) || ("}},
+			Edits:  []Edit{{"lease.go", "return !s.trace.AtLeast(hold.Touched) && (", "return s.trace.AtLeast(hold.Touched) || ("}},
 			Tests:  in(".", "TestAReleasedLockIsOver"),
 		},
 		{
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
-			Edits:  []Edit{{"order.go", "s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {", "unsure && false {"}},
+			Edits:  []Edit{{"lease.go", "s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {", "unsure && false {"}},
 			Tests:  in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{

@@ -1,0 +1,113 @@
+package redlock
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-624411e5/redlock/internal/hold"
+	"github.com/seed-624411e5/redlock/internal/lane"
+	"github.com/seed-624411e5/redlock/single"
+)
+
+// lease is what masters have under one owner value: what one acquisition got. A lock that is passed on inside the process leaves its
+// lease to its successor, so the holds of a lease follow each other, and present is the latest. Passing changes this pointer only.
+//
+// One mutex guards a lease and all of its holds. What that prevents:
+//
+//   - A late answer to the acquisition comes while the lock is being passed on, or after two passes. It changes the one masterState
+//     that there is, and whoever is present finds what it has changed.
+//   - The former holder asks Err, Verify or Release, or its timer fires, while its successor is being acquired. It finds that it has
+//     parted: its own state says so.
+//   - Close gives the former holder up while it passes the lock on. The lease stays with the former holder, who has parted, and the
+//     keys lapse.
+//   - Two mutexes of two holds would be taken in both orders.
+type lease struct {
+	mu       sync.Mutex
+	present  *Lock
+	states   []masterState
+	few      [fewMasters]masterState // what states are, of so many
+	owner    string
+	hold     string        // tells the holds of one owner apart; "" for plain locks
+	waiterID string        // under which name it waited in the masters' queues, if it did
+	queued   bool          // its waiterID may still be in the masters' queues
+	longest  time.Duration // the greatest ttl of a request to a master
+	asOf     time.Duration // when the configuration was found current, for its acquisition
+	passing  passing
+}
+
+// fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.
+const fewMasters = 5
+
+// makeStates makes the states of n masters.
+func (e *lease) makeStates(n int) {
+	if n > fewMasters {
+		e.states = make([]masterState, n)
+		return
+	}
+	e.states = e.few[:n]
+}
+
+// masterState is one master's part in one lease.
+type masterState struct {
+	last   *lane.Call // the latest operation, while it has not ended
+	trace  hold.Trace // of our key
+	queued bool       // it was refused, and stands in the arrival queue there
+
+	gone              bool // an extension did not find the key there; see extend.go
+	continuityUnknown bool // the key has been set again, and it is not known when
+}
+
+// nothingThere reports that a release need not be sent, because there is nothing that it could remove: no key, and no
+// entry in the arrival queue of a master that refused a lock which was won on others.
+func (s *masterState) nothingThere(release *round) bool {
+	if s.last != nil {
+		return false
+	}
+	return !s.trace.AtLeast(hold.Touched) && (!s.queued || release.request.Waiter == "")
+}
+
+// settleLocked notes what a call that has ended did to its master.
+func (e *lease) settleLocked(c *lane.Call) {
+	s, k := &e.states[c.Index], e.present
+	if s.last == c {
+		s.last = nil
+	}
+	switch c.Request.Op {
+	case single.Acquire, single.Transfer, single.Extend:
+		// An acquire that was refused by a client that retries counts as sent: the refusal may be the answer to the second
+		// attempt while the first is still under way.
+		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: c.Err == nil && c.Reply.Outcome == single.Granted})
+		if c.Request.Op == single.Acquire {
+			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
+		}
+		s.gone = c.Request.Op == single.Extend && gone(c)
+	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
+		if unsure := s.trace.AtLeast(hold.Unsure); s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {
+			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), e.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
+		}
+		s.trace.Released()
+		k.masterSettledLocked()
+	}
+}
+
+// isQueuedLocked reports that the Locker may stand in the masters' queues on account of this lease.
+func (e *lease) isQueuedLocked() bool {
+	return e.queued || slices.ContainsFunc(e.states, func(s masterState) bool { return s.queued || s.last != nil && e.waiterID != "" })
+}
+
+// inDoubtLocked has a bit for each master that may come to have the key, or may have got it, at a time that is not known: something that
+// sets it was not answered. That something which was sent later is answered says nothing about it.
+func (e *lease) inDoubtLocked() (masters uint64) {
+	for i := range e.states {
+		if s := &e.states[i]; s.continuityUnknown || s.trace.AtLeast(hold.MayLand) || s.last != nil && sets(s.last) {
+			masters |= 1 << i
+		}
+	}
+	return masters
+}
+
+// sets reports that c sets a key that is free.
+func sets(c *lane.Call) bool {
+	return c.Request.Op == single.Acquire || c.Request.Op == single.Extend && c.Request.Repair
+}
