@@ -39,15 +39,6 @@ type lease struct {
 // fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.
 const fewMasters = 5
 
-// makeStates makes the states of n masters.
-func (e *lease) makeStates(n int) {
-	if n > fewMasters {
-		e.states = make([]masterState, n)
-		return
-	}
-	e.states = e.few[:n]
-}
-
 // masterState is one master's part in one lease.
 type masterState struct {
 	last   *lane.Call // the latest operation, while it has not ended
@@ -64,7 +55,7 @@ func (s *masterState) nothingThere(release *round) bool {
 	if s.last != nil {
 		return false
 	}
-	return !s.trace.AtLeast(hold.Touched) && (!s.queued || release.request.Waiter == "")
+	return s.trace.Level < hold.Touched && (!s.queued || release.request.Waiter == "")
 }
 
 // settleLocked notes what a call that has ended did to its master.
@@ -83,11 +74,13 @@ func (e *lease) settleLocked(c *lane.Call) {
 		}
 		s.gone = c.Request.Op == single.Extend && gone(c)
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
-		if unsure := s.trace.AtLeast(hold.Unsure); s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {
+		if unsure := s.trace.Level >= hold.Unsure; s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {
 			k.locker.janitor.Adopt(c, unsure, lapsed(k.locker.clock.Now(), e.longest, k.locker.opts.DriftFactor), k.ending.start+c.Request.Keep)
 		}
-		s.trace.Released()
-		k.masterSettledLocked()
+		s.trace = hold.Trace{}
+		if k.state.Settle() { // nothing is left to do for the hold
+			k.locker.forget(k)
+		}
 	}
 }
 
@@ -100,7 +93,7 @@ func (e *lease) isQueuedLocked() bool {
 // sets it was not answered. That something which was sent later is answered says nothing about it.
 func (e *lease) inDoubtLocked() (masters uint64) {
 	for i := range e.states {
-		if s := &e.states[i]; s.continuityUnknown || s.trace.AtLeast(hold.MayLand) || s.last != nil && sets(s.last) {
+		if s := &e.states[i]; s.continuityUnknown || s.trace.Level >= hold.MayLand || s.last != nil && sets(s.last) {
 			masters |= 1 << i
 		}
 	}

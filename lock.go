@@ -53,7 +53,11 @@ func (l *Locker) newLock(s *spec) (*Lock, error) {
 	k := &made.Lock
 	k.locker, k.spec, k.lease = l, s, &made.of
 	k.owner, k.present = s.owner, k
-	k.makeStates(len(l.lanes))
+	if n := len(l.lanes); n <= fewMasters {
+		k.states = k.few[:n]
+	} else {
+		k.states = make([]masterState, n)
+	}
 	if k.owner == "" {
 		k.owner = owner.New(l.opts.Identity)
 	}

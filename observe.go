@@ -177,7 +177,7 @@ func (r *round) observeVote(c *lane.Call, vote Vote) {
 func (k *Lock) heldUntil(now time.Duration) (held bool, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.state.WasHeld() {
+	if !k.state.Held {
 		return false, 0
 	}
 	return true, now - k.since

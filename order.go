@@ -42,20 +42,22 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 		switch {
 		case r.request.Op == single.Release && s.nothingThere(r):
 			decided = r.countLocked(i, Refused) || decided
-			k.masterSettledLocked()
+			if k.state.Settle() {
+				k.locker.forget(k)
+			}
 		case behind&(1<<i) != 0:
 			b.Err, b.ended = single.ErrBehind, true
 			decided = r.countLocked(i, Unknown) || decided
 			r.observeVote(&b.Call, Unknown)
 		default:
 			b.Deadline = now.Add(k.spec.timeout)
-			b.Unqueued = r.request.Op == single.Release && !k.queued && !s.queued && !s.trace.AtLeast(hold.Unsure)
-			if k.state.WasHeld() && !takes(r.request.Op) { // a failed attempt is no hold
+			b.Unqueued = r.request.Op == single.Release && !k.queued && !s.queued && s.trace.Level < hold.Unsure
+			if k.state.Held && !takes(r.request.Op) { // a failed attempt is no hold
 				b.Timeout = k.spec.timeout
 			}
 			if s.last != nil {
 				b.After = s.last
-				b.Undoes = r.request.Op == single.Release && !s.trace.AtLeast(hold.Touched) && r.request.Waiter == ""
+				b.Undoes = r.request.Op == single.Release && s.trace.Level < hold.Touched && r.request.Waiter == ""
 				b.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience())) // that one may take all of its own
 			}
 			if !r.verifies {
@@ -127,13 +129,6 @@ func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint6
 		}
 	}
 	return masters
-}
-
-// masterSettledLocked counts down the masters of a hold that is over; with the last one nothing is left to do for it.
-func (k *Lock) masterSettledLocked() {
-	if k.state.Settle() {
-		k.locker.forget(k)
-	}
 }
 
 // effects is what a change of a hold leaves to be done once the hold's mutex has been given up: to end contexts, to send

@@ -62,9 +62,9 @@ func (k *Lock) released() error {
 	defer k.mu.Unlock()
 	r := k.ending
 	switch {
-	case k.state.Why() == hold.Passed:
+	case k.state.Why == hold.Passed:
 		return nil
-	case k.state.Why() != hold.Released:
+	case k.state.Why != hold.Released:
 		return k.over
 	case r.verdict == won:
 		return nil
@@ -88,7 +88,7 @@ func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undeci
 	if !k.state.Over() {
 		k.overLocked(why, nil, &after)
 	}
-	if k.state.Phase() == hold.Grace {
+	if k.state.Phase == hold.Grace {
 		k.releaseLocked(observer, &after)
 		return k.ending, observer != nil
 	}
@@ -112,7 +112,7 @@ func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 	}
 	after.reason, after.contexts = reason, k.contexts.live
 	k.contexts.live = nil
-	if k.state.WasHeld() && why.Surprises() {
+	if k.state.Held && why.Surprises() {
 		k.locker.observer.tell(k.locker, k.spec, Event{Kind: EventLost, Err: reason, Held: true, HeldFor: k.locker.clock.Now() - k.since})
 	}
 }
@@ -125,7 +125,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	if request.Keep > 0 {
 		request.KeepAs = owner.NewKept(k.locker.opts.Identity)
 	}
-	if k.state.WasHeld() { // a failed attempt reserves nothing, and keeps its position in the queue
+	if k.state.Held { // a failed attempt reserves nothing, and keeps its position in the queue
 		request.Reserve = k.locker.reserve()
 		if k.passing.window > 0 {
 			k.giveWayLocked() // before waiters here are notified
@@ -158,7 +158,7 @@ func (k *Lock) giveWayLocked() {
 
 // keepLocked is for how long a release has to leave the keys, by the fastest of clocks; 0: it removes them.
 func (k *Lock) keepLocked() time.Duration {
-	if k.spec.minHold == 0 || !k.state.WasHeld() || k.unused || !k.state.Why().Keeps() {
+	if k.spec.minHold == 0 || !k.state.Held || k.unused || !k.state.Why.Keeps() {
 		return 0
 	}
 	left := later(k.since, k.spec.minHold) - k.locker.clock.Now()
@@ -258,4 +258,29 @@ func newJanitor(l *Locker) *janitor.Janitor {
 		c.Observe = l.observePending
 	}
 	return janitor.New(c)
+}
+
+const (
+	// minReserve and maxReserve bound for how long a release keeps the key for the waiter it notifies: for about as long
+	// as the notification takes to arrive and the acquisition to come back.
+	minReserve = 5 * time.Millisecond
+	maxReserve = 500 * time.Millisecond
+)
+
+// reserve is for how long a release keeps the key for the waiter it notifies.
+func (l *Locker) reserve() time.Duration {
+	return min(minReserve+3*l.slowest(), maxReserve)
+}
+
+// giveWay is for how long a waiter that a release has notified is left alone with the masters: the notification and its
+// acquisition take about two round trips.
+func (l *Locker) giveWay() time.Duration { return time.Millisecond + 2*l.slowest() }
+
+// slowest is how far away the slowest master is.
+func (l *Locker) slowest() time.Duration {
+	var slowest time.Duration
+	for _, lane := range l.lanes {
+		slowest = max(slowest, lane.RTT())
+	}
+	return slowest
 }

@@ -86,7 +86,7 @@ func (k *Lock) attend() {
 // by its grace, nobody else is to have the key.
 func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	switch {
-	case k.state.Phase() != hold.Grace: // it was called just before
+	case k.state.Phase != hold.Grace: // it was called just before
 	case now >= k.until:
 		k.releaseLocked(nil, after)
 	default:

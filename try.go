@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -187,4 +188,49 @@ func (r *round) hurryLocked() {
 	if d := k.spec.contest.patience(k, k.locker.clock.Now()-r.start); d > 0 {
 		k.locker.clock.AfterFunc(d, r.expire)
 	}
+}
+
+// refusalOf is what counts for a waiter of how an attempt has failed.
+func refusalOf(err error) contend.Refusal {
+	r := contend.Refusal{Held: errors.Is(err, ErrHeld), Mendable: lastingOf(err) == single.Mendable}
+	if q, ok := errors.AsType[*QuorumError](err); ok && r.Held {
+		r.Split, r.Granted, r.Masters = split(q), q.Granted, q.N
+		r.Free, r.Kept = freeIn(q, false), freeIn(q, true)
+	}
+	return r
+}
+
+// split reports that the votes were shared out among contenders, so that nobody has the lock. When those that refused
+// name one holder on a quorum, somebody has, and its requests have not reached the rest of the masters.
+func split(q *QuorumError) bool {
+	if q.Granted == 0 {
+		return false
+	}
+	holders := make(map[uint64]int, len(q.Nodes))
+	for _, node := range q.Nodes {
+		if node.Vote == Refused {
+			holders[node.value]++
+			if holders[node.value] >= q.Quorum {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// freeIn is when so many of the keys in the way will have expired that a quorum is possible; 0 if that is not known. Only those count that are
+// kept, if it is so.
+func freeIn(q *QuorumError, kept bool) time.Duration {
+	ttls := make([]time.Duration, 0, len(q.Nodes))
+	for _, node := range q.Nodes {
+		if node.Vote == Refused && node.TTL > 0 && (node.kept || !kept) {
+			ttls = append(ttls, node.TTL)
+		}
+	}
+	need := q.Quorum - q.Granted
+	if need < 1 || len(ttls) < need {
+		return 0
+	}
+	slices.SortFunc(ttls, cmp.Compare[time.Duration])
+	return ttls[need-1] + time.Millisecond // keys expire on the millisecond after
 }

@@ -29,24 +29,21 @@ type waiting struct {
 	subscribed bool  // the Locker listens on its account
 }
 
-func (l *Locker) newWaiting(s *spec, since time.Duration) *waiting {
-	return &waiting{locker: l, spec: s, Progress: contend.Progress{Since: since, Claims: s.kind == single.Exclusive}}
-}
-
 // wait acquires by as many rounds as it takes, and says how many those were. since is when the wait began.
 func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Lock, rounds int, err error) {
 	if s.MaxAttempts == 1 { // there is nothing to wait for
 		return l.once(ctx, s)
 	}
-	w := l.newWaiting(s, since)
+	progress := contend.Progress{Since: since, Claims: s.kind == single.Exclusive}
+	w := &waiting{locker: l, spec: s, Progress: progress}
 	for {
 		k, err = w.inQueue(ctx)
 		if err != errPassedLate { //nolint:errorlint // our own
 			return k, w.rounds, err
 		}
 		err = fmt.Errorf("redlock: acquire %q: %w", l.shown(s.keys[0]), err)
-		again := l.newWaiting(s, since)
-		again.rounds, again.Attempts, again.last = w.rounds, w.Attempts+1, err
+		again := &waiting{locker: l, spec: s, Progress: progress, rounds: w.rounds, last: err}
+		again.Attempts = w.Attempts + 1
 		switch { // as after a round that came too late
 		case ctx.Err() != nil:
 			return nil, w.rounds, again.gaveUp(ended(ctx))
@@ -61,7 +58,7 @@ func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Loc
 func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
 	s := w.spec
 	w.locker.queue.Enter(&w.entry, waitqueue.Want{
-		Keys: s.keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Seldom(),
+		Keys: s.keys, Class: s.class(), Since: w.Since, Alone: s.entered, Seldom: s.Every > contend.NotifiedPause,
 		Owner: ownerHash(s.owner), Reads: s.kind == single.Shared,
 		Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, Waiter: w,
 	})
@@ -298,7 +295,7 @@ func (k *Lock) leaveQueue(e *waitqueue.Entry) {
 func (l *Locker) released(r *round) {
 	k := r.lock
 	k.mu.Lock()
-	held, notified := k.state.WasHeld(), false
+	held, notified := k.state.Held, false
 	for i := range r.ballots {
 		b := &r.ballots[i]
 		notified = notified || b.ended && b.Reply.Called
@@ -349,4 +346,31 @@ func (l *Locker) sleep(ctx context.Context, signal <-chan struct{}, d time.Durat
 		return ended(ctx)
 	}
 	return nil
+}
+
+// outageLeft is how much of an outage, which may last for d, is left for a wait that began at since; d if there is none.
+func (l *Locker) outageLeft(d, since, now time.Duration) time.Duration {
+	began := time.Duration(l.unreached.Load())
+	if began == 0 {
+		return d
+	}
+	return max(began, since) + d - now
+}
+
+// reached takes note of how a round that began at start ended, for the sake of MaxOutage and of waits in which masters complain. s is what
+// was asked for; nil if it was no lock.
+func (l *Locker) reached(s *spec, err error, start time.Duration) {
+	answered := err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrExpired)
+	switch {
+	case answered:
+		if l.unreached.Load() != 0 {
+			l.unreached.Store(0)
+		}
+		if s != nil {
+			l.complaining.end(s)
+		}
+	case errors.Is(err, ErrMisconfigured): // masters enough could be reached, or what keeps them from it is no outage
+	case errors.Is(err, ErrNoQuorum):
+		l.unreached.CompareAndSwap(0, int64(max(1, start)))
+	}
 }

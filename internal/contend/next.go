@@ -18,9 +18,6 @@ type Policy struct {
 	MendTime    time.Duration // for how long the wait goes on while masters complain; 0: for ever
 }
 
-// Seldom reports that the waiter asks less often than others expect of the first in a queue.
-func (o *Policy) Seldom() bool { return o.Every > notifiedPause }
-
 // Progress is what a waiter knows of its wait. Only its own goroutine uses it.
 type Progress struct {
 	Since        time.Duration // when the wait began
@@ -62,7 +59,8 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 	p.held = a.Held
 	pause := a.backoff(p.Attempts, jitter)
 	if p.ComplainedOf > 0 {
-		pause = max(pause, complainingPause(a.Now-p.ComplainedOf, jitter))
+		least := min(max(FirstPause, (a.Now-p.ComplainedOf)/complainingShare), MaxComplainingPause)
+		pause = max(pause, least/2+jitter(least/2))
 	}
 	p.soon = a.Now + pause
 	switch {
@@ -76,20 +74,13 @@ func (p *Progress) Plan(o *Policy, a *After, jitter Jitter) {
 	if a.Turn && o.Every > 0 && a.Kept > 0 { // a release was known of before the key is free
 		p.due = min(p.due, a.Now+a.Kept+jitter(FirstPause))
 	}
-	if by := p.mendBy(o, a); by > 0 && p.due > 0 { // once more then, however seldom it asks
+	if by := p.MendBy(o, p.ComplainedOf); a.Mendable && by > 0 && p.due > 0 { // once more then, however seldom it asks
 		p.due, p.soon = min(p.due, by), min(p.soon, by)
 	}
 	p.refresh = 0
 	if after := p.refreshAfter(a.Subscribed); a.Turn && after > 0 && p.due-a.Now > after {
 		p.refresh = a.Now + after + jitter(after/8)
 	}
-}
-
-func (p *Progress) mendBy(o *Policy, a *After) time.Duration {
-	if !a.Mendable {
-		return 0
-	}
-	return p.MendBy(o, p.ComplainedOf)
 }
 
 // MendBy is when the wait ends if masters have complained since began and do so until then; 0: never.
@@ -154,7 +145,13 @@ func (p *Progress) Next(o *Policy, v *View) Step {
 	case v.Why&(waitqueue.Missed|waitqueue.Enters) != 0:
 		return Step{Do: Try}
 	}
-	until := p.nextAttempt(v)
+	until := p.due
+	if v.Turn && v.Company && until > 0 {
+		until = min(until, p.soon) // those behind it must not suffer from its Every
+	}
+	if v.Turn && p.refresh > 0 {
+		until = min(until, p.refresh)
+	}
 	switch {
 	case until > 0 && v.Now >= until:
 		return Step{Do: Try, Counts: v.Now >= p.due, StepBack: p.Unreached}
@@ -169,14 +166,52 @@ func (p *Progress) Next(o *Policy, v *View) Step {
 	return Step{Do: Sleep, Until: until}
 }
 
-// nextAttempt is when the waiter tries again unless it is woken before; 0: never.
-func (p *Progress) nextAttempt(v *View) time.Duration {
-	until := p.due
-	if v.Turn && v.Company && until > 0 {
-		until = min(until, p.soon) // those behind it must not suffer from its Every
+const (
+	// FirstPause and MaxPause bound the jittered backoff between two rounds of one waiter.
+	FirstPause = 2 * time.Millisecond
+	MaxPause   = 64 * time.Millisecond
+	// splitRounds bounds, in rounds of the length of the last one, the pause after a round in which contenders shared the
+	// votes: enough for a few of them to come one after the other. Without it rounds that take long, on a network or a
+	// machine that is slow, would make pauses of many seconds.
+	splitRounds = 4
+	// NotifiedPause takes the place of the backoff while a quorum of masters can notify the waiter: its turn then comes by
+	// itself, and a backoff is for notifications that got lost.
+	NotifiedPause = 200 * time.Millisecond
+	// refreshAfter is how soon after an attempt a waiter that masters notify tries again, however seldom it was asked to: they
+	// keep its position in their queues for a minute, so two attempts fit into that, should one be lost. It also bounds for how
+	// long a release goes unnoticed whose notification was lost, or went to a waiter that had died.
+	refreshAfter = 24 * time.Second
+	// claimAfter is the same for a waiter that lets no new readers in: its claim lasts for single.WriterClaim, so one of two may be lost.
+	claimAfter = time.Second
+	// complainingShare and MaxComplainingPause make the pauses of a wait longer, the longer masters complain.
+	complainingShare    = 8
+	MaxComplainingPause = 5 * time.Second
+)
+
+// Jitter draws a random duration from 0 up to most. The order of draws is part of what a simulated schedule replays.
+type Jitter func(most time.Duration) time.Duration
+
+// backoff is how long to wait after the n-th attempt: until a quorum can have become free by itself, or a jittered backoff,
+// whichever is shorter; never nothing.
+func (a *After) backoff(n int, jitter Jitter) time.Duration {
+	backoff := min(FirstPause<<min(n-1, 10), MaxPause)
+	if a.Subscribed {
+		backoff = NotifiedPause
 	}
-	if v.Turn && p.refresh > 0 {
-		until = min(until, p.refresh)
+	switch {
+	case a.Split:
+		return a.Spread(n, a.Took, jitter)
+	case a.Free > 0 && a.Free < backoff/2:
+		return a.Free + jitter(FirstPause) // every waiter knows this moment
+	default:
+		return backoff/2 + jitter(backoff/2)
 	}
-	return until
+}
+
+// Spread is the pause after the n-th round if it was split; took is how long the round took. Contenders with more votes come back
+// sooner, so that of many one soon has no competition. What sets them apart has to be as long as a round takes on this network, or
+// they meet again.
+func (r *Refusal) Spread(n int, took time.Duration, jitter Jitter) time.Duration {
+	span := time.Duration(r.Masters-r.Granted) * max(FirstPause, took) / time.Duration(r.Masters)
+	return max(1, jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))))
 }

@@ -347,7 +347,7 @@ func rules() []Mutant {
 		{
 			Name:   "passed-and-released",
 			Breaks: "a lock that needs attention while it is passed on is released when its own validity is over",
-			Edits:  []Edit{{"renew.go", "case k.state.Phase() != hold.Grace:", "case k.ending != nil, k.state.Why() == hold.HandedOver:"}},
+			Edits:  []Edit{{"renew.go", "case k.state.Phase != hold.Grace:", "case k.ending != nil, k.state.Why == hold.HandedOver:"}},
 			Tests:  in(".", "TestALockThatWasPassedOnNeedsNoAttention"),
 		},
 		{

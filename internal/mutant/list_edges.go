@@ -27,13 +27,13 @@ func edges() []Mutant {
 		{
 			Name:   "split-without-chance",
 			Breaks: "those who have split the votes come back in step",
-			Edits:  []Edit{{"internal/contend/backoff.go", "jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took)))", "min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))"}},
+			Edits:  []Edit{{"internal/contend/next.go", "jitter(min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took)))", "min(max(1, span)<<min(n-1, 5), max(MaxPause, splitRounds*took))"}},
 			Tests:  in(".", "TestHazard31AnEvenSplitIsResolvedByChance"),
 		},
 		{
 			Name:   "expiry-not-expected",
 			Breaks: "a waiter comes by its backoff, not when the key in its way expires",
-			Edits:  []Edit{{"internal/contend/backoff.go", "a.Free > 0 && a.Free < backoff/2:", "a.Free < 0:"}},
+			Edits:  []Edit{{"internal/contend/next.go", "a.Free > 0 && a.Free < backoff/2:", "a.Free < 0:"}},
 			Tests:  in(".", "TestAWaiterComesAtTheMomentWhenTheKeyExpires"),
 		},
 		{

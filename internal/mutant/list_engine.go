@@ -98,13 +98,13 @@ func engine() []Mutant {
 		{
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
-			Edits:  []Edit{{"lease.go", "return !s.trace.AtLeast(hold.Touched) && (", "return s.trace.AtLeast(hold.Touched) || ("}},
+			Edits:  []Edit{{"lease.go", "return s.trace.Level < hold.Touched && (", "return s.trace.Level >= hold.Touched || ("}},
 			Tests:  in(".", "TestAReleasedLockIsOver"),
 		},
 		{
 			Name:   "janitor-not-told",
 			Breaks: "a release that was not confirmed is forgotten",
-			Edits:  []Edit{{"lease.go", "s.trace.AtLeast(hold.Touched) && (c.Err != nil || unsure) {", "unsure && false {"}},
+			Edits:  []Edit{{"lease.go", "s.trace.Level >= hold.Touched && (c.Err != nil || unsure) {", "unsure && false {"}},
 			Tests:  in(".", "TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack"),
 		},
 		{
@@ -146,7 +146,7 @@ func engine() []Mutant {
 		{
 			Name:   "position-asked-for-once",
 			Breaks: "one attempt that the masters do not answer costs the position in their queues",
-			Edits:  []Edit{{"internal/contend/backoff.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"}},
+			Edits:  []Edit{{"internal/contend/next.go", "refreshAfter = 24 * time.Second", "refreshAfter = 40 * time.Second"}},
 			Tests:  in(".", "TestAPositionOutlastsALostAttempt"),
 		},
 		{

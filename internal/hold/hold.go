@@ -37,68 +37,103 @@ const (
 	ShutDown       // nobody waits for its release
 )
 
-// parts reports that what ends for this reason leaves its keys to others, or to their ttl.
-func (w Why) parts() bool { return w == Passed || w == HandedOver || w == ShutDown }
-
 // Surprises reports that the holder did not end the hold itself.
 func (w Why) Surprises() bool { return w > HandedOver }
 
 // Keeps reports that the keys of a hold that ends for this reason can stay on the masters for a while: they still have them.
 func (w Why) Keeps() bool { return w == Released || w == InGrace || w == MaxHold }
 
-// State is where a hold is, and why. The zero value is one that is being acquired.
+// State is where a hold is, and why. The zero value is one that is being acquired. Only the methods change it.
 type State struct {
-	phase Phase
-	why   Why
-	held  bool
-	open  int // masters whose release is not settled
+	Phase Phase
+	Why   Why  // it is over; NotOver while it is not
+	Held  bool // it was held, be it over or not
+	open  int  // masters whose release is not settled
 }
 
-// Phase returns the phase.
-func (s *State) Phase() Phase { return s.phase }
-
-// Why returns the reason, NotOver while there is none.
-func (s *State) Why() Why { return s.why }
-
 // Over reports that the hold is over.
-func (s *State) Over() bool { return s.why != NotOver }
-
-// WasHeld reports that the hold was held, be it over or not.
-func (s *State) WasHeld() bool { return s.held }
+func (s *State) Over() bool { return s.Why != NotOver }
 
 // Acquire notes that the lock was won. It changes nothing of a hold that is over.
 func (s *State) Acquire() {
-	if s.phase == Acquiring {
-		s.phase, s.held = Held, true
+	if s.Phase == Acquiring {
+		s.Phase, s.Held = Held, true
 	}
 }
 
 // End ends the hold. The first reason stays.
 func (s *State) End(why Why) {
-	switch {
-	case s.Over():
-	case why.parts():
-		s.phase, s.why = Parted, why
-	default:
-		s.phase, s.why = Grace, why
+	if s.Over() {
+		return
+	}
+	s.Phase, s.Why = Grace, why
+	if why == Passed || why == HandedOver || why == ShutDown {
+		s.Phase = Parted
 	}
 }
 
 // Release notes that a release of the hold, which is over, is about to be sent to so many masters. There is one release.
 func (s *State) Release(masters int) {
-	if s.phase == Grace {
-		s.phase, s.open = Releasing, masters
+	if s.Phase == Grace {
+		s.Phase, s.open = Releasing, masters
 	}
 }
 
 // Settle notes that one master has no part in the hold any more, and reports whether it was the last.
 func (s *State) Settle() (last bool) {
-	if s.phase != Releasing {
+	if s.Phase != Releasing {
 		return false
 	}
 	if s.open--; s.open > 0 {
 		return false
 	}
-	s.phase = Settled
+	s.Phase = Settled
 	return true
+}
+
+// Trace is what one master may have of a hold's key.
+type Trace struct {
+	Level   Level // only the methods change it
+	setters int8  // how many operations were sent that set a free key; two if more
+}
+
+// Level is a step on the scale of traces. Each includes those below it.
+type Level uint8
+
+// The levels. Only two events lower it: an answer that shows that the only setter has arrived, and the end of the release.
+const (
+	None    Level = iota // nothing that sets the key was sent
+	Touched              // something that sets the key was sent, so the key may be there
+	Unsure               // something that sets or prolongs the key has ended without an answer, and may still take effect
+	MayLand              // that was something that sets a free key, and it is not known to have arrived
+)
+
+// Sending notes that an operation is about to be sent; sets says that it sets a free key.
+func (t *Trace) Sending(sets bool) {
+	if sets {
+		t.setters = min(t.setters+1, 2)
+	}
+}
+
+// End is how an operation has ended that sets or prolongs the key.
+type End struct {
+	Sets    bool // it sets a free key
+	Sent    bool // some of it was sent
+	Unsure  bool // it may still take effect
+	Granted bool // it was answered, and found or set the key
+}
+
+// Ended notes how an operation has ended.
+func (t *Trace) Ended(e End) {
+	if e.Sent {
+		t.Level = max(t.Level, Touched)
+	}
+	switch {
+	case e.Unsure && e.Sets:
+		t.Level = MayLand
+	case e.Unsure:
+		t.Level = max(t.Level, Unsure)
+	case e.Granted && !e.Sets && t.setters == 1: // the key is there, and nothing else can have set it
+		t.Level = min(t.Level, Unsure)
+	}
 }
