@@ -84,6 +84,11 @@ type Limits struct {
 	Orphan time.Duration
 	// Liveness is how long a free key may go unacquired while somebody with a majority asks. Default: the ttl plus 3 s.
 	Liveness time.Duration
+	// Outage is for how long, all in all, keys may stay free that somebody wants who has a majority, while one kind of fault
+	// is on. Default: half the ttl and half a second.
+	Outage time.Duration
+	// Operations is the share of releases, and of extensions, that must not fail. Default: 0.5, and 1 if no fault came on.
+	Operations float64
 	// Victim is how long a neighbour may take to acquire a key that nobody else wants. Default: half a second.
 	Victim time.Duration
 	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
@@ -199,6 +204,7 @@ func (l Limits) withDefaults(ttl time.Duration) Limits {
 	l.Done = orElse(l.Done, 150*time.Millisecond)
 	l.Orphan = orElse(l.Orphan, 1500*time.Millisecond)
 	l.Liveness = orElse(l.Liveness, ttl+3*time.Second)
+	l.Outage = orElse(l.Outage, ttl/2+500*time.Millisecond)
 	l.Victim = orElse(l.Victim, 500*time.Millisecond)
 	l.Reentry = orElse(l.Reentry, ttl/2)
 	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)

@@ -52,6 +52,9 @@ func Controls() []Control {
 		{ownSubject{name: "redlock:no-joint-step", hasty: true}, "", own, "membership", oracle.NameOverlap, 8 * sec},
 		{controls.New(controls.StoppedClock), "", own, "stopped-clients", oracle.NameOverlap, 8 * sec},
 	}
+	for _, e := range controls.Catalogue() {
+		all = append(all, Control{e.Subject(), "", controls.New(controls.Textbook), e.Scenario, e.Oracle, e.For})
+	}
 	for _, m := range mutant.All() {
 		for _, c := range m.Chaos {
 			broken, unbroken := ownSubject{name: "redlock:" + m.Name, mutant: m.Name}, own

@@ -23,7 +23,7 @@ func Oracles() []string {
 	return []string{
 		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
 		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
-		oracle.NameKept, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameOwner, NameKeyspace,
+		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameOwner, NameKeyspace,
 	}
 }
 
@@ -128,6 +128,7 @@ func (r *run) describe(v *history.View) *Report {
 		rep.Neighbours = &q
 		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
 	}
+	rep.Releases, rep.Extensions, _ = oracle.Operations(v, r.limits().Settle, 0)
 	rep.StalledMS = milliseconds(oracle.Stalled(v))
 	if n, longest, whose := r.machine.stalled(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times do not count",

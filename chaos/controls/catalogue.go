@@ -21,6 +21,8 @@ type Entry struct {
 	Scenario, Oracle string
 	For              time.Duration
 
+	// quorum is how many masters it wants of so many.
+	quorum func(masters int) int
 	// acquire replaces Acquire.
 	acquire func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error)
 	// owner is what it reports as owner.
@@ -44,6 +46,24 @@ func Catalogue() []Entry {
 		{
 			Name: "owner-missing", Text: "It reports no owner, and its release does nothing.",
 			Scenario: "calm", Oracle: "released", For: 5 * sec, release: idle, owner: func(string) string { return "" },
+		},
+		{
+			Name: "quorum-of-all", Text: "It wants all masters, so that nobody gets a lock while one is down.",
+			Scenario: "broken-network", Oracle: "outage", For: 12 * sec, quorum: func(n int) int { return n },
+		},
+		{
+			Name: "release-errors", Text: "Every release gives back the key and fails.",
+			Scenario: "calm", Oracle: "operations", For: 4 * sec,
+			release: func(ctx context.Context, h workload.Hold) error { return errors.Join(errBroken, h.Release(ctx)) },
+		},
+		{
+			Name: "release-lost", Text: "Every release gives back the key and says that the hold was lost.",
+			Scenario: "broken-network", Oracle: "operations", For: 10 * sec,
+			release: func(ctx context.Context, h workload.Hold) error { return errors.Join(workload.ErrLost, h.Release(ctx)) },
+		},
+		{
+			Name: "extend-errors", Text: "Every extension fails.", Scenario: "many-keys", Oracle: "operations", For: 8 * sec,
+			extend: func(context.Context, workload.Hold, time.Duration) error { return errBroken },
 		},
 	}
 }
@@ -77,8 +97,14 @@ func (s altered) Open(ctx context.Context, addrs []string) (workload.Locker, err
 
 // OpenSecured implements workload.Secured.
 func (s altered) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
-	inner, err := subject{Textbook}.OpenSecured(ctx, masters)
-	return alteredLocker{inner, s.Entry}, err
+	inner, err := subject{Textbook}.OpenTelling(ctx, masters, func(workload.Ballot) {})
+	if err != nil {
+		return nil, err
+	}
+	if s.quorum != nil {
+		inner.(*locker).quorum = s.quorum(len(masters))
+	}
+	return alteredLocker{inner, s.Entry}, nil
 }
 
 type alteredLocker struct {

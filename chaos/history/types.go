@@ -100,9 +100,11 @@ const (
 	Cancelled
 	// Failed: any other error.
 	Failed
+	// Unsupported: the library can't do this.
+	Unsupported
 )
 
-var outcomeNames = []string{"pending", "acquired", "held", "no-quorum", "expired", "cancelled", "error"}
+var outcomeNames = []string{"pending", "acquired", "held", "no-quorum", "expired", "cancelled", "error", "unsupported"}
 
 // String gives the name used in encoded histories.
 func (t Type) String() string { return name(typeNames, uint8(t)) }

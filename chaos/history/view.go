@@ -48,6 +48,7 @@ type Attempt struct {
 	// CallEvent and ReturnEvent index the view's Events; ReturnEvent is -1 while pending.
 	CallEvent, ReturnEvent int
 	DoneEvent              int // -1 unless Done closed
+	ReleaseEvent           int // -1 unless the release returned
 }
 
 // Granted tells whether the attempt became a hold.
@@ -150,7 +151,7 @@ func (v *View) begin(e *Event, i int) {
 		ID: e.Attempt, Client: e.Client, Worker: e.Worker, Key: e.Key, Kind: e.Kind, Owner: e.Owner, Hold: e.Hold, TTL: e.TTL,
 		Wait: e.Wait, Renew: e.Renew, Quiet: e.Quiet, Lock: e.Lock, Call: e.At, Return: Never, Extensions: extensions, NoDone: e.NoDone,
 		ReleaseCall: Never, ReleaseReturn: Never, Done: Never, Stopped: Never,
-		CallEvent: i, ReturnEvent: -1, DoneEvent: -1,
+		CallEvent: i, ReturnEvent: -1, DoneEvent: -1, ReleaseEvent: -1,
 	})
 	v.byID[e.Attempt] = n
 }
@@ -175,7 +176,7 @@ func (a *Attempt) add(e *Event, i int) {
 		a.ReleaseCall = min(a.ReleaseCall, e.At)
 	case ReleaseReturn:
 		if e.Outcome == Acquired || !a.Released {
-			a.ReleaseReturn = e.At
+			a.ReleaseReturn, a.ReleaseEvent = e.At, i
 		}
 		a.Released = a.Released || e.Outcome == Acquired
 	case DoneClosed:

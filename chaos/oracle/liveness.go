@@ -19,8 +19,21 @@ import (
 // again are judged too. The bound must cover what failed attempts leave behind, a ttl at most.
 func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	var out []Violation
-	reach := newReach(v)
-	busy, still := newTaken(v), stalls(v)
+	still := stalls(v)
+	eachWanted(v, gap, func(key string, attempts []int, _, free []window) {
+		for _, w := range free {
+			if w.to-w.from-covered(w, still) > int64(bound) {
+				out = append(out, starved(v, key, attempts, w, bound))
+			}
+		}
+	})
+	return out
+}
+
+// eachWanted calls visit for every key with the stretches in which somebody who could reach a majority asked for it, and
+// those of them in which nobody had it. Attempts no further apart than gap count as one.
+func eachWanted(v *history.View, gap time.Duration, visit func(key string, attempts []int, asked, free []window)) {
+	reach, busy := newReach(v), newTaken(v)
 	v.ByKey(func(key string, attempts []int) {
 		var asked []window
 		for _, i := range attempts {
@@ -33,13 +46,9 @@ func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 			}
 			asked = append(asked, asks...)
 		}
-		for _, w := range subtract(merge(asked, int64(gap)), busy.keys[key]) {
-			if w.to-w.from-covered(w, still) > int64(bound) {
-				out = append(out, starved(v, key, attempts, w, bound))
-			}
-		}
+		asked = merge(asked, int64(gap))
+		visit(key, attempts, asked, subtract(asked, busy.keys[key]))
 	})
-	return out
 }
 
 func starved(v *history.View, key string, attempts []int, w window, bound time.Duration) Violation {

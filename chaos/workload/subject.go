@@ -143,6 +143,8 @@ func Classify(ctx context.Context, err error) history.Outcome {
 		return history.Acquired
 	case ctx.Err() != nil:
 		return history.Cancelled
+	case errors.Is(err, ErrUnsupported):
+		return history.Unsupported
 	case errors.Is(err, ErrHeld), errors.Is(err, ErrLost):
 		return history.Held
 	case errors.Is(err, ErrNoQuorum):

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -315,7 +314,7 @@ func (w *Worker) extend(ctx context.Context, h *held) {
 		e.Until = h.until
 	}
 	w.record(h, e)
-	if e.Outcome == history.Failed && !errors.Is(err, ErrUnsupported) {
+	if e.Outcome == history.Failed {
 		w.unexpected("extend", err)
 	}
 }

@@ -1,0 +1,123 @@
+package oracle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// fault has a fault on for a while.
+func (t *tape) fault(name string, from, to int64) {
+	t.add(from, history.Event{Type: history.FaultOn, Client: history.Everyone, Name: name})
+	t.add(to, history.Event{Type: history.FaultOff, Client: history.Everyone, Name: name})
+}
+
+func TestHazard128ALockThatIsDeadWhileAFaultIsOnIsFound(t *testing.T) {
+	const second = int64(1000)
+	judge(t, []trial{
+		{"nobody gets it while it is on", func(h *tape) {
+			h.fault("kill", 0, 4*second)
+			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
+		}, 1},
+		{"nobody gets it, each time for a short while", func(h *tape) {
+			for n := range int64(4) {
+				h.fault("kill", 10*n*second, 10*n*second+900)
+				h.fail(1, history.Cancelled, 10*n*second, 10*n*second+900, 900)
+			}
+		}, 1},
+		{"nobody gets it under faults of which each is short", func(h *tape) {
+			h.fault("kill", 0, 1200)
+			h.fail(1, history.Cancelled, 0, 1200, 1200)
+			h.fault("pause", 2000, 3200)
+			h.fail(1, history.Cancelled, 2000, 3200, 1200)
+		}, 1},
+		{"dead under one of two faults", func(h *tape) {
+			h.fault("kill", 0, 3*second)
+			h.fail(1, history.Cancelled, 0, 3*second, 3*second)
+			h.fault("latency", 4*second, 14*second)
+			a := h.hold(1, history.Plain, 4*second, 4*second+2, 14*second)
+			h.release(a, 14*second, 14*second)
+			h.fail(2, history.Cancelled, 4*second, 14*second, 10*second)
+		}, 1},
+		{"one stretch of several", func(h *tape) {
+			h.fault("kill", 0, 3*second)
+			h.fail(1, history.Cancelled, 0, 1100, second)
+			a := h.hold(1, history.Plain, 1100, 1102, 3*second)
+			h.release(a, 3*second, 3*second)
+			h.fail(2, history.Cancelled, 1100, 3*second, 2*second)
+		}, 0},
+		{"nobody wants it", func(h *tape) {
+			h.fault("kill", 0, 4*second)
+			h.fail(1, history.Cancelled, 0, 100, 100)
+		}, 0},
+		{"no majority", func(h *tape) {
+			h.fault("kill", 0, 4*second)
+			h.mark(0, history.MajorityLost, history.Everyone)
+			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
+			h.mark(4*second, history.MajorityBack, history.Everyone)
+		}, 0},
+		{"the machine stood still", func(h *tape) {
+			h.fault("kill", 0, 4*second)
+			h.stall(0, 4*second)
+			h.fail(1, history.Cancelled, 0, 4*second, 20*second)
+		}, 0},
+		{"without a fault", func(h *tape) { h.fail(1, history.Cancelled, 0, 4*second, 20*second) }, 0},
+	}, oracle.NameOutage, func(v *history.View) []oracle.Violation {
+		return oracle.Outage(v, 750*time.Millisecond, 1500*time.Millisecond, 50*time.Millisecond)
+	})
+}
+
+func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
+	ended := func(h *tape, typ history.Type, outcome history.Outcome, id uint64, call, ret int64) {
+		h.add(call, history.Event{Type: typ, Attempt: id})
+		h.add(ret, history.Event{Type: typ + 1, Attempt: id, Outcome: outcome})
+	}
+	release := func(outcome history.Outcome, before func(h *tape, id uint64)) func(h *tape) {
+		return func(h *tape) {
+			id := h.hold(1, history.Plain, 2000, 2002, 3000)
+			if before != nil {
+				before(h, id)
+			}
+			ended(h, history.ReleaseCall, outcome, id, 2500, 2505)
+		}
+	}
+	judge(t, []trial{
+		{"a release that works", release(history.Acquired, nil), 0},
+		{"a release that errors", release(history.Failed, nil), 1},
+		{"a release that says lost", release(history.Held, nil), 1},
+		{"a release that takes for ever", release(history.Cancelled, nil), 1},
+		{"lost before", release(history.Held, func(h *tape, id uint64) {
+			h.add(2400, history.Event{Type: history.DoneClosed, Attempt: id})
+		}), 0},
+		{"too late", func(h *tape) {
+			ended(h, history.ReleaseCall, history.Held, h.hold(1, history.Plain, 2000, 2002, 3000), 2990, 3001)
+		}, 0},
+		{"no majority", release(history.Failed, func(h *tape, _ uint64) { h.mark(2400, history.MajorityLost, 1) }), 0},
+		{"a majority that is just back", func(h *tape) {
+			h.mark(100, history.MajorityLost, 1)
+			h.mark(1500, history.MajorityBack, 1)
+			release(history.Failed, nil)(h)
+		}, 0},
+		{"the machine stood still", release(history.Failed, func(h *tape, _ uint64) { h.stall(2490, 2510) }), 0},
+		{"one in ten", func(h *tape) {
+			for range 9 {
+				release(history.Acquired, nil)(h)
+			}
+			release(history.Failed, nil)(h)
+		}, 0},
+		{"an extension that errors", release(history.Acquired, func(h *tape, id uint64) {
+			ended(h, history.ExtendCall, history.Failed, id, 2100, 2105)
+		}), 1},
+		{"an extension that the library has not", release(history.Acquired, func(h *tape, id uint64) {
+			ended(h, history.ExtendCall, history.Unsupported, id, 2100, 2105)
+		}), 0},
+		{"an extension that its caller gave up", release(history.Acquired, func(h *tape, id uint64) {
+			ended(h, history.ExtendCall, history.Cancelled, id, 2100, 2105)
+		}), 0},
+	}, oracle.NameOperations, func(v *history.View) []oracle.Violation {
+		_, _, found := oracle.Operations(v, time.Second, 0.8)
+		return found
+	})
+}
