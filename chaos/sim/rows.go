@@ -151,15 +151,15 @@ func bundleRows() []Row {
 		tested(part, "The bundle is first in its pipeline", "TestOtherReleasesAreNotBundled"),
 		tested(part, "One of the keys is forbidden to the user", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased", "TestABundleOfKeysInDifferentSlotsIsTakenApart"),
 		tested(part, "One release reserves its key for the waiter it notifies", "TestABundleReservesAsItsReleasesDo", "TestReleasesThatReserveForOtherTimesGoTogether"),
-		tested(part, "One call of a batch has nobody like it", "TestACallWithNobodyLikeItDoesNotKeepTheOthersApart"),
+		tested(part, "One call of a batch has no call like it", "TestACallWithNobodyLikeItDoesNotKeepTheOthersApart"),
 		tested(part, "A key is released twice in one bundle", "TestABundleDoesWhatItsReleasesDoOneByOne"),
-		tested(part, "A release's own waiter still stands in the queue", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
+		tested(part, "A release's own process is in the queue", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
 		tested(part, "Something is at one of the keys of a lock", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
 		tested(part, "Two acquisitions of one bundle want the same key", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
 		tested(part, "The master refuses a write in the middle", "TestAFullMasterGivesNobodyHalfALock", "TestAUserWithSelectorsGetsNoHalfALock"),
-		tested(part, "The master refuses a bundle for the sake of one of its calls", "TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone", "TestHazard94ASlotThatNobodyHasIsOnesOwnAffair"),
+		tested(part, "The master refuses a bundle because of one call", "TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone", "TestHazard94ASlotThatNobodyHasIsOnesOwnAffair"),
 		tested(part, "A reply too many comes before that to a bundle", "TestHazard95AReplyTooManyDoesNotGrantABundle", "TestHazard95AReplyTooManyIsNoticedByWhateverFollows"),
-		tested(part, "What was read as a bundle's reply can't be one", "TestHazard95BehindAReplyThatIsNoBundlesNothingCounts"),
+		tested(part, "A bundle's reply has an impossible form", "TestHazard95BehindAReplyThatIsNoBundlesNothingCounts"),
 		tested(part, "An acquisition overtakes an earlier one of the same batch", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
 		tested(part, "A bundle of acquisitions is answered with anything but one result", "TestABundleOfAcquisitionsIsGrantedByNothingButItsResults"),
 		tested(part, "Two acquisitions of one batch have different ttls", "TestABundleTakesKeysForOneTTL"),
@@ -170,7 +170,7 @@ func bundleRows() []Row {
 func holdRows() []Row {
 	const part = "Shared, exclusive and reentrant locks"
 	return append(
-		counted(part, "A `SET NX` arrives after the release of its hold", "late_served", "Readers come and go while somebody waits", "kept_out"),
+		counted(part, "A `SET NX` arrives after the release of its hold", "late_served", "Readers come and go during a wait", "kept_out"),
 		tested(part, "`SET NX` is refused, and by the time the script comes", "TestAKeyThatSeveralHoldIsAskedForByTheScript"),
 		tested(part, "An acquisition is sent twice", "TestWhoGetsIntoASharedKey", "TestAStringBecomesASetThatKeepsItsHold"),
 		tested(part, "A release is bundled, and its hold has become part of a set", "TestReleasesOfHoldsAreBundled"),
@@ -178,8 +178,8 @@ func holdRows() []Row {
 		tested(part, "The master is full", "TestAFullMasterKeepsAHoldThatIsAString"),
 		tested(part, "A hold is made a member in the millisecond in which it ends", "TestAHoldThatIsAboutToEndIsNotCutShortByAnother"),
 		tested(part, "An extension asks for less than is left", "TestAHoldIsNeverShortened"),
-		tested(part, "Somebody took the end of a string away (PERSIST)", "TestWithoutAnEndAHoldIsItsOwnersAllTheSame"),
-		tested(part, "Somebody's string looks like a hold", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs", "TestNoPlainLockLooksLikeAHold"),
+		tested(part, "Another client took the end of a string away", "TestWithoutAnEndAHoldIsItsOwnersAllTheSame"),
+		tested(part, "A foreign string looks like a hold", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs", "TestNoPlainLockLooksLikeAHold"),
 	)
 }
 
@@ -192,7 +192,7 @@ func fenceRows() []Row {
 		"Two rounds ask for the same number", "same_number",
 		"The acquisition is repeated after a lost reply", "fenced_again",
 		"Another's SET or ZADD comes between", "between_two",
-		"The server stands still between the two", "stood_still",
+		"The server is stopped between the two", "stood_still",
 		"The connection breaks between the two", "broken_between",
 		"Every acquisition keeps the counter", "retained",
 		"A master that need not keep the counter has lost it", "counter_lost",
@@ -205,7 +205,7 @@ func fenceRows() []Row {
 		tested(part, "A lock says its token in its owner value", "TestAnExactTokenIsGivenOrRefused", "TestARefusedExactTokenSetsNothing"),
 		tested(part, "A lock goes on in another process", "TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
 		tested(part, "The ZADD would come first", "TestBetweenTheKeyAndItsCounter"),
-		tested(part, "Somebody's sorted set is under the counter's name", "TestWhatIsNoCounterGrantsNothing"),
+		tested(part, "A foreign sorted set is under the counter's name", "TestWhatIsNoCounterGrantsNothing"),
 	)
 }
 
@@ -215,10 +215,10 @@ func otherRows() []Row {
 	return append(
 		counted(part, "A master is full", "denied"),
 		tested(part, "A key holds a list, a hash, a stream", "TestAKeyOfAnotherTypeIsAnError"),
-		tested(part, "A shared key is somebody's sorted set", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
+		tested(part, "A shared key is a foreign sorted set", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
 		tested(part, "Something else is stored where a queue should be", "TestHazard35NoOperationChangesWhatIsSomebodyElses"),
 		tested(part, "Two keys share a queue and a counter", "TestHazard57WhatIsBesideAKeyIsInItsClusterSlotAndNoOtherKeys"),
-		tested(part, "Somebody locks a queue or a counter", "TestHazard64NamesOfTheLibrarysOwnAreNoKeys"),
+		tested(part, "A client locks a queue or a counter", "TestHazard64NamesOfTheLibrarysOwnAreNoKeys"),
 		tested(part, "The user may not PEXPIRE", "TestHazard39WithoutPExpireNobodyIsShutOutForGood", "TestHazard39WhoLacksRightsLeavesNothingThatStays"),
 	)
 }
@@ -231,8 +231,8 @@ func waitRows() []Row {
 			"The release happens before the waiter listens", "unheard",
 			"The waiter notified dies before it has tried", "notified_dead",
 			"Masters notify different waiters", "divided",
-			"A waiter leaves the queue while an attempt of its own", "left_queue",
-			"A Locker whose release has notified another one tries again", "gave_way",
+			"A waiter leaves the queue while one of its attempts", "left_queue",
+			"A Locker that has notified another one by a release tries", "gave_way",
 			"The holder releases and acquires again at once", "polite",
 		),
 		tested(part, "The first waiter in the queue has died", "TestHazard108DeadWaitersCostNoHandoff"),
