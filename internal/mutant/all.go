@@ -77,13 +77,13 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "late-extend",
-			Breaks: "nobody asks whether the validity is already over",
+			Breaks: "an extension counts even if the validity is already over",
 			Edits:  lateExtend,
 			Sim:    []Sim{{Profile: "within", Oracle: "done-after-bound"}},
 		},
 		{
 			Name:   "late-extend-and-repairs",
-			Breaks: "both of them: a hold comes back to life after somebody else's",
+			Breaks: "both: a hold comes back to life after another owner's",
 			Edits:  slices.Concat(lateExtend, countRepairs),
 			Tests:  in(".", "TestHazard17ExtendAfterExpiryFails"),
 		},
@@ -117,7 +117,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "published-inexact",
-			Breaks: "the token that a lock says it has is what it asked for, whatever it got",
+			Breaks: "a lock reports the token that it asked for, whatever it got",
 			Edits: []Edit{
 				{"redlock.go", "Exact: s.publishes", "Exact: false"},
 				{"fenced.go", "case k.spec.publishes && (!agreed || token != r.request.Token):", "case false:"},
@@ -136,7 +136,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "transfer-without-comparing",
-			Breaks: "a key is transferred whoever has it",
+			Breaks: "any owner's key is transferred",
 			Edits: []Edit{
 				{"single/lua/transfer.lua", "if held ~= from and held ~= owner then", "if held == '' then"},
 				{"single/lua/transfer.lua", "if held == from then", "if held ~= owner then"},
@@ -156,7 +156,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "attach-to-other-masters",
-			Breaks: "a lock is given up by a process whose masters can't have it",
+			Breaks: "a process ends a lock that its masters can't have",
 			Edits:  []Edit{{"handover.go", "set.of(known) < set.quorum {", "set.of(known) < 0 {"}},
 			Tests:  in(".", "TestHazard109AHopelessAttachmentLeavesTheLock"),
 		},
@@ -175,7 +175,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "semaphore-slots-of-its-own",
-			Breaks: "each process has slots of its own",
+			Breaks: "each process has separate slots",
 			Edits:  []Edit{{"semaphore/semaphore.go", "name + \":slot:\" + strconv.Itoa(i)", "name + \":slot:\" + strconv.Itoa(i) + strconv.Itoa(rand.IntN(9))"}},
 			Tests:  in("semaphore", "TestNeverMoreThanNHoldersWhateverHappens"),
 		},
@@ -212,7 +212,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "forgotten-renews",
-			Breaks: "a forgotten process goes on with what it holds",
+			Breaks: "a forgotten process goes on with its locks",
 			Edits:  []Edit{{"renew.go", "asOf, current := k.locker.isCurrent()", "asOf, current := k.locker.clock.Now(), true"}},
 			Sim:    []Sim{{Profile: "generations", Oracle: "overlap"}},
 			Tests:  in(".", "TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced"),
@@ -253,7 +253,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "joint-majority-of-all",
-			Breaks: "two sets of masters decide by a majority of all of them together",
+			Breaks: "two sets of masters decide by a majority of all masters together",
 			Edits:  []Edit{{"quorum.go", "electorates{newElectorate(\"old\", old), newElectorate(\"new\", members)}", "electorates{newElectorate(\"\", old|members)}"}},
 			Sim:    []Sim{{Profile: "membership", Oracle: "overlap"}},
 		},
@@ -309,7 +309,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "passed-without-its-masters",
-			Breaks: "who is passed a lock does not know what was sent for it",
+			Breaks: "the receiver of a passed lock does not know its requests under way",
 			Edits:  []Edit{{"pass.go", "k.present, k.queued = next, true\n", "k.present, k.queued = next, true\n\tclear(k.states)\n"}},
 			Sim:    []Sim{{Profile: "cohorts", Oracle: "orphan"}},
 			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
@@ -322,7 +322,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "asks-behind-its-own",
-			Breaks: "who waits behind a lock that is passed on asks the masters meanwhile, and can't be passed it",
+			Breaks: "a waiter behind a lock that is passed on asks the masters, and can't receive it",
 			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
 			Tests:  in(".", "TestTwoGoroutinesPassALockOnAcrossASlowNetwork", "TestOneThatGivesUpBehindALockThatIsPassedOn"),
 		},
@@ -334,13 +334,13 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "keeps-its-turn",
-			Breaks: "a process whose window is over takes the key that its release has just called another one for",
+			Breaks: "a process takes the key after its window, although its release has just notified another one",
 			Edits:  []Edit{{"release.go", "\t\t\tk.giveWayLocked() //", "\t\t\t//"}},
 			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{
 			Name:   "no-breath",
-			Breaks: "a process asks for the key again as soon as its window is over, so that whoever stands in no queue never finds it free",
+			Breaks: "a process asks for the key as soon as its window is over, so a client outside of the queues never finds it free",
 			Edits:  []Edit{{"release.go", "ahead += k.passing.window / breathShare", "_ = breathShare"}},
 			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
@@ -352,7 +352,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "taken-after-the-end",
-			Breaks: "one that gives up may still be taken for the next holder",
+			Breaks: "a cancelled waiter may still be taken for the next holder",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "\te.trying = e.trying || !e.taken\n", ""}},
 			Tests:  in("internal/waitqueue", "TestAnEntryIsTakenOrLeaves"),
 			Sample: true,

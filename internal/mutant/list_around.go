@@ -14,13 +14,13 @@ func around() []Mutant {
 		},
 		{
 			Name:   "close-does-not-wait",
-			Breaks: "Close gives up the locks that are held at once",
+			Breaks: "Close ends held locks at once",
 			Edits:  []Edit{{"close.go", "\tselect {\n\tcase <-l.empty:\n\tcase <-ctx.Done():\n\t}\n\tleft", "\tleft"}},
 			Tests:  in(".", "TestCloseWaitsForHoldsAndRefusesNewOnes"),
 		},
 		{
 			Name:   "close-keeps-contexts",
-			Breaks: "locks that Close has given up are over, and their contexts go on",
+			Breaks: "locks that Close has ended are over, and their contexts go on",
 			Edits:  []Edit{{"release.go", "k.overLocked(hold.ShutDown, nil, &after)", "k.state.End(hold.ShutDown)\n\t\tk.over = overErrors[hold.ShutDown]"}},
 			Tests:  in(".", "TestCloseGivesUpWithItsContext"),
 		},
@@ -38,7 +38,7 @@ func around() []Mutant {
 		},
 		{
 			Name:   "acquired-after-close",
-			Breaks: "an acquisition that Close has given up on returns a lock",
+			Breaks: "an acquisition that Close has ended returns a lock",
 			Edits:  []Edit{{"lock.go", "if k.state.Over() { // the Locker was shut down", "if false { // the Locker was shut down"}},
 			Tests:  in(".", "TestAnAcquisitionThatCloseGaveUpOnFails"),
 		},
@@ -50,7 +50,7 @@ func around() []Mutant {
 		},
 		{
 			Name:   "grace-within-the-allowance",
-			Breaks: "a lock is acquired whose allowance and grace leave nothing of its ttl",
+			Breaks: "a lock is acquired although allowance and grace leave nothing of its ttl",
 			Edits:  []Edit{{"spec.go", "case s.grace >= s.ttl-allowance:", "case s.grace >= s.ttl:"}},
 			Tests:  in(".", "TestGraceIsChecked"),
 		},
@@ -81,7 +81,7 @@ func around() []Mutant {
 		},
 		{
 			Name:   "client-held-back-unsent",
-			Breaks: "what a client holds back past its deadline counts as not sent",
+			Breaks: "a request that a client holds back past its deadline counts as not sent",
 			Edits:  []Edit{{"single/master.go", "Reply{}, ctx.Err(), true", "Reply{}, ctx.Err(), false"}},
 			Tests:  in("single", "TestNothingOvertakesWhatAClientHoldsBack"),
 		},
@@ -93,13 +93,13 @@ func around() []Mutant {
 		},
 		{
 			Name:   "conn-half-read",
-			Breaks: "a connection is kept after a request without an answer, and what was sent on it is delivered",
+			Breaks: "a connection is kept after a request without an answer, and the request is delivered",
 			Edits:  []Edit{{"single/conns.go", "case c.Drained():", "case c != nil:"}},
 			Tests:  in("single", "TestARequestThatTimedOutResetsItsConnection"),
 		},
 		{
 			Name:   "conn-half-read-used",
-			Breaks: "the reply that was waited for in vain answers the next request",
+			Breaks: "a late reply answers the next request",
 			Edits: []Edit{
 				{"single/conns.go", "case c.Drained():", "case c != nil:"},
 				{"internal/wire/conn.go", "\tcase !c.Drained():\n\t\treturn false\n\tcase c.raw == nil:", "\tcase c.raw == nil:"},
@@ -157,19 +157,19 @@ func around() []Mutant {
 		},
 		{
 			Name:   "share-dies-with-its-end-taken",
-			Breaks: "a shared key that somebody took the end away from dies with the hold that comes next",
+			Breaks: "a shared key without an end dies with the hold that comes next",
 			Edits:  []Edit{{"single/lua/share.lua", "math.max(atLeast, longest, redis.call('PTTL', key))", "math.max(atLeast, redis.call('PTTL', key))"}},
 			Tests:  in("single", "TestSharePersistedKeyKeepsItsHolds"),
 		},
 		{
 			Name:   "announce-goes-back",
-			Breaks: "a master says that the generation it is told is the greatest",
+			Breaks: "a master says that the generation it receives is the greatest",
 			Edits:  []Edit{{"single/lua/announce.lua", "math.max(tonumber(known), tonumber(ARGV[1]))", "tonumber(ARGV[1])"}},
 			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
 		},
 		{
 			Name:   "announce-over-somebody",
-			Breaks: "somebody's data in the generation's place is taken for a generation",
+			Breaks: "foreign data in the generation's place is taken for a generation",
 			Edits:  []Edit{{"single/lua/announce.lua", "not string.match(known, '^%d+$') or ", "not tonumber(known) or "}},
 			Tests:  in(".", "TestServersKeepTheGreatestGeneration"),
 		},
@@ -181,7 +181,7 @@ func around() []Mutant {
 		},
 		{
 			Name:   "inspect-what-has-ended",
-			Breaks: "who asks for the holder is told of one whose hold has ended",
+			Breaks: "Holder names an owner after its hold has ended",
 			Edits:  []Edit{{"single/lua/inspect.lua", "redis.call('ZCOUNT', KEYS[i], '(' .. now, '+inf')", "redis.call('ZCOUNT', KEYS[i], '(0', '+inf')"}},
 			Tests:  in("single", "TestAnEndedHoldIsInNobodysWay"),
 		},
@@ -229,19 +229,19 @@ func around() []Mutant {
 		},
 		{
 			Name:   "semaphore-shared",
-			Breaks: "a permit may be a shared lock, of which a slot has any number",
+			Breaks: "a permit may be a shared lock, and a slot may have any number",
 			Edits:  []Edit{{"semaphore/semaphore.go", "append(slices.Clone(opts), redlock.Fenced())", "opts"}},
 			Tests:  in("semaphore", "TestBadInputIsNamed"),
 		},
 		{
 			Name:   "leader-outage-is-a-vacancy",
-			Breaks: "observers are told that nobody leads when masters can't be asked",
+			Breaks: "observers see no leader when masters do not answer",
 			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase err == nil:", "\t\t\tcase err == nil || !final(err) && ctx.Err() == nil:"}},
 			Tests:  in("leader", "TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp"),
 		},
 		{
 			Name:   "leader-outage-ends",
-			Breaks: "an outage ends what observers are told",
+			Breaks: "an outage ends an observer's sequence",
 			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrInvalid):", "\t\t\tdefault:"}},
 			Tests:  in("leader", "TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp"),
 		},
@@ -253,7 +253,7 @@ func around() []Mutant {
 		},
 		{
 			Name:   "leader-vacancy-unwatched",
-			Breaks: "two looks that are far apart make a vacancy of what was between them",
+			Breaks: "two looks that are far apart make a vacancy of the terms between",
 			Edits:  []Edit{{"leader/vacancy.go", "what == somebody || now.Sub(v.looked) > gap {", "what == somebody || gap < 0 {"}},
 			Tests:  []Tests{{Package: "leader", Names: []string{"TestAVacancyThatWasNotWatchedDoesNotCount"}, Crash: "blocked goroutines remain"}},
 		},
@@ -265,7 +265,7 @@ func around() []Mutant {
 		},
 		{
 			Name:   "leader-goes-back",
-			Breaks: "observers are told of a term that is older than one they know",
+			Breaks: "observers see a term that is older than an earlier one",
 			Edits:  []Edit{{"leader/observe.go", "term.Token < s.top.Token || ", ""}},
 			Tests:  in("leader", "TestALeaderBehindOneThatWasToldIsSeenAsNobody"),
 		},

@@ -5,13 +5,13 @@ func edges() []Mutant {
 	return []Mutant{
 		{
 			Name:   "follows-without-time",
-			Breaks: "a release that waits for a slow acquisition has no time of its own left",
+			Breaks: "a release that waits for a slow acquisition has no time left for itself",
 			Edits:  []Edit{{"order.go", "\t\t\t\tb.Deadline = b.Deadline.Add(max(k.spec.timeout, k.locker.lanes[i].Patience()))", "\t\t\t\t_ = 0"}},
 			Tests:  in(".", "TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn"),
 		},
 		{
 			Name:   "renewal-without-end",
-			Breaks: "a renewal that is not decided in time is waited for, however long",
+			Breaks: "a renewal that is not decided in time delays the next one without a limit",
 			Edits: []Edit{
 				{"renew.go", "case k.renewal.round != nil && now >= k.renewal.deadline:", "case false:"},
 				{"renew.go", "\t\tat = min(at, k.renewal.deadline)\n", ""},
@@ -20,7 +20,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "release-wakes-nobody",
-			Breaks: "a release that notifies nobody does not wake those who wait in its process either",
+			Breaks: "a release that notifies no process does not notify the waiters of its process either",
 			Edits:  []Edit{{"wait.go", "\t\tl.queue.Wake(r.request.Keys)\n", ""}},
 			Tests:  in(".", "TestAReleaseWakesThoseWhoWaitInItsProcess"),
 		},
@@ -44,7 +44,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "retained-by-some",
-			Breaks: "a counter counts as kept everywhere when some masters were asked to keep it",
+			Breaks: "a counter counts as kept everywhere after requests to some masters",
 			Edits:  []Edit{{"fenced.go", "b.Reply.Outcome != single.Granted {\n\t\t\treturn", "b.Reply.Outcome != single.Granted {\n\t\t\tcontinue"}},
 			Tests:  in(".", "TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks"),
 		},
@@ -74,7 +74,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "generation-known-for-ever",
-			Breaks: "masters are asked for their generation once",
+			Breaks: "a process reads the masters' generation once",
 			Edits: []Edit{
 				{"generation.go", "return c.err == nil && now < c.fresh, c.err", "return c.err == nil && 0 < c.fresh, c.err"},
 				{"generation.go", "fresh = c.err == nil && now < c.fresh", "fresh = c.err == nil && 0 < c.fresh"},
@@ -84,13 +84,13 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "generation-of-one-set",
-			Breaks: "of two sets of masters the old one alone is asked for the generation",
+			Breaks: "with two sets of masters a process reads the generation of the old one alone",
 			Edits:  []Edit{{"generation.go", "return a.locker.sets.majority(a.votes.granted)", "return a.locker.sets[:1].majority(a.votes.granted)"}},
 			Tests:  in(".", "TestAFailedAnnouncementNamesTheSetThatIsAway"),
 		},
 		{
 			Name:   "announces-too-far",
-			Breaks: "a Locker announces a generation that is two ahead of its own, and stops everybody",
+			Breaks: "a Locker announces a generation that is two ahead, and stops every process",
 			Edits:  []Edit{{"generation.go", "generation > l.opts.Generation+1:", "generation > l.opts.Generation+9:"}},
 			Tests:  in(".", "TestALockerAnnouncesNoGenerationThatWouldStopItself"),
 		},
@@ -102,7 +102,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "context-of-another-parent",
-			Breaks: "a lock's context is that of whoever asked last, whatever parent it is asked for",
+			Breaks: "a lock has one context, the last one, whatever the parent",
 			Edits:  []Edit{{"context.go", "n > 0 && sameContext(cs.live[n-1].parent, parent)", "n > 0"}},
 			Tests:  in(".", "TestALocksContextEndsWithItsParent"),
 		},
@@ -120,7 +120,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "context-of-what-is-over",
-			Breaks: "a context that is asked for when the lock is over is not cancelled",
+			Breaks: "a context that is made when the lock is over is not cancelled",
 			Edits:  []Edit{{"context.go", "\tif over != nil {\n\t\tc.cancel(over)\n\t}\n\treturn c\n", "\treturn c\n"}},
 			Tests:  in(".", "TestAReleasedLockIsOver"),
 		},
@@ -150,7 +150,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "leader-error-lost",
-			Breaks: "what a leader returns after the end of its term is lost",
+			Breaks: "a leader's error after the end of its term is lost",
 			Edits:  []Edit{{"elect.go", "if over && (errors.Is(err, context.Canceled) ||", "if over && (err != nil ||"}},
 			Tests:  in(".", "TestWhatALeaderReturnsAfterItsTermEndsRun"),
 		},
@@ -174,13 +174,13 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "holder-of-a-minority",
-			Breaks: "what a minority of masters has is somebody's lock",
+			Breaks: "a minority's key is a lock",
 			Edits:  []Edit{{"holder.go", "\t\tif masters >= set.quorum {\n\t\t\tn++", "\t\tif masters > 0 {\n\t\t\tn++"}},
 			Tests:  in(".", "TestOrphansOnAMinorityAreNobodys"),
 		},
 		{
 			Name:   "holder-named-by-a-minority",
-			Breaks: "the holder of a key is whom some masters name",
+			Breaks: "some masters' owner is the holder of a key",
 			Edits:  []Edit{{"holder.go", "\tif votes >= set.quorum {\n\t\th.Identity", "\tif votes > 0 {\n\t\th.Identity"}},
 			Tests:  in(".", "TestHolderNamesNobodyWhomAMinorityHas"),
 		},
@@ -198,7 +198,7 @@ func edges() []Mutant {
 		},
 		{
 			Name:   "verify-without-clock",
-			Breaks: "Verify says yes when the validity has ended while masters were asked",
+			Breaks: "Verify says yes when the validity has ended during its round",
 			Edits:  []Edit{{"holder.go", "verify %q: %w\", k.Key(), err)\n\t}\n\tif err := k.Err(); err != nil {\n\t\treturn err\n\t}\n", "verify %q: %w\", k.Key(), err)\n\t}\n"}},
 			Tests:  in(".", "TestVerifyNeverSaysYesOnceValidityIsOver"),
 		},

@@ -43,7 +43,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "no-granularity",
-			Breaks: "the milliseconds by which Redis rounds are not taken off a validity",
+			Breaks: "a validity does not lose the milliseconds of Redis's rounding",
 			Edits:  []Edit{{"clock.go", "*factor) + expiryGranularity", "*factor)"}},
 			Tests:  in(".", "TestHazard16DriftIsPaddedInMilliseconds"),
 		},
@@ -85,7 +85,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "failed-not-released",
-			Breaks: "what a failed attempt has left on masters is not released",
+			Breaks: "keys of a failed attempt are not released",
 			Edits:  []Edit{{"lock.go", "\t\tk.finish(hold.Abandoned, nil)\n", ""}},
 			Tests:  in(".", "TestHazard01CleanupSurvivesAnExpiredContext"),
 		},
@@ -133,7 +133,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "never-leaves",
-			Breaks: "a waiter that gives up stays in the masters' queues",
+			Breaks: "a cancelled waiter stays in the masters' queues",
 			Edits:  []Edit{{"wait.go", "heirAfter); len(unclaimed) > 0 {", "heirAfter); len(unclaimed) < 0 {"}},
 			Tests:  in(".", "TestAWaiterThatGaveUpIsNotCalled"),
 		},
@@ -181,7 +181,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "repair-too-short",
-			Breaks: "what is set again lives for as long as the extension asked for, though the hold counts on it for longer",
+			Breaks: "a repaired key lives for the extension's ttl, although the hold counts on it for longer",
 			Edits:  []Edit{{"extend.go", "return max(r.request.TTL, min(", "return min(r.request.TTL, min("}},
 			Tests:  in(".", "TestARepairLivesAsLongAsTheHold"),
 		},
@@ -193,7 +193,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "renews-once-more",
-			Breaks: "a lock is renewed once more than MaxRenewals",
+			Breaks: "a lock is renewed one time more than MaxRenewals",
 			Edits:  []Edit{{"renew.go", "n.count < s.maxRenewals", "n.count <= s.maxRenewals"}},
 			Tests:  in(".", "TestHazard21RenewalIsBounded"),
 		},
@@ -211,13 +211,13 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "waits-for-nothing",
-			Breaks: "a wait goes on for ever where somebody has to mend something",
+			Breaks: "a wait has no end although an operator has to mend something",
 			Edits:  []Edit{{"complaint.go", "by == 0 || now < by {", "by >= 0 {"}},
 			Tests:  in(".", "TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage"),
 		},
 		{
 			Name:   "mends-at-once",
-			Breaks: "a wait ends as soon as masters complain of what somebody may mend",
+			Breaks: "a wait ends as soon as masters complain of something that an operator may mend",
 			Edits:  []Edit{{"internal/contend/next.go", "return max(began, p.Since) + o.MendTime", "return max(began, p.Since)"}},
 			Tests:  in(".", "TestHazard105AWaitOutlastsEveryFaultThatMayPass"),
 		},
@@ -229,13 +229,13 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "election-gives-up",
-			Breaks: "an election ends as a wait does where somebody has to mend something",
+			Breaks: "an election ends like a wait when an operator has to mend something",
 			Edits:  []Edit{{"spec.go", "s.MendTime == 0 && !s.enduring {", "s.MendTime == 0 {"}},
 			Tests:  in(".", "TestHazard105ACandidateOutlastsEveryFaultThatMayPass"),
 		},
 		{
 			Name:   "complains-often",
-			Breaks: "the pauses of a wait in which masters complain do not become longer",
+			Breaks: "the pauses of a wait do not become longer while masters complain",
 			Edits:  []Edit{{"internal/contend/next.go", "if p.ComplainedOf > 0 {\n", "if p.ComplainedOf < 0 {\n"}},
 			Tests:  in(".", "TestHazard105ACandidateOutlastsEveryFaultThatMayPass"),
 		},
@@ -253,7 +253,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "stale-replica-counts",
-			Breaks: "a replica's answer on an old connection is that of its address",
+			Breaks: "a replica's answer on an old connection counts for its address",
 			Edits:  []Edit{{"single/batch.go", "case e.stale && IsElsewhere(err):", "case false:"}},
 			Tests:  in(".", "TestHazard104AStaleConnectionToADemotedServerEndsNothing"),
 		},
@@ -321,7 +321,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "leader-stuck-is-healthy",
-			Breaks: "a candidate that never leads though nobody does is healthy",
+			Breaks: "a candidate that never leads is healthy although there is no leader",
 			Edits:  []Edit{{"leader/vacancy.go", "if what == nobody && lasted > c.tolerance {", "if what == nobody && lasted < 0 {"}},
 			Tests:  in("leader", "TestACampaignThatIsStuckIsNotHealthy"),
 		},

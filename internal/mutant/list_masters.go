@@ -37,7 +37,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "call-broken-was-not-sent",
-			Breaks: "of a request whose connection broke it is said that it was never sent",
+			Breaks: "a request on a broken connection counts as never sent",
 			Edits:  []Edit{{"single/batch.go", "\tif !m.exact {\n\t\treturn false\n\t}\n\tif _, unsent", "\tif !m.exact {\n\t\treturn false\n\t}\n\tif err != nil {\n\t\treturn true\n\t}\n\tif _, unsent"}},
 			Tests:  in("single", "TestAConnectionThatBreaksMayHaveCarriedTheRequest"),
 		},
@@ -61,7 +61,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "command-polite-sets",
-			Breaks: "a polite acquisition takes the key without a look at whom it is reserved for",
+			Breaks: "a polite acquisition takes the key without a look at its reservation",
 			Edits:  []Edit{{"single/command.go", "len(r.Keys) == 1 && !r.Polite && (", "len(r.Keys) == 1 && ("}},
 			Tests:  in("single", "TestAReservationKeepsOnlyThePoliteOut"),
 		},
@@ -86,7 +86,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "crowd-of-one",
-			Breaks: "a key that is entered again each time is asked for twice each time",
+			Breaks: "a key that is entered again each time costs two requests each time",
 			Edits:  []Edit{{"single/crowd.go", "crowdMemory = 8", "crowdMemory = 1"}},
 			Tests:  in("single", "TestAKeyThatSeveralHoldIsAskedForByTheScript"),
 		},
@@ -110,13 +110,13 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "bundle-ends-at-an-odd-one",
-			Breaks: "a call that has nobody to go with keeps those behind it from going together",
+			Breaks: "a call without a partner keeps the calls behind it from going together",
 			Edits:  []Edit{{"single/bundle.go", "\t\treturn todo[:head], rest\n", "\t\treturn todo[:head], nil\n"}},
 			Tests:  in("single", "TestACallWithNobodyLikeItDoesNotKeepTheOthersApart"),
 		},
 		{
 			Name:   "bundle-waiters",
-			Breaks: "a release whose waiter may stand in the queue goes in a bundle",
+			Breaks: "a release goes in a bundle although its waiter may be in the queue",
 			Edits:  []Edit{{"single/bundle.go", " && (r.Waiter == \"\" || c.Unqueued)", ""}},
 			Tests:  in("single", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
 		},
@@ -134,13 +134,13 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "bundle-refused-by-one",
-			Breaks: "what a full master says of one call of a bundle counts for all",
+			Breaks: "a full master's answer to one call of a bundle counts for all",
 			Edits:  []Edit{{"single/bundle.go", "refusesAll = []string{", "refusesAll = []string{\"OOM\", \"NOREPLICAS\", "}},
 			Tests:  in("single", "TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone"),
 		},
 		{
 			Name:   "bundle-slot-for-all",
-			Breaks: "what a Cluster says of one slot counts for all of a bundle",
+			Breaks: "a Cluster's answer about one slot counts for all of a bundle",
 			Edits:  []Edit{{"single/bundle.go", "refusesAll = []string{", "refusesAll = []string{\"CLUSTERDOWN\", "}},
 			Tests:  in("single", "TestHazard94ASlotThatNobodyHasIsOnesOwnAffair"),
 		},
@@ -194,7 +194,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "bundle-acquires-first",
-			Breaks: "acquisitions of several keys go out before the releases that would make room for them",
+			Breaks: "acquisitions of several keys go out before releases that would free their keys",
 			Edits:  []Edit{{"single/bundle.go", "{releaseBundleProgram, releaseSeveralProgram, acquireSeveralProgram}", "{acquireSeveralProgram, releaseBundleProgram, releaseSeveralProgram}"}},
 			Tests:  in("single", "TestLocksOfSeveralKeysGoOutTogether"),
 		},
@@ -206,13 +206,13 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "bundle-all-or-none",
-			Breaks: "a bundle that a master refuses is given up",
+			Breaks: "a bundle that a master refuses is not sent again",
 			Edits:  []Edit{{"single/bundle.go", "\tcase head.answer.Kind() == wire.Refusal &&", "\tcase false &&"}},
 			Tests:  in("single", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased"),
 		},
 		{
 			Name:   "conn-late-sent",
-			Breaks: "a batch whose deadline has passed is sent",
+			Breaks: "a batch is sent after its deadline",
 			Edits:  []Edit{{"single/conns.go", "if !deadline.IsZero() && !time.Now().Before(deadline) {", "if false {"}},
 			Tests:  in("single", "TestARequestThatIsLateCostsNoConnection"),
 		},
@@ -224,7 +224,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "conn-any-refusal-ends",
-			Breaks: "any refusal passes for that of the last command of a pipeline, also a bundle's",
+			Breaks: "any refusal passes for the last command's of a pipeline, also a bundle's",
 			Edits:  []Edit{{"single/transport.go", "return e.answer.Kind() != wire.Refusal })", "return false && e.answer.Kind() != wire.Refusal })"}},
 			Tests:  in("single", "TestHazard95AReplyTooManyIsNoticedByWhateverFollows"),
 		},
@@ -278,7 +278,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "guard-uptime-whole",
-			Breaks: "the second by which an uptime may be too great is not taken off",
+			Breaks: "an uptime that may be a second too great is not reduced",
 			Edits:  []Edit{{"single/guard.go", "age := s.uptime - uptimeGrain - max(0, ahead) - drift", "age := s.uptime - max(0, ahead) - drift"}},
 			Tests:  in("single", "TestTheGuardIsNeverFooledByAStepOfTheServersClock"),
 		},
@@ -302,7 +302,7 @@ func oneMaster() []Mutant {
 		},
 		{
 			Name:   "guard-followed",
-			Breaks: "a master that has followed another one meanwhile counts as if it had its data",
+			Breaks: "a master that has followed another one counts as if it had its data",
 			Edits:  []Edit{{"single/guard.go", "case known == s.runID && s.followed && !g.last.followed:", "case false:"}},
 			Tests:  in("single", "TestAMasterThatWasAReplicaMeanwhileIsGuarded"),
 		},

@@ -12,7 +12,7 @@ func observers() []Mutant {
 		},
 		{
 			Name:   "waits-told-twice",
-			Breaks: "an observer is told of a wait with each attempt",
+			Breaks: "an observer hears of a wait with each attempt",
 			Edits:  []Edit{{"observe.go", "if !s.waited {", "{"}},
 			Tests:  in(".", waits),
 		},

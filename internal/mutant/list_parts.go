@@ -5,14 +5,14 @@ func parts() []Mutant {
 	return []Mutant{
 		{
 			Name:   "janitor-asks-once",
-			Breaks: "a release behind something whose outcome is unknown is settled by the first answer, also if that something is read later",
+			Breaks: "the first answer settles a release behind an unknown outcome, also if the master reads the earlier request later",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "p.need, p.unread = 2, true", "p.need, p.unread = 1, true"}},
 			Tests:  in("internal/janitor", "TestAMasterIsAskedUntilItConfirms"),
 			Sample: true,
 		},
 		{
 			Name:   "janitor-ttl-from-adoption",
-			Breaks: "the ttl of what a stopped master had not read counts from before it was read",
+			Breaks: "the ttl of a request to a stopped master counts from before the master read it",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "p.lapses = max(p.lapses, j.Lapsed(now, p.Request.TTL))", "_ = now"}},
 			Tests:  in("internal/janitor", "TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer"),
 		},
@@ -24,13 +24,13 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "janitor-never-lapses",
-			Breaks: "releases are asked for after their keys have expired by themselves",
+			Breaks: "releases are sent again after their keys have expired",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "now >= p.lapses && (!p.unread", "now < 0 && (!p.unread"}},
 			Tests:  in("internal/janitor", "TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet"),
 		},
 		{
 			Name:   "janitor-floods",
-			Breaks: "a master that is down is asked for all that is pending",
+			Breaks: "a master that is down gets all pending releases",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "if len(due) > first && j.Down(i) {", "if false {"}},
 			Tests:  in("internal/janitor", "TestAMasterThatIsDownIsAskedForOneAfterTheOther"),
 		},
@@ -42,13 +42,13 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "janitor-no-hurry",
-			Breaks: "a master that is back is asked for one pending release an interval",
+			Breaks: "a master that is back gets one pending release an interval",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "if waits && !j.closed", "if waits && j.closed"}},
 			Tests:  in("internal/janitor", "TestAMasterThatIsDownIsAskedForOneAfterTheOther"),
 		},
 		{
 			Name:   "janitor-asks-the-latest",
-			Breaks: "of a master that is down the youngest pending release is asked for again and again, and no other",
+			Breaks: "a master that is down gets the youngest pending release again and again, and no other",
 			Edits:  []Edit{{"internal/janitor/janitor.go", "cmp.Compare(a.due, b.due)", "cmp.Compare(b.due, a.due)"}},
 			Tests:  in("internal/janitor", "TestAMasterThatIsDownIsAskedForOneAfterTheOther"),
 		},
@@ -167,7 +167,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "queue-forgets-place",
-			Breaks: "who becomes the first does not know that the process stands in the masters' queues",
+			Breaks: "a new first waiter does not know that the process is in the masters' queues",
 			Edits:  []Edit{{"internal/waitqueue/keyqueue.go", "\t\tl.first.inherited = true\n\t\tif why", "\t\tif why"}},
 			Tests:  in("internal/waitqueue", "TestWhoBecomesTheFirstInheritsThePosition"),
 		},
@@ -179,7 +179,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "queue-takes-several",
-			Breaks: "one that wants several keys is passed a lock on one of them",
+			Breaks: "a waiter for several keys receives a lock on one key",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "len(l.first.want.Keys) > 1 || ", ""}},
 			Tests:  in("internal/waitqueue", "TestOnlyTheFirstThatRestsIsTaken"),
 		},
@@ -191,7 +191,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "lane-overtakes",
-			Breaks: "a call leaves before the one that it follows has ended",
+			Breaks: "a call leaves before its predecessor has ended",
 			Edits:  []Edit{{"internal/lane/order.go", "if c.follows() || len(l.held) > 0", "if len(l.held) > 0"}},
 			Tests:  in("internal/lane", "TestACallLeavesOnlyWhenTheOneItFollowsHasEnded"),
 			Sample: true,
@@ -216,7 +216,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "lane-bundles-waiter",
-			Breaks: "a release goes into a bundle though its waiter may stand in the queue",
+			Breaks: "a release goes into a bundle though its waiter may be in the queue",
 			Edits:  []Edit{{"internal/lane/order.go", "c.Unqueued = c.Unqueued && (c.After == nil || c.After.Err == nil && c.After.Reply.Outcome == single.Granted)", ""}},
 			Tests:  in("internal/lane", "TestALaneLooksWhatBecameOfTheAcquisitionBeforeARelease"),
 		},
@@ -246,7 +246,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "lane-probe-lost",
-			Breaks: "a probe that was too late is waited for, and the master is never asked again",
+			Breaks: "a lane waits for a probe that was too late, and never sends to the master again",
 			Edits:  []Edit{{"internal/lane/trip.go", "\tif len(live) == 0 {\n\t\treturn", "\tif len(live) == 0 {\n\t\tt.out = false\n\t\treturn"}},
 			Tests:  []Tests{{Package: "internal/lane", Names: []string{"TestAProbeThatIsTooLateMakesWayForTheNext"}, Crash: "goroutines in bubble are blocked"}},
 		},
@@ -270,7 +270,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "lane-leaves-before-told",
-			Breaks: "what follows a call may leave before its receiver has heard of it",
+			Breaks: "a call may leave before the receiver of its predecessor has the answer",
 			Edits:  []Edit{{"internal/lane/trip.go", "\t\tc.To.Ended(c)\n\t\tc.over.Store(true) //", "\t\tc.over.Store(true)\n\t\tc.To.Ended(c) //"}},
 			Tests:  in("internal/lane", "TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold"),
 		},
@@ -282,7 +282,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "lane-impatient",
-			Breaks: "a batch is cut short by its callers' deadlines, however often, and nobody learns how far away the master is",
+			Breaks: "callers' deadlines cut a batch short, however often, and the lane never learns the master's distance",
 			Edits:  []Edit{{"internal/lane/trip.go", "latest.Deadline.Sub(t.began) < patience", "patience < 0"}},
 			Tests:  in("internal/lane", "TestHazard96OnlyALongSilenceSpeaksAgainstAMaster"),
 		},
@@ -332,7 +332,7 @@ func parts() []Mutant {
 		},
 		{
 			Name:   "lane-one-moment",
-			Breaks: "what one moment does to all batches in flight counts for each of them",
+			Breaks: "one moment's harm to all batches in flight counts for each batch",
 			Edits:  []Edit{{"internal/lane/health.go", "if began.Before(h.since) {", "if false {"}},
 			Tests:  in("internal/lane", "TestHazard96OneMomentSpeaksOnceAgainstAMaster"),
 		},

@@ -18,7 +18,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "acquire-quick-forgets-waiters",
-			Breaks: "several keys are taken that are free, whomever one of them is reserved for",
+			Breaks: "several free keys are taken, even if one is reserved for another",
 			Edits:  []Edit{{"single/lua/acquire.lua", "redis.pcall('EXISTS', unpack(KEYS)) == 0", "redis.pcall('EXISTS', unpack(KEYS, 1, n)) == 0"}},
 			Tests:  in("single", "TestAReservedKeyOfSeveralKeepsThePoliteOut"),
 		},
@@ -48,7 +48,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "acquire-stays-in-queue",
-			Breaks: "who gets a key still stands in its queue",
+			Breaks: "a new holder stays in the key's queue",
 			Edits:  []Edit{{"single/lua/acquire.lua", "\tdequeue(KEYS[n + i], waiter)\n", ""}},
 			Tests:  in("single", "TestAWaiterThatGetsTheKeyLeavesTheQueue"),
 		},
@@ -102,19 +102,19 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "release-quick-anybodys",
-			Breaks: "where nobody waits a release removes another owner's key",
+			Breaks: "without waiters a release removes another owner's key",
 			Edits:  []Edit{{"single/lua/release.lua", "mine = mine and redis.pcall('GET', KEYS[i]) == owner", "mine = mine and redis.pcall('GET', KEYS[i])"}},
 			Tests:  in("single", "TestReleaseRemovesWhatItsOwnerHoldsAndNothingElse"),
 		},
 		{
 			Name:   "release-quick-forgets-waiters",
-			Breaks: "a release notifies nobody, although somebody waits",
+			Breaks: "a release notifies no waiter, although one waits",
 			Edits:  []Edit{{"single/lua/release.lua", "if mine and redis.pcall('EXISTS', unpack(KEYS, n + 1)) == 0 and ", "if mine and "}},
 			Tests:  in("single", "TestAReleaseCallsWhoWaitedLongestAndReservesTheKey"),
 		},
 		{
 			Name:   "release-says-ours",
-			Breaks: "a release of what is not there says that it was",
+			Breaks: "a release of a missing key says that it was there",
 			Edits:  []Edit{{"single/lua/release.lua", "\t\tresult = 0\n", "\t\tresult = 1\n"}},
 			Tests:  in("single", "TestReleaseRemovesWhatItsOwnerHoldsAndNothingElse"),
 		},
@@ -132,7 +132,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "leave-tells-of-all",
-			Breaks: "one that leaves has the next one told also of a key that somebody holds",
+			Breaks: "a leaving waiter has the next one told also of a held key",
 			Edits:  []Edit{{"single/lua/queue.lua", "\telseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then", "\telseif held then"}},
 			Tests:  in("single", "TestWhoLeavesDisturbsNobodyInVain"),
 		},
@@ -174,7 +174,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "several-overtakes",
-			Breaks: "a bundle of acquisitions takes keys that somebody waits for",
+			Breaks: "a bundle of acquisitions takes keys that have waiters",
 			Edits:  []Edit{{"single/lua/acquire_several.lua", " and call('EXISTS', unpack(keys, all + first, all + last)) == 0", ""}},
 			Tests:  in("single", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
 		},
@@ -192,13 +192,13 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "several-half-taken",
-			Breaks: "an acquisition of several keys that is refused in the middle leaves what it has set",
+			Breaks: "an acquisition of several keys that is refused in the middle leaves its keys",
 			Edits:  []Edit{{"single/lua/acquire.lua", "\t\t\t\tredis.call('DEL', KEYS[set])\n", ""}},
 			Tests:  in("single", "TestAUserWithSelectorsGetsNoHalfALock"),
 		},
 		{
 			Name:   "several-taken-back-together",
-			Breaks: "what a refused acquisition has set is removed by one command, which no selector may allow",
+			Breaks: "a refused acquisition's keys are removed by one command, which no selector may allow",
 			Edits: []Edit{{
 				"single/lua/acquire.lua", "\t\t\tfor set = 1, i - 1 do -- one by one, as they were set: no selector may allow all of them\n\t\t\t\tredis.call('DEL', KEYS[set])\n",
 				"\t\t\tif i > 1 then\n\t\t\t\tredis.call('DEL', unpack(KEYS, 1, i - 1))\n",
@@ -213,7 +213,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "several-half-taken-together",
-			Breaks: "a bundle of acquisitions that is refused in the middle leaves what it has set",
+			Breaks: "a bundle of acquisitions that is refused in the middle leaves its keys",
 			Edits:  []Edit{{"single/lua/acquire_several.lua", "call('DEL', set)", "call('GET', set)"}},
 			Tests:  in("single", "TestAUserWithSelectorsGetsNoHalfALock"),
 		},
@@ -225,13 +225,13 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "several-tells-nobody",
-			Breaks: "a bundle of releases of several keys removes some that are waited for, and tells nobody",
+			Breaks: "a bundle of releases of several keys removes some with waiters, and notifies none",
 			Edits:  []Edit{{"single/lua/release_several.lua", "if found and not (waited and call('EXISTS', unpack(keys, all + first, all + last)) > 0) then", "if found then"}},
 			Tests:  in("single", "TestAWaiterForAnyKeyOfSeveralIsCalled"),
 		},
 		{
 			Name:   "several-tells-the-first",
-			Breaks: "a bundle of releases of several keys asks only about the first key of each whether it is waited for",
+			Breaks: "a bundle of releases of several keys looks for waiters of each release's first key only",
 			Edits:  []Edit{{"single/lua/release_several.lua", "(keys, all + first, all + last)", "(keys, all + first, all + first)"}},
 			Tests:  in("single", "TestAWaiterForAnyKeyOfSeveralIsCalled"),
 		},
@@ -273,19 +273,19 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "counter-of-somebody",
-			Breaks: "somebody's data in a counter's place is taken for an empty counter",
+			Breaks: "foreign data in a counter's place is taken for an empty counter",
 			Edits:  []Edit{{"single/lua/counter.lua", "elseif redis.call('EXISTS', counter) == 0 then", "else"}},
 			Tests:  in("single", "TestWhatIsNoCounterGrantsNothing"),
 		},
 		{
 			Name:   "kind-any-set",
-			Breaks: "somebody's sorted set is taken for a shared lock",
+			Breaks: "a foreign sorted set is taken for a shared lock",
 			Edits:  []Edit{{"single/lua/kind.lua", "elseif is == 'zset' and marked(key, HOLDS) then", "elseif is == 'zset' then"}},
 			Tests:  in("single", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
 		},
 		{
 			Name:   "kind-wrong-type-is-free",
-			Breaks: "somebody's list is taken for a free key",
+			Breaks: "a foreign list is taken for a free key",
 			Edits:  []Edit{{"single/lua/kind.lua", "\treturn nil, err or held\n", "\treturn false\n"}},
 			Tests:  in("single", "TestAKeyOfAnotherTypeIsAnError"),
 		},
@@ -297,7 +297,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "queue-by-arrival",
-			Breaks: "waiters stand in the order of their latest attempt",
+			Breaks: "waiters are in the order of their latest attempt",
 			Edits:  []Edit{{"single/lua/queue.lua", "now - waited, waiter)", "now, waiter)"}},
 			Tests:  in("single", "TestWaitersQueueByTheTimeTheyHaveWaited"),
 		},
@@ -309,7 +309,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "queue-keeps-out-its-own",
-			Breaks: "a reservation keeps also the waiter out for whom it is",
+			Breaks: "a reservation keeps its waiter out, too",
 			Edits:  []Edit{{"single/lua/queue.lua", " and first[3] ~= '!' .. waiter then", " then"}},
 			Tests:  in("single", "TestAReservationKeepsOnlyThePoliteOut"),
 		},
@@ -327,7 +327,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "queue-notifies-the-dead",
-			Breaks: "a waiter that nobody listens for is notified, and those behind it wait",
+			Breaks: "a dead waiter is notified, and the waiters behind it wait",
 			Edits:  []Edit{{"single/lua/queue.lua", "next, message) ~= 0 then", "next, message) then"}},
 			Tests:  append(in("single", "TestHazard108AMessageGoesToAWaiterThatListens"), in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
 		},
@@ -346,13 +346,13 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "share-reader-beside-writer",
-			Breaks: "a reader gets in beside a writer",
+			Breaks: "a reader gets in with a writer",
 			Edits:  []Edit{{"single/lua/hold.lua", "return mode == 'r' and not writer or", "return mode == 'r' or"}},
 			Tests:  in("single", "TestWhoGetsIntoASharedKey"),
 		},
 		{
 			Name:   "share-writer-beside-writer",
-			Breaks: "a writer gets in beside another owner's",
+			Breaks: "a writer gets in with another owner's",
 			Edits:  []Edit{{"single/lua/hold.lua", "mode == 'w' and writer and ownerOf(there) == owner", "mode == 'w' and writer"}},
 			Tests:  in("single", "TestWhoGetsIntoASharedKey"),
 		},
@@ -388,7 +388,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "share-extend-beside",
-			Breaks: "a shared hold is added again beside what excludes it",
+			Breaks: "a shared hold is added again although another hold excludes it",
 			Edits: []Edit{
 				{"single/lua/share_extend.lua", "elseif not beside(mode, owner, there) or", "elseif"},
 				{"single/lua/share_extend.lua", "longest > 0 and not beside(mode, owner, last[1])", "longest > 0 and false"},
@@ -403,7 +403,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "share-release-silent",
-			Breaks: "the last release of a shared key tells nobody",
+			Breaks: "the last release of a shared key notifies no waiter",
 			Edits:  []Edit{{"single/lua/share_release.lua", "if removed and free and marked(queue, QUEUE) then", "if false then"}},
 			Tests:  in("single", "TestTheLastReleaseOfASharedKeyCallsThoseWhoWait"),
 		},
@@ -427,13 +427,13 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "hold-any-string",
-			Breaks: "somebody's string is taken for a hold",
+			Breaks: "a foreign string is taken for a hold",
 			Edits:  []Edit{{"single/lua/kind.lua", "string.sub(held, 1, #LONE) == LONE and string.match(held, '^[rw]:.*:[^:]*$', #LONE + 1)", "string.match(held, '[rw]:.*:[^:]*$')"}},
 			Tests:  in("single", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs"),
 		},
 		{
 			Name:   "hold-without-an-end",
-			Breaks: "a hold whose end was taken away counts as over when another one comes",
+			Breaks: "a hold without an end counts as over when another one comes",
 			Edits:  []Edit{{"single/lua/share.lua", "elseif left == -1 then", "elseif false then"}},
 			Tests:  in("single", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs"),
 		},
@@ -457,7 +457,7 @@ func luaScripts() []Mutant {
 		},
 		{
 			Name:   "hold-bundled-in-silence",
-			Breaks: "a bundle removes a hold, and tells one of those who wait for it, or nobody",
+			Breaks: "a bundle removes a hold, and notifies one of its waiters, or none",
 			Edits:  []Edit{{"single/lua/release_bundle.lua", "if waited and held[i] == ARGV[1 + i] and lone(held[i])", "if false"}},
 			Tests:  in("single", "TestReleasesOfHoldsAreBundled"),
 		},

@@ -24,7 +24,7 @@ func tries() []Mutant {
 		},
 		{
 			Name:   "try-refused-by-itself",
-			Breaks: "a try takes what its earlier rounds have left for another's",
+			Breaks: "a try takes the keys of its earlier rounds for another owner's",
 			Edits:  []Edit{{"try.go", "slices.Contains(c.own, name)", "slices.Contains(c.own[:0], name)"}},
 			Tests:  in(".", "TestATryIsNotRefusedByItsOwnEarlierRound"),
 		},

@@ -5,13 +5,13 @@ func waiting() []Mutant {
 	return []Mutant{
 		{
 			Name:   "lost-reminder",
-			Breaks: "whoever becomes first while the reminder comes to the one before is not told",
+			Breaks: "a waiter that becomes first during the reminder of the one before is not reminded",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "\tif key := e.want.Keys[0]; q.ours.get(key).until <= 0 {", "\tif key := e.want.Keys[0]; key == \"\" {"}},
 			Tests:  in("internal/waitqueue", "TestNobodyIsForgotten"),
 		},
 		{
 			Name:   "patient-once-more",
-			Breaks: "who was passed a lock has those behind it wait for the end of a window of which they were reminded before",
+			Breaks: "the receiver of a passed lock has the waiters behind it wait for the end of a window after their reminder",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "(!e.taken || ours.until > 0)", "true"}},
 			Tests:  in("internal/waitqueue", "TestNobodyIsForgotten"),
 		},
@@ -23,25 +23,25 @@ func waiting() []Mutant {
 		},
 		{
 			Name:   "favour-passed-over",
-			Breaks: "a key that is favoured for somebody older is passed on",
+			Breaks: "a key that is favoured for an older waiter is passed on",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "q.favoursLocked(key, l.first) > now || ", ""}},
 			Tests:  in("internal/waitqueue", "TestAFavouredKeyIsNotPassedOnToTheYounger"),
 		},
 		{
 			Name:   "cancelled-waiter-asks",
-			Breaks: "a waiter whose context has ended asks the masters when it becomes the first of its process",
+			Breaks: "a waiter asks the masters after its context has ended, when it becomes the first of its process",
 			Edits:  []Edit{{"wait.go", "\t\tcase ctx.Err() == nil:\n\t\tcase w.last", "\t\tcase true:\n\t\tcase w.last"}},
 			Tests:  in(".", "TestHazard101AWaiterWhoseContextHasEndedAsksNothing"),
 		},
 		{
 			Name:   "heirs-ask-at-once",
-			Breaks: "each of many waiters who give up has the next one ask the masters",
+			Breaks: "each of many cancelled waiters has the next one ask the masters",
 			Edits:  []Edit{{"wait.go", "heirAfter = contend.MaxPause / 2", "heirAfter = 0"}},
 			Tests:  in(".", "TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne"),
 		},
 		{
 			Name:   "departure-takes-the-next",
-			Breaks: "who begins to wait while its process leaves the masters' queues does not look whether it was taken out of them, too",
+			Breaks: "a waiter that begins while its process leaves the masters' queues does not look whether it was removed, too",
 			Edits:  []Edit{{"release.go", "d.locker.queue.Dequeued(d.request.Keys)", "_ = d"}},
 			Tests:  in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
 		},
@@ -65,7 +65,7 @@ func waiting() []Mutant {
 		},
 		{
 			Name:   "repeated-release-races",
-			Breaks: "who is told that a release took its process out of the masters' queues races whom that release has notified",
+			Breaks: "a waiter whose process a release took out of the masters' queues races the notified one",
 			Edits:  []Edit{{"wait.go", "\tif notified {\n", "\tif false {\n"}},
 			Tests:  in(".", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 		},
@@ -77,19 +77,19 @@ func waiting() []Mutant {
 		},
 		{
 			Name:   "plain-claims-nothing",
-			Breaks: "readers who keep coming starve whoever waits for a plain lock, and all behind it",
+			Breaks: "readers who keep coming starve a waiter for a plain lock, and all behind it",
 			Edits:  []Edit{{"single/lua/acquire.lua", "waiter ~= '' and claimAll())", "false)"}},
 			Tests:  in("single", "TestAWaiterForAPlainLockKeepsNewReadersOut"),
 		},
 		{
 			Name:   "claims-beside-another-holder",
-			Breaks: "who waits for several keys keeps readers out of one while somebody else has another one, for who knows how long",
+			Breaks: "a waiter for several keys keeps readers out of one while another owner has another one, without a limit",
 			Edits:  []Edit{{"single/lua/acquire.lua", "\t\t\treturn false\n\t\telseif hold then\n", "\t\telseif hold then\n"}},
 			Tests:  in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
 		},
 		{
 			Name:   "claims-keep-others-out",
-			Breaks: "a key of which nothing but claims is left is free for writers only",
+			Breaks: "a key with nothing but claims is free for writers only",
 			Edits:  []Edit{{"single/lua/kind.lua", "return false, nil, HOLDS, nil, now", "return ''"}},
 			Tests:  in("single", "TestClaimsKeepNobodyElseOut"),
 		},
@@ -101,7 +101,7 @@ func waiting() []Mutant {
 		},
 		{
 			Name:   "claim-outlives-its-writer",
-			Breaks: "the claim of a writer that gives up keeps readers of its own process out",
+			Breaks: "the claim of a cancelled writer keeps readers of its process out",
 			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "case l.claimed && l.writers == 0:", "case l.claimed && l.writers < 0:"}},
 			Tests:  in(".", "TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders"),
 		},
@@ -125,13 +125,13 @@ func waiting() []Mutant {
 		},
 		{
 			Name:   "each-leaves",
-			Breaks: "each of many waiters that give up has the masters told",
+			Breaks: "each of many cancelled waiters sends a message to the masters",
 			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "e.attempts > 0 || e.inherited && (own == nil || own.key == key)", "e.mayBeQueued()"}},
 			Tests:  in(".", "TestHazard99And101ManyWaitersCostAsMuchAsOne"),
 		},
 		{
 			Name:   "surplus-is-kept",
-			Breaks: "permits that nobody has are kept from others",
+			Breaks: "free permits are kept from others",
 			Edits:  []Edit{{"release.go", "|| k.unused || !k.state", "|| !k.state"}},
 			Tests:  in("semaphore", "TestHazard102WhatAWaiterGivesBackIsNotKept"),
 		},

@@ -26,7 +26,7 @@ func connections() []Mutant {
 		},
 		{
 			Name:   "wire-leftovers",
-			Breaks: "a connection is used again though more was read than was asked for",
+			Breaks: "a connection is used again after surplus bytes",
 			Edits:  []Edit{{"internal/wire/conn.go", "return !c.broken && c.reader.in.Buffered() == 0 && (", "return !c.broken && ("}},
 			Tests:  in("internal/wire", "TestAConnectionIsNotUsedBehindWhatWasNotAskedFor"),
 		},
@@ -44,7 +44,7 @@ func connections() []Mutant {
 		},
 		{
 			Name:   "wire-closes-politely",
-			Breaks: "a connection is closed without a reset, and delivers what is in its send queue later",
+			Breaks: "a connection is closed without a reset, and delivers its send queue later",
 			Edits:  []Edit{{"internal/wire/conn.go", "tcp.SetLinger(0)", "tcp.SetLinger(-1)"}},
 			Tests:  in("internal/wire", "TestAWrappedConnectionIsClosedWithAReset"),
 		},
@@ -74,7 +74,7 @@ func connections() []Mutant {
 		},
 		{
 			Name:   "wire-no-deadline",
-			Breaks: "a reply is waited for without an end",
+			Breaks: "the wait for a reply has no end",
 			Edits:  []Edit{{"internal/wire/conn.go", "\tif err := c.conn.SetDeadline(deadline); err != nil {\n\t\tc.broken = true", "\tif err := c.conn.SetDeadline(time.Time{}); err != nil {\n\t\tc.broken = true"}},
 			Tests:  []Tests{{Package: "internal/wire", Names: []string{"TestAWaitForAReplyEnds"}, Crash: "test timed out", Within: 20 * time.Second}},
 		},
