@@ -30,10 +30,10 @@ func leastRights(t *testing.T) []string {
 	return strings.Fields(block)
 }
 
-// TestEverythingWorksWithTheRightsThatTheDocumentationGives runs every other test of this package once more, on servers
-// whose TCP clients have these rights only. Tests choose their own keys, so those are free, except that of the keys that
-// begin as the library's own only the documented ones are. Some tests need more for themselves: other databases, a
-// Cluster, the restart guard, and one of them BLPOP, to keep a connection busy.
+// TestEverythingWorksWithTheRightsThatTheDocumentationGives runs every other test of this package again, on servers
+// that give TCP clients only these rights. Tests choose their own keys, so all keys are allowed, except that under
+// the library's own prefix only the documented names are. Some tests need additional rights: for other databases, a
+// Cluster, the restart guard, and BLPOP, which one test uses to keep a connection busy.
 func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 	redistest.Need(t)
 	rules := slices.DeleteFunc(leastRights(t), func(rule string) bool { return rule == "~orders:*" })
@@ -52,7 +52,7 @@ func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 	for name, c := range cases {
 		waits[name] = underRights(t, c.rules, c.run)
 	}
-	t.Parallel() // what was started runs beside the tests that are not parallel
+	t.Parallel() // the child runs during the tests that are not parallel
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			out, err := waits[name]()
@@ -66,12 +66,13 @@ func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 	}
 }
 
-// underRights starts tests of this package whose servers have a user with these rights alone, and returns how to wait for them.
+// underRights starts tests of this package on servers with a user that has only these rights. It returns a function
+// that waits for the tests.
 func underRights(t *testing.T, rules []string, run string) func() ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+run, "-test.timeout=5m", "-test.short",
 		"-test.skip=^TestEverythingWorksWithTheRights|^Fuzz|^Benchmark")
-	cmd.Env = append(os.Environ(), "REDISTEST_USER="+strings.Join(rules, " "), "CI=true") // what is skipped fails
+	cmd.Env = append(os.Environ(), "REDISTEST_USER="+strings.Join(rules, " "), "CI=true") // a skipped test fails
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	must(t, cmd.Start())
@@ -89,7 +90,7 @@ func everyOperation(t *testing.T, m *single.Master, key string) {
 	ctx := t.Context()
 	send := func(r single.Request) {
 		r.Keys = []string{key}
-		_, _ = m.Ask(ctx, r) // what is not permitted is in the server's log
+		_, _ = m.Ask(ctx, r) // the server logs forbidden commands
 	}
 	plain := single.Request{Owner: "me", TTL: time.Minute}
 	shared := single.Request{Owner: "me", TTL: time.Minute, Kind: single.Shared, Hold: "1"}
@@ -127,7 +128,7 @@ func everyOperation(t *testing.T, m *single.Master, key string) {
 	listenOnce(t, m)
 }
 
-// listenOnce subscribes as a waiter does, pings, and gives up if that is not permitted.
+// listenOnce subscribes as a waiter does and pings. It ends without an error if a command is not permitted.
 func listenOnce(t *testing.T, m *single.Master) {
 	t.Helper()
 	sub := m.Client().Subscribe(t.Context(), single.ChannelPrefix+"w")
@@ -139,7 +140,7 @@ func listenOnce(t *testing.T, m *single.Master) {
 	_ = m.Client().Ping(t.Context()).Err()
 }
 
-// refusals is what the server did not permit, as its ACL LOG names it.
+// refusals lists the commands that the server refused, as its ACL LOG names them.
 func refusals(t *testing.T, s *redistest.Server) []string {
 	t.Helper()
 	entries, err := s.Client().ACLLog(t.Context(), 128).Result()

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// This file takes a batch of calls through its stages: what each sends first, and what more it takes to have its answer.
+// This file takes a batch of calls through its stages: the first commands, and the commands that some calls need
+// after these.
 
 // do performs a batch.
 func (m *Master) do(ctx context.Context, batch []*Call) {
@@ -33,7 +34,7 @@ func (m *Master) do(ctx context.Context, batch []*Call) {
 		m.send(ctx, todo)
 		todo = m.settle(todo)
 	}
-	clear(whole) // the calls are their rounds' from now on
+	clear(whole) // from now on the calls belong to their rounds
 	*scratch = whole
 	m.scratch.Put(scratch)
 }
@@ -44,11 +45,11 @@ type stage uint8
 const (
 	stageFirst   stage = iota // the form for a free key, where there is one
 	stageCount                // right behind it in the same pipeline, of a fenced acquisition: its counter
-	stageScript               // the script, because the key was not free or the counter ahead
-	stageInstead              // the script in place of the form for a free key, because several hold the key
+	stageScript               // the script, because the key was taken or the counter was ahead
+	stageInstead              // the script in place of the form for a free key, because the key has several holds
 )
 
-// first appends what a call begins with.
+// first appends a call's first commands.
 func (m *Master) first(todo []exchange, c *Call) []exchange {
 	if c.Request.quick() && m.crowds.has(c.Request) {
 		return append(todo, exchange{call: c, stage: stageInstead})
@@ -60,12 +61,12 @@ func (m *Master) first(todo []exchange, c *Call) []exchange {
 	return todo
 }
 
-// next is the exchange that follows e.
+// next returns the exchange that follows e.
 func (e *exchange) next(at stage, source bool) exchange {
 	return exchange{call: e.call, stage: at, source: source, set: e.set}
 }
 
-// send takes the commands to the master and brings back the answers.
+// send sends the commands to the master and stores the answers.
 func (m *Master) send(ctx context.Context, todo []exchange) {
 	if m.guard != nil {
 		defer m.guard.answered(m.guard.now(), todo)
@@ -74,8 +75,8 @@ func (m *Master) send(ctx context.Context, todo []exchange) {
 	hideSecrets(todo)
 }
 
-// hideSecrets takes what proves who holds a key, and what names a waiter, out of errors: servers quote what they were asked. A reply may quote
-// another command of the batch than its own.
+// hideSecrets removes secrets from errors, because servers quote commands in them. Secrets are the texts that prove
+// who holds a key, and the names of waiters. A reply may quote another command of the batch.
 func hideSecrets(todo []exchange) {
 	var secrets []string
 	for i := range todo {
@@ -94,7 +95,7 @@ func hideSecrets(todo []exchange) {
 	}
 }
 
-// settle reads the answers into their calls and returns what needs one more command. It reuses todo.
+// settle reads the answers into their calls, and returns the calls that need one more command. It reuses todo.
 func (m *Master) settle(todo []exchange) []exchange {
 	more := todo[:0]
 	var sourced [numPrograms]bool
@@ -118,11 +119,11 @@ func (m *Master) settle(todo []exchange) []exchange {
 			m.crowds.met(c.Request)
 			more = append(more, e.next(stageScript, false))
 		case !e.source && e.answer.Refused("NOSCRIPT"):
-			// The source goes out once a pipeline; behind it the SHA is known again.
+			// A pipeline carries the source once; the commands behind it can use the SHA.
 			p := c.Request.program()
 			more = append(more, e.next(e.stage, !sourced[p]))
 			sourced[p] = true
-		case e.stale && IsElsewhere(err): // nothing was done; a new connection leads to whoever has the address now
+		case e.stale && IsElsewhere(err): // nothing was done; a new connection leads to the server that has the address now
 			if e.stage == stageFirst {
 				more = m.first(more, c)
 			} else {
@@ -140,7 +141,8 @@ func (m *Master) settle(todo []exchange) []exchange {
 	return more
 }
 
-// noteCrowd notes whether a key that several had is one's alone again. Of several keys every acquisition that was asked for alone says so.
+// noteCrowd notes whether a key that had several holds has one hold again. For locks of several keys, every
+// acquisition outside a bundle shows that.
 func (m *Master) noteCrowd(at stage, c *Call) {
 	several := c.Request.Op == Acquire && len(c.Request.Keys) > 1
 	switch {
@@ -152,14 +154,14 @@ func (m *Master) noteCrowd(at stage, c *Call) {
 	}
 }
 
-// settleCounted settles a fenced acquisition that has got its key, by what became of the counter: the command behind it.
+// settleCounted settles a fenced acquisition that has got its key, by the reply to the ZADD behind it.
 func (m *Master) settleCounted(more []exchange, e *exchange, counted *wire.Reply) []exchange {
 	c := e.call
 	switch err := counted.Err(); {
 	case err != nil:
 		c.Err = m.explained(err) // Sent stays true: the key is there
 	case !e.answer.OK() || counted.Kind() != wire.Number:
-		c.Err = unexpected(&e.answer) // or the other one; the key may be there
+		c.Err = unexpected(&e.answer) // or the other reply is wrong; the key may be set
 	case counted.Int() == 1:
 		c.Reply = Reply{Outcome: Granted, Token: c.Request.proposal()}
 	default:

@@ -7,34 +7,35 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// Releases of one key each that are in the same batch go out as one script, release_bundle.lua. Alone each costs a master as much as all the
-// rest of an acquisition and its release, most of it for starting the script; together they share that, and the commands in it. So do
-// releases of locks with several keys (release_several.lua), and their acquisitions (acquire_several.lua), for which there is no SET NX. These two do
-// only what is usual, and leave the rest to a command of its own.
+// Releases of one key each that are in the same batch go out as one script, release_bundle.lua. Alone, each release
+// costs a master as much as the rest of its acquisition and release, mostly for starting the script. In a bundle they
+// share that cost. The same holds for releases of locks with several keys (release_several.lua) and for their
+// acquisitions (acquire_several.lua), where no SET NX can be used. These two scripts handle only the usual case;
+// other calls go out again as single commands.
 //
-// Bundles go first in their pipeline, releases before acquisitions, so what is bundled may overtake other calls of its batch. They are
-// independent of it: a release follows whatever its owner has asked for before (Call.After), and such calls do not travel together. Another
-// owner's acquisition gains by a release that overtakes it. It may lose to an acquisition that does, as it may on any master that the other one
-// reaches first.
+// Bundles go first in their pipeline, and releases before acquisitions, so a bundled call may overtake other calls of
+// its batch. The calls are independent: a release waits for earlier requests of its owner (Call.After), and such
+// calls are never in one batch. A release that overtakes another owner's acquisition only helps it. An acquisition
+// that overtakes may win the key, as it may on any master that it reaches first.
 //
-// A master that refuses a bundle gets its calls one by one, since what it says of one may not hold for another: a key is forbidden to the user,
-// or has another Cluster slot than the rest; a master that is full, or writes nothing for some other reason, still says who holds a key. The
-// scripts fail before they have changed anything, if they do.
+// If a master refuses a bundle, its calls go out one by one, because the refusal of one call may not hold for
+// another. The user may lack the right to one key, or one key is in another Cluster slot. A master that is full, or
+// that cannot write for another reason, still says who holds a key. A script that fails has changed nothing.
 
-// doneAlone is what the scripts return for a call that they have done nothing for, and which goes out once more by itself: their comments say
-// which.
+// doneAlone is the scripts' result for a call that they skipped: they did nothing for it. The call then goes out
+// again by itself. The comments in the scripts say when.
 const doneAlone = -1
 
-// maxBundle bounds the keys of a bundle, because the master's other clients wait until it is done.
+// maxBundle bounds the keys of a bundle, because the master's other clients wait until the bundle is done.
 const maxBundle = 256
 
-// apartFor is for how long a master that has refused a bundle is not given another one.
+// apartFor is for how long a master that has refused a bundle gets no other one.
 const apartFor = 10 * time.Second
 
-// bundles are the scripts for calls that go out together, in their order.
+// bundles are the scripts for calls that go out together, in the order of sending.
 var bundles = [...]program{releaseBundleProgram, releaseSeveralProgram, acquireSeveralProgram}
 
-// form is what the calls of one bundle have in common, as their script has one argument for all of them.
+// form is the properties that all calls of one bundle share, because their script has one argument for all.
 type form struct {
 	program  program
 	keys     int           // of each call
@@ -42,7 +43,7 @@ type form struct {
 	reserves bool          // of a release of one key: it reserves the key for the waiter that it notifies
 }
 
-// form says in which bundles a call can go out; false if it goes alone.
+// form returns the form of the bundles that this call can join; false if it goes alone.
 func (c *Call) form() (form, bool) {
 	r := c.Request
 	several := len(r.Keys) > 1 && r.Kind == Plain
@@ -51,15 +52,16 @@ func (c *Call) form() (form, bool) {
 		return form{program: acquireSeveralProgram, keys: len(r.Keys), ttl: r.TTL}, several && !r.Fence
 	case r.Op != Release || r.Owner == "" || r.Keep != 0:
 		return form{}, false
-	case several: // where nobody waits: so nothing is reserved, and no waiter has to be taken out
+	case several: // the usual case, without waiters: nothing is reserved, and no waiter has to be dequeued
 		return form{program: releaseSeveralProgram, keys: len(r.Keys)}, true
 	default:
 		return form{program: releaseBundleProgram, keys: 1, reserves: r.Reserve > 0}, len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
 	}
 }
 
-// period is the one time that a bundle's script is given: the ttl of acquisitions, and the longest for which a release of one key reserves
-// it. How long that is depends on how long round trips took when each release began, so no two are quite the same.
+// period returns the one time that a bundle's script gets: the ttl of acquisitions, or the longest Reserve of
+// releases of one key. The releases' own times depend on the round trips that each has measured, so they all differ
+// slightly.
 func period(bundle []exchange) (d time.Duration) {
 	common, _ := bundle[0].call.form()
 	if !common.reserves {
@@ -71,7 +73,7 @@ func period(bundle []exchange) (d time.Duration) {
 	return d
 }
 
-// bundle appends those calls of a batch to todo, which is empty, that go out together, and marks them.
+// bundle appends the calls of a batch that go out together to todo, which is empty, and marks these calls.
 func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
 	if len(batch) < 2 || !m.exact {
 		return todo
@@ -87,8 +89,8 @@ func (m *Master) bundle(todo []exchange, batch []*Call) []exchange {
 	return todo
 }
 
-// together appends the calls that one script performs, all of the same form as the first of them that is not in a bundle yet, unless that one
-// has nobody to go with. What is behind that one in the batch is the rest.
+// together finds the first call of the batch that is in no bundle yet and fits p. It appends that call and all calls
+// of the same form as one bundle, unless there is only one such call. rest is the batch behind the first call.
 func (m *Master) together(todo []exchange, batch []*Call, p program) (more []exchange, rest []*Call) {
 	head := len(todo)
 	var common form
@@ -114,7 +116,7 @@ func (m *Master) together(todo []exchange, batch []*Call, p program) (more []exc
 	return todo, rest
 }
 
-// bundleArgs appends the command for a bundle.
+// bundleArgs appends the command of a bundle.
 func bundleArgs(args []arg, bundle []exchange) []arg {
 	common, _ := bundle[0].call.form()
 	script := &scripts[common.program]
@@ -141,7 +143,7 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 	return args
 }
 
-// unbundle enters the reply to a bundle as those to its calls.
+// unbundle spreads the reply to a bundle over its calls.
 func unbundle(bundle []exchange, from *wire.Reply) {
 	switch {
 	case from.Kind() == wire.Array && (len(from.Items()) != len(bundle) || slices.ContainsFunc(from.Items(), isNoNumber)):
@@ -159,7 +161,7 @@ func unbundle(bundle []exchange, from *wire.Reply) {
 
 func isNoNumber(item wire.Reply) bool { return item.Kind() != wire.Number }
 
-// settleBundle reads the answers to a bundle into its calls, and appends to more what has to be sent again.
+// settleBundle reads the answers of a bundle into its calls, and appends the exchanges to send again to more.
 func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	head := bundle[0]
 	switch {
@@ -180,7 +182,7 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 			if c.Request.Op == Acquire {
 				m.crowds.met(c.Request)
 			}
-			more = append(more, exchange{call: c}) // a hold that is not found may be in a sorted set
+			more = append(more, exchange{call: c}) // the hold may be in a sorted set
 			continue
 		}
 		if err := bundle[i].answer.Err(); err != nil {
@@ -194,9 +196,11 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 }
 
 var (
-	// refusesAll is how a master begins what it says to every command: a bundle's calls would get the same one by one.
+	// refusesAll are the prefixes of replies that a master gives to every command: each call of the bundle alone
+	// would get the same.
 	refusesAll = []string{"LOADING", "BUSY", "MASTERDOWN", "NOAUTH", "max number of clients"}
-	// refusesNow is how it begins what it says to those that write. That is no reason to send no bundle for a while.
+	// refusesNow are the prefixes of refusals that only writes get. They are no reason to send no bundles for a
+	// while.
 	refusesNow = []string{"OOM", "READONLY", "NOREPLICAS", "MISCONF"}
 )
 

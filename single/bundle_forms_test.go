@@ -84,7 +84,7 @@ func TestACallWithNobodyLikeItDoesNotKeepTheOthersApart(t *testing.T) {
 	}
 }
 
-// tooMany are the keys of a lock with more of them than a bundle has.
+// tooMany names the keys of a lock with more keys than a bundle can have.
 func tooMany() string {
 	names := ""
 	for i := range 257 {

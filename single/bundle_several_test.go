@@ -14,8 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// several are requests for keys named "key,key owner", or "key,key owner waiter" of one that is polite and has waited for about two hours: each
-// for another time, far enough apart for the same order on every server.
+// several makes requests for keys named "key,key owner", or "key,key owner waiter" for a polite waiter that has
+// waited for about two hours. Each waiter has waited for a different time. The differences are large enough for the
+// same order on every server.
 func several(op single.Op, of ...string) []*single.Call {
 	batch := make([]*single.Call, len(of))
 	for i, names := range of {
@@ -40,7 +41,8 @@ func scripts(tb testing.TB, s *redistest.Server, before map[string]int) int {
 	return after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]
 }
 
-// Locks of several keys are taken together and released together where nobody else is about; whatever else there is, each is alone.
+// Locks of several keys are taken together and released together while no other lock or waiter is there. Otherwise
+// each goes alone.
 func TestLocksOfSeveralKeysGoOutTogether(t *testing.T) {
 	for name, open := range masterKinds() {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +68,7 @@ func TestLocksOfSeveralKeysGoOutTogether(t *testing.T) {
 			m.Do(t.Context(), batch)
 			if got, commands := said(batch), since(t, server, before); got != "granted granted granted granted granted" ||
 				commands != "set 4, evalsha 2, mget 1, exists 2, del 1" {
-				t.Errorf("%s, by %s; want releases first, so that what they free is had", got, commands)
+				t.Errorf("%s, by %s; want releases first, so that acquisitions get the freed keys", got, commands)
 			}
 			if left, want := contents(t, server), map[string]string{"a": "third", "b": "third", "g": "third", "h": "third"}; !maps.Equal(left, want) {
 				t.Errorf("%v is left, want %v", left, want)
@@ -109,7 +111,7 @@ func TestTheUsualLocksOfSeveralKeysAndTheirNeighbours(t *testing.T) {
 			listen(t, server, "w")
 			ask(t, m, acquire("waited", "before", time.Minute))
 			ask(t, m, by("w", 0, acquire("waited", "x", time.Minute)))
-			ask(t, m, reserving(time.Hour, release("waited", "before"))) // whose waiter was told, and is still in the queue
+			ask(t, m, reserving(time.Hour, release("waited", "before"))) // its waiter was notified, and is still in the queue
 			name, of, _ := strings.Cut(test.of, " ")
 			batch := several(map[string]single.Op{"acquire": single.Acquire, "release": single.Release}[name], strings.Split(of, ";")...)
 			before := ran(t, server)
@@ -128,8 +130,8 @@ func TestTheUsualLocksOfSeveralKeysAndTheirNeighbours(t *testing.T) {
 	}
 }
 
-// asUsual reports whether a bundle does what the request asks for: of acquisitions that nothing is there, of releases that all is its owner's; and
-// that nobody waits.
+// asUsual reports whether a bundle grants the request. For acquisitions all keys must be free, for releases the owner
+// must hold all keys, and no waiter may be queued.
 func asUsual(t *testing.T, s *redistest.Server, r *single.Request) bool {
 	t.Helper()
 	for _, key := range r.Keys {
@@ -144,8 +146,8 @@ func asUsual(t *testing.T, s *redistest.Server, r *single.Request) bool {
 	return true
 }
 
-// Whatever the keys hold and whoever waits: together, locks of several keys leave behind and return what they do one by one, those first that a
-// bundle does.
+// With any keys and waiters, locks of several keys together leave and return the same as one by one, in the order of
+// the bundles.
 func TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	alone := dial(t, servers[1].URL())
@@ -214,7 +216,7 @@ func TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne(t *testing.T) {
 	}
 }
 
-// A master that refuses a bundle for the sake of one key gets its calls one by one, and whoever was refused has got nothing.
+// A master that refuses a bundle because of one key gets its calls one by one. A refused call has got no key.
 func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingTaken(t *testing.T) {
 	server := redistest.Start(t, redistest.WithUser(append(leastRights(t), "~mine:*", "+flushall")...))
 	m := dial(t, server.URL())
@@ -226,7 +228,7 @@ func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingTaken(t *testing.T) {
 			t.Errorf("the batch: %s", got)
 		}
 		if batch[1].Unsure() || batch[1].Sent {
-			t.Error("what was forbidden counts as possibly done")
+			t.Error("a forbidden call counts as possibly done")
 		}
 	}
 }
@@ -242,7 +244,7 @@ func TestLocksOfSeveralKeysInDifferentSlotsAreTakenApart(t *testing.T) {
 	}
 }
 
-// Which calls a reply with too few results, or with one for all of them, is about can't be told.
+// After a reply with too few results, or with one result for all, it is unknown which calls it answers.
 func TestABundleOfAcquisitionsIsGrantedByNothingButItsResults(t *testing.T) {
 	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n", ":1\r\n", "+OK\r\n", "*2\r\n:1\r\n", "*2\r\n+OK\r\n+OK\r\n", "*2\r\n:0\r\n:7\r\n"} {
 		server := oddServer(t, func(_ int, words []string) string {
@@ -267,7 +269,7 @@ func TestABundleOfAcquisitionsIsGrantedByNothingButItsResults(t *testing.T) {
 	}
 }
 
-// A full master refuses the first of a bundle, and so all of them: nobody has got half of a lock.
+// A full master refuses the first call of a bundle, and so all: no caller has got half of a lock.
 func TestAFullMasterGivesNobodyHalfALock(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -286,7 +288,7 @@ func TestAFullMasterGivesNobodyHalfALock(t *testing.T) {
 	}
 }
 
-// What goes together has a bound in keys; what is more goes in another bundle, or alone.
+// The keys of a bundle are bounded. Further calls go in another bundle, or alone.
 func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -307,7 +309,7 @@ func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
 			}
 		}
 		if n := scripts(t, server, before); n != 3 {
-			t.Errorf("%d scripts, want two of %d keys, and one for the lock that is left", n, single.MaxBundle)
+			t.Errorf("%d scripts, want two of %d keys, and one for the remaining lock", n, single.MaxBundle)
 		}
 	}
 	if left := contents(t, server); len(left) > 0 {
@@ -333,7 +335,7 @@ func TestABundleTakesKeysForOneTTL(t *testing.T) {
 	}
 }
 
-// It is enough that somebody waits for one of the keys, whichever it is.
+// A waiter for any one of the keys is enough.
 func TestAWaiterForAnyKeyOfSeveralIsCalled(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", "d"} {
 		server := redistest.Start(t)
@@ -370,7 +372,8 @@ func TestReleasesThatKeepTheirKeysAreNotBundled(t *testing.T) {
 	}
 }
 
-// With selectors a user may SET some of its keys only, which no server asks before a script begins: whoever was refused has got nothing.
+// A user with selectors may be allowed SET for some keys only, and no server checks this before a script begins. A
+// refused user has got no key.
 func TestAUserWithSelectorsGetsNoHalfALock(t *testing.T) {
 	server := redistest.Start(t)
 	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set", "(+set ~mine:*)").Err())
@@ -387,7 +390,7 @@ func TestAUserWithSelectorsGetsNoHalfALock(t *testing.T) {
 	}
 }
 
-// A master that writes nothing still says whose a lock is, whoever's request was in the same batch.
+// A master that writes nothing still says who holds a lock, also to other requests in the same batch.
 func TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone(t *testing.T) {
 	for name, c := range map[string][3]string{
 		"full": {"maxmemory", "1", "OOM"}, "without its replicas": {"min-replicas-to-write", "1", "NOREPLICAS"},
@@ -413,7 +416,8 @@ func TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone(t *testi
 	}
 }
 
-// A node of a Cluster says of a slot that nobody has that the cluster is down, which is not so for other slots.
+// A Cluster node answers requests for a slot without a node that the cluster is down. It does not say that for other
+// slots.
 func TestHazard94ASlotThatNobodyHasIsOnesOwnAffair(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"))
@@ -432,7 +436,7 @@ func TestHazard94ASlotThatNobodyHasIsOnesOwnAffair(t *testing.T) {
 func TestHazard95AReplyTooManyDoesNotGrantABundle(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks
-			return "*2\r\n:1\r\n:1\r\n" // somebody else's
+			return "*2\r\n:1\r\n:1\r\n" // another batch's reply
 		}
 		if strings.EqualFold(words[0], "ping") { // its own comes later
 			return "*2\r\n:-1\r\n:-1\r\n+PONG\r\n"
@@ -448,8 +452,8 @@ func TestHazard95AReplyTooManyDoesNotGrantABundle(t *testing.T) {
 	}
 }
 
-// Where a bundle has found somebody's lock it has gone out for nothing, and that call needs another round trip: the next time such a call goes
-// alone, until its keys were free some times.
+// If a bundle finds another owner's lock, that call was sent for nothing and needs another round trip. So the next
+// call for this lock goes alone, until its keys were free a few times.
 func TestKeysThatWereHeldAreNotBundled(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -463,7 +467,7 @@ func TestKeysThatWereHeldAreNotBundled(t *testing.T) {
 	}
 	for i := range 3 {
 		if got := tries(); i > 0 && got != "set 4, evalsha 2, get 1, exists 2, pttl 1" {
-			t.Errorf("time %d: %s, want one script for the lock that is held, and one for the others, which finds nothing", i, got)
+			t.Errorf("time %d: %s, want one script for the held lock, and one for the others, which are free", i, got)
 		}
 	}
 	m.Do(t.Context(), several(single.Release, "a,b you"))

@@ -82,21 +82,21 @@ func TestReleasesOfABatchGoOutTogether(t *testing.T) {
 				t.Errorf("the batch: %s\nwant       %s", got, want)
 			}
 			if got := hears(t, heard); got != "w b" {
-				t.Errorf("called %q", got)
+				t.Errorf("notified %q", got)
 			}
 			if got := value(t, server, "a") + value(t, server, "b") + value(t, server, "c") + value(t, server, "d"); got != "youme" {
 				t.Errorf("the keys hold %q, want you at a and me at c", got)
 			}
 			after := ran(t, server)
 			if scripts := after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]; scripts != 3 || after["mget"] != before["mget"]+1 {
-				t.Errorf("%d scripts, MGET %d times; want one of each, and release.lua, known by its source, for what is no lock", scripts, after["mget"]-before["mget"])
+				t.Errorf("%d scripts, MGET %d times; want one of each, and release.lua, sent as source, for the key that is not a lock", scripts, after["mget"]-before["mget"])
 			}
 		})
 	}
 }
 
-// A bundle of which everything is there, with nobody waiting, is the usual case and takes a shorter way. What is almost
-// that does not.
+// The usual bundle finds all its keys held by their owners and no waiters, and takes a short way. A bundle that
+// differs in one point takes the long way.
 func TestTheUsualBundleAndItsNeighbours(t *testing.T) {
 	for _, test := range []struct{ of, want, left string }{
 		{"a me,b me,c you", "granted granted granted", ""},
@@ -143,7 +143,7 @@ func masterKinds() map[string]func(*testing.T, *redistest.Server) *single.Master
 	}
 }
 
-// Whatever the keys hold and whoever waits: together, releases leave behind and return what they do one by one.
+// With any keys and waiters, releases together leave and return the same as one by one.
 func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	together, alone := dial(t, servers[0].URL()), dial(t, servers[1].URL())
@@ -202,11 +202,11 @@ func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 		t.Errorf("no variety: %v", seen)
 	}
 	if ran(t, servers[0])["mget"] == 0 || ran(t, servers[1])["mget"] > 0 {
-		t.Error("they did not go together on the one server, and alone on the other")
+		t.Error("want a bundle on one server and single calls on the other")
 	}
 }
 
-// contents is all that a server has, but for times.
+// contents is all data of a server, except times.
 func contents(tb testing.TB, s *redistest.Server) map[string]string {
 	tb.Helper()
 	all, err := s.Client().Keys(tb.Context(), "*").Result()
@@ -239,7 +239,7 @@ func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 			t.Errorf("the batch: %s", got)
 		}
 		if batch[1].Unsure() {
-			t.Error("what was forbidden counts as possibly done")
+			t.Error("a forbidden call counts as possibly done")
 		}
 	}
 	entries, err := server.Client().ACLLog(t.Context(), 128).Result()
@@ -248,12 +248,12 @@ func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	for _, e := range entries {
 		refused += e.Count
 	}
-	if refused != 3 { // the first bundle, and twice the one key
+	if refused != 3 { // the first bundle, and the forbidden key twice
 		t.Errorf("%d commands were refused, want 3", refused)
 	}
 }
 
-// A single node of a Cluster serves every slot, but no command for two of them.
+// A single Cluster node serves every slot, but no command for keys of two slots.
 func TestABundleOfKeysInDifferentSlotsIsTakenApart(t *testing.T) {
 	t.Parallel()
 	m := dial(t, clusterServer(t).URL())
@@ -315,7 +315,7 @@ func TestABundleWithoutAnAnswerIsUnsure(t *testing.T) {
 	}
 }
 
-// Which releases a reply with too few results is about can't be told: none of them has been answered.
+// After a reply with too few results it is unknown which releases it answers. So it answers none.
 func TestABundleWithTooFewResultsIsUnsure(t *testing.T) {
 	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n"} {
 		server := oddServer(t, func(_ int, words []string) string {
@@ -335,7 +335,7 @@ func TestABundleWithTooFewResultsIsUnsure(t *testing.T) {
 	}
 }
 
-// A waiter's release goes along if it is known that there is nobody to take out of the queue.
+// A waiter's release joins a bundle only if the waiter is known not to be queued.
 func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -348,7 +348,7 @@ func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 		batch[0] = &single.Call{Request: &waiter, Unqueued: unqueued}
 		m.Do(t.Context(), batch)
 		if want := map[bool]string{false: "granted refused refused", true: "called refused refused"}[unqueued]; said(batch) != want {
-			t.Errorf("unqueued %t: %s, want %s, because it takes its own waiter out before it calls one", unqueued, said(batch), want)
+			t.Errorf("unqueued %t: %s, want %s, because the release dequeues its own waiter before it notifies another", unqueued, said(batch), want)
 		}
 	}
 }
@@ -372,7 +372,7 @@ func TestABundleReservesAsItsReleasesDo(t *testing.T) {
 		t.Fatalf("the batch: %s", said(batch))
 	}
 	if n := ran(t, server)["mget"] - before["mget"]; n != 2 {
-		t.Errorf("%d bundles, want one for each time", n)
+		t.Errorf("%d bundles, want one per batch", n)
 	}
 	for i, key := range keys {
 		got := ask(t, m, polite(by("other", 0, acquire(key, "other", time.Minute))))
@@ -382,7 +382,7 @@ func TestABundleReservesAsItsReleasesDo(t *testing.T) {
 	}
 }
 
-// What is no release of one plain key goes its own way, beside a bundle too.
+// A release that is not of one plain key goes alone, even if a bundle is in the batch.
 func TestOtherReleasesAreNotBundled(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -400,7 +400,7 @@ func TestOtherReleasesAreNotBundled(t *testing.T) {
 		t.Errorf("the batch: %s, want %s", got, want)
 	}
 	if left := contents(t, server); !maps.Equal(left, map[string]string{"b": ""}) {
-		t.Errorf("%v is left, want the key that nobody owns", left)
+		t.Errorf("%v is left, want the key without an owner", left)
 	}
 }
 

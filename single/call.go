@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Errors with which a call ends without having been sent. A master that never saw a request needs no clean-up.
+// A call that ends with one of these errors was not sent. A master that never saw a request needs no clean-up.
 var (
 	// ErrDown: the master timed out again and again, and one probe is asking whether it is back.
 	ErrDown = errors.New("single: master is down, waiting for it to answer a probe")
@@ -14,8 +14,8 @@ var (
 	ErrLate = errors.New("single: request was still queued at its deadline")
 	// ErrFull: more requests wait for the master than it could answer in time.
 	ErrFull = errors.New("single: too many requests are queued for the master")
-	// ErrBehind: the master is so far behind a quorum of the others that its vote would come too late to count. A
-	// request would only keep it behind, so none was sent.
+	// ErrBehind: the master is so far behind a quorum of the other masters that its vote would come too late to
+	// count. A request would only keep it behind, so none was sent.
 	ErrBehind = errors.New("single: master is behind the others")
 	// ErrClosed: the lane or the master was closed.
 	ErrClosed = errors.New("single: closed")
@@ -34,8 +34,7 @@ type Call struct {
 	// acquisition. (Where requests are sent again, a refusal may answer the second request while the first is under
 	// way.)
 	Sent bool
-	// Unqueued says that the Waiter of a release does not stand in the master's queue, so the release need not remove
-	// it.
+	// Unqueued says that the Waiter of a release is not in the master's queue, so the release need not remove it.
 	Unqueued bool
 
 	joined bool // it is in the bundle of its batch
@@ -43,8 +42,8 @@ type Call struct {
 
 // Unsure reports that the request may have taken effect, or may still do so: it was sent, and no answer came back.
 //
-// An error reply is an answer, since every script fails, if it does, before or at its first write. Only a fenced
-// acquisition that is no script can end with an error when its key has been set.
+// An error reply is an answer: a script that fails does so before or at its first write. Only a fenced acquisition
+// that is not a script can end with an error after its key was set.
 func (c *Call) Unsure() bool { return c.Sent && c.Err != nil }
 
 // Answered reports that the master itself replied, also with an error.

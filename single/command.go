@@ -8,31 +8,35 @@ import (
 	"time"
 )
 
-// quick reports that the request goes out in the form for a free key: SET NX PX, which every Redlock implementation
-// sends. It is faster than the script; that one follows only when the key is taken, to learn by whom and for how long,
-// and to queue up, or to stand beside the holds that are there. A polite request wants to know before that. A fenced one whose counter is to be kept has to look at the
-// counter first: nothing but a script can set a counter and its expiry, or prolong it, and leave what is no counter alone. Nor
-// can anything else find an exact one's counter ahead before it has set the key, or tell that a counter which it has moved beyond the
-// spare tokens was below the first of them.
+// quick reports whether the request uses the form for a free key: SET NX PX, which every Redlock implementation
+// sends. It is faster than the script. The script follows only when the key is taken, to learn the holder and its
+// time left, and to queue or to add a hold to the holds that are there.
+//
+// Other requests begin with the script. A polite request must see reservations before it takes the key. A fenced
+// request that must keep its counter has to look at the counter first. Only a script can set a counter with its
+// expiry, prolong it, and leave other data alone. Only a script can see that the counter is ahead of an exact token
+// before it sets the key. And only a script can tell that a counter which it moved beyond the spare tokens was below
+// the first spare token.
 func (r *Request) quick() bool {
 	return r.Op == Acquire && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
-// trailing is how many commands follow the form for a free key in the same pipeline. A fenced request goes out as two:
-// SET NX PX, then ZADD XX GT, which raises the fencing counter to the proposal if it is below, and says whether it was.
-// Because of the XX it never makes a counter, which would live for ever, and never adds to a sorted set that is no counter:
-// that has no such member. Together they cost a master half of what a script does, but they are not one step. What may come
-// between them:
+// trailing returns how many commands follow the form for a free key in the same pipeline. A fenced request goes out
+// as two commands: SET NX PX, then ZADD XX GT, which raises the fencing counter to the proposal if it is below, and
+// says whether it was. With XX, ZADD never creates a counter, which would live for ever. Nor does it ever add to a
+// sorted set that is not a counter, as such a set lacks the member. Both commands together cost a master half of a
+// script, but they are not one step. These events may come between them:
 //
-//   - Another's SET: it is refused. Another's ZADD raises the counter: then ours may find it above the proposal, and the
-//     script follows, which counts on from there.
-//   - The end of the key, if the server stood still for the ttl, and another acquisition: that one has raised the counter
-//     when ours comes. If ours is above it, both have numbers of their own; the round of ours has taken too long to count.
-//   - The end of the connection: the call has no answer, and its key is released like any other that may be there.
+//   - Another request's SET: it is refused. Another request's ZADD raises the counter: ours may then find the counter
+//     above the proposal. The script follows and counts on from there.
+//   - The key expires, because the server was stopped for the ttl, and another acquisition takes it. That acquisition
+//     has raised the counter when our ZADD comes. If our proposal is higher, both have different tokens, and our
+//     round has taken too long to count.
+//   - The connection breaks: the call has no answer, and its key is released like any other that may be there.
 //
-// So whatever comes between, a proposal that ZADD accepts was above all that the counter had been since the key was ours.
-// In the other order it would not be: the counter could grow by a whole acquisition before the key was ours. A ZADD behind
-// a SET that was refused raises the counter for nothing, which makes a gap in the tokens and no more.
+// So in every case a proposal that ZADD accepts was above all values of the counter since the key became ours. In the
+// other order this would fail: the counter could grow by a whole acquisition before the key is ours. A ZADD behind a
+// refused SET raises the counter for nothing; that only leaves a gap in the tokens.
 func (r *Request) trailing() int {
 	if r.Fence && r.quick() {
 		return 1
@@ -40,10 +44,10 @@ func (r *Request) trailing() int {
 	return 0
 }
 
-// proposal is the token that a fenced request proposes.
+// proposal returns the token that a fenced request proposes.
 func (r *Request) proposal() uint64 { return max(1, r.Token) }
 
-// validate reports what would make the request meaningless.
+// validate returns an error if the request is meaningless.
 func (r *Request) validate() error {
 	switch {
 	case len(r.Keys) == 0:
@@ -93,8 +97,8 @@ func (r *Request) validate() error {
 	}
 }
 
-// arg is one word of a command: text, or a number where isNumber is set, or with a prefix the name of what belongs to
-// the key in text, or the hold of a request.
+// arg is one word of a command. It is text, or a number if isNumber is set. With a prefix it is the name of a key
+// that belongs to the key in text. With hold it is the hold of that request.
 type arg struct {
 	hold     *Request
 	prefix   string
@@ -118,10 +122,11 @@ func flag(on bool) arg {
 	return number(0)
 }
 
-// ttlMillis is what a master is told: whole milliseconds, at least one.
+// ttlMillis is the ttl for the master: whole milliseconds, at least one.
 func (r *Request) ttlMillis() arg { return number(max(1, r.TTL.Milliseconds())) }
 
-// holder is what a string at the key of the request is when it holds the key alone: the owner or, of a kind that several can have, the hold.
+// holder returns the string at the request's key while it alone holds the key: the owner for a Plain key, otherwise
+// the hold.
 func (r *Request) holder() arg {
 	if r.Kind == Plain {
 		return text(r.Owner)
@@ -129,11 +134,11 @@ func (r *Request) holder() arg {
 	return arg{hold: r}
 }
 
-// maxArgs is how many words the command of a request with one key has at most.
+// maxArgs is the greatest number of words in the command of a request with one key.
 const maxArgs = 16
 
-// args appends the command of a stage: scripts go by the name under which a master remembers them or, with source, in
-// full, which makes the master remember them.
+// args appends the command of a stage. A script is called by its SHA, under which a master remembers it. With source
+// it is sent in full, which makes the master remember it.
 func (r *Request) args(args []arg, at stage, source bool) []arg {
 	switch {
 	case at == stageFirst && r.quick():
@@ -191,7 +196,7 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	}
 }
 
-// appendSpare adds how many tokens are to be spare, if any.
+// appendSpare adds the number of spare tokens, if any.
 func (r *Request) appendSpare(args []arg) []arg {
 	if r.Spare == 0 {
 		return args
@@ -199,7 +204,7 @@ func (r *Request) appendSpare(args []arg) []arg {
 	return append(args, number(r.Spare))
 }
 
-// appendKeys adds every key that the script touches, as Cluster demands.
+// appendKeys adds every key that the script touches, as Cluster requires.
 func (r *Request) appendKeys(args []arg) []arg {
 	for _, key := range r.Keys {
 		args = append(args, text(key))
@@ -230,13 +235,13 @@ func (r *Request) appendShared(args []arg) []arg {
 	}
 }
 
-// encode appends the command of a stage as it goes over the wire.
+// encode appends the command of a stage in wire format.
 func (r *Request) encode(out []byte, at stage, source bool) []byte {
 	var space [maxArgs]arg
 	return appendCommand(out, r.args(space[:0], at, source))
 }
 
-// encodeFirst is all that the request begins with, in memory of just that size.
+// encodeFirst encodes the first commands of the request, in a buffer of exactly that size.
 func (r *Request) encodeFirst() []byte {
 	var space [2 * maxArgs]arg
 	first := r.args(space[:0:maxArgs], stageFirst, false)
@@ -252,13 +257,13 @@ func (r *Request) encodeFirst() []byte {
 	return out
 }
 
-// boxed is the command of a stage as go-redis takes it.
+// boxed returns the command of a stage in go-redis's form.
 func (r *Request) boxed(at stage, source bool) []any {
 	var space [maxArgs]arg
 	return box(r.args(space[:0], at, source))
 }
 
-// box is a command as go-redis takes it.
+// box returns a command in go-redis's form.
 func box(args []arg) []any {
 	boxed := make([]any, len(args))
 	for i, a := range args {

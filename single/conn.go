@@ -12,14 +12,14 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// dialer wraps the dialer of opt for connections that go-redis makes for a master of the library's own: those of its
-// Client, and where [direct] says no those for everything. Closing one sends RST and drops the kernel's send
-// queue (SO_LINGER 0): otherwise an acquire that timed out is retransmitted for as long as the kernel pleases, and may
-// land after its own release.
+// dialer wraps the dialer of opt for go-redis's connections to a master that the library opened itself: the
+// connections of its Client, and all of its connections if [direct] returns false. Closing such a connection sends
+// RST and drops the kernel's send queue (SO_LINGER 0). Otherwise the kernel would retransmit an acquire that timed
+// out for as long as it likes, and the acquire could arrive after its own release.
 //
-// A connection that can't be made comes back as one on which nothing works, not as an error. go-redis counts errors of
-// its dialer, and after as many as its pool has places dials no more by itself but once a second, for ever: a master
-// that has come back would not be noticed for so long.
+// If no connection can be made, the wrapper returns a dead connection and no error. go-redis counts its dialer's
+// errors. After as many errors as its pool has places, it dials only once a second, for ever, so it would notice the
+// master's return that late.
 func dialer(opt *redis.Options, g *guard) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := opt.Dialer
 	if dial == nil {
@@ -40,8 +40,8 @@ func dialer(opt *redis.Options, g *guard) func(ctx context.Context, network, add
 	}
 }
 
-// asDial makes sure that err is known for one of dialling, before which nothing was sent: a context that ended, or a
-// TLS handshake that failed, does not say so itself.
+// asDial marks err as an error of dialling, before which nothing was sent. A context that ended, or a TLS handshake
+// that failed, is not marked by itself.
 func asDial(err error, network string) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -50,13 +50,13 @@ func asDial(err error, network string) error {
 	return &net.OpError{Op: "dial", Net: network, Err: err}
 }
 
-// dialError marks what went wrong before anything was sent. It is a layer of its own, because go-redis takes one off
-// the error of a connection's set-up.
+// dialError marks an error that came before anything was sent. It is a separate layer, because go-redis removes one
+// layer from the error of a connection's set-up.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// deadConn is a connection that could not be made.
+// deadConn replaces a connection that could not be made. Reads and writes return err.
 type deadConn struct{ err error }
 
 func (c deadConn) Read([]byte) (int, error)  { return 0, c.err }

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A master that restarted has closed every connection. Nothing is sent on those, so nobody's request is lost with them.
+// A restarted master has closed every connection. Nothing is sent on these connections, so no request is lost.
 func TestConnectionsClosedWhileIdleAreReplacedUnseen(t *testing.T) {
 	server := redistest.Start(t)
 	master, err := single.Dial(server.URL(), single.Options{})

@@ -11,18 +11,20 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// conns is the transport over connections of the library's own. A batch is one write of bytes made beforehand, and reads
-// without a value for each reply; a pipeline of go-redis costs the client several times what the master needs to answer
-// it, most of it for what a lock does not use. Nothing of a batch is written to a connection before the set-up is over.
+// conns is the transport over the library's own connections. A batch is one write of prepared bytes, and reading a
+// reply allocates no value. A go-redis pipeline costs the client several times the work that the master needs to
+// answer, mostly for features that a lock does not use. No byte of a batch is written to a connection before its
+// set-up has ended.
 type conns struct{ *pool }
 
-// unsentError is why nothing of a batch was sent.
+// unsentError is the reason why no part of a batch was sent.
 type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }
 
-// direct reports that connections by opt can be made without go-redis. What a user does with a connection in OnConnect, and
-// credentials that change while it lives, need go-redis's own; so does a limiter, which is asked for every request.
+// direct reports whether connections by opt can be made without go-redis. A user's OnConnect and credentials that
+// change while a connection lives need go-redis's own connections. So does a limiter, which go-redis calls for every
+// request.
 func direct(opt *redis.Options) bool {
 	return opt.OnConnect == nil && opt.StreamingCredentialsProvider == nil && opt.Limiter == nil
 }
@@ -40,7 +42,7 @@ func (p conns) send(ctx context.Context, todo []exchange) {
 		return
 	}
 	deadline := p.deadline(ctx)
-	if !deadline.IsZero() && !time.Now().Before(deadline) { // to find that out by sending would break the connection
+	if !deadline.IsZero() && !time.Now().Before(deadline) { // sending would show that, too, but break the connection
 		fail(todo, unsentError{context.DeadlineExceeded})
 		p.put(c)
 		return
@@ -70,7 +72,7 @@ func (p conns) send(ctx context.Context, todo []exchange) {
 	}
 }
 
-// deadline is ctx's, or what the options allow a request that has none.
+// deadline returns ctx's deadline. If ctx has none, it returns the deadline that the options give a request.
 func (p conns) deadline(ctx context.Context) time.Time {
 	if deadline, ok := ctx.Deadline(); ok {
 		return deadline
@@ -81,11 +83,13 @@ func (p conns) deadline(ctx context.Context) time.Time {
 	return time.Now().Add(p.opt.ReadTimeout)
 }
 
-// exchange sends a batch with one write and reads the replies. With recheck the guard's questions go behind it, and the
-// answers are returned if they were asked. Behind what several calls send, and behind the questions, there is always a command with a reply that no
-// request has: if there was one reply too many, whenever it comes, the last of the calls' own is read in its place. One call
-// with two commands, SET and ZADD, needs none: a reply too many in front of them has the reply to SET read as ZADD's, which
-// it can't be.
+// exchange sends a batch with one write and reads the replies. With recheck the guard's questions follow the batch,
+// and exchange returns the answers if the questions were sent.
+//
+// If the batch has several calls, or questions, PING ends it. No request has PING's reply. So if there is one reply
+// too many, at any position, the calls' last reply is read in place of PONG. A batch of one call with two commands,
+// SET and ZADD, needs no PING: with a reply too many in front, SET's reply would be read as ZADD's, which it cannot
+// be.
 func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answers []wire.Reply) {
 	c.out = c.out[:0]
 	for together := range commands(todo) {
@@ -94,10 +98,10 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 		case len(together) > 1:
 			c.args = bundleArgs(c.args[:0], together)
 			c.out = appendCommand(c.out, c.args)
-			clear(c.args) // the texts are their requests'
+			clear(c.args) // the texts belong to the requests
 		case first == nil || e.stage == stageScript || e.stage == stageInstead || e.source:
 			c.out = e.call.Request.encode(c.out, e.stage, e.source)
-		case e.stage == stageFirst: // with what belongs to it
+		case e.stage == stageFirst: // with the command that follows it, if there is one
 			c.out = append(c.out, first...)
 		}
 	}
@@ -121,14 +125,14 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 		answers = make([]wire.Reply, len(recheckQuestions))
 		for i := range answers {
 			answers[i] = c.Reply(&expectRecheck)
-			overfull = overfull || errors.Is(answers[i].Err(), wire.ErrProtocol) // it may be the last of the batch's
+			overfull = overfull || errors.Is(answers[i].Err(), wire.ErrProtocol) // the wrong answer may be the last of the batch's
 		}
 	}
 	if ended {
 		last := c.Reply(&wire.ExpectLast)
 		overfull = overfull || shifted(&last, todo)
 	}
-	if overfull || c.Overfull() { // which of the replies is one too many, and which is another's, can't be told
+	if overfull || c.Overfull() { // it is unknown which reply is one too many
 		fail(todo, errOverfull)
 	}
 	return answers

@@ -34,7 +34,7 @@ func (g *glue) Write(p []byte) (int, error) {
 
 func (g *glue) flush() { g.hold = false; _, _ = g.Conn.Write(g.held); g.held = nil }
 
-// An idle connection whose last deadline has passed.
+// An idle connection is used again after its last deadline has passed.
 func TestAnIdleConnectionOutlivesItsLastDeadline(t *testing.T) {
 	server := oddServer(t, func(int, []string) string { return "" })
 	m := dial(t, "redis://"+server.addr)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// direct is a master with connections of its own, to which so many have been made and are idle.
+// direct makes a master with the library's own connections; conns idle connections are made in advance.
 func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})
@@ -39,7 +39,7 @@ func direct(t *testing.T, opt *redis.Options, conns int) *single.Master {
 	return m
 }
 
-// Our own connections and go-redis's lead to the same replies, whatever is asked.
+// Our own connections and go-redis's lead to the same replies to all requests.
 func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	through := over(t, redis.NewClient(&redis.Options{Addr: servers[0].Addr()}))
@@ -77,7 +77,7 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 		for i, a := range batches[0] {
 			b := batches[1][i]
 			a.Reply.TTL, b.Reply.TTL = a.Reply.TTL.Round(time.Hour), b.Reply.TTL.Round(time.Hour)
-			if a.Request.Kind != single.Plain { // of several holders the one that ends last, which is a matter of milliseconds
+			if a.Request.Kind != single.Plain { // of several holders the last to end is named, which depends on milliseconds
 				a.Reply.Holder, b.Reply.Holder = "", ""
 			}
 			if a.Reply != b.Reply || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) || a.Sent != b.Sent || a.Answered() != b.Answered() {
@@ -127,8 +127,8 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	redistest.Eventually(t, patience, func() bool { return connections(t, list) < before }, "connections that timed out to be closed")
 }
 
-// A connection is kept whatever its first batch was. Pipelines of go-redis have a pool of their own by default, and one
-// made there was closed after its batch: under load, when every batch has several calls, each of them dialled.
+// A connection is kept after any first batch. By default go-redis has a separate pool for pipelines, and a connection
+// made there was closed after its batch. Under load, when every batch has several calls, each batch dialled.
 func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
 	server := redistest.Start(t)
 	m := direct(t, &redis.Options{Addr: server.Addr()}, 0)
@@ -255,7 +255,7 @@ func TestAConnectionThatBreaksAmidABatch(t *testing.T) {
 	must(t, err)
 }
 
-// breaking is a connection that brings so many more bytes as it is told, and then no more.
+// breaking is a connection that delivers the given number of bytes, and then no more.
 type breaking struct {
 	net.Conn
 	bites chan int
@@ -297,7 +297,7 @@ func TestAConnectionToAReplicaIsGivenUp(t *testing.T) {
 	theirs, err := single.New(servers[0].Client(), single.Options{})
 	must(t, err)
 	if _, err = theirs.Ask(t.Context(), acquire("key", "me", time.Minute)); single.Lasts(err) != single.Passing || !single.IsElsewhere(err) {
-		t.Errorf("%v behind somebody's client does not pass", err)
+		t.Errorf("%v from a user's client does not count as passing", err)
 	}
 }
 
@@ -338,7 +338,7 @@ func TestAClosedMasterClosesItsConnections(t *testing.T) {
 	redistest.Eventually(t, patience, func() bool { return connections(t, list) <= before }, "connections to be closed")
 }
 
-// What needs go-redis for as long as a connection lives is left to it.
+// Features that need go-redis for the life of a connection go through go-redis.
 func TestWhatNeedsTheClientGoesThroughTheClient(t *testing.T) {
 	server := redistest.Start(t)
 	m, err := single.Open(&redis.Options{Addr: server.Addr(), Limiter: &limiter{}}, single.Options{})

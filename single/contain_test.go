@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What a user's function does instead of returning is an error of its master. The goroutines that call it go on, so the master
-// votes when the function works again.
+// If a user's function panics or exits its goroutine, that is an error of its master. The goroutines that call the
+// function go on, so the master votes when the function works again.
 func TestHazard110AUsersFunctionThatPanicsIsAnErrorOfItsMaster(t *testing.T) {
 	const secret = "p4ssw0rd"
 	for what, end := range map[string]func(){

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9/auth"
 )
 
-// maxAbandoned bounds the calls of a user's credentials provider that are waited for no more and have not returned.
+// maxAbandoned bounds the calls of a user's credentials provider that have not returned and that no one waits for any
+// more.
 const maxAbandoned = 4
 
 // credentials is where opt, which [contain] has seen, takes user and password from; nil when there are none.
@@ -53,12 +54,12 @@ type provider struct {
 	abandoned atomic.Int32
 }
 
-// ask calls it in a goroutine of its own, and goes without it at ctx's end.
+// ask calls the provider in a separate goroutine, and stops waiting for it when ctx ends.
 func (p *provider) ask(ctx context.Context) (user, password string, err error) {
 	if n := p.abandoned.Load(); n >= maxAbandoned {
 		return "", "", fmt.Errorf("the credentials provider has not returned from %d earlier calls", n)
 	}
-	var over atomic.Bool // whichever of the two comes last knows by it
+	var over atomic.Bool // the later one of the two corrects the count
 	answered := make(chan struct{})
 	var u, pw string
 	var e error

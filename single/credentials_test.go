@@ -41,7 +41,7 @@ func TestACredentialsProviderThatHangsIsLeftBehind(t *testing.T) {
 			_, last = tryFor(t, m, "key", 20*time.Millisecond)
 		}
 		if h.most > size+abandoned || last == nil || !strings.Contains(last.Error(), "credentials provider") {
-			t.Errorf("%d calls of a provider at a time that does not return; the last error is %v", h.most, last)
+			t.Errorf("%d concurrent calls of the hanging provider; the last error is %v", h.most, last)
 		}
 		close(h.release)
 		synctest.Wait()

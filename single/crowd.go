@@ -5,23 +5,26 @@ import (
 	"sync/atomic"
 )
 
-// crowds remembers, for one master, keys that several holds have had at the same time, or that were held when a lock of several keys, or another
-// kind than a plain one, was asked for: what comes next for such a key is no single hold of a free key either, so the forms for that, and bundles,
-// would cost a round trip for nothing. Of several keys it is the first that is remembered. It is a hint: which form goes first makes no difference to what comes of it. The zero value knows none. It is safe for
-// concurrent use.
+// crowds remembers, for one master, keys on which the fast forms would fail. These are keys that several holds have
+// had at the same time. They are also keys that were held when a lock of several keys, or of a kind other than Plain,
+// was requested. The next request for such a key is not the only hold of a free key either. So SET NX PX, and a
+// bundle, would cost a round trip for nothing.
+//
+// Of a lock of several keys, crowds remembers the first. The memory is a hint: the choice of the first form does not
+// change the result. The zero value remembers no key. It is safe for concurrent use.
 type crowds struct {
-	slots [crowdSlots]atomic.Uint32 // the hash of a key, but for its last bits: for how many single holds it is still remembered
+	slots [crowdSlots]atomic.Uint32 // a key's hash, with the last bits replaced: for how many single holds the key is still remembered
 }
 
 const (
 	crowdSlots = 1 << 10
-	// crowdMemory is for how many acquisitions that find nobody else a key is remembered. One is not enough: of a reentrant lock that is
-	// taken twice every time, every second one finds nobody.
+	// crowdMemory is how many acquisitions may find no other hold before a key is forgotten. One is not enough: if a
+	// reentrant lock is taken twice each time, every second acquisition finds no hold.
 	crowdMemory = 8
 	crowdCount  = 1<<4 - 1
 )
 
-// crowdSeed is that of all masters, which ask for the same keys.
+// crowdSeed is one seed for all masters, because all get requests for the same keys.
 var crowdSeed = maphash.MakeSeed()
 
 func (c *crowds) slot(r *Request) (slot *atomic.Uint32, tag uint32) {
@@ -31,7 +34,7 @@ func (c *crowds) slot(r *Request) (slot *atomic.Uint32, tag uint32) {
 
 func plain(r *Request) bool { return r.Kind == Plain && len(r.Keys) == 1 }
 
-// has reports that the request's key is remembered. One for a plain lock of one key is not asked about.
+// has reports whether the request's key is remembered. For a plain lock of one key it returns false.
 func (c *crowds) has(r *Request) bool {
 	if plain(r) {
 		return false
@@ -40,10 +43,10 @@ func (c *crowds) has(r *Request) bool {
 	return remembers(slot.Load(), tag)
 }
 
-// remembers reports that what a slot has is the key with that tag, and that it is not yet forgotten.
+// remembers reports whether a slot holds the key with that tag, not yet forgotten.
 func remembers(known, tag uint32) bool { return known&^crowdCount == tag && known&crowdCount > 0 }
 
-// met notes that there was somebody else.
+// met notes that an acquisition found another hold.
 func (c *crowds) met(r *Request) {
 	if !plain(r) {
 		slot, tag := c.slot(r)
@@ -51,7 +54,7 @@ func (c *crowds) met(r *Request) {
 	}
 }
 
-// missed notes that an acquisition of a key that is remembered found nobody.
+// missed notes that an acquisition of a remembered key found no other hold.
 func (c *crowds) missed(r *Request) {
 	slot, tag := c.slot(r)
 	if known := slot.Load(); remembers(known, tag) {

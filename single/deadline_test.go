@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// short is a request's deadline, and long what a client of default settings takes instead, at the least.
+	// short is a request's deadline, and long the least that a client with default settings takes instead.
 	short = 100 * time.Millisecond
 	long  = 3 * time.Second
 )
@@ -153,7 +153,7 @@ func TestAllKindsOfClientsSpeakTheSameLock(t *testing.T) {
 
 func TestAFailedDialMeansNotSent(t *testing.T) {
 	t.Parallel()
-	port, err := localport.Reserve() // nobody listens there
+	port, err := localport.Reserve() // no server listens there
 	must(t, err)
 	defer func() { must(t, port.Release()) }()
 	for name, m := range map[string]*single.Master{
@@ -191,8 +191,8 @@ func TestAConnectionThatBreaksMayHaveCarriedTheRequest(t *testing.T) {
 	}
 }
 
-// closeSeen makes a Master from open over a listener that never answers, lets a request time out and returns what the
-// listener's side of the connection reads at its end.
+// closeSeen makes a Master over a listener that never answers, and lets a request time out. It returns the error that
+// the listener's side of the connection reads at its end.
 func closeSeen(t *testing.T, open func(addr string) *single.Master) error {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -232,7 +232,7 @@ func TestARequestThatTimedOutResetsItsConnection(t *testing.T) {
 	if !isReset(err) {
 		t.Errorf("the server read %v, want a reset", err)
 	}
-	// The control: a client of somebody else's closes in order, and what it sent is delivered.
+	// The control: a user's own client closes in order, and its data is delivered.
 	err = closeSeen(t, func(addr string) *single.Master {
 		m, err := single.New(redis.NewClient(&redis.Options{Addr: addr}), single.Options{})
 		must(t, err)

@@ -54,7 +54,7 @@ func ParseURL(rawURL string) (*redis.Options, error) {
 	return opt, checkOptions(opt)
 }
 
-// schemes are those of Valkey, and what go-redis calls them.
+// schemes maps Valkey's URL schemes to go-redis's.
 var schemes = map[string]string{"valkey": "redis", "valkeys": "rediss"}
 
 // asRedis is the URL with a scheme that go-redis knows.
@@ -150,14 +150,14 @@ func checkOptions(opt *redis.Options) error {
 func isPort(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return true // what is wrong there, dialling says
+		return true // dialling reports the fault
 	}
 	n, err := strconv.ParseUint(port, 10, 64)
 	return err != nil && !errors.Is(err, strconv.ErrRange) || err == nil && n > 0 && n <= math.MaxUint16
 }
 
-// complaint says what is wrong with a URL that does not parse, and quotes nothing of it: what a password with a
-// slash in it did to the rest can't be told from the password.
+// complaint says why a URL does not parse, and quotes no part of it. If the password has a slash, parts of the
+// password may be anywhere in the parsed URL.
 func complaint(rawURL string) string {
 	u, err := url.Parse(asRedis(rawURL))
 	switch {

@@ -148,7 +148,7 @@ func TestHazard34NoErrorShowsAPassword(t *testing.T) {
 		"redis://user:hunter2@host:6379/?hunter2=1",
 		"redis://user:hunter2@host:6379/?db=hunter2",
 		"redis://user:hunter2@host:6379/?dial_timeout=hunter2",
-		"redis://:1/hunter2@host:6379", // a password with a slash that nobody escaped
+		"redis://:1/hunter2@host:6379", // a password with an unescaped slash
 		"redis://:hunter2/x@host:6379",
 		"redis://:hunter2#x@host:6379",
 		"redis://:hunter2?x@host:6379",
@@ -174,7 +174,7 @@ func TestHazard34NoErrorShowsAPassword(t *testing.T) {
 	}
 }
 
-// What go-redis would panic on, ignore, or obey to somebody's harm.
+// URLs that would make go-redis panic, that go-redis would ignore, or that would do harm.
 func TestDialRefusesWhatCanNotBeMeant(t *testing.T) {
 	for url, says := range map[string]string{
 		"rediss://:hunter2@127.0.0.1:1?skip_verify=true":     "skip_verify",

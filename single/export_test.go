@@ -1,6 +1,6 @@
 package single
 
-// Programs returns source and SHA of every script, for comparison with what a server computes.
+// Programs returns source and SHA of every script, to compare them with a server's.
 func Programs() map[string][2]string {
 	programs := make(map[string][2]string)
 	for _, s := range &scripts {

@@ -121,10 +121,10 @@ func TestSeveralWritersClaimEachForItself(t *testing.T) {
 	ask(t, m, two)
 	ask(t, m, as(single.Release, reader("a", "1", 0)))
 	if got := ask(t, m, two); got.Outcome != single.Granted {
-		t.Fatalf("a writer, with another one's claim: %+v: claims are for readers", got)
+		t.Fatalf("a writer, with another writer's claim: %+v: claims only keep readers out", got)
 	}
 	if claim(t, server, "one").IsZero() || !claim(t, server, "two").IsZero() {
-		t.Errorf("the key has %q, want the claim of the one that waits", names(t, server, "key"))
+		t.Errorf("the key has %q, want the claim of the waiter", names(t, server, "key"))
 	}
 	if got := ask(t, m, as(single.Release, writer("2", "1", 0))); got.Token != 0 {
 		t.Errorf("release: %+v", got)
@@ -156,15 +156,15 @@ func TestTheLastReleaseOfASharedKeyCallsThoseWhoWait(t *testing.T) {
 	ask(t, m, drop)
 	for _, name := range all[:8] {
 		if got := hears(t, heard); got != name+" key" {
-			t.Errorf("%q was called, want %s: they are called in their order", got, name)
+			t.Errorf("%q was notified, want %s: waiters are notified in order", got, name)
 		}
 	}
 	silent(t, server, heard, "w")
 	if got := names(t, server, queueOf("key")); !slices.Equal(got, all[8:]) {
-		t.Errorf("%q still queue, want %q: who has been called leaves", got, all[8:])
+		t.Errorf("%q still queue, want %q: a notified waiter leaves", got, all[8:])
 	}
 	ask(t, m, drop)
-	silent(t, server, heard, "w") // a release of nothing calls nobody
+	silent(t, server, heard, "w") // a release of nothing notifies no waiter
 }
 
 func TestASharedWaiterQueuesLikeAnyOther(t *testing.T) {
@@ -186,7 +186,7 @@ func TestASharedWaiterQueuesLikeAnyOther(t *testing.T) {
 		t.Fatalf("a waiter's acquire: %+v", got)
 	}
 	if got := ask(t, m, by("w51", 0, reader("r", "2", time.Minute))); got.Outcome != single.Granted {
-		t.Fatalf("another one's acquire: %+v", got)
+		t.Fatalf("another owner's acquire: %+v", got)
 	}
 	if got := names(t, server, queueOf("key")); slices.Contains(got, "w51") {
 		t.Error("the waiter that was granted beside another still queues")

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// slot asks the server in which Cluster slot a key is.
+// slot asks the server for the Cluster slot of a key.
 func slot(tb testing.TB, s *redistest.Server, key string) int64 {
 	tb.Helper()
 	n, err := s.Client().ClusterKeySlot(tb.Context(), key).Result()

@@ -2,7 +2,7 @@ package single
 
 import "strings"
 
-// Names and times of the lock family that its tests compare with what a server does.
+// Names and times of the lock family that tests compare with a server's.
 const (
 	QueuePrefix   = queuePrefix
 	CounterPrefix = counterPrefix
@@ -24,5 +24,5 @@ func Mark(key string) string {
 // TagOf returns a hash tag of a slot.
 func TagOf(slot uint16) string { return tagOf(slot) }
 
-// Beside names a key in the same Cluster slot.
+// Beside returns a name in the same Cluster slot.
 func Beside(prefix, key string) string { return beside(prefix, key) }

@@ -28,7 +28,7 @@ func raise(key, owner string, token uint64) single.Request {
 // counterOf is the name of a key's counter, spelled out.
 func counterOf(key string) string { return "redlock:token:{" + key + "}" }
 
-// counted is what the counter of key says, "" when there is none.
+// counted returns the value of key's counter, "" if there is none.
 func counted(tb testing.TB, s *redistest.Server, key string) string {
 	tb.Helper()
 	score, err := s.Client().ZScore(tb.Context(), counterOf(key), "redlock:token").Result()
@@ -73,13 +73,13 @@ func TestARefusedAcquireTellsTheCounter(t *testing.T) {
 	m := dial(t, server.URL())
 	ask(t, m, fenced("key", "holder", 41))
 	for _, step := range []struct{ proposal, want uint64 }{{30, 41}, {41, 41}, {100, 100}, {41, 100}} {
-		got := ask(t, m, retained(fenced("key", "me", step.proposal))) // whose ZADD raises it
+		got := ask(t, m, retained(fenced("key", "me", step.proposal))) // its ZADD raises the counter
 		if got.Outcome != single.Refused || got.Token != step.want || got.Holder != "holder" {
 			t.Errorf("%+v, want refused and the counter, %d", got, step.want)
 		}
 	}
 	if got := ask(t, m, fenced("key", "me", 200)); got.Outcome != single.Refused || got.Token != 100 {
-		t.Errorf("one that asks by script: %+v, want refused and an unchanged counter, 100", got)
+		t.Errorf("a request by script: %+v, want refused and an unchanged counter, 100", got)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSpareTokensAreGivenToNobodyElse(t *testing.T) {
 		want, counter uint64
 	}{
 		{spare(fenced("key", "me", 100), 10), 100, 110},
-		{fenced("key", "me", 105), 111, 111}, // somebody else's would get no other
+		{fenced("key", "me", 105), 111, 111}, // another owner would get the same token
 		{retained(spare(fenced("key", "me", 0), 5)), 112, 117},
 		{spare(raise("key", "me", 200), 50), 200, 250},
 		{retained(fenced("key", "me", 230)), 251, 251},
@@ -125,7 +125,7 @@ func TestSpareTokensAreGivenToNobodyElse(t *testing.T) {
 	}
 }
 
-// A repeated request must not get a number that the counter has reached for somebody else meanwhile.
+// A repeated request must not get a token that the counter has reached for another owner.
 func TestARepeatedFencedAcquireGetsATokenOfItsOwn(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -140,7 +140,8 @@ func TestARepeatedFencedAcquireGetsATokenOfItsOwn(t *testing.T) {
 	}
 }
 
-// What can come between the commands of a fenced acquisition that is no script, and what it then must do.
+// Other commands can come between the commands of a fenced acquisition that is not a script. Each case says which,
+// and the right result.
 func TestBetweenTheKeyAndItsCounter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -192,7 +193,7 @@ func TestRaise(t *testing.T) {
 			t.Errorf("raise by %s: %+v, want refused", name, got)
 		}
 	}
-	for _, token := range []uint64{45, single.MaxToken} { // below the counter, and what it has accepted
+	for _, token := range []uint64{45, single.MaxToken} { // below the counter, and its greatest value
 		if got := ask(t, m, raise("key", "me", token)); got.Outcome != single.Refused || got.Token != single.MaxToken {
 			t.Errorf("raise to %d by its owner: %+v, want refused, with the counter", token, got)
 		}
@@ -280,7 +281,8 @@ func TestHazard28ACounterOutlivesItsLockByFarAndNotForEver(t *testing.T) {
 	}
 }
 
-// A request that need not keep the counter does not, unless there is none: what it makes it keeps.
+// A request that need not keep the counter does not keep it. If there is no counter, the request makes one and keeps
+// that.
 func TestARetainedCounter(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -342,7 +344,7 @@ func TestTokensAreExactUpToTheGreatest(t *testing.T) {
 				t.Errorf("token %d, counter %s, want %d", got.Token, counted(t, server, "key"), want)
 			}
 			if got := ask(t, m, raise("key", "me", want)); got.Outcome != single.Refused || got.Token != want {
-				t.Errorf("raised to what it is, %d: %+v", want, got)
+				t.Errorf("raised to its current value, %d: %+v", want, got)
 			}
 			ask(t, m, release("key", "me"))
 		}
@@ -365,7 +367,7 @@ func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 		c := &single.Call{Request: &r}
 		m.Do(t.Context(), []*single.Call{c})
 		if c.Err == nil || c.Reply.Outcome != single.Refused || !c.Sent && exists(t, server, key) {
-			t.Errorf("%+v, %v, sent: %t, want an error, and to be told that the key may be there", c.Reply, c.Err, c.Sent)
+			t.Errorf("%+v, %v, sent: %t, want an error which says that the key may be set", c.Reply, c.Err, c.Sent)
 		}
 		ask(t, m, release(key, "me"))
 		if exists(t, server, key) {
@@ -382,8 +384,8 @@ func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 	}
 }
 
-// A fenced lock is not extended by a master that has somebody else's data in the place of its counter: that master would
-// not refuse a smaller token.
+// A master with foreign data in the counter's place does not extend a fenced lock: the master could not refuse a
+// smaller token.
 func TestAMasterThatCanNotKeepTheTokenDoesNotExtendAFencedLock(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -397,7 +399,7 @@ func TestAMasterThatCanNotKeepTheTokenDoesNotExtendAFencedLock(t *testing.T) {
 		t.Errorf("%v, and the key lives for %v; want WRONGTYPE, and the minute it had", err, life(t, server, "key"))
 	}
 	if got := value(t, server, single.CounterKey("key")); got != "somebody's" {
-		t.Errorf("what was in the counter's place is now %q", got)
+		t.Errorf("the data in the counter's place is now %q", got)
 	}
 	must(t, server.Client().Del(t.Context(), single.CounterKey("key")).Err())
 	if got := ask(t, m, longer); got.Outcome != single.Granted {

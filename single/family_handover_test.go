@@ -54,7 +54,7 @@ func TestAKeyIsTransferredOnce(t *testing.T) {
 	}
 }
 
-// A transfer takes what is there, and sets nothing that is gone: it may arrive when the key is somebody else's, or nobody's.
+// A transfer takes an existing key and sets no missing key: it may arrive when the key is free or another owner's.
 func TestATransferSetsNoKeyThatIsFree(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -73,8 +73,8 @@ func TestATransferSetsNoKeyThatIsFree(t *testing.T) {
 	}
 }
 
-// A transferred key lives for what was asked, also if it had longer: whoever had it counts on it no more. A repeated transfer, which may be
-// late, shortens nothing.
+// A transferred key lives for the ttl of the transfer, even if the key had longer: the former owner no longer relies
+// on it. A repeated transfer, which may be late, does not shorten the time.
 func TestATransferredKeyLivesForTheTransfersTTL(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -95,7 +95,7 @@ func TestATransferredKeyLivesForTheTransfersTTL(t *testing.T) {
 	near(time.Minute)
 }
 
-// Whoever may not change the key has not got it, and a master that is full gives it to another owner all the same.
+// A user without the right to change the key does not get it. A full master still transfers it.
 func TestATransferThatFailsChangesNoOwner(t *testing.T) {
 	for _, right := range []string{"-set", "-zadd", "-pexpire", "-zscore"} {
 		server := redistest.Start(t, redistest.WithUser("~*", "&*", "+@all", right))

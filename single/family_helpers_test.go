@@ -89,8 +89,7 @@ func exists(tb testing.TB, s *redistest.Server, key string) bool {
 	return n == 1
 }
 
-// listen subscribes to the channels of waiters; what they are called for arrives on the returned channel as
-// "waiter key".
+// listen subscribes to the channels of waiters. Their notifications arrive on the returned channel as "waiter key".
 func listen(tb testing.TB, s *redistest.Server, waiters ...string) <-chan string {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
@@ -131,16 +130,17 @@ func hears(tb testing.TB, heard <-chan string) string {
 	case call := <-heard:
 		return call
 	case <-time.After(patience):
-		tb.Fatal("nobody was called")
+		tb.Fatal("no waiter was notified")
 		return ""
 	}
 }
 
-// silent fails the test when somebody was called: behind a call to a sentinel that is published now, nothing may be.
+// silent fails the test if a waiter was notified. It publishes to a sentinel, and no other message may come before
+// that one.
 func silent(tb testing.TB, s *redistest.Server, heard <-chan string, waiter string) {
 	tb.Helper()
 	must(tb, s.Client().Publish(tb.Context(), "redlock:free:"+waiter, "-").Err())
 	if got := hears(tb, heard); got != waiter+" -" {
-		tb.Errorf("%q was called", got)
+		tb.Errorf("%q was notified", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// keeping releases key, which is kept as somebody else's for a minute.
+// keeping releases key, and keeps it for another owner for a minute.
 func keeping(key, owner, as string) single.Request {
 	return single.Request{Op: single.Release, Keys: []string{key}, Owner: owner, Keep: time.Minute, KeepAs: as}
 }
@@ -47,7 +47,7 @@ func TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold(t *testing.T) {
 		}
 		for _, next := range []string{"next", "last"} {
 			if got := hears(t, heard); got != next+" redlock:kept:key" {
-				t.Errorf("kind %d: %q, want %s to be told", kind, got, next)
+				t.Errorf("kind %d: %q, want a message to %s", kind, got, next)
 			}
 		}
 		silent(t, server, heard, "first")
@@ -57,7 +57,7 @@ func TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold(t *testing.T) {
 	}
 }
 
-// The order changes with attempts, so it may be another one than the first that has been told.
+// Attempts change the order, so the first waiter may not be the receiver of the message.
 func TestWhoLeavesAKeptKeyNeedNotBeTheFirst(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -77,7 +77,7 @@ func TestWhoLeavesAKeptKeyNeedNotBeTheFirst(t *testing.T) {
 	}
 }
 
-// Nobody knows of a key that ends by itself but who has been told until when it is kept.
+// A kept key becomes free by itself. Only the waiter that received the message knows when.
 func TestWhoLeavesTheQueueOfAFreeKeyNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -93,12 +93,12 @@ func TestWhoLeavesTheQueueOfAFreeKeyNotifiesTheNext(t *testing.T) {
 			t.Errorf("kind %d: %q", kind, got)
 		}
 		if got := ask(t, m, polite(by("other", 0, acquire("key", "o", time.Minute)))); got.Outcome != single.Refused {
-			t.Errorf("kind %d: the key is reserved for nobody: %+v", kind, got)
+			t.Errorf("kind %d: the key is not reserved: %+v", kind, got)
 		}
 	}
 }
 
-// Where the next one could do nothing, or somebody else has been told, leaving costs nobody a look.
+// A leaving waiter sends nothing if the next waiter could do nothing, or if another waiter knows of the key.
 func TestWhoLeavesDisturbsNobodyInVain(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -131,7 +131,7 @@ func TestWhoLeavesDisturbsNobodyInVain(t *testing.T) {
 			ask(t, m, leave("nobody", kind))
 			silent(t, server, heard, "first")
 			if t.Failed() {
-				t.Fatalf("of a key of which %s, left as kind %d", name, kind)
+				t.Fatalf("a key of which %s, left as kind %d", name, kind)
 			}
 			if client.Dump(t.Context(), "key").Val() != was {
 				t.Errorf("leaving as kind %d changed a key of which %s", kind, name)
@@ -140,7 +140,7 @@ func TestWhoLeavesDisturbsNobodyInVain(t *testing.T) {
 	}
 }
 
-// What can't be told for want of a right is not told, and nothing else comes of it.
+// A user without the right to notify leaves all the same, without an error.
 func TestALeaverWithoutRightsLeavesAllTheSame(t *testing.T) {
 	server := redistest.Start(t)
 	loud := dial(t, server.URL())
@@ -174,8 +174,8 @@ func TestALeaverWithoutRightsLeavesAllTheSame(t *testing.T) {
 	}
 }
 
-// A release that keeps its keys and finds that one is not its owner's leaves the queue of that one as whoever leaves does: the next one may know
-// nothing of a key that is free, or kept by another.
+// A release wants to keep its keys and finds that one key is not its owner's. It then leaves that key's queue as any
+// leaving waiter does: the next waiter may not know that the key is free, or kept by another owner.
 func TestWhoKeepsAKeyThatIsNotItsOwnHasTheNextOneTold(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -210,7 +210,7 @@ func TestWhoKeepsAKeyThatIsNotItsOwnHasTheNextOneTold(t *testing.T) {
 		}
 		if name == "free" {
 			if got := ask(t, m, polite(by("other", 0, acquire("key", "o", time.Minute)))); got.Outcome != single.Refused {
-				t.Errorf("it is reserved for nobody: %+v", got)
+				t.Errorf("the key is not reserved: %+v", got)
 			}
 		}
 	}

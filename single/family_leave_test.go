@@ -29,7 +29,7 @@ func TestAWaiterThatLeavesIsNotCalled(t *testing.T) {
 	silent(t, server, heard, "gone")
 	ask(t, m, release("key", "holder"))
 	if got := hears(t, heard); got != "next key" {
-		t.Errorf("%q was called", got)
+		t.Errorf("%q was notified", got)
 	}
 }
 
@@ -42,11 +42,11 @@ func TestAWaiterThatLeavesAfterItWasCalledPassesTheCallOn(t *testing.T) {
 	ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
 	ask(t, m, reserving(time.Hour, release("key", "holder")))
 	if got := hears(t, heard); got != "gone key" {
-		t.Fatalf("%q was called", got)
+		t.Fatalf("%q was notified", got)
 	}
 	ask(t, m, reserving(time.Hour, leave("gone", single.Plain)))
 	if got := hears(t, heard); got != "next key" {
-		t.Errorf("%q was called, want the next: the key is free", got)
+		t.Errorf("%q was notified, want the next: the key is free", got)
 	}
 	if got := ask(t, m, polite(by("next", 0, acquire("key", "n", time.Minute)))); got.Outcome != single.Granted {
 		t.Errorf("the next: %+v", got)
@@ -92,7 +92,7 @@ func TestLeavingRemovesNoLock(t *testing.T) {
 	}
 }
 
-// A reader gets past a claim only below a hold of its own owner that is still there.
+// A reader gets past a claim only within an existing hold of the same owner.
 func TestWhoIsLetPastAClaim(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -114,7 +114,7 @@ func TestWhoIsLetPastAClaim(t *testing.T) {
 	}
 }
 
-// Whatever has become of the key meanwhile, who leaves stands in no queue any more, and is not notified in vain.
+// A waiter that leaves is in no queue any more, and gets no needless notification, whatever has happened to the key.
 func TestHazard49WhoLeavesASharedKeyLeavesItsQueue(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

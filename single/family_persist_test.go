@@ -8,8 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Whoever takes the end of a shared key away, with PERSIST, does not make the next request give it one before its holds have
-// ended.
+// A program removes the expiry of a shared key (PERSIST). The next request must not set an expiry before the holds
+// have ended.
 func TestSharePersistedKeyKeepsItsHolds(t *testing.T) {
 	for name, next := range map[string]single.Request{
 		"refused writer":  by("w", 0, writer("b", "1", time.Minute)),
@@ -21,7 +21,7 @@ func TestSharePersistedKeyKeepsItsHolds(t *testing.T) {
 			server := redistest.Start(t)
 			m := dial(t, server.URL())
 			ask(t, m, reader("a", "1", time.Minute))
-			ask(t, m, reader("z", "1", time.Millisecond)) // makes a set of it, in which it has an end of its own
+			ask(t, m, reader("z", "1", time.Millisecond)) // makes a set, in which the hold has its own end
 			must(t, server.Client().Persist(t.Context(), "key").Err())
 			ask(t, m, next)
 			if left := life(t, server, "key"); !about(left, time.Minute) {

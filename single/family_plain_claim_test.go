@@ -29,14 +29,14 @@ func TestAWaiterForAPlainLockKeepsNewReadersOut(t *testing.T) {
 	m := dial(t, server.URL())
 	lets(t, m, "a reader", reader("first", "1", time.Minute))
 	if got := ask(t, m, acquire("key", "once", time.Minute)); got.Outcome != single.Refused || got.Claimed {
-		t.Errorf("who tries once: %+v", got)
+		t.Errorf("a caller that tries once: %+v", got)
 	}
 	lets(t, m, "a reader behind one that tried once", reader("second", "1", time.Minute))
 	waits := by("w", 0, acquire("key", "plain", time.Minute))
 	for range 2 { // the second finds its own claim
 		got := ask(t, m, waits)
 		if got.Outcome != single.Refused || !got.Claimed || got.Holder != "" || !about(got.TTL, time.Minute) {
-			t.Fatalf("the waiter: %+v, want refused for a minute by readers, whom it keeps out", got)
+			t.Fatalf("the waiter: %+v, want refused for a minute by readers, with a claim", got)
 		}
 	}
 	if left := claim(t, server, "w").Sub(serverNow(t, server)); left <= 0 || left > single.WriterClaim {
@@ -53,7 +53,7 @@ func TestAWaiterForAPlainLockKeepsNewReadersOut(t *testing.T) {
 	}
 }
 
-// Claims are for readers: what is left of a shared key when its holds have gone is free for all others.
+// Claims only keep readers out: a shared key without holds, but with claims, is free for all other requests.
 func TestClaimsKeepNobodyElseOut(t *testing.T) {
 	fenced := acquire("key", "fenced", time.Minute)
 	fenced.Fence = true
@@ -81,7 +81,8 @@ func TestClaimsKeepNobodyElseOut(t *testing.T) {
 	}
 }
 
-// A claim on one key must not keep its readers out for as long as somebody has another one, who is no reader.
+// A waiter for several keys must not claim a key from readers while another of its keys has a holder that is not a
+// reader.
 func TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay(t *testing.T) {
 	m := dial(t, redistest.Start(t).URL())
 	waits := by("w", 0, together("waits", "a", "b", "c"))
@@ -96,7 +97,7 @@ func TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay(t *testing.T) {
 	if got := ask(t, m, waits); got.Key != "a" || !got.Claimed {
 		t.Errorf("with readers in the way: %+v", got)
 	}
-	for _, key := range []string{"a", "b"} { // of b as well, or readers would have come there when those of a have gone
+	for _, key := range []string{"a", "b"} { // b has a claim, too; otherwise new readers would get b before the readers of a have gone
 		if got := ask(t, m, on(key, reader("late", "1", time.Minute))); got.Outcome != single.Refused {
 			t.Errorf("a new reader of %s: %+v", key, got)
 		}

@@ -85,7 +85,7 @@ func TestReleasedKeysAreKept(t *testing.T) {
 	near("a", 5*time.Minute)
 	near("b", time.Minute) // never longer than it had
 	if got := ask(t, m, kept(2*time.Minute, "a", "c")); got.Outcome != single.Refused {
-		t.Errorf("one is another's: %+v", got)
+		t.Errorf("a key is another owner's: %+v", got)
 	}
 	near("a", 2*time.Minute) // a repetition keeps it no longer than it says, and changes nothing else
 	near("c", 10*time.Minute)

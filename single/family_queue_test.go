@@ -16,7 +16,7 @@ func polite(r single.Request) single.Request {
 	return r
 }
 
-// reserving makes a release keep the key for whom it calls.
+// reserving makes a release reserve the key for the waiter that it notifies.
 func reserving(d time.Duration, r single.Request) single.Request {
 	r.Reserve = d
 	return r
@@ -30,7 +30,7 @@ func TestWaitersQueueByTheTimeTheyHaveWaited(t *testing.T) {
 	for name, waited := range map[string]time.Duration{"b": 2 * time.Second, "a": time.Second, "c": time.Hour} { // not by their names
 		got := ask(t, m, by(name, waited, acquire("key", "me", time.Minute)))
 		if got.Outcome != single.Refused || got.Holder != "holder" || !about(got.TTL, time.Minute) {
-			t.Errorf("a waiter is told %+v", got)
+			t.Errorf("a waiter gets the reply %+v", got)
 		}
 	}
 	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
@@ -96,17 +96,17 @@ func TestAReleaseCallsWhoWaitedLongestAndReservesTheKey(t *testing.T) {
 	}
 	silent(t, server, heard, "first")
 	if got := ask(t, m, reserving(reserve, release("key", "holder"))); got.Outcome != single.Granted || !got.Called {
-		t.Fatalf("release: %+v, want granted, and somebody called", got)
+		t.Fatalf("release: %+v, want granted, and a waiter notified", got)
 	}
 	if got := hears(t, heard); got != "first key" {
-		t.Errorf("called %q, want the one that waited longest, for the key", got)
+		t.Errorf("notified %q, want the longest waiter, for the key", got)
 	}
 	got := ask(t, m, second)
 	if got.Outcome != single.Refused || got.Holder != "" || !about(got.TTL, reserve) || exists(t, server, "key") {
-		t.Errorf("a polite waiter that was not called: %+v, want refused for as long as the reservation lasts", got)
+		t.Errorf("a polite waiter that was not notified: %+v, want refused for as long as the reservation lasts", got)
 	}
 	if got := ask(t, m, first); got.Outcome != single.Granted {
-		t.Errorf("the waiter that was called: %+v", got)
+		t.Errorf("the notified waiter: %+v", got)
 	}
 	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"second"}) {
 		t.Errorf("the queue is %q, want the reservation gone and the other waiter still there", got)
@@ -189,21 +189,21 @@ func TestADeadWaiterIsCalledOnce(t *testing.T) {
 		ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
 		ask(t, m, reserving(time.Millisecond, release("key", "holder")))
 		if got := hears(t, heard); got != name+" key" {
-			t.Errorf("%q was called, want %s", got, name)
+			t.Errorf("%q was notified, want %s", got, name)
 		}
 	}
-	// Without its help nobody would have taken it out of the queue.
+	// A dead waiter cannot leave the queue itself: the release that notifies it takes it out.
 	ask(t, m, acquire("key", "holder", time.Minute))
 	ask(t, m, by("dead", time.Hour, acquire("key", "d", time.Minute)))
 	for _, owner := range []string{"holder", "next"} {
 		ask(t, m, acquire("key", owner, time.Minute))
 		got := ask(t, m, reserving(time.Millisecond, release("key", owner)))
 		if want := owner == "holder"; got.Called != want {
-			t.Errorf("release by %s: called somebody: %t, want %t", owner, got.Called, want)
+			t.Errorf("release by %s: notified a waiter: %t, want %t", owner, got.Called, want)
 		}
 	}
 	if got := hears(t, heard); got != "dead key" {
-		t.Errorf("%q was called", got)
+		t.Errorf("%q was notified", got)
 	}
 	silent(t, server, heard, "dead")
 }
@@ -221,7 +221,7 @@ func TestAReleaserThatQueuedUpItselfIsNotCalled(t *testing.T) {
 	ask(t, m, by("other", 0, acquire("key", "o", time.Minute)))
 	ask(t, m, by("me", 0, release("key", "holder")))
 	if got := hears(t, heard); got != "other key" {
-		t.Errorf("%q was called, want the other: the releaser has had its turn", got)
+		t.Errorf("%q was notified, want the other: the releaser has had its turn", got)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestAReleaseOfSeveralKeysCallsForEach(t *testing.T) {
 	called := []string{hears(t, heard), hears(t, heard)}
 	slices.Sort(called)
 	if !slices.Equal(called, []string{"wa a", "wc c"}) {
-		t.Errorf("called %q", called)
+		t.Errorf("notified %q", called)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestAWaiterForSeveralKeysQueuesForTheOneInTheWay(t *testing.T) {
 	all := by("w", 0, acquire("", "me", time.Minute))
 	all.Keys = []string{"a", "b", "c"}
 	if got := ask(t, m, all); got.Outcome != single.Refused || got.Key != "b" || got.Holder != "holder" {
-		t.Errorf("the waiter is told %+v", got)
+		t.Errorf("the waiter gets the reply %+v", got)
 	}
 	for _, key := range all.Keys {
 		if got := exists(t, server, queueOf(key)); got != (key == "b") {
@@ -260,7 +260,7 @@ func TestAWaiterForSeveralKeysQueuesForTheOneInTheWay(t *testing.T) {
 	}
 	ask(t, m, release("b", "holder"))
 	if got := ask(t, m, polite(all)); got.Outcome != single.Granted {
-		t.Errorf("the waiter that was called: %+v", got)
+		t.Errorf("the notified waiter: %+v", got)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestARepeatedAcquireOfAWaiterIsGrantedAgain(t *testing.T) {
 	must(t, server.Client().Persist(t.Context(), "key").Err())
 	ask(t, m, r)
 	if left := life(t, server, "key"); left >= 0 {
-		t.Errorf("what was held for ever lives for %v now", left)
+		t.Errorf("the key that had no expiry lives for %v now", left)
 	}
 }
 

@@ -132,9 +132,10 @@ func TestEachHoldOfASharedKeyEndsByItself(t *testing.T) {
 	}
 }
 
-// A hold that is found to have ended, so many milliseconds after it was asked for and no more, has not had its ttl. The server
-// counts whole milliseconds. A hold that is alone is a string, which Redis 8.0 may remove as its last millisecond begins: every validity
-// leaves two for that (redlock's expiryGranularity).
+// A test finds that a hold has ended. If that is at most so many milliseconds after its request, it did not have its
+// ttl. The server counts whole milliseconds. A lone hold is a string, and Redis 8.0 may remove a string at the
+// beginning of its last millisecond. Every validity subtracts two milliseconds for that (redlock's
+// expiryGranularity).
 func TestNoHoldOfASharedKeyEndsBeforeItsTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Millisecond
@@ -189,7 +190,7 @@ func TestASharedKeyVanishesWithItsLastHold(t *testing.T) {
 func TestAnEndedHoldIsInNobodysWay(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
-	// A hold that has ended is left in the key, as if nobody had looked since.
+	// A hold that has ended is left in the key, as if no command had touched the key since.
 	ended := float64(serverNow(t, server).Add(-time.Second).UnixMilli())
 	for _, r := range []single.Request{writer("w", "1", time.Minute), reader("r", "1", time.Minute)} {
 		for _, left := range []string{"w:other:1", "r:other:1"} {
@@ -199,7 +200,7 @@ func TestAnEndedHoldIsInNobodysWay(t *testing.T) {
 				t.Errorf("%s has ended, and inspect says %+v", left, got)
 			}
 			if got := ask(t, m, r); got.Outcome != single.Granted || got.Token != 1 {
-				t.Errorf("%s has ended, and the next is told %+v", left, got)
+				t.Errorf("%s has ended, and the next request gets %+v", left, got)
 			}
 			if got := names(t, server, "key"); slices.Contains(got, left) {
 				t.Errorf("the key still has %q", got)
@@ -289,8 +290,8 @@ func TestTheExtensionOfASharedHold(t *testing.T) {
 	}
 }
 
-// SOURCES S4: a reader or writer can remove only its own hold; the single-server variant in which reader A deletes
-// reader B's lock does not exist.
+// SOURCES S4: a reader or writer can remove only its own hold. Some locks for one server let reader A delete reader
+// B's lock; this one does not.
 func TestS4AReleaseRemovesItsOwnHoldAndNoOther(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -323,11 +324,11 @@ func TestS4AReleaseRemovesItsOwnHoldAndNoOther(t *testing.T) {
 		t.Errorf("release by b: %+v, the key is there: %t", got, exists(t, server, "key"))
 	}
 	if got := ask(t, m, as(single.Release, b)); got.Outcome != single.Refused || got.Holder != "" {
-		t.Errorf("release of what is gone: %+v", got)
+		t.Errorf("release of a missing hold: %+v", got)
 	}
 }
 
-// SOURCES S2: a foreign release is told apart from a last and from a not-last one.
+// SOURCES S2: a release says whether the hold was another owner's, the last or not the last.
 func TestS2AReleaseOfAReentrantKeySaysWhichItWas(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -425,8 +426,8 @@ func TestManyReadersHoldOneKey(t *testing.T) {
 	}
 }
 
-// A hold that ended, and a claim whose writer has gone, are in nobody's way: neither is a longer hold that was released
-// in the way for as long as it would have lasted. Plain locks see only whether the key is there.
+// Neither a hold that ended nor a claim of a writer that has gone blocks others. A released hold does not block them
+// for the rest of its ttl either. Plain locks see only whether the key is there.
 func TestAReleasedHoldDoesNotLeaveItsTimeToTheKey(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// Decode types what a script returns, from values as they come over the wire.
+// Decode converts a script's result, given as values in wire form.
 func Decode(value any) (Reply, error) {
 	answer := wire.Parse(onTheWire(nil, value), &wire.ExpectAny)
 	if err := answer.Err(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// replyFrom makes what a server could send: an array of fields, nested at most once, from bytes that say which.
+// replyFrom makes a possible reply of a server from bytes: an array of fields, nested at most once.
 func replyFrom(data []byte, depth int) []any {
 	var fields []any
 	for len(data) > 0 && len(fields) < 8 {
@@ -40,8 +40,8 @@ func replyFrom(data []byte, depth int) []any {
 	return fields
 }
 
-// FuzzReply: whatever a master sends, decoding it does not panic, and only a reply whose first field is the number of a
-// grant grants.
+// FuzzReply: decoding any reply of a master does not panic. Only a reply that has a grant's number as its first field
+// grants.
 func FuzzReply(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add([]byte{1, 1, 0, 0, 0, 0, 0, 0, 0}, uint8(0))
@@ -111,8 +111,8 @@ func clusterSlot(key string) uint16 {
 	return crc % 16384
 }
 
-// FuzzBeside: what belongs to a key lives in its slot of a Cluster, keeps its prefix, which is what an ACL pattern matches,
-// and belongs to no other key.
+// FuzzBeside: a name that belongs to a key lives in the key's Cluster slot, keeps its prefix, which an ACL pattern
+// matches, and belongs to no other key.
 func FuzzBeside(f *testing.F) {
 	for _, key := range []string{"", "a", "{a}", "orders:42", "{tag}key", "x{tag}y{z}", "{}", "{}a", "a}b", "}{", "{{a}}", "{a", "a{b}c", "\x00\xff"} {
 		f.Add(key, "{other}")
@@ -159,7 +159,7 @@ func FuzzDial(f *testing.F) {
 				}
 				continue
 			}
-			inHost := false // the address is the master's name, and nobody's secret
+			inHost := false // the address is the master's name, and not a secret
 			if u, err := url.Parse(rawURL); err == nil {
 				inHost = strings.Contains(strings.ToLower(u.Host+u.Path), strings.ToLower(secret))
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// asks are requests of every kind whose reply says whether they were granted.
+// asks has requests of every kind that has a granting reply.
 func asks() []*single.Request {
 	one := []string{"orders:42"}
 	return []*single.Request{
@@ -31,7 +31,7 @@ func asks() []*single.Request {
 	}
 }
 
-// spoken are what they can be answered with.
+// spoken has replies that these requests can get.
 var spoken = []string{
 	"+OK\r\n", "$-1\r\n", "_\r\n", ":1\r\n", ":0\r\n", ":2\r\n", ":3\r\n", ":1700000000000001\r\n", "*1\r\n:1\r\n", "*5\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:7\r\n",
 	"*5\r\n:0\r\n:1000\r\n$6\r\nowner3\r\n$9\r\norders:42\r\n:7\r\n", "*1\r\n:2\r\n", "*4\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n",
@@ -39,11 +39,12 @@ var spoken = []string{
 	"-LOADING Redis is loading the dataset in memory\r\n", "-NOSCRIPT No matching script.\r\n", ":9007199254740993\r\n", ":-1\r\n", "*2\r\n:1\r\n:-1\r\n",
 }
 
-// firstLine is how a reply begins that grants or repairs something: a status, a number, an array whose first element is a number.
+// firstLine is the start of a reply that grants or repairs: a status, a number, or an array with a number as first
+// element.
 var firstLine = regexp.MustCompile(`^(?:(\+OK)|(?:\*\d+\r\n)?:(\+?-?\d+))\r\n`)
 
-// mayBe says whether bytes could be a reply of this outcome, by as little of the protocol as that takes. What has pushes or
-// attributes in it is anything.
+// mayBe reports whether the bytes could be a reply with this outcome, by a minimal reading of the protocol. Bytes
+// with pushes or attributes may be anything.
 func mayBe(raw []byte, o single.Outcome) bool {
 	if o == single.Refused || bytes.ContainsAny(raw, ">|") {
 		return true

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// This file asks a server what the guard wants to know of it.
+// This file asks a server the guard's questions.
 
-// questions are what a server is asked about itself as a connection to it is set up, in one round trip; recheckQuestions
-// are those to which the answer may change while it runs.
+// The guard asks a server the questions while a connection to it is set up, in one round trip. recheckQuestions are
+// the questions with answers that may change while the server runs.
 var (
 	questions = [][]string{
 		{"info", "server"},
@@ -30,10 +30,10 @@ var (
 	recheckQuestions = [][]string{questions[1], questions[4], questions[5]}
 )
 
-// expectRecheck is what those can be answered with.
+// expectRecheck bounds the answers to recheckQuestions.
 var expectRecheck = wire.Expect{Kinds: wire.Of(wire.Text, wire.Array, wire.Map), Items: 16, Text: 256 << 10}
 
-// appendQuestions appends them as they go over the wire.
+// appendQuestions appends the questions in wire format.
 func appendQuestions(out []byte, questions [][]string) []byte {
 	for _, words := range questions {
 		out = wire.AppendCommand(out, words...)
@@ -44,7 +44,7 @@ func appendQuestions(out []byte, questions [][]string) []byte {
 // asker sends commands on a connection and reads the replies.
 type asker func(ctx context.Context, commands [][]string) []wire.Reply
 
-// connect makes a connection that may be used: with a guard, one to a server that is known to be old enough. g may be nil.
+// connect makes a connection that may be used: with a guard, its server is known to be old enough. g may be nil.
 func (g *guard) connect(ctx context.Context, config *wire.Config) (*wire.Conn, error) {
 	if g == nil {
 		c, _, err := config.Dial(ctx)
@@ -68,7 +68,8 @@ func (g *guard) connect(ctx context.Context, config *wire.Config) (*wire.Conn, e
 	return c, nil
 }
 
-// onConnect returns what a go-redis client has to do with each new connection: what the user wants first, then the check.
+// onConnect returns the function that a go-redis client calls for each new connection: first the user's function,
+// then the check.
 func (g *guard) onConnect(users func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, conn *redis.Conn) error {
 		if users != nil {
@@ -80,12 +81,13 @@ func (g *guard) onConnect(users func(context.Context, *redis.Conn) error) func(c
 			return askThrough(ctx, conn.Pipeline(), commands)
 		}
 		asked := g.now()
-		// go-redis hands on what an error from here wraps, not the error itself: a GuardError wraps nothing.
+		// If an error from here wraps another error, go-redis returns only the wrapped one. So a GuardError wraps
+		// nothing.
 		return g.admit(ctx, asked, ask(ctx, questions), ask)
 	}
 }
 
-// askThrough is an asker over go-redis.
+// askThrough is an asker that uses go-redis.
 func askThrough(ctx context.Context, pipe redis.Pipeliner, commands [][]string) []wire.Reply {
 	cmds := make([]*reading, len(commands))
 	for i, words := range commands {
@@ -105,7 +107,7 @@ func askThrough(ctx context.Context, pipe redis.Pipeliner, commands [][]string) 
 	return replies
 }
 
-// admit decides by the answers to the questions, which were asked at that time, whether their connection may be used.
+// admit decides by the answers whether their connection may be used. The questions went out at asked.
 func (g *guard) admit(ctx context.Context, asked time.Duration, answers []wire.Reply, ask asker) error {
 	s := sighting{asked: asked, answered: g.now()}
 	if err := g.read(&s, answers); err != nil {
@@ -117,8 +119,8 @@ func (g *guard) admit(ctx context.Context, asked time.Duration, answers []wire.R
 	return g.mark(ctx, s, ask)
 }
 
-// mark leaves the key by which the next run of a durable server is told from one that was emptied. A server that refuses
-// it is guarded after its next restart, too.
+// mark sets the key that shows, at the next start of a durable server, that the server was not emptied. A server that
+// refuses the key is guarded after its next restart, too.
 func (g *guard) mark(ctx context.Context, s sighting, ask asker) error {
 	if !s.durable || s.marked || !s.markable {
 		return nil
@@ -130,17 +132,19 @@ func (g *guard) mark(ctx context.Context, s sighting, ask asker) error {
 	return nil
 }
 
-// read takes from the answers what the server is. A master that does not say can't be told from one that restarted, so a
-// refusal of INFO or TIME is an error; one of CONFIG or of the mark for good only means that the master counts as forgetful.
-// One that may be answered in a moment, because the server is still loading its data, says neither: the connection is
-// refused and nothing taken note of, because how a run is judged at first is how it counts.
+// read fills s from the answers. There are three kinds of refusals:
+//
+//   - A master that refuses INFO or TIME might have restarted, so read returns an error.
+//   - A lasting refusal of CONFIG or of the mark only means that the master counts as forgetful.
+//   - A refusal that may pass in a moment, because the server is still loading its data, decides nothing. Then read
+//     returns an error and notes nothing, because the first judgement of a run is final.
 func (g *guard) read(s *sighting, answers []wire.Reply) error {
 	for i := range answers {
 		reply := &answers[i]
 		switch err := reply.Err(); {
 		case err == nil:
 		case reply.Kind() != wire.Refusal:
-			return err // the network's
+			return err // a network error
 		case !lasting(reply):
 			return unsentError{fmt.Errorf("single: master %s does not vote yet: %s: %w", g.name, strings.ToUpper(questions[i][0]), err)}
 		case i < 3:
@@ -165,20 +169,20 @@ func (g *guard) read(s *sighting, answers []wire.Reply) error {
 	return nil
 }
 
-// origin reads INFO replication: the data is the server's own, or it follows another server or did. One that does or did has a second
-// replication id, that of the server whose place it took, until it is started again, or for an hour without replicas
-// (repl-backlog-ttl). Neither is true of a server that does not say.
+// origin reads INFO replication. original: the data is the server's own. followed: the server is or was a replica. A
+// server that is or was one has a second replication id, namely its former master's, until it is restarted or has had
+// no replicas for an hour (repl-backlog-ttl). Both are false if the server does not say.
 func origin(replication string) (original, followed bool) {
 	role, second := infoField(replication, "role"), infoField(replication, "master_replid2")
 	unset := strings.Trim(second, "0") == ""
 	return role == "master" && second != "" && unset, role == "slave" || !unset
 }
 
-// maxUptime is more than any server has run for; what is above it is no uptime.
+// maxUptime is more than any server has run for. A greater number is not an uptime.
 const maxUptime = 100 * 365 * 24 * time.Hour
 
-// lasting reports that a refusal will be the same in a moment: the user lacks a right, the command or the key is not there
-// for it. Others, like LOADING and BUSY, pass.
+// lasting reports whether a refusal will be the same in a moment: the user lacks a right, or the command or the key
+// does not exist. Other refusals, like LOADING and BUSY, pass.
 func lasting(refusal *wire.Reply) bool {
 	text := refusal.Err().Error()
 	for _, prefix := range []string{"NOPERM ", "WRONGTYPE ", "ERR ", "MOVED "} {
@@ -189,7 +193,7 @@ func lasting(refusal *wire.Reply) bool {
 	return false
 }
 
-// wallClock reads the answer to TIME.
+// wallClock parses the answer to TIME.
 func wallClock(fields []wire.Reply) (time.Time, error) {
 	if len(fields) == 2 {
 		seconds, err := strconv.ParseInt(fields[0].Str(), 10, 64)
@@ -201,15 +205,16 @@ func wallClock(fields []wire.Reply) (time.Time, error) {
 	return time.Time{}, errors.New("its TIME is not seconds and microseconds")
 }
 
-// careful reads the answers to recheckQuestions: the server answers nothing before it is on its disk.
+// careful reads the answers to recheckQuestions. It reports whether the server answers only after its data is on
+// disk.
 func careful(persistence, appendfsync, onRewrite wire.Reply) bool {
 	fsync, rewrite := appendfsync.Items(), onRewrite.Items()
 	return infoField(persistence.Str(), "aof_enabled") == "1" &&
 		len(fsync) == 2 && fsync[1].Str() == "always" && len(rewrite) == 2 && rewrite[1].Str() == "no"
 }
 
-// readMark says what the key holds: nothing, the guard time that had passed when it was set, or something of somebody
-// else's, which is left alone.
+// readMark reads the value of the guard's key: empty, the guard time that had passed when the key was set, or some
+// other data. Other data is left alone.
 func (g *guard) readMark(reply *wire.Reply) (marked, markable bool) {
 	if reply.Kind() == wire.Null {
 		return false, true
@@ -225,8 +230,8 @@ func (g *guard) unclear(why string) error {
 	return &GuardError{Master: g.name, Guard: g.guard, Remaining: g.guard, Unclear: why}
 }
 
-// recheck reports that it is time to ask the server behind a connection in use whether it is still as careful as it was: a
-// setting that is changed breaks no connection. g may be nil.
+// recheck reports that it is time to ask the server behind a connection in use whether it is still as careful as
+// before. This is needed because changing a setting breaks no connection. g may be nil.
 func (g *guard) recheck() bool {
 	if g == nil {
 		return false
@@ -241,18 +246,18 @@ func (g *guard) recheck() bool {
 	return true
 }
 
-// noticed takes the answers to recheckQuestions. What is not as it was, or not known, leaves the next run guarded, until a
-// new connection has found this one careful again.
+// noticed reads the answers to recheckQuestions. If the server is not as careful as before, or does not say, the next
+// run is guarded, until a new connection finds this run careful again.
 func (g *guard) noticed(answers []wire.Reply) {
 	if answers[len(answers)-1].Kind() == wire.Failure || careful(answers[0], answers[1], answers[2]) {
-		return // what can't be read ends the connection, and the next one is asked everything
+		return // an unreadable answer ends the connection, and the next connection asks everything
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.last.durable = false
 }
 
-// infoField reads one field of an INFO reply; "" when it isn't there.
+// infoField returns one field of an INFO reply; "" if it is missing.
 func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, found := strings.CutPrefix(line, name+":"); found {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// Sighting is what a connection learns about the server behind it.
+// Sighting is the information that a connection gets about the server behind it.
 type Sighting struct {
 	RunID           string
 	Uptime          time.Duration

@@ -31,7 +31,7 @@ func guarded(t *testing.T, opt *redis.Options, opts single.Options) *single.Mast
 	return m
 }
 
-// try asks for a key for ten seconds at the most.
+// try asks for a key for at most ten seconds.
 func try(t *testing.T, m *single.Master, owner string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -159,8 +159,9 @@ func TestAMasterThatFsyncsAlwaysAndLostItsDiskDoesNotVoteForOneGuardTime(t *test
 	votes(t, m, "emptied, with the mark put there by hand")
 }
 
-// TestAReplicaThatTakesOverIsGuarded: it has the mark, with the data that the master had sent it, and fsyncs always, but what the
-// master answered last may be missing. The same goes for one that follows still: it may take over at any moment.
+// TestAReplicaThatTakesOverIsGuarded: the replica fsyncs always and has the mark, which came with the master's data.
+// But it may lack the master's last writes. A server that is still a replica is guarded, too: it may take over at any
+// moment.
 func TestAReplicaThatTakesOverIsGuarded(t *testing.T) {
 	t.Parallel()
 	server, replica := redistest.Start(t, redistest.WithAOF(), forReplicas), redistest.Start(t, redistest.WithAOF(), forReplicas)
@@ -182,7 +183,8 @@ func TestAReplicaThatTakesOverIsGuarded(t *testing.T) {
 	refused(t, open(server.Addr()), "asked by somebody who never met its master")
 }
 
-// TestAServerThatIsStillWritingItsFirstFileIsGuarded: by its settings it is durable, and what it answers is not on its disk yet.
+// TestAServerThatIsStillWritingItsFirstFileIsGuarded: its settings say that it is durable, but the data that it
+// confirms is not on disk yet.
 func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithAOF())

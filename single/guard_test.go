@@ -14,12 +14,12 @@ const second = time.Second
 // noon is some time of day.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// saw is a sighting at a time of our clock, answered at once, by a server whose wall clock runs with ours.
+// saw is a sighting at a time of our clock, answered at once, of a server with a wall clock that runs like ours.
 func saw(run string, at, uptime time.Duration) single.Sighting {
 	return single.Sighting{RunID: run, Uptime: uptime, Wall: noon.Add(at), Asked: at, Answered: at}
 }
 
-// ahead is a sighting of a server whose wall clock, and so its uptime, is ahead.
+// ahead is a sighting of a server with its wall clock, and so its uptime, ahead.
 func ahead(by time.Duration, s single.Sighting) single.Sighting {
 	s.Wall, s.Uptime = s.Wall.Add(by), s.Uptime+by
 	return s
@@ -217,7 +217,7 @@ func TestARestartBetweenTwoRequestsIsBelievedToBeOne(t *testing.T) {
 	}
 }
 
-// world is a server that restarts and whose wall clock is stepped, as nobody but the test can see it.
+// world is a server that restarts and gets its wall clock stepped. Only the test can see both.
 type world struct {
 	now, started time.Duration
 	step         time.Duration // of its wall clock
@@ -236,8 +236,8 @@ func (w *world) sighting() single.Sighting {
 	}
 }
 
-// tooEarly counts the connections that judge lets through to a server that has run for less than the guard, over
-// random histories in which the server's clock is set at most once between two sightings.
+// tooEarly counts the connections that judge lets through to a server that has run for less than the guard. It plays
+// random histories: the server's clock is set at most once between two sightings.
 func tooEarly(guard time.Duration, judge func() func(single.Sighting) time.Duration) (violations, votes int) {
 	for seed := range uint64(300) {
 		source := rand.New(rand.NewPCG(seed, 7))

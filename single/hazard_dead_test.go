@@ -10,7 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A message goes to the first waiter that listens, and those before it leave the queue. The key is reserved for that one, or for nobody.
+// A message goes to the first waiter that listens, and the waiters before it leave the queue. The key is reserved for
+// that waiter; if none listens, it is not reserved.
 func TestHazard108AMessageGoesToAWaiterThatListens(t *testing.T) {
 	kept := release("key", "holder")
 	kept.Keep, kept.KeepAs = time.Minute, "a{}/1"
@@ -38,7 +39,7 @@ func TestHazard108AMessageGoesToAWaiterThatListens(t *testing.T) {
 				t.Errorf("the release: %+v", got)
 			}
 			if said := hears(t, heard); said != c.says {
-				t.Errorf("the waiter is told %q, want %q", said, c.says)
+				t.Errorf("the waiter receives %q, want %q", said, c.says)
 			}
 			if left := names(t, server, queueOf("key")); !slices.Equal(left, c.left) {
 				t.Errorf("the queue is %q, want %q", left, c.left)
@@ -46,14 +47,15 @@ func TestHazard108AMessageGoesToAWaiterThatListens(t *testing.T) {
 			if name == "released" {
 				other := ask(t, m, polite(by("behind", 0, acquire("key", "b", time.Minute))))
 				if own := ask(t, m, polite(by("alive", 0, acquire("key", "a", time.Minute)))); other.Outcome != single.Refused || own.Outcome != single.Granted {
-					t.Errorf("another waiter %+v, the one that was notified %+v: want the key reserved for that one", other, own)
+					t.Errorf("another waiter %+v, the notified waiter %+v: want the key reserved for the notified one", other, own)
 				}
 			}
 		})
 	}
 }
 
-// One release passes over 32 of those who do not listen, so that a script does not take long. If nobody listens, the key is reserved for nobody.
+// One release passes over at most 32 waiters that do not listen, so that a script does not take long. If none
+// listens, the key is not reserved.
 func TestHazard108AReleasePassesOverSoManyWaitersAtMost(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -64,7 +66,7 @@ func TestHazard108AReleasePassesOverSoManyWaitersAtMost(t *testing.T) {
 	for _, left := range []int{8, 0} {
 		ask(t, m, acquire("key", "holder", time.Minute))
 		if got := ask(t, m, reserving(time.Hour, release("key", "holder"))); got.Outcome != single.Granted || got.Called {
-			t.Errorf("a release that nobody hears of: %+v", got)
+			t.Errorf("a release without listening waiters: %+v", got)
 		}
 		if n := len(names(t, server, queueOf("key"))); n != left {
 			t.Errorf("%d waiters are left, want %d", n, left)

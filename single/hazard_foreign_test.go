@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What others keep under the names that a lock uses. Whatever it is, no operation changes it.
+// Other programs may keep data under the names that a lock uses. No operation changes such data.
 
 // foreignShapes are the ways to make a value that no lock has made, by their names. Scores and members of sorted sets are
 // chosen to look like ours: times in the past and in the future, their negatives, holds, claims, waiters, tokens.
@@ -67,7 +67,7 @@ const (
 
 var ownForm = map[string]string{"our queue": atTheQueue, "our holds": atTheKey, "our counter": atTheCounter}
 
-// foreignCase is one operation on a key beside which, or at which, somebody keeps something.
+// foreignCase is one operation on a key, with foreign data at the key or at a name that belongs to it.
 type foreignCase struct {
 	at, shape string
 	make      []any
@@ -140,7 +140,7 @@ func drawRequest(t *rapid.T) single.Request {
 	return r
 }
 
-// stored is what a server has under a key: the value as DUMP tells it, and when it expires.
+// stored returns the data of a server under a key: the value in DUMP's form, and when it expires.
 func stored(tb testing.TB, s *redistest.Server, key string) string {
 	tb.Helper()
 	pipe := s.Client().Pipeline()
@@ -164,7 +164,7 @@ func (c *foreignCase) perform(t *testing.T, m *single.Master) *single.Call {
 	return call
 }
 
-// judge says what is wrong with what has become of the call; "" for nothing.
+// judge returns the fault in the call's result; "" if there is none.
 func (c *foreignCase) judge(call *single.Call) string {
 	r, err := call.Request, call.Err
 	switch wrongType := redis.HasErrorPrefix(err, "WRONGTYPE"); {
@@ -188,7 +188,7 @@ func (c *foreignCase) judge(call *single.Call) string {
 	return ""
 }
 
-// needsCounter says for which requests a foreign value in the counter's place is an error.
+// needsCounter reports whether a foreign value in the counter's place is an error for the request.
 func (c *foreignCase) needsCounter() bool {
 	r := c.request
 	switch r.Op {
@@ -264,7 +264,7 @@ func TestHazard35NoOperationChangesWhatIsSomebodyElses(t *testing.T) {
 	}
 }
 
-// What the row was found by: readers of a leaderboard, and a writer that waits at a persistent set of jobs.
+// The cases that led to this hazard: readers of a leaderboard, and a writer that waits at a persistent set of jobs.
 func TestHazard35ASharedLockLeavesALeaderboardAlone(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// every is an acquisition of each kind, all of them on keys of their own.
+// everyKind has an acquisition of each kind, each on different keys.
 func everyKind() map[string]single.Request {
 	many := acquire("", "me", time.Minute)
 	many.Keys = []string{"a", "b", "c"}
@@ -39,7 +39,8 @@ func full(tb testing.TB, s *redistest.Server, on bool) {
 	must(tb, s.Client().ConfigSet(tb.Context(), "maxmemory", limit).Err())
 }
 
-// A master that is full refuses what takes memory, and keeps what is held: extensions go on, and releases make room.
+// A full master refuses requests that take memory, and keeps the locks that are held: extensions succeed, and
+// releases make room.
 func TestHazard36AFullMasterKeepsWhatIsHeld(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -36,7 +36,7 @@ func ownAndThrough(t *testing.T, addr string, guard time.Duration) map[string]*s
 	return masters
 }
 
-// young is what a durable server says that was restarted a moment ago and has the mark.
+// young gives the answers of a durable server that was restarted a moment ago and has the mark.
 func young(words []string) string {
 	switch {
 	case words[0] == "info" && words[1] == "server":
@@ -79,7 +79,7 @@ func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
 	}
 }
 
-// While it is known for how long a master remains guarded, no connection is made but for a look.
+// While it is known for how long a master stays guarded, a connection is made only now and then, to ask again.
 func TestHazard44AGuardedMasterIsLeftInPeace(t *testing.T) {
 	const looksAtMost = 12 // in a second, of a guard of ten seconds: one each and a half
 	server := redistest.Start(t)
@@ -114,7 +114,7 @@ func TestHazard44AGuardedMasterIsLeftInPeace(t *testing.T) {
 	}
 }
 
-// A setting that is changed breaks no connection: the one in use asks again.
+// A changed setting breaks no connection, so the guard asks again on the connection in use.
 func TestHazard58ALessCarefulServerIsNoticedOnAConnectionInUse(t *testing.T) {
 	server := redistest.Start(t, redistest.WithAOF())
 	var clock atomic.Int64
@@ -182,7 +182,7 @@ func TestHazard37DialingKeepsTheDeadline(t *testing.T) {
 			batch = append(batch, c)
 		}
 		began := time.Now()
-		queue := newLane(t, m) // whose contexts have a deadline and do not announce its end
+		queue := newLane(t, m) // its contexts have a deadline and do not announce its end
 		for _, c := range batch {
 			queue.Send(c)
 		}
@@ -222,7 +222,7 @@ func TestADialGoesOnForTheNextRequest(t *testing.T) {
 		}
 	}
 	close(hold)
-	redistest.Eventually(t, patience, func() bool { return single.IdleConnections(m) > 0 }, "a connection that nobody waits for")
+	redistest.Eventually(t, patience, func() bool { return single.IdleConnections(m) > 0 }, "an idle connection")
 	before := dials.Load()
 	ask(t, m, inspect("key"))
 	if dials.Load() != before {

@@ -13,7 +13,7 @@ func TestHazard41AnOldServerIsNamedAsSuch(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		switch words[0] {
 		case "set":
-			if words[1] == "taken" { // what finds nobody is a SET there as everywhere
+			if words[1] == "taken" { // on a free key it is a SET, as on newer servers
 				return "$-1\r\n"
 			}
 			return "+OK\r\n"

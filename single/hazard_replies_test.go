@@ -27,7 +27,7 @@ func ways(t *testing.T, addr string) map[string]*single.Master {
 	}
 }
 
-// Only +OK is the reply to SET that grants, and only what the scripts return is what the rest is answered with.
+// Only +OK grants a SET, and only the documented results of the scripts answer the other commands.
 func TestHazard43And63OnlyTheExactReplyGrants(t *testing.T) {
 	for _, reply := range []string{
 		"+QUEUED\r\n", "+ok\r\n", "+OK \r\n", "$2\r\nOK\r\n", ":77\r\n", ":1\r\n", ":-1\r\n", "#t\r\n", ",1.0\r\n", "(1\r\n", "=6\r\ntxt:OK\r\n", "*1\r\n+OK\r\n",
@@ -59,7 +59,7 @@ func TestHazard43And63OnlyTheExactReplyGrants(t *testing.T) {
 	}
 }
 
-// A reply too many must not become the answer to what is asked next, whether it comes with the reply before or after it.
+// A surplus reply must not become the answer to the next command, at any time it arrives.
 func TestHazard42AReplyTooManyIsNobodysReply(t *testing.T) {
 	extra := make(chan bool, 1)
 	server := oddServer(t, func(_ int, words []string) string {
@@ -90,7 +90,7 @@ func TestHazard42AReplyTooManyIsNobodysReply(t *testing.T) {
 	}
 	extra <- true
 	if granted("free") {
-		t.Error("one request, two replies, and one of them counts")
+		t.Error("one request got two replies, and one reply counts")
 	}
 	if granted("taken") {
 		t.Error("the second +OK granted a key that is taken")
@@ -130,7 +130,7 @@ func TestHazard42AFencedRequestGetsNothingFromAReplyTooMany(t *testing.T) {
 	}
 }
 
-// What a server says unasked, in version 3 of the protocol, is skipped, whatever is in it.
+// A server's pushes (version 3 of the protocol) are skipped with any content.
 func TestHazard68PushesWithAnythingInThemAreSkipped(t *testing.T) {
 	for _, push := range []string{
 		">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nkey\r\n", ">1\r\n%1\r\n+a\r\n*2\r\n:1\r\n#t\r\n", ">0\r\n", ">2\r\n+x\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n",
@@ -221,7 +221,7 @@ func TestHazard61And62NoBytesHarmTheProcess(t *testing.T) {
 			cancel()
 			if at == "subscribe" {
 				stop := m.Listen("channel", func() {}, func(string) {})
-				again := 1 // what is wrong at once is tried again; where more is to come it is waited for
+				again := 1 // a fault at once is tried again; for missing bytes the client waits
 				if slices.Contains([]string{"nested", "huge map", "huge array", "endless line", "endless number", "HTTP", "nothing"}, name) {
 					again = 2
 				}
@@ -237,7 +237,7 @@ func TestHazard61And62NoBytesHarmTheProcess(t *testing.T) {
 	}
 }
 
-// guardAnswer is what a server says about itself that has run for long.
+// guardAnswer is the guard's answers from a server that has run for long.
 func guardAnswer(words []string) string {
 	bulk := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 	switch strings.ToLower(words[0]) {
@@ -271,13 +271,13 @@ func TestHazard60ARingSubscribes(t *testing.T) {
 	defer stop()
 	redistest.Eventually(t, patience, func() bool { return len(ready) > 0 }, "the subscription")
 	must(t, server.Client().Publish(t.Context(), channel, "hello").Err())
-	redistest.Eventually(t, patience, func() bool { return len(heard) > 0 }, "what was published")
+	redistest.Eventually(t, patience, func() bool { return len(heard) > 0 }, "the published message")
 	if got := <-heard; got != "hello" {
 		t.Errorf("heard %q", got)
 	}
 	down, err := single.New(redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}, HeartbeatFrequency: time.Millisecond}), single.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, down.Client().(*redis.Ring).Close()) })
-	redistest.Eventually(t, patience, func() bool { return down.Client().(*redis.Ring).Len() == 0 }, "the ring to notice that nobody is there")
+	redistest.Eventually(t, patience, func() bool { return down.Client().(*redis.Ring).Len() == 0 }, "the ring to notice that its servers are down")
 	down.Listen("channel", func() {}, func(string) {})()
 }

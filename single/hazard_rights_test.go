@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// limited is a user of a server whose rights change, and a Master in its name.
+// limited makes a user of a server, a Master in its name, and a function that changes the user's rights.
 func limited(t *testing.T, s *redistest.Server) (m *single.Master, without func(tb rapid.TB, commands ...string)) {
 	t.Helper()
 	without = func(tb rapid.TB, commands ...string) {
@@ -56,7 +56,7 @@ func (c *rightsCase) String() string {
 		c.lacks, c.held, c.counter, c.waiter, r.Op, r.Kind, r.Keys, r.Fence, r.Retained, r.Token, r.Repair, r.Polite, r.Waiter, c.batched)
 }
 
-// prepare puts on the server what the case begins with.
+// prepare puts the case's initial data on the server.
 func (c *rightsCase) prepare(t *testing.T, s *redistest.Server, root *single.Master) {
 	must(t, s.Client().FlushDB(t.Context()).Err())
 	switch c.held {
@@ -77,8 +77,8 @@ func (c *rightsCase) prepare(t *testing.T, s *redistest.Server, root *single.Mas
 	}
 }
 
-// A user that lacks any of the rights gets errors, and leaves nothing behind that lives longer than it should, nor a key of
-// which the caller is told that it was not set.
+// A user that lacks any of the rights gets errors. It leaves no data that lives longer than it should. It leaves no
+// key that the call reports as not set.
 func TestHazard39WhoLacksRightsLeavesNothingThatStays(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -129,7 +129,7 @@ func TestHazard39WhoLacksRightsLeavesNothingThatStays(t *testing.T) {
 			one(rt)
 		}
 	})
-	t.Logf("%d cases, of which %d ended with an error; %d combinations of right, operation and kind", cases, failed, len(seen))
+	t.Logf("%d cases, %d with an error; %d combinations of right, operation and kind", cases, failed, len(seen))
 	if failed == 0 {
 		t.Error("nothing was ever forbidden")
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// behind is a server that says something that nobody asked for when it is sent a bundle of two locks with two keys each. From then on each command
-// is answered with what belongs to the one before, and the reply to the last one never comes. answer says what belongs to a command, after what
-// a usual server says.
+// behind is a server that sends one reply too many, stray, when it gets a bundle of two locks with two keys each.
+// From then on each command gets the reply of the command before, and the reply to the last command never comes.
+// answer gives the replies, after the replies of a usual server.
 func behind(t *testing.T, stray string, answer func(words []string) string) *odd {
 	t.Helper()
 	var mu sync.Mutex
@@ -52,7 +52,8 @@ func grantedNothing(t *testing.T, m *single.Master, of ...string) {
 
 const everybodyGranted = "*2\r\n:1\r\n:1\r\n"
 
-// waysTo are own connections, those with a guard, whose questions go behind the first batch, and a client that was brought.
+// waysTo returns masters with own connections, with own connections and a guard that asks its questions behind the
+// first batch, and with a user's client.
 func waysTo(t *testing.T, server *odd) map[string]*single.Master {
 	t.Helper()
 	guarded, err := single.Open(&redis.Options{Addr: server.addr}, single.Options{RestartGuard: time.Second})
@@ -65,8 +66,8 @@ func waysTo(t *testing.T, server *odd) map[string]*single.Master {
 	}
 }
 
-// What belongs to a bundle, read in the place of the last command's reply, shows that the replies are shifted, whatever it is and by whatever
-// client it came.
+// A bundle's reply in the place of the last command's reply shows that the replies are misaligned, whatever the reply and
+// the kind of client.
 func TestHazard95AReplyTooManyIsNoticedByWhateverFollows(t *testing.T) {
 	for name, own := range map[string]string{
 		"held": "*2\r\n:-1\r\n:-1\r\n", "forgotten": "-NOSCRIPT No matching script.\r\n", "full": "-OOM command not allowed\r\n", "busy": "-BUSY Redis is busy\r\n",
@@ -106,7 +107,7 @@ func TestHazard95BehindAReplyThatIsNoBundlesNothingCounts(t *testing.T) {
 	}
 }
 
-// Who has no right to PING, or is told the same of everything, gets the answers that there are.
+// A user without the right to PING uses the answers as they are. So does a user with no right to any command.
 func TestWhoMayNotPingGetsBundles(t *testing.T) {
 	server := redistest.Start(t)
 	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-ping").Err())
@@ -124,11 +125,12 @@ func TestWhoMayNotPingGetsBundles(t *testing.T) {
 	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "-@all", "+hello", "+auth").Err())
 	batch := several(single.Acquire, "a,b me", "c,d me")
 	if dial(t, "redis://some:any@"+server.Addr()).Do(t.Context(), batch); said(batch) != "NOPERM NOPERM" {
-		t.Errorf("who may do nothing: %s", said(batch))
+		t.Errorf("a user without any right: %s", said(batch))
 	}
 }
 
-// Each of two selectors allows some of a lock's keys, and neither all: what is set one by one can be removed one by one.
+// Each of two selectors allows some of a lock's keys, and neither allows all. Keys that were set one by one can be
+// removed one by one.
 func TestAUserWithTwoSelectorsLeavesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set", "-del",

@@ -6,12 +6,12 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// A hold of a kind that several can have, and that has its key to itself, is a string on its master, written by the same SET NX PX as a plain
-// lock: holdPrefix, its mode, its owner and its id. As soon as there is another hold beside it, or the claim of a writer that waits, scripts
-// make a sorted set of it.
+// A Shared or Exclusive hold that has its key to itself is a string on its master, written by the same SET NX PX as a
+// plain lock. The string is holdPrefix, its mode, its owner and its id. When another hold, or the claim of a waiting
+// writer, comes to the key, scripts replace the string by a sorted set.
 
-// holdPrefix is how such a string begins, and no plain lock's owner; the scripts know it, too. An identity of the root package can't begin
-// so, because of the brackets.
+// holdPrefix is how such a string begins. No plain lock's owner begins so: an identity of the root package cannot,
+// because of the brackets. The scripts know the prefix, too.
 const holdPrefix = "[hold]"
 
 // HoldOf parses the value of a hold of a Shared or Exclusive key. It returns the request that releases the hold,
@@ -32,10 +32,10 @@ func HoldOf(value string) (Request, bool) {
 	return r, true
 }
 
-// isHold reports that a value begins as such a string does.
+// isHold reports whether a value begins as such a string does.
 func isHold(value string) bool { return strings.HasPrefix(value, holdPrefix) }
 
-// mode is what the scripts call a reader's and a writer's hold.
+// mode is the scripts' letter for a reader's or a writer's hold.
 func (r *Request) mode() byte {
 	if r.Kind == Shared {
 		return 'r'
@@ -43,12 +43,12 @@ func (r *Request) mode() byte {
 	return 'w'
 }
 
-// holdSize is the length of what [appendHold] appends behind the header.
+// holdSize is the length of the text that [appendHold] appends behind the header.
 func holdSize(r *Request) int {
 	return len(holdPrefix) + len("r::") + len(r.Owner) + len(r.Hold)
 }
 
-// appendHold appends the hold as it is a string, without making one of it.
+// appendHold appends [holdValue] without allocating a string.
 func appendHold(out []byte, r *Request) []byte {
 	out = wire.AppendHeader(out, '$', int64(holdSize(r)))
 	out = append(append(out, holdPrefix...), r.mode(), ':')
@@ -56,7 +56,7 @@ func appendHold(out []byte, r *Request) []byte {
 	return append(out, r.Hold...)
 }
 
-// holdValue is that string.
+// holdValue is the string at a key that this hold has to itself.
 func holdValue(r *Request) string {
 	return holdPrefix + string(r.mode()) + ":" + r.Owner + ":" + r.Hold
 }

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// listenProbe is after how much silence a subscription is asked whether it is still alive. After as much again it
-	// is made anew.
+	// If a subscription is silent for listenProbe, the library asks whether it is still alive. After the same time
+	// again, the library makes a new one.
 	listenProbe = 10 * time.Second
-	// firstReconnect and maxReconnect bound the pause before a subscription that broke is made anew.
+	// firstReconnect and maxReconnect bound the pause before a broken subscription is made anew.
 	firstReconnect = 20 * time.Millisecond
 	maxReconnect   = time.Second
 )
@@ -32,7 +32,7 @@ func (m *Master) Listen(channel string, ready func(), notified func(message stri
 		for pause := firstReconnect; ; pause = min(2*pause, maxReconnect) {
 			began := time.Now()
 			if m.listen(ctx, channel, ready, notified) && time.Since(began) > maxReconnect {
-				pause = firstReconnect // one that breaks again and again is made less often
+				pause = firstReconnect // a subscription that breaks again and again is made less often
 			}
 			select {
 			case <-ctx.Done():
@@ -47,7 +47,7 @@ func (m *Master) Listen(channel string, ready func(), notified func(message stri
 	}
 }
 
-// listen keeps one subscription until it breaks or ctx is done, and reports whether it was ever made.
+// listen keeps one subscription until it breaks or ctx is done. It reports whether the subscription was ever made.
 func (m *Master) listen(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
 	if own, ok := m.transport.(conns); ok {
 		return own.listen(ctx, channel, ready, notified)
@@ -55,8 +55,8 @@ func (m *Master) listen(ctx context.Context, channel string, ready func(), notif
 	return m.listenThrough(ctx, channel, ready, notified)
 }
 
-// listen keeps a subscription on a connection of the library's own. What is published there is a hint, so the guard does not
-// mind it.
+// listen keeps a subscription on one of the library's own connections. The guard does not check it, because messages
+// are only hints.
 func (p conns) listen(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
 	dialCtx, cancel := context.WithTimeout(ctx, p.patience())
 	defer cancel()
@@ -64,7 +64,7 @@ func (p conns) listen(ctx context.Context, channel string, ready func(), notifie
 	if err != nil {
 		return false
 	}
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends a Next that waits
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends a waiting Next
 	defer func() { _ = c.Close() }()
 	sub, err := c.Subscribe(channel, time.Now().Add(listenProbe))
 	if err != nil {
@@ -92,8 +92,8 @@ func (p conns) listen(ctx context.Context, channel string, ready func(), notifie
 	}
 }
 
-// listenThrough keeps a subscription of a go-redis client. A Ring subscribes on the one of its servers that the channel
-// belongs to; what the others publish does not arrive.
+// listenThrough keeps a subscription of a go-redis client. A Ring subscribes on the server that the channel belongs
+// to. Messages that other servers publish do not arrive.
 func (m *Master) listenThrough(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
 	sub := subscribe(ctx, m.client, channel)
 	if sub == nil {
@@ -101,7 +101,7 @@ func (m *Master) listenThrough(ctx context.Context, channel string, ready func()
 	}
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		_ = sub.Close() // ends a Receive that waits
+		_ = sub.Close() // ends a waiting Receive
 		close(closed)
 	})
 	defer func() {
@@ -134,7 +134,7 @@ func (m *Master) listenThrough(ctx context.Context, channel string, ready func()
 	}
 }
 
-// subscribe returns nil when it can't: a Ring whose servers are all down panics.
+// subscribe returns nil if it fails: go-redis panics for a Ring with all servers down.
 func subscribe(ctx context.Context, client redis.UniversalClient, channel string) (sub *redis.PubSub) {
 	defer func() {
 		if recover() != nil {
@@ -144,7 +144,7 @@ func subscribe(ctx context.Context, client redis.UniversalClient, channel string
 	return client.Subscribe(ctx, channel)
 }
 
-// receive waits for what comes next. go-redis panics when a server sends what it does not expect.
+// receive waits for the next message. go-redis panics when a server sends something unexpected.
 func receive(ctx context.Context, sub *redis.PubSub) (message any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

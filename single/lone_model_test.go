@@ -14,8 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// stay is for how long a hold was there beyond doubt: from the reply to its acquisition to its ttl behind the request, or to its release.
-// The client measures both, and a server that is asked in between serves it in between, so this needs no clock of the server's.
+// stay is the time in which a hold certainly existed: from the reply to its acquisition, until its ttl after the
+// request or until its release. The client measures both. A server serves a request between sending and reply, so no
+// server clock is needed.
 type stay struct {
 	request  single.Request
 	from, to time.Time
@@ -187,7 +188,7 @@ func (u *lodger) release(ctx context.Context, s *stay) {
 	}
 }
 
-// live lets users have the key for a while, with trouble or without, and returns what was wrong.
+// live lets users hold the key for a while, with or without trouble, and returns their history.
 func live(t *testing.T, seed uint64, rounds int, trouble func(random *rand.Rand, s *redistest.Server)) *history {
 	t.Helper()
 	server := redistest.Start(t)
@@ -240,8 +241,8 @@ func live(t *testing.T, seed uint64, rounds int, trouble func(random *rand.Rand,
 	return h
 }
 
-// Users of one key, some of whom lack rights at times, on a master that is full at times, with ttls of milliseconds: so that holds come and go,
-// are made members, and end in every moment of another's request.
+// Many users share one key, on a master that is full at times; some lack rights at times. The ttls are milliseconds.
+// So holds come, go, become members of the set, and end at any moment of another user's request.
 func TestHoldsOfOneKeyUnderTrouble(t *testing.T) {
 	t.Parallel()
 	seeds, rounds, seen := 2, 400, make(map[string]int)
@@ -266,7 +267,7 @@ func TestHoldsOfOneKeyUnderTrouble(t *testing.T) {
 	}
 }
 
-// A key that somebody deletes shows as holds that are lost, and one that loses its end as holds that do not end.
+// If a program deletes the key, holds are seen to be lost. If the key loses its expiry, holds are seen not to end.
 func TestWhatIsWrongWithHoldsIsSeen(t *testing.T) {
 	t.Parallel()
 	for want, trouble := range map[string]func(random *rand.Rand, s *redistest.Server){

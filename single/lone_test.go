@@ -20,7 +20,7 @@ func valueOf(tb testing.TB, s *redistest.Server) string {
 	return value
 }
 
-// endOf is the millisecond in which "key" ends.
+// endOf returns the millisecond in which "key" ends.
 func endOf(tb testing.TB, s *redistest.Server) int64 {
 	tb.Helper()
 	end, err := s.Client().Do(tb.Context(), "pexpiretime", "key").Int64()
@@ -28,7 +28,7 @@ func endOf(tb testing.TB, s *redistest.Server) int64 {
 	return end
 }
 
-// since is which commands the server has run after before, but for those that look.
+// since lists the commands that the server has run since before, except those that only look.
 func since(tb testing.TB, s *redistest.Server, before map[string]int) string {
 	tb.Helper()
 	var all []string
@@ -40,7 +40,8 @@ func since(tb testing.TB, s *redistest.Server, before map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-// A hold that finds its key free costs a master what a plain lock does: one command to take it, and one script with three to give it back.
+// A hold that finds its key free costs a master the same as a plain lock: one command to take it, and one script with
+// three commands to release it.
 func TestAHoldAloneCostsWhatAPlainLockDoes(t *testing.T) {
 	for way, open := range masterKinds() {
 		server := redistest.Start(t)
@@ -75,7 +76,8 @@ func TestAHoldAloneCostsWhatAPlainLockDoes(t *testing.T) {
 	}
 }
 
-// What comes to a hold that is a string and needs a sorted set gets one, in which the hold ends no sooner than it did, and not much later.
+// A string becomes a sorted set when another request needs the set. The string's hold keeps its end in the set: it
+// ends no sooner than before, and not much later.
 func TestAStringBecomesASetThatKeepsItsHold(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -127,7 +129,7 @@ func TestAStringBecomesASetThatKeepsItsHold(t *testing.T) {
 	}
 }
 
-// A hold may become a member of a set in the millisecond in which it ends.
+// A hold may become a member of a set in its last millisecond.
 func TestAHoldThatIsAboutToEndIsNotCutShortByAnother(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -158,7 +160,7 @@ func TestAHoldThatIsAboutToEndIsNotCutShortByAnother(t *testing.T) {
 	}
 }
 
-// What is not a hold, or one whose end somebody has taken away, is nothing to make a set of.
+// Scripts do not make a set from a string that is not a hold, or from a hold that lost its end (PERSIST).
 func TestAStringThatIsNoHoldWithAnEndStaysAsItIs(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -184,13 +186,14 @@ func TestAStringThatIsNoHoldWithAnEndStaysAsItIs(t *testing.T) {
 				t.Errorf("%s at %q: %+v, want refused by %q for ever", name, value, got, want)
 			}
 			if now := valueOf(t, server); now != value || life(t, server, "key") != -1 {
-				t.Errorf("%s has made %q of %q, which lives for %v", name, now, value, life(t, server, "key"))
+				t.Errorf("%s made %q from %q; it lives for %v", name, now, value, life(t, server, "key"))
 			}
 		}
 	}
 }
 
-// A document may look like a hold, too: then a reply tells as much of it as of any other, as a string and as a set that has been made of it.
+// A document may also look like a hold. A reply then shows no more of it than of any other string. This holds for the
+// string and for a set that was made of it.
 func TestOfAHugeStringThatLooksLikeAHoldLittleIsTold(t *testing.T) {
 	const most = 16384
 	server := redistest.Start(t)
@@ -206,17 +209,17 @@ func TestOfAHugeStringThatLooksLikeAHoldLittleIsTold(t *testing.T) {
 			must(t, server.Client().Set(t.Context(), "key", "[hold]w:"+strings.Repeat("x", 1<<20)+":1", end).Err())
 			for range 2 {
 				if got := ask(t, m, r); len(got.Holder) != most {
-					t.Errorf("%s: %d bytes of the holder are told, want %d", name, len(got.Holder), most)
+					t.Errorf("%s: the reply has %d bytes of the holder, want %d", name, len(got.Holder), most)
 				}
 				if end > 0 {
-					ask(t, m, by("v", 0, writer("c", "2", time.Second))) // whose claim makes the set
+					ask(t, m, by("v", 0, writer("c", "2", time.Second))) // its claim makes the set
 				}
 			}
 		}
 	}
 }
 
-// The owner can still go on with a hold whose end was taken away, and release it.
+// The owner can still extend and release a hold that lost its end.
 func TestWithoutAnEndAHoldIsItsOwnersAllTheSame(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -310,7 +313,7 @@ func releaseOf(key string, kind single.Kind) *single.Call {
 	return &single.Call{Request: &single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: "me", Hold: "1"}}
 }
 
-// Releases of holds that are strings are in the bundle of the plain ones; of the others the bundle leaves alone what it does not know.
+// Releases of holds that are strings go in one bundle with plain releases. The bundle leaves unknown forms alone.
 func TestReleasesOfHoldsAreBundled(t *testing.T) {
 	for way, open := range masterKinds() {
 		t.Run(way, func(t *testing.T) {
@@ -353,7 +356,7 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 				t.Errorf("the batch: %s\nwant       %s", got, want)
 			}
 			if n := ran(t, server)["evalsha"] - before["evalsha"]; n != 7 {
-				t.Errorf("%d scripts, want the bundle and one for each that was not done by it", n)
+				t.Errorf("%d scripts, want the bundle and one for each call that it skipped", n)
 			}
 			if left := batch[1].Reply.Token; left != 1 {
 				t.Errorf("%d holds are left at b, want one", left)
@@ -363,7 +366,7 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			}
 			for _, want := range []string{"w1 waited", "w2 waited"} { // readers may all have it: the release tells several
 				if got := hears(t, heard); got != want {
-					t.Errorf("%q was called, want %q", got, want)
+					t.Errorf("%q was notified, want %q", got, want)
 				}
 			}
 			for _, key := range []string{"a", "waited", "w"} {
@@ -375,7 +378,7 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 	}
 }
 
-// Where holds meet, one request costs one round trip: whoever asks for such a key does not look first whether it is free.
+// Where holds meet, one request costs one round trip: the request does not first try whether the key is free.
 func TestAKeyThatSeveralHoldIsAskedForByTheScript(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -410,7 +413,7 @@ func TestAKeyThatSeveralHoldIsAskedForByTheScript(t *testing.T) {
 	}
 }
 
-// A hold that is a string tells of itself what one in a set does.
+// A hold that is a string reports the same as a hold in a set.
 func TestInspectOfAHoldAlone(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -431,7 +434,7 @@ func TestInspectOfAHoldAlone(t *testing.T) {
 	}
 }
 
-// A full master does not get as far as deleting a string of which it would not make a set.
+// A full master cannot make a set from a string, and must not delete the string either.
 func TestAFullMasterKeepsAHoldThatIsAString(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -30,7 +30,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // patience bounds what should happen at once; a starved machine needs a part of it.
 const patience = 10 * time.Second
 
-// dial makes a Master with connections of its own that is closed with the test.
+// dial makes a Master with its own connections; it is closed with the test.
 func dial(tb testing.TB, url string) *single.Master {
 	tb.Helper()
 	m, err := single.Dial(url, single.Options{})
@@ -110,12 +110,12 @@ func within(tb testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// receiver is told of calls that have ended.
+// receiver receives the calls that have ended.
 type receiver chan *lane.Call
 
 func (r receiver) Ended(c *lane.Call) { r <- c }
 
-// newLane makes a lane that is closed, and whose goroutines have ended, with the test.
+// newLane makes a lane that is closed with the test; its goroutines have ended then.
 func newLane(tb testing.TB, master lane.Master) *lane.Lane {
 	tb.Helper()
 	var group errgroup.Group

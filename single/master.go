@@ -26,9 +26,9 @@ type Master struct {
 	// exact says that this client sends a request at most once, so that a failed dial means: not sent.
 	exact     bool
 	owned     bool
-	fixed     bool         // connections go to an address that was given, and not to whoever is master now
+	fixed     bool         // connections go to the given address, not to the current master
 	renews    bool         // a provider makes the credentials of each connection
-	heldBack  atomic.Int32 // batches past their deadline that the client goes on with
+	heldBack  atomic.Int32 // batches past their deadline that the client still works on
 	guard     *guard       // nil without Options.RestartGuard
 	transport transport
 	apart     atomic.Int64 // until when releases go out one by one, in Unix nanoseconds
@@ -107,9 +107,9 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 	return m, nil
 }
 
-// keepDeadlines derives a client on the same connections that obeys the context's deadline and sends once.
-// go-redis by default ignores the deadline of a request in flight, and sends a request up to four times. With a timeout
-// above 0, that holds too.
+// keepDeadlines derives a client on the same connections that obeys the context's deadline and sends a request once.
+// By default go-redis ignores the deadline of a request in flight, and sends a request up to four times. A timeout
+// above 0 also applies.
 func keepDeadlines(c *redis.Client, timeout time.Duration) *redis.Client {
 	derived := c.WithTimeout(timeout)
 	opt := derived.Options() // the derived client's own copy
@@ -123,7 +123,7 @@ func (m *Master) Name() string { return m.name }
 
 // Format implements [fmt.Formatter]: by any verb a Master is printed as its name.
 func (m *Master) Format(s fmt.State, _ rune) {
-	_, _ = io.WriteString(s, nameOf(m)) // a State keeps what is written
+	_, _ = io.WriteString(s, nameOf(m)) // the State keeps a write error
 }
 
 // LogValue implements [slog.LogValuer].
@@ -164,9 +164,9 @@ func (m *Master) Ask(ctx context.Context, r Request) (Reply, error) {
 	return c.Reply, c.Err
 }
 
-// Do performs a batch of independent calls in one pipeline. A second or third pipeline follows where the first could
-// not decide: for a script that the master did not know, or for the holder of a key that SET NX found taken. Do fills
-// in every call's Reply, Err and Sent. ctx's deadline bounds it.
+// Do performs a batch of independent calls in one pipeline. A second or third pipeline follows if a master did not
+// know a script, or to learn the holder of a key that SET NX found taken. Do fills in every call's Reply, Err and
+// Sent. ctx's deadline bounds it.
 func (m *Master) Do(ctx context.Context, batch []*Call) {
 	if _, own := m.transport.(conns); own {
 		m.do(ctx, batch)
@@ -180,7 +180,7 @@ func (m *Master) Do(ctx context.Context, batch []*Call) {
 		}
 		deadline = time.Now().Add(m.patience)
 	}
-	// Somebody else may have used up the client's pool, and waiting for a connection ends by Done alone.
+	// Other users of the client may have used up its pool, and only Done ends a wait for a connection.
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	if m.exact {
@@ -190,11 +190,11 @@ func (m *Master) Do(ctx context.Context, batch []*Call) {
 	}
 }
 
-// errHeldBack is what calls meet while the client still has an earlier one that it did not give up at its deadline.
+// errHeldBack is the error of calls while the client still works on an earlier call past that call's deadline.
 var errHeldBack = errors.New("single: the client holds back an earlier request past its deadline")
 
-// within performs a batch through a client that may not keep deadlines. At the deadline the batch has ended here; as
-// long as the client goes on with it, perhaps sending it again, nothing else is sent, so that nothing overtakes it.
+// within performs a batch through a client that may ignore deadlines. The batch ends here at the deadline. While the
+// client still works on it, and perhaps sends it again, nothing else is sent, so that nothing overtakes it.
 func (m *Master) within(ctx context.Context, batch []*Call) {
 	if m.heldBack.Load() > 0 {
 		for _, c := range batch {
@@ -202,7 +202,7 @@ func (m *Master) within(ctx context.Context, batch []*Call) {
 		}
 		return
 	}
-	private := make([]*Call, len(batch)) // what the client writes to after we have gone
+	private := make([]*Call, len(batch)) // the client may write to these after the return
 	for i, c := range batch {
 		private[i] = &Call{Request: c.Request}
 	}

@@ -8,8 +8,8 @@ import (
 const (
 	// ReservedPrefix is the start of all names on a master that the library keeps next to the locks.
 	ReservedPrefix = "redlock:"
-	// queuePrefix, counterPrefix and ChannelPrefix name what belongs to a key but is not the lock itself. An ACL user
-	// needs them beside the keys. See QueueKey and CounterKey.
+	// queuePrefix, counterPrefix and ChannelPrefix name data that belongs to a key but is not the lock itself. An ACL
+	// user needs rights to these names, too. See QueueKey and CounterKey.
 	queuePrefix   = "redlock:queue:"
 	counterPrefix = "redlock:token:"
 	// ChannelPrefix and a waiter's name make the channel on which it is notified; the message is the key.
@@ -26,9 +26,9 @@ const (
 	queueKeep = time.Minute
 	// counterMember is the member of a counter; the scripts know it, too.
 	counterMember = "redlock:token"
-	// counterKeep is how long a fencing counter outlives the last request to keep it, and thirty days by how long at least
-	// it outlives the last acquisition of its key: not each of them asks; see Request.Retained. After that tokens start
-	// again from the wall clock, which has moved on by then.
+	// counterKeep is how long a fencing counter outlives the last request to keep it. Not every acquisition asks for
+	// that (see Request.Retained), so a counter outlives the last acquisition of its key by at least thirty days.
+	// After that, tokens start again from the wall clock, which has moved on by then.
 	counterKeep = (30 + 2) * 24 * time.Hour
 )
 
@@ -41,24 +41,25 @@ const WriterClaim = 2500 * time.Millisecond
 // collide with a queue or a counter of another key.
 func Reserved(key string) bool { return strings.HasPrefix(key, ReservedPrefix) }
 
-// QueueKey is where a master keeps the wait queue of a key: a sorted set of waiters with the milliseconds since 1970 at
-// which they began to wait. Negative scores are not waiters but mark until when the key is reserved for one, and the least
-// one that the set is a queue.
+// QueueKey is where a master keeps the wait queue of a key: a sorted set of waiters. A waiter's score is the time at
+// which it began to wait, in milliseconds since 1970. Members with negative scores are no waiters. They mark until
+// when the key is reserved for a waiter, and the least score marks the set as a queue.
 func QueueKey(key string) string { return beside(queuePrefix, key) }
 
 // CounterKey is where a master keeps the fencing counter of a key: a sorted set with one member. The member's score
 // is the latest token.
 func CounterKey(key string) string { return beside(counterPrefix, key) }
 
-// beside names a key that belongs to key, to no other one, and lives in its Cluster slot: prefix{tag}, or prefix{tag}key
-// where the tag is not the key itself. A tag has no closing brace, so it can be told from what follows.
+// beside returns a name that belongs to key and to no other key, and lives in its Cluster slot. It is prefix{tag}, or
+// prefix{tag}key if the tag is not the key itself. A tag has no closing brace, so its end is unambiguous.
 func beside(prefix, key string) string {
 	tag, rest := tagFor(key)
 	return prefix + "{" + tag + "}" + rest
 }
 
-// tagFor finds a hash tag that puts a name in the slot of key, and what has to follow it. What decides the slot of a key is
-// its own tag or, where it has none, all of it; that can be a tag unless it has a closing brace.
+// tagFor finds a hash tag that puts a name into the slot of key, and the text that must follow. A key's own tag, or
+// without a tag the whole key, decides the slot of a key. A whole key can serve as the tag unless it has a closing
+// brace.
 func tagFor(key string) (tag, rest string) {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
@@ -90,8 +91,8 @@ func crc16(text string) uint16 {
 	return crc
 }
 
-// tagOf returns a short printable text whose slot is n: a letter, and the two bytes behind it that give one of the CRCs of
-// that slot. They are found by going two bytes back from that CRC.
+// tagOf returns a short printable text with the slot n. The text is a letter, and two bytes that bring its CRC to one
+// of the CRCs of that slot. It finds the bytes by going back two bytes from that CRC.
 func tagOf(n uint16) string {
 	for letter := 'a'; letter <= 'z'; letter++ {
 		behind := crc16(string(letter))

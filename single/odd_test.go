@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// odd is a server that says what it is told to.
+// odd is a server that sends the replies of an answers function.
 type odd struct {
 	addr string
 
@@ -21,7 +21,7 @@ type odd struct {
 	live  map[net.Conn]bool
 }
 
-// answers are what an odd server says to a command; "" is what a server would.
+// answers returns an odd server's reply to a command; "" means a usual server's reply.
 type answers func(conn int, command []string) string
 
 // hangUp is for a server that closes the connection instead.
@@ -90,7 +90,7 @@ func (s *odd) serve(n int, conn net.Conn, answer answers) {
 	}
 }
 
-// usual is what a server says that has nothing of what a lock needs, but for the free key.
+// usual is the reply of a server without any data that a lock needs, where only the key is free.
 func usual(name string, words []string) string {
 	switch name {
 	case "ping":

@@ -13,14 +13,13 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// pool makes connections to one master and keeps them. There are never more than PoolSize of them, those that are being
-// made included.
+// pool makes connections to one master and keeps them: at most PoolSize, including those that are being made.
 //
-// A batch that finds no idle connection waits, first come first served and until its deadline, for the next one that is
-// there: one that another batch gives back, or one that is being made. A connection is made for nobody in particular, and
-// making it outlasts the batch that it was begun for: a master may be further away than a request has time. So a batch
-// that finds one being made for a batch that has gone waits for that one; each beginning its own would let none come to
-// its end. But that one may be stuck, its first packet lost, so after a while one more is begun.
+// A batch that finds no idle connection waits for the next one, until its deadline. Batches are served in the order
+// of arrival. The connection may come back from another batch or be a new one. A new connection is not tied to a
+// batch, and making it continues when its batch has gone: the network may need more time than a request has. The next
+// batch then waits for this connection. If each batch began its own connection, none might ever be ready. But the
+// connection may be stuck, with its first packet lost, so after a while the pool begins one more.
 type pool struct {
 	config wire.Config
 	opt    *redis.Options // with go-redis's defaults
@@ -31,11 +30,11 @@ type pool struct {
 	dials  sync.WaitGroup
 
 	mu      sync.Mutex
-	idle    []*conn   // the latest used last; none while somebody waits
-	waiting list.List // of *connWait, the first come first
+	idle    []*conn   // the latest used last; empty while a batch waits
+	waiting list.List // of *connWait, in the order of arrival
 	all     int       // connections in use, idle and being made
-	dialing int       // of these, being made
-	latest  time.Time // when the last of those was begun
+	dialing int       // connections being made, included in all
+	latest  time.Time // when the latest of these was begun
 	closed  bool
 }
 
@@ -45,10 +44,10 @@ type connWait struct {
 	got chan grant // of one
 }
 
-// grant is what a batch that waits gets: a connection, or why it gets none.
+// grant is the result for a waiting batch: a connection or an error.
 type grant struct {
 	conn *conn
-	made bool // nobody has used it before
+	made bool // new, never used
 	err  error
 }
 
@@ -63,19 +62,21 @@ type conn struct {
 }
 
 const (
-	// keepBuffer bounds what a connection keeps for its next batch: one with huge keys is rare.
+	// keepBuffer bounds the buffer that a connection keeps for its next batch: huge keys are rare.
 	keepBuffer = 1 << 20
-	// stuckAfter is the age of the youngest connection being made at which one more is begun for a batch that could wait for
-	// that one. It doubles with each that is more than batches wait.
+	// A batch could wait for a connection that is being made. If the youngest such connection is stuckAfter old, the
+	// pool begins another one. The time doubles with each connection that is more than batches wait for.
 	stuckAfter = 50 * time.Millisecond
-	// staleAfter is the age at which a connection is made anew because the user on it lacks a right: another server may have the address
-	// by now. Younger ones are kept, or a missing right would cost a connection for each request.
+	// staleAfter is the age at which a connection is replaced because its user lacks a right: another server may have
+	// the address by now. Younger connections are kept. Otherwise a missing right would cost a connection for each
+	// request.
 	staleAfter = time.Second
-	// closePatience bounds close's wait for connections being made, which end at once unless a user's function does not.
+	// closePatience bounds close's wait for connections that are being made. They end at once, unless a user's
+	// function does not.
 	closePatience = time.Second
 )
 
-// newPool makes connections by opt; full are the same options with go-redis's defaults.
+// newPool makes connections by opt. full has the same options with go-redis's defaults.
 func newPool(opt, full *redis.Options, g *guard) *pool {
 	p := &pool{opt: full, guard: g, size: full.PoolSize}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -86,7 +87,7 @@ func newPool(opt, full *redis.Options, g *guard) *pool {
 	return p
 }
 
-// take returns a connection on which nothing is left to be read: the one that was used last, if one is idle.
+// take returns a connection with no unread replies: the idle connection that was used last, or a new one.
 func (p *pool) take(ctx context.Context) (*conn, error) {
 	for {
 		c, err := p.reuse(time.Now())
@@ -104,10 +105,10 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	}
 }
 
-// patience is for how long a connection may take to be made, whoever waits for it.
+// patience is for how long a connection may take to be made, independent of the batch that waits for it.
 func (p *pool) patience() time.Duration { return dialTimeout + max(0, p.opt.ReadTimeout) }
 
-// wait waits for a connection until ctx's deadline, and sees to it that one is being made if there may be one more.
+// wait waits for a connection until ctx's deadline. It begins a new connection if the pool may have one more.
 func (p *pool) wait(ctx context.Context) grant {
 	w, patience, err := p.queue(time.Now())
 	if err != nil {
@@ -127,7 +128,7 @@ func (p *pool) wait(ctx context.Context) grant {
 	return p.leave(w)
 }
 
-// queue begins to wait, for so long at most.
+// queue begins to wait. patience is for how long at most.
 func (p *pool) queue(now time.Time) (w *connWait, patience time.Duration, err error) {
 	w = &connWait{got: make(chan grant, 1)}
 	p.mu.Lock()
@@ -135,7 +136,7 @@ func (p *pool) queue(now time.Time) (w *connWait, patience time.Duration, err er
 	if p.closed {
 		return nil, 0, redis.ErrClosed
 	}
-	if c := p.popIdleLocked(); c != nil { // given back a moment ago
+	if c := p.popIdleLocked(); c != nil { // returned to the pool a moment ago
 		w.got <- grant{conn: c}
 		return w, p.patience(), nil
 	}
@@ -150,7 +151,7 @@ func (p *pool) queue(now time.Time) (w *connWait, patience time.Duration, err er
 	return w, p.patience(), nil
 }
 
-// leave ends a wait in vain. If there is a connection after all, it is given.
+// leave ends a wait without a connection. If a connection has come after all, it is granted.
 func (p *pool) leave(w *connWait) grant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +170,7 @@ func (p *pool) leave(w *connWait) grant {
 	return grant{err: fmt.Errorf("single: no connection yet: %w", context.DeadlineExceeded)}
 }
 
-// growLocked begins connections until as many are being made as batches wait, or there may not be more.
+// growLocked begins connections until there is one for each waiting batch, or the pool is full.
 func (p *pool) growLocked(now time.Time) {
 	for !p.closed && p.dialing < p.waiting.Len() && p.all < p.size {
 		p.dialLocked(now)
@@ -188,7 +189,7 @@ func (p *pool) dialLocked(now time.Time) {
 	})
 }
 
-// connect makes a connection and lets the guard look at it.
+// connect makes a connection and has the guard check it.
 func (p *pool) connect(ctx context.Context) (*conn, error) {
 	c, err := p.guard.connect(ctx, &p.config)
 	if err != nil {
@@ -198,8 +199,8 @@ func (p *pool) connect(ctx context.Context) (*conn, error) {
 	return &conn{Conn: c, born: now, used: now}, nil
 }
 
-// made takes a connection that has been made, or the reason why not. That is told to the first batch that waits, unless
-// enough others are being made.
+// made takes a new connection, or the reason why there is none. The first waiting batch gets the reason, unless
+// enough other connections are being made.
 func (p *pool) made(c *conn, err error) {
 	p.mu.Lock()
 	p.dialing--
@@ -219,10 +220,11 @@ func (p *pool) made(c *conn, err error) {
 	}
 }
 
-// firstLocked takes out the batch that has waited longest. There is one.
+// firstLocked takes out the batch that has waited longest. There must be one.
 func (p *pool) firstLocked() *connWait { return p.waiting.Remove(p.waiting.Front()).(*connWait) }
 
-// giveLocked gives a connection to the batch that has waited longest, or keeps it. What is returned is to be closed.
+// giveLocked gives a connection to the batch that has waited longest, or keeps it. The caller must close the
+// connection that it returns.
 func (p *pool) giveLocked(got grant) (unwanted *conn) {
 	switch {
 	case p.closed:
@@ -236,7 +238,7 @@ func (p *pool) giveLocked(got grant) (unwanted *conn) {
 	return nil
 }
 
-// put gives a connection back for the next batch.
+// put returns a connection to the pool for the next batch.
 func (p *pool) put(c *conn) {
 	if cap(c.out) > keepBuffer {
 		c.out, c.args = nil, nil
@@ -249,7 +251,7 @@ func (p *pool) put(c *conn) {
 	}
 }
 
-// drop closes a connection, which makes room for another one.
+// drop closes a connection and so makes room for another one.
 func (p *pool) drop(c *conn) {
 	_ = c.Close()
 	p.mu.Lock()
@@ -258,8 +260,9 @@ func (p *pool) drop(c *conn) {
 	p.growLocked(time.Now())
 }
 
-// close closes what is idle and gives up what is being made; what is in use is closed when its batch has ended. It returns
-// when nothing is being made any more, but for what hangs in a function of the user's.
+// close closes the idle connections and cancels those that are being made. A connection in use is closed when its
+// batch has ended. close returns when no connection is being made any more, or after closePatience if a user's
+// function hangs.
 func (p *pool) close() error {
 	p.mu.Lock()
 	idle := p.idle

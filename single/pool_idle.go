@@ -11,9 +11,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// This file decides which of the connections that are idle may be used again.
+// This file decides which idle connections may be used again.
 
-// reuse returns an idle connection; nil when there is none.
+// reuse returns an idle connection; nil if there is none.
 func (p *pool) reuse(now time.Time) (*conn, error) {
 	for {
 		p.mu.Lock()
@@ -30,7 +30,7 @@ func (p *pool) reuse(now time.Time) (*conn, error) {
 	}
 }
 
-// popIdleLocked takes out the idle connection that was used last; nil when there is none.
+// popIdleLocked takes out the idle connection that was used last; nil if there is none.
 func (p *pool) popIdleLocked() *conn {
 	last := len(p.idle) - 1
 	if last < 0 {
@@ -42,15 +42,16 @@ func (p *pool) popIdleLocked() *conn {
 	return c
 }
 
-// expired reports that a connection is too old to be used, by the client's options.
+// expired reports that a connection is too old to use, by the client's options.
 func (p *pool) expired(c *conn, now time.Time) bool {
 	idle, life := p.opt.ConnMaxIdleTime, p.opt.ConnMaxLifetime
 	return idle > 0 && now.Sub(c.used) >= idle || life > 0 && now.Sub(c.born) >= life
 }
 
-// distrust closes the idle connections that have not been used after a time: one that was in use then has shown that they
-// may all be of no use. A firewall that has forgotten connections lets none of them know; each request that tried one more
-// would wait for its timeout, and locks be lost meanwhile that had to be extended.
+// distrust closes the idle connections that were last used at the given time or before. A failure at that time
+// suggests that they are all useless: a firewall that forgets connections tells no client. If requests tried the
+// connections one after another, each would wait for its timeout, and locks would be lost that had to be extended in
+// the meantime.
 func (p *pool) distrust(used time.Time) {
 	var old []*conn
 	p.mu.Lock()
@@ -68,7 +69,7 @@ func (p *pool) distrust(used time.Time) {
 	}
 }
 
-// unanswered reports that a batch has waited for a reply in vain, up to its deadline.
+// unanswered reports that a batch waited for a reply until its deadline and got none.
 func unanswered(todo []exchange) bool {
 	for i := range todo {
 		if timeout, is := errors.AsType[net.Error](todo[i].answer.Err()); is && timeout.Timeout() {
@@ -78,7 +79,8 @@ func unanswered(todo []exchange) bool {
 	return false
 }
 
-// answered reports that a server has refused one of todo for a reason that another one at the same address may not have.
+// answered reports that the server refused one of todo for a reason that another server at the same address may not
+// have.
 func answered(todo []exchange, reason func(error) bool) bool {
 	for i := range todo {
 		if a := &todo[i].answer; a.Kind() == wire.Refusal && reason(a.Err()) {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A firewall between this process and a master forgets all connections, and drops what comes on them. That costs one
-// request, not one for each connection that was kept: renewals would fail for as long.
+// A firewall between this process and a master forgets all connections, and drops their packets. That costs one
+// request, not one for each kept connection: renewals would fail for that long.
 func TestConnectionsThatAreCutTogetherCostOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(time.Millisecond)}
@@ -37,12 +37,12 @@ func TestConnectionsThatAreCutTogetherCostOneRequest(t *testing.T) {
 			ok, _ = tryFor(t, m, "key", 500*time.Millisecond)
 		}
 		if failed--; failed != 1 {
-			t.Errorf("%d requests failed before one was answered", failed)
+			t.Errorf("%d requests failed before the first answer", failed)
 		}
 	})
 }
 
-// A connection that has been answered since is not given up with one that has not.
+// A connection that got an answer later is kept when one without an answer is closed.
 func TestAConnectionThatWasAnsweredSinceIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(time.Millisecond)}
@@ -58,12 +58,13 @@ func TestAConnectionThatWasAnsweredSinceIsKept(t *testing.T) {
 		must(t, err)
 		wg.Wait()
 		if n := single.IdleConnections(m); n != 1 {
-			t.Errorf("%d connections are kept, want the one that was answered", n)
+			t.Errorf("%d connections are kept, want only the answered one", n)
 		}
 	})
 }
 
-// What one connection learns, that a replica is behind the name, is true of those to the same server that were made before.
+// One connection shows that the address leads to a replica now. Then all older connections to the same server are
+// dropped, too.
 func TestAllConnectionsToAReplicaAreGivenUp(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 3)

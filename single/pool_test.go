@@ -17,13 +17,13 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// far is a master in virtual time, to which it takes a while to connect.
+// far is a master in virtual time; connecting to it takes a while.
 type far struct {
 	takes  func(dial int) time.Duration // from 1
 	refuse error
-	said   chan string  // is what it says without being asked, on the latest connection
+	said   chan string  // an unasked reply, on the latest connection
 	extra  string       // comes with the reply to SET free
-	cut    atomic.Int32 // connections up to this number are dead, and nobody is told
+	cut    atomic.Int32 // connections up to this number are dead, without a sign
 
 	mu                sync.Mutex
 	dials, open, most int
@@ -127,7 +127,7 @@ func (f *far) master(t *testing.T, opt redis.Options) *single.Master {
 	return opened(t, &opt)
 }
 
-// opened makes a master with connections of its own.
+// opened makes a master with the library's own connections.
 func opened(t *testing.T, opt *redis.Options) *single.Master {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})
@@ -145,8 +145,8 @@ func tryFor(t *testing.T, m *single.Master, key string, d time.Duration) (bool, 
 	return c.Err == nil && c.Reply.Outcome == single.Granted, c.Err
 }
 
-// A master to which a connection takes longer than a request has time gets its connection: requests wait for the one that is
-// being made instead of each beginning its own.
+// Connecting to the master takes longer than a request has time. Requests wait for the connection that is being made
+// and begin no second one, so they get a connection at last.
 func TestRequestsShorterThanADialGetAConnectionAllTheSame(t *testing.T) {
 	for _, size := range []int{0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestADialThatIsStuckIsNotWaitedForAlone(t *testing.T) {
 	})
 }
 
-// Each of many requests learns why there is no connection, be it that there may not be one for each.
+// Each of many requests learns why there is no connection, even if there are more requests than possible connections.
 func TestEachRequestLearnsWhyThereIsNoConnection(t *testing.T) {
 	refused := errors.New("refused")
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestCloseEndsThoseThatWaitForAConnection(t *testing.T) {
 	})
 }
 
-// A connection that a user's Dialer wraps is looked at before it is used again.
+// A connection that a user's Dialer wraps is also checked for unread data before it is used again.
 func TestHazard42AReplyTooManyOnAWrappedConnectionIsNobodysReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(0), said: make(chan string)}
@@ -280,7 +280,7 @@ func TestHazard42AReplyTooManyOnAWrappedConnectionIsNobodysReply(t *testing.T) {
 		f.said <- "+OK\r\n"
 		synctest.Wait()
 		if ok, _ := tryFor(t, m, "taken", time.Second); ok {
-			t.Error("a taken key was granted by what nobody had asked for")
+			t.Error("an unasked reply granted a taken key")
 		}
 		must(t, m.Close())
 	})
@@ -306,7 +306,7 @@ func TestHazard42APipelineIsReadToItsEndToFindAReplyTooMany(t *testing.T) {
 					t.Errorf("in good order, request %d: %+v, %v", i, c.Reply, c.Err)
 				}
 				if extra != "" && (c.Err == nil || !c.Sent) {
-					t.Errorf("request %d: %+v, sent %t; want an error of what may have taken effect", i, c.Reply, c.Sent)
+					t.Errorf("request %d: %+v, sent %t; want an error of a request that may have taken effect", i, c.Reply, c.Sent)
 				}
 			}
 		})

@@ -11,9 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// Questions asks one server about itself: INFO, TIME, CONFIG GET. The replies are no votes. It is used by one goroutine at a time.
+// Questions asks one server about itself: INFO, TIME, CONFIG GET. The replies are no votes. Only one goroutine may
+// use it at a time.
 type Questions struct {
-	conn   *conn // nil if a client was brought
+	conn   *conn // nil for a client of the caller
 	pool   conns
 	client redis.UniversalClient
 }
@@ -31,9 +32,10 @@ func expected(words []string) *wire.Expect {
 	return &expect
 }
 
-// Questions returns a way to ask the server, on a connection of its own if the Master makes connections ([Open], [Dial]). Then
-// no reply takes more memory than a megabyte, and each ends with the context or after two seconds. With a client that was brought ([New]), go-redis
-// sends and reads, without such a bound. The error is that of the connection. Close gives the connection back.
+// Questions returns a way to ask the server. A Master that makes connections ([Open], [Dial]) uses a separate
+// connection for it. Then a reply takes at most a megabyte of memory, and each question ends with the context or
+// after two seconds. With a client of the caller ([New]), go-redis sends and reads, without such a bound. The error
+// is the connection's. Close closes the connection.
 func (m *Master) Questions(ctx context.Context) (*Questions, error) {
 	pool, own := m.transport.(conns)
 	if !own {
@@ -53,8 +55,9 @@ func (q *Questions) Close() {
 	}
 }
 
-// Ask sends one command and returns its reply as go-redis's Do does in RESP2: a string, an int64, nil, or a []any of these. A map
-// is its keys and values in turn. An error reply matches [redis.Error]. After any other error the connection is of no use.
+// Ask sends one command and returns its reply as go-redis's Do does in RESP2: a string, an int64, nil, or a []any of
+// these. A map is its keys and values in turn. An error reply matches [redis.Error]. After any other error the
+// connection cannot be used again.
 func (q *Questions) Ask(ctx context.Context, words ...string) (any, error) {
 	if q.conn == nil {
 		return q.askClient(ctx, words)
@@ -68,7 +71,7 @@ func (q *Questions) Ask(ctx context.Context, words ...string) (any, error) {
 	return valueOf(&reply)
 }
 
-// Subscribe subscribes to a channel, to see whether this user may. Nothing else can be asked afterwards.
+// Subscribe subscribes to a channel, to see whether this user may. No other question can follow.
 func (q *Questions) Subscribe(ctx context.Context, channel string) error {
 	if q.conn != nil {
 		_, err := q.Ask(ctx, "SUBSCRIBE", channel)
@@ -99,7 +102,6 @@ func (q *Questions) askClient(ctx context.Context, words []string) (any, error) 
 	return cmd.Val(), err
 }
 
-// valueOf is a reply as a value.
 func valueOf(r *wire.Reply) (any, error) {
 	switch r.Kind() {
 	case wire.Null:

@@ -46,7 +46,7 @@ func (m *moody) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 func (m *moody) serve(conn net.Conn) {
 	defer conn.Close()
-	commands := make(chan []string, 1024) // as a socket's buffer: what is slow to answer takes requests all the same
+	commands := make(chan []string, 1024) // like a socket's buffer: a slow server still takes requests
 	go func() {
 		defer close(commands)
 		in := bufio.NewReader(conn)
@@ -91,7 +91,7 @@ func (m *moody) serve(conn net.Conn) {
 	}
 }
 
-// Whatever is late, breaks off or is cut short, a reply is the one to its request: nobody gets another's.
+// Replies come late, break off or are cut short. Each reply that is used belongs to its request.
 func TestRepliesAreThoseToTheirRequests(t *testing.T) {
 	runs := 60
 	if testing.Short() {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// decode types the reply of a command that succeeded.
+// decode converts the reply to a command that succeeded.
 func decode(r *Request, from *wire.Reply) (Reply, error) {
 	n := from.Int()
 	switch kind := from.Kind(); {
@@ -35,7 +35,7 @@ func decode(r *Request, from *wire.Reply) (Reply, error) {
 	}
 }
 
-// unexpected says that a reply is not one to its request.
+// unexpected says that a reply does not fit its request.
 func unexpected(from *wire.Reply) error {
 	if err := from.Err(); err != nil {
 		return err
@@ -43,7 +43,8 @@ func unexpected(from *wire.Reply) error {
 	return fmt.Errorf("single: unexpected reply, %v", from.Kind())
 }
 
-// granted reads the short reply of an acquisition: its token, or 1. Where several can hold the key, that is how many do.
+// granted reads the short reply of an acquisition: the token; the number of holds for a Shared or Exclusive key;
+// otherwise 1.
 func granted(r *Request, n int64) Reply {
 	reply := Reply{Outcome: Granted}
 	if r.Fence || r.Kind != Plain {
@@ -52,7 +53,8 @@ func granted(r *Request, n int64) Reply {
 	return reply
 }
 
-// decodeArray reads {outcome, ttl in ms, holder, key, token, holds or 1 for a claim}; what is missing at the end is zero.
+// decodeArray reads {outcome, ttl in ms, holder, key, token, holds or 1 for a claim}. Missing fields at the end are
+// zero.
 func decodeArray(fields []wire.Reply) (Reply, error) {
 	if len(fields) == 0 {
 		return Reply{}, errors.New("single: unexpected reply, an empty array")
@@ -71,7 +73,7 @@ func decodeArray(fields []wire.Reply) (Reply, error) {
 			reply.Holder = field.Str()
 		case i == 3 && isText:
 			reply.Key = field.Str()
-		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further, and whoever did would stop the others
+		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further: such a counter would stop all later acquisitions
 			reply.Token = uint64(number)
 		case i == 5 && isText && len(field.Str())%HoldPrint == 0:
 			holds := field.Str()
@@ -85,10 +87,10 @@ func decodeArray(fields []wire.Reply) (Reply, error) {
 	return reply, nil
 }
 
-// releasedAndNotified is what release.lua returns when somebody waits for the key.
+// releasedAndNotified is release.lua's result when a waiter for the key was notified.
 const releasedAndNotified = 3
 
-// outcome maps what the scripts return; anything unknown grants nothing.
+// outcome maps the scripts' results. An unknown result grants nothing.
 func outcome(n int64) Outcome {
 	switch n {
 	case 1, releasedAndNotified:

@@ -69,7 +69,7 @@ func numberSize(n int64) int {
 	return size
 }
 
-// appendBeside appends what [beside] returns, without making a string of it.
+// appendBeside appends a name like [beside], without allocating a string.
 func appendBeside(out []byte, prefix, key string) []byte {
 	tag, rest := tagFor(key)
 	out = wire.AppendHeader(out, '$', int64(len(prefix)+len(tag)+len(rest)+2))

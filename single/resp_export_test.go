@@ -12,8 +12,8 @@ func Encode(r *Request) (encoded []byte, boxed []any) {
 	return r.encode(nil, stageFirst, false), r.boxed(stageFirst, false)
 }
 
-// ReadReply reads the reply to r's first command, and leaves what comes after it. err is the connection's, replyErr what
-// the caller gets.
+// ReadReply reads the reply to r's first command, and leaves the bytes after it. err is the connection's error,
+// replyErr the caller's.
 func ReadReply(from io.Reader, r *Request) (reply Reply, replyErr, err error) {
 	in, ok := from.(*bufio.Reader)
 	if !ok {
@@ -29,7 +29,7 @@ func ReadReply(from io.Reader, r *Request) (reply Reply, replyErr, err error) {
 	return reply, replyErr, nil
 }
 
-// ErrProtocol is what a reply meets that no master gives.
+// ErrProtocol is the error for a reply that no master sends.
 var ErrProtocol = wire.ErrProtocol
 
 // Direct reports that m has connections that it writes to itself.

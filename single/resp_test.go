@@ -39,7 +39,7 @@ func requests() []single.Request {
 	}
 }
 
-// What goes over our own connections is, to the byte, what go-redis would have sent.
+// The bytes on our own connections are exactly those that go-redis would send.
 func TestCommandsAreEncodedAsGoRedisDoes(t *testing.T) {
 	var sent bytes.Buffer
 	client := redis.NewClient(&redis.Options{
@@ -64,7 +64,7 @@ func TestCommandsAreEncodedAsGoRedisDoes(t *testing.T) {
 
 // recorder is a connection to an old server, without HELLO, that says +OK to everything else.
 type recorder struct {
-	net.Conn // nil: what is not used
+	net.Conn // nil: the other methods are not used
 	sent     *bytes.Buffer
 	owed     string
 }
@@ -118,7 +118,7 @@ func TestReplies(t *testing.T) {
 		{"*5\r\n:1\r\n:1500\r\n$0\r\n\r\n$2\r\n\r\n\r\n:4\r\n", inspect, single.Reply{
 			Outcome: single.Granted, TTL: 1500 * time.Millisecond, Key: "\r\n", Token: 4,
 		}},
-		{fmt.Sprintf("*3\r\n:0\r\n:1\r\n$%d\r\n%s\r\n", len(long), long), inspect, single.Reply{TTL: time.Millisecond}}, // nobody's name
+		{fmt.Sprintf("*3\r\n:0\r\n:1\r\n$%d\r\n%s\r\n", len(long), long), inspect, single.Reply{TTL: time.Millisecond}}, // too long for a name
 	} {
 		in := bufio.NewReader(io.MultiReader(strings.NewReader(tt.raw), strings.NewReader(":1\r\n")))
 		reply, replyErr, err := single.ReadReply(in, &tt.request)
@@ -204,8 +204,8 @@ func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	}
 }
 
-// FuzzReadReply: whatever a connection brings, reading it ends, without a panic and without more memory than what came;
-// and what is understood has been granted only by a reply that says so.
+// FuzzReadReply: reading any bytes from a connection ends, without a panic and without more memory than the bytes
+// take. Only a reply that says so grants.
 func FuzzReadReply(f *testing.F) {
 	for _, raw := range []string{
 		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "$-1\r\n", "_\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", ">1\r\n:1\r\n:2\r\n", "*64\r\n", "$999999999\r\nx",

@@ -31,8 +31,8 @@ func TestARequestIsSentOnceThroughAClientThatRetries(t *testing.T) {
 	}
 }
 
-// Through a client that may send a request again a refusal can be the answer to the second attempt while the first is still under way: the key
-// has to be released, and it is not known that anything was not sent.
+// A client may send a request again. Then a refusal can answer the second attempt while the first is still under way.
+// So the key has to be released, and the call counts as sent.
 func TestARefusalThroughAClientThatRetriesMayHaveSetTheKey(t *testing.T) {
 	server := redistest.Start(t)
 	for name, m := range map[string]*single.Master{
@@ -43,12 +43,13 @@ func TestARefusalThroughAClientThatRetriesMayHaveSetTheKey(t *testing.T) {
 		c := single.Call{Request: new(acquire("key", "me", time.Minute))}
 		m.Do(within(t, patience), []*single.Call{&c})
 		if again := name != "sends once"; c.Err != nil || c.Reply.Outcome != single.Refused || c.Sent != again {
-			t.Errorf("through one that %s: %+v, %v, sent %t", name, c.Reply, c.Err, c.Sent)
+			t.Errorf("through a client that %s: %+v, %v, sent %t", name, c.Reply, c.Err, c.Sent)
 		}
 	}
 }
 
-// What a client holds back past its deadline may be sent any time. Until it has given that up, nothing overtakes it.
+// A client may hold back a request past its deadline and send it any time. Until it has dropped the request, nothing
+// overtakes it.
 func TestNothingOvertakesWhatAClientHoldsBack(t *testing.T) {
 	goOn := make(chan struct{})
 	server := oddServer(t, func(_ int, words []string) string {

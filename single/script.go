@@ -77,7 +77,7 @@ type script struct {
 	sha    string
 }
 
-// scripts holds the programs. Their SHAs are compared with what a real redis-server computes in the tests.
+// scripts holds the programs. Tests compare their SHAs with a real redis-server's.
 var scripts = [numPrograms]script{
 	acquireProgram:        newScript("acquire", acquireSource),
 	acquireSeveralProgram: newScript("acquire_several", acquireSeveralSource),
@@ -96,7 +96,8 @@ var scripts = [numPrograms]script{
 	shareReleaseProgram:   newScript("share_release", shareReleaseSource),
 }
 
-// newScript puts what several scripts have in common where they include it: behind what the usual case can do without.
+// newScript replaces each include comment by the shared source. A script includes it after the code for the usual
+// case, which does not need it.
 func newScript(name, source string) script {
 	source = strings.NewReplacer(
 		"-- include kind.lua\n", kindSource, "-- include queue.lua\n", queueSource, "-- include counter.lua\n", counterSource,

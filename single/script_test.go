@@ -201,7 +201,7 @@ func TestReleaseRemovesWhatItsOwnerHoldsAndNothingElse(t *testing.T) {
 		t.Errorf("release by its owner: %+v, the key holds %q", got, value(t, server, "key"))
 	}
 	if got := ask(t, m, release("key", "me")); got.Outcome != single.Refused {
-		t.Errorf("release of what is gone: %+v, want refused", got)
+		t.Errorf("release of a missing key: %+v, want refused", got)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestABatchSendsEveryForgottenScriptOnce(t *testing.T) {
 		m.Do(t.Context(), batch)
 		want := []single.Outcome{single.Refused, single.Granted, single.Granted, single.Granted}
 		for i, c := range batch {
-			took := want[i%4] != single.Refused // what was refused did nothing
+			took := want[i%4] != single.Refused // a refused call did nothing
 			if c.Err != nil || c.Reply.Outcome != want[i%4] || c.Sent != took {
 				t.Fatalf("call %d: %+v, %v, sent %t, want outcome %d", i, c.Reply, c.Err, c.Sent, want[i%4])
 			}

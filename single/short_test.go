@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// The scripts of shared keys have a short way for the usual case. What is almost that goes the long way: here it is all but
-// one of the things that the short way asks for.
+// The scripts for shared keys have a short way for the usual case. A case that differs in one point must go the long
+// way. Here each case lacks exactly one condition of the short way.
 func TestWhatIsAlmostTheUsualCaseOfASharedKeyIsNotTakenForIt(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -24,7 +24,7 @@ func TestWhatIsAlmostTheUsualCaseOfASharedKeyIsNotTakenForIt(t *testing.T) {
 	const wrong = "WRONGTYPE"
 	for name, c := range map[string]struct {
 		there   []redis.Z
-		release string // what comes of it, as [told] says; then what is left
+		release string // the result, in the form of [told]; then the rest
 		left    map[string]float64
 		extend  string
 	}{
@@ -78,8 +78,8 @@ func TestWhatIsAlmostTheUsualCaseOfASharedKeyIsNotTakenForIt(t *testing.T) {
 	}
 }
 
-// A hold that somebody took the end of the key away from (PERSIST), or that ends after the key, keeps the key when it is
-// extended, or another one is.
+// The key of a hold may have lost its expiry (PERSIST), or end before the hold does. An extension of this hold, or of
+// another one, then keeps the key.
 func TestAnExtensionLetsASharedKeyLiveAsLongAsItsHolds(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -122,7 +122,7 @@ func scores(members ...redis.Z) map[string]float64 {
 	return all
 }
 
-// content is what the sorted set at the key has.
+// content returns the members of the sorted set at the key.
 func content(tb testing.TB, s *redistest.Server) map[string]float64 {
 	tb.Helper()
 	members, err := s.Client().ZRangeWithScores(tb.Context(), "key", 0, -1).Result()

@@ -32,8 +32,9 @@ const (
 	Raise
 	// Inspect reads who holds a key and for how long; it changes nothing.
 	Inspect
-	// Leave takes a Waiter out of the keys' arrival queues. It may have been the only one that knew that a key is free, or is kept for a
-	// while. So the next one is notified of one that is free, unless it is reserved for a third, and told of one that is kept.
+	// Leave takes a Waiter out of the keys' arrival queues. Perhaps no other waiter knew that a key is free, or kept
+	// for a while. So Leave notifies the next waiter of a free key, unless the key is reserved for a third one, and
+	// sends it a message for a kept key.
 	Leave
 	// Announce tells the master that a configuration of masters with the generation Token is in use. It returns the
 	// greatest generation that was announced, which the master keeps for ever. Its only key is [GenerationKey].
@@ -50,7 +51,7 @@ type Kind uint8
 
 // The kinds of lock. Keys of different kinds exclude each other.
 const (
-	// Plain is a string whose value is the owner: SET key owner NX PX ttl, as every Redlock implementation uses.
+	// Plain is a string with the owner as its value: SET key owner NX PX ttl, as every Redlock implementation uses.
 	Plain Kind = iota
 	// Shared is a reader's hold: it excludes writers and is shared with other readers.
 	Shared
@@ -90,8 +91,8 @@ type Request struct {
 	// value, and to return it. A repeated request gets another token. A refused request may still have raised the
 	// counter to Token.
 	//
-	// Raise raises the counter to Token, and Extend to at least Token; Token is at most MaxToken. If the counter's
-	// name has data of another form, each of them fails and changes nothing.
+	// Raise raises the counter to Token, and Extend to at least Token; Token is at most MaxToken. Each of these
+	// operations fails and changes nothing if the counter's name has data of another form.
 	Fence bool
 	// Exact makes a fenced Acquire get exactly Token as its token. The master refuses it unless the counter is below
 	// Token, and returns the counter in Reply.Token. A repeated request is granted again if the first was granted. So
@@ -100,9 +101,9 @@ type Request struct {
 	// Spare is the number of further tokens that a granted fenced Acquire or Raise gets after its own. The counter
 	// passes them in the same step, so the master gives none of these tokens to another request.
 	Spare uint64
-	// Retained says that every master was asked to keep the key's counter within the last two days: by a fenced
-	// Acquire without Retained that was granted. It saves this fenced Acquire the script. A master that has lost the
-	// counter makes a new one, and keeps that.
+	// Retained says that a request to keep the key's counter was granted by every master within the last two days, by
+	// a fenced Acquire without Retained. This fenced Acquire then needs no script. A master that has lost the counter
+	// makes a new one, and keeps that.
 	Retained bool
 	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates. None
 	// begins with [ReservedPrefix].
@@ -119,24 +120,24 @@ type Request struct {
 	Within string
 	// TTL is how long the master keeps the keys after this request, in whole milliseconds, at least one.
 	TTL time.Duration
-	// Token is what Fence describes, and of a Transfer the least that it is to return.
+	// Token: see Fence. For a Transfer it is the least token to return.
 	Token uint64
 	// Waiter, when set, enters the key's arrival queue under this name if Acquire is refused. Waited is for how long it
 	// has been waiting, which decides its position. A Release by a Waiter takes it out of the queue before it notifies
 	// another one.
 	Waiter string
 	Waited time.Duration
-	// Keep, of at least a millisecond, makes Release of Plain keys keep them for Keep or for the rest of their ttl,
-	// whichever is less. KeepAs replaces their owner, so that late requests of the old owner do not find them. The
-	// first waiter in the queue receives a message ([KeptPrefix]), and no notification of a release. If that waiter
-	// leaves, the next one receives the message only if KeepAs ends with empty braces, a slash and hexadecimal
-	// digits, and has no other braces, as in the root package.
+	// Keep, of at least a millisecond, makes Release of Plain keys keep the keys for Keep, but not beyond their ttl.
+	// KeepAs replaces their owner, so that late requests of the old owner do not find them. The first waiter in the
+	// queue receives a message ([KeptPrefix]), and no notification of a release. If that waiter leaves, the next one
+	// receives the message only if KeepAs ends with empty braces, a slash and hexadecimal digits, and has no other
+	// braces, as in the root package.
 	Keep   time.Duration
 	KeepAs string
 	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
 	Reserve time.Duration
 
-	// What goes out first, as each kind of connection takes it; see Master.Prepare.
+	// The first commands of the request, for each kind of connection; see Master.Prepare.
 	encodedFirst []byte
 	boxedFirst   []any
 }
@@ -155,7 +156,8 @@ type Reply struct {
 	Holder string
 	// Key is the key in the way, for requests with several keys.
 	Key string
-	// Spare is how many tokens behind Token are the owner's, too: what [Request].Spare asked for, of a Master that knows of it.
+	// Spare is how many tokens behind Token are the owner's, too: as many as [Request].Spare asked for, if the Master
+	// knows of it.
 	Spare uint64
 	// Token is the fencing counter after the request, without Spare. For Shared and Exclusive keys, and for Inspect, it
 	// is the number of holds. For a refused Exclusive acquisition it is 1 if readers are in its way, and otherwise 0.

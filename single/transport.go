@@ -13,28 +13,28 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// transport takes commands to a master in one pipeline and enters the replies.
+// transport sends commands to a master in one pipeline and enters the replies.
 type transport interface {
-	// send returns when every exchange has its reply, or the error that took its place.
+	// send returns when every exchange has its reply, or an error in its place.
 	send(ctx context.Context, todo []exchange)
-	// prepare builds what the transport sends first for r, once for all masters.
+	// prepare builds the transport's first commands for r, once for all masters.
 	prepare(r *Request)
 	close() error
 }
 
-// exchange is one command of a call and the reply to it. Nobody but the reader of a connection can make a reply: until it
-// has, the answer is an error.
+// exchange is one command of a call and its reply. Only the reader of a connection can make a reply: before that, the
+// answer is an error.
 type exchange struct {
 	call   *Call
 	stage  stage
-	source bool // a script went out in full
+	source bool // the script went out in full
 	set    bool // an earlier command of the call has set its key
 	stale  bool // the answer came on a connection that was made for an earlier batch
-	bundle int  // how many calls go out together, itself included; those behind it have 0 and are led by it
+	bundle int  // how many calls go out together, itself included; the following ones have 0, and this exchange leads them
 	answer wire.Reply
 }
 
-// commands yields what each command in todo is for: one exchange, or a bundle.
+// commands yields the exchanges of each command in todo: one exchange, or a bundle.
 func commands(todo []exchange) iter.Seq[[]exchange] {
 	return func(yield func([]exchange) bool) {
 		for len(todo) > 0 {
@@ -47,7 +47,7 @@ func commands(todo []exchange) iter.Seq[[]exchange] {
 	}
 }
 
-// callsIn is how many calls todo has commands of. Those that count a token go with another one of the same call.
+// callsIn returns how many calls todo has commands of. The command that counts a token belongs to the call in front.
 func callsIn(todo []exchange) (n int) {
 	for together := range commands(todo) {
 		if together[0].stage != stageCount {
@@ -57,9 +57,9 @@ func callsIn(todo []exchange) (n int) {
 	return n
 }
 
-// shifted reports that what was read as the reply to the last command of a pipeline, [wire.LastCommand], may be that to another one, so that each
-// reply may be that to the command before. A refusal is the last one's own if it says that the user has no right to it, or if it is what all were
-// told.
+// shifted reports that replies may be misaligned: that the last reply, to [wire.LastCommand], may belong to another
+// command, and so may each reply before it. A refusal of the last command is fine in two cases: it says that the user
+// has no right to PING, or the master refused all commands.
 func shifted(last *wire.Reply, todo []exchange) bool {
 	if last.Kind() != wire.Refusal {
 		return errors.Is(last.Err(), wire.ErrProtocol)
@@ -70,7 +70,7 @@ func shifted(last *wire.Reply, todo []exchange) bool {
 	return slices.ContainsFunc(todo, func(e exchange) bool { return e.answer.Kind() != wire.Refusal })
 }
 
-// enter takes the reply to a command.
+// enter stores the reply to a command.
 func enter(together []exchange, from wire.Reply) {
 	if len(together) > 1 {
 		unbundle(together, &from)
@@ -79,7 +79,7 @@ func enter(together []exchange, from wire.Reply) {
 	}
 }
 
-// fail enters why there is no reply to any of todo.
+// fail stores why there is no reply to any of todo.
 func fail(todo []exchange, err error) {
 	for i := range todo {
 		todo[i].answer = wire.Failed(err)
@@ -93,13 +93,14 @@ var (
 )
 
 const (
-	// maxReplyFields is how many elements the reply of a script for one call has at most.
+	// maxReplyFields is the greatest number of elements in a script's reply for one call.
 	maxReplyFields = 8
-	// maxReplyText bounds another holder's name, which kind.lua cuts at that; a key in a reply is one of the request's own.
+	// maxReplyText bounds the name of another holder; kind.lua cuts names at this length. A key in a reply is one of
+	// the request's own.
 	maxReplyText = 16 << 10
 )
 
-// expect says what a command can be answered with.
+// expect says which replies a command can have.
 func expect(into *wire.Expect, together []exchange) {
 	e := &together[0]
 	r := e.call.Request
@@ -121,10 +122,10 @@ func expect(into *wire.Expect, together []exchange) {
 	}
 }
 
-// clientTransport goes through a go-redis client.
+// clientTransport sends through a go-redis client.
 type clientTransport struct {
 	client redis.UniversalClient
-	exact  bool // all of a pipeline goes to one server, once
+	exact  bool // the client sends a whole pipeline to one server, once
 }
 
 func (c clientTransport) prepare(r *Request) {
@@ -133,7 +134,7 @@ func (c clientTransport) prepare(r *Request) {
 	}
 }
 
-// close does nothing: the client has an owner.
+// close does nothing: the client belongs to the user.
 func (clientTransport) close() error { return nil }
 
 func (c clientTransport) send(ctx context.Context, todo []exchange) {
@@ -158,7 +159,7 @@ func (c clientTransport) send(ctx context.Context, todo []exchange) {
 	if err := c.process(ctx, cmds); err != nil {
 		blame(cmds, err)
 	}
-	var wrong error // behind a reply that can't be to its command, those that follow may be others', too
+	var wrong error // after one impossible reply, the following ones may belong to other commands, too
 	for together := range commands(todo) {
 		reply := cmds[0].reply()
 		if wrong != nil {
@@ -177,11 +178,11 @@ func (c clientTransport) send(ctx context.Context, todo []exchange) {
 	}
 }
 
-// process takes the commands to the master. It returns why, if it may be that not all were sent; each command knows
-// itself whether its reply was read.
+// process sends the commands to the master. It returns an error if perhaps not all of the commands were sent; each
+// command knows whether its own reply was read.
 func (c clientTransport) process(ctx context.Context, cmds []*reading) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // of go-redis, by what a server has sent, or of a hook
+		if p := recover(); p != nil { // go-redis panics because of a reply, or a hook does
 			err = fmt.Errorf("single: the client panicked: %v", p)
 		}
 	}()
@@ -191,7 +192,7 @@ func (c clientTransport) process(ctx context.Context, cmds []*reading) (err erro
 	return execute(ctx, c.client.Pipeline(), cmds)
 }
 
-// execute takes the commands to a server in one pipeline.
+// execute sends the commands to a server in one pipeline.
 func execute(ctx context.Context, pipe redis.Pipeliner, cmds []*reading) error {
 	for _, r := range cmds {
 		_ = pipe.Process(ctx, r.cmd)
@@ -200,8 +201,8 @@ func execute(ctx context.Context, pipe redis.Pipeliner, cmds []*reading) error {
 	return err
 }
 
-// blame enters err for commands that have no reply and no error of their own. go-redis leaves them without one where the
-// connection was refused while it was set up. Where other commands have replies, err may be one of those.
+// blame sets err for commands without a reply and without an error. go-redis leaves such commands if a connection is
+// refused during its set-up. If other commands have replies, err may belong to one of those, so blame does nothing.
 func blame(cmds []*reading, err error) {
 	for _, r := range cmds {
 		if len(r.raw) > 0 {
@@ -215,24 +216,24 @@ func blame(cmds []*reading, err error) {
 	}
 }
 
-// reading is a command that goes through go-redis, and its reply as it came from the network. What go-redis says of a
-// command it has not sent is that it has no error and the zero value of its type, as if it had been answered; here
-// nothing was read, and nothing read is an error.
+// reading is a command that goes through go-redis, and its reply as it came from the network. A command that go-redis
+// did not send has no error and the zero value of its type, as if it had been answered. Here nothing was read for it,
+// which counts as an error.
 type reading struct {
 	cmd    *redis.RawWriteToCmd
 	expect wire.Expect
 	raw    []byte
-	ended  bool // by an error reply; what follows belongs to another attempt
+	ended  bool // an error reply ended it; further data belongs to another attempt
 }
 
-// newReading makes a command that expects any reply.
+// newReading makes a command that accepts any reply.
 func newReading(ctx context.Context, args []any) *reading {
 	r := &reading{expect: wire.ExpectAny}
 	r.cmd = redis.NewRawWriteToCmd(ctx, r, args...)
 	return r
 }
 
-// boxed is the exchange's command as go-redis takes it.
+// boxed returns the exchange's command in go-redis's form.
 func (e *exchange) boxed() []any {
 	r := e.call.Request
 	if r.boxedFirst == nil || e.stage != stageFirst || e.source {
@@ -241,7 +242,7 @@ func (e *exchange) boxed() []any {
 	return r.boxedFirst
 }
 
-// maxRaw bounds a reply that go-redis brings.
+// maxRaw bounds a reply that goes through go-redis.
 const maxRaw = 1 << 20
 
 // Write implements io.Writer for go-redis, which writes the reply piece by piece. Write returns an error reply as an
@@ -263,7 +264,7 @@ func (r *reading) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reply is what was read, or the error that took its place.
+// reply returns the reply that was read, or the error in its place.
 func (r *reading) reply() wire.Reply {
 	if err := r.cmd.Err(); err != nil && !r.ended {
 		return wire.Failed(bounded(err))
@@ -271,10 +272,10 @@ func (r *reading) reply() wire.Reply {
 	return wire.Parse(r.raw, &r.expect)
 }
 
-// maxErrorText bounds the text of an error that go-redis made of what a server has sent.
+// maxErrorText bounds the text of an error that go-redis made from a server's reply.
 const maxErrorText = 512
 
-// bounded is err with a bounded text.
+// bounded returns err with a bounded text.
 func bounded(err error) error {
 	if text := err.Error(); len(text) > maxErrorText {
 		return &longError{text: strings.ToValidUTF8(text[:maxErrorText], "") + "…", err: err}

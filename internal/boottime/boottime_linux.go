@@ -7,32 +7,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot reads CLOCK_BOOTTIME, which goes on while the machine is suspended. Go's own monotonic clock stands still
-// then (golang/go#24595), and a holder would wake up believing in a lock that has long expired.
+// sinceBoot reads CLOCK_BOOTTIME, which continues while the machine is suspended. Go's own monotonic clock stops then
+// (golang/go#24595), and a holder would wake up believing in a lock that has long expired.
 func sinceBoot() time.Duration { return boot.now() }
 
 var boot = bootClock{read: readClocks, ask: askBootTime}
 
-// bootClock tells CLOCK_BOOTTIME without asking the kernel each time: that is a system call, where Go's time.Now reads
-// the monotonic and the wall clock without one. The boot clock is the monotonic one plus all the time spent suspended, so
-// it need only be asked when some of that may have been added. Then the wall clock, which a suspension does not stop
-// either, has run away from the monotonic one; and so it has when somebody set it, which costs one question in vain. What
-// would go unnoticed is a wall clock set back, after a suspension and before anybody here reads the time, by just as
-// long as the suspension was, to the millisecond.
+// bootClock reads CLOCK_BOOTTIME without a system call each time. Go's time.Now reads the monotonic and the wall
+// clock without one. The boot clock is the monotonic clock plus all the time spent suspended, so the kernel need only
+// be asked when the machine may have been suspended. After a suspension the wall clock, which continues, has run away
+// from the monotonic clock. The same happens when the wall clock is set, which costs one needless question.
+//
+// One case goes unnoticed: after a suspension, and before this process reads the time, the wall clock is set back by
+// exactly the length of the suspension, to a tenth of a millisecond.
 type bootClock struct {
 	read func() (monotonic, wall time.Duration)
 	ask  func() (time.Duration, error)
 	last atomic.Pointer[bootReading]
 }
 
-// bootReading is what was learnt when the kernel was asked last.
+// bootReading is the result of the last question to the kernel.
 type bootReading struct {
 	suspended time.Duration // the boot clock less the monotonic one
 	apart     time.Duration // the wall clock less the monotonic one
 }
 
-// clocksApart is by how much the wall clock may run away from the monotonic one before the kernel is asked, and how far
-// the answer may be off: a twentieth of what every validity is shortened by on account of expiry alone.
+// clocksApart is how far the wall clock may run away from the monotonic clock before the kernel is asked, and how
+// wrong the clock may be. It is a twentieth of the time by which every validity is shortened because of expiry alone.
 const clocksApart = 100 * time.Microsecond
 
 func (b *bootClock) now() time.Duration {
@@ -52,7 +53,7 @@ func (b *bootClock) now() time.Duration {
 			learnt.suspended = last.suspended // there was no suspension, and the time never goes back
 		}
 		if after-monotonic > clocksApart {
-			return monotonic + learnt.suspended // interrupted meanwhile: too inexact to count with from now on
+			return monotonic + learnt.suspended // interrupted between the readings: too inexact to keep
 		}
 		if b.last.CompareAndSwap(last, learnt) {
 			return monotonic + learnt.suspended

@@ -26,7 +26,7 @@ func TestHazard24TheClockCountsSuspendedTime(t *testing.T) {
 	}
 }
 
-// What makes the kernel's clocks differ: the time that passes, suspensions, a wall clock that is set.
+// Three things move the kernel's clocks apart: passing time, suspensions, and setting the wall clock.
 func TestHazard24TheBootClockIsAskedWhenTheOthersRunApart(t *testing.T) {
 	const exact = boottime.ClocksApart
 	var monotonic, wall, suspended, interruption time.Duration

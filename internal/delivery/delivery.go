@@ -29,12 +29,13 @@ type item[E any] struct {
 	missed int
 }
 
-// New makes a Queue in which up to room values wait. deliver is called with each, and with how many before it found no room.
+// New makes a Queue with room for that many waiting values. deliver is called with each value, and with the number of
+// values that found no room before it.
 func New[E any](room int, deliver func(e E, missed int)) *Queue[E] {
 	return &Queue[E]{deliver: deliver, room: room, idle: make(chan struct{})}
 }
 
-// Put has e delivered, if there is room. It never waits.
+// Put queues e for delivery, if there is room. It never waits.
 func (q *Queue[E]) Put(e E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,7 +54,7 @@ func (q *Queue[E]) Put(e E) {
 	}
 }
 
-// run delivers what waits. If deliver ends its goroutine (runtime.Goexit), another one goes on.
+// run delivers the waiting values. If deliver ends its goroutine (runtime.Goexit), another one continues.
 func (q *Queue[E]) run() {
 	finished := false
 	defer func() {
@@ -87,9 +88,9 @@ func (q *Queue[E]) take() (item[E], bool) {
 	return i, true
 }
 
-// Close takes no more values and waits until all there are have been delivered, or given is closed. missed is how many of
-// the last found no room, of which no later value can tell; left is how many have not been delivered, or not to the end. It may
-// be called again, to wait again.
+// Close takes no more values. It waits until all waiting values have been delivered, or given is closed. missed is
+// how many values found no room since the last delivery, which no later value can report. left is how many have not
+// been delivered, or not completely. Close may be called again, to wait again.
 func (q *Queue[E]) Close(given <-chan struct{}) (missed, left int) {
 	q.mu.Lock()
 	q.closed = true

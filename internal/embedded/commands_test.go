@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// What a lock asks of a master must be answered here as Redis answers it; so each check runs against both.
+// Embedded masters must answer a lock's commands exactly as Redis does, so each check runs against both.
 func TestCommandsALockUsesAnswerAsRedisDoes(t *testing.T) {
 	_, c := start(t)
 	t.Run("embedded", func(t *testing.T) { checkCommands(t, c) })
@@ -51,10 +51,10 @@ func checkCommands(t *testing.T, c *redis.Client) {
 			t.Errorf("of the default user: %v", err)
 		}
 		if err := c.Do(t.Context(), "AUTH", "any").Err(); !redis.HasErrorPrefix(err, "AUTH") {
-			t.Errorf("of nobody in particular: %v", err)
+			t.Errorf("without a user name: %v", err)
 		}
 		if err := c.Do(t.Context(), "AUTH", "nobody", "any").Err(); !redis.HasErrorPrefix(err, "WRONGPASS") {
-			t.Errorf("of nobody: %v", err)
+			t.Errorf("with an unknown user: %v", err)
 		}
 	})
 	t.Run("scripts", func(t *testing.T) { checkScripts(t, c) })

@@ -1,10 +1,12 @@
 // Package embedded runs masters inside this process, over miniredis, for the demo and for tests that need no redis-server
 // on the machine. They speak the protocol on real sockets of 127.0.0.1, and they can be stopped, paused and restarted.
 //
-// What is like Redis: time moves by itself (keys expire, TIME advances), it stands still while a script runs, it goes on
-// while a master is stopped, and a restart brings a new run_id and an empty script cache. What is not: there is no
-// replication and no eviction, expiry costs time in proportion to the number of keys (fine for thousands), and commands
-// are those that miniredis knows. Timing under load says nothing about Redis; use real servers for that.
+// Like Redis, time moves by itself (keys expire, TIME advances), stops while a script runs, and continues while a
+// master is stopped. A restart brings a new run_id and an empty script cache.
+//
+// Unlike Redis, there is no replication and no eviction. Expiry takes time in proportion to the number of keys (fine
+// for thousands). Only miniredis's commands exist. Timing under load says nothing about Redis; use real servers for
+// that.
 package embedded
 
 import (
@@ -57,8 +59,8 @@ func (m *Master) Running() bool {
 	return m.listener != nil
 }
 
-// Stop cuts every connection and refuses new ones until Restart. The data is kept, and its time goes on: what expires
-// meanwhile is gone when the master is back. It does nothing to a stopped master.
+// Stop cuts every connection and refuses new ones until Restart. The data is kept and its time continues: keys may
+// expire before the master returns. Stop does nothing to a stopped master.
 func (m *Master) Stop() error { return m.stop(false) }
 
 // StopLosingData is Stop for a master that loses its memory: Restart brings it back empty.
@@ -84,7 +86,7 @@ func (m *Master) shutLocked() error {
 		return nil
 	}
 	err := m.listener.Close()
-	m.accept.Wait() // after this nobody adds a connection behind disconnect's back
+	m.accept.Wait() // after this no connection is added during disconnect
 	m.engine.disconnect()
 	m.listener = nil
 	return err
@@ -130,15 +132,15 @@ func (m *Master) serve(listener net.Listener, engine *engine) {
 	}
 }
 
-// Pause stands still as a stopped process would (SIGSTOP): connections stay open and are accepted, what is asked from now
-// on is answered after Resume. It does nothing to a paused master.
+// Pause stops answering like a stopped process (SIGSTOP): connections stay open and new ones are accepted, but
+// commands get their replies only after Resume. Pause does nothing to a paused master.
 func (m *Master) Pause() { m.gate.shut() }
 
-// Resume lets a paused master go on. It does nothing to one that is not paused.
+// Resume continues a paused master. It does nothing to any other master.
 func (m *Master) Resume() { m.gate.open() }
 
-// Close ends the master for good: its connections are cut, its goroutines end, its port is given back. Calling it again
-// does nothing.
+// Close ends the master permanently: it cuts its connections, ends its goroutines and releases its port. Calling it
+// again does nothing.
 func (m *Master) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

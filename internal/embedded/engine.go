@@ -16,19 +16,19 @@ import (
 // granularity is the smallest step of a master's time. Redis itself counts ttls in milliseconds.
 const granularity = time.Millisecond
 
-// engine is a miniredis whose time moves, and which gets its connections from outside.
+// engine is a miniredis with moving time that gets its connections from outside.
 //
-// miniredis can follow the clock (ClockTTL), but then a key may expire between two commands of one script, which Redis
-// excludes. So it follows a time that we set, and we set it whenever bytes arrive from a client: no goroutine ticks, an
-// idle master costs nothing, and no command sees an older time than that of its arrival.
+// miniredis can follow the clock (ClockTTL), but then a key may expire between two commands of one script, which is
+// impossible in Redis. So miniredis uses a time that the engine sets whenever bytes arrive from a client. No
+// goroutine ticks, an idle master costs nothing, and every command sees at least the time of its arrival.
 //
-// It does not listen itself either: its listener accepts before its commands are known, so that a client which
-// reconnects quickly is told "unknown command".
+// miniredis does not listen itself either. Its listener accepts before its commands are registered, so a client that
+// reconnects quickly would get "unknown command".
 type engine struct {
 	db *miniredis.Miniredis
 
 	mu   sync.Mutex
-	last time.Time // the time that db was told
+	last time.Time // the latest time that db got
 
 	identity identity
 }
@@ -61,13 +61,13 @@ func (e *engine) advance() {
 // serve takes over a connection until either side closes it.
 func (e *engine) serve(conn net.Conn) { e.db.Server().ServeConn(conn) }
 
-// reborn makes what follows another run of the server, as run_id tells clients.
+// reborn changes the identity to another run of the server, which clients see by run_id.
 func (e *engine) reborn(port int) { e.identity.renew(port) }
 
-// disconnect closes every connection, waits until none is served, and forgets the scripts, as a server that ends does.
-// The caller sees to it that no connection is added meanwhile.
+// disconnect closes every connection, waits until none is served, and forgets the scripts, like a server that ends.
+// The caller must not let a new connection in until disconnect returns.
 func (e *engine) disconnect() {
-	// Blocked commands (BLPOP and the like) look at Ctx only when they are woken, and a command is what wakes them.
+	// Blocked commands (BLPOP and similar) look at Ctx only when they wake up, and a command wakes them.
 	e.db.CtxCancel()
 	e.db.Server().Dispatch(server.NewPeer(bufio.NewWriter(io.Discard)), []string{"SCRIPT", "FLUSH"})
 	e.db.Server().Close()

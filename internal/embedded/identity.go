@@ -14,7 +14,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// identity answers INFO, CONFIG GET and AUTH of the default user, which miniredis lacks or answers without what an audit of a master asks for.
+// identity answers INFO, CONFIG GET and the default user's AUTH. miniredis lacks these commands, or its replies lack
+// the fields that an audit of a master needs.
 type identity struct {
 	mu      sync.Mutex
 	runID   string

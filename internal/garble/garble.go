@@ -1,5 +1,6 @@
-// Package garble spoils replies of a Redis server on purpose, for tests of what reads them: millions of ways in one process, from a
-// seed. Where a fuzzer looks for new paths through the code, this one is fast, and what it has tried can be counted and tried again.
+// Package garble damages replies of a Redis server on purpose, to test their readers: in millions of ways in one
+// process, from a seed. A fuzzer looks for new paths through the code. This package is fast, and its attempts can be
+// counted and repeated.
 package garble
 
 import (
@@ -51,7 +52,7 @@ func (s *Source) spoil(raw []byte) []byte {
 	switch s.random.IntN(9) {
 	case 0:
 		return splice(raw, at, at, s.pick(fragments))
-	case 1: // instead of what is there
+	case 1: // in place of the old bytes
 		piece := s.pick(fragments)
 		return splice(raw, at, min(len(raw), at+len(piece)), piece)
 	case 2:
@@ -104,7 +105,7 @@ func (s *Source) miscount(raw []byte, at int) []byte {
 	return splice(raw, at, end, strconv.FormatInt(n, 10))
 }
 
-// splice is raw with a piece in place of what is from at to end.
+// splice returns raw with the bytes from at to end replaced by piece.
 func splice(raw []byte, at, end int, piece string) []byte {
 	out := make([]byte, 0, len(raw)-(end-at)+len(piece))
 	out = append(out, raw[:at]...)

@@ -1,5 +1,5 @@
-// Package growth measures what one item costs, among 10³, 10⁴ and 10⁵ of them: neither time nor memory of one may grow with
-// how many there are. It is for benchmarks, whose figures are compared by eye, and no test of time.
+// Package growth measures the cost of one item among 10³, 10⁴ and 10⁵ items. The cost in time or memory must not grow
+// with the number of items. It is for benchmarks; people compare their figures. It is not a test of time.
 package growth
 
 import (

@@ -1,13 +1,14 @@
-// Package janitor asks masters again that have not confirmed a release: they timed out, were cut off or had stopped. A key
-// that one of them still has, or is yet to set, belongs to nobody and would keep everybody out until its ttl is over.
+// Package janitor repeats releases that masters have not confirmed, because they timed out, were cut off or had
+// stopped. The key of such a release may still be set, or be set later, on the master. Until its ttl ends, it has no
+// holder and blocks everyone.
 //
-// A release that is confirmed is settled, except where something that sets the key had ended without an answer. Such a
-// request may still sit in the socket of a master that was stopped, next to the release that it is about to read from
-// another connection first. So that master is asked once more, one interval after it first answered; until then the release
-// is pending, however long the master is gone, since the ttl only begins when the request is read.
+// A confirmed release is settled, with one exception: a request that sets the key has ended without an answer. That
+// request may still be in the socket of a stopped master, which may first read the release from another connection.
+// So the janitor asks this master again, one interval after its first answer. Until then the release is pending,
+// however long the master is gone, because the ttl begins only when the request is read.
 //
-// A master that is down gets one request an interval, for each pending release in turn: another one may be answered though
-// this one is not. With the first answer it gets the rest.
+// A master that is down gets one request an interval, for each pending release in turn, because one release may be
+// answered although another is not. After the first answer the master gets the others.
 package janitor
 
 import (
@@ -23,46 +24,46 @@ import (
 )
 
 const (
-	// Interval is how often a master that has not confirmed a release is asked again, so it is also how long a key can be
-	// left on it after it has come back.
+	// Interval is the pause before a master that has not confirmed a release is asked again. So after its return, a
+	// key can remain on it for that long.
 	Interval = 200 * time.Millisecond
-	// MaxPending bounds what is remembered of one master. What comes on top lapses by its ttl.
+	// MaxPending bounds the pending releases of one master. Further ones lapse by their ttl.
 	MaxPending = 8192
 )
 
-// Kind says what became of a release.
+// Kind says what happened to a release.
 type Kind uint8
 
 // The kinds.
 const (
-	Adopted Kind = iota // it is going to be asked for again
+	Adopted Kind = iota // it will be repeated
 	Dropped             // too many are pending: it lapses by its ttl
 	Settled             // its master has confirmed it
 	Lapsed              // its key's ttl is over
 )
 
-// Config is what a Janitor works with.
+// Config is the environment of a Janitor.
 type Config struct {
-	// Masters is how many there are.
+	// Masters is the number of masters.
 	Masters int
-	// Now reads the clock, and After calls a function once a time has passed.
+	// Now reads the clock. After calls a function after some time.
 	Now   func() time.Duration
 	After func(time.Duration, func()) schedule.Timer
 	// Send sends a call to the master of its Index, and Down reports that a master counts as down.
 	Send func(*lane.Call)
 	Down func(master int) bool
-	// Timeout is how long a request for a lock with this ttl may take.
+	// Timeout returns how long a request for a lock with this ttl may take.
 	Timeout func(ttl time.Duration) time.Duration
-	// Lapsed is when a key is sure to be gone that was set by now, with this ttl.
+	// Lapsed returns when a key that was set at now or earlier, with this ttl, has certainly expired.
 	Lapsed func(now, ttl time.Duration) time.Duration
-	// Observe is told what became of a release, with the Janitor's mutex held. May be nil.
+	// Observe receives what happened to a release; the Janitor's mutex is held. May be nil.
 	Observe func(kind Kind, master int, r *single.Request)
-	// Left is told of a call that has been answered, and has taken its waiter out of the queues of a master. May be nil.
+	// Left receives a call that was answered, and has taken its waiter out of a master's queues. May be nil.
 	Left func(*lane.Call)
 }
 
-// Janitor is the pending releases of one set of masters. It is safe for concurrent use; its mutex may be taken under those of
-// its users. Make it with [New].
+// Janitor keeps the pending releases of one set of masters. It is safe for concurrent use. Users may call it while
+// they hold their own mutexes. Make it with [New].
 type Janitor struct {
 	Config
 
@@ -77,16 +78,16 @@ type Janitor struct {
 	runs     sync.WaitGroup
 }
 
-// pending is one release that one master has not confirmed. The Janitor's mutex guards it, except that while it is being
-// asked for, the call is its lane's.
+// pending is one release that one master has not confirmed. The Janitor's mutex guards it. While asking is true, the
+// lane owns the call.
 type pending struct {
 	lane.Call
 	janitor *Janitor
 	need    int           // confirmations still to come
-	lapses  time.Duration // when the master has expired the key by itself
-	keeps   time.Duration // until when one that keeps its key is to keep it
-	kept    string        // whom else's key is to be removed, because that time is over; see shorten
-	unread  bool          // something that sets the key may still be unread, so its ttl has not begun
+	lapses  time.Duration // when the key has certainly expired on the master
+	keeps   time.Duration // for a release that keeps its key: until when
+	kept    string        // the owner of a kept key that must be removed, because that time is over; see shorten
+	unread  bool          // a request that sets the key may be unread, so its ttl may not have begun
 	due     time.Duration // when to ask next
 	asking  bool
 }
@@ -96,9 +97,9 @@ func New(c Config) *Janitor {
 	return &Janitor{Config: c, pending: make([][]*pending, c.Masters), idle: make(chan struct{})}
 }
 
-// Adopt takes over the release c of one master, which has ended: unanswered, or answered by a master that may yet set the
-// key, which unsure says. The key's ttl is over at lapses if it is there now. One that keeps the key ([single.Request].Keep) is to keep
-// it until keeps.
+// Adopt takes over the release c of one master, which has ended. Either it was not answered, or (unsure) the master
+// may set the key later. If the key is set now, its ttl ends at lapses. A release that keeps the key
+// ([single.Request].Keep) keeps it until keeps.
 func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses, keeps time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +121,7 @@ func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses, keeps time.Duration) 
 	j.armLocked(Interval)
 }
 
-// Pending is how many releases have not been confirmed.
+// Pending returns how many releases have not been confirmed.
 func (j *Janitor) Pending() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -140,7 +141,7 @@ func (j *Janitor) armLocked(d time.Duration) {
 	j.timer.Reset(d)
 }
 
-// sweep asks the masters for what is due.
+// sweep sends the releases that are due.
 func (j *Janitor) sweep() {
 	due, ok := j.begin()
 	if !ok {
@@ -152,7 +153,7 @@ func (j *Janitor) sweep() {
 	}
 }
 
-// begin picks what a sweep sends. After Close there is none.
+// begin returns the releases that a sweep sends; ok is false after Close.
 func (j *Janitor) begin() (due []*pending, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -172,7 +173,7 @@ func (j *Janitor) begin() (due []*pending, ok bool) {
 	return due, true
 }
 
-// dropLapsedLocked forgets what master i has expired by itself.
+// dropLapsedLocked forgets releases with keys that have expired on master i.
 func (j *Janitor) dropLapsedLocked(i int, now time.Duration) {
 	before := len(j.pending[i])
 	j.pending[i] = slices.DeleteFunc(j.pending[i], func(p *pending) bool {
@@ -185,7 +186,8 @@ func (j *Janitor) dropLapsedLocked(i int, now time.Duration) {
 	j.settledLocked(before - len(j.pending[i]))
 }
 
-// pickLocked adds what master i is to be asked now: all that is due or, if it is down, the one that has waited for longest.
+// pickLocked adds the releases to send to master i now: all that are due or, if the master is down, the one that has
+// waited longest.
 func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pending {
 	first := len(due)
 	for _, p := range j.pending[i] {
@@ -205,8 +207,9 @@ func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pendin
 	return due
 }
 
-// shorten has a release that keeps its key for a while keep it no longer than it would have, or remove it if that time is over: what is still
-// the hold's, and then what an earlier request has kept that was read late.
+// shorten adapts a release that keeps its key. The key must not be kept longer than the first request would have kept
+// it. If that time is over, the key is removed. First the hold's own key is removed, then a key that an earlier
+// request, read late, has kept.
 func (p *pending) shorten(now time.Duration) {
 	r := p.Request
 	if r.Keep == 0 {
@@ -221,7 +224,7 @@ func (p *pending) shorten(now time.Duration) {
 	p.Request = &again
 }
 
-// Ended implements [lane.Receiver]: a master was asked again.
+// Ended implements [lane.Receiver]. c has been sent again, and has ended.
 func (p *pending) Ended(c *lane.Call) {
 	j := p.janitor
 	if c.Err == nil && c.Request.Waiter != "" && j.Left != nil {
@@ -235,7 +238,7 @@ func (p *pending) Ended(c *lane.Call) {
 	}
 	now := j.Now()
 	p.due = now + Interval
-	if p.unread { // what was unread is read about now, and lives for a ttl from here at the most
+	if p.unread { // the unread request is read about now; its key lives for at most one ttl from now
 		p.unread = false
 		p.lapses = max(p.lapses, j.Lapsed(now, p.Request.TTL))
 	}
@@ -255,14 +258,14 @@ func (p *pending) Ended(c *lane.Call) {
 	j.hurryLocked(c.Index, now)
 }
 
-// observe tells what became of p.
+// observe reports what happened to p.
 func (j *Janitor) observe(kind Kind, p *pending) {
 	if j.Observe != nil {
 		j.Observe(kind, p.Index, p.Request)
 	}
 }
 
-// hurryLocked sweeps at once if the master, which has just answered, can be asked for more.
+// hurryLocked sweeps at once if the master, which has just answered, has more releases due.
 func (j *Janitor) hurryLocked(i int, now time.Duration) {
 	waits := slices.ContainsFunc(j.pending[i], func(p *pending) bool { return !p.asking && now >= p.due })
 	if waits && !j.closed && j.timer != nil {
@@ -271,7 +274,7 @@ func (j *Janitor) hurryLocked(i int, now time.Duration) {
 	}
 }
 
-// settledLocked counts down what is pending.
+// settledLocked subtracts n from the count of pending releases.
 func (j *Janitor) settledLocked(n int) {
 	j.count -= n
 	if j.draining && j.count == 0 {
@@ -300,7 +303,7 @@ func (j *Janitor) beginDrain() {
 	j.settledLocked(0)
 }
 
-// Close stops the Janitor and waits for a sweep that is under way. What is pending lapses by its ttl.
+// Close stops the Janitor and waits for a running sweep. Pending releases lapse by their ttl.
 func (j *Janitor) Close() {
 	j.mu.Lock()
 	j.closed = true

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errSilent = errors.New("no answer")
 
-// masters answer with an error, or none, whatever they are asked.
+// masters give every request the same error, or none.
 type masters struct {
 	began time.Time
 
@@ -70,7 +70,7 @@ func (m *masters) answer() {
 	m.err, m.asked = nil, 0
 }
 
-// seen is how often they were asked, and what was told.
+// seen returns how many requests the masters got, and which events were observed.
 func (m *masters) seen() (asked int, told []janitor.Kind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func TestAMasterIsAskedUntilItConfirms(t *testing.T) {
 				t.Errorf("unsure %t: asked %d times since the master answers, %d pending", unsure, asked, j.Pending())
 			}
 			if want := []janitor.Kind{janitor.Adopted, janitor.Settled}; !slices.Equal(told, want) {
-				t.Errorf("told of %v, want %v", told, want)
+				t.Errorf("observed %v, want %v", told, want)
 			}
 		})
 	}
@@ -127,7 +127,8 @@ func TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet(t *testing.T) {
 	}
 }
 
-// The ttl of what a stopped master has yet to read begins when it answers: it may be reading that just then.
+// A stopped master has not read a request yet. Its ttl begins when the master answers, because it may read the
+// request just then.
 func TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &masters{began: time.Now(), err: errSilent}
@@ -151,7 +152,8 @@ func TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer(t *testing.T) {
 	})
 }
 
-// A master that is down is asked for one pending release an interval, each in its turn, and with its first answer for the rest.
+// A master that is down gets one pending release an interval, each in its turn. After its first answer it gets the
+// rest.
 func TestAMasterThatIsDownIsAskedForOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &masters{began: time.Now(), err: errSilent, down: true}
@@ -175,7 +177,7 @@ func TestAMasterThatIsDownIsAskedForOneAfterTheOther(t *testing.T) {
 		<-time.After(janitor.Interval)
 		synctest.Wait()
 		if j.Pending() != 0 {
-			t.Errorf("%d pending after the interval in which it has answered", j.Pending())
+			t.Errorf("%d pending after the interval with its answer", j.Pending())
 		}
 	})
 }
@@ -191,7 +193,7 @@ func TestWhatIsPendingAtOneMasterIsBounded(t *testing.T) {
 		j.Adopt(release(0), false, time.Minute, 0)
 		_, told := m.seen()
 		if want := janitor.MaxPending + 1; j.Pending() != want || told[janitor.MaxPending] != janitor.Dropped {
-			t.Errorf("%d pending, want %d, and the one above was told as %v", j.Pending(), want, told[janitor.MaxPending])
+			t.Errorf("%d pending, want %d, and the one above the bound was observed as %v", j.Pending(), want, told[janitor.MaxPending])
 		}
 		m.answer()
 		settle(1)
@@ -201,8 +203,8 @@ func TestWhatIsPendingAtOneMasterIsBounded(t *testing.T) {
 	})
 }
 
-// BenchmarkGrowthPendingReleases has as few masters as hold n pending releases, and asks each for all of them, in vain. The
-// time of an item grows with how many are pending at its master, up to the bound.
+// BenchmarkGrowthPendingReleases has as few masters as can keep n pending releases, and sends all releases; no master
+// answers. The time per item grows with the number of pending releases at its master, up to the bound.
 func BenchmarkGrowthPendingReleases(b *testing.B) {
 	growth.Run(b, func(n int) any {
 		var sweep func()

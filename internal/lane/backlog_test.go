@@ -27,7 +27,7 @@ func (g *gate) once(queue *lane.Lane, takes time.Duration) {
 	<-ended
 }
 
-// backlog is what the lane estimates after some time.
+// backlog returns the lane's estimate after some time.
 func backlog(queue *lane.Lane, after time.Duration) time.Duration {
 	synctest.Wait() // the workers have taken what they can
 	return queue.Backlog(time.Now().Add(after))
@@ -117,7 +117,7 @@ func TestALongQueueCountsByItsBatches(t *testing.T) {
 	})
 }
 
-// A master that stops answers nothing by which to learn it; how long the batch has been on its way tells.
+// A stopped master sends no answers. The time since the batch was sent must count.
 func TestAStalledBatchCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
@@ -158,7 +158,7 @@ func TestWhatAPacedMasterHasNotCalledForIsNoBacklog(t *testing.T) {
 		all, ended := calls(2*lane.MaxBatch, time.Hour)
 		sendAll(queue, all)
 		if got := backlog(queue, time.Minute); got != 0 {
-			t.Errorf("with %d calls that nobody has called for: %v", len(all), got)
+			t.Errorf("with %d calls that the master has not called for: %v", len(all), got)
 		}
 		close(master.ready)
 		for n := 0; n < len(all); {
@@ -171,7 +171,7 @@ func TestWhatAPacedMasterHasNotCalledForIsNoBacklog(t *testing.T) {
 	})
 }
 
-// sample is what the lane estimated when a call was sent, and what that call then waited.
+// sample has the lane's estimate when a call was sent, and the call's real wait.
 type sample struct{ estimated, waited time.Duration }
 
 // sampled keeps a lane busy with n calls, one every batchEvery, to a master that takes so long for a batch of a size.

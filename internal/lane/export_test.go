@@ -1,6 +1,6 @@
 package lane
 
-// The lane's limits, by which its tests count.
+// The lane's limits, for its tests.
 const (
 	MaxBatch    = maxBatch
 	MaxQueue    = maxQueue

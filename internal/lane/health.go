@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// downAfter is how many batches in a row must speak against a master before it counts as down.
+	// downAfter is how many batches in a row must fail before a master counts as down.
 	downAfter = 3
 	// probePause is the least time between two probes of a master that is down.
 	probePause = 20 * time.Millisecond
-	// silenceFloor is how long a silence must be at least, and at least twice the master's distance, to speak against it. It is
-	// also for how long the first batch waits.
+	// A silence counts against a master if it is at least silenceFloor and at least twice the master's distance. The
+	// first batch also waits for silenceFloor.
 	silenceFloor = 100 * time.Millisecond
-	// mostPatience bounds a batch's patience with a master that is not known to be further away.
+	// mostPatience bounds a batch's patience, unless the master is known to be further away.
 	mostPatience = 200 * time.Millisecond
 )
 
-// health decides by evidence whether a master is down: several connections in a row broke, or were refused, or several
-// batches in a row met silence that its distance does not explain. In a row means that each began when the one before had
-// ended: what one moment does to all that is in flight counts once. It does not count if the master has answered since.
+// health decides by evidence whether a master is down. Several connections in a row broke or were refused, or several
+// batches in a row met silence that the distance does not explain. "In a row" means that each began after the
+// previous one had ended: one event that hits all batches in flight counts once. A failure does not count if the
+// master has answered since it began.
 type health struct {
 	failures int
 	down     bool
 	heard    time.Time // when it last answered; before the first answer, when the first batch left
-	since    time.Time // what began before this proves nothing new
-	next     time.Time // while it is down nothing leaves before this
-	refusal  error     // what callers are told while it is down
+	since    time.Time // a failure that began before this proves nothing new
+	next     time.Time // while the master is down, nothing leaves before this
+	refusal  error     // the error for callers while the master is down
 }
 
 func (h *health) answered(now time.Time) {
@@ -60,7 +61,7 @@ func (h *health) failed(why error, began, now time.Time) {
 
 // downError is single.ErrDown with the evidence: what happened, and for how long nothing was heard.
 type downError struct {
-	last     error // what the last batch met
+	last     error // the last batch's error
 	sent     time.Time
 	failures int
 	silence  time.Duration
@@ -73,18 +74,18 @@ func (e *downError) Error() string {
 
 func (e *downError) Unwrap() []error { return []error{single.ErrDown, e.last} }
 
-// Outdated reports that err refused a call to a master that counts as down, and repeats what another call met which was
-// sent before t. It does not tell how the master has been since.
+// Outdated reports that err refused a call to a master that counts as down, and repeats the failure of a call that
+// was sent before t. So it says nothing about the master since then.
 func Outdated(err error, t time.Time) bool {
 	down, ok := errors.AsType[*downError](err)
 	return ok && down.sent.Before(t)
 }
 
-// learn takes note of how the master did with a batch that it had until deadline: whether it answers at all, and how far away
+// learn notes how the master did with a batch that it had until deadline: whether it answers at all, and how far away
 // it is.
 func (l *Lane) learn(batch []*Call, began, ended, deadline time.Time) {
 	answered := false
-	var why error // of the last that was not
+	var why error // the last error
 	for _, c := range batch {
 		answered = answered || c.Answered()
 		why = c.Err
@@ -95,7 +96,7 @@ func (l *Lane) learn(batch []*Call, began, ended, deadline time.Time) {
 	l.took.Store(int64(took))
 	l.sending.Store(0)
 	if l.out > 1 {
-		l.sending.Store(ended.UnixNano()) // of the others in flight it is only known that they left before
+		l.sending.Store(ended.UnixNano()) // of the other batches in flight it is only known that they left earlier
 	}
 	switch {
 	case answered:
@@ -117,9 +118,9 @@ func (l *Lane) learn(batch []*Call, began, ended, deadline time.Time) {
 	l.waits.Store(int64(min(waits, max(mostPatience, 2*l.RTT()))))
 }
 
-// measureLocked takes note of how long an answered batch of n calls took. The least of recent round trips is the distance; what
-// is above it is queueing, which more batches in flight would only make worse. It is forgotten slowly, by small batches
-// only (a large one takes long by its size), so that a master that moved away is noticed.
+// measureLocked notes how long an answered batch of n calls took. The least of recent round trips is the distance;
+// any excess is queueing, which more batches in flight would only increase. The least is forgotten slowly, so that a
+// master that moved away is noticed. Only small batches change it, because a large batch takes long by its size.
 func (l *Lane) measureLocked(took time.Duration, n int) {
 	rtt := l.RTT()
 	if rtt == 0 || took < rtt {

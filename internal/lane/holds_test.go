@@ -183,7 +183,7 @@ func TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck(t *testing.T) {
 			t.Errorf("%d calls left beside it, and then %d batches; %d more have ended", len(first), len(batches), len(ended))
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // those beside it are stuck as well
+	synctest.Test(t, func(t *testing.T) { // the other batches are stuck, too
 		queue, batches := stuck(t, time.Hour)
 		for range 100 {
 			one, _ := operations(1, timeout)
@@ -191,7 +191,7 @@ func TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck(t *testing.T) {
 			<-time.After(timeout)
 		}
 		if n := len(batches); n != lane.MaxExtras {
-			t.Errorf("%d batches left beside one that is stuck, want %d", n, lane.MaxExtras)
+			t.Errorf("%d batches left while one is stuck, want %d", n, lane.MaxExtras)
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package lane is the queue in front of one master that turns many callers into few batches, and keeps the order of what one
-// hold asks of it. What a request is, and how a master performs it, is package single's.
+// Package lane is the queue in front of one master. It gathers many callers' requests into few batches, and keeps the
+// requests of one hold in order. Package single defines requests and performs them.
 package lane
 
 import (
@@ -14,62 +14,64 @@ import (
 const (
 	// maxBatch bounds one pipeline, so that no reply waits for more than this many others.
 	maxBatch = 256
-	// maxQueue bounds what waits in front of a master that has stopped answering. At 256 a batch it is more than any
-	// master answers within a request timeout.
+	// maxQueue bounds the queue in front of a master that has stopped answering. With 256 calls a batch, it is more
+	// than any master answers within a request timeout.
 	maxQueue = 16384
-	// sweepEvery says at which lengths a long queue is searched for calls that are late. It divides maxQueue, so that a
-	// full queue is.
+	// sweepEvery says at which lengths a long queue is searched for late calls. It divides maxQueue, so a full queue
+	// is searched.
 	sweepEvery = 64
 	// maxInFlight bounds the batches on the way to one master at the same time.
 	maxInFlight = 16
-	// batchWindow is the round-trip time up to which one batch in flight is best: the requests that gather meanwhile
-	// travel together and save more than they wait. A longer round trip earns one batch more per window.
+	// batchWindow is the round-trip time up to which one batch in flight is best: the requests that gather during the
+	// trip travel together, and that saves more than their wait costs. Each further window of round-trip time allows
+	// one more batch.
 	batchWindow = time.Millisecond
-	// smallBatch is the size up to which a batch's time is mostly distance.
+	// smallBatch is the size up to which a batch's time is mostly distance to the master.
 	smallBatch = 4
 )
 
-// Lane is the queue in front of one master. Requests that arrive while others are in flight leave together as one
-// batch, so many callers share a connection instead of fighting for it.
+// Lane is the queue in front of one master. Requests that arrive while other requests are in flight leave together as
+// one batch, so many callers share a connection.
 //
-// A master counts as down when several connections in a row have broken, or several batches in a row met silence for longer
-// than its distance explains. From then on one acquisition at a time is let through as a probe, and all others end at once
-// with [single.ErrDown]. Operations of holds still leave, together and at intervals. The first answer opens the lane again.
+// A master counts as down when several connections in a row have broken, or several batches in a row met silence for
+// longer than its distance explains. From then on the lane sends one acquisition at a time as a probe. All other
+// acquisitions end at once with [single.ErrDown]. Operations of holds still leave, together and at intervals. The
+// first answer opens the lane again.
 //
-// A Lane is safe for concurrent use. Its goroutines are started by the function given to [New], and have all
-// returned when Close has, except where the master itself does not return.
+// A Lane is safe for concurrent use. The function given to [New] starts its goroutines. They have all returned when
+// Close has, except while the master itself does not return.
 type Lane struct {
 	master Master
 	paced  Paced // nil: batches leave as soon as a worker is free
 	start  func(func() error)
 	wake   chan struct{}
 
-	// What Backlog and RTT read without the mutex.
+	// Backlog and RTT read these without the mutex.
 	queued  atomic.Int64 // length of the queue
 	took    atomic.Int64 // how long a batch took last, in nanoseconds
 	down    atomic.Bool  // the master counts as down
-	rtt     atomic.Int64 // how far away the master is, in nanoseconds; learn alone changes it
-	waits   atomic.Int64 // the least time that the next batch has, in nanoseconds; learn alone changes it
-	sending atomic.Int64 // since when a batch has been in flight, in Unix nanoseconds; 0: none is
+	rtt     atomic.Int64 // distance to the master, in nanoseconds; only learn changes it
+	waits   atomic.Int64 // the least time for the next batch, in nanoseconds; only learn changes it
+	sending atomic.Int64 // since when a batch has been in flight, in Unix nanoseconds; 0: no batch is
 
 	mu       sync.Mutex
 	queue    []*Call
-	held     map[string]string // the owners of keys whose calls stay in the queue; of use during cutLocked
-	passed   bool              // the last batch left something behind that did not go with the others
-	busy     int               // workers that are sending, or on their way to look at the queue
+	held     map[string]string // the owners of keys with calls that stay in the queue; used during cutLocked
+	passed   bool              // the last batch left calls behind that could not go with it
+	busy     int               // workers that are sending, or about to look at the queue
 	idle     int               // workers that wait on wake and have not been woken
-	limit    int               // how many may be busy, but for extras: the batches in flight
+	limit    int               // how many may be busy, not counting extras: the batches in flight
 	out      int               // batches in flight
-	extras   int               // of these, beyond the limit
-	departed time.Time         // when the latest of them left
+	extras   int               // batches in flight beyond the limit
+	departed time.Time         // when the latest batch left
 	closed   bool
 	health   health
 	alarm    alarm
 }
 
-// New puts a lane in front of master. start must run its argument in a goroutine of its own, as
-// [golang.org/x/sync/errgroup.Group.Go] does; the lane starts a few of them, when they are first needed. after calls a function
-// once a time has passed, as [time.AfterFunc] does.
+// New puts a lane in front of master. start must run its argument in a new goroutine, as
+// [golang.org/x/sync/errgroup.Group.Go] does. The lane starts a few goroutines when they are first needed. after
+// calls a function after some time, as [time.AfterFunc] does.
 func New(master Master, start func(func() error), after func(time.Duration, func()) schedule.Timer) *Lane {
 	l := &Lane{master: master, start: start, limit: 1, wake: make(chan struct{}, maxInFlight+maxExtras), held: make(map[string]string)}
 	l.paced, _ = master.(Paced)
@@ -78,7 +80,7 @@ func New(master Master, start func(func() error), after func(time.Duration, func
 	return l
 }
 
-// Send queues c and returns at once; c.To is told when it has ended. A call that can't be sent ends before Send
+// Send queues c and returns at once. c.To learns when c has ended. A call that cannot be sent ends before Send
 // returns, so callers must not hold a lock that Ended takes.
 func (l *Lane) Send(c *Call) {
 	l.mu.Lock()
@@ -100,8 +102,8 @@ func (l *Lane) Send(c *Call) {
 	}
 }
 
-// growLocked sets one more worker to work if there may be one. The mutex is held so that nothing is started once Close has
-// returned.
+// growLocked sets one more worker to work if the limit allows it. The mutex is held, so no worker starts after Close
+// has returned.
 func (l *Lane) growLocked() {
 	if !l.fullLocked() {
 		l.setToWorkLocked()
@@ -118,7 +120,7 @@ func (l *Lane) setToWorkLocked() {
 	l.start(l.work)
 }
 
-// limitLocked is how many batches may be in flight, but for extras.
+// limitLocked returns how many batches may be in flight, not counting extras.
 func (l *Lane) limitLocked() int {
 	if l.health.down {
 		return 1
@@ -126,40 +128,41 @@ func (l *Lane) limitLocked() int {
 	return l.limit
 }
 
-// Down reports that the master counts as down.
+// Down reports whether the master counts as down.
 func (l *Lane) Down() bool {
 	return l.down.Load()
 }
 
-// RTT returns the master's distance: the least recent time that a request took to come back. Zero before the first.
+// RTT returns the distance to the master: the shortest recent round trip. Zero before the first.
 func (l *Lane) RTT() time.Duration { return time.Duration(l.rtt.Load()) }
 
-// Patience is for how long a batch waits for its answer at least, whatever its calls' deadlines: twice what the last answer took, and
-// after silence twice the last patience. A shorter silence says nothing of the master. A caller whose deadline is over does
-// not wait that long; the answer still tells the lane, and the connection lives on.
+// Patience returns how long a batch waits for its answer at least, even if the deadlines of its calls are shorter:
+// twice the time of the last answer, and after silence twice the last patience. A shorter silence proves nothing
+// about the master. A caller does not wait beyond its deadline. The answer still informs the lane, and the connection
+// stays usable.
 func (l *Lane) Patience() time.Duration { return time.Duration(l.waits.Load()) }
 
-// Queued reports that calls wait to be sent, so that one sent now would travel with others.
+// Queued reports whether calls wait to be sent, so that a new one would travel with these.
 func (l *Lane) Queued() bool { return l.queued.Load() > 0 }
 
-// Backlog estimates for how long a call sent now would wait before it leaves, and rather too long than too short. Batches
-// count as if each waited for the one before, though several may be in flight, and calls that follow one in flight count
-// too. A master that is slow can't be told soon enough from one that is far away: counting either less let a slow one be
-// flooded before its answers, which are late by then, could tell.
+// Backlog estimates for how long a new call would wait before it is sent; in doubt the estimate is too long. It
+// counts batches as if each waited for the previous one, although several may be in flight, and it counts calls that
+// follow a call in flight. A slow master cannot be told from a distant one in time. With a lower estimate, callers
+// flooded a slow master before its late answers could show that it was slow.
 func (l *Lane) Backlog(now time.Time) time.Duration {
 	queued := l.queued.Load()
-	if queued == 0 || l.paced != nil { // what a paced master has not called for yet is no backlog
+	if queued == 0 || l.paced != nil { // calls that a paced master has not called for yet are no backlog
 		return 0
 	}
 	wait := time.Duration(l.took.Load()) * time.Duration(queued/maxBatch+1)
 	if since := l.sending.Load(); since != 0 {
-		wait = max(wait, time.Duration(now.UnixNano()-since)) // the master may have stopped meanwhile
+		wait = max(wait, time.Duration(now.UnixNano()-since)) // the master may have stopped since then
 	}
 	return wait
 }
 
-// Close ends the lane: what is queued ends with [single.ErrClosed], what is in flight ends as it would have. It does not
-// wait; the group that runs the lane's goroutines does.
+// Close ends the lane. Queued calls end with [single.ErrClosed]; calls in flight end as usual. Close does not wait
+// for the lane's goroutines; their group does.
 func (l *Lane) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -175,7 +178,7 @@ func (l *Lane) Close() {
 	endAll(dropped, single.ErrClosed)
 }
 
-// nudge has a worker look at the queue again: what follows a call that ended without one may leave now.
+// nudge makes a worker look at the queue again: calls behind a call that ended unsent may leave now.
 func (l *Lane) nudge() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

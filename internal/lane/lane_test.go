@@ -22,17 +22,17 @@ var (
 	someone   = &single.Request{Op: single.Inspect, Keys: []string{"key"}}
 )
 
-// receiver is told of calls that have ended.
+// receiver receives the calls that have ended.
 type receiver chan *lane.Call
 
 func (r receiver) Ended(c *lane.Call) { r <- c }
 
-// doer is a master that does what its function says.
+// doer is a master that calls its function.
 type doer func(ctx context.Context, batch []*single.Call)
 
 func (d doer) Do(ctx context.Context, batch []*single.Call) { d(ctx, batch) }
 
-// newLane makes a lane that is closed, and whose goroutines have ended, with the test.
+// newLane makes a lane that is closed with the test; its goroutines have ended then.
 func newLane(tb testing.TB, master lane.Master) *lane.Lane {
 	tb.Helper()
 	var group errgroup.Group
@@ -44,7 +44,7 @@ func newLane(tb testing.TB, master lane.Master) *lane.Lane {
 	return queue
 }
 
-// gate is a master that holds every batch back until it is let through.
+// gate is a master that holds back every batch until the test opens it.
 type gate struct {
 	arrived chan []*single.Call
 	answer  chan error // nil grants
@@ -69,7 +69,7 @@ func finish(batch []*single.Call, err error) {
 	}
 }
 
-// calls makes n calls with a common receiver that has room for all of them.
+// calls makes n calls with a common receiver, which has room for all calls.
 func calls(n int, deadline time.Duration) ([]*lane.Call, receiver) {
 	to := make(receiver, n)
 	all := make([]*lane.Call, n)
@@ -159,7 +159,7 @@ func TestACallThatIsStillQueuedAtItsDeadlineIsNotSent(t *testing.T) {
 		<-time.After(time.Second) // exactly the deadline counts as late
 		master.answer <- nil
 		if batch := <-master.arrived; len(batch) != 1 || batch[0] != &all[2].Call {
-			t.Errorf("the second batch has %d calls, want the one that is in time", len(batch))
+			t.Errorf("the second batch has %d calls, want only the call that is in time", len(batch))
 		}
 		master.answer <- nil
 		for range all {
@@ -382,7 +382,7 @@ func TestClosingALaneEndsWhatIsQueuedAndLetsEndWhatIsSent(t *testing.T) {
 		}
 		master.answer <- nil
 		if c := <-ended; c.Index != 0 || c.Err != nil {
-			t.Errorf("what was in flight: %v", c.Err)
+			t.Errorf("the call in flight: %v", c.Err)
 		}
 		must(t, group.Wait()) // every goroutine has ended
 		queue.Close()         // does nothing

@@ -7,17 +7,18 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file decides what enters the queue of a lane and what leaves it, in which order.
+// This file decides which calls enter and leave the queue of a lane, and in which order.
 
-// refuseLocked says why a call can't be queued now. One that follows another is queued in any case: if it ended before that
-// one, its receiver would take for undone what is still going to be done.
+// refuseLocked returns why a call cannot be queued now; nil if it can. A call that follows another is always queued.
+// If it ended before the other call, its receiver would believe that the other call's work is undone, although it may
+// still be done.
 func (l *Lane) refuseLocked(c *Call) error {
 	switch {
 	case l.closed:
 		return single.ErrClosed
 	case c.follows():
 		return nil
-	case c.Timeout > 0 && len(l.queue) < 2*maxQueue: // nothing but operations of holds fills the second half
+	case c.Timeout > 0 && len(l.queue) < 2*maxQueue: // only operations of holds fill the second half
 		return nil
 	case len(l.queue) >= maxQueue:
 		return single.ErrFull
@@ -28,8 +29,8 @@ func (l *Lane) refuseLocked(c *Call) error {
 	}
 }
 
-// sweepLocked removes calls from a long queue whose deadline has passed: the master hangs, and its client does not keep
-// deadlines, or nobody would still be waiting here. It looks once in sweepEvery calls.
+// sweepLocked removes late calls from a long queue: the master hangs, and its client ignores deadlines, or these
+// calls would have ended. It looks once in sweepEvery calls.
 func (l *Lane) sweepLocked() []*Call {
 	if len(l.queue) < maxBatch || len(l.queue)%sweepEvery != 0 {
 		return nil
@@ -47,8 +48,8 @@ func (l *Lane) sweepLocked() []*Call {
 	return late
 }
 
-// fillLocked takes the calls of a batch from the queue, in their order. If they are more than it has room for, operations of
-// holds go first, unless they went before others in the last batch. An extra carries nothing else.
+// fillLocked moves the calls of a batch out of the queue, in order. If the batch has no room for all, operations of
+// holds go first, unless they went before others in the last batch. An extra carries only operations of holds.
 func (l *Lane) fillLocked(t *trip) {
 	var s span
 	if t.extra || len(l.queue) > maxBatch && !l.passed {
@@ -59,11 +60,16 @@ func (l *Lane) fillLocked(t *trip) {
 	}
 }
 
-// cutLocked moves calls from the queue to the end of a batch, in their order; with holds, operations of holds alone. One that follows a
-// call in flight stays, and so does what others want with the same keys later: a release that waits for its acquire must not be
-// overtaken by the next acquire of its key, which it would be in the way of. The same owner's calls are not held up, because the one
-// that is waited for may have come into the queue last; it goes first, and the rest can follow. Nor is one overtaken that does not
-// go with the others; the first of these comes to the front, so the next batch begins with it.
+// cutLocked moves calls from the queue to the end of a batch, in order; with holds, only operations of holds. These
+// calls stay:
+//
+//   - a call that follows a call in flight;
+//   - later calls of other owners for the same keys. For example, a release waits for its acquire. The next acquire
+//     of the key must not overtake the release, because it would be refused. Later calls of the same owner may go,
+//     because the call that is followed may have entered the queue last. Then it goes first, and the others can
+//     follow it;
+//   - a call that cannot go with the batch, and other owners' later calls for its keys. The first such call moves to
+//     the front, so the next batch begins with it.
 func (l *Lane) cutLocked(t *trip, s *span, holds bool) {
 	kept, passed := l.queue[:0], -1
 	t.more = false
@@ -105,11 +111,12 @@ func (l *Lane) cutLocked(t *trip, s *span, holds bool) {
 	l.queued.Store(int64(len(kept)))
 }
 
-// span is what the calls of one batch allow it: when the latest of them may end, and when an operation of a hold has to.
+// span bounds one batch by its calls: the latest deadline in it, and the time by which its operations of holds must
+// end.
 type span struct{ latest, limit time.Time }
 
-// admit reports that c may go with the others, and counts it. Otherwise a lost packet would keep an operation of a hold in
-// flight, where it can't be tried again, for as long as others may take.
+// admit reports whether c may go in the same batch, and if so counts c. Otherwise a lost packet would keep an
+// operation of a hold in flight, unable to be tried again, for as long as the other calls may take.
 func (s *span) admit(c *Call) bool {
 	n := *s
 	if c.Deadline.After(n.latest) {
@@ -125,8 +132,8 @@ func (s *span) admit(c *Call) bool {
 	return true
 }
 
-// holdLocked has the keys of c, which stays in the queue, wait for it. Calls of the owner whose call it follows are not held up:
-// a [single.Leave] has no owner of its own.
+// holdLocked makes other owners' calls for the keys of c wait, because c stays in the queue. It lets calls of the
+// owner pass that c follows: a [single.Leave] has no owner itself.
 func (l *Lane) holdLocked(c *Call) {
 	owner := c.Request.Owner
 	if c.follows() {
@@ -139,7 +146,7 @@ func (l *Lane) holdLocked(c *Call) {
 	}
 }
 
-// heldUpLocked reports that another owner's call for one of the keys stays in the queue.
+// heldUpLocked reports whether another owner's call for one of the keys stays in the queue.
 func (l *Lane) heldUpLocked(r *single.Request) bool {
 	return slices.ContainsFunc(r.Keys, func(key string) bool {
 		owner, held := l.held[key]

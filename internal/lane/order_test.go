@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// chain makes n calls of which each follows the one before it.
+// chain makes n calls. Each follows the one before it.
 func chain(n int) ([]*lane.Call, receiver) {
 	all, ended := calls(n, time.Hour)
 	for i := range all[1:] {
@@ -23,7 +23,7 @@ func chain(n int) ([]*lane.Call, receiver) {
 	return all, ended
 }
 
-// A call leaves only when the one that it follows has ended, also where several batches are on the way.
+// A call that follows another leaves only when the other has ended, even if several batches are on the way.
 func TestACallLeavesOnlyWhenTheOneItFollowsHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -70,7 +70,7 @@ func TestACallLeavesOnlyWhenTheOneItFollowsHasEnded(t *testing.T) {
 		for _, c := range chains {
 			for i := range c[1:] {
 				if began[&c[i+1].Call].Before(ended[&c[i].Call]) {
-					t.Errorf("call %d left before the one that it follows had ended", i+1)
+					t.Errorf("call %d left before the call that it follows had ended", i+1)
 				}
 			}
 		}
@@ -103,7 +103,7 @@ func TestWhatFollowsTheProbeOfAMasterThatIsDownIsNotRefused(t *testing.T) {
 		}
 		master.answer <- nil
 		if batch := <-master.arrived; len(batch) != 1 || batch[0] != &pair[1].Call {
-			t.Errorf("after the probe left a batch of %d calls, want the one that follows it", len(batch))
+			t.Errorf("after the probe left a batch of %d calls, want the call that follows it", len(batch))
 		}
 		master.answer <- nil
 		for i := range pair {
@@ -114,7 +114,7 @@ func TestWhatFollowsTheProbeOfAMasterThatIsDownIsNotRefused(t *testing.T) {
 	})
 }
 
-// A lane knows what has become of the acquisition before a release.
+// A lane uses the result of the acquisition before a release.
 func TestALaneLooksWhatBecameOfTheAcquisitionBeforeARelease(t *testing.T) {
 	for outcome, want := range map[single.Outcome]bool{single.Granted: true, single.Refused: false} {
 		var unqueued []bool
@@ -181,7 +181,7 @@ func TestAReleaseIsLeftOutOnlyWhereItsAcquisitionWasRefused(t *testing.T) {
 	}
 }
 
-// held is a receiver that is told of a call for as long as it likes.
+// held is a receiver that blocks until the test releases it.
 type held struct{ begun, let chan struct{} }
 
 func (h held) Ended(*lane.Call) {
@@ -189,7 +189,8 @@ func (h held) Ended(*lane.Call) {
 	<-h.let
 }
 
-// What follows a call does not leave before that one's receiver has been told: it would note things in the wrong order.
+// A call leaves only when the receiver of the call before it has returned. Otherwise the receivers would note the
+// results in the wrong order.
 func TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -210,7 +211,7 @@ func TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold(t *testing.T) {
 		queue.Send(warm[0])
 		<-warmed
 		to := held{make(chan struct{}), make(chan struct{})}
-		c, ended := calls(3, time.Hour) // one, what follows it, and a stranger for whom the queue is looked at
+		c, ended := calls(3, time.Hour) // a call, its follower, and an unrelated call that makes the lane look at the queue
 		c[0].To, c[1].After = to, c[0]
 		c[2].Request = &single.Request{Op: single.Inspect, Keys: []string{"other"}}
 		queue.Send(c[0])
@@ -218,7 +219,7 @@ func TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold(t *testing.T) {
 		<-to.begun
 		queue.Send(c[2])
 		if other := <-ended; other != c[2] || has(c[1]) {
-			t.Errorf("call %d has ended, and what follows has left: %t", other.Index, has(c[1]))
+			t.Errorf("call %d has ended, and its follower has left: %t", other.Index, has(c[1]))
 		}
 		close(to.let)
 		if other := <-ended; other != c[1] {
@@ -227,7 +228,7 @@ func TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold(t *testing.T) {
 	})
 }
 
-// Operations of one hold whose sends were swapped, with another owner's call for the same key between them.
+// Two operations of one hold were sent in swapped order, with another owner's call for the same key between.
 func TestSwappedSendsOfOneHoldKeepTheirOrder(t *testing.T) {
 	for name, owners := range map[string][3]string{
 		"release before its extension":     {"X", "Y", "X"},

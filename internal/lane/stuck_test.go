@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What does not go with the calls before it is the first of the next batch, however many of those there are.
+// A call that cannot go in the current batch is the first of the next batch, no matter how many such calls there are.
 func TestHazard100NoCallIsPassedOverTwice(t *testing.T) {
 	for name, late := range map[string]struct{ others, timeout, of time.Duration }{
 		"an operation of a hold beside others with more time": {time.Second, 15 * time.Millisecond, 0},
@@ -24,7 +24,7 @@ func TestHazard100NoCallIsPassedOverTwice(t *testing.T) {
 			queue.Send(first[0])
 			<-master.arrived
 			var before *lane.Call
-			for range 5 { // each follows the one before, so each batch takes one of them
+			for range 5 { // each follows the previous one, so each batch takes one call
 				one, _ := calls(1, late.others)
 				one[0].After, one[0].Timeout = before, late.of
 				before = one[0]
@@ -55,7 +55,7 @@ func TestHazard100NoCallIsPassedOverTwice(t *testing.T) {
 	}
 }
 
-// What has to wait because it does not go with the others keeps its place before what others want with its key.
+// A call that has to wait for the next batch goes before later calls for its key.
 func TestHazard100WhatIsPassedOverIsNotOvertakenByTheNextOfItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
@@ -77,7 +77,7 @@ func TestHazard100WhatIsPassedOverIsNotOvertakenByTheNextOfItsKey(t *testing.T) 
 	})
 }
 
-// What one moment does to all batches in flight is one piece of evidence, and none if the master has answered since.
+// One event that hits all batches in flight is one piece of evidence. It is none if the master has answered since.
 func TestHazard96OneMomentSpeaksOnceAgainstAMaster(t *testing.T) {
 	const rtt = 20 * lane.BatchWindow // so that many may be in flight
 	for name, broken := range map[string]bool{"their packets are lost": false, "their connections break": true} {
@@ -110,11 +110,11 @@ func TestHazard96OneMomentSpeaksOnceAgainstAMaster(t *testing.T) {
 				}
 			}
 			if queue.Down() {
-				t.Errorf("%s: it counts as down after one moment", name)
+				t.Errorf("%s: the master counts as down after one event", name)
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // some calls are lost, and those after them are answered
+	synctest.Test(t, func(t *testing.T) { // some calls are lost, and later ones are answered
 		queue := newLane(t, doer(func(ctx context.Context, batch []*single.Call) {
 			if batch[0].Request.Token > 0 {
 				silent(ctx, batch)
@@ -136,7 +136,7 @@ func TestHazard96OneMomentSpeaksOnceAgainstAMaster(t *testing.T) {
 			<-gone
 		}
 		if queue.Down() {
-			t.Error("a master that has answered meanwhile counts as down")
+			t.Error("a master that has answered since then counts as down")
 		}
 	})
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file has the workers of a lane. Each takes a batch from the queue, has the master perform it, and ends its calls.
+// This file has the workers of a lane. Each worker takes a batch from the queue, has the master perform it, and ends
+// its calls.
 
-// work sends batches until the lane is closed. It always returns nil: what goes wrong with a master is a vote, not a
-// failure of the fan-out.
+// work sends batches until the lane is closed. It always returns nil: a failing master is a vote, not a failure of
+// the fan-out.
 func (l *Lane) work() error {
 	t := trip{calls: make([]*Call, 0, smallBatch), bare: make([]*single.Call, 0, smallBatch)}
 	for {
@@ -20,7 +21,7 @@ func (l *Lane) work() error {
 			t.bare = make([]*single.Call, 0, cap(t.calls))
 		}
 		l.run(&t)
-		clear(t.calls) // the calls are their rounds' from now on
+		clear(t.calls) // from now on the calls belong to their rounds
 		clear(t.bare[:len(t.calls)])
 	}
 }
@@ -30,13 +31,13 @@ type trip struct {
 	calls []*Call
 	bare  []*single.Call // the same, as the master gets them
 	began time.Time
-	prior time.Time // when the latest batch before it left
-	out   bool      // it has left the queue, and the worker has not been back
+	prior time.Time // when the previous batch left
+	out   bool      // it has left the queue and has not returned
 	extra bool      // beyond the limit
-	more  bool      // it left something behind that may leave, too
+	more  bool      // it left calls behind that may leave, too
 }
 
-// take waits for calls and removes up to maxBatch of them from the queue; none when the lane is closed.
+// take waits for calls and moves up to maxBatch of the queue's calls into t; none if the lane is closed.
 func (l *Lane) take(t *trip) {
 	t.calls = t.calls[:0]
 	gathered := l.paced == nil
@@ -54,17 +55,17 @@ func (l *Lane) take(t *trip) {
 	}
 }
 
-// step is what a worker does when it has looked at the queue.
+// step is the next action of a worker that has looked at the queue.
 type step uint8
 
 const (
-	leave  step = iota // with the calls that it has found; without any when the lane is closed
-	gather             // look again when everything has been sent that a paced master waits for
-	sleep              // until there is something to look for
+	leave  step = iota // with the calls that it has found; the lane is closed if it has none
+	gather             // look again when all calls are sent that a paced master waits for
+	sleep              // until there are calls
 )
 
-// look removes calls from the queue if they may be sent now. A busy worker always looks at the queue before it stops being
-// busy, unless another busy one will, so no call is forgotten.
+// look removes calls from the queue if they may be sent now. A busy worker always looks at the queue before it stops
+// being busy, unless another busy one will, so no call is forgotten.
 func (l *Lane) look(t *trip, gathered bool) step {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +85,7 @@ func (l *Lane) look(t *trip, gathered bool) step {
 				l.departLocked(t, now)
 				return leave
 			}
-			// Everything waits for a call in flight; the worker that has it will look again.
+			// All calls wait for a call in flight; the worker that carries it will look again.
 		}
 	}
 	l.busy--
@@ -95,7 +96,7 @@ func (l *Lane) look(t *trip, gathered bool) step {
 	return sleep
 }
 
-// backLocked notes that what t was is no longer in flight.
+// backLocked notes that t is no longer in flight.
 func (l *Lane) backLocked(t *trip) {
 	if t.out {
 		l.out--
@@ -103,13 +104,14 @@ func (l *Lane) backLocked(t *trip) {
 	if t.out && t.extra {
 		l.extras--
 		if l.departed.Equal(t.began) {
-			l.departed = t.prior // what it left beside may be stuck yet
+			l.departed = t.prior // the batch that was overdue may still be stuck
 		}
 	}
 	t.out = false
 }
 
-// departLocked notes that t leaves. If more wait than it takes, or they don't go with it, another worker may take them.
+// departLocked notes that t leaves. If calls stay behind that do not fit or do not go with t, another worker may take
+// them.
 func (l *Lane) departLocked(t *trip, now time.Time) {
 	t.out, t.began, t.prior, l.departed = true, now, l.departed, now
 	l.out++
@@ -119,12 +121,12 @@ func (l *Lane) departLocked(t *trip, now time.Time) {
 	if t.more {
 		l.growLocked()
 	}
-	if len(l.queue) > 0 && l.alarm.at.IsZero() { // one that is set rings in time for all that is in the queue
+	if len(l.queue) > 0 && l.alarm.at.IsZero() { // an alarm that is set fires in time for the whole queue
 		l.wakeInTimeLocked()
 	}
 }
 
-// run performs one batch and tells every call's receiver. Calls whose deadline has passed are not sent.
+// run performs one batch and informs every call's receiver. Calls past their deadline are not sent.
 func (l *Lane) run(t *trip) {
 	live, bare := t.calls[:0], t.bare[:0]
 	var latest *Call
@@ -157,12 +159,12 @@ func (l *Lane) run(t *trip) {
 			l.paced.Pace()
 		}
 		c.To.Ended(c)
-		c.over.Store(true) // only now: what comes after it must not end before its receiver has heard of this one
+		c.over.Store(true) // only now: the next call must not end before its receiver has learnt of this one
 	}
 }
 
-// drop ends a call that waited for too long, or for nothing. A pause lets calls be too late in many lanes at once: a simulation
-// has each end at its own moment, or it would be open which of them decides a round.
+// drop ends a call that was not sent: it is too late, or not needed. After a pause, calls may be too late in many
+// lanes at once. A simulation ends each at its own moment, so that their order, which decides a round, is fixed.
 func (l *Lane) drop(c *Call, err error) {
 	if l.paced != nil {
 		l.paced.Pace()
@@ -173,7 +175,7 @@ func (l *Lane) drop(c *Call, err error) {
 	c.end(err)
 }
 
-// refusal is the evidence that the master is down, or [single.ErrLate] if it is not.
+// refusal returns the evidence that the master is down, or [single.ErrLate] if it is not down.
 func (l *Lane) refusal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,20 +6,21 @@ import (
 	"github.com/seed-624411e5/redlock/internal/schedule"
 )
 
-// This file lets operations of holds overtake others. A lane has few batches in flight. A lost packet keeps one of them in
-// flight until TCP sends the packet again, or until the latest deadline in the batch.
+// This file lets operations of holds overtake others. A lane has few batches in flight. A lost packet keeps one batch
+// in flight until TCP sends the packet again, or until the latest deadline in the batch.
 //
 // So an operation of a hold leaves as an extra, beyond the limit and on another connection, under two conditions. Half of its
 // time is over, and the latest batch is overdue: it has been in flight for longer than the lane's patience. Extras do not flood a
 // slow master. Patience grows with the time of its answers, and there are at most maxExtras at a time.
 
-// maxExtras bounds the batches beyond the limit. With maxInFlight it is as many as a master has connections by default.
+// maxExtras bounds the batches beyond the limit. With maxInFlight it is as many as a master has connections by
+// default.
 const maxExtras = 2
 
 // leastAlarm is the least time until an alarm rings.
 const leastAlarm = time.Millisecond
 
-// alarm has the queue looked at though no batch has come back. The lane's mutex guards it.
+// alarm makes a worker look at the queue even if no batch has come back. The lane's mutex guards it.
 type alarm struct {
 	after func(time.Duration, func()) schedule.Timer
 	timer schedule.Timer
@@ -32,7 +33,7 @@ func (a *alarm) stop() {
 	}
 }
 
-// setAlarmLocked has the queue looked at by a time.
+// setAlarmLocked sets the alarm to fire at the given time or earlier.
 func (l *Lane) setAlarmLocked(at time.Time) {
 	a := &l.alarm
 	if !a.at.IsZero() && !at.Before(a.at) {
@@ -47,7 +48,7 @@ func (l *Lane) setAlarmLocked(at time.Time) {
 	}
 }
 
-// ring sets a worker to work if something may leave now. One that is on its way looks at the queue anyway.
+// ring sets a worker to work if a call may leave now. A worker that is on its way looks at the queue anyway.
 func (l *Lane) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ func (l *Lane) ring() {
 // fullLocked reports that another batch would be an extra.
 func (l *Lane) fullLocked() bool { return l.busy-l.extras >= l.limitLocked() }
 
-// callLocked sets a worker to work for c, which has come into the queue: now, or in time.
+// callLocked sets a worker to work for the new call c: now, or in time.
 func (l *Lane) callLocked(c *Call) {
 	full := l.fullLocked()
 	switch {
@@ -79,18 +80,18 @@ func (l *Lane) callLocked(c *Call) {
 	}
 }
 
-// wakeInTimeLocked sets the alarm for what stays in the queue.
+// wakeInTimeLocked sets the alarm for the calls that stay in the queue.
 func (l *Lane) wakeInTimeLocked() {
 	full := l.fullLocked()
 	if !full && !l.health.down {
-		return // whatever may leave has been taken, and the rest follows what is in flight
+		return // all calls that may leave have been taken, and the others follow calls in flight
 	}
 	if at, some := l.turnLocked(full); some {
 		l.setAlarmLocked(at)
 	}
 }
 
-// turnLocked is when something in the queue may leave, within the limit or as an extra, if anything may.
+// turnLocked returns when the first call in the queue may leave, within the limit or as an extra, if any may.
 func (l *Lane) turnLocked(extra bool) (first time.Time, some bool) {
 	if !extra && !l.health.down {
 		return time.Time{}, true
@@ -106,7 +107,7 @@ func (l *Lane) turnLocked(extra bool) (first time.Time, some bool) {
 	return first, some
 }
 
-// turnOfLocked is when c may leave, if it may.
+// turnOfLocked returns when c may leave, if it may.
 func (l *Lane) turnOfLocked(c *Call, extra bool) (at time.Time, may bool) {
 	switch {
 	case !extra:

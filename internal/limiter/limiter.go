@@ -1,4 +1,4 @@
-// Package limiter lets so many operations be under way at a time, in the order in which they were asked for.
+// Package limiter limits how many operations run at the same time. Operations start in the order of their requests.
 package limiter
 
 import (
@@ -14,17 +14,17 @@ type Limiter[T any] struct {
 	mu       sync.Mutex
 	underWay int
 	waiting  []T
-	next     int  // of waiting
-	draining bool // somebody is starting what may start
+	next     int  // index in waiting
+	draining bool // a goroutine is starting operations
 }
 
-// New makes a Limiter of limit operations. start begins one and reports false if there is nothing to do; it is called
-// without the Limiter's mutex, one call at a time, by whoever calls Enter or Leave.
+// New makes a Limiter for limit operations. start begins one, and returns false if there is nothing to do. The
+// goroutines that call Enter or Leave call start, one at a time and without the Limiter's mutex.
 func New[T any](limit int, start func(T) bool) *Limiter[T] {
 	return &Limiter[T]{limit: limit, start: start}
 }
 
-// Enter starts the operation on v now, or when it is its turn.
+// Enter starts the operation on v now, or when its turn comes.
 func (l *Limiter[T]) Enter(v T) {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, v)
@@ -44,7 +44,7 @@ func (l *Limiter[T]) ended() {
 	l.underWay--
 }
 
-// drain starts what may start, unless somebody does: then that one goes on.
+// drain starts operations up to the limit. It leaves that to another goroutine if one is doing it.
 func (l *Limiter[T]) drain() {
 	if !l.begin() {
 		return
@@ -56,7 +56,7 @@ func (l *Limiter[T]) drain() {
 	}
 }
 
-// begin reports that nobody else is draining.
+// begin reports that no other goroutine is draining.
 func (l *Limiter[T]) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,13 +67,13 @@ func (l *Limiter[T]) begin() bool {
 	return true
 }
 
-// first returns the next value whose operation may start. If there is none, that ends the draining.
+// first returns the next value with an operation that may start. If there is none, draining ends.
 func (l *Limiter[T]) first() (v T, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var none T
 	if l.next < len(l.waiting) && l.underWay < l.limit {
-		v, l.waiting[l.next] = l.waiting[l.next], none // keeps nothing alive
+		v, l.waiting[l.next] = l.waiting[l.next], none // do not keep the value alive
 		l.next++
 		l.underWay++
 		return v, true

@@ -1,10 +1,10 @@
 // Package localport hands out TCP ports of 127.0.0.1 to servers that come and go, as test masters do.
 //
-// Asking the kernel for port 0 is not enough for them. The kernel answers from its ephemeral range, and whenever such a
-// server is down any client on the machine may be given the very same number for its own end of a connection; then the
-// server can't come back, or a client that dials it meets itself. So these ports lie below the ephemeral range, and a
-// UDP socket on the same number keeps every other user of this package, in any process, from choosing it: UDP and TCP
-// numbers are independent, and the kernel drops the socket when the process ends, however it ends.
+// Port 0 is not enough for these servers. The kernel then picks a port in its ephemeral range. While such a server is
+// down, any client on the machine may get the same port for its own end of a connection. Then the server cannot come
+// back, or a client that dials it connects to itself. So this package uses ports below the ephemeral range. A UDP
+// socket on the same number keeps all other users of this package, in any process, from choosing it. UDP and TCP
+// numbers are independent, and the kernel closes the socket whenever and however the process ends.
 package localport
 
 import (
@@ -26,7 +26,7 @@ const (
 // attempts bounds the search of Reserve; with 20,000 numbers to draw from, using it up means that something is wrong.
 const attempts = 200
 
-// ErrTaken is matched by the error of Reserve and ReserveNumber when the port is in use or kept by somebody else.
+// ErrTaken matches the error of Reserve and ReserveNumber when the port is in use or reserved by another user.
 var ErrTaken = errors.New("localport: port is taken")
 
 // Port is one port number, kept until Release.
@@ -35,8 +35,8 @@ type Port struct {
 	guard  net.PacketConn
 }
 
-// Reserve keeps a port on which nothing listened a moment ago. A program that does not use this package can still take
-// it before the caller listens, so a caller whose server then finds the port in use should reserve another one.
+// Reserve keeps a port on which no program listened a moment ago. A program that does not use this package can still
+// take it before the caller listens. So if the caller's server finds the port in use, reserve another one.
 func Reserve() (*Port, error) {
 	for range attempts {
 		port, err := ReserveNumber(lowest + rand.IntN(highest-lowest))
@@ -71,9 +71,9 @@ func ReserveNumber(number int) (*Port, error) {
 // patience is how long Listen goes on trying: much longer than a child needs to become another program.
 const patience = 200 * time.Millisecond
 
-// Listen listens on a TCP address that this process has listened on before, be it in Reserve. A child process that is
-// being started has copies of all sockets until it has become another program, and as long as one of the earlier
-// listener's is there the port is in use. So Listen tries again for a moment.
+// Listen listens on a TCP address that this process has listened on before, for example in Reserve. A child process
+// that is starting has copies of all sockets until it runs its program. While it has a copy of the earlier listener,
+// the port is in use. So Listen tries again for a moment.
 func Listen(address string) (net.Listener, error) {
 	for deadline := time.Now().Add(patience); ; {
 		listener, err := net.Listen("tcp4", address)

@@ -88,7 +88,7 @@ func TestNumbersThatAreNoPortsAreRefused(t *testing.T) {
 	}
 }
 
-// Between fork and exec a child has copies of the listeners that its parent closes meanwhile.
+// Between fork and exec a child has copies of the listeners that its parent is closing.
 func TestAPortIsListenedOnAgainWhenTheLastCopyIsClosed(t *testing.T) {
 	port, err := localport.Reserve()
 	if err != nil {

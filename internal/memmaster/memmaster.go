@@ -1,5 +1,6 @@
-// Package memmaster is a master in memory for tests in virtual time, in which sockets can't be used. It does
-// what the scripts of package single do (package store). Unlike package redlocktest it has the test decide what becomes of each request.
+// Package memmaster is a master in memory for tests in virtual time, where sockets cannot be used. It does the work
+// of package single's scripts (package store). Unlike package redlocktest it lets the test decide the fate of each
+// request.
 package memmaster
 
 import (
@@ -16,10 +17,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Fate is what becomes of one request. The zero value has it performed and answered at once.
+// Fate is the fate of one request. The zero value performs and answers it at once.
 type Fate struct {
-	Before time.Duration // until it is performed, whether the caller still waits or not
-	After  time.Duration // from then until the answer
+	Before time.Duration // time until it is performed, even if the caller has stopped waiting
+	After  time.Duration // time from then until the answer
 	Lost   bool          // it is never performed
 	Mute   bool          // it is never answered
 }
@@ -37,9 +38,9 @@ type Master struct {
 
 var errSilent = errors.New("memmaster: no answer by the deadline")
 
-// late is the name of a master whose requests all come last, if REDLOCK_LATE is set, as m2:6379. In virtual time the three masters of a test
-// mostly answer in the order in which they were asked; a test that takes what the last one does for granted fails with this, and without it
-// once in a thousand runs.
+// late is a master's name, such as m2:6379, from REDLOCK_LATE: all requests to this master are the last to arrive. In
+// virtual time the three masters of a test mostly answer in the order of the requests. A test that relies on the last
+// master's answer fails with this setting. Without it, the test fails once in a thousand runs.
 var late = os.Getenv("REDLOCK_LATE")
 
 // New makes n masters.
@@ -52,7 +53,7 @@ func New(n int) []*Master {
 	return all
 }
 
-// Masters is what redlock.New takes.
+// Masters returns the argument for redlock.New.
 func Masters(all []*Master) []redlock.Master {
 	masters := make([]redlock.Master, len(all))
 	for i, m := range all {
@@ -64,22 +65,23 @@ func Masters(all []*Master) []redlock.Master {
 // Name implements redlock.Master.
 func (m *Master) Name() string { return m.name }
 
-// Behave says what becomes of requests from now on; nil: the zero Fate.
+// Behave sets the fate of all requests from now on; nil means the zero Fate.
 func (m *Master) Behave(fate func(*single.Request) Fate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fate = fate
 }
 
-// Forget loses all data, as a restart without persistence does.
+// Forget loses all data, like a restart without persistence.
 func (m *Master) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.data = store.New()
-	m.data.Listens = func(string) bool { return true } // and what is published is lost
+	m.data.Listens = func(string) bool { return true } // published messages are lost
 }
 
-// Restart is Forget by a process that restarts: what is on its way to it is lost, and it does not vote before guard is over.
+// Restart is Forget for a process that restarts: requests on their way to it are lost, and it does not vote until
+// guard has passed.
 func (m *Master) Restart(guard time.Duration) {
 	m.Forget()
 	m.mu.Lock()
@@ -88,14 +90,14 @@ func (m *Master) Restart(guard time.Duration) {
 	m.votes = time.Now().Add(guard)
 }
 
-// Counter is the fencing counter of key.
+// Counter returns the fencing counter of key.
 func (m *Master) Counter(key string) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data.Counter(now(), key)
 }
 
-// SetCounter raises it to n, whoever holds the key.
+// SetCounter raises the counter to n, whether or not the key is held.
 func (m *Master) SetCounter(tb testing.TB, key string, n uint64) {
 	tb.Helper()
 	m.mu.Lock()
@@ -115,7 +117,7 @@ func (m *Master) SetCounter(tb testing.TB, key string, n uint64) {
 	}
 }
 
-// Owner is who holds key; "" if nobody does.
+// Owner returns the owner that holds key; "" if none does.
 func (m *Master) Owner(key string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,7 +146,7 @@ func (m *Master) answer(ctx context.Context, c *single.Call) {
 	replies := make(chan single.Reply, 1)
 	request := *c.Request
 	if m.name == late {
-		fate.Before++ // virtual time: behind everything else that goes on
+		fate.Before++ // in virtual time this is after all other events
 	}
 	go func() {
 		pass(fate.Before)
@@ -166,19 +168,19 @@ func (m *Master) answer(ctx context.Context, c *single.Call) {
 	}
 	select {
 	case c.Reply = <-replies:
-	case <-late: // the context's Done may never be closed: nothing but sockets needs it
+	case <-late: // not ctx.Done, which may never be closed: only sockets need it
 		c.Err = errSilent
 	}
 }
 
-// pass lets time go by.
+// pass waits for d.
 func pass(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}
 }
 
-// perform does what a request asks for, unless the master has restarted since it was sent.
+// perform performs the request, unless the master has restarted since it was sent.
 func (m *Master) perform(r *single.Request, start int) (reply single.Reply, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +191,7 @@ func (m *Master) perform(r *single.Request, start int) (reply single.Reply, ok b
 	return reply, err == nil
 }
 
-// now is the time of all masters.
+// now returns the time of all masters.
 func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
 // Clock is a redlock.Clock that follows the time of a synctest bubble. Its wall clock is ahead by Skew, which may be negative.
@@ -198,7 +200,7 @@ type Clock struct {
 	Skew  time.Duration
 }
 
-// NewClock makes one.
+// NewClock makes a Clock.
 func NewClock(skew time.Duration) *Clock {
 	return &Clock{start: time.Now().Add(-time.Hour), Skew: skew}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What several mutants do.
+// Changes that several mutants share.
 var (
 	repairAtOnce = []Edit{{"extend.go", "Op: single.Extend, TTL: ttl}", "Op: single.Extend, TTL: ttl, Repair: true}"}}
 	countRepairs = slices.Concat(repairAtOnce, []Edit{
@@ -25,7 +25,7 @@ func All() []Mutant {
 	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), tries(), observers(), edges(), around(), theCommand())
 }
 
-// rules are the mutants of the algorithm's rules, most of which the simulator knows.
+// rules are the mutants of the algorithm's rules. The simulator knows most rules.
 func rules() []Mutant {
 	return []Mutant{
 		{

@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Module is the path of the module that is changed.
+// Module is the path of the module to change.
 const Module = "github.com/seed-624411e5/redlock"
 
-// Command is the program whose subcommands sim, run and controls look for mutants.
+// Command is the program with the subcommands sim, run and controls, which look for mutants.
 const Command = Module + "/chaos/cmd/redlock-chaos"
 
-// SimCommand is the subcommand sim of it by itself, which is built in a third of the time.
+// SimCommand is its subcommand sim as a separate program, which takes a third of the time to build.
 const SimCommand = Module + "/chaos/internal/simcmd"
 
-// Root returns the directory of the checkout that the working directory lies in: the go command lets nobody overlay what is
-// in the module cache. The error matches [ErrNoSource].
+// Root returns the root of the checkout that contains the working directory. The go command cannot overlay files of
+// the module cache. The error matches [ErrNoSource].
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -40,7 +40,7 @@ func Root() (string, error) {
 	}
 }
 
-// isCheckout says whether dir has the module and its workspace.
+// isCheckout reports whether dir has the module and its workspace.
 func isCheckout(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !bytes.HasPrefix(text, []byte("module "+Module+"\n")) {
@@ -50,7 +50,8 @@ func isCheckout(dir string) bool {
 	return err == nil
 }
 
-// overlay writes the changed files and the list that the go command's -overlay takes into dir, and returns the list.
+// overlay writes the changed files and the list for the go command's -overlay into dir, and returns the path of the
+// list.
 func (m Mutant) overlay(root, dir string) (string, error) {
 	changed, err := m.Apply(root)
 	if err != nil {
@@ -82,14 +83,14 @@ func write(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// Build builds the program in package pkg with the mutant, and BuildTest the tests of that package, into dir, which has to
-// be empty or not there. A Mutant without edits is the library as it is. pkg is an import path. They return the path of the executable. The error matches [ErrNoSource] where nothing can be
-// built.
+// Build builds the program in package pkg, an import path, with the mutant. BuildTest builds the tests of that
+// package. Both build into dir, which must be empty or missing, and return the path of the executable. A Mutant
+// without edits is the unchanged library. The error matches [ErrNoSource] if nothing can be built here.
 func (m Mutant) Build(ctx context.Context, dir, pkg string) (string, error) {
 	return m.build(ctx, dir, pkg, "build")
 }
 
-// BuildTest is Build of the tests of package pkg.
+// BuildTest builds the tests of package pkg, see Build.
 func (m Mutant) BuildTest(ctx context.Context, dir, pkg string) (string, error) {
 	return m.build(ctx, dir, pkg, "test", "-c", "-vet=off")
 }
@@ -106,9 +107,9 @@ func (m Mutant) build(ctx context.Context, dir, pkg string, command ...string) (
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, "program.exe") // Windows wants the suffix, others do not mind
-	// A change at the bottom makes everything above it be compiled anew. Without optimization that takes a fifth of the time,
-	// and what mutants are run for takes little longer.
+	program := filepath.Join(dir, "program.exe") // Windows needs the suffix, other systems ignore it
+	// A change in a basic package recompiles every package above it. Without optimization that takes a fifth of the
+	// time, and the runs take little longer.
 	args := slices.Concat(command, []string{"-overlay", list, "-gcflags=" + Module + "/...=-N -l", "-ldflags", "-s -w -X " + Module + "/internal/mutant.built=" + m.Name, "-o", program, pkg})
 	if err := goCommand(ctx, root, args...); err != nil {
 		return "", fmt.Errorf("mutant %s: %w", m.Name, err)
@@ -120,7 +121,7 @@ func (m Mutant) build(ctx context.Context, dir, pkg string, command ...string) (
 func goCommand(ctx context.Context, root string, args ...string) error {
 	var complaints bytes.Buffer
 	flags := slices.DeleteFunc(strings.Fields(os.Getenv("GOFLAGS")), func(flag string) bool {
-		return strings.HasPrefix(flag, "-modfile") // which a workspace can't have
+		return strings.HasPrefix(flag, "-modfile") // not allowed in a workspace
 	})
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir, c.Stderr = root, &complaints
@@ -135,14 +136,14 @@ func goCommand(ctx context.Context, root string, args ...string) error {
 	return nil
 }
 
-// Run builds the program in package pkg with the mutant, runs it, and returns its exit status. Where it can't be run the
-// error says why, and matches [ErrNoSource] if it can't be built here.
+// Run builds the program in package pkg with the mutant, runs it, and returns its exit status. If it cannot run, the
+// error says why; it matches [ErrNoSource] if nothing can be built here.
 func (m Mutant) Run(ctx context.Context, pkg string, args []string, stdout, stderr io.Writer) (status int, _ error) {
 	dir, err := os.MkdirTemp("", "redlock-mutant-")
 	if err != nil {
 		return 0, fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a file that is left in the temporary directory does no harm
+	defer func() { _ = os.RemoveAll(dir) }() // a file that stays in the temporary directory does no harm
 	program, err := m.Build(ctx, dir, pkg)
 	if err != nil {
 		return 0, err
@@ -150,12 +151,12 @@ func (m Mutant) Run(ctx context.Context, pkg string, args []string, stdout, stde
 	return Execute(ctx, "", program, args, stdout, stderr)
 }
 
-// Execute runs a program in a directory, empty: in the present one, and returns its exit status.
+// Execute runs a program in a directory and returns its exit status. An empty dir is the current directory.
 func Execute(ctx context.Context, dir, program string, args []string, stdout, stderr io.Writer) (status int, _ error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Dir = dir
 	c.Stdout, c.Stderr = stdout, stderr
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it ends what it started, and says so
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // the program ends its children, and says so
 	err := c.Run()
 	var exit *exec.ExitError
 	switch {

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// mostSchedules is within how many schedules a simulation has to notice a mutant.
+	// mostSchedules is how many schedules a simulation may run until it notices a mutant.
 	mostSchedules = 5000
-	// wholeSchedules is how many it runs with the library as it is, before; the one that shows the mutant is run besides.
+	// wholeSchedules is how many schedules the simulation first runs with the unchanged library. It also runs the
+	// schedule that shows the mutant.
 	wholeSchedules = 200
 )
 
-// sim has a simulation judge.
+// sim judges by a simulation.
 func (c *Checker) sim(ctx context.Context, m Mutant, s Sim, dir string) (v Verdict, note string, took time.Duration, err error) {
 	name, first := cmp.Or(s.Name, m.Name), max(1, s.First)
 	program, err := c.onceWhole("the simulator", func() (string, error) {
@@ -67,7 +68,7 @@ func simulate(ctx context.Context, program, control string, first uint64, n int,
 	return status, text.String(), err
 }
 
-// found reads what a simulation has found: the seed, 0 if nothing was, and a sentence.
+// found reads a simulation's result: the seed (0: nothing was found) and a sentence.
 func found(oracle, file string, status int, out string) (seed uint64, note string, _ error) {
 	if status != 0 && status != 1 {
 		return 0, "", fmt.Errorf("the simulation has ended with status %d:\n%s", status, tail(out))

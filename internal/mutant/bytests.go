@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tests has tests judge.
+// tests judges by tests.
 func (c *Checker) tests(ctx context.Context, m Mutant, t Tests, dir string) (v Verdict, note string, took time.Duration, err error) {
 	if err := c.testsPass(ctx, t); err != nil {
 		return Unknown, "", 0, err
@@ -23,7 +23,7 @@ func (c *Checker) tests(ctx context.Context, m Mutant, t Tests, dir string) (v V
 	return v, note, time.Since(began), err
 }
 
-// testsPass has them judge the library as it is.
+// testsPass runs the tests with the unchanged library.
 func (c *Checker) testsPass(ctx context.Context, t Tests) error {
 	_, err := c.onceWhole("tests "+t.String(), func() (string, error) {
 		program, err := c.onceWhole("the tests of "+t.Package, func() (string, error) {
@@ -46,13 +46,13 @@ func (c *Checker) testsPass(ctx context.Context, t Tests) error {
 	return err
 }
 
-// CheckTests builds the tests with the mutant and has them judge. The note is what they say.
+// CheckTests builds the tests with the mutant and judges by their result. The note is from their output.
 func (c *Checker) CheckTests(ctx context.Context, m Mutant, t Tests, dir string) (v Verdict, note string, _ error) {
 	program, err := m.BuildTest(ctx, dir, path.Join(Module, t.Package))
 	if err != nil {
 		return Unknown, "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // dozens of programs; what is left goes with Dir
+	defer func() { _ = os.RemoveAll(dir) }() // dozens of programs; any rest is removed with Dir
 	status, out, err := t.run(ctx, program)
 	if err != nil {
 		return Unknown, "", err
@@ -61,7 +61,7 @@ func (c *Checker) CheckTests(ctx context.Context, m Mutant, t Tests, dir string)
 	return v, note, nil
 }
 
-// testTimeout ends tests that do not end.
+// testTimeout ends tests that hang.
 const testTimeout = 2 * time.Minute
 
 // run runs the tests of a built program in their package's directory.
@@ -76,10 +76,10 @@ func (t Tests) run(ctx context.Context, program string) (status int, out string,
 	return status, text.String(), err
 }
 
-// testsFailed is the status with which a test program ends if tests have failed; after a panic or a timeout it is another one.
+// testsFailed is the status of a test program with failed tests. After a panic or a timeout the status differs.
 const testsFailed = 1
 
-// judge says what the tests have made of a mutant.
+// judge returns the verdict on a mutant by the result of its tests.
 func (t Tests) judge(status int, out string) (v Verdict, note string) {
 	if status != 0 && status != testsFailed {
 		if t.Crash != "" && strings.Contains(out, t.Crash) {
@@ -102,7 +102,7 @@ func (t Tests) judge(status int, out string) (v Verdict, note string) {
 	return Caught, complaint(out)
 }
 
-// outcome is what verbose output says of a test: PASS, FAIL or SKIP; empty: nothing.
+// outcome returns the result of a test in verbose output: PASS, FAIL or SKIP; empty if there is none.
 func outcome(out, name string) string {
 	m := regexp.MustCompile(`(?m)^ *--- (\w+): ` + regexp.QuoteMeta(name) + ` \(`).FindStringSubmatch(out)
 	if m == nil {
@@ -111,12 +111,12 @@ func outcome(out, name string) string {
 	return m[1]
 }
 
-// complaint is the first line in which a test says what is wrong.
+// complaint is the first message of a failing test.
 func complaint(out string) string {
 	return strings.TrimSpace(regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: .*$`).FindString(out))
 }
 
-// crashed is why a test program has ended of itself.
+// crashed is why a test program has ended by itself.
 func crashed(out string) string {
 	return cmp.Or(regexp.MustCompile(`(?m)^(panic|fatal error): .*$`).FindString(out), tail(out))
 }

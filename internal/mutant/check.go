@@ -12,59 +12,60 @@ import (
 	"time"
 )
 
-// Verdict is what became of a mutant.
+// Verdict is the result for a mutant.
 type Verdict string
 
-// The verdicts. Everything but Caught and Equivalent is a failure.
+// The verdicts. All except Caught and Equivalent are failures.
 const (
-	// Caught: what has to notice it does, and finds nothing wrong with the library as it is.
+	// Caught: the mutant's check notices it, and finds nothing wrong with the unchanged library.
 	Caught Verdict = "caught"
-	// Survived: it does not.
+	// Survived: the check does not notice it.
 	Survived Verdict = "survived"
-	// Unknown: it could not be tried. It could not be built, what has to notice it has not run to its end, or fails without the mutant.
+	// Unknown: the mutant could not be tried. It could not be built, or its check did not run to its end, or fails
+	// without the mutant.
 	Unknown Verdict = "unknown"
-	// Equivalent: it is said to be no mistake, and was not tried.
+	// Equivalent: the mutant is declared to be no mistake, and was not tried.
 	Equivalent Verdict = "equivalent"
 )
 
-// Result says how it went with one mutant.
+// Result is the result for one mutant.
 type Result struct {
 	Name    string  `json:"name"`
 	Group   string  `json:"group"`
 	Breaks  string  `json:"breaks"`
 	Verdict Verdict `json:"verdict"`
-	// By is what has to notice it.
+	// By is the check that must notice it.
 	By string `json:"by,omitempty"`
-	// Seconds are those of the build and of what has to notice it, without the time for the library as it is.
+	// Seconds is the time of the build and of the check, without the time for the unchanged library.
 	Seconds float64 `json:"seconds"`
-	// Note is the evidence, or why it is not known, or why it is equivalent.
+	// Note is the evidence, or the reason for Unknown or Equivalent.
 	Note string `json:"note,omitempty"`
 }
 
 // Failed reports that the mutant was neither caught nor is equivalent.
 func (r Result) Failed() bool { return r.Verdict != Caught && r.Verdict != Equivalent }
 
-// Checker tries mutants: builds each, and has what must notice it judge. That has to find nothing wrong with the library as it is, which is
-// asked once for all mutants. It is safe for concurrent use.
+// Checker tries mutants: it builds each, and runs the check that must notice it. The check must find nothing wrong
+// with the unchanged library; that is tested once for all mutants. A Checker is safe for concurrent use.
 type Checker struct {
-	// Dir is where it builds.
+	// Dir is the directory for builds.
 	Dir string
-	// Chaos runs a mutant on real masters, and the library as it is before; evidence is empty if nothing was found. nil: mutants that
-	// nothing else notices are unknown.
+	// Chaos runs first the unchanged library and then a mutant on real masters; evidence is empty if nothing was
+	// found. If Chaos is nil, mutants without another check are unknown.
 	Chaos func(ctx context.Context, m Mutant, c Chaos) (evidence string, err error)
 
 	mu     sync.Mutex
 	wholes map[string]*whole
 }
 
-// whole is something done once, with the library as it is.
+// whole is a step that is done once, with the unchanged library.
 type whole struct {
 	once    sync.Once
 	program string
 	err     error
 }
 
-// By is the cheapest of what has to notice the mutant: tests, or else a simulation, or else a run on real masters.
+// By is the cheapest check that must notice the mutant: tests, else a simulation, else a run on real masters.
 func (m Mutant) By() string {
 	switch {
 	case m.Equivalent != "":
@@ -80,7 +81,7 @@ func (m Mutant) By() string {
 	}
 }
 
-// String names the tests and their package.
+// String returns the names of the tests and their package.
 func (t Tests) String() string { return path.Join(t.Package, strings.Join(t.Names, " ")) }
 
 // Check tries one mutant.
@@ -111,7 +112,7 @@ func (c *Checker) Check(ctx context.Context, m Mutant) Result {
 	return r
 }
 
-// fits says whether the mutant can be made in the tree as it is.
+// fits reports whether the mutant can be applied to the current tree.
 func (c *Checker) fits(m Mutant) (map[string]string, error) {
 	root, err := Root()
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *Checker) fits(m Mutant) (map[string]string, error) {
 	return m.Apply(root)
 }
 
-// onceWhole does something once, with the library as it is.
+// onceWhole does a step once, with the unchanged library.
 func (c *Checker) onceWhole(what string, do func() (program string, err error)) (program string, err error) {
 	c.mu.Lock()
 	if c.wholes == nil {
@@ -136,7 +137,7 @@ func (c *Checker) onceWhole(what string, do func() (program string, err error)) 
 	return w.program, w.err
 }
 
-// chaos has a run on real masters judge.
+// chaos judges by a run on real masters.
 func (c *Checker) chaos(ctx context.Context, m Mutant, s Chaos) (v Verdict, note string, took time.Duration, err error) {
 	began := time.Now()
 	note, err = c.Chaos(ctx, m, s)

@@ -14,7 +14,7 @@ import (
 
 const control = "internal/mutant/testdata/control"
 
-// wrong is a mutant of the control, with what has to notice it.
+// wrong is a mutant of the control, with the check that must notice it.
 func wrong(name string, t mutant.Tests) mutant.Mutant {
 	t.Package = control
 	return mutant.Mutant{
@@ -66,8 +66,8 @@ func TestOnlyTheTestThatMustFailCatchesAMutant(t *testing.T) {
 	}
 }
 
-// The tests of every run are tried on a sample: of each part of the library that has mutants at least one. Unless there is time for that, on
-// one of those parts where most of them are; all mutants are tried every night.
+// The tests of every run check a sample: at least one mutant of each part of the library that has mutants. Without
+// enough time they check one of the parts that have most mutants. Every night all mutants are checked.
 func TestTheSampleIsCaught(t *testing.T) {
 	t.Parallel()
 	c := &mutant.Checker{Dir: t.TempDir()}

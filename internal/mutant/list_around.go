@@ -2,8 +2,8 @@ package mutant
 
 import "time"
 
-// around are mutants of what is around an acquisition: its bounds and the end of its Locker, one master's client, connections and scripts, and
-// the packages that stand on the engine.
+// around are mutants of the code around an acquisition: its bounds and the end of its Locker; one master's client,
+// connections and scripts; and the packages that use the engine.
 func around() []Mutant {
 	return []Mutant{
 		{

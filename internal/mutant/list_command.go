@@ -1,6 +1,6 @@
 package mutant
 
-// theCommand are the mutants of redlock run and redlock hold: of whom a lock is kept for.
+// theCommand are the mutants of redlock run and redlock hold.
 func theCommand() []Mutant {
 	const cli, child, e2e = "cmd/redlock/internal/cli/", "cmd/redlock/internal/child/", "cmd/redlock/e2e"
 	return []Mutant{

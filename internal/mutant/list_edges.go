@@ -1,6 +1,6 @@
 package mutant
 
-// edges are mutants of what the engine does at its edges: on behalf of those who wait, hold, ask, announce, lead and close.
+// edges are mutants of the engine's other operations: waiting, holding, inspecting, announcing, leading and closing.
 func edges() []Mutant {
 	return []Mutant{
 		{

@@ -2,7 +2,7 @@ package mutant
 
 import "time"
 
-// engine are more mutants of the engine, by file, and of what stands on it.
+// engine are more mutants of the engine, by file, and of the code that uses it.
 func engine() []Mutant {
 	return []Mutant{
 		{

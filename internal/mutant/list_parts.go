@@ -1,6 +1,6 @@
 package mutant
 
-// parts are the mutants of what the engine is made of: its janitor, queues, lanes and timers.
+// parts are the mutants of the engine's parts: its janitor, queues, lanes and timers.
 func parts() []Mutant {
 	return []Mutant{
 		{

@@ -1,6 +1,6 @@
 package mutant
 
-// waiting are mutants of who is told what while locks are passed on, and of the positions in the masters' queues.
+// waiting are mutants of the notifications while locks are passed on, and of the positions in the masters' queues.
 func waiting() []Mutant {
 	return []Mutant{
 		{

@@ -1,8 +1,9 @@
-// Package mutant has known-bad variants of the engine, as small changes of its source. The simulator, the chaos harness and
-// the tests build a program in which one of them stands in place of the real thing ([Mutant.Build]), and must notice it: a
-// proof that they would notice such a mistake if it were made. Programs that use the library know nothing of this.
+// Package mutant has known-bad variants of the engine, as small changes of its source. The simulator, the chaos
+// harness and the tests build a program with such a change ([Mutant.Build]), and must notice it. That proves that
+// they would notice the same mistake if a person made it. Programs that use the library do not contain this package.
 //
-// [Checker] tells of each mutant whether what has to notice it does. To add a mutant, add an entry to [All]. It takes the go command and a checkout of the module to build one.
+// [Checker] says for each mutant whether its check notices it. To add a mutant, add an entry to [All]. Building one
+// takes the go command and a checkout of the module.
 package mutant
 
 import (
@@ -16,11 +17,11 @@ import (
 	"time"
 )
 
-// Mutant is one mistake, and what has to notice it.
+// Mutant is one mistake, and the checks that must notice it.
 type Mutant struct {
-	// Name is what commands and tests call it.
+	// Name is the mutant's name in commands and tests.
 	Name string
-	// Breaks says in a sentence what goes on in a build with it.
+	// Breaks says in a sentence what a build with the mutant does wrong.
 	Breaks string
 	// Edits make the mistake.
 	Edits []Edit
@@ -28,14 +29,14 @@ type Mutant struct {
 	Sim   []Sim
 	Chaos []Chaos
 	Tests []Tests
-	// Sample: it is one of the few that the tests of every run are tried on ([Mutant.Group] has one or two of them).
+	// Sample: the tests of every run check this mutant; each [Mutant.Group] has one or two samples.
 	Sample bool
-	// Equivalent is why nothing can notice it, for a change that is no mistake; empty: it is one.
+	// Equivalent says why no check can notice the change, because it is not a mistake; empty if it is one.
 	Equivalent string
 }
 
-// Group is the part of the library that the mutant changes: "engine" of the root package, "scripts" of what runs on masters,
-// otherwise the package's path.
+// Group is the part of the library that the mutant changes: "engine" for the root package, "scripts" for the scripts
+// that run on masters, otherwise the package's path.
 func (m Mutant) Group() string {
 	switch dir := path.Dir(m.Edits[0].File); dir {
 	case ".":
@@ -47,19 +48,19 @@ func (m Mutant) Group() string {
 	}
 }
 
-// Edit is a change of one file: Old stands there exactly once, and becomes New.
+// Edit is a change of one file. The file must contain Old exactly once; New replaces it.
 type Edit struct {
 	// File is its path in the module, with slashes.
 	File     string
 	Old, New string
 }
 
-// Sim is a search in the simulator: the profile of the schedules, and the oracle whose verdict counts.
+// Sim is a search in the simulator: the profile of the schedules, and the oracle that must find something.
 type Sim struct {
-	// Name is what the search is called; empty: as the mutant.
+	// Name is the name of the search; empty: the mutant's name.
 	Name            string
 	Profile, Oracle string
-	// First is the seed to begin with where it takes long from the first one.
+	// First is the first seed, for searches that take long from seed 1.
 	First uint64
 }
 
@@ -74,21 +75,21 @@ type Tests struct {
 	// Package is its directory in the module.
 	Package string
 	Names   []string
-	// Crash is what a build that ends by a panic or by the tests' timeout has to say, where that is how the mutant shows. Empty: then
-	// nothing is known of it.
+	// Crash is a text that the output must contain, if the mutant makes the build panic or run into the tests'
+	// timeout. If it is empty, such an end proves nothing.
 	Crash string
-	// Within is when the tests' timeout ends them, where Crash is that they do not end. Default: two minutes.
+	// Within is the tests' timeout, for a Crash that is a timeout. Default: two minutes.
 	Within time.Duration
 }
 
-// in names tests of a package that must fail.
+// in returns the tests of one package that must fail.
 func in(pkg string, names ...string) []Tests { return []Tests{{Package: pkg, Names: names}} }
 
-// ErrNoSource is matched by errors that say that a mutant can't be built here: there is no go command, or no checkout of
-// the module.
+// ErrNoSource matches errors that say that no mutant can be built here: the go command or a checkout of the module is
+// missing.
 var ErrNoSource = errors.New("mutant: building one takes the go command and a checkout of the module")
 
-// Find returns the mutant of that name.
+// Find returns the mutant with that name.
 func Find(name string) (Mutant, error) {
 	all := All()
 	if i := slices.IndexFunc(all, func(m Mutant) bool { return m.Name == name }); i >= 0 {
@@ -97,10 +98,10 @@ func Find(name string) (Mutant, error) {
 	return Mutant{}, fmt.Errorf("mutant: there is none called %q", name)
 }
 
-// built is set by the linker, to the name of the mutant that the program was built with.
+// built is the name of the mutant that the program was built with. The linker sets it.
 var built string
 
-// Built returns the name of the mutant that this program was built with; empty: it has the engine as it is.
+// Built returns the name of the mutant that this program was built with; empty if it was built without one.
 func Built() string { return built }
 
 // Apply returns the changed text of each file, by its path in the module. root is the module's directory.

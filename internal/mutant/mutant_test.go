@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
-// Every mutant is one of the tree as it is, and names tests that there are.
+// Every mutant applies to the current tree, and names existing tests.
 func TestEveryMutantFitsTheTree(t *testing.T) {
 	root := filepath.Join("..", "..")
 	names := make(map[string]bool)
@@ -57,7 +57,7 @@ func declared(t *testing.T, dir, name string) bool {
 	return false
 }
 
-// A mutant whose text has gone, or stands there twice, is an error that names the file and the text.
+// A mutant with a text that is missing, or appears twice, is an error that names the file and the text.
 func TestAMutantThatDoesNotFitIsAnError(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two"), 0o600); err != nil {
@@ -79,7 +79,7 @@ func TestAMutantThatDoesNotFitIsAnError(t *testing.T) {
 	}
 }
 
-// Where there is no go command, and away from the module's source, that is what is said.
+// Without the go command, or outside the module's source, the error says so.
 func TestWithoutSourceThereIsNoMutant(t *testing.T) {
 	m := mutant.All()[0]
 	build := func(t *testing.T, says string) {

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Act is what happens at a step. The zero value passes the command and its reply on as they are. Methods return a changed
-// copy, so that they can be chained: Lie("$5\r\nab").ThenClose().
+// Act is the change of one step. The zero value passes the command and its reply on unchanged. Methods return a
+// changed copy, so that they can be chained: Lie("$5\r\nab").ThenClose().
 type Act struct {
 	unheard bool   // the server behind does not get the command, so there is no reply
 	instead bool   // its reply is not passed on
-	before  string // what is sent before the reply, or in its place
+	before  string // bytes sent before the reply, or in its place
 	after   string
-	again   int    // how many more times the reply itself is sent
+	again   int    // how many more times the reply is sent
 	cut     int    // how many bytes of it are sent, counted from 1
-	late    bool   // it is sent behind the next one
+	late    bool   // it is sent after the next reply
 	pieces  int    // at most so many bytes in one write
-	filler  string // what is repeated
+	filler  string // the text that is repeated
 	stream  int64  // up to so many bytes
 	end     ending
 }
 
-// ending is how a conversation goes on after an answer.
+// ending says how a conversation goes on after an answer.
 type ending uint8
 
 const (
@@ -32,19 +32,19 @@ const (
 	reset
 )
 
-// Pass alters nothing.
+// Pass changes nothing.
 func Pass() Act { return Act{} }
 
 // Say answers with raw bytes; the server behind does not get the command.
 func Say(raw string) Act { return Act{unheard: true, instead: true, before: raw} }
 
-// Lie answers with raw bytes although the server behind has done what it was asked.
+// Lie answers with raw bytes although the server behind has performed the command.
 func Lie(raw string) Act { return Act{instead: true, before: raw} }
 
 // Silent does not answer, and reads nothing more. The server behind does not get the command.
 func Silent() Act { return Act{unheard: true, instead: true, end: hang} }
 
-// Unanswered passes the command on and loses the reply, and only that.
+// Unanswered passes the command on and loses only its reply.
 func Unanswered() Act { return Act{instead: true} }
 
 // Before sends raw bytes and then the reply; After the reply and then raw bytes.
@@ -86,9 +86,10 @@ func (a Act) ThenStreamForEver(filler string) Act { return a.ThenStream(filler, 
 // passes reports that the act alters nothing.
 func (a Act) passes() bool { return a == Act{} }
 
-// Claims reports whether the act, at a step of this name, may say of a command that it was done when it was not: by a reply that is a
-// real server's for success, or, in a pipeline, because there is one reply too many or too few and each command gets another's. The
-// protocol numbers nothing. A server that lies is one vote less, and nothing but a majority of others protects from that.
+// Claims reports whether the act, at a step of this name, may claim that a command was done when it was not. Either
+// its reply is a real server's reply for success, or, in a pipeline, there is one reply too many or too few and each
+// command gets another's reply. The protocol numbers nothing. A server that lies is one vote less, and only a
+// majority of other servers protects from that.
 func (a Act) Claims(name string) bool {
 	if a.late || a.again > 0 || a == Unanswered() {
 		return true
@@ -99,7 +100,7 @@ func (a Act) Claims(name string) bool {
 	})
 }
 
-// bytes is what the client gets of a reply.
+// bytes returns the bytes that the client gets for a reply.
 func (a Act) bytes(reply []byte) []byte {
 	out := []byte(a.before)
 	if !a.instead {

@@ -38,7 +38,7 @@ func says() []answer {
 	return all
 }
 
-// redisErrors are what a server says when it can't or won't.
+// redisErrors are the replies of a server that cannot or will not perform a command.
 func redisErrors() []string {
 	return []string{
 		"WRONGPASS invalid username-password pair or user is disabled.", "NOAUTH Authentication required.", "NOPERM this user has no permissions",
@@ -71,7 +71,7 @@ func vast() []answer {
 	}
 }
 
-// bends are what can happen to a real reply on its way.
+// bends are the ways in which a real reply may be damaged on its way.
 func bends() []answer {
 	return []answer{
 		{"silence", oddserver.Silent()},
@@ -102,7 +102,7 @@ func bends() []answer {
 	}
 }
 
-// steps are the conversation's, each with what has to happen before, so that there is such a step.
+// steps are the steps of the conversation. Each has the events that must come first, so that the step exists.
 var steps = []string{
 	oddserver.Connect, "HELLO", "AUTH", "SELECT", "CLIENT", // making a connection
 	"INFO", "TIME", "CONFIG", "GET", // the restart guard
@@ -132,13 +132,13 @@ type oddCase struct {
 	step    string
 	answer  answer
 	odd     int
-	brought bool // the masters are made of go-redis clients that somebody brings
+	brought bool // the masters use a user's go-redis clients
 	vast    bool
 	check   bool // it is an answer to Check, which asks more than locks do
 	number  int
 }
 
-// checkSteps are what Check asks beside taking a lock.
+// checkSteps are the additional commands of Check.
 var checkSteps = []string{"PING", "TIME", "INFO", "CONFIG", "PUBSUB", "GET", "PUBLISH", "SUBSCRIBE"}
 
 func (c oddCase) String() string {
@@ -152,14 +152,14 @@ func (c oddCase) String() string {
 	return fmt.Sprintf("%d of 5, %s, %s: %s", c.odd, how, c.step, c.answer.name)
 }
 
-// claims reports that the odd servers say that they have done what they have not. go-redis takes anything but an error for
-// success at the steps of a set-up, and has nothing to tell replies apart that are one too many there.
+// claims reports that the odd servers claim to have done something that they did not do. At the steps of a set-up,
+// go-redis takes every reply except an error for success, and cannot notice one reply too many.
 func (c oddCase) claims() bool {
 	return c.answer.act.Claims(c.step) || c.brought && slices.Contains(setupSteps, c.step)
 }
 
-// deadly are replies that end a process with go-redis in it, by its parser or by its memory: nobody who uses it can do anything about
-// that, so it is no promise for clients that somebody brings.
+// deadly are replies that end a process with go-redis, by its parser or by its memory. No user of go-redis can
+// prevent that, so the library promises nothing about it for a user's client.
 func deadly(a answer) bool {
 	for _, length := range []string{"9223372036854775807", "999999999", "$-2", "*-5", "%-1", ">-1"} {
 		if strings.Contains(a.name, length) {
@@ -182,7 +182,8 @@ func beyond() []oddCase {
 	return all
 }
 
-// cases are all there are; those beyond what can be promised come last. The vast answers are made once: they are megabytes.
+// cases has all cases; those that the library cannot promise to handle come last. The vast answers are made once,
+// because they take megabytes.
 var cases = sync.OnceValue(func() []oddCase {
 	var all []oddCase
 	says, bends, vast := says(), bends(), vast()
@@ -214,7 +215,7 @@ var cases = sync.OnceValue(func() []oddCase {
 	return all
 })
 
-// promised are the numbers of one in so many of the cases, those beyond what can be promised left out.
+// promised returns the numbers of one in so many cases, without the cases that the library cannot promise to handle.
 func promised(share int) []int {
 	var numbers []int
 	for i, n := 0, len(cases())-len(beyond()); i < n; i += share {

@@ -19,9 +19,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Cases are played in a process of their own, whose end by panic or by memory is what the test looks for. The child is told
-// which cases to play in its environment and says on its standard output which it has begun and ended. When it dies, those
-// under way are played again, each alone, and then the rest.
+// Cases run in a child process, because the test looks for processes that end by panic or by memory. The child reads
+// from its environment which cases to play, and prints which it has begun and ended. When it dies, the cases under
+// way are played again, each alone, and then the rest.
 const (
 	childVariable  = "REDLOCK_ODD_CHILD"  // addresses of the servers
 	casesVariable  = "REDLOCK_ODD_CASES"  // numbers of the cases
@@ -33,9 +33,9 @@ const (
 	hungAfter      = 3 * patience
 )
 
-// beChild plays the cases it was told.
+// beChild plays the cases that the parent chose.
 func beChild() error {
-	debug.SetMemoryLimit(collectAbove) // what is resident must not be garbage
+	debug.SetMemoryLimit(collectAbove) // so that resident memory is not garbage
 	stop := make(chan struct{})
 	var watch sync.WaitGroup
 	allowed, err := strconv.ParseInt(os.Getenv(memoryVariable), 10, 64)
@@ -46,7 +46,7 @@ func beChild() error {
 	w := newWorld(strings.Fields(os.Getenv(childVariable)))
 	numbers := make(chan int)
 	var playing sync.WaitGroup
-	var vast sync.RWMutex // those go one at a time: the machine has other things to do
+	var vast sync.RWMutex // vast cases run one at a time: the machine has other things to do
 	all := cases()
 	for range workers {
 		playing.Go(func() {
@@ -94,7 +94,7 @@ func takeTurn(n int, turns *sync.RWMutex, play func() error, alone bool) error {
 	return play()
 }
 
-// Cases that show that what the parent looks for is found.
+// Cases that show that the parent finds each kind of fault.
 const (
 	panics = -1 - iota
 	bloats
@@ -114,7 +114,7 @@ func misbehave(how int) error {
 			kept = append(kept, bytes.Repeat([]byte{1}, 1<<20))
 			runtime.Gosched() // the watch gets its turn
 		}
-		return fmt.Errorf("%d MiB, and nobody noticed", len(kept))
+		return fmt.Errorf("%d MiB, and the parent did not notice", len(kept))
 	case leaks:
 		go func() { select {} }()
 		return nil
@@ -172,10 +172,10 @@ func peakResident() int64 {
 	return 0
 }
 
-// verdicts are what became of each case: nothing, or what was wrong.
+// verdicts has the faults of each case; no entry means none.
 type verdicts map[int]string
 
-// noCase is where what a process does after its last case is told of.
+// noCase is the number for reports about a process after its last case.
 const noCase = -100
 
 // inChildren plays cases over the servers at addrs, whatever it costs in processes, and returns the greatest peak of those that
@@ -256,7 +256,7 @@ func oneChild(t *testing.T, addrs []string, numbers []int, allowed int64, found 
 	return underWay, left, peak, died
 }
 
-// cause is what a process died of, in a line or two.
+// cause describes in a line or two how a process died.
 func cause(err error, output string) string {
 	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 		return err.Error()

@@ -16,7 +16,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What ends or fattens a process, leaks or is wrong, is found, each as what it is, and the other cases are played all the same.
+// Cases that end a process, use much memory, leak or give wrong results are found, each with its cause, and the other
+// cases are played all the same.
 func TestControlWhatAChildDoesIsFound(t *testing.T) {
 	addrs := servers(t)
 	found, _ := inChildren(t, addrs, []int{panics, 0, bloats, fails}, allowedResident/4)
@@ -35,10 +36,10 @@ func TestControlWhatAChildDoesIsFound(t *testing.T) {
 	}
 }
 
-// liars say that they have done what they have not, which no client can know.
+// liars claim that they have done commands that they have not done, which no client can know.
 var liars = oddserver.FirstOf(oddserver.At("SET", oddserver.Say("+OK\r\n")), oddserver.At("EVALSHA", oddserver.Say(":1\r\n")))
 
-// What a majority claims to have given, and has not, is found by looking at the servers.
+// A majority claims to have granted a lock and has not. Looking at the servers shows it.
 func TestControlALockThatTheServersHaveNotGivenIsFound(t *testing.T) {
 	w := newWorld(servers(t))
 	defer w.close()
@@ -70,7 +71,7 @@ func (s *stand) unfounded(ctx context.Context, key string) error {
 	return nil
 }
 
-// What a call says of something that did not happen is found.
+// A false answer about an event that did not happen is found.
 func TestControlAFalseAnswerIsFound(t *testing.T) {
 	server := redistest.Start(t)
 	look := server.Client()
@@ -98,7 +99,7 @@ func TestControlAFalseAnswerIsFound(t *testing.T) {
 		}
 	}
 	if err := judge(odd, look, operations[0], &single.Call{Request: ask(single.Acquire, "other"), Err: errors.New("no")}, "me"); err != nil {
-		t.Errorf("an error of what was not sent: %v", err)
+		t.Errorf("an error of an unsent request: %v", err)
 	}
 }
 
@@ -106,7 +107,7 @@ func ask(op single.Op, key string) *single.Request {
 	return &single.Request{Op: op, Keys: []string{key}, Owner: "me"}
 }
 
-// grantsAll is a client that takes what it has not read for a grant, as a set-up that failed was taken once.
+// grantsAll is a client that takes an unread reply for a grant, as happened once after a failed set-up.
 type grantsAll struct{ redlock.Master }
 
 func (g grantsAll) Do(_ context.Context, batch []*single.Call) {
@@ -115,7 +116,7 @@ func (g grantsAll) Do(_ context.Context, batch []*single.Call) {
 	}
 }
 
-// Two Lockers whose masters grant what they were not asked overlap, and that is counted.
+// Two Lockers overlap when their masters grant everything, and the overlap is counted.
 func TestControlOverlapsAreCounted(t *testing.T) {
 	var lockers []*redlock.Locker
 	for range 2 {
@@ -135,7 +136,7 @@ func TestControlOverlapsAreCounted(t *testing.T) {
 	}
 }
 
-// An error must say what it is about, and not everything.
+// An error must name its reason, and must not be too long.
 func TestControlUnclearErrorsAreFound(t *testing.T) {
 	for _, err := range []error{errors.New("no"), errors.Join(redlock.ErrNoQuorum, errors.New(strings.Repeat("x", longestError)))} {
 		if unclear(err) == nil {

@@ -16,7 +16,7 @@ import (
 const (
 	// patience bounds what should happen at once; a starved machine needs a part of it.
 	patience = 20 * time.Second
-	// timeout is for how long one master is waited for.
+	// timeout is how long to wait for one master.
 	timeout = 250 * time.Millisecond
 	// password and database make sure that connections have to be set up.
 	password, database = "right", 1
@@ -27,7 +27,7 @@ const (
 // world is five real servers.
 type world struct {
 	addrs   []string
-	clients []*redis.Client // to look what is really there
+	clients []*redis.Client // to look at the real data
 }
 
 func newWorld(addrs []string) *world {
@@ -69,7 +69,7 @@ func within(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// eventually asks until cond holds, and says what does not when it still does not after patience.
+// eventually checks cond until it is true. If it is still false after patience, the error says what.
 func eventually(cond func() bool, what string, args ...any) error {
 	if !within(patience, cond) {
 		return fmt.Errorf("still not: "+what, args...)
@@ -77,7 +77,7 @@ func eventually(cond func() bool, what string, args ...any) error {
 	return nil
 }
 
-// stand is a case as it stands: servers, some of them odd, and two Lockers over all.
+// stand is a running case: servers, some odd, and two Lockers over all.
 type stand struct {
 	*world
 	odd     []*oddserver.Server
@@ -157,8 +157,8 @@ func (s *stand) close() {
 	}
 }
 
-// play plays a case and says what was wrong. One in which the odd answer could not be given, because a machine was slow and its master
-// left out, says nothing and is played again.
+// play plays a case and returns the fault. Sometimes the odd answer is not given, because a machine was slow and its
+// master was left out. Such a run proves nothing and is repeated.
 func (w *world) play(c oddCase) error {
 	for range 5 {
 		acted, err := w.playOnce(c)
@@ -187,7 +187,7 @@ func (w *world) playOnce(c oddCase) (acted bool, err error) {
 	if c.step == "ZADD" || c.number%2 == 0 && c.step != "SET" {
 		opts = append(opts, redlock.Fenced())
 	}
-	if c.step == "ZADD" { // the first fenced acquisition of a key is a script, those that follow are SET and ZADD
+	if c.step == "ZADD" { // the first fenced acquisition of a key is a script, later ones are SET and ZADD
 		if err := s.once(key, ttl, opts); err != nil {
 			return false, err
 		}
@@ -232,8 +232,9 @@ func (s *stand) once(key string, ttl time.Duration, opts []redlock.Option) error
 	return lock.Release(ctx)
 }
 
-// quorum is what has to work with a minority of odd servers: everything. Where they claim to have done what they have not, a lock
-// that is taken while another is given back may have been given by too few others to be extended.
+// quorum checks a minority of odd servers: everything must work. If these servers claim to have done commands that
+// they have not done, a lock may be taken while another is released. Then too few other servers may have granted the
+// lock for it to be extended.
 func (s *stand) quorum(key string, ttl time.Duration, opts []redlock.Option, step string, claims bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -284,8 +285,8 @@ func (s *stand) quorum(key string, ttl time.Duration, opts []redlock.Option, ste
 	}, "released on the honest masters")
 }
 
-// waits waits for a while until the second Locker has subscribed, and has queued up so that it will be told, on one of the odd masters. One
-// that is slow is left out and does not get to this.
+// waits waits for a while until the second Locker has subscribed and queued on one of the odd masters, so that it
+// will be notified. A slow master is left out and does not get that far.
 func (s *stand) waits(ctx context.Context, key, step string) {
 	if step != "SUBSCRIBE" && step != oddserver.Push {
 		return
@@ -323,14 +324,15 @@ func (s *stand) done(lock *redlock.Lock, ttl time.Duration, claims bool) error {
 			return short(lock, ttl, fmt.Errorf("extend: %w", last))
 		}
 	}
-	if err := lock.Release(ctx); err != nil && !claims && !errors.Is(err, redlock.ErrNoQuorum) { // that one is the machine's slowness
+	if err := lock.Release(ctx); err != nil && !claims && !errors.Is(err, redlock.ErrNoQuorum) { // ErrNoQuorum comes from a slow machine
 		return short(lock, ttl, fmt.Errorf("release: %w", err))
 	}
 	return nil
 }
 
-// honestly reports that the honest masters have the lock. One that was taken while another was given back, or while an honest master was
-// slow, may rest on odd ones, which answered to that and not to an extension or an inspection; then it ends with its ttl, as if they had failed.
+// honestly reports whether the honest masters have the lock. A lock that was taken while another was released, or
+// while an honest master was slow, may depend on odd masters. They answered that request but may not answer an
+// extension or an inspection. Then the lock ends with its ttl, as if these masters had failed.
 func (s *stand) honestly(ctx context.Context, lock *redlock.Lock) bool {
 	for _, i := range s.honest {
 		if s.clients[i].Get(ctx, lock.Key()).Val() != lock.Owner() {
@@ -351,8 +353,9 @@ func short(lock *redlock.Lock, ttl time.Duration, err error) error {
 // longestError is how long an error may be that quotes what five servers say.
 const longestError = 4 << 10
 
-// noQuorum is what may happen with a majority of odd servers: an error that says so, or a lock that a majority has given. With
-// servers that claim to have done what they have not, nothing is promised, but that it ends.
+// noQuorum checks a majority of odd servers. The call must return an error that says so, or a lock that a majority
+// has granted. If servers claim to have done commands that they have not done, the only promise is that the call
+// ends.
 func (s *stand) noQuorum(key string, ttl time.Duration, opts []redlock.Option, claims bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -388,7 +391,7 @@ func (s *stand) noQuorum(key string, ttl time.Duration, opts []redlock.Option, c
 	return nil
 }
 
-// unclear says what is not clear about an error.
+// unclear returns the reason if an error is unclear.
 func unclear(err error) error {
 	known := false
 	for _, reason := range []error{redlock.ErrNoQuorum, redlock.ErrHeld, redlock.ErrExpired, context.DeadlineExceeded} {

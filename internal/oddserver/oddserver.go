@@ -1,10 +1,10 @@
-// Package oddserver puts a proxy in front of a Redis server which can answer any step of any conversation in a way that no
-// Redis server would: with another value, another type, a length out of this world, half a reply, two replies, or nothing.
+// Package oddserver puts a proxy in front of a Redis server. The proxy can answer any step of a conversation as no
+// Redis server would: with another value, another type, an absurd length, half a reply, two replies, or nothing.
 //
 //	odd := oddserver.Start(t, server.Addr(), oddserver.At("SET", oddserver.Say("+QUEUED\r\n")))
 //
-// What is not altered is what the server behind answers, so that everything but the one step in question is real, and the
-// server behind can be asked afterwards what it really did. The proxy itself remembers which commands it handed on
+// All other replies come from the server behind the proxy, so everything except the one step is real, and tests can
+// afterwards ask that server what it did. The proxy also remembers the commands that it passed on
 // ([Server.Executed]).
 package oddserver
 
@@ -119,8 +119,8 @@ func (s *Server) Seen(name string) int {
 	return s.seen[name]
 }
 
-// Executed returns how many commands that have each of words among their words were handed to the server behind, those not counted of
-// which it said that it does not know the script.
+// Executed returns how many commands went to the server behind that contain each of words. Commands that it refused
+// because it did not know the script do not count.
 func (s *Server) Executed(words ...string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ type talk struct {
 	behind net.Conn
 	back   *bufio.Reader // from the server behind
 
-	mu         sync.Mutex // of what is written to the client, and of what follows
+	mu         sync.Mutex // guards writes to the client, and the fields below
 	index      int
 	late       []byte // replies that are kept back until the next one
 	subscribed bool
@@ -258,7 +258,7 @@ func (t *talk) command(words []string, raw []byte) error {
 	return t.answer(act, reply)
 }
 
-// pump passes on what a subscriber gets, and ends the conversation when there is no more.
+// pump passes a subscriber's messages on, and ends the conversation when there are no more.
 func (t *talk) pump() {
 	defer t.client.Close()
 	for {
@@ -300,7 +300,7 @@ func (t *talk) answer(act Act, reply []byte) error {
 	return t.end(act.end)
 }
 
-// flood writes filler until there is enough, or nobody is there any more.
+// flood writes filler until there is enough, or the client has gone.
 func (t *talk) flood(act Act) error {
 	chunk := bytes.Repeat([]byte(act.filler), max(1, 64<<10/len(act.filler)))
 	for left := act.stream; left > 0; {
@@ -313,10 +313,10 @@ func (t *talk) flood(act Act) error {
 	return nil
 }
 
-// end does what comes after an answer.
+// end does the action that follows an answer.
 func (t *talk) end(how ending) error {
 	switch how {
-	case hang: // the client's next words are read by nobody; it goes away, or the Server does
+	case hang: // no more bytes of the client are processed; it goes away, or the Server does
 		_ = t.client.SetReadDeadline(time.Time{})
 		for {
 			if _, err := t.in.Discard(1); err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// converse sends commands to an odd server, one after the other without waiting, and returns what comes back: until the other
-// side ends it, or enough has come and nothing more for a moment; ended says how.
+// converse sends commands to an odd server without waiting for replies, and returns the bytes that come back. It
+// reads until the server ends the connection, or until enough bytes have come and no more for a moment. ended says
+// which.
 func converse(t *testing.T, s *oddserver.Server, enough int, commands ...string) (got string, ended error) {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addr())

@@ -3,8 +3,9 @@
 package oddserver_test
 
 const (
-	// allowedResident is more under the race detector, whose shadow of the memory is several times its size.
+	// allowedResident is greater under the race detector, because its shadow memory is several times the size of the
+	// program's.
 	allowedResident = 6 * maxResident
-	// defaultShare is which part of the cases is played: one of so many. Each takes several times as long here.
+	// defaultShare selects the cases to play: one in so many. Each case takes several times as long here.
 	defaultShare = 151
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// disorder is what may become of whole replies on their way: the n-th byte says it of the n-th reply.
+// disorder damages the order of whole replies: the n-th byte decides about the n-th reply.
 func disorder(plan []byte) oddserver.Script {
 	next := 0
 	return func(step oddserver.Step) oddserver.Act {
@@ -55,13 +55,13 @@ func disorder(plan []byte) oddserver.Script {
 
 const heldKeys = 8
 
-// heldKey is a key that its owner holds for good.
+// heldKey is a key that its owner holds all the time.
 func heldKey(i int) (key, owner string) {
 	return fmt.Sprintf("key%d", i%heldKeys), fmt.Sprintf("owner%d", i%heldKeys)
 }
 
-// order asks a master one thing after the other, each identifiable by its answer, while replies are in disorder, and says which
-// request was answered by what is not its answer.
+// order sends a master one request after another while replies are in disorder. Each request has a unique answer.
+// order returns an error if a request got another request's answer.
 func order(addr string, look *redis.Client, plan, asks []byte) (answered int, err error) {
 	for i := range heldKeys {
 		key, owner := heldKey(i)
@@ -134,7 +134,7 @@ func askOne(ctx context.Context, m *single.Master, look *redis.Client, what int,
 var disorders = [][2][]byte{
 	{{1}, {2, 1, 1}},                                   // a grant twice
 	{{5}, {0, 1, 5, 0}},                                // an OK behind an inspection
-	{{7, 7, 7}, {0, 4, 8, 12, 1}},                      // somebody else's inspection
+	{{7, 7, 7}, {0, 4, 8, 12, 1}},                      // another client's inspection
 	{{2, 0, 3, 0}, {0, 1, 4, 5, 0}},                    // lost, late
 	{{8}, {2, 2, 1}},                                   // a null behind a grant
 	{{17, 33, 65, 6}, {0, 4, 8, 3, 7, 1}},              // again and again
@@ -158,8 +158,8 @@ func TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError(t *testing.T) {
 	t.Logf("%d requests answered", answered)
 }
 
-// Of a pipeline that gets replies too many nothing counts, because nobody can tell which is whose. Here the refusal of the first of two
-// comes last, behind two grants.
+// A pipeline with too many replies counts for nothing, because no reply can be matched with its command. Here the
+// refusal of the first of two commands comes last, behind two grants.
 func TestHazard42APipelineWithRepliesTooManyCountsForNothing(t *testing.T) {
 	server := redistest.Start(t)
 	odd := oddserver.Start(t, server.Addr(), nil)
@@ -194,7 +194,7 @@ func TestHazard42APipelineWithRepliesTooManyCountsForNothing(t *testing.T) {
 				t.Errorf("in good order, request %d: %+v, %v", i, call.Reply, call.Err)
 			}
 			if confused && (call.Err == nil || !call.Sent) {
-				t.Errorf("request %d: %+v, sent %t; want an error of what may have taken effect", i, call.Reply, call.Sent)
+				t.Errorf("request %d: %+v, sent %t; want an error of a request that may have taken effect", i, call.Reply, call.Sent)
 			}
 		}
 	}
@@ -230,7 +230,8 @@ func TestHazard42BehindAReplyThatIsNotItsOwnNothingOfAPipelineCounts(t *testing.
 	}
 }
 
-// open makes a master with connections of its own, over one with a client's, each closed with the test.
+// open makes two masters, one with the library's own connections and one over a client. Both are closed with the
+// test.
 func open(t *testing.T, opt *redis.Options) *single.Master {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})

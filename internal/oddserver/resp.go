@@ -13,7 +13,7 @@ var errSyntax = errors.New("oddserver: not Redis's protocol")
 // maxPart bounds a word or a field. Both ends are the test's own, so this only has to keep a mistake from being a big one.
 const maxPart = 64 << 20
 
-// readCommand reads one command: an array of bulk strings. raw is what it was read from.
+// readCommand reads one command: an array of bulk strings. raw has the bytes that were read.
 func readCommand(r *bufio.Reader) (words []string, raw []byte, err error) {
 	raw, n, err := readHeader(r, nil, '*')
 	if err != nil {
@@ -68,7 +68,7 @@ func readReply(r *bufio.Reader, raw []byte) ([]byte, error) {
 		if len(line) < 3 {
 			return raw, errSyntax
 		}
-		n, _ := strconv.Atoi(string(line[1 : len(line)-2])) // of what is no length it doesn't matter
+		n, _ := strconv.Atoi(string(line[1 : len(line)-2])) // 0 for anything that is not a length
 		switch line[0] {
 		case '*', '~', '>':
 			left += max(0, n)

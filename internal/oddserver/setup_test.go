@@ -20,18 +20,18 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// setupSteps are what a connection begins with.
+// setupSteps are the first steps of a connection.
 var setupSteps = []string{oddserver.Connect, "HELLO", "AUTH", "SELECT", "CLIENT"}
 
-// beyondGoRedis reports a fault that a client does not notice which somebody brings. go-redis takes any simple value for SELECT's OK, and
-// the last of replies that are one too many for that to the first request: it looks whether anything is left to be read between two
-// uses of a connection, and the set-up and the first use are one.
+// beyondGoRedis reports a fault that a user's go-redis client does not notice. go-redis takes any simple value for
+// SELECT's OK. It takes a surplus reply of the set-up for the reply to the first request: it looks for unread bytes
+// only between two uses of a connection, and set-up and first use are one.
 func beyondGoRedis(step string, fault answer) bool {
 	return strings.HasSuffix(fault.name, "too many") || step == "SELECT" && slices.Contains([]string{"a number", "QUEUED"}, fault.name) ||
 		step == oddserver.Connect && !slices.Contains([]string{"silence", "close", "reset"}, fault.name)
 }
 
-// setupFaults are what may be wrong with it.
+// setupFaults are the possible faults of a set-up.
 func setupFaults() []answer {
 	all := []answer{
 		{"silence", oddserver.Silent()},
@@ -51,13 +51,13 @@ func setupFaults() []answer {
 	return all
 }
 
-// operation is one thing to ask of a master: what has to be there before, and how to see that it was really done.
+// operation is one request to a master, with its preparation and a way to see whether it was really done.
 type operation struct {
 	name    string
 	request single.Request
 	before  func(pipe redis.Pipeliner, key, owner string)
 	done    func(c *redis.Client, key, owner string) bool
-	refused bool // is what it has to be, or an error
+	refused bool // the call must be refused, or end with an error
 }
 
 const longTTL = time.Minute
@@ -107,7 +107,7 @@ var operations = []operation{
 		"inspect",
 		single.Request{Op: single.Inspect},
 		hold(longTTL),
-		func(*redis.Client, string, string) bool { return true }, false, // what it says is looked at apart
+		func(*redis.Client, string, string) bool { return true }, false, // its reply is checked separately
 	},
 	{
 		"leave",
@@ -204,9 +204,9 @@ func (c setupCase) script() oddserver.Script {
 
 var runs atomic.Int64 // numbers keys
 
-// check has n calls made at once on a new master behind the fault, and compares what is said with what was done.
-// Its client is closed with t: what a Cluster or Ring client holds back past its deadline goes on in there, and a Ring that is closed under
-// a pipeline may panic in a goroutine of its own (GetByName, of shards that are nil).
+// check makes n calls at once on a new master behind the fault, and compares the replies with the effects. Its client
+// is closed with t: a Cluster or Ring client may go on with a request past its deadline. A Ring that is closed during
+// a pipeline may panic in its own goroutine (GetByName, with shards that are nil).
 func (c setupCase) check(t *testing.T, addr string, look *redis.Client, first, n int) (asked, granted int, err error) {
 	t.Helper()
 	odd, err := oddserver.Run(addr, c.script())
@@ -270,7 +270,7 @@ func enqueue(look *redis.Client, batch []*single.Call) error {
 	return nil
 }
 
-// judge says what is wrong with what became of a call.
+// judge returns the fault in a call's result.
 func judge(odd *oddserver.Server, look *redis.Client, op operation, call *single.Call, owner string) error {
 	key := call.Request.Keys[0]
 	executed := odd.Executed(key)
@@ -282,9 +282,9 @@ func judge(odd *oddserver.Server, look *redis.Client, op operation, call *single
 	}
 	switch {
 	case executed == 0:
-		return fmt.Errorf("%s: outcome %d of what the server never got", op.name, call.Reply.Outcome)
+		return fmt.Errorf("%s: outcome %d for a command that the server never got", op.name, call.Reply.Outcome)
 	case op.refused && call.Reply.Outcome == single.Refused: // as it has to be
-	case call.Reply.Outcome == single.Refused && call.Request.Op != single.Leave: // which is refused where it has called nobody
+	case call.Reply.Outcome == single.Refused && call.Request.Op != single.Leave: // a Leave that has notified no waiter is refused
 		return fmt.Errorf("%s: refused by a server where nothing is in the way", op.name)
 	case !op.done(look, key, owner):
 		return fmt.Errorf("%s: granted, and not done: %+v", op.name, call.Reply)
@@ -342,7 +342,7 @@ type tally struct {
 	held            atomic.Int32
 }
 
-// begin notes that somebody thinks that it has the key; end, that it is about to give it back.
+// begin notes that a holder believes that it has the key; end notes that it is about to release it.
 func (h *tally) begin() {
 	h.locks.Add(1)
 	if h.held.Add(1) > 1 {
@@ -373,8 +373,8 @@ func (h *tally) contend(ctx context.Context, key string, lockers []*redlock.Lock
 	wg.Wait()
 }
 
-// TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps has 64 goroutines want one key where connections can't be set up on three of
-// five masters, for good or every other time.
+// TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps lets 64 goroutines want one key. On three of five masters no
+// connections can be set up, always or every other time.
 func TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(servers(t))
@@ -393,12 +393,13 @@ func TestHazard59TwoLockersDoNotOverlapBehindBrokenSetUps(t *testing.T) {
 	for allowed := 200 * time.Millisecond; locks == 0; allowed *= 2 { // on a starved machine
 		locks = w.contended(t, nil, len(all), false, allowed).locks.Load()
 		if locks == 0 && allowed > patience {
-			t.Fatal("nothing is locked where nothing is broken, which proves nothing")
+			t.Fatal("no lock was taken without any fault, which proves nothing")
 		}
 	}
 }
 
-// contended has 64 goroutines of two Lockers want one key for so long, three of whose masters follow the script.
+// contended lets 64 goroutines of two Lockers want one key for the given time; three of the masters follow the
+// script.
 func (w *world) contended(t *testing.T, script oddserver.Script, turn int, brought bool, allowed time.Duration) *tally {
 	t.Helper()
 	s, err := w.stand(script, 3, turn, brought, false)

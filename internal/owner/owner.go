@@ -1,8 +1,10 @@
-// Package owner makes the values that prove who holds a key, and says what may be shown of them.
+// Package owner makes the values that prove who holds a key, and says which parts may be shown.
 //
-// A value is an identity, a slash and 128 random bits in hexadecimal. It is a secret, because it is all it takes to release
-// the lock; the identity, which is whose it is, is none. Between the two a value may have, in braces, its lock's fencing token, a
-// colon and a text that is there for others to read. Empty braces say that nobody holds the key any more, and that it is kept for a while. Of a value of another form nothing is known, so nothing of it is shown.
+// A value is an identity, a slash and 128 random bits in hexadecimal. It is a secret, because the value alone is
+// enough to release the lock. The identity, which says who the owner is, is not secret. Between identity and slash a
+// value may have braces that contain its lock's fencing token, a colon and a text for others to read. Empty braces
+// say that no owner holds the key any more, and that it is kept for a while. A value of another form is unknown, so
+// no part of it is shown.
 package owner
 
 import (
@@ -23,14 +25,14 @@ const (
 	randomSize = 32
 )
 
-// Valid reports whether an identity can be shown anywhere and stand in an owner value: one to MaxIdentity characters of
-// printable ASCII, without spaces, quotes, backslashes and brackets, which are signs of data.
+// Valid reports whether an identity can be shown anywhere and be part of an owner value. It has one to MaxIdentity
+// characters of printable ASCII, without spaces, quotes, backslashes and brackets, which could be mistaken for data.
 func Valid(identity string) bool {
 	odd := func(r rune) bool { return r < '!' || r > '~' || strings.ContainsRune("{}[]<>\"'`\\", r) }
 	return identity != "" && len(identity) <= MaxIdentity && !strings.ContainsFunc(identity, odd)
 }
 
-// Default is host:pid, the host without its domain.
+// Default returns host:pid, with the host's name without its domain.
 func Default() string {
 	host, err := os.Hostname()
 	host, _, _ = strings.Cut(host, ".")
@@ -50,7 +52,7 @@ func New(identity string) string {
 	return string(random(b))
 }
 
-// NewPublished makes a value that tells whoever reads it the fencing token of its lock and a text, which may be any bytes.
+// NewPublished makes a value that shows every reader the fencing token of its lock and a text of any bytes.
 func NewPublished(identity string, token uint64, text string) string {
 	b := make([]byte, 0, len(identity)+len(text)+randomSize+24)
 	b = append(append(b, identity...), '{')
@@ -58,19 +60,19 @@ func NewPublished(identity string, token uint64, text string) string {
 	return string(random(append(append(b, text...), "}/"...)))
 }
 
-// keptMark stands behind the identity of a kept value.
+// keptMark follows the identity in a kept value.
 const keptMark = "{}"
 
-// NewKept makes a value for a key that is nobody's, and is there for a while after its release by identity.
+// NewKept makes a value for a key without a holder, which stays for a while after its release by identity.
 func NewKept(identity string) string { return New(identity + keptMark) }
 
-// Kept reports that a value is of NewKept's form.
+// Kept reports whether a value is of NewKept's form.
 func Kept(value string) bool {
 	identity, kept := strings.CutSuffix(cutRandom(value), keptMark)
 	return kept && Valid(identity)
 }
 
-// Published returns what NewPublished was given; ok is false of a value that it has not made.
+// Published returns the arguments of NewPublished; ok is false for any other value.
 func Published(value string) (token uint64, text string, ok bool) {
 	shown, _ := strings.CutSuffix(cutRandom(value), "}")
 	identity, shown, found := strings.Cut(shown, "{")
@@ -85,10 +87,10 @@ func Published(value string) (token uint64, text string, ok bool) {
 	return token, text, true
 }
 
-// maxToken is the greatest fencing token there is, as in package single: more is nobody's term.
+// maxToken is the greatest fencing token, as in package single. A greater number is not a token.
 const maxToken = 1<<53 - 1
 
-// Random is the random part alone.
+// Random returns a random part alone.
 func Random() string {
 	var space [randomSize]byte
 	return string(random(space[:0]))
@@ -100,8 +102,8 @@ func random(b []byte) []byte {
 	return hex.AppendEncode(b, bits[:])
 }
 
-// Show is what may be shown of a value: its identity if it has just the form of New's, else "#" and its fingerprint. It is
-// empty of no value.
+// Show returns the part of a value that may be shown: the identity if the value is of this package's forms, else "#"
+// and its fingerprint. It returns "" for "".
 func Show(value string) string {
 	if value == "" {
 		return ""
@@ -116,10 +118,10 @@ func Show(value string) string {
 	return "#" + Fingerprint(value)
 }
 
-// Secret is the part of a value that must not be shown: all of one of another form.
+// Secret returns the part of a value that must not be shown: all of it if its form is unknown.
 func Secret(value string) string { return value[len(cutRandom(value)):] }
 
-// cutRandom is what stands before the slash and the random part; empty of a value that has none.
+// cutRandom returns the part before the slash and the random part; "" for a value without them.
 func cutRandom(value string) string {
 	if at := len(value) - randomSize - 1; at > 0 && value[at] == '/' && isRandom(value[at+1:]) {
 		return value[:at]
@@ -131,8 +133,8 @@ func isRandom(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Fingerprint tells a value from others, in twelve digits, the same everywhere. The value does not follow from it, unless
-// it can be guessed; then it was none that protects anything. It is empty of no value.
+// Fingerprint identifies a value by twelve digits, the same everywhere. A guessable value can be found from its
+// fingerprint, but such a value protects nothing. The fingerprint of "" is "".
 func Fingerprint(value string) string {
 	if value == "" {
 		return ""

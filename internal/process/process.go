@@ -1,5 +1,5 @@
-// Package process runs the servers that tests and benchmarks start: each dies with the program that started it, stands still and
-// goes on when it is told to, and is ended by its process group and never by a name.
+// Package process runs the servers that tests and benchmarks start. Each server dies with the program that started
+// it, can be stopped and continued, and is killed by its process group and never by name.
 package process
 
 import (
@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// pollEvery is how often a condition is looked at.
+// pollEvery is the pause between two checks of a condition.
 const pollEvery = 2 * time.Millisecond
 
 // signalTimeout bounds the wait for a signal's effect. The kernel needs microseconds, a starved machine more.
 const signalTimeout = 10 * time.Second
 
-// Poll looks at cond until it holds or ctx is done, and a last time then.
+// Poll checks cond until it is true or ctx is done, and then a last time.
 func Poll(ctx context.Context, cond func() bool) bool {
 	for !cond() {
 		select {
@@ -31,18 +31,18 @@ func Poll(ctx context.Context, cond func() bool) bool {
 	return true
 }
 
-// Process is one run of a program, from its start to its end. Safe for concurrent use.
+// Process is one run of a program, from start to end. Safe for concurrent use.
 type Process struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the process has ended and was waited for
 }
 
-// Start runs the command, in a process group of its own. Give it files to write to and no other writers, whose copying ends only with the
-// last process that has them open.
+// Start runs the command in a new process group. Let it write to files only. Copying to any other writer ends only
+// when the last process that has it open ends.
 //
-// The child asks the kernel to be killed when its parent dies, so that a test binary that is killed, panics or times
-// out leaves nothing behind. For Linux "the parent" is the THREAD that forked, and Go ends threads as it likes; a child
-// would then die for no reason. So the goroutine that forks keeps its thread to itself until the child has ended.
+// The child asks the kernel to kill it when its parent dies, so a test binary that is killed, panics or times out
+// leaves nothing behind. On Linux "the parent" is the THREAD that forked, and Go ends threads at any time; the child
+// would then die for no reason. So the goroutine that forks keeps its thread until the child has ended.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	tie(cmd)
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
@@ -64,16 +64,16 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Pid is the number of the process, which may be another one's once it has ended.
+// Pid returns the number of the process. After its end the number may belong to another process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// State says how the process ended. It is called after that.
+// State says how the process ended. Call it only after the end.
 func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 
-// Alive reports that the process has not ended; one that stands still is alive.
+// Alive reports that the process has not ended. A stopped process is alive.
 func (p *Process) Alive() bool {
 	select {
 	case <-p.exited:
@@ -83,13 +83,13 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// Interrupt sends a signal that the program ends itself upon, and returns when it has ended, or after the signal and d with [Process.Kill].
-// One that stands still goes on first.
+// Interrupt sends a signal that makes the program end, and waits for the end. After d it uses [Process.Kill]. A
+// stopped process is continued first.
 func (p *Process) Interrupt(sig os.Signal, d time.Duration) error {
 	if !p.Alive() {
 		return nil
 	}
-	_ = p.cmd.Process.Signal(sigCont) // it has no effect on one that runs
+	_ = p.cmd.Process.Signal(sigCont) // no effect on a running process
 	_ = p.cmd.Process.Signal(sig)     // whether it worked is seen below
 	select {
 	case <-p.exited:
@@ -99,8 +99,8 @@ func (p *Process) Interrupt(sig os.Signal, d time.Duration) error {
 	}
 }
 
-// Kill ends the process at once, also when it is stopped, and waits for it. A process that has been waited for is not
-// signalled: its number may be somebody else's by now.
+// Kill ends the process at once, even if it is stopped, and waits for its end. A process that has ended gets no
+// signal: its number may belong to another process.
 func (p *Process) Kill() error {
 	if !p.Alive() {
 		return nil
@@ -112,10 +112,10 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause returns when every thread of the process stands still, not merely when the signal was sent.
+// Pause stops the process. It returns when every thread has stopped, not as soon as the signal was sent.
 func (p *Process) Pause() error { return p.signalUntil(sigStop, true) }
 
-// Resume returns when the process is no longer stopped.
+// Resume continues the process. It returns when the process is no longer stopped.
 func (p *Process) Resume() error { return p.signalUntil(sigCont, false) }
 
 func (p *Process) signalUntil(sig os.Signal, wantStopped bool) error {

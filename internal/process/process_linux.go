@@ -14,8 +14,8 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// tie has the child killed with its parent (see Start), and puts it into a process group of its own, so that Ctrl-C at the
-// terminal reaches the program that runs the server and not the server itself.
+// tie makes the kernel kill the child with its parent (see Start). It also puts the child into a new process group,
+// so that Ctrl-C at the terminal reaches the program that runs the server, and not the server.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -23,7 +23,7 @@ func tie(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig, cmd.SysProcAttr.Setpgid = syscall.SIGKILL, true
 }
 
-// killGroup ends the process and what it has forked, such as a child that writes the server's file.
+// killGroup ends the process and its children, such as the child that writes the server's file.
 func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }
 
 // isStopped reads the states of the process's threads. With all it asks whether every one is stopped, else whether any is.
@@ -40,7 +40,7 @@ func isStopped(pid int, all bool) (bool, error) {
 		if err != nil {
 			continue // this thread has just ended
 		}
-		// "pid (name) state ...", where name may hold blanks and parentheses of its own.
+		// "pid (name) state ...": name may contain blanks and parentheses.
 		end := bytes.LastIndexByte(line, ')')
 		if end < 0 || end+2 >= len(line) {
 			return false, fmt.Errorf("process %d: can't read %s", pid, path)

@@ -26,7 +26,7 @@ var (
 
 func tie(*exec.Cmd) {}
 
-// killGroup ends the process; there are no groups of them.
+// killGroup ends the process; this system has no process groups.
 func killGroup(leader *os.Process) error { return leader.Kill() }
 
 func isStopped(int, bool) (bool, error) { return false, errors.ErrUnsupported }

@@ -49,7 +49,7 @@ func TestInterruptEndsAProgramThatHeedsIt(t *testing.T) {
 		t.Errorf("alive %t, %v; want its own exit status 3", p.Alive(), p.State())
 	}
 	if err := p.Interrupt(syscall.SIGTERM, time.Minute); err != nil {
-		t.Errorf("of one that has ended: %v", err)
+		t.Errorf("for an ended process: %v", err)
 	}
 }
 

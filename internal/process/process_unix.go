@@ -16,8 +16,8 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// tie puts the child into a process group of its own, so that Ctrl-C at the terminal does not reach the server. Only Linux
-// can tie the server's life to its parent's; here a server outlives a parent that was killed before it called Stop.
+// tie puts the child into a new process group, so that Ctrl-C at the terminal does not reach the server. Only Linux
+// can tie the server's life to its parent's. Here a server outlives a parent that was killed before it called Stop.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -25,7 +25,7 @@ func tie(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// killGroup ends the process and what it has forked, such as a child that writes the server's file.
+// killGroup ends the process and its children, such as the child that writes the server's file.
 func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }
 
 func isStopped(pid int, _ bool) (bool, error) {

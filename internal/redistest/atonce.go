@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// AtOnce lets n parallel tests run at the same time, or as many as there are processors, unless somebody has said how many: those that mostly wait
-// need no processor each. It is for TestMain, before the tests are run.
+// AtOnce lets at least n parallel tests run at the same time, or as many as there are processors, unless the command
+// line sets a number. Tests that mostly wait need no processor each. Call it in TestMain, before the tests run.
 func AtOnce(n int) {
 	flag.Parse()
 	given := false

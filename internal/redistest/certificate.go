@@ -67,12 +67,12 @@ func selfSigned(dir string) (*Certificate, error) {
 	return c, errors.Join(err, os.WriteFile(c.Files.CertFile, certPEM, 0o600), os.WriteFile(c.Files.KeyFile, keyPEM, 0o600))
 }
 
-// Client is what a client needs that trusts the certificate and has it itself.
+// Client returns the configuration of a client that trusts the certificate and presents it.
 func (c *Certificate) Client() *tls.Config {
 	return &tls.Config{RootCAs: c.Roots, Certificates: []tls.Certificate{c.Pair}, ServerName: "localhost", MinVersion: tls.VersionTLS12}
 }
 
-// Server is what a server needs.
+// Server returns the configuration of a server with the certificate.
 func (c *Certificate) Server() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c.Pair}, MinVersion: tls.VersionTLS12}
 }

@@ -13,20 +13,20 @@ import (
 // ErrNoServer is matched by the error of Run when neither redis-server nor valkey-server is on PATH.
 var ErrNoServer = errors.New("redistest: no redis-server or valkey-server on PATH")
 
-// Config says what a server is like. The zero value is a server with nothing persisted, open to everybody on loopback.
+// Config describes a server. The zero value persists nothing and is open to every client on loopback.
 type Config struct {
 	// Binary is the program to run. Default: redis-server from PATH, else valkey-server.
 	Binary string
-	// AOF writes every command to an append-only file and fsyncs it before answering, so that what was answered
-	// survives Kill and Restart. Default: nothing is persisted.
+	// AOF writes every command to an append-only file and fsyncs it before the reply, so confirmed data survives Kill
+	// and Restart. Default: nothing is persisted.
 	AOF bool
-	// Port fixes the port. Default: a free one, and another free one if somebody is quicker.
+	// Port fixes the port. Default: a free port, and another one if a different program takes the first.
 	Port int
-	// Password is asked of every TCP client (requirepass). Default: none.
+	// Password is required from every TCP client (requirepass). Default: none.
 	Password string
-	// User is what TCP clients may do, as rules of Redis's ACL: "~orders:*", "+set". Server.Client keeps all rights.
-	// Default: the rules in the environment variable REDISTEST_USER, so that a whole suite of tests can be run with fewer
-	// rights; all rights where that is empty.
+	// User has the rights of TCP clients, as rules of Redis's ACL: "~orders:*", "+set". Server.Client keeps all
+	// rights. Default: the rules in the environment variable REDISTEST_USER, which runs a whole test suite with fewer
+	// rights; all rights if it is empty.
 	User []string
 	// TLS makes the port speak TLS only. Default: plain TCP.
 	TLS *TLS
@@ -46,16 +46,16 @@ type TLS struct {
 // Option changes the Config of Start and StartN.
 type Option func(*Config)
 
-// WithAOF makes what was answered survive Kill and Restart; see Config.AOF.
+// WithAOF makes confirmed data survive Kill and Restart; see Config.AOF.
 func WithAOF() Option { return func(c *Config) { c.AOF = true } }
 
-// WithPort fixes the port. It is not for StartN, whose servers can't share one.
+// WithPort fixes the port. StartN does not accept it, because servers cannot share a port.
 func WithPort(port int) Option { return func(c *Config) { c.Port = port } }
 
-// WithPassword asks a password of every TCP client.
+// WithPassword requires a password from every TCP client.
 func WithPassword(password string) Option { return func(c *Config) { c.Password = password } }
 
-// WithUser lets TCP clients do only what these rules of Redis's ACL permit.
+// WithUser allows TCP clients only the commands and keys of these ACL rules.
 func WithUser(rules ...string) Option { return func(c *Config) { c.User = rules } }
 
 // WithTLS makes the port speak TLS only.
@@ -124,7 +124,7 @@ func (c Config) arguments(port int, dataDir, socket string) []string {
 // inspector is the user of Server.Client where the default user may not do everything.
 const inspector = "redistest-inspector"
 
-// credentials are those of Server.Client.
+// credentials returns user and password for Server.Client.
 func (c Config) credentials() (username, password string) {
 	if len(c.user()) > 0 {
 		username = inspector // without a password, so any will do

@@ -1,4 +1,4 @@
 package redistest
 
-// RunWith is Run with a source of ports, for the test of a port that somebody else takes first.
+// RunWith is Run with a source of ports, for the test of a port that another program takes first.
 var RunWith = runWith

@@ -62,7 +62,7 @@ func (f *fakeTB) Skipf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// run runs body as a test would be run: in a goroutine of its own, clean-ups afterwards.
+// run runs body like a test: in a new goroutine, with clean-ups afterwards.
 func (f *fakeTB) run(body func(tb redistest.TB)) {
 	done := make(chan struct{})
 	go func() {
@@ -77,7 +77,7 @@ func (f *fakeTB) run(body func(tb redistest.TB)) {
 	<-done
 }
 
-// exists says whether the process is there; a zombie that nobody has waited for yet is not.
+// exists reports whether the process exists. A zombie counts as gone.
 func exists(tb testing.TB, pid int) bool {
 	tb.Helper()
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {

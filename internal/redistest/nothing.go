@@ -13,17 +13,18 @@ import (
 const (
 	// withoutServer in the environment, set to 1, leaves out the tests that need a server.
 	withoutServer = "REDLOCK_NO_SERVER"
-	// leftOut in the environment names a file, to which each test that is left out adds a line with the reason.
+	// leftOut is an environment variable with the name of a file. Each test that is left out adds a line to the file,
+	// with the reason.
 	leftOut = "REDISTEST_LEFT_OUT"
-	// instructions say what to do where there is no server.
+	// instructions say how to get a server.
 	instructions = "NO SERVER. Tests need redis-server or valkey-server: ./test finds or fetches one, " +
 		withoutServer + "=1 leaves these tests out"
 )
 
-// NothingTested ends a test that can't test anything here, because the machine lacks what it needs: it is skipped, and
-// fails where CI is set to true, so that no pipeline is green because it tested nothing.
+// NothingTested ends a test that cannot test anything here, because the machine lacks a requirement. The test is
+// skipped. If the environment has CI=true, it fails, so that no pipeline is green because it tested nothing.
 //
-// Where a Redis server is lacking (an error that matches [ErrNoServer]) one test of each run of the go command fails with
+// Without a Redis server (an error that matches [ErrNoServer]), one test of each run of the go command fails with
 // instructions, and the others are skipped. With REDLOCK_NO_SERVER=1 all are skipped.
 func NothingTested(tb TB, why any) {
 	tb.Helper()
@@ -51,8 +52,8 @@ func isTrue(variable string) bool {
 	return is
 }
 
-// firstOfRun reports that no test of this run of the go command has asked before. The go command runs the tests' programs
-// from a directory of its own, which it removes in the end. A program that is run by hand is a run of its own.
+// firstOfRun reports whether this test is the first of the go command's run to ask. The go command runs test programs
+// from a temporary directory, one per run. A program that a person runs directly is a separate run.
 func firstOfRun() bool {
 	program, err := os.Executable()
 	if err != nil {
@@ -70,7 +71,7 @@ func firstOfRun() bool {
 	return true
 }
 
-// note adds a line to the list of what was left out.
+// note adds a line to the list of tests that were left out.
 func note(why any) {
 	path := os.Getenv(leftOut)
 	if path == "" {

@@ -44,7 +44,7 @@ func TestHazard116WithoutAServerOneTestFailsAndSaysWhatToDo(t *testing.T) {
 	lines, err := os.ReadFile(list)
 	must(t, err)
 	if n := strings.Count(string(lines), "\n"); n != 2 {
-		t.Errorf("the list of what was left out has %d lines, want 2:\n%s", n, lines)
+		t.Errorf("the list of left-out tests has %d lines, want 2:\n%s", n, lines)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/localport"
 )
 
-// isOurs asks the server at the port for its process id. The error matches localport.ErrTaken if it is another one's: somebody else
-// took the port, and tests would take that server for their own.
+// isOurs asks the server at the port for its process id. If another program took the port, the error matches
+// localport.ErrTaken. Otherwise tests would use that program's server.
 func (s *Server) isOurs(ctx context.Context) error {
 	opts := &redis.Options{
 		Addr: s.Addr(), MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: 1,
@@ -25,14 +25,14 @@ func (s *Server) isOurs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// The process id says whose server it is, whatever its certificate does.
+		// The process id identifies the server, so its certificate need not be verified.
 		opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} //nolint:gosec // see above
 	}
 	client := redis.NewClient(opts)
 	defer client.Close()
 	info, err := client.InfoMap(ctx, "server").Result()
 	if redis.HasErrorPrefix(err, "NOAUTH") && s.cfg.Password == "" {
-		return nil // a password in Args, which is not known here
+		return nil // Args may set a password, which is not known here
 	}
 	if err != nil {
 		return fmt.Errorf("%w: who listens on %s does not say which process it is: %w", localport.ErrTaken, s.Addr(), err)

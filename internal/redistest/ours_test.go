@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// The first start gets a port on which somebody else's server listens, and a server that goes on without that port.
+// The first start gets a port on which a foreign server listens; this server goes on without the port.
 func TestHazard116AServerThatSomebodyElseStartedIsNotTakenForOurs(t *testing.T) {
 	redistest.Need(t)
 	binary, err := exec.LookPath("redis-server")
@@ -42,6 +42,6 @@ func TestHazard116AServerThatSomebodyElseStartedIsNotTakenForOurs(t *testing.T) 
 	must(t, err)
 	defer func() { must(t, server.Stop()) }()
 	if len(tried) != 2 || server.Port() != tried[1] {
-		t.Errorf("tried ports %v and runs on %d; want the second of two, the first is somebody else's", tried, server.Port())
+		t.Errorf("tried ports %v and runs on %d; want the second of two, because the first is foreign", tried, server.Port())
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// Promote ends this server's process and has its replica take its place, with what data the replica has: at this server's
-// address, in its directory, behind its Client. What is left of the replica is stopped. It needs Redis 7 or later, whose port can be
-// changed. When it fails, this server is down and the replica is stopped; Restart brings this server back with its own data.
+// Promote ends this server's process and puts its replica in its place, with the replica's data: at this server's
+// address, in its directory, behind its Client. The rest of the replica is stopped. It needs Redis 7 or later, which
+// can change a server's port. If it fails, this server is down and the replica is stopped; Restart brings this server
+// back with its own data.
 //
-// No other change of the replica may be under way.
+// No other change of the replica may run at the same time.
 func (s *Server) Promote(ctx context.Context, replica *Server) error {
 	return s.change("promote", func() error {
 		err := s.proc.Kill()
@@ -30,7 +31,7 @@ func (s *Server) adopt(ctx context.Context, replica *Server) error {
 	if err := replica.client.ConfigSet(ctx, "port", strconv.Itoa(s.Port())).Err(); err != nil {
 		return err
 	}
-	// The process goes on writing into its directory, whatever that is called.
+	// The process goes on writing into its directory under any name.
 	if err := os.RemoveAll(s.dataDir()); err != nil {
 		return err
 	}

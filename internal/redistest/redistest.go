@@ -1,13 +1,13 @@
-// Package redistest runs real redis-server processes for tests, benchmarks and chaos: each with a port, a directory and a
-// process of its own, which can be paused, killed and restarted with or without its data.
+// Package redistest runs real redis-server processes for tests, benchmarks and chaos. Each has its own port,
+// directory and process, and can be paused, killed and restarted with or without its data.
 //
 //	server := redistest.Start(t)                       // ended by the test's Cleanup
 //	masters := redistest.StartN(t, 5, redistest.WithAOF())
 //	server, err := redistest.Run(ctx, redistest.Config{}) // without a test; the caller calls Stop
 //
-// No process outlives its user: the test's Cleanup ends it, paused or not, and on Linux the kernel kills it when the
-// program that started it dies in any other way (its temporary directory then stays). Servers find nothing of each other:
-// ports are never shared between processes that use this package, not even while a server is down.
+// No process outlives its user. The test's Cleanup ends it, paused or not. On Linux the kernel kills it when the
+// program that started it dies in any other way (its temporary directory then stays). Servers do not meet each
+// other's clients: processes that use this package never share ports, even while a server is down.
 package redistest
 
 import (
@@ -68,16 +68,16 @@ func StartN(tb TB, n int, opts ...Option) []*Server {
 	return servers
 }
 
-// WriteProgram writes a file that is going to be run. Meanwhile nothing is started by this process: what is started has every file
-// open for a moment, and a program that anybody has open for writing can't be run ("text file busy").
+// WriteProgram writes a file that will be run. Until it returns, this process starts no other program: for a moment a
+// new process has every file open, and a program that is open for writing cannot be run ("text file busy").
 func WriteProgram(path string, content []byte, mode os.FileMode) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, content, mode)
 }
 
-// Eventually looks at cond every 2 ms until it holds, and fails the test naming what was waited for when it still does
-// not after timeout. It must be called from the test's own goroutine. Inside a synctest bubble it takes virtual time.
+// Eventually checks cond every 2 ms until it is true. After timeout it fails the test; the message has what, the name
+// of the condition. Call it from the test's own goroutine. Inside a synctest bubble it takes virtual time.
 func Eventually(tb TB, timeout time.Duration, cond func() bool, what string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -131,6 +131,6 @@ func TestEventually(t *testing.T) {
 		}
 	})
 	if len(failing.fatals) != 1 || !strings.Contains(failing.fatals[0], "the impossible") {
-		t.Errorf("fatals %q, want one that names what was waited for", failing.fatals)
+		t.Errorf("fatals %q, want one that names the awaited condition", failing.fatals)
 	}
 }

@@ -21,7 +21,7 @@ import (
 const (
 	// startTimeout bounds one start, loading of an append-only file included.
 	startTimeout = 20 * time.Second
-	// portAttempts bounds how often Run moves to another port when somebody else was quicker.
+	// portAttempts is how often Run tries another port when a different program takes the first.
 	portAttempts = 20
 	// maxSocketPath is safe on every unix: 104 with the final zero on macOS and the BSDs, 108 on Linux.
 	maxSocketPath = 100
@@ -35,7 +35,7 @@ func Run(ctx context.Context, cfg Config) (*Server, error) {
 	return runWith(ctx, cfg, localport.Reserve)
 }
 
-// RunN starts n servers side by side. When one of them fails, the others are stopped.
+// RunN starts n servers concurrently. If one fails, the others are stopped.
 func RunN(ctx context.Context, n int, cfg Config) ([]*Server, error) {
 	if n > 1 && cfg.Port != 0 {
 		return nil, fmt.Errorf("redistest: %d servers can't share port %d", n, cfg.Port)
@@ -93,8 +93,8 @@ func runOnPort(ctx context.Context, cfg Config, binary string, reserve func() (*
 	return s, nil
 }
 
-// makeDirs makes the server's directory, and another one for its socket where the first has too long a name for that:
-// systems allow about a hundred bytes, and a test's own temporary directory carries the test's name.
+// makeDirs makes the server's directory, and a second one for its socket if the first path is too long. Systems allow
+// about a hundred bytes, and a test's temporary directory contains the test's name.
 func (s *Server) makeDirs() error {
 	var err error
 	if s.base, err = os.MkdirTemp(s.cfg.TempDir, "redistest-"); err != nil {
@@ -126,8 +126,8 @@ func (s *Server) removeDirs() error {
 	return errors.Join(s.removeSocketDir(), os.RemoveAll(s.base))
 }
 
-// start runs the process, with more arguments, and waits until it answers what is ready. On failure no process is left. The
-// caller has exclusive use of s.
+// start runs the process, with more arguments, and waits until ready accepts its answer. After a failure no process
+// is left. The caller has exclusive use of s.
 func (s *Server) start(ctx context.Context, ready func(answer string) bool, more ...string) error {
 	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
 		return err
@@ -161,7 +161,8 @@ func (s *Server) start(ctx context.Context, ready func(answer string) bool, more
 	return nil
 }
 
-// startAgain is start on a port that somebody may have taken while the server was down: it waits until they give it back.
+// startAgain is start on a port that another program may have taken while the server was down. It waits until the
+// port is free.
 func (s *Server) startAgain(ready func(answer string) bool, more ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -178,7 +179,7 @@ func (s *Server) startAgain(ready func(answer string) bool, more ...string) erro
 	}
 }
 
-// whyNotReady ends the process that did not become ready and says what it logged since the offset.
+// whyNotReady ends the process that did not become ready, and returns its log since the offset as an error.
 func (s *Server) whyNotReady(ctx context.Context, log io.ReaderAt, offset int64) error {
 	ended := !s.proc.Alive()
 	if err := s.proc.Kill(); err != nil {

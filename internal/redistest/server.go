@@ -17,16 +17,16 @@ import (
 
 // Errors of the methods of Server, for errors.Is.
 var (
-	// ErrStopped: Stop was called, the server is gone for good.
+	// ErrStopped: Stop was called, and the server no longer exists.
 	ErrStopped = errors.New("server was stopped for good")
 	// ErrDown: the process does not run, so it can be neither paused nor resumed.
 	ErrDown = errors.New("server does not run")
 )
 
-// Server is one redis-server process with a port and a directory of its own, which it keeps from one run of the process
-// to the next. All methods may be called concurrently; those that change the process take turns.
+// Server is one redis-server process with a port and a directory, which it keeps from one run of the process to the
+// next. All methods may be called concurrently; methods that change the process wait for each other.
 //
-// The methods of a Server made by Start or StartN fail their test when they fail, besides returning the error.
+// If a method of a Server made by Start or StartN fails, it also fails the test.
 type Server struct {
 	cfg       Config
 	binary    string
@@ -72,8 +72,8 @@ func (s *Server) Pid() int {
 	return s.proc.Pid()
 }
 
-// Client is for looking into the server from outside the test's own traffic: it goes through a unix socket, so that it
-// works whatever is done to the TCP side, honours each context's deadline and never retries. Stop closes it.
+// Client is for looking at the server without using the test's connections. It uses a unix socket, so it works
+// whatever happens to TCP. It honours each context's deadline and never retries. Stop closes it.
 func (s *Server) Client() *redis.Client { return s.client }
 
 func (s *Server) newClient() *redis.Client {
@@ -98,8 +98,8 @@ func (s *Server) socket() string  { return filepath.Join(s.socketDir, "redis.soc
 func (s *Server) dataDir() string { return filepath.Join(s.base, "data") }
 func (s *Server) logFile() string { return filepath.Join(s.base, "redis.log") }
 
-// Pause stops the process where it stands (SIGSTOP): connections stay open and are even accepted, nothing is answered.
-// When Pause returns, every thread of the process stands still. ErrDown if it does not run.
+// Pause stops the process (SIGSTOP): connections stay open and new ones are even accepted, but nothing is answered.
+// When Pause returns, every thread of the process has stopped. It returns ErrDown if the process does not run.
 func (s *Server) Pause() error {
 	return s.change("pause", func() error {
 		if !s.proc.Alive() {
@@ -160,8 +160,8 @@ func (s *Server) RestartEmpty() error {
 	})
 }
 
-// Stop ends the server for good: the process is killed and waited for, paused or not, the client closed, the directory
-// removed, the port given back. Calling it again does nothing.
+// Stop ends the server permanently. It kills the process, paused or not, and waits for it. It closes the client,
+// removes the directory and releases the port. Calling it again does nothing.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

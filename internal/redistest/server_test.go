@@ -35,7 +35,7 @@ func TestPauseStandsStillAndResumeAnswersWhatWasAsked(t *testing.T) {
 		must(t, server.Resume())
 		must(t, server.Resume())
 		if answer, err := receive(t, conn, 5*time.Second); err != nil || answer != "+PONG\r\n" {
-			t.Fatalf("after the pause: got %q, %v; want the answer to what was asked meanwhile", answer, err)
+			t.Fatalf("after the pause: got %q, %v; want the answer to the command sent during the pause", answer, err)
 		}
 	}
 }

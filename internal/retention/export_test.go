@@ -1,10 +1,10 @@
 package retention
 
-// MaxKeys and MaxKeySize bound what is noted together.
+// MaxKeys and MaxKeySize bound the keys that are noted together.
 const (
 	MaxKeys    = maxKeys
 	MaxKeySize = maxKeySize
 )
 
-// Size is how many keys take memory.
+// Size returns how many keys take memory.
 func (k *Keys) Size() int { return len(k.young) + len(k.old) }

@@ -1,5 +1,5 @@
-// Package retention remembers whose fencing counters all masters have lately been asked to keep, so that they need not be
-// asked in every acquisition.
+// Package retention remembers the keys with fencing counters that all masters have lately been asked to keep. So not
+// every acquisition needs to ask.
 package retention
 
 import (
@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// turn is for how long keys are noted together. They are remembered for up to three times as long, which is below the two
-	// days for which single.Request.Retained may be said.
+	// turn is for how long keys are noted together. Keys are remembered for up to three turns. That is less than two
+	// days, the longest time for which a caller may set single.Request.Retained.
 	turn = 12 * time.Hour
-	// maxKeys bounds the keys that are noted together. Those who use more fenced keys in half a day ask masters to keep a
-	// counter more often than they need to.
+	// maxKeys bounds the keys that are noted together. A program with more fenced keys in half a day asks masters to
+	// keep a counter more often than necessary.
 	maxKeys = 8192
-	// maxKeySize is up to which length keys are noted at all, in bytes, so that what is remembered stays below 16 MB.
+	// maxKeySize is the length of the longest key that is noted, in bytes. It keeps the memory below 16 MB.
 	maxKeySize = 1 << 10
 )
 
-// Keys are the keys whose counters are kept. The zero value knows none. Keys of an earlier time are forgotten together. It is
-// safe for concurrent use.
+// Keys is the set of keys with retained counters. The zero value is empty. Keys of an earlier turn are forgotten
+// together. It is safe for concurrent use.
 type Keys struct {
 	mu     sync.Mutex
 	turned time.Duration
 	young  map[string]struct{} // noted since turned
-	old    map[string]struct{} // noted before, and less than a turn before turned or as many as fit
+	old    map[string]struct{} // noted before turned, but less than a turn before it, or as many as fit
 }
 
-// Note remembers that every master has just been asked to keep the counter of key.
+// Note records that every master has just received a request to keep the counter of key.
 func (k *Keys) Note(key string, now time.Duration) {
 	if len(key) > maxKeySize {
 		return
@@ -42,7 +42,7 @@ func (k *Keys) Note(key string, now time.Duration) {
 	k.young[strings.Clone(key)] = struct{}{}
 }
 
-// Has reports that every master was asked to keep the counter of key, not long ago: less than a day and a half.
+// Has reports that every master has received such a request for key less than a day and a half ago.
 func (k *Keys) Has(key string, now time.Duration) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,10 +54,10 @@ func (k *Keys) Has(key string, now time.Duration) bool {
 	return old
 }
 
-// forgetLocked forgets what has been noted too long ago, or is too much.
+// forgetLocked forgets keys that are too old or too many.
 func (k *Keys) forgetLocked(now time.Duration) {
 	switch age := now - k.turned; {
-	case age >= 2*turn: // nobody has asked for long
+	case age >= 2*turn: // no key was noted for long
 		k.young, k.old = nil, nil
 	case age >= turn || len(k.young) >= maxKeys:
 		k.young, k.old = nil, k.young

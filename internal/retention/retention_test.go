@@ -65,7 +65,8 @@ func TestWhatIsRetainedIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkGrowthRetention notes n keys and asks for each. What is kept is bounded, so heap bytes an item fall.
+// BenchmarkGrowthRetention notes n keys and looks each up. The number of kept keys is bounded, so heap bytes per item
+// fall.
 func BenchmarkGrowthRetention(b *testing.B) {
 	growth.Run(b, func(n int) any {
 		r := new(retention.Keys)

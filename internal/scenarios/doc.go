@@ -1,4 +1,4 @@
-// Package scenarios has nothing but tests: what the tests of other Redlock libraries try, tried with this one over real masters,
-// through nothing but its public API. docs/evidence/scenarios.md says which scenario of which library is which test, and where this
-// library does something else on purpose.
+// Package scenarios has only tests. They repeat the tests of other Redlock libraries with this one, over real masters
+// and through its public API. docs/evidence/scenarios.md lists each library's scenario with its test here, and says
+// where this library deliberately does something else.
 package scenarios

@@ -39,7 +39,7 @@ func is(tb testing.TB, err, want error) {
 	}
 }
 
-// process is a Locker over the servers, as a process of its own would have it.
+// process is a Locker over the servers, as a separate process would have it.
 func process(tb testing.TB, servers []*redistest.Server, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
 	urls := make([]string, len(servers))
@@ -66,7 +66,7 @@ func within(tb testing.TB) context.Context {
 	return ctx
 }
 
-// value is what a server has under a key, "" for nothing.
+// value returns a server's value of a key, "" if there is none.
 func value(tb testing.TB, s *redistest.Server, k string) string {
 	tb.Helper()
 	v, err := s.Client().Get(context.WithoutCancel(tb.Context()), k).Result()
@@ -76,7 +76,7 @@ func value(tb testing.TB, s *redistest.Server, k string) string {
 	return v
 }
 
-// put lets somebody else's value stand under a key, for good.
+// put sets a key to another owner's value, without an expiry.
 func put(tb testing.TB, s *redistest.Server, k, v string) {
 	tb.Helper()
 	must(tb, s.Client().Set(tb.Context(), k, v, 0).Err())
@@ -93,7 +93,7 @@ func having(tb testing.TB, servers []*redistest.Server, k, v string) (n int) {
 	return n
 }
 
-// everywhere waits until all of these servers have this under a key: a lock is there as soon as most of them do.
+// everywhere waits until all of these servers have this value. A lock exists as soon as most servers have it.
 func everywhere(tb testing.TB, servers []*redistest.Server, k, v string) {
 	tb.Helper()
 	redistest.Eventually(tb, promptly, func() bool { return having(tb, servers, k, v) == len(servers) }, "all masters to have "+k)
@@ -107,7 +107,7 @@ func left(tb testing.TB, s *redistest.Server, k string) time.Duration {
 	return d
 }
 
-// about fails unless a server keeps a key for this long, less what the test has taken since.
+// about fails unless a server keeps a key for this long, minus the time since the given moment.
 func about(tb testing.TB, s *redistest.Server, k string, want time.Duration, since time.Time) {
 	tb.Helper()
 	got := left(tb, s, k)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// What node-redlock's tests try: over one master, and over three.
+// The cases of node-redlock's tests: over one master, and over three.
 
 // ages is so long that no clock of a test notices the end of it.
 const ages = 20 * 365 * 24 * time.Hour
@@ -66,7 +66,7 @@ func TestNodeRedlockNobodyHasALockOfAMasterThatIsGone(t *testing.T) {
 	if !ok || len(q.Nodes) != 1 || q.Nodes[0].Vote != redlock.Unknown || q.Nodes[0].Err == nil {
 		t.Errorf("%v does not say what is wrong with the master", err)
 	}
-	redistest.Eventually(t, promptly, func() bool { return rounds.Load() == attempts }, "eleven attempts to be told of")
+	redistest.Eventually(t, promptly, func() bool { return rounds.Load() == attempts }, "eleven attempts to be observed")
 }
 
 // counting counts attempts.
@@ -111,7 +111,7 @@ func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...strin
 		t.Errorf("%v does not say how the masters voted", err)
 	}
 	// A round more is no attempt: one looks for a release that may have been missed until the masters could tell of it.
-	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts }, "eleven attempts to be told of")
+	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts }, "eleven attempts to be observed")
 	most := int64(attempts + 1)
 	if sharedOut(servers, keys[0]) { // the last attempt asks again and again, for as long as a request may take
 		most = 40 * attempts
@@ -215,7 +215,7 @@ func TestNodeRedlockAMinorityThatIsAnothersStaysSo(t *testing.T) {
 			about(t, s, "{redlock}b", ttl, begun)
 		}
 		if got, lives := value(t, servers[2], "{redlock}b"), left(t, servers[2], "{redlock}b"); got != "other" || lives != -1 {
-			t.Errorf("what is another's is %q, for %v", got, lives)
+			t.Errorf("another owner's key is %q, for %v", got, lives)
 		}
 	}
 	must(t, lock.Release(t.Context()))
@@ -230,6 +230,6 @@ func TestNodeRedlockNobodyHasALockOfWhichAMajorityIsAnothers(t *testing.T) {
 	refusedElevenTimes(t, servers, "{redlock}c")
 	everywhere(t, servers[:1], "{redlock}c", "")
 	if one, two := value(t, servers[1], "{redlock}c"), value(t, servers[2], "{redlock}c"); one != "other1" || two != "other2" {
-		t.Errorf("what is others' is %s", one+", "+two)
+		t.Errorf("the other owners' keys are %s", one+", "+two)
 	}
 }

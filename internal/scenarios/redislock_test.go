@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// What bsm/redislock's tests try: over one master.
+// The cases of bsm/redislock's tests: over one master.
 
 func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 	servers := redistest.StartN(t, 1)
@@ -30,7 +30,7 @@ func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 	none, err := l.TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrHeld)
 	if none != nil {
-		t.Errorf("who got nothing has %v", none)
+		t.Errorf("a loser has the lock %v", none)
 	}
 	must(t, lock.Release(t.Context()))
 	again, err := l.Acquire(within(t), key, longTTL)
@@ -55,7 +55,7 @@ func TestRedislockALockSaysSomethingToWhoeverAsks(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-// Whoever knows redislock's token has the lock again. Here that takes a kind of lock that is made for it.
+// In redislock, a caller that knows the token gets the lock again. Here only reentrant locks allow that.
 func TestRedislockWhoKnowsTheTokenHasTheLockAgain(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	one, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Reentrant("foo"))
@@ -126,8 +126,8 @@ func TestRedislockOneOfAHundredHasIt(t *testing.T) {
 	must(t, got.Load().Release(t.Context()))
 }
 
-// redislock's Refresh sets the time that is left, be it shorter. Here a lock is never shortened: an older answer must not take from
-// what a newer one has promised.
+// redislock's Refresh sets the remaining time, even to a shorter one. Here a lock is never shortened: an older answer
+// must not reduce the time that a newer one has promised.
 func TestRedislockWhatIsRefreshedLivesForAtLeastSoLong(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	begun := time.Now()
@@ -139,7 +139,7 @@ func TestRedislockWhatIsRefreshedLivesForAtLeastSoLong(t *testing.T) {
 	before := lock.Until()
 	must(t, lock.Extend(t.Context(), time.Minute))
 	about(t, servers[0], key, longTTL, begun)
-	if now := lock.Until(); now.Before(before.Add(-promptly)) { // it is what is left and the time of day, asked for one after the other
+	if now := lock.Until(); now.Before(before.Add(-promptly)) { // computed from the time left and the time of day, which are read one after the other
 		t.Errorf("it ended %v, and now %v", before, now)
 	}
 	must(t, lock.Release(t.Context()))
@@ -164,6 +164,6 @@ func TestRedislockWhatBecameAnothersIsNotReleased(t *testing.T) {
 	put(t, servers[0], key, "ABCD")
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 	if got := value(t, servers[0], key); got != "ABCD" {
-		t.Errorf("what was another's is now %q", got)
+		t.Errorf("another owner's key is now %q", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// What redsync's tests try: over eight masters, or four.
+// The cases of redsync's tests: over eight masters, or four.
 
 func TestRedsyncEachOfManyHasItsMajority(t *testing.T) {
 	servers := redistest.StartN(t, 8)
@@ -89,8 +89,8 @@ func TestRedsyncWhatHasLapsedIsNeitherExtendedNorReleased(t *testing.T) {
 	}
 }
 
-// redsync can set what has lapsed anew as it extends (WithSetNXOnExtend). Here that would be another lock; but a minority that has
-// lost the key has it again.
+// redsync can set an expired key again when it extends (WithSetNXOnExtend). Here that would be another lock. But a
+// minority of masters that has lost the key gets it again.
 func TestRedsyncAnExtensionSetsAgainWhatAMinorityHasLost(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
@@ -121,7 +121,7 @@ func TestRedsyncNoExtensionTakesWhatAnotherHas(t *testing.T) {
 	must(t, other.Release(t.Context()))
 }
 
-// Of four masters, whichever others have.
+// All combinations of four masters: each is free or held by another owner.
 func TestRedsyncAMajorityThatIsFreeIsEnoughAndALessIsNot(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	l := process(t, servers, redlock.Options{})
@@ -137,7 +137,7 @@ func TestRedsyncAMajorityThatIsFreeIsEnoughAndALessIsNot(t *testing.T) {
 		lock, err := l.TryAcquire(t.Context(), k, longTTL)
 		if free < redlock.Quorum(len(servers)) {
 			is(t, err, redlock.ErrHeld)
-			redistest.Eventually(t, promptly, func() bool { return having(t, servers, k, "") == free }, "what was got to be given back")
+			redistest.Eventually(t, promptly, func() bool { return having(t, servers, k, "") == free }, "a lost race's keys to be released")
 			continue
 		}
 		if err != nil {
@@ -172,7 +172,7 @@ func TestRedsyncALockCanBeReleasedByAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Fenced())
 	must(t, err)
-	everywhere(t, servers, key, lock.Owner()) // what is still on its way would stay on its master until the ttl is over
+	everywhere(t, servers, key, lock.Owner()) // a request still on its way would stay on its master until the ttl is over
 	handed, err := lock.Handover()
 	must(t, err)
 	there, err := process(t, servers, redlock.Options{}).Attach(t.Context(), handed, longTTL)

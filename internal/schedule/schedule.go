@@ -1,8 +1,8 @@
-// Package schedule calls what is due: one heap and one timer, however many entries there are.
+// Package schedule calls targets when they are due, with one heap and one timer for any number of entries.
 //
-// A timer that is late makes nothing early: an entry fires when the clock says that it is due, or later, never before. All
-// methods are safe for concurrent use. An entry fires without any mutex of the Schedule, so it may set and remove entries,
-// its own among them; its mutex may be taken under the callers'.
+// A late timer makes no entry early: an entry fires at its time by the clock, or later, never before. All methods are
+// safe for concurrent use. The Schedule holds no mutex while an entry fires, so the target may set and remove
+// entries, including its own. Callers may call a Schedule while they hold their own mutexes.
 package schedule
 
 import (
@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// longestSleep bounds how long a Schedule sleeps while it has entries. Timers stand still while the machine is suspended,
-// clocks do not: within this time after it has resumed, what became due meanwhile fires.
+// longestSleep bounds how long a Schedule sleeps while it has entries. Timers stop while the machine is suspended,
+// but clocks do not: entries that became due during the suspension fire within this time after it.
 const longestSleep = time.Second
 
-// Timer is a call that is going to happen. *time.Timer is one.
+// Timer is a scheduled call. *time.Timer is one.
 type Timer interface {
 	Stop() bool
 	Reset(d time.Duration) bool
 }
 
-// AfterFunc is [time.AfterFunc], for those who have no clock of their own.
+// AfterFunc is [time.AfterFunc], for callers without a special clock.
 func AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// Target is what an entry calls.
+// Target is the object that an entry calls.
 type Target interface{ Fire() }
 
-// Entry is one thing that becomes due. Its Schedule's mutex guards it; it must not be copied once it has been set.
+// Entry becomes due once. Its Schedule's mutex guards it. It must not be copied once it has been set.
 type Entry struct {
 	at       time.Duration
 	target   Target
@@ -43,17 +43,17 @@ type Schedule struct {
 	entries entries
 	timer   Timer
 	armed   time.Duration // when the timer fires; 0: it is not set
-	firing  bool          // run is at work, and sets the timer when it is done
+	firing  bool          // run is at work, and will set the timer at its end
 	closed  bool
 	runs    sync.WaitGroup
 }
 
-// New makes a Schedule on a clock: now reads it, after calls a function in a goroutine of its own once a time has passed.
+// New makes a Schedule on a clock. now reads the clock; after calls a function in a new goroutine after some time.
 func New(now func() time.Duration, after func(time.Duration, func()) Timer) *Schedule {
 	return &Schedule{now: now, after: after}
 }
 
-// Set has e call target at the given time of the clock, instead of what was set before.
+// Set makes e call target at the given time of the clock. It replaces an earlier setting of e.
 func (s *Schedule) Set(e *Entry, at time.Duration, target Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Schedule) Set(e *Entry, at time.Duration, target Target) {
 	}
 }
 
-// Remove keeps e from firing, unless it has begun to.
+// Remove prevents e from firing, unless it has begun to.
 func (s *Schedule) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Schedule) run() {
 	}
 }
 
-// begin reports that nobody else fires entries, and that somebody may.
+// begin reports whether run may fire entries: the Schedule is open and no other run is at work.
 func (s *Schedule) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *Schedule) begin() bool {
 	return true
 }
 
-// next takes the next entry that is due and returns its target: the entry itself may be set again from now on. If there is
-// none it ends the run, with the timer set for the first one.
+// next removes the first due entry and returns its target. From then on the entry may be set again. If no entry is
+// due, next ends the run and sets the timer for the first one.
 func (s *Schedule) next() Target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Schedule) next() Target {
 	return nil
 }
 
-// Close fires nothing more, and waits for what is being called.
+// Close fires no more entries, and waits for targets that are being called.
 func (s *Schedule) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -141,7 +141,7 @@ func (s *Schedule) Close() {
 	s.runs.Wait()
 }
 
-// entries are a heap by when they are due.
+// entries is a heap ordered by due time.
 type entries []*Entry
 
 func (h entries) Len() int           { return len(h) }

@@ -149,7 +149,7 @@ func TestNothingFiresAfterClose(t *testing.T) {
 	})
 }
 
-// What is due together with an entry that is firing as Close begins does not fire any more.
+// An entry fires while Close begins. Other entries that are due at the same time do not fire.
 func TestNothingMoreFiresOnceCloseHasBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clock{began: time.Now()}
@@ -170,7 +170,7 @@ func TestNothingMoreFiresOnceCloseHasBegun(t *testing.T) {
 	})
 }
 
-// BenchmarkGrowthSchedule sets n entries, moves each and removes half of them.
+// BenchmarkGrowthSchedule sets n entries, moves each and removes half.
 func BenchmarkGrowthSchedule(b *testing.B) {
 	growth.Run(b, func(n int) any {
 		s := schedule.New(func() time.Duration { return 0 }, func(time.Duration, func()) schedule.Timer { return stopped{} })

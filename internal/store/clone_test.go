@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What happens to a store does not happen to its clone.
+// A change of a store does not change its clone.
 func TestAClone(t *testing.T) {
 	const now = time.Hour
 	s := store.New()

@@ -18,15 +18,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Times in the differential test are multiples of a unit so long that the time the test itself takes decides nothing:
-// a ttl is an odd number of units and time passes by an even one, so nothing ends when it is looked at. (The minute for
-// which places in a queue are kept is half a unit from the next even number.)
+// Times in the differential test are multiples of a unit. The unit is so long that the running time of the test
+// decides nothing. A ttl is an odd number of units and time passes by even numbers, so no key ends at the moment of a
+// request. (Queues keep entries for a minute, which is half a unit away from an even number.)
 const unit = 8 * time.Second
 
 // tolerance is how far apart remaining times may be.
 const tolerance = unit / 4
 
-// twin is a real server and a store that are asked the same.
+// twin is a real server and a store that get the same requests.
 type twin struct {
 	ctx    context.Context
 	real   *single.Master
@@ -39,7 +39,7 @@ type twin struct {
 	kept   map[string]int // how often waiters were told that a key is kept, by operation
 	forms  map[string]int // how often a request for a shared key has found, on the real server, and left which type there
 	told   *redis.PubSub  // what the real server tells waiters
-	passed time.Duration  // by which the clock of the store has been set ahead; what is on the real server has been aged
+	passed time.Duration  // how far the store's clock was set ahead; the real server's data was aged instead
 }
 
 // patience is how long a sequence may take before its times can't be compared any more: who waits keeps readers out for a while.
@@ -59,7 +59,7 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	}
 	w.asked = append(w.asked, fmt.Sprintf("%s: %+v %v", describe(&r), want, err))
 	if code(failed) != code(err) {
-		t.Fatalf("store %v\nreal  %v\nwhat was asked, and the real replies:\n%s", failed, err, strings.Join(w.asked, "\n"))
+		t.Fatalf("store %v\nreal  %v\nthe requests, and the real replies:\n%s", failed, err, strings.Join(w.asked, "\n"))
 	}
 	if err != nil {
 		w.errors[code(err)]++
@@ -68,7 +68,7 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	near := func(a, b time.Duration) bool { return a == b || a > 0 && b > 0 && (a-b).Abs() < tolerance }
 	if got.Outcome != want.Outcome || got.Holder != want.Holder || got.Key != want.Key || got.Token != want.Token ||
 		got.Called != want.Called || got.Claimed != want.Claimed || told(got.Holds) != told(want.Holds) || !near(got.TTL, want.TTL) {
-		t.Fatalf("store %+v, holds %s\nreal  %+v, holds %s\nwhat was asked, and the real replies:\n%s", got, told(got.Holds), want, told(want.Holds), strings.Join(w.asked, "\n"))
+		t.Fatalf("store %+v, holds %s\nreal  %+v, holds %s\nthe requests, and the real replies:\n%s", got, told(got.Holds), want, told(want.Holds), strings.Join(w.asked, "\n"))
 	}
 	return true
 }
@@ -88,7 +88,7 @@ func (w *twin) form(t *rapid.T, r *single.Request) string {
 	return form
 }
 
-// compareNotifications compares what waiters have been told by both.
+// compareNotifications compares the messages that waiters got from both.
 func (w *twin) compareNotifications(t *rapid.T) {
 	const end = "the end"
 	if err := w.client.Publish(w.ctx, single.ChannelPrefix, end).Err(); err != nil {
@@ -114,7 +114,7 @@ func (w *twin) compareNotifications(t *rapid.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Fatalf("store tells %q\nreal  tells %q\nwhat was asked, and the real replies:\n%s", got, want, strings.Join(w.asked, "\n"))
+		t.Fatalf("store tells %q\nreal  tells %q\nthe requests, and the real replies:\n%s", got, want, strings.Join(w.asked, "\n"))
 	}
 }
 
@@ -176,14 +176,14 @@ func (w *twin) fill(t *rapid.T, full bool) {
 	w.asked = append(w.asked, fmt.Sprintf("full: %t", full))
 }
 
-// foreignIntact fails the test if what somebody has put there is there no more.
+// foreignIntact fails the test if foreign data has changed.
 func (w *twin) foreignIntact(t *rapid.T) {
 	for _, key := range []string{"k", "{t}m"} {
 		for _, key := range []string{key, single.QueueKey(key), single.CounterKey(key)} {
 			kind := w.client.Type(w.ctx, key).Val()
 			mine := kind == "none" || kind == "string" || kind == "zset" && w.client.ZCard(w.ctx, key).Val() != 2
 			if w.store.IsForeign(key) && mine {
-				t.Fatalf("what somebody put at %s is a %s now\n%s", key, kind, strings.Join(w.asked, "\n"))
+				t.Fatalf("the foreign data at %s is a %s now\n%s", key, kind, strings.Join(w.asked, "\n"))
 			}
 		}
 	}
@@ -194,8 +194,8 @@ func describe(r *single.Request) string {
 		r.Op, r.Kind, r.Keys, r.Owner, r.Hold, r.TTL, r.Repair, r.Fence, r.From, r.Retained, r.Exact, r.Token, r.Waiter, r.Waited, r.Polite, r.Reserve, r.Keep, r.KeepAs)
 }
 
-// age makes everything on the real server d older: ttls, and the times that are scores of sorted sets, which those of
-// counters are not. Redis has no command that moves its clock.
+// age makes all data on the real server d older: ttls, and the scores of sorted sets that are times. Scores of
+// counters are not times. Redis has no command to move its clock.
 const age = `
 local d = tonumber(ARGV[1])
 for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -321,7 +321,8 @@ func contended(t *rapid.T) []single.Request {
 	return all
 }
 
-// crowd draws requests of those who share a key: some take it, and go on with what they may have, in any order.
+// crowd draws requests of owners that share a key: some take it and then extend or release their possible holds, in
+// any order.
 func crowd(t *rapid.T) []single.Request {
 	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "shared")}
 	kind := rapid.SampledFrom([]single.Kind{single.Shared, single.Shared, single.Exclusive}).Draw(t, "shared as")
@@ -348,7 +349,8 @@ func crowd(t *rapid.T) []single.Request {
 	return all
 }
 
-// claimed draws what becomes of a key that readers have left and for which there is a claim, which may outlive whoever gets the key.
+// claimed draws requests for a key that its readers have left, with a claim on it. The claim may live longer than the
+// next hold.
 func claimed(t *rapid.T) []single.Request {
 	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "claimed")}
 	kind := rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Exclusive, single.Shared})
@@ -381,7 +383,7 @@ func token(t *rapid.T) uint64 {
 	return uint64(rapid.IntRange(1, 50).Draw(t, "token"))
 }
 
-// spare is how many tokens are asked for behind token.
+// spare draws the number of spare tokens behind token.
 func spare(t *rapid.T, token uint64) uint64 {
 	return min(uint64(rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "spare")), single.MaxToken-token)
 }

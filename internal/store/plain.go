@@ -31,7 +31,7 @@ func (s *Store) servePlain(r *single.Request) (single.Reply, error) {
 	}
 }
 
-// holds says who holds a plain key: mine for the owner, free for nobody. A shared key is somebody's without a name.
+// holds says who holds a plain key. mine: owner does. free: no owner does. For a shared key both are false.
 func (s *Store) holds(key, owner string) (v *value, mine, free bool, _ error) {
 	v = s.get(key)
 	switch {
@@ -241,8 +241,8 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 	return reply, nil
 }
 
-// keepAs is keep.lua: a key that is released is not free at once, but for no longer than it would have been held. It reports whether it is kept, now
-// or since an earlier such release.
+// keepAs does the work of keep.lua: a released key stays for a while, but no longer than its hold would have. It
+// reports whether the key is kept, now or since an earlier release of this kind.
 func (s *Store) keepAs(r *single.Request, key string, v *value, mine bool) bool {
 	keep, left := r.Keep.Milliseconds(), s.pttl(v)
 	switch {

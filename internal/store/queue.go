@@ -8,12 +8,12 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// maxWaiters is how many entries an arrival queue has.
+// maxWaiters is the greatest number of waiters in a wait queue.
 const maxWaiters = 256
 
 func queueOf(key string) string { return single.QueueKey(key) }
 
-// queue returns the wait queue of a key; nil if there is none, be it that something else is in its place.
+// queue returns the wait queue of a key; nil if there is none, or foreign data is in its place.
 func (s *Store) queue(key string) *value {
 	if v := s.get(queueOf(key)); v != nil && v.what == queue {
 		return v
@@ -21,7 +21,7 @@ func (s *Store) queue(key string) *value {
 	return nil
 }
 
-// reserved is for how much longer key is kept for another waiter.
+// reserved returns for how much longer key is kept for another waiter.
 func (s *Store) reserved(r *single.Request, key string) int64 {
 	v := s.queue(key)
 	if v == nil {
@@ -33,7 +33,7 @@ func (s *Store) reserved(r *single.Request, key string) int64 {
 	return 0
 }
 
-// enqueue gives a refused caller that waits its entry.
+// enqueue puts a refused waiter into the queue.
 func (s *Store) enqueue(r *single.Request, key string) {
 	if r.Waiter == "" || s.queue(key) == nil && s.get(queueOf(key)) != nil {
 		return
@@ -45,7 +45,7 @@ func (s *Store) enqueue(r *single.Request, key string) {
 	s.expire(queueOf(key), queueKeep.Milliseconds())
 }
 
-// dequeue takes a caller out of the queue, and reports whether it stood there, or the key was reserved for it.
+// dequeue takes a waiter out of the queue. It reports whether the waiter was in it, or the key was reserved for it.
 func (s *Store) dequeue(r *single.Request, key string) bool {
 	if r.Waiter == "" || s.queue(key) == nil {
 		return false
@@ -53,10 +53,11 @@ func (s *Store) dequeue(r *single.Request, key string) bool {
 	return s.zrem(queueOf(key), r.Waiter, "!"+r.Waiter)
 }
 
-// kept is what the owner of a key looks like that was released and is kept for a while.
+// kept matches the owner of a key that was released and is kept for a while.
 var kept = regexp.MustCompile(`^[^{}]+\{\}/[0-9A-Fa-f]+$`)
 
-// leave takes a caller out of the queue of a key that it has not got, and has another one know what it knew.
+// leave takes a waiter out of the queue of a key that it has not got, and notifies another one if this waiter knew
+// something.
 func (s *Store) leave(r *single.Request, key string, free bool) {
 	if !s.dequeue(r, key) {
 		return
@@ -70,11 +71,11 @@ func (s *Store) leave(r *single.Request, key string, free bool) {
 	}
 }
 
-// maxDeaf is how many waiters that do not listen one message passes over.
+// maxDeaf is how many waiters without a subscription one message passes over.
 const maxDeaf = 32
 
-// tellNext publishes a message to whoever has waited longest, and returns its name; "" if nobody listens. Those who do not listen leave the
-// queue.
+// tellNext publishes a message to the waiter that has waited longest, and returns its name; "" if none listens.
+// Waiters that do not listen leave the queue.
 func (s *Store) tellNext(key, message string) string {
 	for range maxDeaf {
 		v := s.queue(key)
@@ -95,7 +96,7 @@ func (s *Store) tellNext(key, message string) string {
 	return ""
 }
 
-// notifyNext reserves a key that was released for whoever has waited longest, and reports whether there is one.
+// notifyNext reserves a released key for the waiter that has waited longest. It reports whether there is one.
 func (s *Store) notifyNext(r *single.Request, key string) bool {
 	if s.queue(key) == nil {
 		return false
@@ -116,16 +117,17 @@ func (s *Store) notifyNext(r *single.Request, key string) bool {
 	return true
 }
 
-// tellKept tells whoever has waited longest that a key was released and is kept.
+// tellKept tells the waiter that has waited longest that a key was released and is kept.
 func (s *Store) tellKept(key string) { s.tellNext(key, single.KeptPrefix+key) }
 
-// Notification tells a waiter that it may take Key, or behind [single.KeptPrefix] that it is kept.
+// Notification tells a waiter that it may take Key or, with [single.KeptPrefix], that the key behind the prefix is
+// kept.
 type Notification struct{ Waiter, Key string }
 
-// maxNotified is how many waiters the release of a shared key notifies: some may be readers, who can all have it.
+// maxNotified is how many waiters the release of a shared key notifies: readers among them can all have it.
 const maxNotified = 8
 
-// notifySeveral notifies those that have waited longest for a shared key.
+// notifySeveral notifies the waiters that have waited longest for a shared key.
 func (s *Store) notifySeveral(key string) {
 	if s.queue(key) == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// claim keeps new readers out of a key that is there, for a refused waiter.
+// claim keeps new readers out of an existing key, for a refused waiter.
 func (s *Store) claim(r *single.Request, key string) {
 	const keep = int64(single.WriterClaim / time.Millisecond)
 	s.live(key, keep)
@@ -14,7 +14,7 @@ func (s *Store) claim(r *single.Request, key string) {
 	s.zadd(key, holds, "c:"+r.Waiter, -(s.now + keep))
 }
 
-// shorten has a key of which something was removed live as long as what is left in it.
+// shorten makes a key that has lost a member live as long as its remaining members.
 func (s *Store) shorten(key string) {
 	if v := s.get(key); v != nil && len(v.members) > 0 {
 		s.zremBetween(key, -s.now, s.now)
@@ -33,7 +33,7 @@ func (v *value) countAfter(t int64) uint64 {
 	return n
 }
 
-// standing is what holds a shared key.
+// standing says who holds a shared key.
 type standing struct {
 	held, writer bool
 	holder       string
@@ -48,7 +48,7 @@ func (v *value) standing(now int64) standing {
 	return standing{held: true, writer: last.name[0] == 'w', holder: ownerOf(last.name), ends: last.score}
 }
 
-// readers is 1 if readers hold it, as a refused writer is told.
+// readers is 1 if readers hold the key, for the reply to a refused writer.
 func (t standing) readers() uint64 {
 	if t.held && !t.writer {
 		return 1
@@ -56,7 +56,7 @@ func (t standing) readers() uint64 {
 	return 0
 }
 
-// admits says whether a hold of r can stand beside what is there.
+// admits reports whether r can have a hold together with the existing ones.
 func (t standing) admits(r *single.Request) bool {
 	if r.Kind == single.Shared {
 		return !t.held || !t.writer
@@ -72,15 +72,15 @@ func memberOf(r *single.Request) string {
 	return mode + r.Owner + ":" + r.Hold
 }
 
-// live lets the key live for at least ttl.
+// live makes the key live for at least ttl.
 func (s *Store) live(key string, ttl int64) { s.expire(key, max(ttl, s.pttl(s.get(key)))) }
 
-// serveShared performs requests for keys that several can hold.
+// serveShared performs requests for keys that can have several holds.
 func (s *Store) serveShared(r *single.Request) (single.Reply, error) {
 	key := r.Keys[0]
 	v := s.get(key)
 	switch {
-	case r.Op == single.Acquire && s.Full: // whose script begins with SET NX
+	case r.Op == single.Acquire && s.Full: // the script begins with SET NX
 		return single.Reply{}, ErrFull
 	case r.Op == single.Acquire && v == nil:
 		s.addHold(r, key)
@@ -107,7 +107,7 @@ func (s *Store) serveShared(r *single.Request) (single.Reply, error) {
 	}
 }
 
-// share is share.lua.
+// share does the work of share.lua.
 func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 	v := s.get(key)
 	there := v.standing(s.now)
@@ -134,7 +134,7 @@ func (s *Store) share(r *single.Request, key string) (single.Reply, error) {
 	return single.Reply{Outcome: single.Granted, Token: s.get(key).countAfter(s.now)}, nil
 }
 
-// ends is when the last of the holds and claims does.
+// ends returns the end of the last hold or claim.
 func (v *value) ends() int64 {
 	if len(v.members) == 0 {
 		return 0
@@ -142,13 +142,13 @@ func (v *value) ends() int64 {
 	return max(v.members[len(v.members)-1].score, -v.members[0].score)
 }
 
-// stands reports that a hold is there and has not ended.
+// stands reports whether a hold exists and has not ended.
 func (v *value) stands(name string, now int64) bool {
 	ends, found := v.score(name)
 	return found && ends > now
 }
 
-// addHold adds or prolongs the hold of r, and removes what has ended.
+// addHold adds or prolongs the hold of r, and removes ended members.
 func (s *Store) addHold(r *single.Request, key string) {
 	name, ends := memberOf(r), s.now+r.TTL.Milliseconds()
 	if v := s.get(key); v != nil {
@@ -160,7 +160,7 @@ func (s *Store) addHold(r *single.Request, key string) {
 	s.zremBetween(key, -s.now, s.now)
 }
 
-// shareExtend is share_extend.lua.
+// shareExtend does the work of share_extend.lua.
 func (s *Store) shareExtend(r *single.Request, key string) (single.Reply, error) {
 	v := s.get(key)
 	there := v.standing(s.now)
@@ -181,7 +181,7 @@ func (s *Store) shareExtend(r *single.Request, key string) (single.Reply, error)
 	return single.Reply{Outcome: single.Repaired}, nil
 }
 
-// shareRelease is share_release.lua.
+// shareRelease does the work of share_release.lua.
 func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
 	v, removed := s.get(key), false
 	free := v == nil

@@ -1,6 +1,7 @@
-// Package store is one master's data in memory: as much of Redis as the Lua scripts of package single use, and what those
-// scripts do, one file for each kind of lock. The simulator and package redlocktest have their masters from here, so that the
-// scripts are written down once more and not twice; a differential test holds it to a real server.
+// Package store holds one master's data in memory. It implements the part of Redis that the Lua scripts of package
+// single use, and the effect of these scripts, one file for each kind of lock. The simulator and package redlocktest
+// both use these masters, so the scripts are written a second time but not a third. A differential test compares the
+// store with a real server.
 package store
 
 import (
@@ -15,22 +16,22 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Store is what one master knows. It is pure: whoever calls it says what time it is, and calls it from one goroutine at a
-// time. Make it with [New].
+// Store is the data of one master. It is pure: the caller passes the time, and calls it from one goroutine at a time.
+// Make it with [New].
 type Store struct {
 	now  int64 // of the request being served, in milliseconds
 	keys map[string]*value
-	// Full says that the master's memory is: it refuses what could take more, in the words of Redis.
+	// Full says that the master's memory is full: it refuses requests that could take more, with Redis's error.
 	Full bool
-	// Early has a key end with the last millisecond of its ttl, as the expiry cycle of Redis 8.0 may, not after it.
+	// Early ends a key in the last millisecond of its ttl, as the expiry cycle of Redis 8.0 may, and not after it.
 	Early bool
-	// Listens reports that a waiter's subscription stands. Without it nobody's does.
+	// Listens reports whether a waiter has a subscription. If Listens is nil, no waiter has one.
 	Listens func(waiter string) bool
-	// notifications are those of the request being served.
+	// notifications are the notifications that the current request sends.
 	notifications []Notification
 }
 
-// value is a string or, by what, something else.
+// value is a string or, depending on its type, something else.
 type value struct {
 	what    what
 	text    string
@@ -38,20 +39,20 @@ type value struct {
 	expires int64    // the millisecond after which it is gone; 0: never
 }
 
-// what is the type of a value. The sorted sets of the scripts are told from others by a member of theirs; here the type says
-// it, and an empty one is gone as one is there that has only that member.
+// The type of a value. A script recognizes its sorted sets by a special member. Here the type tells them apart, and a
+// set that is empty here is a set with only that member on a real server.
 type what uint8
 
 const (
 	aString    what = iota
-	holds           // a shared key, be it one hold's, which is a string on a real server
+	holds           // a shared key, also with a single hold, which is a string on a real server
 	queue           // a wait queue
 	counter         // a fencing counter
-	foreign         // no lock's
-	foreignSet      // a sorted set that is no lock's
+	foreign         // data of another program
+	foreignSet      // a sorted set of another program
 )
 
-// replyError is an error that a master replies with. It matches redis.Error.
+// replyError is a master's error reply. It matches redis.Error.
 type replyError string
 
 func (e replyError) Error() string { return string(e) }
@@ -62,13 +63,13 @@ func (replyError) RedisError() {}
 const (
 	errWrongType = replyError("WRONGTYPE it is no lock")
 	errLastToken = replyError("ERR there is no greater fencing token than 9007199254740991")
-	// ErrFull is what a full master replies with.
+	// ErrFull is the reply of a full master.
 	ErrFull = replyError("OOM command not allowed when used memory > 'maxmemory'")
-	// ErrLoading is what a master replies with that reads its data from disk.
+	// ErrLoading is the reply of a master that is reading its data from disk.
 	ErrLoading = replyError("LOADING Redis is loading the dataset in memory")
 )
 
-// Put lets a key hold what no lock has made: a string if text is not empty, a sorted set or something else.
+// Put sets a key to foreign data: a string if text is not empty, otherwise a sorted set or something else.
 func (s *Store) Put(key, text string, sortedSet bool) {
 	v := &value{what: foreign, text: text}
 	switch {
@@ -80,7 +81,7 @@ func (s *Store) Put(key, text string, sortedSet bool) {
 	s.keys[key] = v
 }
 
-// IsForeign reports that a key still holds what Put put there, other than a string.
+// IsForeign reports whether a key still holds the data of Put, unless that was a string.
 func (s *Store) IsForeign(key string) bool { return s.keys[key] != nil && s.keys[key].what >= foreign }
 
 type member struct {
@@ -91,7 +92,7 @@ type member struct {
 // New returns an empty master.
 func New() *Store { return &Store{keys: make(map[string]*value)} }
 
-// Clone is what another master has that is the same until one of them is asked for something: what a disk has, for instance.
+// Clone returns an independent copy of the master, as a disk would have it.
 func (s *Store) Clone() *Store {
 	c := &Store{now: s.now, keys: make(map[string]*value, len(s.keys)), Full: s.Full, Early: s.Early, Listens: s.Listens}
 	for key, v := range s.keys {
@@ -102,8 +103,8 @@ func (s *Store) Clone() *Store {
 	return c
 }
 
-// Serve performs r at the given time of the master's own clock, atomically, and returns what package single makes of
-// a real master's reply.
+// Serve performs r atomically, at the given time of the master's own clock. It returns the same result as package
+// single does for a real master's reply.
 func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error) {
 	set, err := s.TrySet(now, r)
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *Store) Serve(now time.Duration, r *single.Request) (single.Reply, error
 	return s.Script(now, r)
 }
 
-// TrySet is the SET NX that package single tries before the script where that is enough. It reports false when the
-// script has to follow: the key is taken, or the request is another.
+// TrySet is the SET NX that package single tries before the script, if that can be enough. It returns false if the
+// script has to follow: the key is taken, or the request needs the script.
 func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
 	s.notifications = s.notifications[:0]
@@ -145,7 +146,7 @@ func (s *Store) TrySet(now time.Duration, r *single.Request) (bool, error) {
 	return true, nil
 }
 
-// Set is the reply to a request for which SET NX was enough.
+// Set returns the reply to a request that SET NX has granted.
 func Set(r *single.Request) single.Reply {
 	reply := single.Reply{Outcome: single.Granted}
 	if r.Kind != single.Plain {
@@ -154,8 +155,8 @@ func Set(r *single.Request) single.Reply {
 	return reply
 }
 
-// TryCount is the ZADD XX GT that package single sends behind the SET NX of a fenced acquisition, whatever became of that.
-// It reports whether there is a counter and it was below the proposal.
+// TryCount is the ZADD XX GT that package single sends behind the SET NX of a fenced acquisition, granted or not. It
+// reports whether there is a counter and it was below the proposal.
 func (s *Store) TryCount(now time.Duration, r *single.Request) (bool, error) {
 	s.now = now.Milliseconds()
 	if s.Full {
@@ -163,7 +164,7 @@ func (s *Store) TryCount(now time.Duration, r *single.Request) (bool, error) {
 	}
 	v := s.get(counterOf(r.Keys[0]))
 	switch {
-	case v == nil || v.what == foreignSet: // lost, or never there
+	case v == nil || v.what == foreignSet: // lost, or never made
 		return false, nil
 	case v.what != counter:
 		return false, errWrongType
@@ -173,18 +174,18 @@ func (s *Store) TryCount(now time.Duration, r *single.Request) (bool, error) {
 	return before < Proposal(r), nil
 }
 
-// Notifications are those that the request served last has sent. They are overwritten by the next request.
+// Notifications returns the notifications that the latest request has sent. The next request overwrites them.
 func (s *Store) Notifications() []Notification { return s.notifications }
 
-// PlainSet says for which requests SET NX comes first.
+// PlainSet reports whether r begins with SET NX.
 func PlainSet(r *single.Request) bool {
 	return r.Op == single.Acquire && len(r.Keys) == 1 && !r.Polite && (!r.Fence || r.Retained && !r.Exact && r.Spare == 0)
 }
 
-// Counts says for which requests ZADD XX GT comes behind it.
+// Counts reports whether ZADD XX GT follows that.
 func Counts(r *single.Request) bool { return PlainSet(r) && r.Fence }
 
-// Proposal is the token that a fenced request proposes.
+// Proposal returns the token that a fenced request proposes.
 func Proposal(r *single.Request) uint64 { return max(1, r.Token) }
 
 // Script performs r as its script does.
@@ -208,7 +209,7 @@ func (s *Store) Script(now time.Duration, r *single.Request) (single.Reply, erro
 	}
 }
 
-// Holder returns who holds a plain key, "" for nobody, and for how much longer.
+// Holder returns who holds a plain key and for how much longer; "" if the key is free.
 func (s *Store) Holder(now time.Duration, key string) (owner string, left time.Duration) {
 	s.now = now.Milliseconds()
 	v := s.get(key)
@@ -234,7 +235,7 @@ func (s *Store) Holders(now time.Duration, key string) map[string]time.Duration 
 	return holders
 }
 
-// Keys returns the keys that somebody holds, sorted.
+// Keys returns the keys that are held, sorted.
 func (s *Store) Keys(now time.Duration) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
@@ -245,17 +246,17 @@ func (s *Store) Keys(now time.Duration) []string {
 	return keys
 }
 
-// Counter returns what the fencing counter of a key has reached, 0 if there is none.
+// Counter returns the value of a key's fencing counter, 0 if there is none.
 func (s *Store) Counter(now time.Duration, key string) uint64 {
 	s.now = now.Milliseconds()
-	n, _ := s.counter(key) // something else in its place is no counter
+	n, _ := s.counter(key) // foreign data in its place is no counter
 	return n
 }
 
 // Delete removes a key.
 func (s *Store) Delete(key string) { delete(s.keys, key) }
 
-// get looks a key up as Redis does: one whose time has passed is not there.
+// get looks a key up as Redis does: an expired key does not exist.
 func (s *Store) get(key string) *value {
 	v := s.keys[key]
 	if v != nil && v.expires != 0 && (s.now > v.expires || s.Early && s.now == v.expires) {
@@ -265,7 +266,7 @@ func (s *Store) get(key string) *value {
 	return v
 }
 
-// pttl is what is left of v in milliseconds: -2 for none, -1 for one that stays.
+// pttl returns the remaining milliseconds of v: -2 if there is no v, -1 if v never expires.
 func (s *Store) pttl(v *value) int64 {
 	switch {
 	case v == nil:
@@ -281,7 +282,7 @@ func (s *Store) set(key, text string, ttl int64) {
 	s.keys[key] = &value{text: text, expires: s.now + ttl}
 }
 
-// expire sets the remaining life of a key that is there.
+// expire sets the remaining life of an existing key.
 func (s *Store) expire(key string, ttl int64) {
 	if v := s.get(key); v != nil {
 		v.expires = s.now + ttl
@@ -343,7 +344,7 @@ func (v *value) score(name string) (int64, bool) {
 	return 0, false
 }
 
-// inspect is inspect.lua.
+// inspect does the work of inspect.lua.
 func (s *Store) inspect(r *single.Request) (single.Reply, error) {
 	for _, key := range r.Keys {
 		v := s.get(key)
@@ -366,10 +367,10 @@ func (s *Store) inspect(r *single.Request) (single.Reply, error) {
 	return single.Reply{}, nil
 }
 
-// maxPrints is how many holds inspect.lua tells apart.
+// maxPrints is how many holds inspect.lua reports.
 const maxPrints = 128
 
-// prints are the fingerprints of the last n members, the last one first.
+// prints returns the fingerprints of the last n members, the last one first.
 func prints(members []member, n uint64) string {
 	var b strings.Builder
 	for _, m := range slices.Backward(members[len(members)-int(n):]) {

@@ -1,5 +1,6 @@
-// Package subscription listens on masters for all waiters of one process: a release names on the process's own channel the
-// key that it may take. It keeps one subscription a master, while there are waiters and a little longer.
+// Package subscription listens on masters for all waiters of one process. A release publishes, on the process's own
+// channel, the key that the process may take. There is one subscription per master, kept while there are waiters and
+// a little longer.
 package subscription
 
 import (
@@ -9,34 +10,36 @@ import (
 	"github.com/seed-624411e5/redlock/internal/schedule"
 )
 
-// Linger is for how long a Subscription goes on after the last waiter has gone, so that a program that takes a contended
+// Linger is for how long a Subscription goes on after the last waiter has gone. So a program that takes a contended
 // lock again and again does not subscribe each time.
 const Linger = 2 * time.Second
 
-// Gather is for how long reconnections are gathered before Ready is called for them: what breaks one subscription often breaks all.
+// Gather is for how long reconnections are gathered before one Ready call: a fault that breaks one subscription often
+// breaks all.
 const Gather = 20 * time.Millisecond
 
-// Listen begins to listen on one master. It calls ready each time the subscription has been made and notified with every
-// message, possibly before it returns; stop returns when neither will be called any more.
+// Listen begins to listen on one master. It calls ready each time the subscription has been made, and notified with
+// every message, possibly before it returns. stop returns when neither will be called any more.
 type Listen func(ready func(), notified func(key string)) (stop func())
 
-// Config is what a Subscription works with.
+// Config is the environment of a Subscription.
 type Config struct {
-	// Masters listen; nil for one that can't.
+	// Masters listen; nil for a master that cannot.
 	Masters []Listen
-	// Majority reports whether so many are ready, a bit for each, that waiters can depend on it.
+	// Majority reports whether the ready masters, a bit for each, are enough for waiters to depend on.
 	Majority func(masters uint64) bool
-	// After calls a function once a time has passed.
+	// After calls a function after some time.
 	After func(time.Duration, func()) schedule.Timer
-	// Notified is told of every message, with the number of its master.
+	// Notified receives every message, with the number of its master.
 	Notified func(key string, master int)
-	// Ready is called when a quorum has become ready, and soon after a master has become ready again: what was published before then
-	// was missed. That may be what nobody else has published, so it does not matter how many of them were away.
+	// Ready is called when a quorum has become ready, and soon after a master has become ready again: earlier
+	// publications were missed. Possibly no other master has published the missed message, so Ready is called even
+	// for a single master.
 	Ready func()
 }
 
-// Subscription is safe for concurrent use. Masters are called without its mutex, and may call back before they return. Make
-// it with [New].
+// Subscription is safe for concurrent use. It calls masters without holding its mutex, and they may call back before
+// they return. Make it with [New].
 type Subscription struct {
 	Config
 
@@ -45,22 +48,22 @@ type Subscription struct {
 	current *listening // nil while it does not listen
 	linger  schedule.Timer
 	again   schedule.Timer // calls Ready for masters that are ready again
-	looks   bool           // and is going to
+	looks   bool           // Ready is going to be called
 	closed  bool
-	endings sync.WaitGroup // what ends a listening after it has lingered
+	endings sync.WaitGroup // goroutines that end a listening after it has lingered
 }
 
-// listening is one time of listening.
+// listening is one period of listening, on all masters.
 type listening struct {
-	ready uint64        // a bit for each master whose subscription was made
-	stops []func()      // once all have been asked
+	ready uint64        // a bit for each subscribed master
+	stops []func()      // complete when all masters have been asked
 	asked chan struct{} // closed then
 }
 
 // New makes a Subscription that does not listen yet.
 func New(c Config) *Subscription { return &Subscription{Config: c} }
 
-// Enter listens on account of one waiter more.
+// Enter adds a waiter, and begins to listen for the first one.
 func (s *Subscription) Enter() {
 	l := s.begin()
 	if l == nil {
@@ -74,7 +77,7 @@ func (s *Subscription) Enter() {
 	close(l.asked)
 }
 
-// begin counts one waiter more, and returns what is to be begun, nil if nothing is.
+// begin counts one more waiter. It returns the listening to begin; nil if there is nothing to begin.
 func (s *Subscription) begin() *listening {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +104,7 @@ func (s *Subscription) ready(l *listening, i int) {
 	}
 }
 
-// lookLocked has Ready be called soon.
+// lookLocked arranges for Ready to be called soon.
 func (s *Subscription) lookLocked() {
 	switch {
 	case s.looks:
@@ -120,8 +123,8 @@ func (s *Subscription) look() {
 	s.Ready()
 }
 
-// Subscribed reports that a quorum can notify. A master that has broken off meanwhile still counts: then notifications may
-// be lost, and a backoff is what that costs.
+// Subscribed reports that a quorum can notify. A master that has broken off since then still counts. Its
+// notifications may be lost; the waiter then waits for its backoff.
 func (s *Subscription) Subscribed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +135,7 @@ func (s *Subscription) readyLocked() bool {
 	return s.current != nil && s.Majority(s.current.ready)
 }
 
-// Leave counts one waiter less; with the last one the subscription ends, after a while.
+// Leave removes a waiter. After the last one the subscription ends, after a while.
 func (s *Subscription) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +150,7 @@ func (s *Subscription) Leave() {
 	s.linger.Reset(Linger)
 }
 
-// expire ends the subscription if nobody has come meanwhile.
+// expire ends the subscription if no waiter has come in the meantime.
 func (s *Subscription) expire() {
 	s.mu.Lock()
 	var ended *listening
@@ -160,7 +163,7 @@ func (s *Subscription) expire() {
 	ended.stop()
 }
 
-// Close ends the subscription for good, and returns when no master is listened to any more.
+// Close ends the subscription permanently. It returns when no master listens any more.
 func (s *Subscription) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -176,7 +179,7 @@ func (s *Subscription) Close() {
 	s.endings.Wait()
 }
 
-// stop ends the subscriptions on all masters at once: one on a master that hangs takes a while.
+// stop ends the subscriptions on all masters at once, because one on a hanging master takes a while.
 func (l *listening) stop() {
 	if l == nil {
 		return
@@ -185,7 +188,7 @@ func (l *listening) stop() {
 	stopAll(l.stops)
 }
 
-// stopAll calls all of them at once, and waits for them.
+// stopAll calls all stops concurrently, and waits until every call has returned.
 func stopAll(stops []func()) {
 	var all sync.WaitGroup
 	for _, stop := range stops {

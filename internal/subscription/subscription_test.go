@@ -28,7 +28,7 @@ func (m *master) listen(ready func(), notified func(string)) func() {
 	return func() { m.ended++ }
 }
 
-// atLeast is a majority of so many masters, whichever they are.
+// atLeast says that any quorum masters are a majority.
 func atLeast(quorum int) func(masters uint64) bool {
 	return func(masters uint64) bool { return bits.OnesCount64(masters) >= quorum }
 }
@@ -48,7 +48,7 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		s.Enter()
 		masters[0].ready()
 		if s.Subscribed() || became.Load() != 0 {
-			t.Error("one of two that are needed is a quorum")
+			t.Error("one of two required masters is a quorum")
 		}
 		masters[2].ready()
 		masters[2].ready() // again, after it had broken off
@@ -58,7 +58,7 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		<-time.After(subscription.Gather + 1)
 		synctest.Wait()
 		if became.Load() != 2 {
-			t.Errorf("after a reconnection it was looked %d times, want once more", became.Load()-1)
+			t.Errorf("a reconnection caused %d looks, want one", became.Load()-1)
 		}
 		masters[0].notified("a")
 		masters[2].notified("b")
@@ -72,13 +72,13 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 		s.Enter() // in time
 		<-time.After(2 * subscription.Linger)
 		if masters[0].begun != 1 || masters[0].ended != 0 {
-			t.Errorf("begun %d times and ended %d times while somebody waits", masters[0].begun, masters[0].ended)
+			t.Errorf("begun %d times and ended %d times while waiters are there", masters[0].begun, masters[0].ended)
 		}
 		s.Leave()
 		<-time.After(2 * subscription.Linger)
 		synctest.Wait()
 		if masters[0].ended != 1 || masters[2].ended != 1 || s.Subscribed() {
-			t.Error("it goes on though nobody waits")
+			t.Error("it goes on without waiters")
 		}
 		s.Enter()
 		if masters[0].begun != 2 || s.Subscribed() {
@@ -92,8 +92,8 @@ func TestWaitersShareOneSubscriptionThatLingers(t *testing.T) {
 	})
 }
 
-// A subscription that is ending because nobody waits any more takes a while, on a master that hangs. Close waits for it:
-// whoever owns the master closes that next.
+// A subscription is ending because no waiter is left; on a hanging master that takes a while. Close waits for it,
+// because the owner of the master closes the master next.
 func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
@@ -112,7 +112,8 @@ func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 	})
 }
 
-// What breaks many subscriptions costs one look, whoever they are; one that is made for the first time was not away.
+// A fault that breaks many subscriptions causes one look, on any masters. A first subscription was not away, so it
+// causes none.
 func TestReconnectionsTogetherAreOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var masters [5]master

@@ -1,4 +1,5 @@
-// Package surplus lets the project's other packages give back a lock that nobody has used: what its holder's work needs does not hold for it.
+// Package surplus lets the project's other packages release a lock that was never used: rules for locks in use do not
+// apply to it.
 package surplus
 
 import "context"

@@ -11,7 +11,7 @@ import (
 
 var declared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// Under returns the names of all tests in files under dir, whichever module they are of.
+// Under returns the names of all tests in files under dir, in any module.
 func Under(tb testing.TB, dir string) map[string]bool {
 	tb.Helper()
 	names, tree := make(map[string]bool), os.DirFS(dir)

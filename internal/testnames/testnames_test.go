@@ -9,6 +9,6 @@ import (
 func TestNamesAreThoseOfTests(t *testing.T) {
 	names := testnames.Under(t, "..")
 	if !names["TestNamesAreThoseOfTests"] || names["TestNothing"] || names["Under"] {
-		t.Errorf("%d names, and not those of the tests", len(names))
+		t.Errorf("%d names, want those of the tests", len(names))
 	}
 }

@@ -1,13 +1,13 @@
-// Package toxileak tells leak checks of tests which goroutines toxiproxy leaves behind: when a connection ends while data is on its
-// way through a toxic, and when a toxic's removal hangs (its issue 558), upon which the harness replaces the proxy and the old one's
-// goroutines stay for good.
+// Package toxileak tells leak checks which goroutines toxiproxy leaves behind. It leaves some when a connection ends
+// while data is on its way through a toxic. It also does when the removal of a toxic hangs (its issue 558): the
+// harness then replaces the proxy, and the old proxy's goroutines stay.
 package toxileak
 
 import "go.uber.org/goleak"
 
 const lib = "github.com/Shopify/toxiproxy/v2"
 
-// Known are the options that leave them out.
+// Known has the options that ignore these goroutines.
 func Known() []goleak.Option {
 	var options []goleak.Option
 	for _, function := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 )
 
-// Growth: what one item costs must not grow with how many there are. Compare ns/op and B/op of the sizes.
+// Growth: the cost of one item must not grow with the number of items. Compare ns/op and B/op of the sizes.
 var sizes = []int{1_000, 10_000, 100_000}
 
 // BenchmarkGrowthHazard48ContendedKeys notes a rival for each of n keys.
@@ -28,7 +28,8 @@ func BenchmarkGrowthHazard48ContendedKeys(b *testing.B) {
 	}
 }
 
-// BenchmarkGrowthWaiters has n wait for one key and get it one after the other; half of them give up, from anywhere.
+// BenchmarkGrowthWaiters lets n entries wait for one key and get it one after another. Half of the entries leave
+// without it, from random positions.
 func BenchmarkGrowthWaiters(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -53,7 +54,8 @@ func BenchmarkGrowthWaiters(b *testing.B) {
 	}
 }
 
-// BenchmarkGrowthWaitersForTwoKeys has n wait for one common key and one of their own each, which are in their way in turns.
+// BenchmarkGrowthWaitersForTwoKeys lets n entries wait for one common key and for one private key each. The two keys
+// block the entries in turns.
 func BenchmarkGrowthWaitersForTwoKeys(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

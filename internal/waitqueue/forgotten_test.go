@@ -11,17 +11,20 @@ import (
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 )
 
-// TestNobodyIsForgotten is the property that all waiting rests on: whoever is first in the queue of a key and sleeps without a time to wake up at
-// has been refused by the masters since, so that they notify it, or somebody is about to wake it. The goroutines of a process are played here, with
-// all that may come between their steps: a window ends, by a clock that may be a little ahead of its timers, in the middle of a pass or of an
-// attempt; locks are passed on, extended, released, while others come and give up.
+// TestNobodyIsForgotten checks the property that all waiting rests on. Take the first entry in the queue of a key,
+// asleep without a time to wake up at. Either the masters have refused it since it fell asleep, so they will notify
+// it, or another goroutine is about to wake it.
+//
+// The test plays the goroutines of one process, and anything may come between their steps. A window may end in the
+// middle of a pass or an attempt, by a clock a little ahead of its timers. Locks are passed on, extended and released
+// while other goroutines come and leave.
 func TestNobodyIsForgotten(t *testing.T) {
 	passes, late := 0, 0
 	for range 20 { // times a hundred: what one hundred finds of a rare defect, the next may miss
 		rapid.Check(t, func(rt *rapid.T) { play(rt, &passes, &late) })
 	}
 	if passes == 0 || late == 0 {
-		t.Errorf("%d passes, in %d of which the window ended: that shows little", passes, late)
+		t.Errorf("%d passes, and the window ended in %d: that shows little", passes, late)
 	}
 }
 
@@ -56,7 +59,7 @@ type actor struct {
 	asked   bool // masters have refused it, and so know of the process
 }
 
-// process is one process whose goroutines want one key.
+// process is one process; its goroutines want one key.
 type process struct {
 	t        *rapid.T
 	q        *waitqueue.Queue
@@ -106,7 +109,7 @@ func (p *process) look() {
 	}
 }
 
-// leaves has the one that has got the key leave the queue.
+// leaves makes a, which has got the key, leave the queue.
 func (p *process) leaves(a *actor, followed bool) {
 	p.remove(a)
 	p.holder, p.extended = a, false

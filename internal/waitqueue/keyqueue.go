@@ -2,18 +2,18 @@ package waitqueue
 
 import "slices"
 
-// keyQueue is what waits for one key. It is in the Queue's map while it has entries.
+// keyQueue is the queue of one key. It is in the Queue's map while it has entries.
 type keyQueue struct {
 	key         string
 	first, last *Entry
 	notified    uint64   // a bit for each master that has notified since the latest attempt
-	news        Reason   // what its first has been told since then, for one that takes its place
+	news        Reason   // what its first entry was told since then; the next first entry learns it, too
 	holders     []uint64 // the owners that have the key, as far as is known
 	owners      int      // entries that have an owner
-	writers     int      // entries that are no readers
-	heir        bool     // its first is going to be woken, because those before it have given up
-	claimed     bool     // masters may let no new reader in, on account of one that waits or waited here
-	latest      any      // the latest attempt of those who have left
+	writers     int      // entries that are not readers
+	heir        bool     // its first entry is going to be woken, because the entries before it have left
+	claimed     bool     // masters may admit no new reader because of an entry that waits or waited here
+	latest      any      // the latest attempt of the entries that have left
 }
 
 // count notes that n more entries like e are in the queue.
@@ -26,11 +26,12 @@ func (l *keyQueue) count(e *Entry, n int) {
 	}
 }
 
-// insertLocked puts e into the queue of key, at its position by age. What it is known to be behind shortens the search; it may be nil.
+// insertLocked puts e into the queue of key, at its position by age. behind is an entry that e is known to be behind,
+// which shortens the search; it may be nil.
 func (q *Queue) insertLocked(e *Entry, key string, behind *Entry) {
 	l := q.queues[key]
 	if l == nil {
-		if l = &e.own; l.key != "" { // another one began as its own
+		if l = &e.own; l.key != "" { // another queue began as e's own
 			l = new(keyQueue)
 		}
 		l.key, l.first, l.last = key, e, e
@@ -40,7 +41,7 @@ func (q *Queue) insertLocked(e *Entry, key string, behind *Entry) {
 	}
 	e.in, e.inherited = l, true
 	before := l.last
-	if before.seq > e.seq { // it comes from another queue, and is rather old
+	if before.seq > e.seq { // it comes from another queue, and is older than the last entry
 		before = behind
 		next := l.first
 		if behind != nil {
@@ -54,7 +55,7 @@ func (q *Queue) insertLocked(e *Entry, key string, behind *Entry) {
 	l.count(e, 1)
 	switch {
 	case l.first == e && l.news != 0:
-		e.wake(l.news) // the one that was told leaves it to the first
+		e.wake(l.news) // the entry that was told leaves the news to the first
 	case l.first == e:
 	case slices.Contains(l.holders, e.want.Owner):
 		e.wake(Enters)
@@ -63,7 +64,7 @@ func (q *Queue) insertLocked(e *Entry, key string, behind *Entry) {
 	}
 }
 
-// link puts e behind another entry, nil: to the front.
+// link puts e behind before; nil puts it at the front.
 func (l *keyQueue) link(e, before *Entry) {
 	e.prev = before
 	if before == nil {
@@ -78,7 +79,7 @@ func (l *keyQueue) link(e, before *Entry) {
 	}
 }
 
-// unlink takes e out of the list; what it links to is left as it was.
+// unlink takes e out of the list. The links of e itself stay as they were.
 func (l *keyQueue) unlink(e *Entry) {
 	if e.prev == nil {
 		l.first = e.next
@@ -92,8 +93,8 @@ func (l *keyQueue) unlink(e *Entry) {
 	}
 }
 
-// removeLocked takes e out of its queue, and reports that the queue has ended. The entry that becomes the first inherits the
-// process's position and is woken, if there is a reason.
+// removeLocked takes e out of its queue, and reports whether the queue has ended. The entry that becomes the first
+// inherits the process's position; it is woken if why is not 0.
 func (q *Queue) removeLocked(e *Entry, why Reason) (ended bool) {
 	l := e.in
 	wasFirst := l.first == e
@@ -113,7 +114,6 @@ func (q *Queue) removeLocked(e *Entry, why Reason) (ended bool) {
 	return false
 }
 
-// wake wakes e.
 func (e *Entry) wake(why Reason) {
 	e.reasons |= why
 	if e.signal == nil {
@@ -125,7 +125,7 @@ func (e *Entry) wake(why Reason) {
 	}
 }
 
-// wakeFirst wakes the first entry.
+// wakeFirst wakes the first entry. The reason stays with the queue until the next attempt.
 func (l *keyQueue) wakeFirst(why Reason) {
 	l.news |= why
 	if why == Free {
@@ -134,7 +134,7 @@ func (l *keyQueue) wakeFirst(why Reason) {
 	l.first.wake(why)
 }
 
-// takeReasons takes notice of why e was woken.
+// takeReasons returns the reasons why e was woken, and clears them.
 func (e *Entry) takeReasons() Reason {
 	why := e.reasons
 	e.reasons = 0

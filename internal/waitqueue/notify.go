@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// This file tells the first of a queue that its key may be free.
+// This file tells the first entry of a queue that its key may be free.
 
-// Wake has those try whose turn it is for keys, which have become free.
+// Wake makes the first entry of each key's queue try: the keys have become free.
 func (q *Queue) Wake(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -18,7 +18,7 @@ func (q *Queue) Wake(keys []string) {
 	}
 }
 
-// LookAt has the first of the queues of keys look at them: something has become of them, and they are not free.
+// LookAt makes the first entry of each key's queue look at the masters: the keys have changed, but they are not free.
 func (q *Queue) LookAt(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -29,8 +29,9 @@ func (q *Queue) LookAt(keys []string) {
 	}
 }
 
-// Dequeued notes that masters have been asked to take this process out of their queues for keys. Whoever waits here looks again: its
-// attempt may have been before, and so for nothing, or it was behind one that has given up and kept it out.
+// Dequeued notes that this process has asked masters to remove it from their queues for keys. The first entry of each
+// queue looks again: its attempt may have come before the removal, which then removed its position, too; or it was
+// refused because of an entry that has left since.
 func (q *Queue) Dequeued(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,7 +42,7 @@ func (q *Queue) Dequeued(keys []string) {
 	}
 }
 
-// Look has the first of every queue look whether it has missed something.
+// Look makes the first entry of every queue look whether it has missed something.
 func (q *Queue) Look() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,9 +51,10 @@ func (q *Queue) Look() {
 	}
 }
 
-// Notify notes that a release on master i named this process as the next to have key. When a quorum has, the first in queue
-// tries: the key is free on all of these. Masters' queues may differ, so that they notify different processes; then those
-// notified by some try after patience.
+// Notify notes that a release on master i named this process as the next to have key. When a quorum of masters has
+// notified, the first entry in the queue tries: the key is free on all of these masters. The masters' queues may
+// differ, and then they notify different processes. So a process that only some masters have notified tries after
+// patience.
 func (q *Queue) Notify(key string, i int, patience time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +71,7 @@ func (q *Queue) Notify(key string, i int, patience time.Duration) {
 	}
 }
 
-// notifiedBySome has the first of l try if too few masters have notified, and nobody has tried since.
+// notifiedBySome makes the first entry of l try if too few masters have notified and no entry has tried since.
 func (q *Queue) notifiedBySome(l *keyQueue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,13 +2,14 @@ package waitqueue
 
 import "time"
 
-// This file takes the first of a queue out of it, to have the key passed to it without a word to the masters.
+// This file takes the first entry out of a queue, to pass it the key without a request to the masters.
 
-// Take takes the entry whose turn it is for key out of the queue, and returns its [Want]'s Waiter, if it makes no attempt just now, no older
-// one is favoured with the key, and fits says that it may be passed it; else nil. From then on it makes no attempt any more, and can't leave
-// without the key: the caller has to call [Queue.Pass] soon.
+// Take takes the first entry out of the queue for key and returns its [Want]'s Waiter. It returns nil if that entry
+// is making an attempt, if an older entry is favoured with the key, or if fits rejects the entry. A taken entry makes
+// no more attempts and cannot leave without the key: the caller must soon call [Queue.Pass].
 //
-// The entry that becomes the first is not woken: the key is not free. [Queue.Remind] does that when it is not passed on any more.
+// Take does not wake the entry that becomes the first, because the key is not free. [Queue.Remind] wakes it when the
+// key is not passed on any more.
 func (q *Queue) Take(key string, now time.Duration, fits func(waiter any) bool) (waiter any, e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -25,15 +26,19 @@ func (q *Queue) Take(key string, now time.Duration, fits func(waiter any) bool) 
 // passing is a key that this process has and passes on.
 type passing struct {
 	until time.Duration
-	class Class // to entries of this one
+	class Class // passed on to entries of this class
 }
 
-// LeaveQuietly is [Queue.Leave] of an entry that has the key and may pass it on until then; 0: it can't. The one that becomes the first is not
-// woken, since an attempt would be refused, and would keep it from being passed the key. For the same reason those of its class that wait for
-// it alone and are patient make none before then, whoever wakes them. [Queue.Remind] is due when the key can't be passed any more, at that time or
-// before, and [Queue.HandOver] when it is released.
+// LeaveQuietly is [Queue.Leave] for an entry that has the key and may pass it on before until; 0 means that it
+// cannot. It does not wake the entry that becomes the first: an attempt would be refused, and the key cannot be
+// passed to an entry during its attempt. For the same reason the patient entries of the class that wait for this key
+// only make no attempt before until, whatever wakes them.
 //
-// An entry that was passed the key has it for the time of the one before. When that was reminded of there is nothing to be patient for.
+// Call [Queue.Remind] when the key cannot be passed any more, at until or before, and [Queue.HandOver] when it is
+// released.
+//
+// An entry that was passed the key has it until the same time as its predecessor. If the reminder for that time has
+// already come, other entries are not patient.
 func (q *Queue) LeaveQuietly(e *Entry, until time.Duration) (inherited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,8 +56,9 @@ func (q *Queue) LeaveQuietly(e *Entry, until time.Duration) (inherited bool) {
 	return e.inherited
 }
 
-// Remind has the first who waits for key try, if it is not doing so, and so take its place in the masters' queues: a key that could be passed
-// on until then is not passed on any more. It does nothing where one can be for longer, which is reminded of by itself.
+// Remind makes the first entry that waits for key try, unless it is already trying, so that it takes its place in the
+// masters' queues. Call it when a key that could be passed on until then is not passed on any more. It does nothing
+// if the key can now be passed on for longer: that time has its own reminder.
 func (q *Queue) Remind(key string, until time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +76,8 @@ func (q *Queue) remindLocked(key string) {
 	}
 }
 
-// Start notes that e makes an attempt although it may not have the turn, and reports false if it must not, because it is taken.
+// Start notes that e makes an attempt, even if it does not have the turn. It reports false if e must not, because it
+// is taken.
 func (q *Queue) Start(e *Entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,19 +85,20 @@ func (q *Queue) Start(e *Entry) bool {
 	return e.trying
 }
 
-// Pass wakes e, which has been taken and now has what it waited for. A reminder that has come meanwhile, to e or to nobody, is for the one that
-// has become the first.
+// Pass wakes e, which was taken and now has the key. A reminder that came between Take and Pass goes to the entry
+// that is now first.
 func (q *Queue) Pass(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e.passed = true
-	e.wake(First) // a reason is kept for one that is not asleep yet
+	e.wake(First) // the reason is kept if e is not asleep yet
 	if key := e.want.Keys[0]; q.ours.get(key).until <= 0 {
 		q.remindLocked(key)
 	}
 }
 
-// Taken reports that e has been taken, and passed that it has the key. If it has not been taken, it won't be any more: its wait ends.
+// Taken reports whether e has been taken, and whether it has been passed the key. If it has not been taken, it never
+// will be: its wait ends.
 func (q *Queue) Taken(e *Entry) (taken, passed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 func anybody(any) bool { return true }
 
-// takes takes whoever has the turn for the key, if anybody does.
+// takes takes the entry that has the turn for the key; nil if there is none.
 func takes(q *waitqueue.Queue) *waitqueue.Entry {
 	_, e := q.Take("key", 0, anybody)
 	return e
@@ -24,7 +24,7 @@ func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 	q.Enter(&first, waitqueue.Want{Keys: []string{"key"}, Waiter: "first"})
 	q.Enter(&second, waitqueue.Want{Keys: []string{"key"}, Waiter: "second"})
 	if taken, _ := q.Taken(&first); taken {
-		t.Fatal("nobody has taken it")
+		t.Fatal("the entry was not taken")
 	}
 	if e := takes(q); e != nil {
 		t.Error("an entry whose wait has ended was taken")
@@ -38,7 +38,7 @@ func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 		t.Errorf("taken %v, passed %v; want it to be taken only", taken, passed)
 	}
 	if !q.Begin(&second, 0).Taken || q.Start(&second) || !q.Status(&second).Taken {
-		t.Error("one that is taken may make an attempt")
+		t.Error("a taken entry may make an attempt")
 	}
 	q.Pass(&second)
 	select {
@@ -51,7 +51,8 @@ func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 	}
 }
 
-// Nobody is taken who makes an attempt, who wants more keys, or whom the lock does not fit; nor one behind another.
+// Four kinds of entries are not taken: an entry that is making an attempt, one that wants more keys, one that does
+// not fit the lock, and one behind another entry.
 func TestOnlyTheFirstThatRestsIsTaken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		want waitqueue.Want
@@ -84,8 +85,8 @@ func TestOnlyTheFirstThatRestsIsTaken(t *testing.T) {
 	}
 }
 
-// TestTakenOrWoken is the property: whoever waits is taken, tries, or gives up, one at a time and in the order of arrival, and nobody
-// is forgotten when the one before has left quietly and the reminder has come.
+// TestTakenOrWoken is a property. Each entry is taken, tries or leaves, one at a time and in the order of arrival. No
+// entry is forgotten when its predecessor has left quietly and the reminder has come.
 func TestTakenOrWoken(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
@@ -107,10 +108,10 @@ func TestTakenOrWoken(t *testing.T) {
 				q.LeaveQuietly(e, time.Second)
 			case "tries":
 				if q.Begin(e, 0).Followed != (next+1 < len(entries)) {
-					rt.Fatal("it does not know whether somebody waits behind it")
+					rt.Fatal("it does not know whether an entry waits behind it")
 				}
 				if takes(q) != nil {
-					rt.Fatal("one was taken during an attempt of the first")
+					rt.Fatal("an entry was taken during an attempt of the first")
 				}
 				q.LeaveQuietly(e, time.Second)
 				q.Remind("key", time.Second)
@@ -119,7 +120,7 @@ func TestTakenOrWoken(t *testing.T) {
 				}
 			case "gives up":
 				if taken, _ := q.Taken(e); taken || takes(q) != nil {
-					rt.Fatal("one that gives up was taken")
+					rt.Fatal("an entry that leaves was taken")
 				}
 				q.GiveUp(e, at(0), nil, 0)
 			case "fails":
@@ -130,12 +131,13 @@ func TestTakenOrWoken(t *testing.T) {
 			next++
 		}
 		if takes(q) != nil {
-			rt.Fatal("somebody is left")
+			rt.Fatal("an entry is left")
 		}
 	})
 }
 
-// A process that passes a key on keeps those from trying who may be passed it, and nobody else, until it releases the key or its time is over.
+// A process passes a key on. The entries that can be passed the key do not try until the process releases the key or
+// its time is over. All other entries may try.
 func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
 	const until = 100 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -161,7 +163,7 @@ func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
 			if tt.released {
 				q.HandOver([]string{"key"})
 			}
-			q.Wake([]string{"key"}) // nobody tries because of that alone
+			q.Wake([]string{"key"}) // no entry tries because of that alone
 			if turn, d := q.Yield(&e, at(tt.now)); !turn || d != tt.yields {
 				t.Errorf("its turn: %t, yields for %v, want %v", turn, d, tt.yields)
 			}
@@ -169,8 +171,8 @@ func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
 	}
 }
 
-// A reminder may come a moment before the time that it is for. Who is passed the key after that has it for the rest of a time of which nobody
-// is reminded again, so those behind it are not patient for its end.
+// A reminder may come a moment before its time. An entry that is passed the key after that keeps it for the rest of
+// that time, without another reminder. So the entries behind it are not patient.
 func TestNobodyIsPatientAfterTheReminder(t *testing.T) {
 	const until = 100 * time.Millisecond
 	q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})

@@ -1,41 +1,43 @@
-// Package waitqueue keeps the order in which the goroutines of one process try to get keys that somebody holds. It knows
-// keys, masters by number and times; who holds a key is decided elsewhere.
+// Package waitqueue keeps the order in which the goroutines of one process try to get held keys. It knows keys and
+// times, and masters by number. Other packages decide who holds a key.
 //
 // # Queues
 //
-// A queue is what waits for one key: entries in the order in which they came. Only the first of a queue tries; the others
-// sleep. What waits for several keys is in one queue at a time, that of the key which is in its way:
+// A queue holds the entries that wait for one key, in the order of their arrival. Only the first entry of a queue
+// tries; the others sleep. An entry that waits for several keys is in one queue at a time: the queue of the key that
+// is held.
 //
-//   - it begins in the first of its keys' queues in which somebody waits, or tries at once if nobody does;
-//   - when an attempt finds another of its keys held, it goes over to that key's queue, to its position by age, and the entry that is
-//     first in the queue that it has left tries at once ([Queue.Blocked]).
+//   - It begins in the first queue of its keys that has an entry. If none has, it tries at once.
+//   - When an attempt finds another of its keys held, the entry moves to that key's queue, to its position by age.
+//     The entry that is now first in the old queue tries at once ([Queue.Blocked]).
 //
-// So the first in the queue of a key is held up by that key, or does not know better until it tries; nobody waits for a
-// free key behind another one which can't use it. A key that is free and wanted is tried by the first in its queue, which gets it
-// or makes room: an entry that waits for key k behind n others waits for n attempts at the most while k is free.
+// So the first entry of a queue is held up by the queue's own key, or its next attempt shows another one. No entry
+// waits for a free key behind an entry that cannot use it. A free key is tried by the first entry of its queue, which
+// gets the key or makes room. An entry behind n others waits for at most n attempts while the key is free.
 //
 // # Attempts that reach no quorum
 //
-// An attempt may fail without a quorum for reasons of its own: its timeout is shorter than the way to the masters, or they
-// lack something that only its kind of lock needs. While such an entry is first, those of another [Class] get a chance in
-// turns ([Queue.StepBack]). Within a class the order stays.
+// An attempt may fail without a quorum for a reason of its entry. Its timeout is too short for the network, or the
+// masters lack something that only this kind of lock needs. While such an entry is first, the entries of other
+// [Class]es get a chance in turns ([Queue.StepBack]). The order within a class does not change.
 //
 // # Many keys at once
 //
-// The first of two queues that are both in constant use would need both keys at one moment, which may never come. An entry
-// that has waited for long is therefore favoured, for a little: younger entries of this process leave the keys that it
-// waits for alone while its favour lasts, so that keys which are given back one after the other are free together. A
-// favour lasts 8 ms, each further one of the entry twice as long, a quarter of a second at the most; after it the keys
-// are nobody's favour for four times as long. So a hold that does not end costs others a fifth of their time at the most,
-// and holds that are shorter than a favour starve nobody.
+// The first entry of two busy queues needs both keys at one moment, and that moment may never come. So an entry that
+// has waited for long is favoured for a short time: until the favour ends, younger entries of this process do not try
+// the keys that it waits for. Keys that are released one after another are then free together.
+//
+// A favour lasts 8 ms. Each further favour of the same entry lasts twice as long, up to 256 ms. After a favour its
+// keys are not favoured for four times as long. So a hold that does not end costs other entries at most a fifth of
+// their time, and holds shorter than a favour starve no entry.
 //
 // # Other processes
 //
-// Masters notify a process that a key is its own to try. That is noted with the queue, not with an entry, so it is not lost
-// when the first in the queue changes; the one that becomes first tries at once. If the queue becomes empty, its key is returned as
-// unclaimed: the masters have to be told that this process does not wait any more, so that they notify another one.
+// A master notifies a process that it may try a key. The notification belongs to the queue, not to an entry: when
+// another entry becomes the first, it tries at once. When the queue becomes empty, its key is returned as unclaimed.
+// The caller must then tell the masters that this process no longer waits, so that they notify another process.
 //
-// All methods are safe for concurrent use. None of them calls back, except that timers are set with the function given to
+// All methods are safe for concurrent use. They call no function of the caller, except the timer function given to
 // [New].
 package waitqueue
 
@@ -45,7 +47,7 @@ import (
 	"time"
 )
 
-// Class tells entries apart whose attempts may end differently although they want the same keys.
+// Class separates entries that want the same keys, but may differ in how their attempts end.
 type Class uint64
 
 // Reason says why an entry was woken.
@@ -59,30 +61,32 @@ const (
 	Free
 	// Missed: something may have been missed, so it is worth looking.
 	Missed
-	// Company: somebody waits behind it now who would try more often than it does; or a favour has ended.
+	// Company: an entry waits behind this one and would try more often than it does; or a favour has ended.
 	Company
-	// Enters: its owner has the key. So it would be let in, although others wait before it.
+	// Enters: another lock of the same owner has the key, so an attempt would succeed although others wait in front.
 	Enters
 )
 
-// Want is what an entry waits for.
+// Want describes one wait.
 type Want struct {
 	Keys []string // at least one, without duplicates
 	// Class: see there.
 	Class Class
 	// Since is when the wait began.
 	Since time.Duration
-	// Alone: it stands in no queue, because it must not wait for others of this process. It always has the turn.
+	// Alone: the entry is in no queue, because it must not wait for others of this process. It always has the turn.
 	Alone bool
-	// Seldom: it tries less often than others do, and wants to be told when another one waits behind it.
+	// Seldom: the entry tries less often than others do, and is woken when another entry waits behind it.
 	Seldom bool
-	// Owner is who it is to others of the same owner, of a lock that one who has it may enter again; 0: nobody.
+	// Owner identifies the owner of a reentrant lock: entries with the same Owner may hold the key together. 0: no
+	// owner.
 	Owner uint64
-	// Reads: several like it can have the key.
+	// Reads: the entry can have the key together with other entries that set Reads.
 	Reads bool
-	// Patient: it makes no attempt while this process has the key and passes it on to those of its class, see [Queue.LeaveQuietly].
+	// Patient: the entry makes no attempt while this process has the key and passes it on within its class, see
+	// [Queue.LeaveQuietly].
 	Patient bool
-	// Waiter is what waits, for [Queue.Take].
+	// Waiter is the caller's value for this wait; [Queue.Take] returns it.
 	Waiter any
 }
 
@@ -95,15 +99,15 @@ type Entry struct {
 	own        keyQueue      // the queue that it began, if it began one
 	signal     chan struct{} // of capacity 1, made when first needed
 	attempts   int
-	entries    int           // how often it was told that it would be let in
-	favour     time.Duration // how long its latest one was to last
+	entries    int           // how often it was woken because its owner has the key
+	favour     time.Duration // how long its latest favour was to last
 	reasons    Reason        // why it is woken, until it has taken notice
-	inherited  bool          // others may have left the process's position in the masters' queues to it
+	inherited  bool          // the masters' queues may hold the process's position on behalf of earlier entries
 	notified   bool          // a quorum had notified before the latest attempt
 	stood      bool          // an attempt was refused because of its queue's key
 	trying     bool          // an attempt is under way
-	taken      bool          // what it waits for is going to be passed to it
-	passed     bool          // and has been
+	taken      bool          // it is about to be passed the key
+	passed     bool          // it has been passed the key
 }
 
 // Queue is the queues of one process, one a key. Make it with [New].
@@ -132,7 +136,7 @@ func (q *Queue) Enter(e *Entry, w Want) {
 	q.seq++
 	e.want, e.seq = w, q.seq
 	if w.Alone {
-		e.inherited = true // it is not looked at whether others wait
+		e.inherited = true // it tries whether or not others wait
 		return
 	}
 	key := w.Keys[0]
@@ -145,8 +149,8 @@ func (q *Queue) Enter(e *Entry, w Want) {
 	q.insertLocked(e, key, nil)
 }
 
-// Leave ends the wait of e, which has got the keys. inherited says that the masters may still have this process in their
-// queues on account of others.
+// Leave ends the wait of e, which has got the keys. inherited says that the masters' queues may still hold this
+// process's position on behalf of other entries.
 func (q *Queue) Leave(e *Entry, now func() time.Duration) (inherited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,13 +158,17 @@ func (q *Queue) Leave(e *Entry, now func() time.Duration) (inherited bool) {
 	return e.inherited
 }
 
-// GiveUp ends the wait of e, which has not got the keys. unclaimed are those whose queues on the masters the process has to leave: it may stand in
-// them, and nobody here waits, or only readers, whom it keeps out; somebody else who waits inherits the position. So however many
-// give up, the masters are told once. latest is e's latest attempt, nil if it has made none; leaving has to follow after: that one, or
-// one of another that has given up before.
+// GiveUp ends the wait of e without the keys. The caller must take the process out of the masters' queues for the
+// unclaimed keys. The process may be queued there, and no entry here waits for the key (or only readers do, and the
+// process's own claim would keep readers out). If other entries wait for a key, they inherit the process's position.
+// So the masters get one request, however many entries leave.
 //
-// The entry that becomes the first tries after heirAfter, once for all who give up until then, or at once where there is news. One that has learnt
-// nothing leaves nothing to be found out, and those behind it may be about to give up, too.
+// latest is e's latest attempt, nil if it made none. The caller must leave the masters' queues after the attempt that
+// GiveUp returns: latest, or the latest attempt of an entry that left earlier.
+//
+// The entry that becomes the first tries after heirAfter, or at once if the queue has news. All entries that leave
+// until then cause one attempt only. An entry that has learnt nothing leaves nothing to find out, and the entries
+// behind it may be about to leave, too.
 func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter time.Duration) (unclaimed []string, after any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,7 +195,8 @@ func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter
 	return unclaimed, own.latest
 }
 
-// endLocked takes e out of its queue, which it returns. The one that becomes the first is woken after heirAfter.
+// endLocked takes e out of its queue, and returns the queue. The entry that becomes the first is woken after
+// heirAfter.
 func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Duration) *keyQueue {
 	own := e.in
 	switch {
@@ -204,7 +213,8 @@ func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Dur
 	return own
 }
 
-// wakeHeir wakes the first of l, since those before it have given up, unless it is trying.
+// wakeHeir wakes the first entry of l, because the entries before it have left. It does nothing while that entry is
+// trying.
 func (q *Queue) wakeHeir(l *keyQueue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,17 +224,17 @@ func (q *Queue) wakeHeir(l *keyQueue) {
 	}
 }
 
-// HandOver leaves the process's position in the masters' queues to those who wait for keys here, and returns the keys for
-// which nobody does.
+// HandOver leaves the process's position in the masters' queues to the entries that wait for keys here. It returns
+// the keys that no entry waits for.
 func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, key := range keys { // they are about to be released
+	for _, key := range keys { // the keys are about to be released
 		if q.ours.get(key).until > 0 {
 			q.remindLocked(key)
 		}
 	}
-	unclaimed = keys // as is, where nobody waits for any
+	unclaimed = keys // the usual case: no entry waits for any key
 	for i, key := range keys {
 		l := q.queues[key]
 		if l != nil {
@@ -240,18 +250,18 @@ func (q *Queue) HandOver(keys []string) (unclaimed []string) {
 	return unclaimed
 }
 
-// mayBeQueued reports that the process may stand in masters' queues for e's keys.
+// mayBeQueued reports whether the masters' queues for e's keys may contain the process.
 func (e *Entry) mayBeQueued() bool { return e.inherited || e.attempts > 0 || len(e.want.Keys) > 1 }
 
-// Attempt says how it stands with an attempt that begins.
+// Attempt describes an attempt that begins.
 type Attempt struct {
-	// Taken: there is to be no attempt, because e is taken ([Queue.Take]).
+	// Taken: e must make no attempt, because it is taken ([Queue.Take]).
 	Taken bool
-	// MayBeQueued: the process may stand in the masters' queues already.
+	// MayBeQueued: the masters' queues may already contain the process.
 	MayBeQueued bool
-	// Polite: a rival may have been notified, and e has not been by a quorum.
+	// Polite: a rival may have been notified, and no quorum has notified this process.
 	Polite bool
-	// Followed: another entry of e's class waits behind it for the same key, and for no other.
+	// Followed: another entry of e's class waits behind e for the same key and no other.
 	Followed bool
 }
 
@@ -285,9 +295,10 @@ func (q *Queue) End(e *Entry) {
 	e.trying = false
 }
 
-// Blocked notes that e's latest attempt was refused because of keys, the one that most masters named first. Of an entry
-// for several keys it returns the key whose queue has become empty, if the process may stand in its queue on the masters. Whoever waits
-// behind e and wants the key that was named first is held up by it, too, and goes over with e, so that it need not ask.
+// Blocked notes that masters refused e's latest attempt because of keys; the key that most masters named comes first.
+// If e wants several keys, e moves to the queue of the first key. The entries behind e that want this key are held up
+// by it, too: they move with e and need not ask. Blocked returns the key of e's old queue if that queue is now empty
+// and the masters may still queue the process for it.
 func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -300,13 +311,14 @@ func (q *Queue) Blocked(e *Entry, keys []string, now time.Duration) (unclaimed [
 		if q.goOverLocked(e, keys[0]) && e.stood {
 			unclaimed = []string{from.key}
 		}
-		e.stood = true // in the one that it goes to
+		e.stood = true // in the queue that it moves to
 	}
 	q.grantLocked(e, now)
 	return unclaimed
 }
 
-// goOverLocked puts e, and those of its queue who want key, into the queue of key, and reports that its own has ended.
+// goOverLocked moves e, and the entries of its queue that want key, to the queue of key. It reports whether e's old
+// queue has ended.
 func (q *Queue) goOverLocked(e *Entry, key string) (ended bool) {
 	from := e.in
 	var behind *Entry
@@ -327,9 +339,10 @@ func (q *Queue) goOverLocked(e *Entry, key string) (ended bool) {
 	return ended
 }
 
-// Held notes which owners have e's key, as the masters said that refused its attempt, and that these let no new readers in, on its account. One
-// that waits behind it for the same key, and has such an owner, is told: however many wait here, only the first asks. It reports whether
-// readers have been in the way of those who wait here, now or before: they may be again.
+// Held notes the owners that have e's key, as reported by the masters that refused its attempt. claimed says that
+// these masters admit no new readers because of e. Held wakes one entry behind e that has such an owner: however many
+// wait here, only the first asks. It reports whether readers have ever blocked the entries of this queue: readers may
+// block them again.
 func (q *Queue) Held(e *Entry, owners []uint64, claimed bool) (readers bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -347,7 +360,7 @@ func (q *Queue) Held(e *Entry, owners []uint64, claimed bool) (readers bool) {
 	return l.claimed
 }
 
-// entered notes that this process has the key for owner, who may be nobody.
+// entered notes that this process now has the key for owner; 0 means no owner.
 func (l *keyQueue) entered(owner uint64) {
 	if l != nil && l.first != nil && owner != 0 {
 		l.holders = []uint64{owner}
@@ -355,7 +368,8 @@ func (l *keyQueue) entered(owner uint64) {
 	}
 }
 
-// letIn wakes one whose owner has the key: the one that has been told so least often. The first asks anyway.
+// letIn wakes one entry that may enter because its owner has the key: the entry that was woken for this reason least
+// often. The first entry asks anyway.
 func (l *keyQueue) letIn() {
 	if l.owners == 0 || len(l.holders) == 0 {
 		return
@@ -372,9 +386,10 @@ func (l *keyQueue) letIn() {
 	}
 }
 
-// StepBack lets an entry of another class try before e, whose latest attempt reached no quorum: the first of the class
-// that has had the fewest attempts. It does nothing if there is none. The one that is chosen is woken by a timer, so that what e does next and
-// what that one does have an order also where time stands still meanwhile.
+// StepBack lets an entry of another class try before e, after e's latest attempt reached no quorum. It chooses the
+// first entry of the class with the fewest attempts, and does nothing if there is no other class. A timer wakes the
+// chosen entry, so that the order of e's next step and the chosen entry's first step is fixed even under a clock that
+// does not advance.
 func (q *Queue) StepBack(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -401,7 +416,7 @@ func (q *Queue) StepBack(e *Entry) {
 	q.after(0, func() { q.wakeChosen(chosen) })
 }
 
-// wakeChosen wakes an entry that another one has stepped back for, if it still is the first.
+// wakeChosen wakes the entry that StepBack chose, if it is still the first.
 func (q *Queue) wakeChosen(e *Entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -410,15 +425,15 @@ func (q *Queue) wakeChosen(e *Entry) {
 	}
 }
 
-// Status says how it stands with an entry.
+// Status describes an entry.
 type Status struct {
-	Taken   bool // see [Queue.Take]; the rest says nothing then
+	Taken   bool // see [Queue.Take]; the other fields are then meaningless
 	Turn    bool // it is the first of its queue
-	Company bool // somebody waits behind it
+	Company bool // an entry waits behind it
 	Why     Reason
 }
 
-// Status returns how it stands with e, and takes notice of why it was woken.
+// Status returns the status of e and clears the reasons why it was woken.
 func (q *Queue) Status(e *Entry) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -426,7 +441,7 @@ func (q *Queue) Status(e *Entry) Status {
 	return Status{Taken: e.taken, Turn: l == nil || l.first == e, Company: e.next != nil, Why: e.takeReasons()}
 }
 
-// Woken returns a channel that is sent to when e is woken, also if it has been since it last took notice.
+// Woken returns a channel that receives when e is woken. A wake-up that e has not noticed yet counts, too.
 func (q *Queue) Woken(e *Entry) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// atLeast is a majority of so many masters, whichever they are.
+// atLeast says that any quorum masters are a majority.
 func atLeast(quorum int) func(masters uint64) bool {
 	return func(masters uint64) bool { return bits.OnesCount64(masters) >= quorum }
 }
@@ -32,7 +32,7 @@ func enter(q *waitqueue.Queue, keys ...string) *waitqueue.Entry {
 	return e
 }
 
-// at is a clock that stands still.
+// at is a clock that shows the same time for ever.
 func at(now time.Duration) func() time.Duration { return func() time.Duration { return now } }
 
 // yields is for how long e yields at a time.
@@ -74,7 +74,7 @@ func TestWhoIsBlockedByAnotherKeyMakesRoom(t *testing.T) {
 	q.Begin(both, 0)
 	q.Blocked(both, []string{"b"}, 0)
 	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0, 1}) || !woken(q, a1) {
-		t.Errorf("%v have the turn, want the first of each line, the new one woken", got)
+		t.Errorf("%v have the turn, want the first of each queue, the new one woken", got)
 	}
 	// It comes back to its place by age, once a is in its way.
 	q.Begin(both, 0)
@@ -97,7 +97,7 @@ func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) 
 	}
 	other := enter(q, "a")
 	if unclaimed, _ := q.GiveUp(e, at(0), nil, 0); !slices.Equal(unclaimed, []string{"b"}) {
-		t.Errorf("%v are unclaimed, want b: somebody waits for a", unclaimed)
+		t.Errorf("%v are unclaimed, want b: an entry waits for a", unclaimed)
 	}
 	if unclaimed, _ := q.GiveUp(other, at(0), nil, 0); !slices.Equal(unclaimed, []string{"a"}) {
 		t.Errorf("%v are unclaimed, want the position that it has inherited", unclaimed)
@@ -121,17 +121,17 @@ func TestTheFirstThatRemainsTriesOnceForAllWhoHaveGivenUp(t *testing.T) {
 		<-time.After(time.Second / 4)
 		synctest.Wait()
 		if status := q.Status(all[3]); !status.Turn || status.Why != waitqueue.First {
-			t.Errorf("a second after the first had given up, the one that remains has %+v", status)
+			t.Errorf("a second after the first had left, the remaining one has %+v", status)
 		}
 		<-time.After(time.Minute)
 		synctest.Wait()
 		if status := q.Status(all[3]); status.Why != 0 {
-			t.Errorf("it is woken for %v once more", status.Why)
+			t.Errorf("it is woken again, for %v", status.Why)
 		}
-		q.Wake([]string{"a"}) // nobody of them has tried since, so the next one does at once
+		q.Wake([]string{"a"}) // none of the entries has tried since, so the next one does at once
 		q.GiveUp(all[3], at(0), nil, time.Second)
 		if status := q.Status(all[4]); status.Why != waitqueue.First {
-			t.Errorf("the key is free, and who becomes the first is woken for %v", status.Why)
+			t.Errorf("the key is free, and the new first entry is woken for %v", status.Why)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
 		q.Status(second)
 		q.Notify("a", 2, time.Millisecond)
 		if !woken(q, second) {
-			t.Error("two masters are a quorum, whoever was first when they notified")
+			t.Error("two masters are a quorum, no matter which entry was first when they notified")
 		}
 		if q.Begin(second, 0).Polite {
 			t.Error("polite although a quorum has notified")
@@ -230,14 +230,14 @@ func TestAFavourTakesNothingFromTheOlder(t *testing.T) {
 	q.Begin(both, time.Second)
 	q.Blocked(both, []string{"b"}, time.Second)
 	if yields(q, younger, time.Second) == 0 {
-		t.Fatal("nobody is favoured")
+		t.Fatal("no entry is favoured")
 	}
 	if d := yields(q, older, time.Second); d != 0 {
 		t.Errorf("the older yields for %v", d)
 	}
 }
 
-// A key that is passed on inside the process goes to nobody who would leave it alone if it were free.
+// A key is not passed on inside the process to an entry that would leave it alone if it were free.
 func TestAFavouredKeyIsNotPassedOnToTheYounger(t *testing.T) {
 	q := newQueue()
 	enter(q, "b")
@@ -245,10 +245,10 @@ func TestAFavouredKeyIsNotPassedOnToTheYounger(t *testing.T) {
 	q.Begin(both, time.Second)
 	q.Blocked(both, []string{"b"}, time.Second)
 	if _, e := q.Take("a", time.Second, anybody); e != nil {
-		t.Error("the younger one is passed it")
+		t.Error("the younger one is passed the key")
 	}
 	if _, e := q.Take("a", 2*time.Second, anybody); e != younger {
-		t.Error("nobody is passed it when the favour is over")
+		t.Error("no entry is passed the key when the favour is over")
 	}
 }
 
@@ -289,8 +289,8 @@ func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
 	})
 }
 
-// Whatever happens, the first of each line has the turn and nobody else, whoever gets the turn without doing anything is
-// woken, and nobody is lost.
+// After any sequence of steps exactly one entry of each queue has the turn: the first. An entry that gets the turn
+// without doing anything is woken. No entry is lost.
 func TestEveryLineHasOneTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
@@ -339,7 +339,7 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 				q.Begin(acting.e, now)
 				from, to := acting.line, rapid.SampledFrom(acting.keys).Draw(t, "in the way")
 				for _, w := range all {
-					if w.line == from && slices.Contains(w.keys, to) { // it is held up by that one, too
+					if w.line == from && slices.Contains(w.keys, to) { // that key holds it up, too
 						w.line = to
 					}
 				}
@@ -369,8 +369,9 @@ func TestEveryLineHasOneTurn(t *testing.T) {
 	})
 }
 
-// A key that has become free is tried by whoever has its queue's turn, whoever has been told. Only who has the turn tries,
-// and an older entry may come to the front when another has been told, or is about to try.
+// A key that has become free is tried by the entry that has its queue's turn, no matter which entry heard of it. An
+// older entry may come to the front when another one has heard of it or is about to try, and only the entry with the
+// turn tries.
 func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
@@ -423,11 +424,11 @@ func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 			case op == 4 && w.at > 0:
 				from, to := w.line, rapid.SampledFrom(w.keys).Draw(t, "in the way")
 				for _, other := range all {
-					if other.line == from && slices.Contains(other.keys, to) { // it is held up by that one, too
+					if other.line == from && slices.Contains(other.keys, to) { // that key holds it up, too
 						other.line = to
 					}
 				}
-				if news[to] < w.at { // somebody else has it by now
+				if news[to] < w.at { // another waiter has it by now
 					news[to] = 0
 				}
 				w.at = 0
@@ -439,14 +440,15 @@ func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 					news[key] = 0
 				}
 				if news[key] > 0 && !w.awake && len(q.Woken(w.e)) == 0 {
-					t.Fatalf("%s is free, and who has the turn does not know", key)
+					t.Fatalf("%s is free, and the entry with the turn does not know", key)
 				}
 			}
 		}
 	})
 }
 
-// An older entry comes to the front of a queue whose first has been told that the key is free, and has not tried yet.
+// The first entry of a queue knows that the key is free, and has not tried yet. Then an older entry comes to the
+// front.
 func TestNewsOfAFreeKeyGoesToWhoeverHasTheTurn(t *testing.T) {
 	q := newQueue()
 	both, a, b := enter(q, "a", "b"), enter(q, "a"), enter(q, "b")
@@ -458,6 +460,6 @@ func TestNewsOfAFreeKeyGoesToWhoeverHasTheTurn(t *testing.T) {
 		t.Fatalf("%v have the turn", got)
 	}
 	if why := q.Status(both).Why; why&waitqueue.Free == 0 {
-		t.Error("b is free, and who has the turn does not know")
+		t.Error("b is free, and the entry with the turn does not know")
 	}
 }

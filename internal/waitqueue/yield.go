@@ -6,33 +6,33 @@ import (
 )
 
 const (
-	// fadeAfter is for how long at least a rival and a favour are remembered; the longest of them is over by then.
+	// fadeAfter is how long rivals and favours are remembered at least. The longest of both is over by then.
 	fadeAfter = 2 * time.Second
-	// overdue is how long an entry for several keys has waited when it is favoured.
+	// overdue is how long an entry for several keys waits before it is favoured.
 	overdue = 100 * time.Millisecond
-	// firstFavour and maxFavour bound a favour; the next one of the same entry is twice as long.
+	// firstFavour and maxFavour bound a favour. The next favour of the same entry lasts twice as long.
 	firstFavour = 8 * time.Millisecond
 	maxFavour   = 256 * time.Millisecond
-	// favourRest is for how many times as long afterwards nobody is favoured with the same keys.
+	// favourRest: after a favour its keys are not favoured for so many times its length.
 	favourRest = 4
 )
 
 // rival is a waiter of another process that a release of ours has notified.
 type rival struct {
-	ahead time.Duration // until then it is left alone with the masters
-	until time.Duration // until then it is left what it has been notified of
+	ahead time.Duration // until then this process does not ask the masters for the key
+	until time.Duration // until then attempts of this process are polite
 }
 
 // favour keeps a key for one entry.
 type favour struct {
-	seq   uint64        // whose it is: younger entries leave the key alone
-	until time.Duration // as long as this
-	rest  time.Duration // until then nobody else is favoured with it
+	seq   uint64        // the favoured entry: younger entries leave the key alone
+	until time.Duration // until when
+	rest  time.Duration // until then no other entry is favoured with the key
 }
 
-// Rival notes that a release of ours has notified a waiter of another process of the keys. Until ahead it is left alone
-// with the masters: whatever we asked them meanwhile would be refused, and slow it down. Attempts before until are polite.
-// Both must be less than two seconds from now.
+// Rival notes that a release of this process has notified a waiter of another process of the keys. Until ahead this
+// process does not ask the masters: its requests would be refused and would slow the other process down. Attempts
+// before until are polite. Both must be less than two seconds from now.
 func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,9 +41,15 @@ func (q *Queue) Rival(keys []string, ahead, until time.Duration) {
 	}
 }
 
-// Yield reports whether e is the first of its queue, and for how long it should let others go first all the same: a rival,
-// unless masters have notified this process, an older entry that is favoured, or one of this process that has the key and passes it on. It is
-// woken when that ends early. The clock is read only where there is somebody to let go first: most waits never meet anyone.
+// Yield reports whether e is the first of its queue, and for how long it should let others go first all the same.
+// These others are:
+//
+//   - a rival, unless masters have notified this process;
+//   - an older entry that is favoured;
+//   - an entry of this process that has the key and passes it on.
+//
+// e is woken if that ends early. Yield reads the clock only if there is something to yield to, because most waits
+// meet no other.
 func (q *Queue) Yield(e *Entry, now func() time.Duration) (turn bool, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,7 +71,7 @@ func (q *Queue) Yield(e *Entry, now func() time.Duration) (turn bool, d time.Dur
 	return turn, d
 }
 
-// favoursLocked is until when somebody older than e is favoured with key.
+// favoursLocked returns until when an entry older than e is favoured with key.
 func (q *Queue) favoursLocked(key string, e *Entry) time.Duration {
 	if f := q.favours.get(key); f.seq < e.seq {
 		return f.until
@@ -73,7 +79,7 @@ func (q *Queue) favoursLocked(key string, e *Entry) time.Duration {
 	return 0
 }
 
-// grantLocked favours e if it is overdue and nobody is, or has lately been, favoured with one of its keys.
+// grantLocked favours e if it is overdue and none of its keys is favoured or has lately been.
 func (q *Queue) grantLocked(e *Entry, now time.Duration) {
 	if now-e.want.Since < overdue || slices.ContainsFunc(e.want.Keys, func(key string) bool { return now < q.favours.get(key).rest }) {
 		return
@@ -84,7 +90,7 @@ func (q *Queue) grantLocked(e *Entry, now time.Duration) {
 	}
 }
 
-// endFavourLocked ends the favour that e has, and wakes those who have yielded to it.
+// endFavourLocked ends e's favour, and wakes the entries that have yielded to it.
 func (q *Queue) endFavourLocked(e *Entry, now time.Duration) {
 	for _, key := range e.want.Keys {
 		f := q.favours.get(key)
@@ -99,8 +105,8 @@ func (q *Queue) endFavourLocked(e *Entry, now time.Duration) {
 	}
 }
 
-// fading remembers a value a key for one to two times fadeAfter: those of an earlier time are forgotten together, so that
-// nothing is ever searched for what is over.
+// fading remembers one value per key for one to two times fadeAfter. Old values are forgotten all together, so
+// nothing is ever searched for expired values.
 type fading[V any] struct {
 	young, old map[string]V
 	armed      bool
@@ -127,7 +133,7 @@ func put[V any](q *Queue, f *fading[V], key string, v V) {
 	}
 }
 
-// fade forgets what is old.
+// fade forgets the old values.
 func fade[V any](q *Queue, f *fading[V]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

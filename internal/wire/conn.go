@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// Conn is a connection that is set up. It is used by one goroutine at a time.
+// Conn is a connection that is set up. Only one goroutine may use it at a time.
 type Conn struct {
 	conn   net.Conn
-	raw    syscall.RawConn // nil where no socket can be looked at
+	raw    syscall.RawConn // nil if the socket cannot be inspected
 	secure *filled         // of TLS
 	reader reader
-	under  net.Conn         // what is closed: conn, or what TLS goes over
-	peek   func(fd uintptr) // looks at the socket; made once, because it escapes
-	quiet  bool             // what peek saw
+	under  net.Conn         // the connection to close: conn, or the one below TLS
+	peek   func(fd uintptr) // inspects the socket; made once, because it escapes
+	quiet  bool             // the result of peek
 	broken bool
 	heard  bool // the server has answered something
 
-	push   func(fd uintptr) (done bool) // see SendAndWait; nil for what is no socket of the system's own
-	unsent []byte                       // what push has to write, or has left
+	push   func(fd uintptr) (done bool) // see SendAndWait; nil if conn is not a socket of the system
+	unsent []byte                       // the bytes that push has to write, or has left
 	pushed bool
 }
 
-// newConn takes over conn, which is closed if it can't be used.
+// newConn takes over conn. If conn cannot be used, newConn closes it.
 func newConn(conn net.Conn) (*Conn, error) {
 	c := &Conn{conn: conn, under: conn}
 	from := io.Reader(conn)
@@ -59,8 +59,8 @@ func newConn(conn net.Conn) (*Conn, error) {
 	return c, nil
 }
 
-// filled notes whether a read filled all that it was given: then the TLS layer may keep more, which neither the socket
-// nor the buffer shows.
+// filled notes whether a read filled its whole buffer. Then the TLS layer may keep more bytes, which neither the
+// socket nor the buffer shows.
 type filled struct {
 	conn net.Conn
 	full bool
@@ -72,7 +72,7 @@ func (f *filled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Send writes commands; their replies are to be read by the deadline. A zero deadline is none.
+// Send writes commands. Their replies must be read by the deadline. A zero deadline means none.
 func (c *Conn) Send(commands []byte, deadline time.Time) error {
 	err := c.conn.SetDeadline(deadline)
 	if err == nil {
@@ -82,9 +82,9 @@ func (c *Conn) Send(commands []byte, deadline time.Time) error {
 	return err
 }
 
-// SendAndWait is Send for what is going to be answered: it returns when there is something to read, or the deadline is over,
-// which the next Reply says. A [net.Conn] that is read tries at once, and waits when it has tried; no server is that quick, so
-// it is a system call in vain. Here a socket waits first.
+// SendAndWait is Send for commands that get a reply. It returns when there are bytes to read or the deadline has
+// passed; the next Reply reports which. Reading a [net.Conn] tries at once and waits after that. No server is quick
+// enough for the first try, so that system call is wasted. Here the socket waits first.
 func (c *Conn) SendAndWait(commands []byte, deadline time.Time) error {
 	if c.push == nil {
 		return c.Send(commands, deadline)
@@ -94,7 +94,7 @@ func (c *Conn) SendAndWait(commands []byte, deadline time.Time) error {
 		return err
 	}
 	c.unsent, c.pushed = commands, false
-	_ = c.raw.Read(c.push) // begins to wait before it calls push, so the reply can't be missed
+	_ = c.raw.Read(c.push) // the wait begins before push is called, so the reply cannot be missed
 	left := c.unsent
 	c.unsent = nil
 	if len(left) == 0 {
@@ -105,7 +105,8 @@ func (c *Conn) SendAndWait(commands []byte, deadline time.Time) error {
 	return err
 }
 
-// pushOnce writes what the socket takes and, if that is all, has the wait go on. Called again, there is something to read.
+// pushOnce writes as much as the socket takes. If that is everything, the wait goes on. When pushOnce is called
+// again, there is something to read.
 func (c *Conn) pushOnce(fd uintptr) (done bool) {
 	if c.pushed {
 		return true
@@ -115,7 +116,7 @@ func (c *Conn) pushOnce(fd uintptr) (done bool) {
 	return len(c.unsent) > 0
 }
 
-// Reply reads the reply to the next command that was sent. If it says [Failure], so will all that follow.
+// Reply reads the reply to the next command that was sent. After a [Failure], all later replies are failures, too.
 func (c *Conn) Reply(expect *Expect) Reply {
 	if c.broken {
 		return Failed(net.ErrClosed)
@@ -129,7 +130,8 @@ func (c *Conn) Reply(expect *Expect) Reply {
 	return reply
 }
 
-// unheard is why a server has answered nothing at all. One that waits for a TLS handshake hangs up, or sends an alert.
+// unheard explains why a server has answered nothing at all. A server that waits for a TLS handshake hangs up, or
+// sends an alert.
 func (c *Conn) unheard(err error) error {
 	if c.secure != nil || ended(err) || errors.Is(err, net.ErrClosed) {
 		return err
@@ -137,25 +139,25 @@ func (c *Conn) unheard(err error) error {
 	return fmt.Errorf("it hung up on the first command, as a TLS port (rediss://) does: %w", err)
 }
 
-// Drained reports that all replies were read, and that nothing is wrong and nothing else was read with them. A connection
-// that is not drained must not be used again.
+// Drained reports that all replies were read without a failure, and no further bytes with them. A connection that is
+// not drained must not be used again.
 func (c *Conn) Drained() bool {
 	return !c.broken && c.reader.in.Buffered() == 0 && (c.secure == nil || !c.secure.full)
 }
 
-// Overfull reports that there are more replies than commands, as far as is known: what else was read begins another one, and is nothing
-// that the server may say unasked.
+// Overfull reports that there are more replies than commands, as far as is known: further bytes have been read that
+// do not begin a push.
 func (c *Conn) Overfull() bool {
 	if c.broken || c.reader.in.Buffered() == 0 {
 		return false
 	}
-	next, _ := c.reader.in.Peek(1) // of what is there
+	next, _ := c.reader.in.Peek(1) // of the buffered bytes
 	return next[0] != '>'
 }
 
-// Clean is Drained with a look at the socket, for the moment before it is used again: what the server has said unasked,
-// or the end of the connection, would be taken for the reply to what is sent next. A connection which a Dialer has made
-// and which does not show its socket is read for a moment instead.
+// Clean is Drained plus a look at the socket, for the moment before the connection is used again. Unasked bytes, or
+// the end of the connection, would otherwise be taken for the next reply. If a Dialer's connection does not show its
+// socket, Clean reads it for a moment.
 func (c *Conn) Clean() bool {
 	switch {
 	case !c.Drained():
@@ -169,17 +171,18 @@ func (c *Conn) Clean() bool {
 	}
 }
 
-// silent looks at the socket. Control, because Read says no more than that the last request's deadline is over.
+// silent looks at the socket. It uses Control, because Read would only report that the last request's deadline has
+// passed.
 func (c *Conn) silent() bool { return c.raw.Control(c.peek) == nil && c.quiet }
 
 const (
-	// lookTime is for how long a connection is read whose socket can't be looked at, and longestLook for how long on a machine
-	// that is so busy that this has passed before it was read.
+	// A connection without a visible socket is read for lookTime. A busy machine may need longer before it reads at
+	// all: then up to longestLook.
 	lookTime    = 200 * time.Microsecond
 	longestLook = 16 * lookTime
 )
 
-// nothingComes reads for a moment. A deadline that has passed already would do for no connection: then nothing is read.
+// nothingComes reads for a moment. With a deadline in the past, no byte would ever be read.
 func (c *Conn) nothingComes() bool {
 	var b [1]byte
 	for d := lookTime; d <= longestLook; d *= 2 {
@@ -199,13 +202,14 @@ func (c *Conn) nothingComes() bool {
 	return false
 }
 
-// ticketTime is for how long what is there of a TLS connection may be waited for: it is no more than to be decrypted.
+// ticketTime is how long a TLS connection is read when bytes have come: they only have to be decrypted.
 const ticketTime = time.Millisecond
 
-// secureQuiet looks at what the TLS layer has taken from the socket and not given away: whole records, behind the one that
-// was read. If the socket is not quiet that may be a session ticket, which is nobody's reply; the layer takes it.
+// secureQuiet looks at the bytes that the TLS layer has taken from the socket and not returned: whole records behind
+// the one that was read. If the socket is not quiet, a session ticket may have come, which answers no request; the
+// TLS layer consumes it.
 func (c *Conn) secureQuiet(quiet bool) bool {
-	deadline := time.Unix(1, 0) // nothing is read from the socket
+	deadline := time.Unix(1, 0) // reads nothing from the socket
 	if !quiet {
 		deadline = time.Now().Add(ticketTime)
 	}
@@ -217,10 +221,11 @@ func (c *Conn) secureQuiet(quiet bool) bool {
 	return n == 0 && ended(err) && c.silent()
 }
 
-// Close closes the connection. TLS is not told: its farewell would wait, for seconds, behind what could not be sent.
+// Close closes the connection. It skips the TLS farewell, which could wait for seconds behind bytes that cannot be
+// sent.
 func (c *Conn) Close() error { return c.under.Close() }
 
-// ended reports that err is the end of a wait, with nothing read.
+// ended reports that err is a timeout, with no byte read.
 func ended(err error) bool {
 	if timeout, is := errors.AsType[net.Error](err); is {
 		return timeout.Timeout()
@@ -228,8 +233,9 @@ func ended(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ResetOnClose has a connection closed with a reset, which drops what the kernel has not delivered. What it goes over is
-// found through NetConn, which [tls.Conn] has. One that shows neither SetLinger nor its socket is left as it is.
+// ResetOnClose makes closing conn reset it, which drops the bytes that the kernel has not delivered. It finds the
+// underlying connection through NetConn, as [tls.Conn] has it. A connection that shows neither SetLinger nor its
+// socket is left unchanged.
 func ResetOnClose(conn net.Conn) error {
 	for {
 		if tcp, is := conn.(interface{ SetLinger(seconds int) error }); is {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// What a user's Dialer may wrap a connection in: something that is a net.Conn and no more, that has its methods too, that
-// shows its socket, or what it goes over.
+// The ways in which a user's Dialer may wrap a connection: as a bare net.Conn, with the methods of the original, or
+// with its socket or the underlying connection visible.
 type (
 	bare    struct{ net.Conn }
 	whole   struct{ *net.TCPConn }
@@ -53,7 +53,7 @@ func wrappings(config *tls.Config) map[string]wrapping {
 
 // peer is the other side of a connection.
 type peer struct {
-	conn net.Conn // what is written to
+	conn net.Conn // the connection for writes
 	raw  *net.TCPConn
 	mine *net.TCPConn // this side's, beneath the wrapping
 }
@@ -114,14 +114,14 @@ func exchanged(t *testing.T, c *wire.Conn, p *peer) {
 	must(t, <-served)
 }
 
-// However a Dialer wraps its connections, what the other side says unasked is noticed before they are used again.
+// However a Dialer wraps its connections, bytes that the server sends unasked are noticed before the next use.
 func TestHazard42AWrappedConnectionIsLookedAt(t *testing.T) {
 	certificate := redistest.SelfSigned(t)
 	for name, w := range wrappings(certificate.Client()) {
 		c, p := connected(t, certificate, w)
 		for range 3 {
 			exchanged(t, c, p)
-			redistest.Eventually(t, patience, c.Clean, name+": a connection on which nothing is left to be clean")
+			redistest.Eventually(t, patience, c.Clean, name+": a connection without unread bytes to be clean")
 		}
 		_, err := p.conn.Write([]byte("+OK\r\n"))
 		must(t, err)
@@ -132,7 +132,7 @@ func TestHazard42AWrappedConnectionIsLookedAt(t *testing.T) {
 	}
 }
 
-// Where a wrapped connection shows what it goes over, it is closed with a reset.
+// A wrapped connection that shows its underlying connection is closed with a reset.
 func TestAWrappedConnectionIsClosedWithAReset(t *testing.T) {
 	certificate := redistest.SelfSigned(t)
 	for name, w := range wrappings(certificate.Client()) {
@@ -147,7 +147,7 @@ func TestAWrappedConnectionIsClosedWithAReset(t *testing.T) {
 	}
 }
 
-// A question ends with its context, be it that the context is canceled long before its deadline.
+// A question ends with its context, even if the context is canceled long before its deadline.
 func TestAQuestionEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine, other := net.Pipe()

@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// Config says how connections to a server are made.
+// Config says how to connect to a server.
 type Config struct {
-	// Network and Addr are as [net.Dial] takes them.
+	// Network and Addr are the arguments of [net.Dial].
 	Network, Addr string
-	// TLS makes connections secret; nil for none. A Dialer does that itself.
+	// TLS encrypts connections; nil for none. With a Dialer it is not used: a Dialer does TLS itself.
 	TLS *tls.Config
-	// Dialer makes connections instead of a [net.Dialer]. It must return when its context ends. See [ResetOnClose] and
-	// [Conn.Clean] for what its connections should have.
+	// Dialer makes connections in place of a [net.Dialer]. It must return when its context ends. See [ResetOnClose]
+	// and [Conn.Clean] for the methods that its connections should have.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Credentials returns user and password, anew for each connection; nil for none. Without a password there is no AUTH,
-	// without a user it is that of the user "default".
+	// Credentials returns user and password, for each connection; nil for none. Without a password there is no AUTH.
+	// Without a user, AUTH is for the user "default".
 	Credentials func(ctx context.Context) (user, password string, err error)
-	// Protocol is 2 or 3. A server that does not know version 3 is spoken to in version 2.
+	// Protocol is 2 or 3. The connection falls back to version 2 if the server does not know version 3.
 	Protocol int
 	// ClientName names the connection; "" for none.
 	ClientName string
-	// DB is the database, 0 to leave it at that.
+	// DB is the database number; for 0 no SELECT is sent.
 	DB int
 }
 
-// keepAlive is by what a connection notices that the other side is gone without a word, as go-redis does.
+// keepAlive lets a connection notice a peer that vanished silently, with go-redis's timing.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// Dial makes a connection by ctx's deadline, which must have one, and sets it up in one round trip. The server's answers to
-// the questions, if there are any, come back with it: they are asked in that same round trip, when the rest of the set-up
-// is done, and are what [ExpectAny] says. An error, which may be a [ServerError], means that there is no connection.
+// Dial makes a connection by ctx's deadline, which is required, and sets it up in one round trip. The questions
+// travel in the same round trip, behind the set-up, and Dial returns the server's answers. Each must satisfy
+// [ExpectAny]. After an error, which may be a [ServerError], there is no connection.
 func (c *Config) Dial(ctx context.Context, questions ...[]string) (*Conn, []Reply, error) {
 	steps, err := c.steps(ctx)
 	if err != nil {
@@ -57,17 +57,17 @@ func (c *Config) Dial(ctx context.Context, questions ...[]string) (*Conn, []Repl
 
 // step is one command of a set-up.
 type step struct {
-	name   string // without anything secret
+	name   string // without secrets
 	words  []string
 	expect *Expect
-	// secret is the word that a server's error must not show.
+	// secret must not appear in an error of the server.
 	secret string
-	// optional: an error reply means that the server can do without.
+	// optional: an error reply is fine.
 	optional bool
 }
 
-// steps are what comes before the first question. AUTH goes first and by itself, because a server that does not know HELLO
-// knows it, and it needs no permission.
+// steps returns the commands before the first question. AUTH comes first and separately: a server that does not know
+// HELLO knows AUTH, and AUTH needs no permission.
 func (c *Config) steps(ctx context.Context) ([]step, error) {
 	var steps []step
 	if c.Credentials != nil {
@@ -97,18 +97,18 @@ func (c *Config) steps(ctx context.Context) ([]step, error) {
 	return steps, nil
 }
 
-// last ends a set-up with a reply that is no other command's. If the server has given one reply too many before, it comes here, in the
-// place of PONG or of an error, and not as the reply to the first request: OK is just what that one may be answered with. A user
-// who may not PING gets an error, which will do.
+// last ends a set-up with a reply that no other command has. If the server has sent one reply too many, that reply is
+// read in place of PONG or of an error, and not as the reply to the first request, which may well be OK. A user
+// without the right to PING gets an error, which is fine, too.
 var last = step{name: "PING", words: []string{"ping"}, expect: &ExpectLast, optional: true}
 
-// LastCommand is that command, to end other pipelines with, and ExpectLast what it can be answered with.
+// LastCommand is that command, for the end of other pipelines. ExpectLast is its expected reply.
 var (
 	LastCommand = AppendCommand(nil, "ping")
 	ExpectLast  = Expect{Kinds: Of(Status), Status: "PONG"}
 )
 
-// connect makes a connection that is not set up.
+// connect makes a connection without setting it up.
 func (c *Config) connect(ctx context.Context) (*Conn, error) {
 	dial := c.Dialer
 	if dial == nil {
@@ -132,7 +132,8 @@ func (c *Config) connect(ctx context.Context) (*Conn, error) {
 	return newConn(conn)
 }
 
-// withoutTLS says of a failed handshake that there may be no TLS at this port: a Redis server waits there for the end of a line.
+// withoutTLS adds to a failed handshake that the port may have no TLS: a Redis server waits there for the end of a
+// line.
 func withoutTLS(err error) error {
 	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	if plain || ended(err) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded) {
@@ -141,7 +142,7 @@ func withoutTLS(err error) error {
 	return err
 }
 
-// tlsConfig names the server that the certificate must be for.
+// tlsConfig sets the server name for the certificate.
 func (c *Config) tlsConfig() *tls.Config {
 	if c.TLS.ServerName != "" {
 		return c.TLS
@@ -155,7 +156,7 @@ func (c *Config) tlsConfig() *tls.Config {
 	return config
 }
 
-// setUp takes the steps and asks the questions, all with one write. Every reply is read before anything counts.
+// setUp sends the steps and the questions with one write. Every reply is read before any of these counts.
 func (c *Conn) setUp(ctx context.Context, steps []step, questions [][]string) ([]Reply, error) {
 	if len(steps)+len(questions) == 0 {
 		return nil, nil
@@ -175,8 +176,8 @@ func (c *Conn) setUp(ctx context.Context, steps []step, questions [][]string) ([
 	return answers, err
 }
 
-// until has do end when ctx does, by its deadline or before. Closing is what ends it for certain: do may be about to set a
-// deadline of its own.
+// until runs do and ends it when ctx ends, by its deadline or earlier. Only closing the connection ends do for
+// certain, because do may be about to set another deadline.
 func (c *Conn) until(ctx context.Context, do func(deadline time.Time) error) error {
 	deadline, _ := ctx.Deadline()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -187,7 +188,7 @@ func (c *Conn) until(ctx context.Context, do func(deadline time.Time) error) err
 	return err
 }
 
-// exchange is setUp's round trip.
+// exchange does setUp's round trip.
 func (c *Conn) exchange(out []byte, deadline time.Time, steps []step, questions [][]string) ([]Reply, error) {
 	if err := c.Send(out, deadline); err != nil {
 		return nil, fmt.Errorf("setting up a connection: %w", err)
@@ -215,7 +216,7 @@ func (c *Conn) exchange(out []byte, deadline time.Time, steps []step, questions 
 	return answers, nil
 }
 
-// Ask sends one command and reads its reply; for what follows from the answers to the questions of a set-up.
+// Ask sends one command and reads its reply, for actions that depend on the answers of a set-up.
 func (c *Conn) Ask(ctx context.Context, expect *Expect, words ...string) Reply {
 	var reply Reply
 	err := c.until(ctx, func(deadline time.Time) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// expectations are what the requests of a lock can be answered with, and the rest.
+// expectations are those of a lock's requests, and others.
 var expectations = []wire.Expect{
 	wire.ExpectOK, wire.ExpectAny,
 	{},
@@ -25,13 +25,14 @@ var expectations = []wire.Expect{
 	{Kinds: wire.Of(wire.Number, wire.Array), Items: 1024},
 }
 
-// taken is the most memory that reading raw may take: for what it announces, within what is expected, and for what has come.
+// taken is the most memory that reading raw may take: for announced elements, within the expectation, and for the
+// bytes that have come.
 func taken(raw []byte, expect *wire.Expect) uint64 {
 	const element, pushes = 128, 2 * 16384
 	return uint64(64<<10 + element*(2*expect.Items+pushes*bytes.Count(raw, []byte("\n"))) + 8*len(raw))
 }
 
-// replies are what a server could say, rightly or not.
+// replies are right and wrong replies of a server.
 var replies = []string{
 	"+OK\r\n", "+QUEUED\r\n", "-ERR x\r\n", ":1\r\n", "$2\r\nOK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
 	"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "=2\r\nab\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n+OK\r\n", ">2\r\n+x\r\n*1\r\n:1\r\n+OK\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n",
@@ -39,8 +40,8 @@ var replies = []string{
 	strings.Repeat("*1\r\n", 100), "-" + strings.Repeat("x", 5000) + "\r\n", "+" + strings.Repeat("x", 5000) + "\r\n", strings.Repeat(">1\r\n:1\r\n", 10) + ":5\r\n",
 }
 
-// FuzzReply: whatever a server sends, reading it does not panic, takes no more memory than has come or was expected, and is a reply
-// of an expected kind, an error of the server's or a failure. Only +OK is OK.
+// FuzzReply: reading any bytes of a server does not panic, and takes no more memory than has come or was expected.
+// The result is a reply of an expected kind, a server's error or a failure. Only +OK is OK.
 func FuzzReply(f *testing.F) {
 	for i, seed := range replies {
 		for which := range expectations {
@@ -60,7 +61,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// wrong says what is wrong with what was read of raw, at once and in pieces; "" for nothing.
+// wrong returns the fault in the result of reading raw, at once and in pieces; "" if there is none.
 func wrong(raw []byte, reply, inPieces *wire.Reply, expect *wire.Expect) string {
 	kind := reply.Kind()
 	if kind == wire.Failure || kind == wire.Refusal {
@@ -108,7 +109,7 @@ func same(a, b *wire.Reply) bool {
 		slices.EqualFunc(a.Items(), b.Items(), func(a, b wire.Reply) bool { return same(&a, &b) })
 }
 
-// pieces is a connection that brings what is left, a few bytes at a time.
+// pieces is a connection that delivers the rest of its bytes a few at a time.
 type pieces struct {
 	net.Conn
 	left []byte

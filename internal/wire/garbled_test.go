@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// allocated is how much memory this process has ever taken; large pieces are in it at once, which is what a length that is believed
-// takes, and small ones a little later. Unlike runtime.ReadMemStats it stops nothing.
+// allocated is how much memory this process has allocated until now. Large pieces, as a believed length would take,
+// count at once; small ones a little later. Unlike runtime.ReadMemStats it stops no goroutine.
 func allocated(sample []metrics.Sample) uint64 {
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
@@ -36,7 +36,7 @@ func TestGarbledReplies(t *testing.T) {
 		raw, expect := source.Next(), expectations[source.IntN(len(expectations))]
 		before := allocated(sample)
 		reply := wire.Parse(raw, &expect)
-		if took := allocated(sample) - before; took > taken(raw, &expect) { // or what was before is counted only now
+		if took := allocated(sample) - before; took > taken(raw, &expect) { // or earlier memory is counted only now
 			if took = exactly(raw, &expect); took > taken(raw, &expect) {
 				t.Errorf("seed %d, %d: %d bytes for %q", seed, i, took, raw)
 			}
@@ -93,5 +93,5 @@ func TestWhatIsWrongWithAReplyIsNoticed(t *testing.T) {
 	believed = nil
 }
 
-// believed is what a parser would take that believes a length.
+// believed is the memory that a parser would take if it believed a length.
 var believed []byte

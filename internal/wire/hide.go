@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// This file keeps secrets out of errors: servers quote what they were asked, cut it short and change its case.
+// This file keeps secrets out of errors. Servers quote commands in errors, shorten them and change their case.
 
-// longestShown is how much of a secret in a row an error may show: 28 of 128 bits, and what it has by chance in common with words.
+// longestShown is the longest piece of a secret that an error may show, in characters: 28 of 128 bits. Words may
+// share such short pieces by chance.
 const longestShown = 7
 
-// Hide takes secrets, and longer pieces of them, out of the text of the reply's error, if it has one. That error matches what it did; a secret
-// of up to 7 bytes is none.
+// Hide removes secrets, and pieces of a secret longer than 7 bytes, from the text of the reply's error, if it has
+// one. The error still matches the same targets. A secret of up to 7 bytes is not hidden.
 func (r *Reply) Hide(secrets ...string) {
 	if r.err == nil {
 		return
@@ -30,7 +31,7 @@ func (r *Reply) Hide(secrets ...string) {
 	}
 }
 
-// hidingError matches an error and shows another text. The error can't be had from it.
+// hidingError matches an error and shows another text. The original error cannot be unwrapped.
 type hidingError struct {
 	text string
 	err  error
@@ -40,7 +41,7 @@ func (e *hidingError) Error() string { return e.text }
 
 func (e *hidingError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// without returns a text without what it has of a secret, which is in lower case.
+// without returns text without long pieces of a secret. The secret must be in lower case.
 func without(text, secret string) string {
 	if len(secret) <= longestShown {
 		return text
@@ -63,7 +64,7 @@ func without(text, secret string) string {
 	return shown.String()
 }
 
-// lower puts ASCII letters into lower case, and keeps the length.
+// lower converts ASCII letters to lower case, and keeps the length.
 func lower(text string) string {
 	b := []byte(text)
 	for i, c := range b {

@@ -11,15 +11,15 @@ import (
 // https://redis.io/docs/latest/develop/reference/protocol-spec/
 
 const (
-	// bufferSize holds the usual replies of a full batch.
+	// bufferSize holds the usual replies to a full batch.
 	bufferSize = 4 << 10
-	// maxNumber bounds a line with a number, which a header has.
+	// maxNumber bounds a line with a number, as headers have.
 	maxNumber = 32
 	// maxLine bounds an error, which may quote a key. Only its beginning is kept.
 	maxLine = 1 << 20
 	// maxBulk is the longest string that a server can have.
 	maxBulk = 512 << 20
-	// trusted is up to which length a text's memory is taken before it has arrived.
+	// trusted is the longest text for which memory is allocated before the bytes arrive.
 	trusted = 16 << 10
 )
 
@@ -30,8 +30,9 @@ type reader struct {
 	left int
 }
 
-// reply reads the reply to one command, and what the server says unasked before it. After an error, which is in the reply
-// too, the connection is of no use any more; the server's own errors are only in the reply.
+// reply reads the reply to one command, and skips messages that the server sends unasked before it. An error, which
+// is also in the reply, means that the connection cannot be used any more. Error replies of the server are only in
+// the reply.
 func (r *reader) reply(expect *Expect) (Reply, error) {
 	for {
 		line, err := r.line()
@@ -57,7 +58,7 @@ func (r *reader) reply(expect *Expect) (Reply, error) {
 	}
 }
 
-// admits reports that a reply can be one to the command. An error always can.
+// admits reports whether a reply is possible for the command. An error reply always is.
 func (e *Expect) admits(got *Reply) bool {
 	if got.kind == Refusal {
 		return true
@@ -65,10 +66,10 @@ func (e *Expect) admits(got *Reply) bool {
 	return e.Kinds.Has(got.kind) && (got.kind != Status || e.Status == "" || got.text == e.Status)
 }
 
-// skipped is what a push may be that nobody listens to.
+// skipped bounds a push that is read and dropped.
 var skipped = Expect{Items: 16384, Text: 0, Depth: 8}
 
-// frame reads whatever the server sends next, a push included.
+// frame reads the next frame from the server, which may be a push.
 func (r *reader) frame(expect *Expect) (Reply, error) {
 	line, err := r.line()
 	if err != nil {
@@ -78,7 +79,7 @@ func (r *reader) frame(expect *Expect) (Reply, error) {
 	return r.value(line, expect, max(1, expect.Depth))
 }
 
-// value reads what begins with line. Arrays may be nested so deep.
+// value reads the value that begins with line. depth is how deep arrays may be nested.
 func (r *reader) value(line []byte, expect *Expect, depth int) (Reply, error) {
 	switch rest := line[1:]; line[0] {
 	case '+':
@@ -106,7 +107,7 @@ func (r *reader) value(line []byte, expect *Expect, depth int) (Reply, error) {
 	return Reply{}, malformed(line)
 }
 
-// bulk reads a text, or an error that comes as one.
+// bulk reads a text, or an error in the form of a text.
 func (r *reader) bulk(line []byte, expect *Expect) (Reply, error) {
 	kind := line[0]
 	n, isNumber := parseNumber(line[1:])
@@ -205,8 +206,8 @@ func (r *reader) longError(head []byte, n int) ([]byte, error) {
 	return nil, malformed(head)
 }
 
-// text reads n bytes and the line's end, and returns the bytes if they are within the limit. The length is the server's
-// word, so memory is taken as bytes arrive.
+// text reads n bytes and the line's end, and returns the bytes if they are within the limit. The length is only the
+// server's claim, so memory is allocated as bytes arrive.
 func (r *reader) text(n int64, limit int) (string, error) {
 	if n > int64(limit) {
 		for left := n; left > 0; {
@@ -247,7 +248,7 @@ func (r *reader) end() error {
 	return nil
 }
 
-// parseNumber reads a decimal number without making a string of it.
+// parseNumber parses a decimal number without allocating a string.
 func parseNumber(digits []byte) (n int64, valid bool) {
 	negative := len(digits) > 0 && digits[0] == '-'
 	if negative {
@@ -271,13 +272,14 @@ func parseNumber(digits []byte) (n int64, valid bool) {
 	return n, true
 }
 
-// Read reads one reply, and what the server says unasked before it. After an error nothing more can be read.
+// Read reads one reply, and skips messages that the server sends unasked before it. After an error nothing more can
+// be read.
 func Read(in *bufio.Reader, expect *Expect) (Reply, error) {
 	r := reader{in: in}
 	return r.reply(expect)
 }
 
-// Parse reads one reply that is all of raw. Of nothing, nothing was read.
+// Parse parses one reply, which must be all of raw. For an empty raw it returns an unread reply.
 func Parse(raw []byte, expect *Expect) Reply {
 	if len(raw) == 0 {
 		return Reply{}

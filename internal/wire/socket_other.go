@@ -2,7 +2,7 @@
 
 package wire
 
-// canPeek: here nothing tells what a socket has without reading it.
+// canPeek is false: on these systems a socket shows its bytes only when it is read.
 const canPeek = false
 
 func nothingToRead(uintptr) bool { return true }

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Subscription is a connection on which a channel is listened to.
+// Subscription is a connection that listens to a channel.
 type Subscription struct {
 	conn    *Conn
 	channel string
 }
 
-// ErrSilent says that nothing came in time. The subscription goes on.
+// ErrSilent says that no message came in time. The subscription goes on.
 var ErrSilent = errors.New("nothing was published")
 
-// expectMessage is what comes on a subscription. A message is the name of a key; what is longer than any sensible one is
-// read past.
+// expectMessage describes the messages of a subscription. A message is the name of a key. A text that is longer than
+// any sensible key is skipped.
 var expectMessage = Expect{Kinds: Of(Status, Number, Text, Null, Array, Map, Other, Push), Items: 1024, Text: 1 << 20, Depth: 6}
 
-// Subscribe listens to a channel on a connection that is used for nothing else from now on. The first message says that it
-// does.
+// Subscribe listens to a channel. The connection must not be used for anything else from then on. The first message
+// confirms the subscription.
 func (c *Conn) Subscribe(channel string, deadline time.Time) (*Subscription, error) {
 	if err := c.Send(AppendCommand(nil, "subscribe", channel), deadline); err != nil {
 		return nil, err
@@ -28,23 +28,23 @@ func (c *Conn) Subscribe(channel string, deadline time.Time) (*Subscription, err
 	return &Subscription{conn: c, channel: channel}, nil
 }
 
-// Message is what came on a subscription.
+// Message is a message of a subscription.
 type Message struct {
-	// Subscribed: the server has taken note of the subscription, and what is published from now on arrives.
+	// Subscribed: the server has confirmed the subscription. Later publications arrive.
 	Subscribed bool
-	// Published: something was published, this.
+	// Published: Payload was published.
 	Published bool
 	Payload   string
 }
 
-// Next waits for what comes next: for so long, and for as long again for the rest of what has begun to come. The zero
-// Message is the answer to a ping, or something that is none of ours.
+// Next waits for the next message for patience, and for the rest of a message that has begun for the same time again.
+// The zero Message is the answer to a ping, or an unknown message.
 func (s *Subscription) Next(patience time.Duration) (Message, error) {
 	c := s.conn
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return Message{}, err
 	}
-	if _, err := c.reader.in.Peek(1); err != nil { // a deadline that passes here leaves nothing half read
+	if _, err := c.reader.in.Peek(1); err != nil { // a deadline that passes here leaves no half-read message
 		if ended(err) {
 			err = ErrSilent
 		}
@@ -78,10 +78,10 @@ func (s *Subscription) message(frame *Reply) (Message, error) {
 	}
 }
 
-// Ping asks for a sign of life.
+// Ping asks the server for a sign of life.
 func (s *Subscription) Ping(deadline time.Time) error {
 	return s.conn.Send(AppendCommand(nil, "ping"), deadline)
 }
 
-// Close closes the connection; a Next that waits returns.
+// Close closes the connection; a waiting Next returns.
 func (s *Subscription) Close() error { return s.conn.Close() }

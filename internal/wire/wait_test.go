@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// counting is a connection of a user's that does something of its own with what is written.
+// counting is a user's connection that counts the bytes that are written.
 type counting struct {
 	*net.TCPConn
 	written *atomic.Int64
@@ -24,8 +24,8 @@ func (c counting) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Commands that are more than the kernel takes at once arrive whole, however a Dialer wraps its connections, and a
-// connection that does something of its own when it writes gets to do it.
+// Commands that are larger than the kernel takes at once arrive whole, however a Dialer wraps its connections. A
+// wrapped connection's own Write method is called.
 func TestCommandsOfAnyLengthArriveWhole(t *testing.T) {
 	certificate := redistest.SelfSigned(t)
 	all := wrappings(certificate.Client())
@@ -55,7 +55,7 @@ func TestCommandsOfAnyLengthArriveWhole(t *testing.T) {
 		}
 	}
 	if want := int64(16<<20/10*10 + 10); written.Load() != want {
-		t.Errorf("the one that counts has seen %d bytes of %d", written.Load(), want)
+		t.Errorf("the counting connection has seen %d bytes of %d", written.Load(), want)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestAWaitForAReplyEnds(t *testing.T) {
 		err := c.SendAndWait([]byte("x"), time.Now().Add(20*time.Millisecond))
 		reply := c.Reply(&wire.ExpectOK)
 		if timeout, is := reply.Err().(net.Error); err != nil || !is || !timeout.Timeout() { //nolint:errorlint // as it is
-			t.Fatalf("nobody answered: %v, %v", err, reply.Err())
+			t.Fatalf("no answer: %v, %v", err, reply.Err())
 		}
 		c, p = connected(t, nil, wrappings(nil)["as it is"])
 		must(t, c.SendAndWait(nil, time.Now().Add(time.Millisecond)))

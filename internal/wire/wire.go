@@ -1,23 +1,23 @@
 // Package wire is a connection to one Redis server, from its first byte: dialling, TLS, credentials, pipelines and
 // subscriptions. It knows nothing of locks.
 //
-// What it promises to those who count replies as votes:
+// It promises to callers that count replies as votes:
 //
-//   - A [Reply] says what the server has sent for one command, and only reading makes one. Its zero value is "not read",
-//     which is an error; so is whatever went wrong before or instead.
-//   - Each command says what it can be answered with ([Expect]): kinds, number of elements, length of a text. Anything else
-//     ends the connection. Memory is taken as bytes arrive, and never more than that.
-//   - A [Conn] exists once every reply of its set-up was read and is what it should be. Nothing of a request is written
+//   - A [Reply] is the server's reply to one command, and only reading makes one. Its zero value is "not read", which
+//     is an error. Any failure before or during the read is an error, too.
+//   - Each command says which replies it can have ([Expect]): kinds, number of elements, length of a text. Any other
+//     reply ends the connection. Memory is allocated as bytes arrive, and never more than that.
+//   - A [Conn] exists only after every reply of its set-up was read and was right. No byte of a request is written
 //     before.
-//   - A connection may be used again only when it is [Conn.Clean]: all that came was read as the reply to something.
-//   - Closing a TCP connection resets it and drops what the kernel has not delivered, if a Dialer has not hidden it; see
-//     [ResetOnClose].
+//   - A connection may be used again only when it is [Conn.Clean]: all bytes that came were read as replies.
+//   - Closing a TCP connection resets it and drops the bytes that the kernel has not delivered, unless a Dialer hides
+//     the connection; see [ResetOnClose].
 //
-// What it does not promise: a server that sends bytes after Clean has looked and before its reply to the next command can
-// pass them off as that reply. A pipeline that ends with [LastCommand] notices; a command by itself does not. The protocol
-// numbers nothing; a server that lies is one vote, as it always is.
+// It does not promise this: a server that sends bytes after Clean has looked, and before its reply to the next
+// command, can pass them off as that reply. A pipeline that ends with [LastCommand] notices it; a single command does
+// not. The protocol numbers nothing. A server that lies is one vote, as always.
 //
-// A Conn is used by one goroutine at a time; the rest is safe for concurrent use.
+// Only one goroutine may use a Conn at a time. Everything else is safe for concurrent use.
 package wire
 
 import (
@@ -27,11 +27,11 @@ import (
 	"strings"
 )
 
-// ErrUnread says that there is no reply, because nothing was read.
+// ErrUnread says that there is no reply, because none was read.
 var ErrUnread = errors.New("no reply was read")
 
-// ErrProtocol is matched by the error of a reply that the command can't have: whatever is at the other end, the connection
-// is of no use any more.
+// ErrProtocol matches the error of a reply that the command cannot have. Whatever the other end is, the connection
+// can no longer be used.
 var ErrProtocol = errors.New("not a reply of a Redis server to this")
 
 func malformed(line []byte) error { return fmt.Errorf("%w: %.64q", ErrProtocol, line) }
@@ -42,7 +42,7 @@ type ServerError string
 // maxErrorText is how much of an error reply is kept.
 const maxErrorText = 256
 
-// newServerError keeps what can be shown of an error reply.
+// newServerError keeps the printable beginning of an error reply.
 func newServerError(text []byte) ServerError {
 	tail := ""
 	if len(text) > maxErrorText {
@@ -62,13 +62,13 @@ func (e ServerError) Error() string { return string(e) }
 // RedisError implements go-redis's Error.
 func (ServerError) RedisError() {}
 
-// Kind is what a Reply is.
+// Kind is the kind of a Reply.
 type Kind uint8
 
 // The kinds.
 const (
 	Unread  Kind = iota // nothing was read; also the zero value
-	Failure             // something went wrong on the way
+	Failure             // a failure on the way
 	Refusal             // an error reply
 	Status              // a simple string
 	Number              // an integer
@@ -77,10 +77,10 @@ const (
 	Array               // an array
 	Map                 // a map, as its keys and values in turn, or a set
 	Other               // a boolean, a double, or a big number
-	Push                // what the server says unasked, as an array
+	Push                // a message that the server sends unasked, as an array
 )
 
-// String names the kind as the protocol does.
+// String returns the kind's name in the protocol.
 func (k Kind) String() string {
 	return [...]string{
 		"nothing", "a failure", "an error", "a simple string", "an integer", "a bulk string", "a null", "an array", "a map or set",
@@ -88,7 +88,7 @@ func (k Kind) String() string {
 	}[k]
 }
 
-// Reply is the reply to one command, or why there is none.
+// Reply is the reply to one command, or the reason why there is none.
 type Reply struct {
 	kind   Kind
 	number int64
@@ -97,7 +97,7 @@ type Reply struct {
 	err    error
 }
 
-// Failed is a reply that was not read because of err.
+// Failed returns a reply that was not read because of err.
 func Failed(err error) Reply {
 	if err == nil {
 		return Reply{}
@@ -105,10 +105,10 @@ func Failed(err error) Reply {
 	return Reply{kind: Failure, err: err}
 }
 
-// Kind says what the reply is.
+// Kind returns the reply's kind.
 func (r *Reply) Kind() Kind { return r.kind }
 
-// Err is why there is no value: [ErrUnread], what went wrong, or the server's own error, a [ServerError].
+// Err returns why there is no value: [ErrUnread], a failure, or the server's own error, a [ServerError].
 func (r *Reply) Err() error {
 	if r.kind == Unread {
 		return ErrUnread
@@ -121,16 +121,17 @@ func (r *Reply) Refused(prefix string) bool {
 	return r.kind == Refusal && strings.HasPrefix(strings.TrimPrefix(r.err.Error(), "ERR "), prefix)
 }
 
-// OK reports the status OK, and nothing that looks like it.
+// OK reports whether this is exactly the status OK.
 func (r *Reply) OK() bool { return r.kind == Status && r.text == ok }
 
-// Int is the number of a Number; 0 for other kinds.
+// Int returns the number of a Number; 0 for other kinds.
 func (r *Reply) Int() int64 { return r.number }
 
-// Str is the text of a Text or Status. It is empty for other kinds, and for a Text that was longer than expected.
+// Str returns the text of a Text or Status. It is empty for other kinds, and for a Text that was longer than
+// expected.
 func (r *Reply) Str() string { return r.text }
 
-// Items are the elements of an Array, Map or Push.
+// Items returns the elements of an Array, Map or Push.
 func (r *Reply) Items() []Reply { return r.items }
 
 const ok = "OK"
@@ -150,30 +151,30 @@ func Of(kinds ...Kind) Kinds {
 // Has reports that the set has k.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 == 1 }
 
-// Expect says what a command can be answered with, beside an error.
+// Expect describes the possible replies to a command. An error reply is always possible.
 type Expect struct {
-	// Kinds are what the reply may be.
+	// Kinds are the possible kinds.
 	Kinds Kinds
-	// Status is what a simple string must say; "" for anything. One that says something else is the reply to another command,
-	// and so may be all that follow.
+	// Status is the text that a simple string must have; "" for any text. A different text is the reply to another
+	// command, and all later replies may be misaligned, too.
 	Status string
-	// Items bounds the elements of an array, those of arrays within it included.
+	// Items bounds the elements of an array, including elements of arrays within it.
 	Items int
-	// Text bounds a text in bytes. One that is longer is read past and kept as an empty one: it can't be what was asked for.
+	// Text bounds a text in bytes. A longer text cannot be the answer: it is skipped and kept as an empty one.
 	Text int
-	// Depth is how deep arrays may be nested: 0 and 1 mean that they are not.
+	// Depth is how deep arrays may be nested. 0 and 1 mean no nesting.
 	Depth int
 }
 
-// The expectations of commands that are no requests of a lock.
+// These are for commands that are not requests of a lock.
 var (
-	// ExpectOK is of commands that say OK or an error.
+	// ExpectOK is for commands that reply OK or an error.
 	ExpectOK = Expect{Kinds: Of(Status), Status: ok}
-	// ExpectAny is of commands that tell something: INFO server, CONFIG GET, HELLO. A reply takes 32 MB at most.
+	// ExpectAny is for commands with an answer: INFO server, CONFIG GET, HELLO. A reply takes 32 MB at most.
 	ExpectAny = Expect{Kinds: Of(Status, Number, Text, Null, Array, Map, Other), Items: 512, Text: 64 << 10, Depth: 6}
 )
 
-// AppendCommand appends a command as it goes over the wire.
+// AppendCommand appends a command in wire format.
 func AppendCommand(out []byte, words ...string) []byte {
 	out = AppendHeader(out, '*', int64(len(words)))
 	for _, word := range words {
@@ -182,7 +183,7 @@ func AppendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
-// AppendHeader appends a line of a type and a number.
+// AppendHeader appends a line with a type and a number.
 func AppendHeader(out []byte, kind byte, n int64) []byte {
 	return append(strconv.AppendInt(append(out, kind), n, 10), '\r', '\n')
 }

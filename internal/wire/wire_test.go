@@ -36,7 +36,7 @@ func within(tb testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// A reply that nobody has read is an error, and so is one that stands for one.
+// An unread reply is an error, and so is a failed one.
 func TestNothingReadIsAnError(t *testing.T) {
 	var unread wire.Reply
 	none, failed := wire.Failed(nil), wire.Failed(io.ErrClosedPipe)
@@ -94,7 +94,7 @@ func TestWhatIsBeyondItsBoundIsNoReply(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever comes, reading ends without a panic, and what is read is of a kind that was expected, within its bounds.
+// FuzzRead: reading any bytes ends without a panic. A reply that is read is of an expected kind, within its bounds.
 func FuzzRead(f *testing.F) {
 	for _, raw := range []string{
 		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", ">1\r\n:1\r\n:2\r\n", "%1\r\n+a\r\n+b\r\n", "$999999999\r\nx", "*1\r\n*1\r\n",
@@ -195,8 +195,8 @@ func exchangeWith(t *testing.T, raw string) (*wire.Conn, wire.Reply) {
 	return c, reply
 }
 
-// What comes behind the reply that was asked for makes a connection of no use, also where it was read together with it; so does a
-// reply that is none, and then nothing more is read.
+// After unasked bytes behind the reply, the connection must not be used again, even if the bytes were read together
+// with the reply. The same holds after a malformed reply; nothing more is read then.
 func TestAConnectionIsNotUsedBehindWhatWasNotAskedFor(t *testing.T) {
 	c, reply := exchangeWith(t, "+OK\r\n+OK\r\n")
 	if reply.Err() != nil || c.Drained() || c.Clean() || !c.Overfull() {
@@ -211,7 +211,7 @@ func TestAConnectionIsNotUsedBehindWhatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// What arrives between two requests is seen before the next one is sent.
+// Bytes that arrive between two requests are noticed before the next request is sent.
 func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -233,7 +233,7 @@ func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
 	}
 }
 
-// A set-up whose replies are not what they should be makes no connection, and the server is sent nothing more.
+// A set-up with wrong replies makes no connection, and the server gets nothing more.
 func TestASetUpThatIsNotOKMakesNoConnection(t *testing.T) {
 	for _, reply := range []string{
 		"+QUEUED\r\n", "$2\r\nOK\r\n", ":1\r\n", "-ERR no\r\n", "+OK\r\n+OK\r\n+OK\r\n", "*1\r\n+OK\r\n", "",

@@ -1,24 +1,28 @@
 -- Takes every key for one owner, or none.
 --
 -- KEYS: n keys, their n wait queues and, for a fenced lock, its counter.
--- ARGV: n, owner, ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many ms it has waited,
---       for how many ms its entry is kept, 1 to leave a key to the waiter it is reserved for; the proposed token (0: not
---       fenced; negative: that one without the sign or none), the counter's retention in ms,
---       and how many tokens behind its own it is to have (0 if missing).
--- Returns the token, or 1 when not fenced, when granted; {0, ttl in ms of what is in the way, its owner, its key, the counter}
--- when refused, with 1 behind it where it has left a claim.
+-- ARGV: n, owner, ttl in ms;
+--       the waiter's name ('' if a refused caller does not wait), for how many ms it has waited, for how many ms its
+--       queue entry is kept, 1 to leave a key to the waiter it is reserved for;
+--       the proposed token (0: not fenced; negative: exactly this token without the sign, or none), the counter's
+--       retention in ms, the number of spare tokens behind its own (0 if missing).
+-- Returns the token, or 1 for a lock that is not fenced, when granted;
+--       {0, ttl in ms of the hold in the way, its owner, its key, the counter} when refused, with a further 1 if the
+--       waiter has left a claim.
 --
--- An owner that finds its own value is a repeated request, whose first reply was lost, or one that took the key with SET NX
--- and found the counter ahead of its proposal. It is granted, and the key lives at least ttl from now. A granted request's
--- token is above what the counter was, also when it is repeated: so no two acquisitions can have it.
+-- An owner that finds its own value has either repeated a request with a lost reply, or taken the key with SET NX and
+-- found the counter ahead of its proposal. It is granted, and the key lives at least ttl from now. The token of a
+-- granted request is greater than the counter was, also for a repeated request, so no two acquisitions have the same
+-- token.
 local n, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local waiter, waited, keep = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 local polite, proposal = ARGV[7] == '1', math.abs(tonumber(ARGV[8]))
 local fenced, exact, counter = proposal > 0, tonumber(ARGV[8]) < 0, 0
 local spare = tonumber(ARGV[10] or 0)
 
--- The usual case of several keys in as few steps as can be: nothing is there, and nobody waits. Memory, disk and role do not change under a
--- script, so that they refuse the first SET or none, but a user with selectors may be allowed SET for some of the keys only.
+-- The usual case of several keys, in few steps: no key and no queue exists. Memory, disk and role do not change
+-- during a script, so they refuse the first SET or none. But a user with selectors may be allowed SET for some of the
+-- keys only.
 if n > 1 and not fenced and redis.pcall('EXISTS', unpack(KEYS)) == 0 then
 	for i = 1, n do
 		local reply = redis.pcall('SET', KEYS[i], owner, 'PX', ttl)
@@ -47,8 +51,9 @@ if fenced then
 	end
 end
 
--- Readers who keep coming would keep a waiter out for ever: as a writer does (share.lua), it lets no new ones in. That holds of all the keys that
--- readers have, or would come back to, and only while nobody else is in the way, who may be for long. Reports whether it does.
+-- Without claims, new readers could keep a waiter out for ever. As a waiting writer does (share.lua), this waiter
+-- lets no new readers in. It claims all keys that readers have or may come back to, but only while no other kind of
+-- hold is in the way, which may last long. Returns whether it has claimed.
 local function claimAll()
 	local reads = {}
 	for i = 1, n do
@@ -65,7 +70,7 @@ local function claimAll()
 			if type(redis.pcall('ZADD', key, 'XX', now, '')) == 'table' then -- the master is full, or the right is missing
 				return false
 			end
-		else -- a hold alone is a string
+		else -- a lone hold is a string
 			now = milliseconds()
 			if not now or spread(key, hold, left, now) then
 				return false
@@ -93,7 +98,7 @@ for i = 1, n do
 		end
 		free[#free + 1], claims[KEYS[i]] = KEYS[i], hold
 	elseif hold then
-		local writer = string.sub(hold, 1, 2) == 'w:' -- whose owner may wait here to enter again; readers are many
+		local writer = string.sub(hold, 1, 2) == 'w:' -- a writer may wait here to enter again; there are many readers
 		return refuse(left, writer and named(hold) or '', i, not writer and waiter ~= '' and claimAll())
 	else
 		left = redis.call('PTTL', KEYS[i])
@@ -104,12 +109,13 @@ for i = 1, n do
 		end
 	end
 	if exact and counter >= proposal and not (held and counter == proposal) then
-		return {0, 0, '', KEYS[i], counter} -- what is held here is the owner's, which has just this token if it was granted before
+		return {0, 0, '', KEYS[i], counter} -- a hold here is the owner's; it has exactly this token if it was granted before
 	end
 end
 
--- Whoever gets an error has got nothing. What could be refused to this user, or by a full master, behind the first write is
--- tried before it, in a form that does nothing: other waiters' claims are there although the key is free.
+-- An owner that gets an error has got no key. Every command behind the first write that may be refused to this user,
+-- or by a full master, is first tried in a form that does nothing. A free key may exist with the claims of other
+-- waiters.
 if fenced or n > 1 then
 	for _, key in ipairs(free) do
 		redis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', ttl)

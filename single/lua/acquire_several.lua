@@ -1,13 +1,14 @@
--- Takes many locks of several keys each: does for every one of them what acquire.lua does where nothing is there and nobody waits, with a few
--- commands for all.
+-- Takes many locks of several keys each. For each lock it does the same as acquire.lua when none of its keys and
+-- queues exists, with a few commands for all.
 --
--- KEYS: the keys, as many for each lock, and behind all of them their wait queues. ARGV: ttl in ms, and for each lock its owner.
--- Returns for each 1 when it was granted, or -1 when it has to be asked for alone, because something is there: then nothing was done for it.
--- With an error nothing was done for any.
+-- KEYS: the keys of all locks, the same number for each lock, then their wait queues. ARGV: ttl in ms, and each lock's
+-- owner.
+-- Returns for each lock 1 if it was granted, or -1 if it needs a separate request, because a key or queue exists.
+-- Nothing was done for a lock with -1. After an error nothing was done for any lock.
 local keys, call, ttl, locks, all = KEYS, redis.call, ARGV[1], #ARGV - 1, #KEYS / 2
 local n = all / locks
 local free = call('EXISTS', unpack(keys)) == 0 -- the usual case
-local results, taken = {}, {} -- two of them may want the same key
+local results, taken = {}, {} -- two locks may want the same key
 for i = 1, locks do
 	local first, last = n * i - n + 1, n * i
 	local mine = free or
@@ -20,7 +21,7 @@ for i = 1, locks do
 		for k = first, last do
 			local key = keys[k]
 			local reply = redis.pcall('SET', key, owner, 'PX', ttl)
-			if reply.err then -- if not of the first one, then of a user with selectors, who may SET some of the keys only: see acquire.lua
+			if reply.err then -- not the first SET: a user with selectors may SET only some of the keys, see acquire.lua
 				for set in pairs(taken) do
 					call('DEL', set)
 				end

@@ -1,4 +1,5 @@
--- Tells which generation of the configuration of masters is in use. A master keeps the greatest it has been told, for good.
+-- Announces the generation of the configuration of masters that is in use. A master keeps the greatest one, without
+-- an expiry.
 -- KEYS: where it is kept. ARGV: a generation. Returns {1, 0, '', '', the greatest}.
 local known = redis.call('GET', KEYS[1]) or '0'
 if not string.match(known, '^%d+$') or tonumber(known) > 9007199254740991 then

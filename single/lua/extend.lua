@@ -1,15 +1,15 @@
--- Lets every key that the owner holds live for at least ttl from now; never less than it had, because a late or
--- smaller request must not take away what the holder counts on.
+-- Makes every key that the owner holds live for at least ttl from now. It never shortens, because a late or smaller
+-- request must not take away time that the holder relies on.
 --
 -- KEYS: n keys and, for a fenced lock, its counter.
--- ARGV: n, owner, ttl in ms, 1 to set keys again that are gone and free, the lock's token (0: not fenced), the
---       counter's retention in ms.
--- Returns {1} when all keys were there; {2} when some were gone and free and have been set again; {0, ttl in ms of
--- what is in the way, its owner, its key} when a key is gone or somebody else's: then nothing was changed.
+-- ARGV: n, owner, ttl in ms, 1 to set missing keys again, the lock's token (0: not fenced), the counter's retention in
+-- ms.
+-- Returns {1} if all keys were there; {2} if some were missing and have been set again; {0, ttl in ms of the hold in
+-- the way, its owner, its key} if a key is missing or another owner's: then nothing was changed.
 --
--- A key that is there is kept by PEXPIRE, which a full master does not refuse. A fenced lock's counter is raised to its
--- token, so that a master that lost it, or never got so far, will not give out a smaller one. Where somebody else's data has
--- taken the counter's place that can't be done, and the extension fails: a lock whose token no master would defend ends.
+-- An existing key is kept by PEXPIRE, which a full master does not refuse. The script raises a fenced lock's counter
+-- to its token, so a master that lost the counter, or never had it, will not give out a smaller token. With foreign
+-- data in the counter's place the extension fails: a lock with a token that no master defends must end.
 local n, owner, ttl = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local repair, token = ARGV[4] == '1', tonumber(ARGV[5])
 
@@ -42,7 +42,7 @@ if token > 0 then
 	end
 end
 
-if token > 0 or n > 1 then -- as in acquire.lua: whoever gets an error has set nothing
+if token > 0 or n > 1 then -- as in acquire.lua: after an error nothing was set
 	for _, key in ipairs(gone) do
 		redis.call('SET', key, owner, claims[key] and 'NX' or 'XX', 'PX', ttl)
 	end

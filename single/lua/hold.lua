@@ -1,25 +1,29 @@
--- Holds of a shared key. A hold is 'mode:owner:id', the mode 'r' of a reader or 'w' of a writer. Those of both modes never stand together,
--- and all writers' holds are one owner's.
+-- Holds of a shared key. A hold is 'mode:owner:id' with the mode 'r' for a reader or 'w' for a writer. A key never
+-- has holds of both modes, and all writers' holds belong to one owner.
 local function ownerOf(hold)
 	return string.match(hold, '^[rw]:(.*):[^:]*$')
 end
 
--- The owner as a reply may tell it: a string that looks like a hold can be somebody's data, of any size, too.
+-- The owner in a form for replies. A string that looks like a hold may be foreign data of any size.
 local function named(hold)
 	return told(ownerOf(hold) or '')
 end
 
--- Whether a hold of this mode and owner can stand beside one that is there.
+-- Whether a hold of this mode and owner can be added to an existing hold.
 local function beside(mode, owner, there)
 	local writer = string.sub(there, 1, 1) == 'w'
 	return mode == 'r' and not writer or mode == 'w' and writer and ownerOf(there) == owner
 end
 
--- Makes the sorted set of a hold that has been a string, for others beside it, or for claims. The hold ends when it did; up to a few
--- milliseconds later if time has passed since left, what PTTL had said of the string, was asked for, which is before now. What may be
--- refused later is tried before anything is deleted: ZADD of a string is an error, but another one for who may not ZADD, and on a full
--- master, which refuses nothing behind a write. Returns an error if the hold is still the string. If the hold ends
--- meanwhile nothing may be there: PEXPIRE deletes what would end before it is done, even in the millisecond in which it ends, so it gets one more.
+-- Replaces a hold that is a string by a sorted set, so that other holds or claims can be added. left is the string's
+-- PTTL, read at now or earlier. In the set the hold ends at the same time, or up to a few milliseconds later if time
+-- has passed between the two.
+--
+-- Every command that may be refused is tried before the string is deleted. ZADD of a string is always an error, but a
+-- different one for a user without the right to ZADD and on a full master, which refuses nothing behind a write.
+-- Returns an error if the hold still is the string. PEXPIRE deletes a key that would end at once, even in the
+-- millisecond in which it ends, so the hold gets one millisecond more. If the hold has ended, the key may now be
+-- missing.
 local function spread(key, hold, left, now)
 	local may = redis.pcall('ZADD', key, 'XX', now, hold)
 	if type(may) == 'table' and not string.find(may.err, 'WRONGTYPE', 1, true) then
@@ -35,20 +39,21 @@ local function spread(key, hold, left, now)
 	redis.call('PEXPIRE', key, left + 1)
 end
 
--- For how many ms a refused waiter keeps new readers out; writerClaim in names.go. Each further attempt renews that.
+-- For how many ms a refused waiter keeps new readers out; WriterClaim in names.go. Each further attempt renews the
+-- claim.
 local CLAIM = 2500
 
--- Has no new reader get into a sorted set for a while, on behalf of a waiter. longest is for how many ms its holds last.
+-- Keeps new readers out of a sorted set for a while, for a waiter. longest is for how many ms the set's holds last.
 local function claim(key, waiter, longest, now)
-	-- PEXPIRE first, as everywhere: whoever lacks a right leaves nothing that lives for ever.
+	-- PEXPIRE comes first, as everywhere: a user without a right leaves no data that lives for ever.
 	if redis.pcall('PEXPIRE', key, math.max(CLAIM, longest, redis.call('PTTL', key))) == 1 then
 		redis.pcall('ZREMRANGEBYSCORE', key, -now, now)
 		redis.pcall('ZADD', key, -(now + CLAIM), 'c:' .. waiter)
 	end
 end
 
--- Removes a hold or a claim from a sorted set, which then lives as long as what is left in it. Returns its score, and the last hold that is left
--- with its own; all that is asked for is asked for before anything is written.
+-- Removes a hold or a claim from a sorted set, and makes the set live as long as its remaining members. Returns the
+-- member's score, and the last remaining hold with its score. It reads everything before it writes.
 local function drop(key, member, now)
 	local score = tonumber(redis.call('ZSCORE', key, member))
 	local top = redis.call('ZREVRANGE', key, 0, 1, 'WITHSCORES')

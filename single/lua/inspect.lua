@@ -1,7 +1,8 @@
--- Reads who holds the first of the keys that is held. Changes nothing.
--- KEYS: the keys. Returns {1, ttl in ms, owner, key, holds}, or {0} when all are free.
--- Of a key that several hold, the one that holds it longest is named, and holds counts them all. A fingerprint of each follows,
--- in one string, of 12 digits each and of those that hold it longest, 128 at the most: a hold has the same one on every master.
+-- Reads who holds the first held key. Changes nothing.
+-- KEYS: the keys. Returns {1, ttl in ms, owner, key, holds}, or {0} if all keys are free.
+-- For a key with several holds, the owner is that of the longest hold, and holds counts all. One string with
+-- fingerprints follows, with 12 digits for each hold; above 128 holds, only for the 128 that last longest. A hold has
+-- the same fingerprint on every master.
 
 -- include kind.lua
 -- include hold.lua

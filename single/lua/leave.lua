@@ -1,6 +1,7 @@
--- Takes a waiter, and its claims (share.lua), out of the way of keys that it has not got, and has the next one know what it knew: that a key is
--- free, or is kept. Does nothing else to the keys, whatever they are.
--- KEYS: n keys and their n wait queues. ARGV: the waiter, for how many ms a key is reserved for the next one. Returns 0.
+-- Removes a waiter and its claims (share.lua) from keys that it has not got. If the waiter may know that a key is
+-- free or kept, the next waiter is told. The script changes nothing else, whatever the keys hold.
+-- KEYS: n keys and their n wait queues. ARGV: the waiter, for how many ms a key is reserved for the next one. Returns
+-- 0.
 
 -- include kind.lua
 -- include queue.lua
@@ -12,7 +13,7 @@ for i = 1, n do
 	claimed[i] = hold and now
 	leave(KEYS[i], KEYS[n + i], waiter, held, ARGV[2])
 end
-for i = 1, n do -- last, for want of a right ends the script
+for i = 1, n do -- last, because a missing right ends the script
 	if claimed[i] then
 		drop(KEYS[i], 'c:' .. waiter, claimed[i])
 	end

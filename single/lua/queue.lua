@@ -1,7 +1,7 @@
--- A wait queue is a sorted set: waiters by the time at which they began to wait, at most one reservation, '!' and the name
--- of the waiter whose turn it is with minus the time at which it ends, and a mark as in kind.lua. It decides who should
--- try, never who holds. So nothing depends on its commands: they may fail, for want of a right or for somebody's data in
--- the queue's place, which is left as it is, and cost a waiter its next backoff.
+-- A wait queue is a sorted set. It contains the waiters by the time at which they began to wait; at most one
+-- reservation, '!' and the name of the next waiter, with minus the time at which it ends; and a mark as in kind.lua.
+-- The queue decides who should try, never who holds. So its commands may fail, because a right is missing or foreign
+-- data is in the queue's place, which stays unchanged. That only costs a waiter its next backoff.
 local QUEUE = 'redlock:queue'
 
 local function milliseconds()
@@ -9,7 +9,7 @@ local function milliseconds()
 	return time[1] and time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- For how many ms the queue's key is reserved for another waiter.
+-- For how many ms the queue's key is reserved for another waiter; 0 or less if it is not.
 local function reserved(queue, waiter)
 	local first, now = redis.pcall('ZRANGE', queue, 0, 1, 'WITHSCORES'), nil
 	if first[1] == QUEUE and first[4] and tonumber(first[4]) < 0 and first[3] ~= '!' .. waiter then
@@ -33,14 +33,14 @@ local function enqueue(queue, waiter, waited, keep)
 	end
 end
 
--- Removes the mark of a queue that has nothing else.
+-- Removes the mark of a queue that has no other member.
 local function tidy(queue)
 	if redis.pcall('ZCOUNT', queue, '-inf', '+inf') == 1 then
 		redis.pcall('ZREM', queue, QUEUE)
 	end
 end
 
--- Takes a waiter out of a queue; reports whether it stood there, or the key was reserved for it.
+-- Removes a waiter from a queue. Returns whether it was queued, or the key was reserved for it.
 local function dequeue(queue, waiter)
 	if waiter == '' or not marked(queue, QUEUE) then
 		return false
@@ -50,9 +50,11 @@ local function dequeue(queue, waiter)
 	return type(removed) == 'number' and removed > 0
 end
 
--- Publishes a message to whoever has waited longest, and returns its name. A waiter that nobody listens for, as when its process has died,
--- leaves the queue, and the next one is told, up to 32. One that is about to listen again enters the queue with its next attempt, at its position.
--- PUBLISH in a cluster counts who listens at this node, so those at others are told, too. Returns nil if nobody listens.
+-- Publishes a message to the waiter that has waited longest, and returns its name; nil if no waiter listens. A waiter
+-- without a subscription, for example of a dead process, leaves the queue, and the next one gets the message, for up
+-- to 32 waiters. If it is about to subscribe again, it enters the queue with its next attempt, at its position. In a
+-- Cluster, PUBLISH counts the subscribers of this node only, so waiters that listen at other nodes leave the queue,
+-- but still receive the message.
 local function tellNext(queue, message)
 	for _ = 1, 32 do
 		local first = redis.pcall('ZRANGE', queue, 1, 2)
@@ -68,8 +70,8 @@ local function tellNext(queue, message)
 	end
 end
 
--- Notifies whoever has waited longest for a key that has become free, and reserves the key for it for some ms; reports
--- whether there was anybody. The waiter leaves the queue.
+-- Notifies the waiter that has waited longest that the key has become free, and reserves the key for it for some ms.
+-- The waiter leaves the queue. Returns whether there was one.
 local function notify(key, queue, reserve)
 	if not marked(queue, QUEUE) then
 		return false
@@ -91,8 +93,8 @@ local function notify(key, queue, reserve)
 	return true
 end
 
--- Tells whoever has waited longest for a key that it was released and is kept for a while. It remains in the queue: it looks
--- for how long, and tries when that is over.
+-- Tells the waiter that has waited longest that its key was released and is kept for a while. It remains in the
+-- queue, looks for how long the key is kept, and tries when that time is over.
 local function tell(key, queue)
 	if marked(queue, QUEUE) then
 		tellNext(queue, 'redlock:kept:' .. key)
@@ -100,15 +102,15 @@ local function tell(key, queue)
 	end
 end
 
--- Takes a waiter out of the queue of a key that it has not got. It may be the only one that knows that the key is free, or
--- until when it is kept: so another one is told. Which one knows can't be seen from the queue, whose order changes with the
--- attempts; where it was another one than has left, this costs a look.
+-- Removes a waiter from the queue of a key that it has not got. Perhaps no other waiter knows that the key is free,
+-- or until when it is kept, so the script tells another one. The queue does not show which waiter knows, because
+-- attempts change the order. If it was another one than the leaving waiter, this costs one needless look.
 local function leave(key, queue, waiter, held, reserve)
 	if not dequeue(queue, waiter) then
 		return
 	elseif held == false and reserved(queue, waiter) <= 0 then
 		notify(key, queue, reserve)
-	elseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then -- what keep.lua has put there
+	elseif type(held) == 'string' and string.find(held, '^[^{}]+{}/%x+$') then -- set by keep.lua
 		tell(key, queue)
 	end
 end

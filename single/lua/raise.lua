@@ -1,8 +1,8 @@
 -- Raises the fencing counter of a key that the owner still holds to token.
--- KEYS: key, counter. ARGV: owner, token, the counter's retention in ms, how many tokens behind it the owner is to have as well
--- (0 if missing).
--- Returns {1, 0, '', '', token}; {0, 0, '', '', counter} when the counter is at token or above, because somebody may have
--- been given that one; {0} when the key is not the owner's.
+-- KEYS: key, counter. ARGV: owner, token, the counter's retention in ms, the number of spare tokens behind it (0 if
+-- missing).
+-- Returns {1, 0, '', '', token}; {0, 0, '', '', counter} if the counter is at token or above, because another owner
+-- may have that token; {0} if the key is not the owner's.
 
 -- include kind.lua
 -- include counter.lua

@@ -1,15 +1,17 @@
--- Removes the keys that the owner holds and no other, and notifies whoever has waited longest for one of them.
+-- Removes the keys that the owner holds, and no other keys. For each it notifies the waiter that has waited longest.
 --
--- KEYS: n keys and their n wait queues. ARGV: owner, for how many ms a key is reserved for the waiter that is notified,
--- the name under which the caller itself had queued up (left out if it had not).
--- Returns 0 when not all keys were the owner's; 1 when they were; 3 when they were and somebody was notified.
+-- KEYS: n keys and their n wait queues. ARGV: owner, for how many ms a key is reserved for the notified waiter, the
+-- caller's own name in the queues (omitted if it was not queued).
+-- Returns 0 if not all keys were the owner's; 1 if they were; 3 if they were and a waiter was notified.
 local owner, waiter, n = ARGV[1], ARGV[3], #KEYS / 2
--- One that waited for a single key mostly leaves others waiting. That it waited for several says nothing of each.
-local mine = owner ~= '' and (n > 1 or not waiter) -- '' is what holder says of other kinds
+-- A caller that waited for a single key mostly leaves other waiters. For several keys nothing is known about each
+-- queue.
+local mine = owner ~= '' and (n > 1 or not waiter) -- holder returns '' for other kinds
 for i = 1, n do
 	mine = mine and redis.pcall('GET', KEYS[i]) == owner
 end
--- The usual case in as few steps as can be: all keys are there, and nobody waits. A user with selectors may be allowed each of the keys and not all.
+-- The usual case, in few steps: all keys are the owner's, and no queue exists. A user with selectors may be allowed
+-- DEL for each key but not for all together.
 if mine and redis.pcall('EXISTS', unpack(KEYS, n + 1)) == 0 and type(redis.pcall('DEL', unpack(KEYS, 1, n))) == 'number' then
 	return 1
 end
@@ -18,7 +20,7 @@ end
 -- include queue.lua
 
 local held = {}
-for i = 1, n do -- before anything is removed
+for i = 1, n do -- before any removal
 	local err
 	held[i], err = holder(KEYS[i])
 	if err then

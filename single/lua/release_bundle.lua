@@ -1,11 +1,10 @@
--- Releases many locks of one key each: does for every one of them what release.lua does, or share_release.lua to a hold that is a string and for
--- which nobody waits, with a few commands for all.
+-- Releases many locks of one key each. For each key it does the same as release.lua, or as share_release.lua for a
+-- hold that is a string and has no waiters, with a few commands for all.
 --
--- KEYS: n keys and their n wait queues. ARGV: for how many ms a key is reserved for the waiter that is notified, and n
--- owners.
--- Returns 1 when every key was its owner's and nobody waits for any; otherwise what release.lua returns, for each, or -1
--- for a key that has to be released alone: because that would end in an error, or is a hold for which somebody waits. One that is
--- in a sorted set is not found.
+-- KEYS: n keys and their n wait queues. ARGV: for how many ms a key is reserved for the notified waiter, and n owners.
+-- Returns 1 if every key was its owner's and no key has waiters. Otherwise it returns for each key release.lua's
+-- result, or -1 for a key that needs a separate release: that release would end in an error, or the key is a hold with
+-- waiters. A hold in a sorted set is not found.
 local n = #KEYS / 2
 local held = redis.call('MGET', unpack(KEYS, 1, n))
 local all = true
@@ -15,9 +14,9 @@ for i = 1, n do
 		break
 	end
 end
-local waited = redis.call('EXISTS', unpack(KEYS, n + 1)) > 0 -- the last that may fail before something is deleted
+local waited = redis.call('EXISTS', unpack(KEYS, n + 1)) > 0 -- the last command that may fail before a key is deleted
 if all and not waited and redis.call('DEL', unpack(KEYS, 1, n)) == n then
-	return 1 -- the usual case in as few steps as can be; DEL counts less where a key is there twice
+	return 1 -- the usual case, in few steps; DEL counts less if a key is listed twice
 end
 
 -- include kind.lua
@@ -29,10 +28,10 @@ for i = 1, n do
 	results[i] = 0
 	if waited and held[i] == ARGV[1 + i] and lone(held[i]) and redis.call('EXISTS', KEYS[n + i]) == 1 then
 		results[i] = -1
-	elseif held[i] == ARGV[1 + i] and not gone[key] then -- asked twice, it is released once
+	elseif held[i] == ARGV[1 + i] and not gone[key] then -- a key that is listed twice is released once
 		results[i], gone[key] = 1, true
 		mine[#mine + 1] = key
-	elseif not held[i] and not kind(key) then -- MGET tells no other type from a key that is free
+	elseif not held[i] and not kind(key) then -- MGET does not distinguish another type from a free key
 		results[i] = -1
 	end
 end

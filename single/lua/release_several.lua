@@ -1,12 +1,12 @@
--- Releases many locks of several keys each: does for every one of them what release.lua does where all keys are its owner's and nobody waits for
--- any, with a few commands for all.
+-- Releases many locks of several keys each. For each lock it does the same as release.lua when all keys are its
+-- owner's and no key has waiters, with a few commands for all.
 --
--- KEYS: the keys, as many for each lock, and behind all of them their wait queues. ARGV: 0, where other bundles have a time, and for each lock
--- its owner.
--- Returns for each 1 when it was released, or -1 when it has to be released alone: then nothing was done for it.
+-- KEYS: the keys of all locks, the same number for each lock, then their wait queues. ARGV: 0 (other bundles have a
+-- time there), and each lock's owner.
+-- Returns for each lock 1 if it was released, or -1 if it needs a separate release: then nothing was done for it.
 local keys, call, locks, all = KEYS, redis.call, #ARGV - 1, #KEYS / 2
 local n = all / locks
-local held = call('MGET', unpack(keys, 1, all)) -- tells no other type from a key that is free
+local held = call('MGET', unpack(keys, 1, all)) -- does not distinguish another type from a free key
 local waited = call('EXISTS', unpack(keys, all + 1)) > 0
 local results, mine, gone = {}, {}, {}
 for i = 1, locks do

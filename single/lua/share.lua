@@ -1,22 +1,28 @@
 -- Takes a key that readers share and a writer has to itself; the same writer may take it again.
 --
 -- KEYS: key, wait queue.
--- ARGV: the hold as it is a string (LONE in kind.lua), ttl in ms; the waiter's name ('' when a refused caller does not wait), for how many
---       ms it has waited, for how many ms its entry is kept; of a reader the id of the hold of the same owner that it is under, or ''.
--- Returns {1, 0, '', '', holds} when granted, or 1 where it is the only hold; {0, ttl in ms of what is in the way, its owner,
--- its key, 1 if it is a reader's hold or else 0} when refused, with 1 behind it where it has left a claim.
+-- ARGV: the hold as a string (LONE in kind.lua), ttl in ms; the waiter's name ('' if a refused caller does not wait),
+-- for how many ms
+--       it has waited, for how many ms its queue entry is kept; for a reader, the id of the same owner's hold that it
+--       is within, or ''.
+-- Returns {1, 0, '', '', holds} when granted, or 1 if it is the only hold;
+--       {0, ttl in ms of the hold in the way, its owner, its key, 1 for a reader's hold or else 0} when refused, with
+--       a further 1 if the waiter has left a claim.
 --
--- A hold that finds nothing is a string, as a plain lock is, which ends at its ttl. That takes no script, and comes as a command of its own
--- where the key may be free. As soon as there is something beside it, the key is a sorted set, so one key is all there is. A hold in it has
--- the time at which it ends as its score; holds end each by itself, and adding one twice is adding it once.
--- A hold's time is a millisecond later than now and its ttl, because now is what is
--- left of the time when the fraction is cut off: so it never ends before its ttl. A waiting writer is 'c:waiter' with minus the time at which its claim ends,
--- and so is who waits for a plain lock (acquire.lua): while there is one, no reader gets in, so readers who keep coming can't starve it; but a reader that
--- is one already does, since the writer waits for it. The mark of kind.lua comes first of all. Holds and claims that have ended count for
--- nothing, and are removed when something is written anyway.
+-- A lone hold is a string, like a plain lock, and ends at its ttl. Taking it needs no script: a single command does
+-- it when the key may be free. When a second hold or a claim comes, the key becomes a sorted set, so one key holds
+-- everything. The score of a hold is the time at which it ends. Holds end independently, and adding a hold twice is
+-- the same as adding it once. A hold's score is now plus ttl plus one millisecond, because now is rounded down to
+-- whole milliseconds: so a hold never ends before its ttl.
+--
+-- A waiting writer is the member 'c:waiter', with minus the time at which its claim ends. A waiter for a plain lock
+-- (acquire.lua) is the same. While there is a claim, no new reader gets in, so readers that keep coming cannot starve
+-- the waiter. But an owner that already is a reader gets in, because the writer has to wait for it anyway. The mark
+-- of kind.lua comes before all members. Ended holds and claims count for nothing; the next write removes them.
 local key, queue = KEYS[1], KEYS[2]
 local ttl, waiter = tonumber(ARGV[2]), ARGV[3]
--- A full master refuses this, whatever is there. A waiter's entry remains until its release, as when no script is needed.
+-- A full master refuses this SET in any case. The waiter's queue entry then remains until its release, as it does
+-- when no script is needed.
 if redis.call('SET', key, ARGV[1], 'NX', 'PX', ttl) then
 	return 1
 end
@@ -30,12 +36,12 @@ local mode, owner = string.sub(member, 1, 1), ownerOf(member)
 local is, err = kind(key)
 if err then
 	return err
-elseif is == 'none' then -- on a server whose time goes on while a script runs
+elseif is == 'none' then -- possible if the server's time moves while a script runs
 	redis.call('SET', key, ARGV[1], 'PX', ttl)
 	return 1
 end
 local held = is == 'string' and redis.call('GET', key)
-local left = held and redis.call('PTTL', key) -- before TIME, which may be a moment later: what is made of both must not end too early
+local left = held and redis.call('PTTL', key) -- before TIME, which may be a moment later: their sum must not be too early
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -44,7 +50,7 @@ local function refuse(left, held, hold, claimed)
 	return {0, left, held, key, hold and string.sub(hold, 1, 1) == 'r' and 1 or 0, claimed and 1 or nil}
 end
 
-if held == ARGV[1] then -- asked twice
+if held == ARGV[1] then -- a repeated request
 	if left < ttl and left ~= -1 then
 		redis.call('PEXPIRE', key, ttl)
 	end
@@ -54,7 +60,7 @@ elseif held then
 	local there = lone(held)
 	if not there then
 		return refuse(left, told(held))
-	elseif left == -1 then -- somebody took its end away (PERSIST), and nobody knows how long its owner counts on it
+	elseif left == -1 then -- its expiry was removed (PERSIST), so it is unknown how long its owner relies on it
 		return refuse(left, named(there), there)
 	end
 	local may = beside(mode, owner, there)
@@ -68,7 +74,7 @@ elseif held then
 	end
 end
 
--- The key lives as long as the longest hold in it, also if somebody took its end away, so that PTTL tells none.
+-- The key lives as long as its longest hold, even if a PERSIST has removed its expiry, so that PTTL shows none.
 local longest = 0
 local function live(atLeast)
 	redis.call('PEXPIRE', key, math.max(atLeast, longest, redis.call('PTTL', key)))
@@ -95,8 +101,8 @@ if mode == 'r' and not stands(member) and not stands('r:' .. owner .. ':' .. ARG
 	end
 end
 
--- The key is there, and has an end: so whoever gets an error has got nothing, and leaves nothing that stays. If the mark is new, the key
--- has ended meanwhile.
+-- The key exists and has an expiry. So an owner that gets an error has got nothing, and leaves no data without an
+-- expiry. If the mark is new, the key has ended just now.
 live(ttl)
 if redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member) == 2 then
 	live(ttl)

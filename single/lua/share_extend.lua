@@ -1,10 +1,13 @@
--- Lets one hold of a shared key live for at least ttl from now, never less than it had. Holds are as in share.lua.
--- KEYS: key. ARGV: the hold as it is a string, ttl in ms, 1 to add the hold again if it has ended and nothing is in its
--- way. Returns {1} when it was there, or 1 where nothing else was; {2} when it was added again; {0, ttl in ms of what is in
--- the way, its owner, key} when it is gone: 0 and '' when nothing is, be it that others hold the key beside it.
+-- Makes one hold of a shared key live for at least ttl from now; it never shortens. For the form of holds see
+-- share.lua.
+-- KEYS: key. ARGV: the hold as a string, ttl in ms, 1 to add the hold again if it has ended and no other hold is in
+-- its way.
+-- Returns {1} if the hold was there, or 1 if it is alone; {2} if it was added again; {0, ttl in ms of the hold in the
+-- way, its owner, key} if it is missing. The ttl is 0 and the owner '' if no hold is in its way, even if other holds
+-- share the key.
 local key, ttl, repair = KEYS[1], tonumber(ARGV[2]), ARGV[3] == '1'
 
--- The usual case in as few steps as can be: there is this hold, and nothing else.
+-- The usual case, in few steps: there is this hold, and no other member.
 local held, left = redis.pcall('GET', key), nil
 if type(held) == 'string' then
 	left = redis.call('PTTL', key) -- before TIME, as in share.lua
@@ -57,9 +60,9 @@ if not mine then
 	if not repair then
 		return {0, 0, '', key}
 	end
-	redis.call('ZADD', key, 'XX', 'GT', now + ttl + 1, member) -- which a full master refuses before anything is written
+	redis.call('ZADD', key, 'XX', 'GT', now + ttl + 1, member) -- a full master refuses this before anything is written
 end
--- Behind PEXPIRE a full master does not refuse the ZADD of a hold that is there.
+-- After PEXPIRE a full master does not refuse the ZADD of an existing hold.
 local life = math.max(ttl, longest, redis.call('PTTL', key))
 redis.call('PEXPIRE', key, life)
 if redis.call('ZADD', key, 'GT', LEAST, HOLDS, now + ttl + 1, member) == 2 then -- as in share.lua

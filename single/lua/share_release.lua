@@ -1,11 +1,12 @@
--- Removes one hold of a shared key, and notifies those who wait when the last one is gone. Holds are as in share.lua.
--- KEYS: key, wait queue. ARGV: the hold as it is a string; the name under which the caller itself had queued up, left out if it had not.
--- Returns {1, 0, '', '', holds left} when it was there, or 1 where nothing is left; {0, ttl in ms, owner of what holds the key}
--- when not: the owner is the caller's own if its other holds remain.
+-- Removes one hold of a shared key, and notifies waiters when the last hold has gone. For the form of holds see
+-- share.lua.
+-- KEYS: key, wait queue. ARGV: the hold as a string; the caller's own name in the queue, omitted if it was not queued.
+-- Returns {1, 0, '', '', remaining holds} if the hold was there, or 1 if nothing remains; {0, ttl in ms, owner of the
+-- remaining hold} if it was not there. That owner is the caller's own if it has other holds.
 local key, queue = KEYS[1], KEYS[2]
 
--- The usual case in as few steps as can be: there is this hold and nothing else, and nobody waits, so there is nobody to notify, and the caller
--- has no entry either. What is not so, or can't be told for want of a right, goes the long way.
+-- The usual case, in few steps: there is only this hold and no queue, so no waiter to notify, and the caller is not
+-- queued either. All other cases take the long way, also if a missing right hides them.
 local held = redis.pcall('GET', key)
 if held == ARGV[1] and redis.pcall('EXISTS', queue) == 0 then
 	redis.call('DEL', key)
@@ -40,7 +41,7 @@ end
 dequeue(queue, waiter)
 if removed and free and marked(queue, QUEUE) then
 	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
-	for _ = 1, 8 do -- some may be readers, who can all have it
+	for _ = 1, 8 do -- some may be readers, who can all have the key
 		local next = tellNext(queue, key)
 		if not next or redis.pcall('ZREM', queue, next) ~= 1 then
 			break

@@ -1,11 +1,13 @@
--- Has a key go over from one owner to another, if it is still the first one's, and gives the new one a fencing token of its own.
--- KEYS: key, counter. ARGV: the owner it is to have, ttl in ms, the proposed token, the counter's retention in ms, the owner that
--- it has.
--- Returns {1, 0, '', '', token}; {0, ttl in ms, owner, key, counter} when the key is another's; {0} when it is free.
+-- Transfers a key from one owner to another, if the first one still has it, and gives the new owner a new fencing
+-- token.
+-- KEYS: key, counter. ARGV: the new owner, ttl in ms, the proposed token, the counter's retention in ms, the old
+-- owner.
+-- Returns {1, 0, '', '', token}; {0, ttl in ms, owner, key, counter} if the key is another owner's; {0} if it is free.
 --
--- The key lives for ttl from now. An owner that finds its own value is a repeated request, whose first reply was lost: it is granted, with
--- another token, and the key lives at least ttl from now. The counter goes first: where anything is refused to this user, the key
--- has not changed hands. It begins with PEXPIRE, behind which a full master refuses nothing.
+-- The key lives for ttl from now. A new owner that finds its own value has repeated a request with a lost reply. It
+-- is granted, with another token, and the key lives at least ttl from now. The counter is raised first: if any
+-- command is refused to this user, the key keeps its owner. Raising begins with PEXPIRE, after which a full master
+-- refuses nothing.
 local owner, ttl, from = ARGV[1], tonumber(ARGV[2]), ARGV[5]
 
 -- include kind.lua

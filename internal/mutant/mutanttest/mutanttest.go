@@ -54,8 +54,8 @@ func MustFail(t *testing.T) {
 	}
 }
 
-// Within tells whether this test runs in a build with the mutant; then it must show what the mutant does. If not, Within
-// runs it in one and returns what that has printed; the test fails if it fails there.
+// Within reports whether this test runs in a build with the mutant; then the test must show the mutant's effect.
+// Otherwise Within runs the test in such a build and returns its output. The test fails if it fails there.
 func Within(t *testing.T, name string) (out string, within bool) {
 	t.Helper()
 	if mutant.Built() == name {
@@ -76,7 +76,7 @@ func Within(t *testing.T, name string) (out string, within bool) {
 	return out, false
 }
 
-// run runs tests of the package in the working directory in a build with a mutant, and returns what they print.
+// run runs tests of the package in the working directory, in a build with a mutant, and returns their output.
 func run(t *testing.T, m mutant.Mutant, tests string) string {
 	t.Helper()
 	places <- struct{}{}

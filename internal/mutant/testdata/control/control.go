@@ -1,4 +1,5 @@
-// Package control is what the tests of package mutant break: it has one number, and tests that look at it, or do not.
+// Package control exists for the tests of package mutant, which break it. It has one number, and tests that check it
+// or do not.
 package control
 
 // Answer is 42.
