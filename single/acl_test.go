@@ -175,7 +175,7 @@ func TestEveryRightThatTheDocumentationGivesIsNeeded(t *testing.T) {
 	}
 }
 
-func TestARestrictedUserReachesNobodyElsesKeys(t *testing.T) {
+func TestARestrictedUserReachesOnlyItsOwnKeys(t *testing.T) {
 	narrow := slices.Clone(leastRights(t))
 	for i, rule := range narrow {
 		if prefix, found := strings.CutSuffix(rule, ":*"); found && strings.HasPrefix(rule, "~redlock:") {

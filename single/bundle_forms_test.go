@@ -40,7 +40,7 @@ func TestReleasesThatReserveForOtherTimesGoTogether(t *testing.T) {
 }
 
 // Which call comes first in a batch, and whether it has anybody to go with, is nothing to those behind it.
-func TestACallWithNobodyLikeItDoesNotKeepTheOthersApart(t *testing.T) {
+func TestADifferentFirstCallDoesNotKeepOthersFromGoingTogether(t *testing.T) {
 	const many = 100
 	var two, one []string
 	for i := range many {

@@ -77,7 +77,7 @@ func TestLocksOfSeveralKeysGoOutTogether(t *testing.T) {
 	}
 }
 
-func TestTheUsualLocksOfSeveralKeysAndTheirNeighbours(t *testing.T) {
+func TestUnusualLocksOfSeveralKeysAreHandledOneByOne(t *testing.T) {
 	for _, test := range []struct {
 		of, want, left string
 		scripts        int
@@ -245,7 +245,7 @@ func TestLocksOfSeveralKeysInDifferentSlotsAreTakenApart(t *testing.T) {
 }
 
 // After a reply with too few results, or with one result for all, it is unknown which calls it answers.
-func TestABundleOfAcquisitionsIsGrantedByNothingButItsResults(t *testing.T) {
+func TestOnlyItsOwnResultsGrantABundleOfAcquisitions(t *testing.T) {
 	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n", ":1\r\n", "+OK\r\n", "*2\r\n:1\r\n", "*2\r\n+OK\r\n+OK\r\n", "*2\r\n:0\r\n:7\r\n"} {
 		server := oddServer(t, func(_ int, words []string) string {
 			if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks
@@ -270,7 +270,7 @@ func TestABundleOfAcquisitionsIsGrantedByNothingButItsResults(t *testing.T) {
 }
 
 // A full master refuses the first call of a bundle, and so all: no caller has got half of a lock.
-func TestAFullMasterGivesNobodyHalfALock(t *testing.T) {
+func TestAFullMasterGivesAWholeLockOrNone(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	m.Do(t.Context(), several(single.Acquire, "x,y me", "v,w me"))
@@ -336,7 +336,7 @@ func TestABundleTakesKeysForOneTTL(t *testing.T) {
 }
 
 // A waiter for any one of the keys is enough.
-func TestAWaiterForAnyKeyOfSeveralIsCalled(t *testing.T) {
+func TestAReleaseOfSeveralKeysNotifiesAWaiterForAnyOfThem(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", "d"} {
 		server := redistest.Start(t)
 		m := dial(t, server.URL())
@@ -374,7 +374,7 @@ func TestReleasesThatKeepTheirKeysAreNotBundled(t *testing.T) {
 
 // A user with selectors may be allowed SET for some keys only, and no server checks this before a script begins. A
 // refused user has got no key.
-func TestAUserWithSelectorsGetsNoHalfALock(t *testing.T) {
+func TestAUserWithSelectorsGetsAWholeLockOrNone(t *testing.T) {
 	server := redistest.Start(t)
 	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set", "(+set ~mine:*)").Err())
 	m := dial(t, "redis://some:any@"+server.Addr())
@@ -391,7 +391,7 @@ func TestAUserWithSelectorsGetsNoHalfALock(t *testing.T) {
 }
 
 // A master that writes nothing still says who holds a lock, also to other requests in the same batch.
-func TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone(t *testing.T) {
+func TestHazard94AMasterThatCannotWriteAnswersEachCallOfABundle(t *testing.T) {
 	for name, c := range map[string][3]string{
 		"full": {"maxmemory", "1", "OOM"}, "without its replicas": {"min-replicas-to-write", "1", "NOREPLICAS"},
 	} {
@@ -418,7 +418,7 @@ func TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone(t *testi
 
 // A Cluster node answers requests for a slot without a node that the cluster is down. It does not say that for other
 // slots.
-func TestHazard94ASlotThatNobodyHasIsOnesOwnAffair(t *testing.T) {
+func TestHazard94ASlotWithoutANodeDoesNotFailOtherCallsOfABundle(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"))
 	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 9999).Err()) // {b}'s among them, 3300, and not {a}'s, 15495
@@ -433,7 +433,7 @@ func TestHazard94ASlotThatNobodyHasIsOnesOwnAffair(t *testing.T) {
 }
 
 // A bundle that travels alone is one command, and has as many votes as calls: a reply too many must not pass for its own.
-func TestHazard95AReplyTooManyDoesNotGrantABundle(t *testing.T) {
+func TestHazard95ASurplusReplyDoesNotGrantABundle(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks
 			return "*2\r\n:1\r\n:1\r\n" // another batch's reply

@@ -97,7 +97,7 @@ func TestReleasesOfABatchGoOutTogether(t *testing.T) {
 
 // The usual bundle finds all its keys held by their owners and no waiters, and takes a short way. A bundle that
 // differs in one point takes the long way.
-func TestTheUsualBundleAndItsNeighbours(t *testing.T) {
+func TestUnusualReleasesInABundleAreHandledOneByOne(t *testing.T) {
 	for _, test := range []struct{ of, want, left string }{
 		{"a me,b me,c you", "granted granted granted", ""},
 		{"a me,b me,a me", "granted granted refused", "c"},
@@ -439,7 +439,7 @@ func TestAHugeBatchIsReleasedWhole(t *testing.T) {
 }
 
 // Whatever a master refuses to do for a waiter, the keys are released and their owners know.
-func TestReleasesSurviveWhatTheyMayNotDoForWaiters(t *testing.T) {
+func TestReleasesSucceedWithoutTheRightsToNotifyWaiters(t *testing.T) {
 	for _, right := range []string{"+time", "+publish", "+zadd", "+pexpire", "+pttl"} {
 		server := redistest.Start(t, redistest.WithUser("~*", "&*", "+@all", strings.Replace(right, "+", "-", 1)))
 		m := dial(t, server.URL())

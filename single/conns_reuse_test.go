@@ -55,7 +55,7 @@ func TestAnIdleConnectionOutlivesItsLastDeadline(t *testing.T) {
 }
 
 // Two TLS records in one segment.
-func TestHazard42AReplyTooManyInsideTLSIsNobodysReply(t *testing.T) {
+func TestHazard42ASurplusReplyInsideTLSAnswersNoRequest(t *testing.T) {
 	certificate := redistest.SelfSigned(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -190,7 +190,7 @@ func TestClosingATLSConnectionKeepsTheDeadline(t *testing.T) {
 }
 
 // A reply too many in a batch behind which the guard asks again.
-func TestARecheckHidesNoReplyTooMany(t *testing.T) {
+func TestARecheckHidesNoSurplusReply(t *testing.T) {
 	var extra atomic.Bool
 	server := oddServer(t, func(_ int, words []string) string {
 		if words[0] == "set" && words[1] != single.GuardKey {

@@ -162,7 +162,7 @@ func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
 }
 
 // A reply that comes too late must not be taken for that to the next request.
-func TestALateReplyIsNobodysReply(t *testing.T) {
+func TestALateReplyAnswersNoOtherRequest(t *testing.T) {
 	server := redistest.Start(t)
 	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
 	_, err := m.Ask(t.Context(), acquire("taken", "somebody", time.Minute))
@@ -195,7 +195,7 @@ func TestALateReplyIsNobodysReply(t *testing.T) {
 }
 
 // Also where it comes alone, so that nothing else on its connection gives it away.
-func TestALateReplyThatComesAloneIsNobodysReply(t *testing.T) {
+func TestALateReplyThatComesAloneAnswersNoRequest(t *testing.T) {
 	late, next := make(chan struct{}), make(chan struct{})
 	server := oddServer(t, func(_ int, words []string) string {
 		switch {
@@ -230,7 +230,7 @@ func TestALateReplyThatComesAloneIsNobodysReply(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatBreaksAmidABatch(t *testing.T) {
+func TestAConnectionThatBreaksInABatchAnswersTheCallsBeforeTheBreak(t *testing.T) {
 	server := redistest.Start(t)
 	bites := make(chan int, 1)
 	m := direct(t, &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -281,7 +281,7 @@ func (c *breaking) Read(b []byte) (int, error) {
 }
 
 // A replica behind a master's name may be replaced: the next connection finds out.
-func TestAConnectionToAReplicaIsGivenUp(t *testing.T) {
+func TestAConnectionToAReplicaIsReplaced(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 1)
 	host, port, err := net.SplitHostPort(servers[1].Addr())
@@ -339,7 +339,7 @@ func TestAClosedMasterClosesItsConnections(t *testing.T) {
 }
 
 // Features that need go-redis for the life of a connection go through go-redis.
-func TestWhatNeedsTheClientGoesThroughTheClient(t *testing.T) {
+func TestOptionsThatNeedGoRedisUseGoRedis(t *testing.T) {
 	server := redistest.Start(t)
 	m, err := single.Open(&redis.Options{Addr: server.Addr(), Limiter: &limiter{}}, single.Options{})
 	must(t, err)
@@ -358,7 +358,7 @@ func (*limiter) Allow() error         { return errLimited }
 func (*limiter) ReportResult(_ error) {}
 
 // A connection that could not be set up is closed by then, although the reason is a reply: it must not be used again.
-func TestAWrongPasswordIsSaidEveryTime(t *testing.T) {
+func TestAWrongPasswordIsReportedEveryTime(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("right"))
 	m, err := single.Open(&redis.Options{Addr: server.Addr(), Password: "wrong"}, single.Options{})
 	must(t, err)

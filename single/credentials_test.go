@@ -30,7 +30,7 @@ func (h *hanging) credentials() (user, password string) {
 }
 
 // A credentials provider that hangs costs a bounded number of goroutines, and delays nothing but its own connections.
-func TestACredentialsProviderThatHangsIsLeftBehind(t *testing.T) {
+func TestAHangingCredentialsProviderCostsABoundedNumberOfGoroutines(t *testing.T) {
 	const size, abandoned = 3, 4
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(0)}

@@ -289,7 +289,7 @@ func connections(t *testing.T, list *redis.Client) int {
 	return strings.Count(all, "\n")
 }
 
-func TestWhatAStoppedMasterHasNotBeenGivenIsDiscarded(t *testing.T) {
+func TestARequestThatAStoppedMasterHasNotReceivedIsDiscarded(t *testing.T) {
 	if lateCommand(t, func(s *redistest.Server) *single.Master {
 		m, err := single.Dial(s.URL(), single.Options{})
 		must(t, err)

@@ -175,7 +175,7 @@ func TestHazard34NoErrorShowsAPassword(t *testing.T) {
 }
 
 // URLs that would make go-redis panic, that go-redis would ignore, or that would do harm.
-func TestDialRefusesWhatCanNotBeMeant(t *testing.T) {
+func TestDialRefusesURLsThatCannotBeMeant(t *testing.T) {
 	for url, says := range map[string]string{
 		"rediss://:hunter2@127.0.0.1:1?skip_verify=true":     "skip_verify",
 		"redis://:hunter2@127.0.0.1:1?pool_size=-1":          "PoolSize",

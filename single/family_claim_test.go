@@ -112,7 +112,7 @@ func TestAClaimDoesNotOutliveItsKey(t *testing.T) {
 	redistest.Eventually(t, patience, func() bool { return !exists(t, server, "key") }, "the key to expire with the claim")
 }
 
-func TestSeveralWritersClaimEachForItself(t *testing.T) {
+func TestEachWaitingWriterHasItsOwnClaim(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("a", "1", time.Minute))
@@ -134,7 +134,7 @@ func TestSeveralWritersClaimEachForItself(t *testing.T) {
 	}
 }
 
-func TestTheLastReleaseOfASharedKeyCallsThoseWhoWait(t *testing.T) {
+func TestTheLastReleaseOfASharedKeyNotifiesItsWaiters(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	const waiters = 10
@@ -228,7 +228,7 @@ func TestHoldIdsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 }
 
 // A claim and a reservation made by hand, as if written long ago: neither keeps anybody out.
-func TestWhatHasEndedKeepsNobodyOut(t *testing.T) {
+func TestEndedClaimsAndReservationsKeepNoWaiterOut(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	long := -float64(serverNow(t, server).Add(-time.Second).UnixMilli())

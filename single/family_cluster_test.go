@@ -27,7 +27,7 @@ var oddKeys = []string{
 	" ", "\x00", "ключ", "a{ }b", "{\x00}x", "}", "a}b", "{}", "{}a", "}{a", "a{}b{c}", "x{y}z", "{x}", "x", "}}", "{{}}x", "}{",
 }
 
-func TestHazard57WhatIsBesideAKeyIsInItsClusterSlotAndNoOtherKeys(t *testing.T) {
+func TestHazard57NamesThatBelongToAKeyAreInItsSlotAndBelongToNoOtherKey(t *testing.T) {
 	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
 	beside := make(map[string]string) // the key, by what belongs to it
 	look := func(tb rapid.TB, key string) {

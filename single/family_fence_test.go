@@ -83,7 +83,7 @@ func TestARefusedAcquireTellsTheCounter(t *testing.T) {
 	}
 }
 
-func TestSpareTokensAreGivenToNobodyElse(t *testing.T) {
+func TestSpareTokensAreGivenToNoOtherOwner(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	spare := func(r single.Request, n uint64) single.Request {
@@ -142,7 +142,7 @@ func TestARepeatedFencedAcquireGetsATokenOfItsOwn(t *testing.T) {
 
 // Other commands can come between the commands of a fenced acquisition that is not a script. Each case says which,
 // and the right result.
-func TestBetweenTheKeyAndItsCounter(t *testing.T) {
+func TestCommandsBetweenAKeyAndItsCounterDoNoHarm(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	c := server.Client()
@@ -176,7 +176,7 @@ func TestBetweenTheKeyAndItsCounter(t *testing.T) {
 	})
 }
 
-func TestRaise(t *testing.T) {
+func TestRaiseLiftsTheCounterOfAHeldKey(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, fenced("key", "me", 41))
@@ -283,7 +283,7 @@ func TestHazard28ACounterOutlivesItsLockByFarAndNotForEver(t *testing.T) {
 
 // A request that need not keep the counter does not keep it. If there is no counter, the request makes one and keeps
 // that.
-func TestARetainedCounter(t *testing.T) {
+func TestARetainedCounterIsNotKeptAgain(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		counter float64 // kept for a minute; 0: lost
@@ -351,7 +351,7 @@ func TestTokensAreExactUpToTheGreatest(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
+func TestForeignDataInACountersPlaceGrantsNothing(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	must(t, server.Client().Set(t.Context(), counterOf("key"), "many", 0).Err())
@@ -386,7 +386,7 @@ func TestWhatIsNoCounterGrantsNothing(t *testing.T) {
 
 // A master with foreign data in the counter's place does not extend a fenced lock: the master could not refuse a
 // smaller token.
-func TestAMasterThatCanNotKeepTheTokenDoesNotExtendAFencedLock(t *testing.T) {
+func TestAMasterThatCannotKeepTheTokenDoesNotExtendAFencedLock(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	fenced := acquire("key", "me", time.Minute)

@@ -27,7 +27,7 @@ func waits(name string, waited time.Duration, kind single.Kind) single.Request {
 }
 
 // The first in the queue knows of a kept key for how long. When it leaves, the next one has to know.
-func TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold(t *testing.T) {
+func TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "first", "next", "last")
@@ -58,7 +58,7 @@ func TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold(t *testing.T) {
 }
 
 // Attempts change the order, so the first waiter may not be the receiver of the message.
-func TestWhoLeavesAKeptKeyNeedNotBeTheFirst(t *testing.T) {
+func TestAWaiterThatLeavesAKeptKeyNeedNotBeTheFirst(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "first", "next")
@@ -78,7 +78,7 @@ func TestWhoLeavesAKeptKeyNeedNotBeTheFirst(t *testing.T) {
 }
 
 // A kept key becomes free by itself. Only the waiter that received the message knows when.
-func TestWhoLeavesTheQueueOfAFreeKeyNotifiesTheNext(t *testing.T) {
+func TestAWaiterThatLeavesTheQueueOfAFreeKeyNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "first", "next")
@@ -99,7 +99,7 @@ func TestWhoLeavesTheQueueOfAFreeKeyNotifiesTheNext(t *testing.T) {
 }
 
 // A leaving waiter sends nothing if the next waiter could do nothing, or if another waiter knows of the key.
-func TestWhoLeavesDisturbsNobodyInVain(t *testing.T) {
+func TestAWaiterThatLeavesSendsNoNeedlessMessages(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "first", "next", "third")
@@ -141,7 +141,7 @@ func TestWhoLeavesDisturbsNobodyInVain(t *testing.T) {
 }
 
 // A user without the right to notify leaves all the same, without an error.
-func TestALeaverWithoutRightsLeavesAllTheSame(t *testing.T) {
+func TestAWaiterWithoutTheRightsToNotifyStillLeaves(t *testing.T) {
 	server := redistest.Start(t)
 	loud := dial(t, server.URL())
 	for _, right := range []string{"publish", "zrange", "time", "pttl", "pexpire", "get"} {
@@ -176,7 +176,7 @@ func TestALeaverWithoutRightsLeavesAllTheSame(t *testing.T) {
 
 // A release wants to keep its keys and finds that one key is not its owner's. It then leaves that key's queue as any
 // leaving waiter does: the next waiter may not know that the key is free, or kept by another owner.
-func TestWhoKeepsAKeyThatIsNotItsOwnHasTheNextOneTold(t *testing.T) {
+func TestKeepingAnotherOwnersKeyNotifiesTheNextWaiter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "first", "next")

@@ -14,7 +14,7 @@ func leave(waiter string, kind single.Kind) single.Request {
 	return single.Request{Op: single.Leave, Kind: kind, Keys: []string{"key"}, Waiter: waiter}
 }
 
-func TestAWaiterThatLeavesIsNotCalled(t *testing.T) {
+func TestAWaiterThatLeavesIsNotNotified(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))
@@ -33,7 +33,7 @@ func TestAWaiterThatLeavesIsNotCalled(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatLeavesAfterItWasCalledPassesTheCallOn(t *testing.T) {
+func TestANotifiedWaiterThatLeavesNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "gone", "next")
@@ -93,7 +93,7 @@ func TestLeavingRemovesNoLock(t *testing.T) {
 }
 
 // A reader gets past a claim only within an existing hold of the same owner.
-func TestWhoIsLetPastAClaim(t *testing.T) {
+func TestAClaimLetsReadersPassOnlyWithinAHoldOfTheirOwner(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("me", "outer", time.Minute))
@@ -115,7 +115,7 @@ func TestWhoIsLetPastAClaim(t *testing.T) {
 }
 
 // A waiter that leaves is in no queue any more, and gets no needless notification, whatever has happened to the key.
-func TestHazard49WhoLeavesASharedKeyLeavesItsQueue(t *testing.T) {
+func TestHazard49AWaiterThatLeavesASharedKeyLeavesItsQueue(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	for name, then := range map[string]func(){
@@ -142,7 +142,7 @@ func TestHazard49WhoLeavesASharedKeyLeavesItsQueue(t *testing.T) {
 }
 
 // A free key is reserved for a waiter that leaves: the next one gets the call.
-func TestHazard49WhoLeavesASharedKeyPassesItsCallOn(t *testing.T) {
+func TestHazard49ANotifiedWaiterThatLeavesASharedKeyNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "gone", "next")

@@ -54,7 +54,7 @@ func TestAWaiterForAPlainLockKeepsNewReadersOut(t *testing.T) {
 }
 
 // Claims only keep readers out: a shared key without holds, but with claims, is free for all other requests.
-func TestClaimsKeepNobodyElseOut(t *testing.T) {
+func TestClaimsKeepOnlyReadersOut(t *testing.T) {
 	fenced := acquire("key", "fenced", time.Minute)
 	fenced.Fence = true
 	repair := as(single.Extend, acquire("key", "lost", time.Minute))

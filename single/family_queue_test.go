@@ -60,7 +60,7 @@ func TestTheQueueIsBoundedAndKeepsThoseWhoWaitedLongest(t *testing.T) {
 	}
 }
 
-func TestTheQueueExpiresWhenNobodyTriesAnyMore(t *testing.T) {
+func TestTheQueueExpiresWithoutFurtherAttempts(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))
@@ -80,7 +80,7 @@ func TestTheQueueExpiresWhenNobodyTriesAnyMore(t *testing.T) {
 	}
 }
 
-func TestAReleaseCallsWhoWaitedLongestAndReservesTheKey(t *testing.T) {
+func TestAReleaseNotifiesTheLongestWaiterAndReservesTheKey(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "first", "second")
@@ -176,7 +176,7 @@ func TestAReservationEndsByItself(t *testing.T) {
 	}
 }
 
-func TestADeadWaiterIsCalledOnce(t *testing.T) {
+func TestADeadWaiterIsNotifiedOnce(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "dead", "next")
@@ -208,7 +208,7 @@ func TestADeadWaiterIsCalledOnce(t *testing.T) {
 	silent(t, server, heard, "dead")
 }
 
-func TestAReleaserThatQueuedUpItselfIsNotCalled(t *testing.T) {
+func TestAReleaserThatWasQueuedItselfIsNotNotified(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "me", "other")
@@ -225,7 +225,7 @@ func TestAReleaserThatQueuedUpItselfIsNotCalled(t *testing.T) {
 	}
 }
 
-func TestAReleaseOfSeveralKeysCallsForEach(t *testing.T) {
+func TestAReleaseOfSeveralKeysNotifiesForEach(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	heard := listen(t, server, "wa", "wb", "wc")
@@ -296,7 +296,7 @@ func TestAWaiterThatGetsTheKeyLeavesTheQueue(t *testing.T) {
 	}
 }
 
-func TestAUserWithoutTheRightToPublishReleasesAllTheSame(t *testing.T) {
+func TestAUserWithoutTheRightToPublishStillReleases(t *testing.T) {
 	server := redistest.Start(t)
 	rules := []any{"acl", "setuser", "mute", "on", ">secret", "~*", "resetchannels", "+@all"}
 	must(t, server.Client().Do(t.Context(), rules...).Err())

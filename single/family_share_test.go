@@ -27,7 +27,7 @@ func foreign(tb testing.TB, s *redistest.Server) {
 	must(tb, s.Client().PExpire(tb.Context(), "key", time.Minute).Err())
 }
 
-func TestWhoGetsIntoASharedKey(t *testing.T) {
+func TestReadersShareAKeyAndWritersExcludeOthers(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	const ttl = time.Minute
@@ -187,7 +187,7 @@ func TestASharedKeyVanishesWithItsLastHold(t *testing.T) {
 	}
 }
 
-func TestAnEndedHoldIsInNobodysWay(t *testing.T) {
+func TestAnEndedHoldBlocksNoOtherOwner(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	// A hold that has ended is left in the key, as if no command had touched the key since.
@@ -234,7 +234,7 @@ func TestAHoldIsNeverShortened(t *testing.T) {
 	}
 }
 
-func TestTheExtensionOfASharedHold(t *testing.T) {
+func TestExtendingASharedHoldNeedsThatHoldUnlessItRepairs(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	const ttl, more = time.Minute, time.Hour
@@ -391,7 +391,7 @@ func TestInspectOfASharedKeyNamesTheLongestHoldAndCountsAll(t *testing.T) {
 	}
 }
 
-func TestTheLongestSharedHold(t *testing.T) {
+func TestASharedHoldMayHaveTheLongestTTL(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	const longest = time.Duration(math.MaxInt64)

@@ -97,7 +97,7 @@ func TestGarbledReplies(t *testing.T) {
 }
 
 // The control: what no such reply is.
-func TestWhatGrantsNothingIsTold(t *testing.T) {
+func TestControlRepliesThatGrantNothingAreRecognised(t *testing.T) {
 	for _, raw := range []string{"", "+QUEUED\r\n", ":0\r\n", ":-1\r\n", "$2\r\nOK\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:0\r\n", "#t\r\n", "+OK\n", "-OK\r\n"} {
 		if mayBe([]byte(raw), single.Granted) {
 			t.Errorf("%q may be a grant", raw)

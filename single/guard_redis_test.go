@@ -242,7 +242,7 @@ func follow(t *testing.T, replica, server *redistest.Server) {
 	}, "the replica to follow")
 }
 
-func TestTheMarkOfAShorterGuardExcusesNobodyFromALongerOne(t *testing.T) {
+func TestTheMarkOfAShorterGuardDoesNotExcuseFromALongerOne(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithAOF())
 	short := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{})
@@ -258,7 +258,7 @@ func TestTheMarkOfAShorterGuardExcusesNobodyFromALongerOne(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotSetTheMarkIsGuardedAfterEveryRestart(t *testing.T) {
+func TestWithoutTheRightToSetTheMarkEveryRestartIsGuarded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs("--user", "app", "on", ">pw", "~guarded", "~redlock:queue:*", "&*", "+@all"))
 	m := guarded(t, &redis.Options{Addr: server.Addr(), Username: "app", Password: "pw"}, single.Options{})
@@ -271,7 +271,7 @@ func TestWhoMayNotSetTheMarkIsGuardedAfterEveryRestart(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseKeepsUnderTheMarksNameIsLeftAlone(t *testing.T) {
+func TestForeignDataUnderTheMarksNameIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithAOF())
 	must(t, server.Client().Set(t.Context(), single.GuardKey, "somebody's", 0).Err())
@@ -362,7 +362,7 @@ func TestTheGuardComesAfterTheUsersOwnOnConnect(t *testing.T) {
 	}
 }
 
-func TestTheGuardGoesByTheClockItWasGiven(t *testing.T) {
+func TestTheGuardUsesTheClockOfItsOptions(t *testing.T) {
 	server := redistest.Start(t)
 	now := time.Duration(0)
 	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{Name: "a", Clock: func() time.Duration { return now }})
@@ -391,7 +391,7 @@ func TestARefusedConnectionSentNothing(t *testing.T) {
 	}
 }
 
-func TestAGuardThatCanNotWorkIsRefused(t *testing.T) {
+func TestAGuardThatCannotWorkIsRefused(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	if _, err := single.New(client, single.Options{RestartGuard: time.Second}); err == nil {

@@ -195,7 +195,7 @@ func TestTheGuardIgnoresWhichOfTwoOverlappingChecksCameFirst(t *testing.T) {
 	}
 }
 
-func TestAServerThatStoodByCountsAsJustBorn(t *testing.T) {
+func TestAStandbyServerCountsAsJustBorn(t *testing.T) {
 	const guard = 30 * second
 	judge := single.NewJudge(guard)
 	judge.Judge(saw("a", 0, 900*second))

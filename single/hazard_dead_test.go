@@ -56,7 +56,7 @@ func TestHazard108AMessageGoesToAWaiterThatListens(t *testing.T) {
 
 // One release passes over at most 32 waiters that do not listen, so that a script does not take long. If none
 // listens, the key is not reserved.
-func TestHazard108AReleasePassesOverSoManyWaitersAtMost(t *testing.T) {
+func TestHazard108AReleasePassesOverAtMost32DeafWaiters(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))

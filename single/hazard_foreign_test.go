@@ -209,7 +209,7 @@ func (c *foreignCase) String() string {
 		c.shape, c.at, c.held, r.Op, r.Kind, r.Keys, r.Fence, r.Token, r.Retained, r.Repair, r.Polite, r.Waiter, r.Within, c.batched)
 }
 
-func TestHazard35NoOperationChangesWhatIsSomebodyElses(t *testing.T) {
+func TestHazard35NoOperationChangesForeignData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client()

@@ -80,7 +80,7 @@ func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
 }
 
 // While it is known for how long a master stays guarded, a connection is made only now and then, to ask again.
-func TestHazard44AGuardedMasterIsLeftInPeace(t *testing.T) {
+func TestHazard44AGuardedMasterGetsFewConnections(t *testing.T) {
 	const looksAtMost = 12 // in a second, of a guard of ten seconds: one each and a half
 	server := redistest.Start(t)
 	addr := server.Addr()

@@ -60,7 +60,7 @@ func TestHazard43And63OnlyTheExactReplyGrants(t *testing.T) {
 }
 
 // A surplus reply must not become the answer to the next command, at any time it arrives.
-func TestHazard42AReplyTooManyIsNobodysReply(t *testing.T) {
+func TestHazard42ASurplusReplyAnswersNoRequest(t *testing.T) {
 	extra := make(chan bool, 1)
 	server := oddServer(t, func(_ int, words []string) string {
 		if words[0] == "evalsha" {
@@ -106,7 +106,7 @@ func TestHazard42AReplyTooManyIsNobodysReply(t *testing.T) {
 }
 
 // A fenced acquisition by itself, which sends two commands, gets nothing from a reply too many in front of theirs.
-func TestHazard42AFencedRequestGetsNothingFromAReplyTooMany(t *testing.T) {
+func TestHazard42AFencedRequestGetsNothingFromASurplusReply(t *testing.T) {
 	for _, extra := range []string{"", "+OK\r\n", "$-1\r\n", ":1\r\n", ":0\r\n", "+PONG\r\n"} {
 		server := oddServer(t, func(_ int, words []string) string {
 			switch words[0] {

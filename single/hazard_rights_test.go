@@ -79,7 +79,7 @@ func (c *rightsCase) prepare(t *testing.T, s *redistest.Server, root *single.Mas
 
 // A user that lacks any of the rights gets errors. It leaves no data that lives longer than it should. It leaves no
 // key that the call reports as not set.
-func TestHazard39WhoLacksRightsLeavesNothingThatStays(t *testing.T) {
+func TestHazard39AUserWithoutRightsLeavesNoLastingData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	root := dial(t, server.URL())
@@ -136,7 +136,7 @@ func TestHazard39WhoLacksRightsLeavesNothingThatStays(t *testing.T) {
 }
 
 // How the row was found: a user that may not PEXPIRE.
-func TestHazard39WithoutPExpireNobodyIsShutOutForGood(t *testing.T) {
+func TestHazard39WithoutPExpireNoKeyStaysLockedForEver(t *testing.T) {
 	server := redistest.Start(t)
 	m, without := limited(t, server)
 	without(t, "pexpire")

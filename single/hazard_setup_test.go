@@ -34,7 +34,7 @@ func everyOp(key string) []single.Request {
 
 // A vote is a reply that this master gave to this request. Where the set-up of a connection is answered with an error,
 // nothing is sent and nothing counts, however many callers there are and however many requests travel together.
-func TestHazard59NothingCountsOfABatchWhoseConnectionWasRefused(t *testing.T) {
+func TestHazard59ABatchOnARefusedConnectionGrantsNothing(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.WithPassword("right"))
 	open := redistest.Start(t)

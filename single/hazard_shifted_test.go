@@ -68,7 +68,7 @@ func waysTo(t *testing.T, server *odd) map[string]*single.Master {
 
 // A bundle's reply in the place of the last command's reply shows that the replies are misaligned, whatever the reply and
 // the kind of client.
-func TestHazard95AReplyTooManyIsNoticedByWhateverFollows(t *testing.T) {
+func TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt(t *testing.T) {
 	for name, own := range map[string]string{
 		"held": "*2\r\n:-1\r\n:-1\r\n", "forgotten": "-NOSCRIPT No matching script.\r\n", "full": "-OOM command not allowed\r\n", "busy": "-BUSY Redis is busy\r\n",
 		"about somebody named ping": "-ERR 'ping'\r\n",
@@ -88,7 +88,7 @@ func TestHazard95AReplyTooManyIsNoticedByWhateverFollows(t *testing.T) {
 }
 
 // Behind a reply that no bundle can have nothing counts either.
-func TestHazard95BehindAReplyThatIsNoBundlesNothingCounts(t *testing.T) {
+func TestHazard95AnImpossibleReplyDiscardsTheRestOfItsBatch(t *testing.T) {
 	for _, stray := range []string{"*1\r\n:1\r\n", "*2\r\n+a\r\n+b\r\n"} {
 		for _, way := range []string{"own", "brought"} {
 			t.Run(way, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestHazard95BehindAReplyThatIsNoBundlesNothingCounts(t *testing.T) {
 }
 
 // A user without the right to PING uses the answers as they are. So does a user with no right to any command.
-func TestWhoMayNotPingGetsBundles(t *testing.T) {
+func TestAUserWithoutTheRightToPingGetsBundles(t *testing.T) {
 	server := redistest.Start(t)
 	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-ping").Err())
 	for name, m := range map[string]*single.Master{

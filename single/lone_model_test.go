@@ -268,7 +268,7 @@ func TestHoldsOfOneKeyUnderTrouble(t *testing.T) {
 }
 
 // If a program deletes the key, holds are seen to be lost. If the key loses its expiry, holds are seen not to end.
-func TestWhatIsWrongWithHoldsIsSeen(t *testing.T) {
+func TestControlLostAndEndlessHoldsAreFound(t *testing.T) {
 	t.Parallel()
 	for want, trouble := range map[string]func(random *rand.Rand, s *redistest.Server){
 		"lost or cut short": func(_ *rand.Rand, s *redistest.Server) { s.Client().Del(t.Context(), "key") },

@@ -161,7 +161,7 @@ func TestAHoldThatIsAboutToEndIsNotCutShortByAnother(t *testing.T) {
 }
 
 // Scripts do not make a set from a string that is not a hold, or from a hold that lost its end (PERSIST).
-func TestAStringThatIsNoHoldWithAnEndStaysAsItIs(t *testing.T) {
+func TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	repaired := as(single.Extend, reader("b", "2", time.Minute))
@@ -194,7 +194,7 @@ func TestAStringThatIsNoHoldWithAnEndStaysAsItIs(t *testing.T) {
 
 // A document may also look like a hold. A reply then shows no more of it than of any other string. This holds for the
 // string and for a set that was made of it.
-func TestOfAHugeStringThatLooksLikeAHoldLittleIsTold(t *testing.T) {
+func TestRepliesShowLittleOfAHugeStringThatLooksLikeAHold(t *testing.T) {
 	const most = 16384
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -220,7 +220,7 @@ func TestOfAHugeStringThatLooksLikeAHoldLittleIsTold(t *testing.T) {
 }
 
 // The owner can still extend and release a hold that lost its end.
-func TestWithoutAnEndAHoldIsItsOwnersAllTheSame(t *testing.T) {
+func TestAHoldThatLostItsExpiryStillBelongsToItsOwner(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	r := reader("a", "1", time.Minute)
@@ -252,7 +252,7 @@ func TestNoPlainLockLooksLikeAHold(t *testing.T) {
 	}
 }
 
-func TestAStringSaysWhichHoldItIs(t *testing.T) {
+func TestHoldOfParsesTheStringOfAHold(t *testing.T) {
 	for value, want := range map[string]string{
 		"[hold]r:a:1": "1 a 1", "[hold]w:a:b/c:1": "2 a:b/c 1", "[hold]w::": "2  ",
 		"[hold]": "none", "[hold]r:": "none", "[hold]r:a": "none", "[hold]c:a:1": "none", "r:a:1": "none", "": "none",
@@ -269,7 +269,7 @@ func TestAStringSaysWhichHoldItIs(t *testing.T) {
 }
 
 // Who may delete a string and may not make a set of it leaves it: its hold is another's.
-func TestAHoldIsNotLostForWantOfARight(t *testing.T) {
+func TestAMissingRightLosesNoHold(t *testing.T) {
 	server := redistest.Start(t)
 	root := dial(t, server.URL())
 	m, without := limited(t, server)
@@ -379,7 +379,7 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 }
 
 // Where holds meet, one request costs one round trip: the request does not first try whether the key is free.
-func TestAKeyThatSeveralHoldIsAskedForByTheScript(t *testing.T) {
+func TestAKeyWithSeveralHoldsIsRequestedByTheScript(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	sets := func(what func()) int {
@@ -414,7 +414,7 @@ func TestAKeyThatSeveralHoldIsAskedForByTheScript(t *testing.T) {
 }
 
 // A hold that is a string reports the same as a hold in a set.
-func TestInspectOfAHoldAlone(t *testing.T) {
+func TestInspectReportsALoneHoldLikeOneInASet(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, reader("a:b", "1", time.Minute))

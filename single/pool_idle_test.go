@@ -65,7 +65,7 @@ func TestAConnectionThatWasAnsweredSinceIsKept(t *testing.T) {
 
 // One connection shows that the address leads to a replica now. Then all older connections to the same server are
 // dropped, too.
-func TestAllConnectionsToAReplicaAreGivenUp(t *testing.T) {
+func TestAllConnectionsToAReplicaAreDropped(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 3)
 	host, port, err := net.SplitHostPort(servers[1].Addr())

@@ -147,7 +147,7 @@ func tryFor(t *testing.T, m *single.Master, key string, d time.Duration) (bool, 
 
 // Connecting to the master takes longer than a request has time. Requests wait for the connection that is being made
 // and begin no second one, so they get a connection at last.
-func TestRequestsShorterThanADialGetAConnectionAllTheSame(t *testing.T) {
+func TestRequestsShorterThanADialStillGetAConnection(t *testing.T) {
 	for _, size := range []int{0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &far{takes: after(905 * time.Millisecond)}
@@ -198,7 +198,7 @@ func TestThePoolSizeCountsConnectionsThatAreBeingMade(t *testing.T) {
 }
 
 // A dial that is stuck, its first packet lost, does not keep others from being begun.
-func TestADialThatIsStuckIsNotWaitedForAlone(t *testing.T) {
+func TestAnotherConnectionIsDialledWhenOneIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: func(dial int) time.Duration {
 			if dial <= 2 { // these are lost
@@ -242,7 +242,7 @@ func TestEachRequestLearnsWhyThereIsNoConnection(t *testing.T) {
 }
 
 // Close ends requests that wait for a connection, and connections that are being made.
-func TestCloseEndsThoseThatWaitForAConnection(t *testing.T) {
+func TestCloseEndsWaitsForAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(time.Hour)}
 		m := f.master(t, redis.Options{PoolSize: 1})
@@ -265,7 +265,7 @@ func TestCloseEndsThoseThatWaitForAConnection(t *testing.T) {
 }
 
 // A connection that a user's Dialer wraps is also checked for unread data before it is used again.
-func TestHazard42AReplyTooManyOnAWrappedConnectionIsNobodysReply(t *testing.T) {
+func TestHazard42ASurplusReplyOnAWrappedConnectionAnswersNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(0), said: make(chan string)}
 		m := f.master(t, redis.Options{PoolSize: 1})
@@ -287,7 +287,7 @@ func TestHazard42AReplyTooManyOnAWrappedConnectionIsNobodysReply(t *testing.T) {
 }
 
 // Of a pipeline that gets a reply too many nothing counts, however late the last reply comes.
-func TestHazard42APipelineIsReadToItsEndToFindAReplyTooMany(t *testing.T) {
+func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 	for _, extra := range []string{"", "+OK\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &far{takes: after(0), extra: extra}

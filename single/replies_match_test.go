@@ -92,7 +92,7 @@ func (m *moody) serve(conn net.Conn) {
 }
 
 // Replies come late, break off or are cut short. Each reply that is used belongs to its request.
-func TestRepliesAreThoseToTheirRequests(t *testing.T) {
+func TestEachRequestGetsItsOwnReply(t *testing.T) {
 	runs := 60
 	if testing.Short() {
 		runs = 10

@@ -94,7 +94,7 @@ func (*recorder) SetDeadline(time.Time) error      { return nil }
 func (*recorder) SetReadDeadline(time.Time) error  { return nil }
 func (*recorder) SetWriteDeadline(time.Time) error { return nil }
 
-func TestReplies(t *testing.T) {
+func TestRepliesAreDecoded(t *testing.T) {
 	set := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second}
 	fence := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Fence: true, Polite: true}
 	release := single.Request{Op: single.Release, Keys: []string{"k"}, Owner: "o"}
@@ -156,7 +156,7 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 }
 
 // A number that a script does not return for the request grants nothing, nor does one that no script returns.
-func TestANumberGrantsOnlyWhatItStandsFor(t *testing.T) {
+func TestANumberGrantsOnlyRequestsThatCanReturnIt(t *testing.T) {
 	plain := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Polite: true} // by script
 	fence := plain
 	fence.Fence = true
@@ -185,7 +185,7 @@ func TestANumberGrantsOnlyWhatItStandsFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
+func TestAMalformedReplyEndsTheConnection(t *testing.T) {
 	for _, raw := range []string{
 		"\r\n", "\n", "+\n", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":--1\r\n", ":99999999999999999999\r\n", ":9999999999999999999\r\n",
 		"$-2\r\n", "$3\r\nabcd\r\n", "$x\r\n", "*-2\r\n", "*9\r\n", "*1\r\n*0\r\n", "$2\r\nOK\r\n", "$-1\r\n", "_\r\n", "*-1\r\n", "#t\r\n", "+OK\r\n", "+QUEUED\r\n", ">x\r\n", ",1.5\r\n", "%0\r\n",

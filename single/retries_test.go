@@ -50,7 +50,7 @@ func TestARefusalThroughAClientThatRetriesMayHaveSetTheKey(t *testing.T) {
 
 // A client may hold back a request past its deadline and send it any time. Until it has dropped the request, nothing
 // overtakes it.
-func TestNothingOvertakesWhatAClientHoldsBack(t *testing.T) {
+func TestNothingOvertakesARequestThatAClientHoldsBack(t *testing.T) {
 	goOn := make(chan struct{})
 	server := oddServer(t, func(_ int, words []string) string {
 		if words[0] == "set" && words[1] == "slow" {

@@ -74,7 +74,7 @@ func TestARepeatedAcquireRecognisesItsOwnOwner(t *testing.T) {
 	}
 }
 
-func TestAWaitersAcquireGoesByScriptAndDoesTheSame(t *testing.T) {
+func TestAWaitersAcquireByScriptHasTheSameResult(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	waiting := acquire("key", "me", time.Minute)
@@ -122,7 +122,7 @@ func TestSeveralKeysAreTakenAllOrNone(t *testing.T) {
 	}
 }
 
-func TestExtend(t *testing.T) {
+func TestExtendProlongsOnlyItsOwnersKeys(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	const never = -1 // PTTL of a key without expiry
@@ -185,7 +185,7 @@ func TestAnExtensionOfSeveralKeysIsRefusedWithoutChangingAny(t *testing.T) {
 	}
 }
 
-func TestReleaseRemovesWhatItsOwnerHoldsAndNothingElse(t *testing.T) {
+func TestReleaseRemovesOnlyItsOwnersKeys(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "me", time.Minute))

@@ -14,7 +14,7 @@ import (
 
 // The scripts for shared keys have a short way for the usual case. A case that differs in one point must go the long
 // way. Here each case lacks exactly one condition of the short way.
-func TestWhatIsAlmostTheUsualCaseOfASharedKeyIsNotTakenForIt(t *testing.T) {
+func TestUnusualSharedKeysDoNotTakeTheShortWay(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	const hour = 3_600_000

@@ -29,7 +29,7 @@ func whyNot(t *testing.T, url string) string {
 	return call.Err.Error()
 }
 
-func TestHazard127TheWrongPortForTLSIsSaid(t *testing.T) {
+func TestHazard127TheErrorNamesAWrongPortForTLS(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t).Addr()
 	secret := redistest.Start(t, redistest.WithPassword("sesame")).Addr()

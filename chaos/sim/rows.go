@@ -126,9 +126,9 @@ func tryRows() []Row {
 func connectionRows() []Row {
 	const part = "A vote, and the connection it comes over"
 	rows := []Row{
-		tested(part, "The set-up of a connection is answered with an error", "TestHazard59NothingCountsOfABatchWhoseConnectionWasRefused"),
+		tested(part, "The set-up of a connection is answered with an error", "TestHazard59ABatchOnARefusedConnectionGrantsNothing"),
 		tested(part, "A reply comes in another form", "TestHazard43And63OnlyTheExactReplyGrants", "TestGarbledReplies"),
-		tested(part, "More comes than was asked for", "TestHazard42AReplyTooManyIsNobodysReply"),
+		tested(part, "More comes than was asked for", "TestHazard42ASurplusReplyAnswersNoRequest"),
 		tested(part, "The master is idle or was restarted", "TestConnectionsClosedWhileIdleAreReplacedUnseen"),
 		tested(part, "Anything at all comes from an odd server", "TestOddServersCostTimeAndNothingElse", "TestDrawnDisorders"),
 		tested(part, "A master answers a question of the guard with LOADING or BUSY", "TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain"),
@@ -151,17 +151,17 @@ func bundleRows() []Row {
 		tested(part, "The bundle is first in its pipeline", "TestOtherReleasesAreNotBundled"),
 		tested(part, "One of the keys is forbidden to the user", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased", "TestABundleOfKeysInDifferentSlotsIsTakenApart"),
 		tested(part, "One release reserves its key for the waiter it notifies", "TestABundleReservesAsItsReleasesDo", "TestReleasesThatReserveForOtherTimesGoTogether"),
-		tested(part, "One call of a batch has no call like it", "TestACallWithNobodyLikeItDoesNotKeepTheOthersApart"),
+		tested(part, "One call of a batch has no call like it", "TestADifferentFirstCallDoesNotKeepOthersFromGoingTogether"),
 		tested(part, "A key is released twice in one bundle", "TestABundleDoesWhatItsReleasesDoOneByOne"),
 		tested(part, "A release's own process is in the queue", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
 		tested(part, "Something is at one of the keys of a lock", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
-		tested(part, "Two acquisitions of one bundle want the same key", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
-		tested(part, "The master refuses a write in the middle", "TestAFullMasterGivesNobodyHalfALock", "TestAUserWithSelectorsGetsNoHalfALock"),
-		tested(part, "The master refuses a bundle because of one call", "TestHazard94AMasterThatWritesNothingSaysForEachWhatItWouldSayAlone", "TestHazard94ASlotThatNobodyHasIsOnesOwnAffair"),
-		tested(part, "A reply too many comes before that to a bundle", "TestHazard95AReplyTooManyDoesNotGrantABundle", "TestHazard95AReplyTooManyIsNoticedByWhateverFollows"),
-		tested(part, "A bundle's reply has an impossible form", "TestHazard95BehindAReplyThatIsNoBundlesNothingCounts"),
-		tested(part, "An acquisition overtakes an earlier one of the same batch", "TestTheUsualLocksOfSeveralKeysAndTheirNeighbours"),
-		tested(part, "A bundle of acquisitions is answered with anything but one result", "TestABundleOfAcquisitionsIsGrantedByNothingButItsResults"),
+		tested(part, "Two acquisitions of one bundle want the same key", "TestUnusualLocksOfSeveralKeysAreHandledOneByOne"),
+		tested(part, "The master refuses a write in the middle", "TestAFullMasterGivesAWholeLockOrNone", "TestAUserWithSelectorsGetsAWholeLockOrNone"),
+		tested(part, "The master refuses a bundle because of one call", "TestHazard94AMasterThatCannotWriteAnswersEachCallOfABundle", "TestHazard94ASlotWithoutANodeDoesNotFailOtherCallsOfABundle"),
+		tested(part, "A reply too many comes before that to a bundle", "TestHazard95ASurplusReplyDoesNotGrantABundle", "TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt"),
+		tested(part, "A bundle's reply has an impossible form", "TestHazard95AnImpossibleReplyDiscardsTheRestOfItsBatch"),
+		tested(part, "An acquisition overtakes an earlier one of the same batch", "TestUnusualLocksOfSeveralKeysAreHandledOneByOne"),
+		tested(part, "A bundle of acquisitions is answered with anything but one result", "TestOnlyItsOwnResultsGrantABundleOfAcquisitions"),
 		tested(part, "Two acquisitions of one batch have different ttls", "TestABundleTakesKeysForOneTTL"),
 	}
 }
@@ -171,15 +171,15 @@ func holdRows() []Row {
 	const part = "Shared, exclusive and reentrant locks"
 	return append(
 		counted(part, "A `SET NX` arrives after the release of its hold", "late_served", "Readers come and go during a wait", "kept_out"),
-		tested(part, "`SET NX` is refused, and by the time the script comes", "TestAKeyThatSeveralHoldIsAskedForByTheScript"),
-		tested(part, "An acquisition is sent twice", "TestWhoGetsIntoASharedKey", "TestAStringBecomesASetThatKeepsItsHold"),
+		tested(part, "`SET NX` is refused, and by the time the script comes", "TestAKeyWithSeveralHoldsIsRequestedByTheScript"),
+		tested(part, "An acquisition is sent twice", "TestReadersShareAKeyAndWritersExcludeOthers", "TestAStringBecomesASetThatKeepsItsHold"),
 		tested(part, "A release is bundled, and its hold has become part of a set", "TestReleasesOfHoldsAreBundled"),
-		tested(part, "The user may delete a string and may not add to a set", "TestAHoldIsNotLostForWantOfARight"),
+		tested(part, "The user may delete a string and may not add to a set", "TestAMissingRightLosesNoHold"),
 		tested(part, "The master is full", "TestAFullMasterKeepsAHoldThatIsAString"),
 		tested(part, "A hold is made a member in the millisecond in which it ends", "TestAHoldThatIsAboutToEndIsNotCutShortByAnother"),
 		tested(part, "An extension asks for less than is left", "TestAHoldIsNeverShortened"),
-		tested(part, "Another client took the end of a string away", "TestWithoutAnEndAHoldIsItsOwnersAllTheSame"),
-		tested(part, "A foreign string looks like a hold", "TestAStringThatIsNoHoldWithAnEndStaysAsItIs", "TestNoPlainLockLooksLikeAHold"),
+		tested(part, "Another client took the end of a string away", "TestAHoldThatLostItsExpiryStillBelongsToItsOwner"),
+		tested(part, "A foreign string looks like a hold", "TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged", "TestNoPlainLockLooksLikeAHold"),
 	)
 }
 
@@ -204,8 +204,8 @@ func fenceRows() []Row {
 		rows,
 		tested(part, "A lock says its token in its owner value", "TestAnExactTokenIsGivenOrRefused", "TestARefusedExactTokenSetsNothing"),
 		tested(part, "A lock goes on in another process", "TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
-		tested(part, "The ZADD would come first", "TestBetweenTheKeyAndItsCounter"),
-		tested(part, "A foreign sorted set is under the counter's name", "TestWhatIsNoCounterGrantsNothing"),
+		tested(part, "The ZADD would come first", "TestCommandsBetweenAKeyAndItsCounterDoNoHarm"),
+		tested(part, "A foreign sorted set is under the counter's name", "TestForeignDataInACountersPlaceGrantsNothing"),
 	)
 }
 
@@ -216,10 +216,10 @@ func otherRows() []Row {
 		counted(part, "A master is full", "denied"),
 		tested(part, "A key holds a list, a hash, a stream", "TestAKeyOfAnotherTypeIsAnError"),
 		tested(part, "A shared key is a foreign sorted set", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
-		tested(part, "Something else is stored where a queue should be", "TestHazard35NoOperationChangesWhatIsSomebodyElses"),
-		tested(part, "Two keys share a queue and a counter", "TestHazard57WhatIsBesideAKeyIsInItsClusterSlotAndNoOtherKeys"),
+		tested(part, "Something else is stored where a queue should be", "TestHazard35NoOperationChangesForeignData"),
+		tested(part, "Two keys share a queue and a counter", "TestHazard57NamesThatBelongToAKeyAreInItsSlotAndBelongToNoOtherKey"),
 		tested(part, "A client locks a queue or a counter", "TestHazard64NamesOfTheLibrarysOwnAreNoKeys"),
-		tested(part, "The user may not PEXPIRE", "TestHazard39WithoutPExpireNobodyIsShutOutForGood", "TestHazard39WhoLacksRightsLeavesNothingThatStays"),
+		tested(part, "The user may not PEXPIRE", "TestHazard39WithoutPExpireNoKeyStaysLockedForEver", "TestHazard39AUserWithoutRightsLeavesNoLastingData"),
 	)
 }
 
@@ -237,7 +237,7 @@ func waitRows() []Row {
 		),
 		tested(part, "The first waiter in the queue has died", "TestHazard108DeadWaitersCostNoHandoff"),
 		tested(part, "A waiter with a long `RetryEvery`", "TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers"),
-		tested(part, "A key is kept after its release", "TestWhoLeavesTheQueueOfAKeptKeyHasTheNextOneTold"),
+		tested(part, "A key is kept after its release", "TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext"),
 		// No process asks so seldom in simulated runs that it would show.
 		tested(part, "A waiter gives up, and at once another one", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
 		tested(part, "The same with a release", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),

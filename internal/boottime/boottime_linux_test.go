@@ -27,7 +27,7 @@ func TestHazard24TheClockCountsSuspendedTime(t *testing.T) {
 }
 
 // Three things move the kernel's clocks apart: passing time, suspensions, and setting the wall clock.
-func TestHazard24TheBootClockIsAskedWhenTheOthersRunApart(t *testing.T) {
+func TestHazard24TheKernelIsAskedWhenTheClocksRunApart(t *testing.T) {
 	const exact = boottime.ClocksApart
 	var monotonic, wall, suspended, interruption time.Duration
 	asked, broken := 0, false

@@ -93,7 +93,7 @@ func TestTimeAdvancesLikeOurs(t *testing.T) {
 	}, "TIME in a script to advance")
 }
 
-func TestTimeStandsStillInsideAScript(t *testing.T) {
+func TestTimeStopsInsideAScript(t *testing.T) {
 	_, c := start(t)
 	// Long enough that real time passes the ttl while the script runs; the key must be there to the end.
 	const script = `
@@ -306,7 +306,7 @@ func setOnce(addr string) string {
 	return answer
 }
 
-func TestAClosedMasterIsClosedForGood(t *testing.T) {
+func TestAClosedMasterStaysClosed(t *testing.T) {
 	master, err := embedded.New()
 	must(t, err)
 	must(t, master.Close())

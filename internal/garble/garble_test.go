@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/garble"
 )
 
-func TestASeedSpoilsInTheSameWayAndAnotherInOthers(t *testing.T) {
+func TestASeedAlwaysDamagesInTheSameWay(t *testing.T) {
 	whole := []string{"+OK\r\n", "*2\r\n:1\r\n$3\r\nabc\r\n"}
 	a, b, c := garble.New(1, whole), garble.New(1, whole), garble.New(2, whole)
 	differ, distinct := 0, make(map[string]bool)

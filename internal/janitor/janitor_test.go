@@ -129,7 +129,7 @@ func TestAReleaseLapsesWithItsTTLUnlessItsKeyMayStillBeSet(t *testing.T) {
 
 // A stopped master has not read a request yet. Its ttl begins when the master answers, because it may read the
 // request just then.
-func TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer(t *testing.T) {
+func TestAnUnreadRequestLapsesATTLAfterTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &masters{began: time.Now(), err: errSilent}
 		j := m.janitor(1)
@@ -154,7 +154,7 @@ func TestWhatWasNotReadLapsesATTLAfterTheFirstAnswer(t *testing.T) {
 
 // A master that is down gets one pending release an interval, each in its turn. After its first answer it gets the
 // rest.
-func TestAMasterThatIsDownIsAskedForOneAfterTheOther(t *testing.T) {
+func TestAMasterThatIsDownGetsOnePendingReleaseAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &masters{began: time.Now(), err: errSilent, down: true}
 		j := m.janitor(1)
@@ -182,7 +182,7 @@ func TestAMasterThatIsDownIsAskedForOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestWhatIsPendingAtOneMasterIsBounded(t *testing.T) {
+func TestPendingReleasesOfOneMasterAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &masters{began: time.Now(), err: errSilent}
 		j := m.janitor(2)

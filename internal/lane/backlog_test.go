@@ -55,7 +55,7 @@ func TestAnEmptyQueueIsNoBacklog(t *testing.T) {
 }
 
 // A call in flight is not queued; the next one is, until it leaves.
-func TestQueuedIsWhatHasNotLeft(t *testing.T) {
+func TestQueuedCountsCallsThatHaveNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		queue := newLane(t, master)
@@ -149,7 +149,7 @@ func (g gathering) Gather() { <-g.ready }
 
 func (gathering) Pace() {}
 
-func TestWhatAPacedMasterHasNotCalledForIsNoBacklog(t *testing.T) {
+func TestCallsThatAPacedMasterHasNotCalledForAreNoBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := gathering{newGate(), make(chan struct{})}
 		queue := newLane(t, master)
@@ -207,7 +207,7 @@ func sampled(t *testing.T, n int, takes func(size int) time.Duration) (samples [
 	return samples
 }
 
-func TestTheBacklogIsAboutWhatACallWaits(t *testing.T) {
+func TestTheBacklogIsAboutTheWaitOfACall(t *testing.T) {
 	takes := func(n int) time.Duration { return lane.BatchWindow + time.Duration(n)*2*batchEvery } // twice what it has
 	longest := time.Duration(0)
 	for i, s := range sampled(t, 20_000, takes) {

@@ -31,7 +31,7 @@ func silent(ctx context.Context, batch []*single.Call) {
 }
 
 // How much silence a master is given depends on its distance, and not on the deadlines of its callers.
-func TestHazard96OnlyALongSilenceSpeaksAgainstAMaster(t *testing.T) {
+func TestHazard96OnlyALongSilenceCountsAgainstAMaster(t *testing.T) {
 	const short = 10 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -160,7 +160,7 @@ func stuck(t *testing.T, then time.Duration) (queue *lane.Lane, batches chan []*
 }
 
 // Behind a batch that is stuck, operations of holds leave in time and nothing else does, however many there are.
-func TestHazard100OperationsOfHoldsLeaveBesideABatchThatIsStuck(t *testing.T) {
+func TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck(t *testing.T) {
 	const timeout = 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		queue, batches := stuck(t, lane.BatchWindow)
@@ -230,7 +230,7 @@ func TestHazard100ASlowMasterGetsNoMoreBatchesAtATime(t *testing.T) {
 }
 
 // An operation of a hold does not travel with calls that may take much longer: it could not be tried again before they end.
-func TestHazard100AnOperationOfAHoldIsNotKeptInFlightByOthers(t *testing.T) {
+func TestHazard100OtherCallsKeepNoOperationOfAHoldInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		queue := newLane(t, master)

@@ -93,7 +93,7 @@ func sendAll(queue *lane.Lane, all []*lane.Call) {
 	}
 }
 
-func TestWhatArrivesDuringABatchLeavesTogether(t *testing.T) {
+func TestCallsThatArriveDuringABatchLeaveTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		queue := newLane(t, master)
@@ -295,7 +295,7 @@ func TestTheFirstAnswerOpensTheLaneAgain(t *testing.T) {
 	})
 }
 
-func TestAProbeThatIsTooLateMakesWayForTheNext(t *testing.T) {
+func TestALateProbeMakesWayForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		queue := newLane(t, master)
@@ -362,7 +362,7 @@ func TestBatchesInFlightFollowTheDistance(t *testing.T) {
 	}
 }
 
-func TestClosingALaneEndsWhatIsQueuedAndLetsEndWhatIsSent(t *testing.T) {
+func TestClosingALaneEndsQueuedCallsAndLetsSentCallsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		var group errgroup.Group

@@ -82,7 +82,7 @@ func TestACallLeavesOnlyWhenTheOneItFollowsHasEnded(t *testing.T) {
 
 // A release that follows an acquire in flight is not refused because the master counts as down: the acquire may be the
 // probe that finds it back, and the key would stay.
-func TestWhatFollowsTheProbeOfAMasterThatIsDownIsNotRefused(t *testing.T) {
+func TestACallThatFollowsAProbeIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		queue := newLane(t, master)
@@ -115,7 +115,7 @@ func TestWhatFollowsTheProbeOfAMasterThatIsDownIsNotRefused(t *testing.T) {
 }
 
 // A lane uses the result of the acquisition before a release.
-func TestALaneLooksWhatBecameOfTheAcquisitionBeforeARelease(t *testing.T) {
+func TestALaneUsesTheResultOfTheAcquisitionBeforeARelease(t *testing.T) {
 	for outcome, want := range map[single.Outcome]bool{single.Granted: true, single.Refused: false} {
 		var unqueued []bool
 		queue := newLane(t, doer(func(_ context.Context, batch []*single.Call) {
@@ -141,7 +141,7 @@ func TestALaneLooksWhatBecameOfTheAcquisitionBeforeARelease(t *testing.T) {
 }
 
 // A release is left out only where a master has answered its acquisition with a refusal, and so has nothing of it.
-func TestAReleaseIsLeftOutOnlyWhereItsAcquisitionWasRefused(t *testing.T) {
+func TestAReleaseIsSkippedOnlyIfItsAcquisitionWasRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		acquired single.Call
 		left     bool
@@ -191,7 +191,7 @@ func (h held) Ended(*lane.Call) {
 
 // A call leaves only when the receiver of the call before it has returned. Otherwise the receivers would note the
 // results in the wrong order.
-func TestACallLeavesOnlyWhenTheReceiverOfTheOneBeforeHasBeenTold(t *testing.T) {
+func TestACallLeavesOnlyAfterTheReceiverOfThePreviousCallReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var arrived []*single.Call

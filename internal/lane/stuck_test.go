@@ -56,7 +56,7 @@ func TestHazard100NoCallIsPassedOverTwice(t *testing.T) {
 }
 
 // A call that has to wait for the next batch goes before later calls for its key.
-func TestHazard100WhatIsPassedOverIsNotOvertakenByTheNextOfItsKey(t *testing.T) {
+func TestHazard100ALaterCallForItsKeyDoesNotOvertakeAPassedOverCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
 		queue := newLane(t, master)
@@ -78,7 +78,7 @@ func TestHazard100WhatIsPassedOverIsNotOvertakenByTheNextOfItsKey(t *testing.T) 
 }
 
 // One event that hits all batches in flight is one piece of evidence. It is none if the master has answered since.
-func TestHazard96OneMomentSpeaksOnceAgainstAMaster(t *testing.T) {
+func TestHazard96OneEventCountsOnceAgainstAMaster(t *testing.T) {
 	const rtt = 20 * lane.BatchWindow // so that many may be in flight
 	for name, broken := range map[string]bool{"their packets are lost": false, "their connections break": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestOperationsStartInTheirOrderUpToTheLimit(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsNoOperationTakesNoPlace(t *testing.T) {
+func TestAValueWithoutAnOperationTakesNoPlace(t *testing.T) {
 	var started []int
 	l := limiter.New(1, func(n int) bool { started = append(started, n); return n%2 == 1 })
 	for n := range 4 {
@@ -53,7 +53,7 @@ func TestAnOperationMayEndBeforeStartHasReturned(t *testing.T) {
 	}
 }
 
-func TestAllAreStartedWhoeverEntersAndLeaves(t *testing.T) {
+func TestAllOperationsStartUnderConcurrentUse(t *testing.T) {
 	const each, limit = 200, 3
 	var mu sync.Mutex
 	underWay, most, count := 0, 0, 0

@@ -59,7 +59,7 @@ func TestAKeptPortIsRefusedUntilItIsReleased(t *testing.T) {
 	}
 }
 
-func TestAPortSomebodyListensOnIsRefusedAndNotKept(t *testing.T) {
+func TestAPortInUseIsRefusedAndNotKept(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestAPortSomebodyListensOnIsRefusedAndNotKept(t *testing.T) {
 	}
 }
 
-func TestNumbersThatAreNoPortsAreRefused(t *testing.T) {
+func TestNumbersThatAreNotPortsAreRefused(t *testing.T) {
 	for _, number := range []int{-1, 0, 65536} {
 		if _, err := localport.ReserveNumber(number); err == nil {
 			t.Errorf("%d was accepted as a port", number)

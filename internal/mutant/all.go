@@ -299,7 +299,7 @@ func rules() []Mutant {
 			Name:   "spare-tokens-given-twice",
 			Breaks: "a master gives tokens to others that it has given to one before",
 			Edits:  []Edit{{"single/lua/acquire.lua", "before, counter + spare, ARGV[9]", "before, counter, ARGV[9]"}},
-			Tests:  append(in("single", "TestSpareTokensAreGivenToNobodyElse"), in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
+			Tests:  append(in("single", "TestSpareTokensAreGivenToNoOtherOwner"), in("internal/store", "TestTheStoreAnswersLikeARealServer")...),
 		},
 		{
 			Name:   "passed-without-tokens",
@@ -370,7 +370,7 @@ func rules() []Mutant {
 			Breaks: "an entry for several keys stays in the queue of one that is free while another one is in its way",
 			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "if keys[0] != from.key {", "if false {"}},
 			Chaos:  []Chaos{{"mixed-waiters", "liveness", 10 * time.Second}},
-			Tests:  in("internal/waitqueue", "TestWhoIsBlockedByAnotherKeyMakesRoom"),
+			Tests:  in("internal/waitqueue", "TestAnEntryBlockedByAnotherKeyMakesRoom"),
 		},
 	}
 }

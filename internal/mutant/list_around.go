@@ -77,13 +77,13 @@ func around() []Mutant {
 			Name:   "client-overtaken",
 			Breaks: "a release overtakes the acquisition that a client holds back",
 			Edits:  []Edit{{"single/master.go", "if m.heldBack.Load() > 0 {", "if m.heldBack.Load() < 0 {"}},
-			Tests:  in("single", "TestNothingOvertakesWhatAClientHoldsBack"),
+			Tests:  in("single", "TestNothingOvertakesARequestThatAClientHoldsBack"),
 		},
 		{
 			Name:   "client-held-back-unsent",
 			Breaks: "a request that a client holds back past its deadline counts as not sent",
 			Edits:  []Edit{{"single/master.go", "Reply{}, ctx.Err(), true", "Reply{}, ctx.Err(), false"}},
-			Tests:  in("single", "TestNothingOvertakesWhatAClientHoldsBack"),
+			Tests:  in("single", "TestNothingOvertakesARequestThatAClientHoldsBack"),
 		},
 		{
 			Name:   "conn-without-deadline",
@@ -105,7 +105,7 @@ func around() []Mutant {
 				{"internal/wire/conn.go", "\tcase !c.Drained():\n\t\treturn false\n\tcase c.raw == nil:", "\tcase c.raw == nil:"},
 				{"internal/wire/conn.go", "\tc.unsent, c.pushed = commands, false\n", "\tc.broken, c.unsent, c.pushed = false, commands, false\n"},
 			},
-			Tests: in("single", "TestALateReplyThatComesAloneIsNobodysReply"),
+			Tests: in("single", "TestALateReplyThatComesAloneAnswersNoRequest"),
 		},
 		{
 			Name:   "conn-lives-on",
@@ -141,13 +141,13 @@ func around() []Mutant {
 			Name:   "queue-for-ever",
 			Breaks: "a queue is made without an end",
 			Edits:  []Edit{{"single/lua/queue.lua", "\tif there == 0 then\n\t\tredis.pcall('PEXPIRE', queue, keep)\n\tend\n", ""}},
-			Tests:  in("single", "TestTheQueueExpiresWhenNobodyTriesAnyMore"),
+			Tests:  in("single", "TestTheQueueExpiresWithoutFurtherAttempts"),
 		},
 		{
 			Name:   "queue-notifies-again",
 			Breaks: "a waiter that was notified stays in the queue, and is notified again after it has died",
 			Edits:  []Edit{{"single/lua/queue.lua", "\tredis.pcall('ZREM', queue, next)\n", ""}},
-			Tests:  in("single", "TestADeadWaiterIsCalledOnce"),
+			Tests:  in("single", "TestADeadWaiterIsNotifiedOnce"),
 		},
 		{
 			Name:   "share-dies-early",
@@ -183,7 +183,7 @@ func around() []Mutant {
 			Name:   "inspect-what-has-ended",
 			Breaks: "Holder names an owner after its hold has ended",
 			Edits:  []Edit{{"single/lua/inspect.lua", "redis.call('ZCOUNT', KEYS[i], '(' .. now, '+inf')", "redis.call('ZCOUNT', KEYS[i], '(0', '+inf')"}},
-			Tests:  in("single", "TestAnEndedHoldIsInNobodysWay"),
+			Tests:  in("single", "TestAnEndedHoldBlocksNoOtherOwner"),
 		},
 		{
 			Name:   "inspect-owners",

@@ -7,25 +7,25 @@ func waiting() []Mutant {
 			Name:   "lost-reminder",
 			Breaks: "a waiter that becomes first during the reminder of the one before is not reminded",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "\tif key := e.want.Keys[0]; q.ours.get(key).until <= 0 {", "\tif key := e.want.Keys[0]; key == \"\" {"}},
-			Tests:  in("internal/waitqueue", "TestNobodyIsForgotten"),
+			Tests:  in("internal/waitqueue", "TestNoWaiterIsForgotten"),
 		},
 		{
 			Name:   "patient-once-more",
 			Breaks: "the receiver of a passed lock has the waiters behind it wait for the end of a window after their reminder",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "(!e.taken || ours.until > 0)", "true"}},
-			Tests:  in("internal/waitqueue", "TestNobodyIsForgotten"),
+			Tests:  in("internal/waitqueue", "TestNoWaiterIsForgotten"),
 		},
 		{
 			Name:   "quiet-for-nothing",
 			Breaks: "who has a lock that can't be passed on leaves the queue as if it could be",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "\tcase until <= 0:\n\t\tq.remindLocked(key)\n", "\tcase until <= 0:\n"}},
-			Tests:  in("internal/waitqueue", "TestNobodyIsForgotten"),
+			Tests:  in("internal/waitqueue", "TestNoWaiterIsForgotten"),
 		},
 		{
 			Name:   "favour-passed-over",
 			Breaks: "a key that is favoured for an older waiter is passed on",
 			Edits:  []Edit{{"internal/waitqueue/take.go", "q.favoursLocked(key, l.first) > now || ", ""}},
-			Tests:  in("internal/waitqueue", "TestAFavouredKeyIsNotPassedOnToTheYounger"),
+			Tests:  in("internal/waitqueue", "TestAFavouredKeyIsNotPassedOnToAYoungerEntry"),
 		},
 		{
 			Name:   "cancelled-waiter-asks",
@@ -91,7 +91,7 @@ func waiting() []Mutant {
 			Name:   "claims-keep-others-out",
 			Breaks: "a key with nothing but claims is free for writers only",
 			Edits:  []Edit{{"single/lua/kind.lua", "return false, nil, HOLDS, nil, now", "return ''"}},
-			Tests:  in("single", "TestClaimsKeepNobodyElseOut"),
+			Tests:  in("single", "TestClaimsKeepOnlyReadersOut"),
 		},
 		{
 			Name:   "claim-lapses",

@@ -13,7 +13,7 @@ import (
 )
 
 // Every mutant applies to the current tree, and names existing tests.
-func TestEveryMutantFitsTheTree(t *testing.T) {
+func TestEveryMutantAppliesToTheTree(t *testing.T) {
 	root := filepath.Join("..", "..")
 	names := make(map[string]bool)
 	for _, m := range mutant.All() {
@@ -58,7 +58,7 @@ func declared(t *testing.T, dir, name string) bool {
 }
 
 // A mutant with a text that is missing, or appears twice, is an error that names the file and the text.
-func TestAMutantThatDoesNotFitIsAnError(t *testing.T) {
+func TestAMutantThatDoesNotApplyIsAnError(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "a.go"), []byte("one two two"), 0o600); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestAMutantThatDoesNotFitIsAnError(t *testing.T) {
 }
 
 // Without the go command, or outside the module's source, the error says so.
-func TestWithoutSourceThereIsNoMutant(t *testing.T) {
+func TestWithoutSourceNoMutantIsBuilt(t *testing.T) {
 	m := mutant.All()[0]
 	build := func(t *testing.T, says string) {
 		t.Helper()

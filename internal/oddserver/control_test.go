@@ -18,7 +18,7 @@ import (
 
 // Cases that end a process, use much memory, leak or give wrong results are found, each with its cause, and the other
 // cases are played all the same.
-func TestControlWhatAChildDoesIsFound(t *testing.T) {
+func TestControlEveryFaultOfAChildIsFound(t *testing.T) {
 	addrs := servers(t)
 	found, _ := inChildren(t, addrs, []int{panics, 0, bloats, fails}, allowedResident/4)
 	for n, want := range map[int]string{panics: "panic: runtime error", bloats: "MiB resident", fails: "control", 0: ""} {
@@ -40,7 +40,7 @@ func TestControlWhatAChildDoesIsFound(t *testing.T) {
 var liars = oddserver.FirstOf(oddserver.At("SET", oddserver.Say("+OK\r\n")), oddserver.At("EVALSHA", oddserver.Say(":1\r\n")))
 
 // A majority claims to have granted a lock and has not. Looking at the servers shows it.
-func TestControlALockThatTheServersHaveNotGivenIsFound(t *testing.T) {
+func TestControlALockThatTheServersDidNotGrantIsFound(t *testing.T) {
 	w := newWorld(servers(t))
 	defer w.close()
 	s, err := w.stand(liars, 3, 0, false, false)

@@ -160,7 +160,7 @@ func TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError(t *testing.T) {
 
 // A pipeline with too many replies counts for nothing, because no reply can be matched with its command. Here the
 // refusal of the first of two commands comes last, behind two grants.
-func TestHazard42APipelineWithRepliesTooManyCountsForNothing(t *testing.T) {
+func TestHazard42APipelineWithSurplusRepliesCountsForNothing(t *testing.T) {
 	server := redistest.Start(t)
 	odd := oddserver.Start(t, server.Addr(), nil)
 	m, err := single.Open(&redis.Options{Addr: odd.Addr(), PoolSize: 1}, single.Options{})
@@ -201,7 +201,7 @@ func TestHazard42APipelineWithRepliesTooManyCountsForNothing(t *testing.T) {
 }
 
 // Behind a reply that can't be to its request, those that follow may be others', too: the OK of the first of two here comes as the second's.
-func TestHazard42BehindAReplyThatIsNotItsOwnNothingOfAPipelineCounts(t *testing.T) {
+func TestHazard42AMisalignedReplyDiscardsTheRestOfItsPipeline(t *testing.T) {
 	server := redistest.Start(t)
 	odd := oddserver.Start(t, server.Addr(), func(step oddserver.Step) oddserver.Act {
 		if step.Name == "SET" && strings.HasPrefix(step.Args[0], "free") {

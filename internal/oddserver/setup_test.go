@@ -294,9 +294,9 @@ func judge(odd *oddserver.Server, look *redis.Client, op operation, call *single
 	return nil
 }
 
-// TestHazard59WhatAServerWasNotSentIsNotGranted breaks the set-up of connections in every way, under one, two and many calls at once,
+// TestHazard59ARequestThatWasNotSentIsNotGranted breaks the set-up of connections in every way, under one, two and many calls at once,
 // for every operation and every kind of client.
-func TestHazard59WhatAServerWasNotSentIsNotGranted(t *testing.T) {
+func TestHazard59ARequestThatWasNotSentIsNotGranted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword(password))
 	var asked, granted, bad atomic.Int64

@@ -70,9 +70,9 @@ func TestHazard139OddAnswersToACheckCostTimeAndNothingElse(t *testing.T) {
 // share is which part of the cases is played: one of so many, or all where there are minutes for that.
 var share = soak.Or(defaultShare, 1)
 
-// TestWhatIsBeyondGoRedis finds out which of the replies that go-redis's parser cannot take end its process. It never
+// TestListRepliesThatEndAProcessWithGoRedis finds out which of the replies that go-redis's parser cannot take end its process. It never
 // fails: its log is the source for docs/operate/security.md about users' clients.
-func TestWhatIsBeyondGoRedis(t *testing.T) {
+func TestListRepliesThatEndAProcessWithGoRedis(t *testing.T) {
 	if !soak.On() {
 		t.Skip("takes a process for each case: REDLOCK_SOAK=1")
 	}
@@ -86,7 +86,7 @@ func TestWhatIsBeyondGoRedis(t *testing.T) {
 
 // A token that no script can return is not accepted. It would be the greatest token, and no owner could get a greater
 // one.
-func TestATokenThatNoMasterCanHaveGivenStopsNobody(t *testing.T) {
+func TestAnImpossibleTokenBlocksNoOtherOwner(t *testing.T) {
 	w := newWorld(servers(t))
 	defer w.close()
 	s, err := w.stand(oddserver.FirstOf(

@@ -40,7 +40,7 @@ func shell(t *testing.T, script string) *process.Process {
 	return p
 }
 
-func TestInterruptEndsAProgramThatHeedsIt(t *testing.T) {
+func TestInterruptEndsAProgramThatHandlesIt(t *testing.T) {
 	p := shell(t, "trap 'exit 3' TERM")
 	if err := p.Interrupt(syscall.SIGTERM, time.Minute); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestInterruptEndsAProgramThatHeedsIt(t *testing.T) {
 	}
 }
 
-func TestInterruptReachesAProgramThatStandsStill(t *testing.T) {
+func TestInterruptEndsAStoppedProgram(t *testing.T) {
 	p := shell(t, "trap 'exit 3' TERM")
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestInterruptReachesAProgramThatStandsStill(t *testing.T) {
 	}
 }
 
-func TestInterruptKillsAProgramThatDoesNotHeedIt(t *testing.T) {
+func TestInterruptKillsAProgramThatIgnoresIt(t *testing.T) {
 	p := shell(t, "trap '' TERM")
 	if err := p.Interrupt(syscall.SIGTERM, 50*time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestInterruptKillsAProgramThatDoesNotHeedIt(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
+func TestStartingAMissingProgramIsAnError(t *testing.T) {
 	if _, err := process.Start(exec.Command("/nowhere/at/all")); err == nil {
 		t.Error("no error")
 	}

@@ -55,7 +55,7 @@ func TestWithoutAServerRunSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhatIsLackingOtherwiseIsSkippedAndInCIFails(t *testing.T) {
+func TestAnyOtherMissingRequirementSkipsATestAndFailsItInCI(t *testing.T) {
 	lack := func(tb redistest.TB) { redistest.NothingTested(tb, errors.New("no compiler")) }
 	t.Setenv("REDISTEST_LEFT_OUT", "")
 	t.Setenv("CI", "")

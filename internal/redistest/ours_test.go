@@ -13,7 +13,7 @@ import (
 )
 
 // The first start gets a port on which a foreign server listens; this server goes on without the port.
-func TestHazard116AServerThatSomebodyElseStartedIsNotTakenForOurs(t *testing.T) {
+func TestHazard116AForeignServerIsNotTakenForOurs(t *testing.T) {
 	redistest.Need(t)
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -90,7 +90,7 @@ func TestAFixedPortThatIsTakenIsAnError(t *testing.T) {
 	}
 }
 
-func TestAPortThatSomebodyTakesFirstIsLeftToThem(t *testing.T) {
+func TestAPortThatAnotherProgramTakesFirstIsNotUsed(t *testing.T) {
 	redistest.Need(t)
 	temp := t.TempDir()
 	var rival net.Listener

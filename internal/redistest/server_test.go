@@ -16,7 +16,7 @@ import (
 // silence is how long an answer must stay away to count as not given; a healthy server answers in microseconds.
 const silence = 50 * time.Millisecond
 
-func TestPauseStandsStillAndResumeAnswersWhatWasAsked(t *testing.T) {
+func TestPauseStopsAnsweringAndResumeAnswersEarlierCommands(t *testing.T) {
 	server := redistest.Start(t)
 	conn := dial(t, server)
 
@@ -79,8 +79,8 @@ func TestKillRefusesConnectionsUntilRestart(t *testing.T) {
 	}
 }
 
-// TestKillEndsWhatTheServerHasForked: a child that writes the server's file would go on for minutes, in a directory that is gone.
-func TestKillEndsWhatTheServerHasForked(t *testing.T) {
+// TestKillEndsTheServersChildren: a child that writes the server's file would go on for minutes, in a directory that is gone.
+func TestKillEndsTheServersChildren(t *testing.T) {
 	server := redistest.Start(t)
 	set(t, server, "key")
 	c := server.Client()
@@ -97,7 +97,7 @@ func TestKillEndsWhatTheServerHasForked(t *testing.T) {
 	}
 }
 
-func TestWhatSurvivesARestart(t *testing.T) {
+func TestOnlyPersistedDataSurvivesARestart(t *testing.T) {
 	tests := []struct {
 		name    string
 		opts    []redistest.Option
@@ -170,7 +170,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDoesNotRunCanNotBePaused(t *testing.T) {
+func TestAProcessThatDoesNotRunCannotBePaused(t *testing.T) {
 	redistest.Need(t)
 	server, err := redistest.Run(t.Context(), redistest.Config{})
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWhatIsRetainedIsForgottenInTimeAndNotBefore(t *testing.T) {
+func TestKeysAreForgottenInTimeAndNotBefore(t *testing.T) {
 	const early, late = 12 * time.Hour, 36 * time.Hour
 	had := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,7 +48,7 @@ func TestWhatIsRetainedIsForgottenInTimeAndNotBefore(t *testing.T) {
 	}
 }
 
-func TestWhatIsRetainedIsBounded(t *testing.T) {
+func TestTheNumberAndSizeOfKeysAreBounded(t *testing.T) {
 	var r retention.Keys
 	for n := range 5 * retention.MaxKeys {
 		r.Note(fmt.Sprint("key", n), 0)

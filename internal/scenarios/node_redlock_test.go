@@ -55,7 +55,7 @@ func and(keys []string) []redlock.Option {
 // attempts is node-redlock's default: once, and ten times more.
 const attempts = 11
 
-func TestNodeRedlockNobodyHasALockOfAMasterThatIsGone(t *testing.T) {
+func TestNodeRedlockNoLockIsGrantedWithoutAMaster(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	var rounds atomic.Int64
 	l := process(t, servers, redlock.Options{Observer: counting(&rounds)})
@@ -148,7 +148,7 @@ func TestNodeRedlockLocksOnSeveralKeysThatShareOneAreExclusive(t *testing.T) {
 	}
 }
 
-func TestNodeRedlockWhatRunsUnderALockKeepsItAndGivesItBack(t *testing.T) {
+func TestNodeRedlockWorkUnderALockKeepsAndReleasesIt(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	const ttl = 300 * time.Millisecond
 	must(t, process(t, servers, redlock.Options{}).Do(within(t), "{redlock}x", ttl, func(ctx context.Context) error {
@@ -166,7 +166,7 @@ func TestNodeRedlockWhatRunsUnderALockKeepsItAndGivesItBack(t *testing.T) {
 	everywhere(t, servers, "{redlock}x", "")
 }
 
-func TestNodeRedlockWhatRunsUnderALockRunsAlone(t *testing.T) {
+func TestNodeRedlockWorkUnderALockRunsAlone(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	const ttl = 300 * time.Millisecond
 	var inside atomic.Int64
@@ -200,7 +200,7 @@ func TestNodeRedlockWhatRunsUnderALockRunsAlone(t *testing.T) {
 	everywhere(t, servers, "{redlock}y", "")
 }
 
-func TestNodeRedlockAMinorityThatIsAnothersStaysSo(t *testing.T) {
+func TestNodeRedlockAnotherOwnersMinorityIsLeftAlone(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	put(t, servers[2], "{redlock}b", "other")
 	begun := time.Now()
@@ -223,7 +223,7 @@ func TestNodeRedlockAMinorityThatIsAnothersStaysSo(t *testing.T) {
 	everywhere(t, servers[2:], "{redlock}b", "other")
 }
 
-func TestNodeRedlockNobodyHasALockOfWhichAMajorityIsAnothers(t *testing.T) {
+func TestNodeRedlockNoLockIsGrantedAgainstAnotherOwnersMajority(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	put(t, servers[1], "{redlock}c", "other1")
 	put(t, servers[2], "{redlock}c", "other2")

@@ -42,7 +42,7 @@ func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 }
 
 // redislock's metadata are a lock's own; here they are a process's, or public and fenced.
-func TestRedislockALockSaysSomethingToWhoeverAsks(t *testing.T) {
+func TestRedislockALockShowsATextToEveryReader(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{Identity: "my-data"})
 	lock, err := l.Acquire(within(t), key, longTTL)
@@ -56,7 +56,7 @@ func TestRedislockALockSaysSomethingToWhoeverAsks(t *testing.T) {
 }
 
 // In redislock, a caller that knows the token gets the lock again. Here only reentrant locks allow that.
-func TestRedislockWhoKnowsTheTokenHasTheLockAgain(t *testing.T) {
+func TestRedislockAnOwnerThatKnowsTheTokenGetsTheLockAgain(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	one, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Reentrant("foo"))
 	must(t, err)
@@ -72,7 +72,7 @@ func TestRedislockWhoKnowsTheTokenHasTheLockAgain(t *testing.T) {
 	must(t, again.Release(t.Context()))
 }
 
-func TestRedislockWhoTriesForLongEnoughGetsALockThatLapses(t *testing.T) {
+func TestRedislockAPatientWaiterGetsALockThatExpires(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	_, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
 	must(t, err)
@@ -81,7 +81,7 @@ func TestRedislockWhoTriesForLongEnoughGetsALockThatLapses(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-func TestRedislockWhoTriesTwiceAgainGivesUp(t *testing.T) {
+func TestRedislockTwoRetriesEndTheWait(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
 	must(t, err)
@@ -90,7 +90,7 @@ func TestRedislockWhoTriesTwiceAgainGivesUp(t *testing.T) {
 	must(t, held.Release(t.Context()))
 }
 
-func TestRedislockWhoWaitsGivesUpAtItsDeadline(t *testing.T) {
+func TestRedislockAWaitEndsAtItsDeadline(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	held, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
 	must(t, err)
@@ -102,7 +102,7 @@ func TestRedislockWhoWaitsGivesUpAtItsDeadline(t *testing.T) {
 	must(t, held.Release(t.Context()))
 }
 
-func TestRedislockOneOfAHundredHasIt(t *testing.T) {
+func TestRedislockOneOfAHundredGetsTheLock(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{})
 	var got atomic.Pointer[redlock.Lock]
@@ -128,7 +128,7 @@ func TestRedislockOneOfAHundredHasIt(t *testing.T) {
 
 // redislock's Refresh sets the remaining time, even to a shorter one. Here a lock is never shortened: an older answer
 // must not reduce the time that a newer one has promised.
-func TestRedislockWhatIsRefreshedLivesForAtLeastSoLong(t *testing.T) {
+func TestRedislockARefreshedLockLivesForAtLeastItsTTL(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	begun := time.Now()
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, time.Minute)
@@ -145,7 +145,7 @@ func TestRedislockWhatIsRefreshedLivesForAtLeastSoLong(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-func TestRedislockWhatHasLapsedIsNeitherRefreshedNorReleased(t *testing.T) {
+func TestRedislockAnExpiredLockIsNeitherRefreshedNorReleased(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{})
 	for range 2 {
@@ -157,7 +157,7 @@ func TestRedislockWhatHasLapsedIsNeitherRefreshedNorReleased(t *testing.T) {
 	}
 }
 
-func TestRedislockWhatBecameAnothersIsNotReleased(t *testing.T) {
+func TestRedislockAnotherOwnersLockIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
 	must(t, err)

@@ -14,7 +14,7 @@ import (
 
 // The cases of redsync's tests: over eight masters, or four.
 
-func TestRedsyncEachOfManyHasItsMajority(t *testing.T) {
+func TestRedsyncEachHolderHasItsMajority(t *testing.T) {
 	servers := redistest.StartN(t, 8)
 	var all errgroup.Group
 	for i := range servers {
@@ -34,7 +34,7 @@ func TestRedsyncEachOfManyHasItsMajority(t *testing.T) {
 	must(t, all.Wait())
 }
 
-func TestRedsyncWhatWasTriedCanBeExtended(t *testing.T) {
+func TestRedsyncALockFromTryAcquireCanBeExtended(t *testing.T) {
 	servers := redistest.StartN(t, 8)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, 8*time.Second)
 	must(t, err)
@@ -45,7 +45,7 @@ func TestRedsyncWhatWasTriedCanBeExtended(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-func TestRedsyncATakenKeyIsToldByItsOwnError(t *testing.T) {
+func TestRedsyncATakenKeyHasItsOwnError(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL)
 	must(t, err)
@@ -71,7 +71,7 @@ func TestRedsyncAnExtensionProlongsTheKeyOnEveryMaster(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-func TestRedsyncWhatHasLapsedIsNeitherExtendedNorReleased(t *testing.T) {
+func TestRedsyncAnExpiredLockIsNeitherExtendedNorReleased(t *testing.T) {
 	servers := redistest.StartN(t, 8)
 	for what, end := range map[string]func(*redlock.Lock) error{
 		"extend":  func(lock *redlock.Lock) error { return lock.Extend(t.Context(), longTTL) },
@@ -109,7 +109,7 @@ func TestRedsyncAnExtensionSetsAgainWhatAMinorityHasLost(t *testing.T) {
 	everywhere(t, servers, key, "")
 }
 
-func TestRedsyncNoExtensionTakesWhatAnotherHas(t *testing.T) {
+func TestRedsyncNoExtensionTakesAnotherOwnersKey(t *testing.T) {
 	servers := redistest.StartN(t, 8)
 	one, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, shortTTL)
 	must(t, err)
@@ -122,7 +122,7 @@ func TestRedsyncNoExtensionTakesWhatAnotherHas(t *testing.T) {
 }
 
 // All combinations of four masters: each is free or held by another owner.
-func TestRedsyncAMajorityThatIsFreeIsEnoughAndALessIsNot(t *testing.T) {
+func TestRedsyncOnlyAFreeMajorityIsEnough(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	l := process(t, servers, redlock.Options{})
 	for mask := range 1 << len(servers) {

@@ -118,7 +118,7 @@ func TestAnEntryMaySetItselfAgain(t *testing.T) {
 	})
 }
 
-func TestWhatBecameDueWhileSuspendedFiresWithinASecond(t *testing.T) {
+func TestEntriesDueDuringASuspensionFireWithinASecondAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clock{began: time.Now()}
 		s := schedule.New(c.now, after)

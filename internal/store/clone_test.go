@@ -10,7 +10,7 @@ import (
 )
 
 // A change of a store does not change its clone.
-func TestAClone(t *testing.T) {
+func TestACloneIsIndependent(t *testing.T) {
 	const now = time.Hour
 	s := store.New()
 	ask := func(s *store.Store, r single.Request) {

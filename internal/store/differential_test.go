@@ -470,7 +470,7 @@ func TestTheStoreAnswersLikeARealServer(t *testing.T) {
 	}
 }
 
-func TestBehindTheLastTokenThereIsNone(t *testing.T) {
+func TestThereIsNoTokenAfterTheLast(t *testing.T) {
 	master, err := single.Dial(redistest.Start(t).URL(), single.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -114,7 +114,7 @@ func TestCloseWaitsForASubscriptionThatIsEnding(t *testing.T) {
 
 // A fault that breaks many subscriptions causes one look, on any masters. A first subscription was not away, so it
 // causes none.
-func TestReconnectionsTogetherAreOneLook(t *testing.T) {
+func TestSimultaneousReconnectionsCauseOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var masters [5]master
 		var looks atomic.Int64

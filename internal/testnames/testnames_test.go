@@ -6,9 +6,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/testnames"
 )
 
-func TestNamesAreThoseOfTests(t *testing.T) {
+func TestUnderReturnsTheNamesOfTests(t *testing.T) {
 	names := testnames.Under(t, "..")
-	if !names["TestNamesAreThoseOfTests"] || names["TestNothing"] || names["Under"] {
+	if !names["TestUnderReturnsTheNamesOfTests"] || names["TestNothing"] || names["Under"] {
 		t.Errorf("%d names, want those of the tests", len(names))
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 )
 
-// TestNobodyIsForgotten checks the property that all waiting rests on. Take the first entry in the queue of a key,
+// TestNoWaiterIsForgotten checks the property that all waiting rests on. Take the first entry in the queue of a key,
 // asleep without a time to wake up at. Either the masters have refused it since it fell asleep, so they will notify
 // it, or another goroutine is about to wake it.
 //
 // The test plays the goroutines of one process, and anything may come between their steps. A window may end in the
 // middle of a pass or an attempt, by a clock a little ahead of its timers. Locks are passed on, extended and released
 // while other goroutines come and leave.
-func TestNobodyIsForgotten(t *testing.T) {
+func TestNoWaiterIsForgotten(t *testing.T) {
 	passes, late := 0, 0
 	for range 20 { // times a hundred: what one hundred finds of a rare defect, the next may miss
 		rapid.Check(t, func(rt *rapid.T) { play(rt, &passes, &late) })

@@ -53,7 +53,7 @@ func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 
 // Four kinds of entries are not taken: an entry that is making an attempt, one that wants more keys, one that does
 // not fit the lock, and one behind another entry.
-func TestOnlyTheFirstThatRestsIsTaken(t *testing.T) {
+func TestOnlyTheFirstRestingEntryIsTaken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		want waitqueue.Want
 		do   func(q *waitqueue.Queue, e *waitqueue.Entry)
@@ -85,9 +85,9 @@ func TestOnlyTheFirstThatRestsIsTaken(t *testing.T) {
 	}
 }
 
-// TestTakenOrWoken is a property. Each entry is taken, tries or leaves, one at a time and in the order of arrival. No
+// TestEveryWaiterIsTakenOrWoken is a property. Each entry is taken, tries or leaves, one at a time and in the order of arrival. No
 // entry is forgotten when its predecessor has left quietly and the reminder has come.
-func TestTakenOrWoken(t *testing.T) {
+func TestEveryWaiterIsTakenOrWoken(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
 		entries := make([]waitqueue.Entry, rapid.IntRange(1, 8).Draw(rt, "entries"))
@@ -138,7 +138,7 @@ func TestTakenOrWoken(t *testing.T) {
 
 // A process passes a key on. The entries that can be passed the key do not try until the process releases the key or
 // its time is over. All other entries may try.
-func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
+func TestPatientEntriesWaitWhileTheKeyIsPassedOn(t *testing.T) {
 	const until = 100 * time.Millisecond
 	for name, tt := range map[string]struct {
 		want     waitqueue.Want
@@ -173,7 +173,7 @@ func TestThePatientLetThoseGoFirstWhoPassTheKeyOn(t *testing.T) {
 
 // A reminder may come a moment before its time. An entry that is passed the key after that keeps it for the rest of
 // that time, without another reminder. So the entries behind it are not patient.
-func TestNobodyIsPatientAfterTheReminder(t *testing.T) {
+func TestNoEntryIsPatientAfterTheReminder(t *testing.T) {
 	const until = 100 * time.Millisecond
 	q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
 	var holder, second, third waitqueue.Entry

@@ -65,7 +65,7 @@ func turns(q *waitqueue.Queue, all ...*waitqueue.Entry) (have []int) {
 	return have
 }
 
-func TestWhoIsBlockedByAnotherKeyMakesRoom(t *testing.T) {
+func TestAnEntryBlockedByAnotherKeyMakesRoom(t *testing.T) {
 	q := newQueue()
 	both, a1, a2 := enter(q, "a", "b"), enter(q, "a"), enter(q, "a")
 	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0}) {
@@ -84,7 +84,7 @@ func TestWhoIsBlockedByAnotherKeyMakesRoom(t *testing.T) {
 	}
 }
 
-func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) {
+func TestAKeyIsUnclaimedWhenItsQueueEmptiesWhileMastersHaveTheProcessQueued(t *testing.T) {
 	q := newQueue()
 	e := enter(q, "a", "b")
 	q.Begin(e, 0)
@@ -104,7 +104,7 @@ func TestAKeyWhoseLineEndsIsVacantWhereTheProcessStandsInItsQueue(t *testing.T) 
 	}
 }
 
-func TestTheFirstThatRemainsTriesOnceForAllWhoHaveGivenUp(t *testing.T) {
+func TestTheNewFirstEntryTriesOnceForAllThatHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var all []*waitqueue.Entry
@@ -163,7 +163,7 @@ func TestAnotherClassGetsAChanceAndTheOrderWithinAClassStays(t *testing.T) {
 	}
 }
 
-func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
+func TestANotificationGoesToTheFirstEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		first, second := enter(q, "a"), enter(q, "a")
@@ -190,7 +190,7 @@ func TestANotificationGoesToWhoeverIsFirst(t *testing.T) {
 	})
 }
 
-func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
+func TestAFavourKeepsKeysFromYoungerEntriesForAShortTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		older, both, younger := enter(q, "a"), enter(q, "a", "b"), enter(q, "b")
@@ -224,7 +224,7 @@ func TestAFavourKeepsTheKeysFromTheYoungerForALittle(t *testing.T) {
 }
 
 // A favour keeps keys from the younger alone: those who have waited for longer go first as before.
-func TestAFavourTakesNothingFromTheOlder(t *testing.T) {
+func TestAFavourTakesNothingFromOlderEntries(t *testing.T) {
 	q := newQueue()
 	older, both, younger := enter(q, "b"), enter(q, "a", "b"), enter(q, "b")
 	q.Begin(both, time.Second)
@@ -238,7 +238,7 @@ func TestAFavourTakesNothingFromTheOlder(t *testing.T) {
 }
 
 // A key is not passed on inside the process to an entry that would leave it alone if it were free.
-func TestAFavouredKeyIsNotPassedOnToTheYounger(t *testing.T) {
+func TestAFavouredKeyIsNotPassedOnToAYoungerEntry(t *testing.T) {
 	q := newQueue()
 	enter(q, "b")
 	both, younger := enter(q, "a", "b"), enter(q, "a")
@@ -253,7 +253,7 @@ func TestAFavouredKeyIsNotPassedOnToTheYounger(t *testing.T) {
 }
 
 // Who began a queue and was then overtaken by an older entry inherits the position that this one has left in the masters' queues.
-func TestWhoBecomesTheFirstInheritsThePosition(t *testing.T) {
+func TestTheNewFirstEntryInheritsThePosition(t *testing.T) {
 	q := newQueue()
 	a, both := enter(q, "a"), enter(q, "a", "b")
 	b := enter(q, "b") // begins b's queue
@@ -291,7 +291,7 @@ func TestHazard48RivalsAreForgottenTogether(t *testing.T) {
 
 // After any sequence of steps exactly one entry of each queue has the turn: the first. An entry that gets the turn
 // without doing anything is woken. No entry is lost.
-func TestEveryLineHasOneTurn(t *testing.T) {
+func TestEveryQueueHasOneTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
 		keys := []string{"a", "b", "c"}
@@ -449,7 +449,7 @@ func TestNewsOfAFreeKeyIsNotLostWhenTheTurnChanges(t *testing.T) {
 
 // The first entry of a queue knows that the key is free, and has not tried yet. Then an older entry comes to the
 // front.
-func TestNewsOfAFreeKeyGoesToWhoeverHasTheTurn(t *testing.T) {
+func TestNewsOfAFreeKeyGoesToTheEntryWithTheTurn(t *testing.T) {
 	q := newQueue()
 	both, a, b := enter(q, "a", "b"), enter(q, "a"), enter(q, "b")
 	q.Begin(both, 0) // is refused because of b, which is then released

@@ -132,7 +132,7 @@ func (*pieces) SetReadDeadline(time.Time) error  { return nil }
 func (*pieces) SetWriteDeadline(time.Time) error { return nil }
 
 // A bound that nothing could exceed would show nothing: a parser that takes the server's word for a length does.
-func TestTheBoundOnMemoryIsOne(t *testing.T) {
+func TestReadingStaysWithinItsMemoryBound(t *testing.T) {
 	var before, after runtime.MemStats
 	raw := []byte("$536870912\r\n")
 	runtime.ReadMemStats(&before)

@@ -58,8 +58,8 @@ func TestGarbledReplies(t *testing.T) {
 	t.Logf("%d replies, by what they were taken for: %v", n, kinds)
 }
 
-// TestWhatIsWrongWithAReplyIsNoticed is the control: replies that were read of something else.
-func TestWhatIsWrongWithAReplyIsNoticed(t *testing.T) {
+// TestControlWrongRepliesAreNoticed is the control: replies that were read of something else.
+func TestControlWrongRepliesAreNoticed(t *testing.T) {
 	read := func(raw string, expect *wire.Expect) *wire.Reply {
 		reply := wire.Parse([]byte(raw), expect)
 		return &reply

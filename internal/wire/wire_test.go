@@ -37,7 +37,7 @@ func within(tb testing.TB, d time.Duration) context.Context {
 }
 
 // An unread reply is an error, and so is a failed one.
-func TestNothingReadIsAnError(t *testing.T) {
+func TestAnUnreadReplyIsAnError(t *testing.T) {
 	var unread wire.Reply
 	none, failed := wire.Failed(nil), wire.Failed(io.ErrClosedPipe)
 	nothing := wire.Parse(nil, &wire.ExpectAny)
@@ -51,7 +51,7 @@ func TestNothingReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatRepliesAre(t *testing.T) {
+func TestRepliesAreParsed(t *testing.T) {
 	for raw, want := range map[string]string{
 		"+OK\r\n": "a simple string OK true", "+QUEUED\r\n": "a simple string QUEUED false", "$2\r\nOK\r\n": "a bulk string OK false",
 		":7\r\n": "an integer 7", "$-1\r\n": "a null", "*-1\r\n": "a null", "_\r\n": "a null", "#t\r\n": "a value of another kind",
@@ -78,7 +78,7 @@ func TestWhatRepliesAre(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeyondItsBoundIsNoReply(t *testing.T) {
+func TestAReplyBeyondItsBoundIsAnError(t *testing.T) {
 	small := wire.Expect{Kinds: wire.Of(wire.Text, wire.Array, wire.Number), Items: 4, Text: 8, Depth: 2}
 	for _, raw := range []string{
 		"*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n", "*2\r\n*2\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "$536870913\r\n", "+OK\r\n", "_\r\n",
@@ -128,7 +128,7 @@ func count(r *wire.Reply) int {
 }
 
 // A set-up is one round trip, and a connection that comes of it is the user's, in the database, with the name.
-func TestASetUpIsWhatTheConfigSays(t *testing.T) {
+func TestASetUpFollowsTheConfig(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	for _, protocol := range []int{2, 3} {
 		config := wire.Config{
@@ -165,7 +165,7 @@ func TestAUnixSocketIsDialled(t *testing.T) {
 }
 
 // A status that says something else is the reply to another command.
-func TestOnlyTheStatusThatIsExpectedIsAReply(t *testing.T) {
+func TestOnlyTheExpectedStatusIsAReply(t *testing.T) {
 	for raw, want := range map[string]wire.Kind{"+OK\r\n": wire.Status, "+QUEUED\r\n": wire.Failure, "+ok\r\n": wire.Failure, "-ERR no\r\n": wire.Refusal} {
 		if r := wire.Parse([]byte(raw), &wire.ExpectOK); r.Kind() != want {
 			t.Errorf("%q is %v, want %v", raw, r.Kind(), want)
@@ -197,7 +197,7 @@ func exchangeWith(t *testing.T, raw string) (*wire.Conn, wire.Reply) {
 
 // After unasked bytes behind the reply, the connection must not be used again, even if the bytes were read together
 // with the reply. The same holds after a malformed reply; nothing more is read then.
-func TestAConnectionIsNotUsedBehindWhatWasNotAskedFor(t *testing.T) {
+func TestAConnectionIsNotUsedAfterUnaskedBytes(t *testing.T) {
 	c, reply := exchangeWith(t, "+OK\r\n+OK\r\n")
 	if reply.Err() != nil || c.Drained() || c.Clean() || !c.Overfull() {
 		t.Errorf("two replies: %v, drained %t, clean %t, overfull %t", reply.Err(), c.Drained(), c.Clean(), c.Overfull())
@@ -212,7 +212,7 @@ func TestAConnectionIsNotUsedBehindWhatWasNotAskedFor(t *testing.T) {
 }
 
 // Bytes that arrive between two requests are noticed before the next request is sent.
-func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
+func TestAConnectionWithUnreadBytesIsNotClean(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
@@ -234,7 +234,7 @@ func TestAConnectionOnWhichSomethingWasSaidIsNotClean(t *testing.T) {
 }
 
 // A set-up with wrong replies makes no connection, and the server gets nothing more.
-func TestASetUpThatIsNotOKMakesNoConnection(t *testing.T) {
+func TestASetUpWithWrongRepliesMakesNoConnection(t *testing.T) {
 	for _, reply := range []string{
 		"+QUEUED\r\n", "$2\r\nOK\r\n", ":1\r\n", "-ERR no\r\n", "+OK\r\n+OK\r\n+OK\r\n", "*1\r\n+OK\r\n", "",
 		"-ERR no\r\n+OK\r\n+PONG\r\n", "+OK\r\n+OK\r\n+PONG\r\n+OK\r\n", "+OK\r\n+OK\r\n",
