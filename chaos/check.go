@@ -85,7 +85,7 @@ func consistent(events []history.Event) error {
 
 // ofHistory is what those oracles find that need a history alone.
 func ofHistory(v *history.View, l Limits) []oracle.Violation {
-	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
+	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.Tokens(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
 		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05), victims(v, l),

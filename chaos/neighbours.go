@@ -23,7 +23,7 @@ func (r *run) neighbours(client int) (all []workload.Profile) {
 	ttl := r.profile.TTL
 	add(workload.Profile{TTL: ttl, Hold: workload.Span{Max: 5 * time.Millisecond}})
 	add(workload.Profile{TTL: 5 * ttl, Hold: workload.Span{Max: 5 * time.Millisecond}})
-	if _, renews := r.cfg.Subject.(workload.Renewer); !renews {
+	if !r.renews(client) {
 		return all
 	}
 	for _, ttl := range []time.Duration{ttl, 2 * ttl, 5 * ttl} {
@@ -32,12 +32,19 @@ func (r *run) neighbours(client int) (all []workload.Profile) {
 	return all
 }
 
+// renews tells whether a client renews holds.
+func (r *run) renews(client int) bool {
+	_, renews := r.cfg.Subject.(workload.Renewer)
+	limited, ok := r.lockers[client].(workload.Limited)
+	return renews && (!ok || limited.Lacks(workload.Profile{Renew: true}) == nil)
+}
+
 // aboutNeighbours says how they fared.
 func (r *run) aboutNeighbours(q oracle.Quiet) string {
 	text := fmt.Sprintf("neighbours: of %d quiet renewed holds %d were lost; of %d acquisitions of quiet free keys %d failed or took over %v "+
 		"(p50 %v, p99 %v, max %v); %d met an outage and were not judged", q.Holds, q.Lost, q.Free, q.Late, r.limits().Victim, rounded(q.P50),
 		rounded(q.P99), rounded(q.Max), q.Excused)
-	if _, renews := r.cfg.Subject.(workload.Renewer); !renews {
+	if !r.renews(r.plan.Clients - 1) { // which is in this process
 		text += fmt.Sprintf("; %s does not say that it renews holds (workload.Renewer), so there are none", r.cfg.Subject.Name())
 	}
 	return text

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/oracle"
+	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
@@ -48,8 +49,9 @@ func (l *queueingLocker) Acquire(ctx context.Context, r workload.Request) (workl
 
 // The control, with a subject that does not say that it renews.
 func TestALockThatHarmsNeighboursIsCaught(t *testing.T) {
+	long := &plan.Plan{Scenario: "long-waits", Inside: true, Hold: plan.Duration(2 * time.Second), Duration: plan.Duration(6 * time.Second)}
 	rep := catch(t, chaos.Config{
-		Subject: queueing{chaos.Redlock()}, Scenario: "renewal", Duration: 6 * time.Second, Neighbours: true, Limits: quick,
+		Subject: queueing{chaos.Redlock()}, Plan: long, Neighbours: true, Limits: quick,
 	}, func(rep *chaos.Report) bool { return slices.ContainsFunc(rep.Violations, isVictim) })
 	if !slices.ContainsFunc(rep.Violations, isVictim) || rep.Neighbours.Late == 0 || rep.Neighbours.Holds > 0 {
 		t.Errorf("%s, %+v, %v", rep.Verdict, rep.Neighbours, rep.Reasons)

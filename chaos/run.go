@@ -215,6 +215,11 @@ func (r *run) openClients(ctx context.Context) error {
 			return fmt.Errorf("client %d: %w", c, err)
 		}
 		r.lockers = append(r.lockers, locker)
+		if limited, ok := locker.(workload.Limited); ok {
+			if err := limited.Lacks(r.profile); err != nil {
+				return err
+			}
+		}
 	}
 	r.injector = &injector{
 		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network, names: r.names, recorder: r.recorder,

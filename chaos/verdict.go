@@ -16,12 +16,12 @@ import (
 
 // always are the oracles whose promises need no assumption on time or memory. The others are judged only in scenarios
 // that stay within the assumptions.
-var always = []string{oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults, oracle.NameValidity, NameKeyspace}
+var always = []string{oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults, oracle.NameValidity, NameKeyspace}
 
 // Oracles lists the names of all oracles.
 func Oracles() []string {
 	return []string{
-		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
+		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
 		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
 		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameOwner, NameKeyspace,
 	}
@@ -129,6 +129,9 @@ func (r *run) describe(v *history.View) *Report {
 		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
 	}
 	rep.Releases, rep.Extensions, _ = oracle.Operations(v, r.limits().Settle, 0)
+	if !slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool { return a.Kind == history.Fenced }) {
+		rep.Notes = append(rep.Notes, "no fencing tokens were asked for")
+	}
 	rep.StalledMS = milliseconds(oracle.Stalled(v))
 	if n, longest, whose := r.machine.stalled(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times do not count",

@@ -54,6 +54,9 @@ type etcdMutex struct{}
 
 func (etcdMutex) Name() string { return "etcd-mutex" }
 
+// RenewsHolds implements workload.Renewer.
+func (etcdMutex) RenewsHolds() {}
+
 // Supports implements workload.Subject: the revision of an acquisition is a fencing token.
 func (etcdMutex) Supports(kind history.Kind) error {
 	return plainOr("etcd-mutex", kind, history.Fenced)

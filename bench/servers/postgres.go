@@ -56,6 +56,9 @@ type advisory struct{}
 
 func (advisory) Name() string { return "pg-advisory" }
 
+// RenewsHolds implements workload.Renewer.
+func (advisory) RenewsHolds() {}
+
 func (advisory) Supports(kind history.Kind) error { return plainOr("pg-advisory", kind) }
 
 // advisoryConnections is how many a client has at most: more than its workers.

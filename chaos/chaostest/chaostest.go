@@ -9,12 +9,14 @@ package chaostest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/seed-624411e5/redlock/chaos"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
 // TB is the part of testing.TB that is used.
@@ -24,12 +26,14 @@ type TB interface {
 	Name() string
 	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
 }
 
 // Run makes one run and fails the test at once unless its verdict is pass; it returns the report of a run that passed.
 //
 // The report's files are kept when the test fails and removed when it passes, unless cfg.Dir says where they go. A run that
-// could not be set up fails the test too: a machine without what the backend needs has shown nothing.
+// could not be set up fails the test too: a machine without what the backend needs has shown nothing. A scenario that
+// needs more than the subject has skips the test.
 func Run(tb TB, cfg chaos.Config) *chaos.Report {
 	tb.Helper()
 	own := cfg.Dir == ""
@@ -41,6 +45,9 @@ func Run(tb TB, cfg chaos.Config) *chaos.Report {
 		cfg.Dir = dir
 	}
 	rep, err := chaos.Run(tb.Context(), cfg)
+	if rep == nil && errors.Is(err, workload.ErrUnsupported) {
+		tb.Skipf("chaostest: %v", err)
+	}
 	if rep == nil || err != nil {
 		tb.Fatalf("chaostest: %v", err)
 	}

@@ -444,3 +444,15 @@ func BenchmarkOverlap(b *testing.B) {
 		}
 	}
 }
+
+func TestHazard135AHoldWithoutTheTokenThatWasAskedForIsFound(t *testing.T) {
+	judge(t, []trial{
+		{"with tokens", func(h *tape) { h.hold(1, history.Fenced, 0, 2, 100, token(7)) }, 0},
+		{"none was asked for", func(h *tape) { h.hold(1, history.Plain, 0, 2, 100) }, 0},
+		{"now and then there is none", func(h *tape) {
+			h.hold(1, history.Fenced, 0, 2, 100, token(7))
+			h.hold(1, history.Fenced, 200, 202, 300)
+			h.hold(1, history.Fenced, 400, 402, 500)
+		}, 1},
+	}, oracle.NameTokens, oracle.Tokens)
+}

@@ -10,7 +10,7 @@ import (
 
 // TokenOrder finds fencing tokens that were given twice for one key, or that do not follow real time: if acquisition A
 // returned before the call of acquisition B, A's token must be smaller. It makes no assumption on timing, so it must hold
-// in every run, whatever was broken. Attempts with token 0 have none and are not judged.
+// in every run, whatever was broken. Attempts with token 0 have none: see [Tokens].
 func TokenOrder(v *history.View) []Violation {
 	var out []Violation
 	v.ByKey(func(key string, attempts []int) {
@@ -24,6 +24,33 @@ func TokenOrder(v *history.View) []Violation {
 		out = append(out, disordered(v, key, calls)...)
 	})
 	return out
+}
+
+// NameTokens is the name of Tokens.
+const NameTokens = "tokens"
+
+// Tokens finds holds that were asked for with a fencing token and have none.
+func Tokens(v *history.View) []Violation {
+	asked, without := 0, Violation{Oracle: NameTokens}
+	for i := range v.Attempts {
+		a := &v.Attempts[i]
+		if !a.Granted() || a.Kind != history.Fenced {
+			continue
+		}
+		if asked++; a.Token != 0 {
+			continue
+		}
+		if len(without.Attempts) == 0 {
+			without.Key, without.At, without.Events = a.Key, a.Return, []int{a.ReturnEvent}
+		}
+		without.Attempts = append(without.Attempts, a.ID)
+	}
+	if len(without.Attempts) == 0 {
+		return nil
+	}
+	without.Text = fmt.Sprintf("%d of %d holds that were to have a fencing token have none; the first is that of %s", len(without.Attempts), asked,
+		holder(v.Lookup(without.Attempts[0])))
+	return []Violation{without}
 }
 
 func duplicates(v *history.View, key string, calls []int) []Violation {

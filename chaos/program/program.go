@@ -59,6 +59,17 @@ func (s subject) Supports(kind history.Kind) error {
 	return fmt.Errorf("%w: a program has no %s locks", workload.ErrUnsupported, kind)
 }
 
+// RenewsHolds implements workload.Renewer. A program that does not is a workload.Limited.
+func (s subject) RenewsHolds() {}
+
+// Lacks implements workload.Limited.
+func (c *client) Lacks(p workload.Profile) error {
+	if p.Renews() && !c.features.Renews {
+		return fmt.Errorf(`workload %s: %w: the program does not say "renews":true in its answer to open`, p.Name, workload.ErrUnsupported)
+	}
+	return nil
+}
+
 // Open implements workload.Subject.
 func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, error) {
 	masters := make([]endpoint.Endpoint, len(addrs))

@@ -205,3 +205,20 @@ func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestHazard132AProgramSaysThatItRenews(t *testing.T) {
+	renewed := workload.Profile{Name: "ours", Renew: true}
+	for answer, lacks := range map[string]bool{`{"id":1}`: true, `{"id":1,"renews":true}`: false} {
+		locker, err := script("read line; echo '"+answer+"'; read line; echo '{\"id\":2}'").Open(t.Context(), []string{"127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited := locker.(workload.Limited)
+		if err := limited.Lacks(renewed); errors.Is(err, workload.ErrUnsupported) != lacks || limited.Lacks(workload.Profile{}) != nil {
+			t.Errorf("%s: %v", answer, err)
+		}
+		if err := locker.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -56,8 +56,9 @@ type reply struct {
 	Owner   string  `json:"owner"`
 	Token   uint64  `json:"token"`
 	Valid   float64 `json:"valid_ms"`
-	// In the answer to open: whether it has fencing tokens, tells of lost holds, waits for keys by itself.
+	// In the answer to open: whether it has fencing tokens, renews holds, tells of lost holds, waits for keys by itself.
 	Tokens bool `json:"tokens"`
+	Renews bool `json:"renews"`
 	Lost   bool `json:"lost"`
 	Waits  bool `json:"waits"`
 	// Secured tells that it logs in and speaks TLS as the request says.

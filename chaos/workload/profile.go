@@ -217,8 +217,13 @@ func (p Profile) keys() []string {
 	return names
 }
 
-// Check returns an error if the subject can't do what the profile needs. Fenced falls back to plain: without tokens
-// there is only the unchecked register.
+// Renews tells whether some of the holds are to be renewed by the library.
+func (p Profile) Renews() bool {
+	return p.Renew || slices.ContainsFunc(p.Parts, func(part Part) bool { return part.Renew })
+}
+
+// Check returns an error if the subject can't do what the profile needs. Fenced falls back to plain, with the unchecked
+// register alone, unless holders write late: then nothing but tokens protects it.
 func (p Profile) Check(s Subject) error {
 	kinds := []history.Kind{p.Kind}
 	if p.Readers > 0 {
@@ -232,8 +237,11 @@ func (p Profile) Check(s Subject) error {
 	if several, ok := s.(Several); together && (!ok || several.SupportsSeveral() != nil) {
 		return fmt.Errorf("workload %s: %w: %s has no locks over several keys", p.Name, ErrUnsupported, s.Name())
 	}
+	if _, renews := s.(Renewer); !renews && p.Renews() {
+		return fmt.Errorf("workload %s: %w: %s does not renew holds", p.Name, ErrUnsupported, s.Name())
+	}
 	for _, kind := range kinds {
-		if kind == history.Fenced {
+		if kind == history.Fenced && !p.Late {
 			continue
 		}
 		if err := s.Supports(kind); err != nil {

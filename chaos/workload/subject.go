@@ -82,7 +82,14 @@ func PatienceOf(s Subject, ttl time.Duration) time.Duration {
 	return min(ttl/20, 50*time.Millisecond)
 }
 
-// Renewer is a Subject that renews holds by itself when it is asked to ([Request.Renew]).
+// Limited is a Locker that knows only when it was opened what it can't do, as a program that says so in its answer to open.
+type Limited interface {
+	// Lacks returns nil, or an error that matches ErrUnsupported and says what the profile wants that there is not.
+	Lacks(p Profile) error
+}
+
+// Renewer is a Subject that renews holds by itself when it is asked to ([Request.Renew]). Without it scenarios are skipped
+// whose holds are to be renewed.
 type Renewer interface {
 	// RenewsHolds is never called: having it says so.
 	RenewsHolds()

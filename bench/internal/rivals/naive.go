@@ -25,6 +25,9 @@ func Naive() workload.Subject { return naiveSubject{} }
 // Name implements workload.Subject.
 func (naiveSubject) Name() string { return "naive" }
 
+// RenewsHolds implements workload.Renewer.
+func (naiveSubject) RenewsHolds() {}
+
 // Supports implements workload.Subject.
 func (naiveSubject) Supports(kind history.Kind) error { return plainOnly("naive", kind) }
 

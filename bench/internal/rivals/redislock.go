@@ -24,6 +24,9 @@ func Redislock() workload.Subject { return redislockSubject{} }
 // Name implements workload.Subject.
 func (redislockSubject) Name() string { return "redislock" }
 
+// RenewsHolds implements workload.Renewer.
+func (redislockSubject) RenewsHolds() {}
+
 // Supports implements workload.Subject.
 func (redislockSubject) Supports(kind history.Kind) error { return plainOnly("redislock", kind) }
 

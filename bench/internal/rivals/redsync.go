@@ -44,6 +44,9 @@ func RedsyncTuned() workload.Subject {
 // Name implements workload.Subject.
 func (s redsyncSubject) Name() string { return s.name }
 
+// RenewsHolds implements workload.Renewer.
+func (redsyncSubject) RenewsHolds() {}
+
 // Supports implements workload.Subject.
 func (s redsyncSubject) Supports(kind history.Kind) error { return plainOnly(s.name, kind) }
 

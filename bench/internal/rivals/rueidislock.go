@@ -24,6 +24,9 @@ func Rueidislock() workload.Subject { return rueidislockSubject{} }
 // Name implements workload.Subject.
 func (rueidislockSubject) Name() string { return "rueidislock" }
 
+// RenewsHolds implements workload.Renewer.
+func (rueidislockSubject) RenewsHolds() {}
+
 // Supports implements workload.Subject.
 func (rueidislockSubject) Supports(kind history.Kind) error { return plainOnly("rueidislock", kind) }
 

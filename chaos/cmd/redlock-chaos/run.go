@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 	"github.com/seed-624411e5/redlock/chaos/program"
 	"github.com/seed-624411e5/redlock/chaos/report"
+	"github.com/seed-624411e5/redlock/chaos/workload"
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
@@ -126,7 +128,11 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	rep, err := chaos.Run(ctx, cfg)
 	end()
-	if rep == nil {
+	switch {
+	case rep == nil && errors.Is(err, workload.ErrUnsupported):
+		fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %v\n", *scenario, w.seed, err)
+		return exitUnknown
+	case rep == nil:
 		return setupFailed(stderr, err)
 	}
 	summarize(stdout, rep)

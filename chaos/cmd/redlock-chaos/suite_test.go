@@ -59,7 +59,7 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 
 func TestASuiteOfNothingIsNoPass(t *testing.T) {
 	for says, args := range map[string][]string{
-		"nothing was shown": {"-subject", "quorum-of-two", "-scenario", "shared,reentrant"},
+		"nothing was shown": {"-subject", "quorum-of-two", "-scenario", "shared,reentrant,renewal,lost-packets,rolling-restart,stopped-writers"},
 		"no scenario":       {"-scenario", "calm,nonsense"},
 		"want a number":     {"-scenario", "calm", "-seeds", "5..2"},
 		"a range such as":   {"-scenario", "calm", "-seeds", "many"},

@@ -169,6 +169,9 @@ type semaphores struct {
 
 func (s semaphores) Name() string { return s.name }
 
+// RenewsHolds implements workload.Renewer.
+func (semaphores) RenewsHolds() {}
+
 func (semaphores) Supports(kind history.Kind) error { return onlyShared(kind) }
 
 func onlyShared(kind history.Kind) error {
