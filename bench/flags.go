@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// config is what the flags say, checked.
+// config holds the checked flags.
 type config struct {
 	scenarios  []scenario.Scenario
 	subjects   []subject.Subject
@@ -43,20 +43,20 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects to compare; all by default:\n"+strings.Join(subjectNames(), ", "))
 	fs.StringVar(&workers, "workers", "", "comma-separated `numbers` of workers, for every scenario that has several; default: the scenario's own")
 	fs.StringVar(&addrs, "addrs", "", "comma-separated `host:port` of masters that run already; default: start some.\n"+
-		"They are not emptied, keys expire by themselves; the scenario stopped is left out,\nand so are the subjects with servers of their own")
-	fs.IntVar(&c.masters, "masters", 5, "`number` of masters, in every scenario but masters")
+		"They are not emptied: keys expire by themselves. The scenario stopped\nand the subjects with separate servers are left out")
+	fs.IntVar(&c.masters, "masters", 5, "`number` of masters, in every scenario except masters")
 	fs.DurationVar(&c.duration, "duration", 3*time.Second, "how long each subject is measured at a time")
 	fs.IntVar(&c.repeat, "repeat", 3, "how often everything is measured; medians are shown")
-	fs.DurationVar(&c.bound, "bound", 15*time.Second, "how long operations may take after the duration is over, before they count as unfinished")
-	fs.Float64Var(&c.rate, "rate", 0, "start this many cycles a second and measure from when each was due (open loop); default: as many as end (closed loop)")
+	fs.DurationVar(&c.bound, "bound", 15*time.Second, "how long after the duration an operation counts as unfinished")
+	fs.Float64Var(&c.rate, "rate", 0, "start this many cycles a second and measure each from its planned start (open loop); default: each starts when the last one ends (closed loop)")
 	fs.IntVar(&c.contenders, "contenders", 32, "`number` of clients of the scenarios contended and distant")
 	fs.DurationVar(&c.contendFor, "contend", 0, "how long they contend, there and in cohort; default: ten times -duration")
-	fs.DurationVar(&c.hold, "hold", 2*time.Millisecond, "how long each of them keeps the key")
+	fs.DurationVar(&c.hold, "hold", 2*time.Millisecond, "how long each client keeps the key")
 	fs.IntVar(&c.holds, "holds", 100_000, "`number` of holds in the scenario renewed")
 	fs.StringVar(&c.json, "json", "", "write all rows to this `file` as JSON")
 	fs.StringVar(&c.html, "html", "", "write tables and plots to this `file`, one self-contained page")
 	fs.StringVar(&c.plots, "plots", "", "write every plot into this `directory`, as SVG for light and for dark pages")
-	fs.BoolVar(&c.check, "check", false, "compare the outcome with the targets; exit status 1 when one is missed, goals apart")
+	fs.BoolVar(&c.check, "check", false, "compare the results with the targets; exit status 1 if one is missed (goals do not count)")
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}
@@ -67,7 +67,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	return c, err
 }
 
-// resolve turns names into what they name, and checks the numbers.
+// resolve looks up the named scenarios and subjects, and checks the numbers.
 func (c *config) resolve(fs *flag.FlagSet, scenarios, subjects, workers, addrs string) (err error) {
 	if c.scenarios, err = scenario.Find(list(scenarios)); err != nil {
 		return err

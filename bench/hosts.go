@@ -15,13 +15,14 @@ import (
 // hosts are the servers of the subjects that are not on the masters.
 type hosts struct {
 	fleets map[string]*fleet.Fleet
-	// facts say what runs and what is left out.
+	// facts say which servers run and which subjects are left out.
 	facts []string
 }
 
-// host starts the servers of such subjects and returns the subjects that can take part: one whose server is not installed can't,
-// and beside masters that run elsewhere none does, since its servers would be here. Nothing is started that no scenario asks. On failure
-// nothing is left running.
+// host starts the servers of subjects that need other servers than Redis masters. It returns the subjects that can take
+// part. It leaves out a subject if its server is not installed. If the masters run elsewhere, it leaves out all of
+// these subjects, because their servers would be here. It starts only servers that a scenario uses. If it fails, no
+// server is left running.
 func host(ctx context.Context, cfg config, here bool) (hosts, []subject.Subject, error) {
 	h := hosts{fleets: map[string]*fleet.Fleet{}}
 	asked := slices.ContainsFunc(cfg.scenarios, func(s scenario.Scenario) bool { return s.Hosted })

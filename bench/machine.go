@@ -15,13 +15,14 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/report"
 )
 
-// compared are the modules whose versions belong beside the numbers.
+// compared are the modules that the report lists with their versions.
 var compared = []string{
 	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock",
 	"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
 }
 
-// describe says on what and with what is measured. It never fails: what can't be found out is left out.
+// describe returns the machine, servers and versions of the measurement. It never fails; it omits a fact that it can't
+// find.
 func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Machine {
 	m := report.Machine{Command: cfg.command, When: time.Now().UTC().Format("2006-01-02 15:04 MST")}
 	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
@@ -59,7 +60,8 @@ func serverVersion(ctx context.Context, masters *fleet.Fleet) string {
 	return nameOf(info)
 }
 
-// nameOf finds a server's name and version in what it says of itself. Those that can stand in for Redis also say the version of a Redis.
+// nameOf finds a server's name and version in its INFO. Servers that are compatible with Redis also report a Redis
+// version.
 func nameOf(info string) string {
 	found := make(map[string]string)
 	for line := range strings.Lines(info) {

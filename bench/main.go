@@ -1,5 +1,5 @@
-// Command bench runs this library side by side with its rivals on redis-server processes of its own, and beside them locks on an etcd cluster
-// and on a PostgreSQL server, where those are installed.
+// Command bench compares the speed of this library with its rivals on redis-server processes that it starts. If etcd or
+// PostgreSQL is installed, it also compares locks on an etcd cluster and on a PostgreSQL server.
 //
 //	go run ./bench                                      everything; takes a good half hour
 //	go run ./bench -scenario uncontended,distinct       some of it
@@ -7,12 +7,11 @@
 //	go run ./bench -check                               and compare the outcome with what this library promises
 //	go run ./bench -json out.json -html out.html        for machines and for people
 //
-// Numbers depend on the machine and on what else it does; ratios within one run hardly do, because all subjects take
-// turns. How latencies are measured, and what happens to operations that never end, is said in internal/load.
+// Numbers depend on the machine and its other load. Ratios within one run hardly do, because all subjects take turns.
+// The package internal/load explains how latencies are measured, and how operations count that never end.
 //
-// The exit status is 0 when everything was measured, 1 when the benchmark itself failed or -check found something that
-// is worse than "at least" (missing a goal is no failure) or that should have been measured and was not, 2 when the
-// flags make no sense.
+// The exit status is 0 if everything was measured. It is 1 if the benchmark failed, or if -check found a result worse
+// than "at least" or a missing measurement. A missed goal is no failure. It is 2 if the flags are invalid.
 package main
 
 import (

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestFlagsThatMakeNoSense(t *testing.T) {
+func TestInvalidFlagsAreRefused(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown flag":          {"-nonsense"},
 		"unknown scenario":      {"-scenario", "uncontended,nonsense"},
@@ -68,7 +68,7 @@ func TestHelpIsNoError(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestDefaultsAreAllScenariosOnFiveMasters(t *testing.T) {
 	c, err := parse(nil, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func readRows(t *testing.T, path string) []map[string]any {
 	return rows
 }
 
-// A lock whose servers are not installed is left out and that is said, and nothing else is kept from running.
+// If a lock's servers are not installed, the bench leaves the lock out, says so, and runs everything else.
 func TestALockWhoseServersAreMissingIsLeftOut(t *testing.T) {
 	redistest.Start(t)
 	path := t.TempDir() // redis-server alone
@@ -256,7 +256,7 @@ func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var stdout bytes.Buffer
-	// The first subject's line comes while the servers of all of them run.
+	// The first subject's line comes while all subjects' servers run.
 	status := run(ctx, []string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd,postgres", "-duration", "50ms"}, &stdout,
 		cancelAt{"uncontended, goredis-fanout", cancel})
 	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
@@ -290,10 +290,10 @@ func TestServersAreStartedOnlyForSubjectsThatTakePart(t *testing.T) {
 	}
 }
 
-func TestCheckFailsOnWhatIsMissing(t *testing.T) {
+func TestCheckFailsOnAMissingMeasurement(t *testing.T) {
 	redistest.Start(t)
 	var stdout, stderr bytes.Buffer
-	// Without this library among the subjects no target can be looked at.
+	// Without this library among the subjects there is no target to check.
 	status := run(t.Context(), []string{"-check", "-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1"},
 		&stdout, &stderr)
 	if status != exitFailed || !strings.Contains(stdout.String(), "not measured") || !strings.Contains(stderr.String(), "target") {
@@ -301,7 +301,7 @@ func TestCheckFailsOnWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredIsShownAfterAFailure(t *testing.T) {
+func TestMeasurementsAreShownAfterAFailure(t *testing.T) {
 	redistest.Start(t)
 	var stdout, stderr bytes.Buffer
 	path := filepath.Join(t.TempDir(), "no", "such", "directory")

@@ -42,7 +42,8 @@ type result struct {
 	P50MS           float64        `json:"acquire_p50_ms"`
 	P99MS           float64        `json:"acquire_p99_ms"`
 	Service         oracle.Service `json:"service"`
-	// Broken counts by oracle what broke a promise of the scenario, Allowed what the scenario does not forbid.
+	// Broken counts, by oracle, violations of the scenario's promises. Allowed counts violations that the scenario does
+	// not promise to exclude.
 	Broken  map[string]int `json:"broken,omitempty"`
 	Allowed map[string]int `json:"allowed,omitempty"`
 	// Faults counts how often each fault came on, Unavailable says why one could not.
@@ -52,7 +53,7 @@ type result struct {
 	Notes       []string          `json:"notes,omitempty"`
 }
 
-// section is what was found in one scenario.
+// section holds the results of one scenario.
 type section struct {
 	scenario plan.Scenario
 	subjects []rivals.Rival
@@ -68,8 +69,8 @@ type comparison struct {
 	logf func(format string, args ...any)
 }
 
-// scenario runs every subject with every seed, one run at a time. It ends at the first run that can't be made, and
-// returns what was found until then.
+// scenario runs every subject with every seed, one run at a time. It stops at the first run that fails to start or to
+// end, and returns the results so far.
 func (c *comparison) scenario(ctx context.Context, sc plan.Scenario) (section, error) {
 	s := section{scenario: sc, subjects: c.subjects}
 	for i := range c.seeds {
@@ -89,12 +90,12 @@ func (c *comparison) scenario(ctx context.Context, sc plan.Scenario) (section, e
 	return s, nil
 }
 
-// plan draws the plan of a seed. Every run gets one of its own, so that no run can change another's.
+// plan draws the plan of a seed. Each run gets a new plan, so no run can change another's.
 func (c *comparison) plan(sc plan.Scenario, i int) (*plan.Plan, error) {
 	return sc.Draw(c.seed+uint64(i), plan.Size{Duration: c.duration})
 }
 
-// one runs one subject, unless it lacks what the workload needs.
+// one runs one subject, unless the subject lacks a feature that the workload needs.
 func (c *comparison) one(ctx context.Context, sc plan.Scenario, i int, s rivals.Rival) (result, error) {
 	p, err := c.plan(sc, i)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *comparison) one(ctx context.Context, sc plan.Scenario, i int, s rivals.
 	return summarize(rep), nil
 }
 
-// lacking says what the plan's workload needs and the subject does not have; empty when it has everything.
+// lacking names the feature that the plan's workload needs and the subject does not have; "" if it has all.
 func lacking(p *plan.Plan, s rivals.Rival) (string, error) {
 	profile, err := p.Profile()
 	if err != nil {
@@ -141,7 +142,7 @@ func summarize(rep *chaos.Report) result {
 	}
 }
 
-// byOracle counts violations; what an oracle could not decide is none.
+// byOracle counts violations by oracle. An undecided oracle counts as no violation.
 func byOracle(violations []oracle.Violation) map[string]int {
 	counts := make(map[string]int)
 	for _, v := range violations {

@@ -18,13 +18,13 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// given is what a run was asked for.
+// given are the arguments of a run.
 type given struct {
 	subject string
 	plan    plan.Plan
 }
 
-// stub is a comparison whose runs are answered by the function and are not made.
+// stub is a comparison that makes no runs: answer returns the report of each.
 func stub(t *testing.T, seeds int, answer func(chaos.Config) (*chaos.Report, error)) *comparison {
 	t.Helper()
 	subjects, err := rivals.Find(nil)
@@ -54,7 +54,7 @@ func TestASeedGivesEverySubjectTheSamePlan(t *testing.T) {
 			own := *cfg.Plan
 			own.Steps = append([]plan.Step(nil), cfg.Plan.Steps...)
 			runs = append(runs, given{cfg.Subject.Name(), own})
-			cfg.Plan.Masters = 1 // no run may change what the next one gets
+			cfg.Plan.Masters = 1 // a run must not change the next run's plan
 			for i := range cfg.Plan.Steps {
 				cfg.Plan.Steps[i].Fault = "pause"
 			}
@@ -100,7 +100,7 @@ func TestASubjectThatLacksWhatAScenarioNeedsIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestTheFirstRunThatCannotBeMadeEndsIt(t *testing.T) {
+func TestTheComparisonEndsAtTheFirstRunThatFails(t *testing.T) {
 	broken := errors.New("no server")
 	c := stub(t, 1, func(cfg chaos.Config) (*chaos.Report, error) {
 		if cfg.Subject.Name() == "redsync" {
@@ -159,7 +159,7 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 	}
 }
 
-func TestWhatIsFound(t *testing.T) {
+func TestACellNamesViolationsOrTheReasonForAnUnknownVerdict(t *testing.T) {
 	for want, r := range map[string]result{
 		"nothing":                {},
 		"nothing was acquired":   {Verdict: report.Unknown, Reasons: []string{"nothing was acquired"}},
@@ -174,7 +174,7 @@ func TestWhatIsFound(t *testing.T) {
 	}
 }
 
-func TestWhichFaultsReachTheFirstMaster(t *testing.T) {
+func TestFaultsThatReachTheFirstMasterAreRecognised(t *testing.T) {
 	s := section{plans: []*plan.Plan{{Steps: []plan.Step{
 		{Fault: "pause", Masters: []int{0, 3}},
 		{Fault: "pause", Masters: []int{1, 2}},
@@ -190,7 +190,7 @@ func TestWhichFaultsReachTheFirstMaster(t *testing.T) {
 	}
 }
 
-// waiting is a history in which somebody waits in vain for 10 ms, n times as long.
+// waiting is a history with one attempt, which fails after n times 10 ms.
 func waiting(n int) []history.Event {
 	return []history.Event{
 		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},

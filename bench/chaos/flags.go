@@ -12,15 +12,15 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// usual are the scenarios that are run when none are named: nothing wrong, networks that are slow, broken or divided,
-// masters that stop or restart with their data, clocks that drift, holders that stand still, and, outside what any of
-// these locks assumes, masters that restart without their data.
+// usual are the scenarios that run by default: no faults; slow, broken and divided networks; masters that stop, or
+// restart with their data; clocks that drift; and holders that stand still. In the last scenario masters restart
+// without their data, which is beyond the assumptions of all these locks.
 var usual = []string{
 	"calm", "slow-network", "broken-network", "partitions", "master-outage", "majority-outage", "many-keys", "drift",
 	"paused-clients", "amnesia",
 }
 
-// config is what the flags say, checked.
+// config holds the checked flags.
 type config struct {
 	scenarios     []plan.Scenario
 	subjects      []rivals.Rival
@@ -39,9 +39,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&scenarios, "scenarios", strings.Join(usual, ","), "comma-separated `names` of the scenarios; there are\n"+strings.Join(scenarioNames(), ", "))
 	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects; there are\n"+strings.Join(subjectNames(), ", ")+"\n"+
-		"(default those without a setting of their own, and naive)")
-	fs.Uint64Var(&c.seed, "seed", 1, "what the plans are drawn from; the same `number` gives the same plans")
-	fs.IntVar(&c.seeds, "seeds", 1, "how many seeds, from -seed on; counts are added up and the worst time of all is shown")
+		"(default: the subjects with default settings, and naive)")
+	fs.Uint64Var(&c.seed, "seed", 1, "seed of the plans: the same `number` gives the same plans")
+	fs.IntVar(&c.seeds, "seeds", 1, "how many seeds, from -seed on; counts are added up, and the worst time is shown")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second, "how long the workload of each run lasts")
 	fs.StringVar(&c.json, "json", "", "write every run to this `file` as JSON")
 	fs.StringVar(&c.reports, "reports", "", "keep each run's report and history in this `directory`, by scenario, seed and subject")
@@ -53,7 +53,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	switch {
 	case c.seed == 0:
-		return c, fmt.Errorf("-seed: 0 stands for none, take another")
+		return c, fmt.Errorf("-seed: 0 means no seed, give another number")
 	case c.seeds < 1:
 		return c, fmt.Errorf("-seeds: %d, but it takes at least 1", c.seeds)
 	case c.duration < time.Second:

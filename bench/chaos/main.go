@@ -1,5 +1,6 @@
-// Command chaos breaks networks, servers, clocks and clients under this library and under its rivals, by the same plans,
-// and shows side by side what the oracles of the chaos harness found.
+// Command chaos runs this library and its rivals under the same faults, and compares the broken promises. Each plan
+// breaks networks, servers, clocks and clients. The table shows the findings of the chaos harness's oracles side by
+// side.
 //
 //	go run ./bench/chaos                                       ten scenarios, four subjects; about ten minutes
 //	go run ./bench/chaos -seed 7 -seeds 3                      three plans of each, 7, 8 and 9
@@ -7,12 +8,13 @@
 //	go run ./bench/chaos -subjects redlock,redsync-tuned       others than the usual four
 //	go run ./bench/chaos -json out.json -reports out           for machines, and each run's page for people
 //
-// Every run has five redis-server processes of its own and runs by itself, one after another. A scenario, a seed and a
-// duration give one plan: the same faults on the same masters at the same times for every subject. What the subjects'
-// own threads do in between is not repeatable, so counts differ from run to run; that something is broken hardly does.
+// Every run starts five redis-server processes. Runs follow one another; no two run at the same time. A scenario, a
+// seed and a duration determine the plan: every subject gets the same faults on the same masters at the same times. The
+// subjects' goroutines are not repeatable, so counts differ from run to run. Whether a subject breaks a promise hardly
+// differs.
 //
-// The exit status is 0 when everything was run, whatever was found, 1 when something could not be, 2 when the flags make
-// no sense.
+// The exit status is 0 if every run was made, whatever the oracles found. It is 1 if a run could not be made, and 2 if
+// the flags are invalid.
 package main
 
 import (

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
-func TestFlagsThatMakeNoSense(t *testing.T) {
+func TestInvalidFlagsAreRefused(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown flag":       {"-nonsense"},
 		"unknown scenario":   {"-scenarios", "calm,nonsense"},
@@ -53,7 +53,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestHelpIsNoErrorAndNamesWhatThereIs(t *testing.T) {
+func TestHelpIsNoErrorAndListsScenariosAndSubjects(t *testing.T) {
 	var stderr bytes.Buffer
 	if status := run(t.Context(), []string{"-h"}, &stderr, &stderr); status != exitOK {
 		t.Errorf("exit status %d", status)
@@ -65,7 +65,7 @@ func TestHelpIsNoErrorAndNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestDefaultsAreTheUsualScenariosAndFourSubjects(t *testing.T) {
 	c, err := parse(nil, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// It is what docs/evidence/comparison.md tells its readers to run, shorter and with less in it.
+// The command is the one in docs/evidence/comparison.md, with a shorter run and fewer scenarios.
 func TestTheCommandComparesOnRealServers(t *testing.T) {
 	redistest.Need(t)
 	t.Parallel() // a run mostly waits
@@ -110,12 +110,13 @@ func TestTheCommandComparesOnRealServers(t *testing.T) {
 	}
 }
 
-// forgetTTL is the ttl in a run whose first master forgets, and how long this library then keeps it from voting.
+// forgetTTL is the ttl in a run with a forgetful first master, and how long this library then keeps the master from
+// voting.
 const forgetTTL = 3 * time.Second
 
-// forgetful lets the first master restart without its data while somebody holds the key, which somebody does most of the time: on a busy machine a
-// restart takes long. It gives a restart guard, which
-// distrusts servers that have just been started, time to trust them first.
+// forgetful restarts the first master without its data while a client holds the key. A client holds it most of the
+// time: a restart takes long on a busy machine, and must still meet a holder. The restarts begin late, so that a
+// restart guard, which distrusts new servers, trusts the masters by then.
 func forgetful() *plan.Plan {
 	forget := func(at time.Duration) plan.Step {
 		return plan.Step{At: plan.Duration(at), For: plan.Duration(30 * time.Millisecond), Fault: "kill-empty", Masters: []int{0}}
@@ -127,8 +128,8 @@ func forgetful() *plan.Plan {
 	}
 }
 
-// TestTheNaiveLockIsCaughtWhenItsMasterForgets is the control of this whole comparison: what it shows as no overlaps would
-// mean nothing if it could not see one.
+// TestTheNaiveLockIsCaughtWhenItsMasterForgets is the control of the whole comparison: the harness must see an overlap
+// of a lock that has one. Otherwise "no overlaps" would mean nothing.
 func TestTheNaiveLockIsCaughtWhenItsMasterForgets(t *testing.T) {
 	redistest.Start(t)
 	t.Parallel()

@@ -14,10 +14,11 @@ type span struct{ from, to int64 }
 // together joins attempts that are no further apart, as the outage of the harness's report does.
 const together = int64(50 * time.Millisecond)
 
-// standstill is the longest time in which somebody asked for a key, nobody acted under it and nobody got it.
+// standstill returns the longest time in which a client wanted a key, no client acted under it, and no client got it.
 //
-// The outage of the harness's report takes a key for held until its release has returned, as contenders do. A release
-// that hangs for as long as its server is down hides that outage; here a hold ends when its holder stops acting.
+// It differs from the outage in the harness's report. The outage counts a key as held until its release returns, as
+// contenders do. If a release hangs while its server is down, that hides the outage. In standstill a hold ends when its
+// holder stops acting.
 func standstill(v *history.View) time.Duration {
 	longest := int64(0)
 	v.ByKey(func(_ string, attempts []int) {
@@ -51,7 +52,7 @@ func joined(spans []span, gap int64) []span {
 	return out
 }
 
-// longestGap is the longest part of s that none of the others, which are joined, covers.
+// longestGap returns the longest part of s that the other spans, taken together, do not cover.
 func longestGap(s span, others []span) int64 {
 	longest := int64(0)
 	for _, o := range others {

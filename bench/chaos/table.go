@@ -16,10 +16,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// missing is shown for what was not measured, so that it never looks like a zero.
+// missing marks a figure without a measurement, so that it never looks like a zero.
 const missing = "–"
 
-// write shows a scenario: what happens in it, to whom, and a line for each subject.
+// write prints a scenario: its faults, their targets, and a line for each subject.
 func (s section) write(w io.Writer) error {
 	where := "inside what a lock assumes: nothing may be found"
 	if !s.scenario.Inside {
@@ -51,8 +51,8 @@ func (s section) write(w io.Writer) error {
 	return err
 }
 
-// notes are what the runs say about themselves, each with the subjects whose runs say it: that the machine stood still
-// meanwhile, for one.
+// notes lists the runs' notes about themselves, each with its subjects. One note is that the machine stood still during
+// the run.
 func (s section) notes() []string {
 	var order []string
 	who := make(map[string][]string)
@@ -75,7 +75,7 @@ func (s section) notes() []string {
 	return order
 }
 
-// hasRegister tells whether holders write a register that does not look at tokens, so that updates can be lost.
+// hasRegister reports whether holders write a register that ignores tokens, so that updates can be lost.
 func (s section) hasRegister() bool {
 	profile, err := s.plans[0].Profile()
 	return err == nil && profile.Register
@@ -107,7 +107,8 @@ func millis(ms float64) string {
 	return report.Duration(1000 * ms)
 }
 
-// found lists what the oracles found, what the scenario allows in brackets; or why the run shows nothing.
+// found lists the oracles' violations; those that the scenario allows are in brackets. If the run shows nothing, it
+// returns the reason.
 func found(r result) string {
 	var out []string
 	if len(r.Broken) == 0 {
@@ -122,7 +123,7 @@ func found(r result) string {
 	return cmp.Or(strings.Join(out, ", "), "nothing")
 }
 
-// faults sums up the plans: which seeds, and how many faults of which kind.
+// faults sums up the plans: their seeds, and the number of faults of each kind.
 func (s section) faults() string {
 	counts := make(map[string]int)
 	var seeds []string

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates, too.
+// The race detector allocates too.
 
 package micro_test
 
@@ -18,13 +18,13 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// update writes testdata/baseline.txt anew: go test ./bench/micro -run Baseline -update
+// update rewrites testdata/baseline.txt: go test ./bench/micro -run Baseline -update
 var update = flag.Bool("update", false, "write the baseline anew")
 
 const baselineFile = "testdata/baseline.txt"
 
-// counted are what does not depend on the machine, in benchstat's units, and how much more of each is no more than chance: a pool that the
-// garbage collector emptied is filled again, and a map grows.
+// counted are the figures that do not depend on the machine, in benchstat's units, with the increase that chance can
+// explain. A pool that the garbage collector emptied is filled again, and a map grows.
 var counted = map[string]struct{ factor, plus float64 }{
 	"allocs/op":   {1.02, 0.3},
 	"B/op":        {1.05, 64},
@@ -35,8 +35,8 @@ var counted = map[string]struct{ factor, plus float64 }{
 // figures are numbers by unit, by benchmark.
 type figures map[string]map[string]float64
 
-// TestNothingCostsMoreThanTheBaseline compares heap allocations of the client, and commands and bytes on the master, with those of the
-// baseline. benchstat reads it, too.
+// TestNothingCostsMoreThanTheBaseline compares heap allocations of the client, and commands and bytes on the master,
+// with the baseline. benchstat can read the baseline too.
 func TestNothingCostsMoreThanTheBaseline(t *testing.T) {
 	now := measure(t)
 	if *update {
@@ -53,7 +53,7 @@ func TestNothingCostsMoreThanTheBaseline(t *testing.T) {
 	}
 }
 
-func TestTheBaselineNoticesMoreAndLess(t *testing.T) {
+func TestTheBaselineNoticesHigherAndLowerFigures(t *testing.T) {
 	base := figures{"A": {"allocs/op": 6, "commands/op": 4}, "B": {"B/op": 1000}}
 	for name, tt := range map[string]struct {
 		now  figures
@@ -76,7 +76,8 @@ func TestTheBaselineNoticesMoreAndLess(t *testing.T) {
 	}
 }
 
-// compare says what costs more than it did, or so much less that the baseline would not notice if it was lost again.
+// compare lists the figures that rose. It also lists figures that fell so far that the baseline would not notice if the
+// gain was lost again.
 func compare(base, now figures) (complaints []string) {
 	for _, name := range slices.Sorted(maps.Keys(base)) {
 		if now[name] == nil {
@@ -102,7 +103,7 @@ func compare(base, now figures) (complaints []string) {
 	return complaints
 }
 
-// measure runs what the baseline has: whole cycles over masters in memory, and requests to a real one.
+// measure runs the benchmarks of the baseline: whole cycles over masters in memory, and requests to a real master.
 func measure(t *testing.T) figures {
 	t.Helper()
 	if err := flag.Set("test.benchtime", "2000x"); err != nil {
@@ -127,7 +128,7 @@ func measure(t *testing.T) figures {
 		}
 		run("Script/"+name, func(b *testing.B) {
 			b.Helper()
-			f(b) // what a first time costs is not what is compared: scripts are loaded, a counter is retained
+			f(b) // the first run also loads scripts and creates a counter; it is not compared
 			before := spent(b, server)
 			b.ResetTimer()
 			f(b)
@@ -139,7 +140,7 @@ func measure(t *testing.T) figures {
 	return now
 }
 
-// spent is what a server has done so far. To ask it costs a command that is not counted, and some bytes.
+// spent returns a server's statistics so far. The question itself costs a command that is not counted, and some bytes.
 func spent(b *testing.B, server *redistest.Server) map[string]float64 {
 	b.Helper()
 	text, err := server.Client().Info(b.Context(), "all").Result()

@@ -3,8 +3,8 @@
 //	go test ./bench/micro -bench . -count 10 > old.txt      and after a change:
 //	go test ./bench/micro -bench . -count 10 > new.txt && benchstat old.txt new.txt
 //
-// Quorum is what this library adds itself: whole cycles over masters that answer at once, in memory. Script is what one
-// master needs for one request, alone on its connection. Lane is how many requests a second go through one master when
-// callers share its connection. What does not depend on the machine, allocations and what a master is sent, is compared with
-// testdata/baseline.txt by the package's test. Rivals are compared by the program in bench, not here.
+// Quorum measures this library's own work: whole cycles over masters that answer at once, in memory. Script measures
+// one master's work for one request, alone on its connection. Lane measures how many requests a second one master
+// handles when callers share its connection. A test compares the figures that do not depend on the machine with
+// testdata/baseline.txt: allocations, and commands and bytes sent to a master. The program in bench compares rivals.
 package micro

@@ -112,7 +112,7 @@ func dial(tb testing.TB, server *redistest.Server) *single.Master {
 	return m
 }
 
-// pairs are what is asked of one master in turn; each pair leaves nothing behind.
+// pairs are pairs of requests to one master; each pair leaves nothing behind.
 func pairs() []struct {
 	name    string
 	acquire single.Request
@@ -149,7 +149,7 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// scripts are what is asked of one master, as often as a benchmark wants, by name.
+// scripts are benchmarks by name. Each sends requests to one master as often as the benchmark wants.
 func scripts(m *single.Master) iter.Seq2[string, func(b *testing.B)] {
 	return func(yield func(string, func(b *testing.B)) bool) {
 		for _, p := range pairs() {
@@ -172,7 +172,8 @@ func scripts(m *single.Master) iter.Seq2[string, func(b *testing.B)] {
 	}
 }
 
-// extending is the benchmark whose commands depend on how fast the machine is: within a millisecond there is nothing to extend.
+// extending is the benchmark whose commands depend on the machine's speed: within a millisecond there is nothing to
+// extend.
 const extending = "extend"
 
 // askAgain extends a key again and again.
@@ -186,7 +187,8 @@ func askAgain(b *testing.B, m *single.Master) {
 	}
 }
 
-// askTogether acquires and releases n keys in a batch each, in which the releases are one script. The time is that of all.
+// askTogether acquires n keys in one batch and releases them in another, where the releases are one script. The time is
+// for all n.
 func askTogether(b *testing.B, m *single.Master, n int) {
 	b.Helper()
 	var batches [2][]*single.Call

@@ -32,7 +32,7 @@ func openEtcd(ctx context.Context, o masters.Options) (*masters.Fleet, error) {
 	}), nil
 }
 
-// lookEtcd reads who came first of those that want a key: the holder.
+// lookEtcd reads the holder of each key: the first of the clients that want it.
 func lookEtcd(ctx context.Context, client *clientv3.Client, keys []string) ([]masters.Key, error) {
 	var out []masters.Key
 	for _, key := range keys {
@@ -48,8 +48,8 @@ func lookEtcd(ctx context.Context, client *clientv3.Client, keys []string) ([]ma
 	return out, nil
 }
 
-// etcdMutex is concurrency.Mutex of etcd's own client, used as its documentation says: the holder has the lock until it gives it back
-// or the session ends, of which Session.Done tells.
+// etcdMutex is concurrency.Mutex of etcd's own client, used as its documentation says. The holder has the lock until it
+// releases it or the session ends; Session.Done reports the end.
 type etcdMutex struct{}
 
 func (etcdMutex) Name() string { return "etcd-mutex" }
@@ -92,7 +92,7 @@ func (l *etcdLocker) Acquire(ctx context.Context, r workload.Request) (workload.
 	}
 }
 
-// closeTimeout bounds the good-bye to servers that may be gone by then: what is not told lapses.
+// closeTimeout limits Close if the servers are gone; sessions that it can't end expire.
 const closeTimeout = time.Second
 
 func (l *etcdLocker) Close(ctx context.Context) error {
@@ -104,10 +104,10 @@ func (l *etcdLocker) Close(ctx context.Context) error {
 
 type etcdHold struct {
 	lock  *subject.EtcdLock
-	until time.Time // far away, and stays where it is: what moves is taken for an extension
+	until time.Time // far away and fixed: a change would look like an extension
 }
 
-// owner tells an acquisition from the next one of the same session, which has the same key.
+// owner distinguishes an acquisition from the next one in the same session, which has the same key.
 func owner(key string, revision int64) string { return fmt.Sprintf("%s@%d", key, revision) }
 
 func (h *etcdHold) Owner() string         { return owner(h.lock.Key(), h.lock.Revision()) }

@@ -1,6 +1,7 @@
-// Command servers puts locks that are not on Redis, etcd's concurrency.Mutex and PostgreSQL's advisory locks, and this library beside
-// them through the same faults: servers killed and started again, clients cut off, clients stopped for longer than a lock lives. It
-// needs the programs etcd, postgres and redis-server; a lock whose server is not installed is left out, and that is said.
+// Command servers runs this library, etcd's concurrency.Mutex and PostgreSQL's advisory locks through the same faults.
+// Servers are killed and started again, clients are cut off, and clients are stopped for longer than a lock lives. It
+// needs the programs etcd, postgres and redis-server. If a lock's server is not installed, the command leaves the lock
+// out and says so.
 package main
 
 import (
@@ -73,7 +74,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("servers", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	seed := f.Uint64("seed", 1, "what the workloads draw from")
+	seed := f.Uint64("seed", 1, "seed of the workloads")
 	seeds := f.Int("seeds", 1, "how many seeds, from -seed on; counts are added up")
 	only := f.String("scenarios", "", "comma-separated `names` of scenarios (default all)")
 	who := f.String("locks", "", "comma-separated `names` of locks (default all)")

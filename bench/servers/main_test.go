@@ -55,7 +55,7 @@ func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (flee
 	return fleet, lockers[0], lockers[1]
 }
 
-func TestEachLockExcludesIsSeenAndSurvivesWhatItSays(t *testing.T) {
+func TestEachLockExcludesIsObservedAndSurvivesARestartIfItClaimsTo(t *testing.T) {
 	for _, x := range []struct {
 		subject workload.Subject
 		open    masters.Factory
@@ -138,7 +138,7 @@ func TestALockWhoseServerIsMissingIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestThePlansAreWhole(t *testing.T) {
+func TestThePlansAreCompleteAndWithoutConflicts(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		for _, p := range plans(n) {
 			if err := p.Complete(); err != nil || len(p.Conflicts()) != 0 {

@@ -10,14 +10,14 @@ import (
 const (
 	ms  = plan.Duration(time.Millisecond)
 	sec = plan.Duration(time.Second)
-	// ttl is how long a lock, a lease or a session lives when nobody is heard of; etcd's are whole seconds, and 2 the least.
+	// ttl is how long a lock, a lease or a session lives without contact. etcd's ttls are whole seconds, at least 2.
 	ttl = 2 * sec
 )
 
-// unbounded is for how long a hold may be acted under of which there is no bound.
+// unbounded is the remaining time of a hold without a bound.
 const unbounded = time.Hour
 
-// plans are what every lock is put through. They are within what a lock assumes: servers keep what they answered.
+// plans are the plans for every lock. They are within a lock's assumptions: servers keep the data that they confirmed.
 func plans(servers int) []*plan.Plan {
 	everybody := func(at, last plan.Duration, fault string) plan.Step {
 		return plan.Step{At: at, For: last, Fault: fault}
@@ -32,7 +32,8 @@ func plans(servers int) []*plan.Plan {
 		{Scenario: "calm", Text: "No faults.", Workload: "hot-key", Duration: 6 * sec},
 		{
 			Scenario: "server-killed", Text: "Servers are killed and started again at once with their data, one at a time and then all, while locks are held.",
-			Workload: "register", TTL: 2 * ttl, Hold: 2500 * ms, Duration: 14 * sec, // held for longer than a server takes to come back
+			// A hold is longer than a restart of a server.
+			Workload: "register", TTL: 2 * ttl, Hold: 2500 * ms, Duration: 14 * sec,
 			Steps: []plan.Step{one(1*sec, 100*ms, "kill", 0), one(5*sec, 100*ms, "kill", 1), everybody(9*sec, 100*ms, "kill")},
 		},
 		{

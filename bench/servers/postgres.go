@@ -50,8 +50,8 @@ func lookPostgres(ctx context.Context, addr string, keys []string) (out []master
 	return out, err
 }
 
-// advisory is pg_advisory_lock on a connection of the holder's own. The lock lasts as long as the server takes the connection for alive;
-// nothing tells the holder of its end but the next query, so a holder that makes none goes on.
+// advisory is pg_advisory_lock, each lock on a separate connection. The lock lasts as long as the server considers the
+// connection alive. The holder learns of its end only from its next query, so a holder that makes none goes on.
 type advisory struct{}
 
 func (advisory) Name() string { return "pg-advisory" }
@@ -102,7 +102,7 @@ func (l *advisoryLocker) Acquire(ctx context.Context, r workload.Request) (workl
 
 type advisoryHold struct {
 	lock *subject.AdvisoryLock
-	// until is far away, and stays where it is: what moves is taken for an extension.
+	// until is far away and fixed: a change would look like an extension.
 	until time.Time
 	nth   int64 // of this client's: the next hold of the same connection is another
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 )
 
-// look reads who holds which of the keys, on the server at addr.
+// look reads the holders of these keys from the server at addr.
 type look func(ctx context.Context, addr string, keys []string) ([]masters.Key, error)
 
-// server is a process of this machine as the harness hurts it: it can be killed, and started again with the data it has on disk.
+// server is a process of this machine as the harness hurts it: it can be killed, and started again with the data it has
+// on disk.
 type server struct {
 	*backend.Server
 	look look

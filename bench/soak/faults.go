@@ -61,7 +61,8 @@ func faultNames() (names []string) {
 	return append(names, majority)
 }
 
-// hurt does one fault after another until ctx is done. Everything is as it was when it returns; the error says what is not.
+// hurt makes one fault after another until ctx is done. Before it returns it undoes them all; the error names the
+// faults that it could not undo.
 func hurt(ctx context.Context, servers []*redistest.Server, draw *rand.Rand, t *tally) error {
 	for n := 1; ; n++ {
 		load.Wait(ctx, time.Duration(1+draw.IntN(4))*time.Second)

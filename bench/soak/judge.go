@@ -9,18 +9,19 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 )
 
-// observation is what was seen.
+// observation is the record of a soak.
 type observation struct {
 	Seed    uint64              `json:"seed"`
 	Samples []sample            `json:"samples"`
-	Work    map[string][2]int64 `json:"work"`   // what succeeded and what failed
+	Work    map[string][2]int64 `json:"work"`   // successes and failures
 	Faults  map[string][2]int64 `json:"faults"` // the same
 }
 
-// leastSamples are too few to tell a trend from what happens to be under way.
+// leastSamples is the number of samples below which a trend can't be told from work in progress.
 const leastSamples = 30
 
-// quantity is one of the numbers of a sample, and what more of it is no growth: what is under way when a sample is taken differs.
+// quantity is one number of a sample. It also has the increase that is no growth, because samples differ by the work in
+// progress.
 type quantity struct {
 	name   string
 	of     func(sample) float64
@@ -38,7 +39,8 @@ func quantities() []quantity {
 	}
 }
 
-// grew compares the last third of the time with the one before; the first is for what is filled once.
+// grew compares the last third of the time with the one before. It ignores the first third, in which caches and pools
+// fill.
 func (o *observation) grew() (what []string) {
 	third := len(o.Samples) / 3
 	if third == 0 {
@@ -61,7 +63,7 @@ func (m quantity) median(samples []sample) float64 {
 	return measure.SpreadOf(of).Median
 }
 
-// unshown is what was to happen and did not.
+// unshown lists the planned work and faults that did not happen.
 func (o *observation) unshown() (what []string) {
 	if len(o.Samples) < leastSamples {
 		what = append(what, fmt.Sprintf("%d samples were taken, and %d are needed", len(o.Samples), leastSamples))
@@ -81,7 +83,7 @@ func (o *observation) latest() string {
 	return fmt.Sprintf("%5.0f s: heap %.1f MB, stacks %.1f MB, %.0f goroutines, %.0f open files;", s.At, s.Heap/1e6, s.Stack/1e6, s.Goroutines, s.Files)
 }
 
-// String tells what was done.
+// String describes the work and the faults.
 func (o *observation) String() string {
 	var b strings.Builder
 	for _, of := range []map[string][2]int64{o.Work, o.Faults} {

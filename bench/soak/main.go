@@ -1,11 +1,11 @@
-// Command soak keeps a few Lockers busy for a long time, on five masters that are stopped, killed, cut off and restarted meanwhile, and looks
-// whether what they use stays what it was: memory, goroutines, open files.
+// Command soak keeps a few Lockers busy for a long time, on five masters that it stops, kills, cuts off and restarts.
+// It checks whether the use of memory, goroutines and open files grows.
 //
 //	go run ./bench/soak -for 1h -plot soak.svg
 //
-// Everything that a program does with locks is done at once: locks on keys that never come again, keys that many want, waits that are given
-// up, fenced, shared and several keys, and holds that renew themselves. The status is 0 if nothing grew, 1 if something did, and 3 if
-// nothing was shown: something of what was to be done did not happen, or the time was too short to tell.
+// It does everything at once that a program does with locks: locks on new keys, contended keys, cancelled waits, fenced
+// and shared locks, locks on several keys, and renewed holds. The status is 0 if nothing grew and 1 if something did.
+// It is 3 if the run shows nothing, because planned work did not happen or the time was too short.
 package main
 
 import (
@@ -53,13 +53,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var s settings
 	f := flag.NewFlagSet("soak", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.DurationVar(&s.lasts, "for", time.Hour, "how long")
-	f.DurationVar(&s.every, "every", 10*time.Second, "how long after each other memory is looked at, after a collection")
-	f.DurationVar(&s.rest, "rest", 20*time.Millisecond, "for how long at most each of the goroutines does nothing between two locks; 35 for each Locker work")
+	f.DurationVar(&s.lasts, "for", time.Hour, "how long to run")
+	f.DurationVar(&s.every, "every", 10*time.Second, "interval between two samples of memory, each after a garbage collection")
+	f.DurationVar(&s.rest, "rest", 20*time.Millisecond, "longest pause of a goroutine between two locks; each Locker has 35 goroutines")
 	f.IntVar(&s.lockers, "lockers", 3, "`number` of Lockers")
-	f.Uint64Var(&s.seed, "seed", 1, "seed of what is drawn: keys, times and faults")
-	f.StringVar(&s.plot, "plot", "", "draw what was seen into this SVG `file`")
-	f.StringVar(&s.json, "json", "", "write what was seen into this `file`")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of the keys, times and faults")
+	f.StringVar(&s.plot, "plot", "", "draw the samples into this SVG `file`")
+	f.StringVar(&s.json, "json", "", "write the samples and counts into this `file`")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -18,7 +18,7 @@ import (
 // endTimeout bounds how long Lockers may take to close.
 const endTimeout = 30 * time.Second
 
-// sample is what this process uses at one moment, after a collection.
+// sample is this process's use of memory and other resources at one moment, after a garbage collection.
 type sample struct {
 	At         float64 `json:"at_s"`
 	Heap       float64 `json:"heap_bytes"`
@@ -115,7 +115,7 @@ func (o *observation) watch(ctx context.Context, every time.Duration, taken func
 
 func look(at time.Duration) sample {
 	runtime.GC()
-	runtime.GC() // what pools held on to is gone only after the second one
+	runtime.GC() // memory in pools is free only after a second collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	files, _ := os.ReadDir("/proc/self/fd")

@@ -17,7 +17,7 @@ const (
 	rowHeight = 5 * vg.Centimeter
 )
 
-// draw makes a picture of what was seen, a row for each quantity.
+// draw draws the observation, a row for each quantity.
 func (o *observation) draw(file string) (err error) {
 	rows := quantities()
 	var column [][]*plot.Plot

@@ -61,7 +61,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatGrowsIsFound(t *testing.T) {
+func TestGrowthIsFound(t *testing.T) {
 	flat := func(i int) float64 { return 1e7 + float64(i%7)*1e5 }
 	for name, tt := range map[string]struct {
 		heap, goroutines func(i int) float64

@@ -30,7 +30,8 @@ func works() []work {
 			return under(ctx, l, fmt.Sprintf("soak:once:%d", serial.Add(1)), nothing)
 		}},
 		{"fenced", 4, func(ctx context.Context, l *redlock.Locker, draw *rand.Rand) error {
-			return under(ctx, l, fmt.Sprintf("soak:fenced:%d", draw.IntN(20_000)), nothing, redlock.Fenced()) // more than a Locker remembers
+			// These are more keys than a Locker remembers.
+			return under(ctx, l, fmt.Sprintf("soak:fenced:%d", draw.IntN(20_000)), nothing, redlock.Fenced())
 		}},
 		{"a key that many want", 8, func(ctx context.Context, l *redlock.Locker, draw *rand.Rand) error {
 			return under(ctx, l, fmt.Sprintf("soak:hot:%d", draw.IntN(4)), nothing)
@@ -98,7 +99,7 @@ func (t *tally) note(name string, err error) {
 	}
 }
 
-// counts are what succeeded and what failed, by name.
+// counts returns successes and failures, by name.
 func (t *tally) counts() map[string][2]int64 {
 	out := make(map[string][2]int64)
 	for name, n := range t.did {
@@ -112,7 +113,7 @@ func worker(ctx context.Context, w work, l *redlock.Locker, rest time.Duration, 
 	for ctx.Err() == nil {
 		err := w.do(ctx, l, draw)
 		if ctx.Err() != nil {
-			return // what the end cut off tells nothing
+			return // a result after the end means nothing
 		}
 		t.note(w.name, err)
 		load.Wait(ctx, time.Duration(draw.Int64N(int64(rest))))

@@ -55,7 +55,7 @@ func gone(t *testing.T, cluster *backend.Cluster, dir string) {
 		}
 		if conn, err := net.Dial("tcp", s.Addr()); err == nil {
 			_ = conn.Close()
-			t.Errorf("somebody listens on %s", s.Addr())
+			t.Errorf("a server still listens on %s", s.Addr())
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -80,7 +80,7 @@ func TestEtcdServesWithOneMemberStoppedAndLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redistest.Eventually(t, time.Minute, func() bool { // a busy machine may hold an election meanwhile
+	redistest.Eventually(t, time.Minute, func() bool { // an election on a busy machine takes time
 		_, err := client.Put(t.Context(), "key", "value")
 		return err == nil
 	}, "a write with one of three members stopped")
@@ -145,7 +145,7 @@ func sharedMemory(t *testing.T, pid string) (n int) {
 	return n
 }
 
-func TestWhatIsNotInstalledIsNamedWithItsPackage(t *testing.T) {
+func TestAMissingProgramIsNamedWithItsPackage(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	backend.HideDebianPostgres(t, filepath.Join(t.TempDir(), "*"))
 	_, etcd := backend.Etcd(t.Context(), t.TempDir(), 3)

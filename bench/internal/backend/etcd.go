@@ -16,9 +16,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/localport"
 )
 
-// Etcd starts a cluster of n members, whose data are below dir, by default the system's directory for temporary files. Their settings are
-// etcd's own: every write is on the disks of a majority (fsync) before it is answered. Without etcd on PATH the error matches ErrNotInstalled.
-// ctx bounds the start only.
+// Etcd starts a cluster of n members with etcd's default settings: a majority writes to disk (fsync) before it answers.
+// The data are below dir; "" is the system's directory for temporary files. If etcd is not on PATH, the error matches
+// ErrNotInstalled. ctx limits only the start.
 func Etcd(ctx context.Context, dir string, n int) (*Cluster, error) {
 	binary, err := exec.LookPath("etcd")
 	if err != nil {
@@ -70,9 +70,9 @@ func newEtcd(binary, dir string, i int, peer *localport.Port, members string) (*
 	}, nil
 }
 
-// EtcdClient connects to the members at addrs. It is silent. The timeout is that of the client's README; that the connections are asked for
-// a sign of life is what its maintainers advise, since a client without waits for ever for a member that stands still. gRPC allows no
-// shorter time.
+// EtcdClient connects to the members at addrs. It logs nothing. The client's README uses the same dial timeout. Its
+// maintainers advise keepalive probes: without the probes a client waits forever for a member that has stopped. gRPC
+// allows no shorter interval.
 func EtcdClient(addrs []string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: addrs, DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
@@ -80,7 +80,7 @@ func EtcdClient(addrs []string) (*clientv3.Client, error) {
 	})
 }
 
-// EtcdLeader asks the members which of them leads.
+// EtcdLeader returns the index of the members' leader.
 func EtcdLeader(ctx context.Context, addrs []string) (int, error) {
 	client, err := EtcdClient(addrs)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/localport"
 )
 
-// Postgres starts one server with its data below dir, by default the system's directory for temporary files, and with PostgreSQL's own
-// settings. It does not run as root, so for root it is the user postgres who runs it. Without it, or without that user, the error matches
-// ErrNotInstalled. ctx bounds the start only.
+// Postgres starts one server with PostgreSQL's default settings. Its data are below dir; "" is the system's directory
+// for temporary files. PostgreSQL does not run as root, so for root the user postgres runs it. If the program or that
+// user is missing, the error matches ErrNotInstalled. ctx limits only the start.
 func Postgres(ctx context.Context, dir string) (*Cluster, error) {
 	postgres, err := findPostgres()
 	if err != nil {
@@ -52,7 +52,7 @@ func Postgres(ctx context.Context, dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// postgresUser is the user of the database, who may do everything there.
+// postgresUser is the database user, who has all rights.
 const postgresUser = "locks"
 
 // PostgresURL is how the server at addr is reached.

@@ -1,8 +1,8 @@
-// Package backend runs the servers of locks that are not on Redis, an etcd cluster or a PostgreSQL server, as processes of this machine: on
-// free ports of 127.0.0.1, in directories of their own, with the settings that the programs come with.
+// Package backend runs servers for locks that do not use Redis: an etcd cluster or a PostgreSQL server. They are
+// processes of this machine, on free ports of 127.0.0.1, in new directories, with the programs' default settings.
 //
-// They end with [Cluster.Close], which also removes what they have written, and on Linux with the program that started them, however it ends
-// (the directory then stays).
+// [Cluster.Close] ends the servers and removes their data. On Linux they also end with the program that started them,
+// however it ends; their directory then stays.
 package backend
 
 import (
@@ -28,11 +28,11 @@ var ErrNotInstalled = errors.New("not installed")
 const (
 	// startTimeout is how long a server may take to start.
 	startTimeout = 30 * time.Second
-	// endTimeout is how long one that is asked to end may take before it is killed.
+	// endTimeout is how long a server may take to end before it is killed.
 	endTimeout = 10 * time.Second
 	// askTimeout bounds one question whether it serves.
 	askTimeout = time.Second
-	// logTail is how much of what a server said is in the error of one that did not start.
+	// logTail is how much of the log of a server that did not start is in the error, in bytes.
 	logTail = 4 << 10
 )
 
@@ -64,8 +64,9 @@ func (s *Server) Pid() int {
 	return s.proc.Pid()
 }
 
-// Start runs the process and waits until it serves, for half a minute at most. One that ends by itself is started again while there is time:
-// what a killed server left may be in the way for a moment. On failure no process is left.
+// Start runs the process and waits until it serves, for at most half a minute. If the process ends by itself, Start
+// tries again while there is time, because the remains of a killed server may block a start for a moment. If Start
+// fails, no process is left.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,13 +116,13 @@ func (s *Server) await(ctx context.Context) error {
 	return fmt.Errorf("backend: a server on %s does not serve: %w; it said:\n%s", s.Addr(), err, s.said())
 }
 
-// said is the end of what the server has written.
+// said returns the end of the server's log.
 func (s *Server) said() []byte {
 	text, _ := os.ReadFile(s.log) // one that can't be read is empty here
 	return text[max(0, len(text)-logTail):]
 }
 
-// Kill ends the process at once and returns when nobody is listening any more. What it was killed with stays on disk.
+// Kill kills the process at once and returns when its port is closed. The server's data stay on disk.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *Server) refuses() bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Pause stops the process where it stands: connections stay open and nothing is answered. What it has forked goes on.
+// Pause suspends the process: connections stay open and get no answers. Its child processes go on.
 func (s *Server) Pause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ func (s *Server) Resume() error {
 	return s.proc.Resume()
 }
 
-// Stop ends the process for good, paused or not, and gives its port back.
+// Stop ends the process, paused or not, and frees its port. The server can't be started again.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func (s *Server) Stop() error {
 
 // Cluster is servers that are one service, and the directory of their data.
 type Cluster struct {
-	// Name is what the service is called, Version what its program says of itself.
+	// Name is the name of the service, Version the program's own version text.
 	Name, Version string
 	Servers       []*Server
 	dir           string
@@ -202,7 +203,8 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
 
-// start starts all servers at the same time: members of a cluster wait for each other. It closes the cluster on failure.
+// start starts all servers at the same time: members of a cluster wait for each other. It closes the cluster on
+// failure.
 func (c *Cluster) start(ctx context.Context) error {
 	errs := make([]error, len(c.Servers))
 	var group sync.WaitGroup

@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// notAsRoot returns what has a command run as the user postgres if this program is root's, and gives that user the directory.
+// notAsRoot gives the directory to the user postgres if this program runs as root. It returns a function that has a
+// command run as that user.
 func notAsRoot(dir string) (func(*exec.Cmd), error) {
 	if os.Geteuid() != 0 {
 		return func(*exec.Cmd) {}, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// ErrFlaky is what every second Acquire of a Flaky subject returns.
+// ErrFlaky is the error of every second Acquire of a Flaky subject.
 var ErrFlaky = errors.New("fake: every second one fails")
 
 // Subject is a lock in memory. The fields are set before it is opened.

@@ -16,17 +16,17 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 )
 
-// Delayed is a set of proxies in this process, each with a delay on the answers of one master. They share the
-// machine's cores with the client, so what they show is how subjects differ, not what a wire of that length would do to
-// the microsecond.
+// Delayed is a set of proxies in this process. Each delays the answers of one master. The proxies share the machine's
+// cores with the client. So results show how subjects differ, but are not accurate to the microsecond for a real wire
+// of that length.
 type Delayed struct {
 	addrs   []string
 	proxies []*toxiproxy.Proxy
 	stop    func() // of exactTimers
 }
 
-// Delay puts a proxy before every address whose delay is not 0. The others are passed on as they are, so a healthy
-// master costs what it costs without a proxy. Delays are whole milliseconds, the unit of toxiproxy.
+// Delay puts a proxy before every address with a delay other than 0. It returns the other addresses unchanged, so a
+// healthy master costs the same as without a proxy. Delays are whole milliseconds, the unit of toxiproxy.
 func Delay(addrs []string, delays []time.Duration) (*Delayed, error) {
 	if len(addrs) != len(delays) {
 		return nil, fmt.Errorf("fleet: %d delays for %d masters", len(delays), len(addrs))
@@ -63,8 +63,9 @@ const (
 	pingEvery = 5 * time.Millisecond
 )
 
-// Pings is how long each master takes for a PING: what the delay has become by the time that proxy, server and timers have had their
-// share. It is the median of several, and of as many as there is time for until during ends; nil takes the least number.
+// Pings measures how long each master takes for a PING, which includes the delay and the time of proxy, server and
+// timers. Each figure is the median of several PINGs, and of more if there is time before during ends. With nil, Pings
+// sends the least number.
 func (d *Delayed) Pings(ctx context.Context, during <-chan struct{}) ([]time.Duration, error) {
 	out, errs := make([]time.Duration, len(d.addrs)), make([]error, len(d.addrs))
 	var wg sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package fleet has the masters a benchmark runs on: redis-server processes of its own or servers that are there
-// already, and proxies that make the way to them longer.
+// Package fleet provides the masters for a benchmark: new redis-server processes, or servers that run already. Proxies
+// can make the way to a master longer.
 package fleet
 
 import (
@@ -32,7 +32,7 @@ type Fleet struct {
 	text    string
 }
 
-// The parts that members of a fleet play, of which stopping one is a case of its own.
+// Roles of the members of a fleet. Stopping the leader and stopping a follower are separate cases.
 const (
 	Follower = "a follower"
 	Leader   = "the leader"
@@ -67,7 +67,8 @@ func (f *Fleet) stopAll() error {
 	return err
 }
 
-// Etcd runs a cluster of n members of etcd, whose data are below dir, by default where temporary files are. Close ends them.
+// Etcd runs a cluster of n etcd members with their data below dir; "" is the directory for temporary files. Close ends
+// the cluster.
 func Etcd(ctx context.Context, dir string, n int) (*Fleet, error) {
 	f, err := of(backend.Etcd(ctx, dir, n))
 	if err == nil {
@@ -114,10 +115,10 @@ func (f *Fleet) Len() int { return len(f.addrs) }
 // Ours says whether this process started the servers and so may stop them.
 func (f *Fleet) Ours() bool { return f.servers != nil }
 
-// Text says in a line what the servers are; empty for those that were there already.
+// Text describes the servers in a line; it is empty for servers that ran already.
 func (f *Fleet) Text() string { return f.text }
 
-// Roles are the parts of which a member can be stopped: one without a name where all members are the same.
+// Roles lists the roles of members to stop. If all members are the same, it is one role without a name.
 func (f *Fleet) Roles() []string {
 	if f.leader == nil {
 		return []string{""}
@@ -125,7 +126,7 @@ func (f *Fleet) Roles() []string {
 	return []string{Follower, Leader}
 }
 
-// Victim is the member to stop: the one in the middle of n that are all the same, else one that plays this part now.
+// Victim returns the member to stop: the member with this role now, or the middle one of n equal members.
 func (f *Fleet) Victim(ctx context.Context, role string, n int) (int, error) {
 	if f.leader == nil {
 		return n / 2, nil

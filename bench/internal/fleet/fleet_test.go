@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAttachRefusesWhatIsNoSetOfMasters(t *testing.T) {
+func TestAttachRefusesInvalidListsOfMasters(t *testing.T) {
 	for name, addrs := range map[string][]string{
 		"none": nil, "no port": {"127.0.0.1"}, "the same one twice": {"127.0.0.1:1", "127.0.0.1:1"},
 	} {
@@ -39,7 +39,7 @@ func TestServersOfOthersAreNotStopped(t *testing.T) {
 	}
 }
 
-func TestDelayHoldsAnswersBackOnlyWhereAsked(t *testing.T) {
+func TestOnlyMastersWithADelayAnswerLate(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	const late = 30 * time.Millisecond
 	d, err := fleet.Delay([]string{servers[0].Addr(), servers[1].Addr()}, []time.Duration{0, late})
@@ -63,7 +63,7 @@ func TestDelayHoldsAnswersBackOnlyWhereAsked(t *testing.T) {
 	}
 }
 
-func TestDelayNeedsOneForEveryMaster(t *testing.T) {
+func TestDelayNeedsADelayForEveryMaster(t *testing.T) {
 	if _, err := fleet.Delay([]string{"127.0.0.1:1"}, nil); err == nil {
 		t.Error("no error")
 	}

@@ -25,7 +25,7 @@ func third() time.Duration {
 	return took[len(took)/2]
 }
 
-// BenchmarkTimers shows what exactTimers is for: how late, in microseconds, the third of five timers is.
+// BenchmarkTimers shows the effect of exactTimers: how late the third of five timers is, in microseconds.
 func BenchmarkTimers(b *testing.B) {
 	for name, keep := range map[string]func() func(){"idle": func() func() { return func() {} }, "kept": exactTimers} {
 		b.Run(name, func(b *testing.B) {

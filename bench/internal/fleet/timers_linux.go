@@ -5,14 +5,14 @@ import (
 	"syscall"
 )
 
-// wakeEvery is how often the runtime is made to look at its timers. With what a thread needs to wake up it is a tenth
-// of a millisecond, and costs a tenth of a core.
+// wakeEvery is how often a thread makes the runtime look at its timers. With the thread's wake-up time the interval is
+// a tenth of a millisecond. It costs a tenth of a core.
 const wakeEvery = 60_000 // nanoseconds
 
-// exactTimers keeps Go's timers from being late for as long as stop has not been called. An idle runtime waits for
-// the next timer in whole milliseconds (runtime/netpoll_epoll.go), so where several timers end close to each other,
-// each of them makes the next late by up to one: five answers delayed by 2 to 10 ms at the same time made the third come
-// after 6.9 ms instead of 6.1, whoever had asked.
+// exactTimers makes Go's timers punctual until stop is called. An idle runtime waits for the next timer in whole
+// milliseconds (runtime/netpoll_epoll.go). So if several timers end close to each other, each makes the next late by up
+// to a millisecond. For example, of five answers with delays of 2 to 10 ms the third came after 6.9 ms instead of 6.1,
+// for every subject.
 func exactTimers() (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

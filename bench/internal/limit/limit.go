@@ -1,5 +1,5 @@
-// Package limit measures what the machine allows: the two commands of a lock cycle sent by redis-benchmark, in C and
-// with deep pipelines, to all masters at once, with nothing left over for a client that does anything with the answers.
+// Package limit measures the machine's limit: redis-benchmark, a program in C, sends the two commands of a lock cycle
+// to all masters at once. It uses deep pipelines, and does no work with the answers.
 package limit
 
 import (
@@ -31,7 +31,7 @@ const (
 	owner  = "0123456789abcdef0123456789abcdef" // as long as a real one: 128 bits in hex
 )
 
-// Rates is what one master did while all others did the same, in commands a second, averaged over the masters.
+// Rates are commands a second of one master, the mean over the masters, while all masters were loaded.
 type Rates struct {
 	// Set is SET NX PX, Drop is EVALSHA of a compare-and-delete.
 	Set, Drop float64
@@ -45,10 +45,10 @@ func (r Rates) Cycles() float64 {
 	return 1 / (1/r.Set + 1/r.Drop)
 }
 
-// Measure runs both commands for about d each. The keys are drawn at random from as many as there are requests, so
-// that most SETs store and about every other delete finds something; a tool that can't remember what it set can't do
-// more, and it makes the limit a little higher than real cycles could reach, never lower. Everything that is stored
-// expires within ten seconds.
+// Measure runs each of the two commands for about d. It draws keys at random from as many as there are requests. So
+// most SETs store, and about every other delete finds a key. redis-benchmark can't remember the keys that it set, so
+// this is the closest that it comes to real cycles. The limit is a little higher than real cycles could reach, never
+// lower. All keys expire within ten seconds.
 func Measure(ctx context.Context, addrs []string, prefix string, d time.Duration) (Rates, error) {
 	bin, err := exec.LookPath("redis-benchmark")
 	if err != nil {
@@ -78,7 +78,7 @@ func load(ctx context.Context, addrs []string) (sha string, err error) {
 	return sha, nil
 }
 
-// average is the mean rate of a command over the masters, all of them loaded at the same time for about d.
+// average returns the mean rate of a command over the masters, all loaded at the same time for about d.
 func average(ctx context.Context, bin string, addrs []string, d time.Duration, command ...string) (float64, error) {
 	rate, err := together(ctx, bin, addrs, sounding, command)
 	if err != nil {

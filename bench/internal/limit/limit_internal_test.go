@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestRatesAreReadFromTheOutputOfRedisBenchmark(t *testing.T) {
 	const out = `"test","rps","avg_latency_ms","min_latency_ms"
 "SET a__rand_int__ owner NX PX 10000","772923.06","1.204","0.496"
 `

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// Cohort is goroutines of few processes that all want one key and do nothing while they have it: what is measured is passing it on. Other
-// than in a [Contention] clients are shared, and a key may change hands a million times a second, so the harness looks at the clock twice
-// for each and takes no lock of its own.
+// Cohort measures how fast a key passes from goroutine to goroutine. Its goroutines belong to few clients, all want one
+// key, and do nothing while they have it. In contrast to a [Contention], goroutines share clients. A key may change
+// hands a million times a second, so the harness reads the clock only twice for each handoff and takes no lock.
 type Cohort struct {
 	// Goroutines is how many each client has.
 	Goroutines int
-	// Duration is how long they contend, and TTL what each acquire asks for, far longer than a grant is kept.
+	// Duration is how long they want the key. TTL is the ttl of each acquisition, far longer than a grant is kept.
 	Duration, TTL time.Duration
-	// Key is what they contend for. No two runs may share one.
+	// Key is the key that they want. Every run needs a new one.
 	Key string
 }
 
-// Passed is what a Cohort saw.
+// Passed holds the results of a Cohort.
 type Passed struct {
 	// Handoffs a second, of all goroutines.
 	PerSecond float64
@@ -31,14 +31,16 @@ type Passed struct {
 	MovesPerSecond float64
 	// Wait is from a goroutine's first attempt to its grant.
 	Wait measure.Latency
-	// Away is for how long a client that has goroutines waiting went without the key: from when its last one gave it back (or its first one
-	// asked) until its next one was granted it. Those still waiting at the end are in both with what they had waited so far.
+	// Away is how long a client with waiting goroutines was without the key. It begins when the client's last goroutine
+	// released the key, or when its first one asked. It ends with the client's next grant. If goroutines still wait at
+	// the end, their time so far counts too.
 	Away measure.Latency
-	// Fairness is Jain's index of the clients' grants, FairnessWithin the least of the clients' for the grants of its goroutines.
+	// Fairness is Jain's index of the clients' grants, FairnessWithin the least of the clients' for the grants of its
+	// goroutines.
 	Fairness, FairnessWithin float64
 	// Overlaps counts the grants that came while another goroutine still held the key. Anything but 0 is a broken lock.
 	Overlaps int64
-	// Errors counts attempts and releases that failed; FirstError is one of them.
+	// Errors counts failed attempts and releases; FirstError is the first of these errors.
 	Errors     int64
 	FirstError error
 }
@@ -76,11 +78,11 @@ func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, erro
 	return r.passed(elapsed), nil
 }
 
-// nobody is the holder, and the client that had the key last, before there is one.
+// nobody is the value of holder, and of the client that had the key last, before the first grant.
 const nobody = -1
 
-// cohort is a Cohort under way. Whoever holds the key writes last, left and moves, and the key is what orders them; they are atomic
-// so that a lock that lets two in is found out and not merely undefined.
+// cohort is a running Cohort. Only the holder of the key writes last, left and moves, so the lock itself orders the
+// writes. The fields are atomic, so that the harness detects a lock with two holders without a data race.
 type cohort struct {
 	Cohort
 	grants
@@ -120,7 +122,7 @@ func (r *cohort) contend(ctx context.Context, i, j int, client subject.Client) {
 		}
 		me.grants++
 		r.arrive(i, granted)
-		// What follows is told before the release, after which another one may rightly be inside.
+		// These lines come before the release: after it another goroutine may rightly hold the key.
 		asked = time.Since(r.start)
 		r.clients[i].left.Store(int64(asked))
 		r.holder.Store(nobody)

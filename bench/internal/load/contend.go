@@ -16,18 +16,18 @@ import (
 type Contention struct {
 	// Hold is how long each grant is kept.
 	Hold time.Duration
-	// Duration is how long they contend, and TTL what each acquire asks for; it must be far longer than Hold, or an
-	// expiry would look like an overlap.
+	// Duration is how long they want the key. TTL is the ttl of each acquisition. It must be far longer than Hold, or
+	// an expiry would look like an overlap.
 	Duration, TTL time.Duration
-	// Key is what they contend for. No two runs may share one.
+	// Key is the key that they want. Every run needs a new one.
 	Key string
 }
 
-// Handoff is what a Contention saw.
+// Handoff holds the results of a Contention.
 type Handoff struct {
 	measure.HandoffStats
-	// Wait is from the first attempt to the grant, of every contender. Those who were still waiting at the end are in
-	// it with what they had waited so far, so that starving shows.
+	// Wait is the time from the first attempt to the grant, of every contender. A contender that still waits at the end
+	// counts with its time so far, so that starving shows.
 	Wait measure.Latency
 	// Waiting is how many those were.
 	Waiting int64
@@ -35,7 +35,7 @@ type Handoff struct {
 	GrantsPerSecond float64
 	// Fairness is Jain's index of the contenders' grants.
 	Fairness float64
-	// Errors counts attempts and releases that failed; FirstError is one of them.
+	// Errors counts failed attempts and releases; FirstError is the first of these errors.
 	Errors     int64
 	FirstError error
 }
@@ -116,7 +116,7 @@ func (r *contention) contend(ctx context.Context, i int, client subject.Client) 
 	}
 }
 
-// grants gets a key for contenders, and counts what failed.
+// grants acquires a key for contenders, and counts failures.
 type grants struct {
 	key   string
 	ttl   time.Duration

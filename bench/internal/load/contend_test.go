@@ -59,7 +59,7 @@ func TestContentionReportsALockThatLetsTwoIn(t *testing.T) {
 	}
 }
 
-func TestContentionCountsThoseWhoNeverGotIt(t *testing.T) {
+func TestContentionCountsContendersThatNeverGotTheKey(t *testing.T) {
 	s := &fake.Subject{}
 	holder := open(t, s)
 	handle, err := holder.Acquire(t.Context(), "one", time.Minute)
@@ -78,7 +78,7 @@ func TestContentionCountsThoseWhoNeverGotIt(t *testing.T) {
 	}
 }
 
-func TestContentionOfNobody(t *testing.T) {
+func TestAContentionWithoutContendersIsAnError(t *testing.T) {
 	if _, err := (load.Contention{Duration: time.Millisecond}).Run(t.Context(), nil, nil); err == nil {
 		t.Error("no error")
 	}

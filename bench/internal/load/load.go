@@ -1,22 +1,21 @@
-// Package load drives one client of a subject with many workers and measures what they saw.
+// Package load drives one client of a subject with many workers, and measures its latencies and rates.
 //
 // # Coordinated omission
 //
-// A benchmark that only records the operations that came back hides the ones that did not, and a worker that waits for
-// a stalled operation does not start the ones it would have started meanwhile. Three things here are against that.
+// A benchmark that records only completed operations hides the others. A worker that waits for a stalled operation also
+// does not start the operations that it would have started in that time. Three rules avoid such errors.
 //
-// In the closed loop (Load.Rate is 0), which the throughput scenarios use, a worker starts its next cycle when the last
-// one ended. A cycle is measured from its first attempt to its success, however many attempts failed in between.
-// When time is up, every worker ends the cycle it is in, within Load.Bound; what has not ended by then is recorded with
-// the time it has taken so far, which is a lower bound, and counted as unfinished. So a stall is at least in the
-// maximum, in the number of cycles a second, and in the percentiles with the weight that a closed loop gives it:
-// once a worker.
+// In the closed loop (Load.Rate is 0), which the throughput scenarios use, a worker starts its next cycle when its last
+// one has ended. A cycle lasts from its first attempt to its success, however many attempts failed in between. When
+// time is up, every worker ends its cycle within Load.Bound. A cycle that has not ended by then is recorded with its
+// time so far, which is a lower bound, and counts as unfinished. So a stall shows in the maximum and in the cycles a
+// second. It also shows in the percentiles, with the weight of a closed loop: once for each worker.
 //
-// In the open loop (Load.Rate is the cycles a second of all workers together) the start of every cycle is planned
-// beforehand, and its latency is measured from the planned start, whether or not a worker was free then. Whatever queues
-// behind a stall is measured as waiting, as its users would have. The wake-up of a timer is part of it (some ten
-// microseconds to a millisecond, the same for every subject), which is why the closed loop is the default for latencies
-// of a few hundred microseconds.
+// In the open loop (Load.Rate is the cycles a second of all workers together) every cycle has a planned start. Its
+// latency counts from the planned start, whether or not a worker was free then. So operations that queue behind a stall
+// count as waiting, as for real users. The latency includes the wake-up of a timer: some ten microseconds to a
+// millisecond, the same for every subject. That is why the closed loop is the default for latencies of a few hundred
+// microseconds.
 package load
 
 import (
@@ -33,7 +32,7 @@ import (
 // master that has not had the release yet, since no fast subject waits for the slowest one.
 const keysPerWorker = 8
 
-// failurePause keeps a worker whose attempts fail at once from spinning.
+// failurePause is a worker's pause after a failed attempt, so that it does not spin.
 const failurePause = time.Millisecond
 
 // Load is one measurement: so many workers, for so long.
@@ -53,18 +52,19 @@ type Load struct {
 	Prefix string
 }
 
-// Sample is what one Load saw.
+// Sample holds the results of one Load.
 type Sample struct {
 	// Cycle is acquire and release together, Acquire and Release are its parts.
 	Cycle, Acquire, Release measure.Latency
-	// Ops is the number of cycles that ended, and OpsPerSecond what that is over the time until the last one ended.
+	// Ops is the number of cycles that ended. OpsPerSecond is their rate until the last one ended.
 	Ops          int64
 	OpsPerSecond float64
-	// AllocsPerOp and BytesPerOp are the process's heap allocations by cycle, the harness's own (next to none) included.
+	// AllocsPerOp and BytesPerOp are the process's heap allocations by cycle, the harness's own (next to none)
+	// included.
 	AllocsPerOp, BytesPerOp float64
 	// Errors counts attempts that failed. Unfinished counts cycles that had not ended when Bound was over.
 	Errors, Unfinished int64
-	// FirstError is one of them, to tell the reader what failed.
+	// FirstError is the first of these errors, for the report.
 	FirstError error
 }
 

@@ -53,8 +53,8 @@ func TestClosedLoopCountsCyclesAndTheirTimes(t *testing.T) {
 	}
 }
 
-// The subject never answers while it is measured. The run must end in time all the same, and the hanging cycles must
-// be in the latencies with what they took so far.
+// The subject never answers during the measurement. The run must still end in time, and the latencies must include the
+// hanging cycles with their time so far.
 func TestStuckSubjectIsBoundedAndNotHidden(t *testing.T) {
 	stuck := make(chan struct{})
 	l := standard()
@@ -77,8 +77,8 @@ func TestStuckSubjectIsBoundedAndNotHidden(t *testing.T) {
 	}
 }
 
-// A worker is free only every 20 ms, but a cycle is due every 2 ms: from the due times on, the median wait is far more
-// than the 20 ms that each cycle takes by itself.
+// A worker is free only every 20 ms, but a cycle is due every 2 ms. So the median wait from the due times is far above
+// the 20 ms of one cycle.
 func TestOpenLoopMeasuresFromTheIntendedStart(t *testing.T) {
 	l := standard()
 	l.Workers, l.Warmup, l.Rate, l.Duration = 1, 0, 500, 200*time.Millisecond
@@ -122,7 +122,7 @@ func TestErrorsAreCountedAndTheCycleGoesOn(t *testing.T) {
 	}
 }
 
-func TestLoadsThatMakeNoSense(t *testing.T) {
+func TestInvalidLoadsAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*load.Load){
 		"no workers":  func(l *load.Load) { l.Workers = 0 },
 		"no duration": func(l *load.Load) { l.Duration = 0 },

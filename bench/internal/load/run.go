@@ -55,15 +55,15 @@ func newRun(l Load, client subject.Client) *run {
 			r.keys[w][i] = l.Prefix + strconv.Itoa(w) + "." + strconv.Itoa(i)
 		}
 	}
-	runtime.GC() // what came before is not to be collected on this subject's account
+	runtime.GC() // this subject must not pay for earlier garbage
 	r.launch = time.Now()
 	r.begin = r.launch.Add(l.Warmup)
 	r.end = r.begin.Add(l.Duration)
 	return r
 }
 
-// Stragglers of a subject that ignores its context end when their master answers again, or with the client's own
-// timeouts and retries; half a minute is more than any of them has.
+// If a subject ignores its context, its late operations end when the master answers again or with the client's own
+// timeouts and retries. Half a minute is more than any client needs.
 const drain = 30 * time.Second
 
 func (r *run) finish(cancel context.CancelFunc, heal func() error, ended <-chan struct{}) error {
@@ -97,8 +97,8 @@ func (r *run) plan(nth int64) time.Time {
 	return r.launch.Add(time.Duration(float64(nth) / r.load.Rate * float64(time.Second)))
 }
 
-// oneCycle acquires and releases key, and records it if it ended inside the measured time. When it started does not
-// matter: a cycle that began in the warm-up and hangs through the whole measurement is just what must not be lost.
+// oneCycle acquires and releases key. It records the cycle if it ended inside the measured time, even if it started
+// earlier: a cycle that began in the warm-up and hangs through the whole measurement must not be lost.
 func (r *run) oneCycle(ctx context.Context, w int, key string, start time.Time) {
 	mark := int64(start.Sub(r.launch)) + 1 // never 0, which is idle
 	r.started[w].CompareAndSwap(idle, mark)
@@ -173,8 +173,8 @@ func (r *run) sample(now time.Time) Sample {
 	return s
 }
 
-// abandon records the cycles that are still under way, with what they took so far, and in the open loop also those
-// that should have started before the end and found no worker free. It returns how many there were.
+// abandon records the cycles that still run, with their time so far. In the open loop it also records those that should
+// have started before the end and found no free worker. It returns the number of both.
 func (r *run) abandon(now time.Time) int64 {
 	unfinished := int64(0)
 	record := func(w int, start time.Time) {

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Handoffs watches one key from inside the process that runs all its contenders: who was granted it, how long it lay
-// free in between, and whether two ever held it at the same time. All contenders share one monotonic clock, which is
-// what makes a gap between two of them measurable at all.
+// Handoffs watches one key from the process that runs all its contenders. It records each grant, the time in which the
+// key was free between two holders, and whether two ever held it at the same time. All contenders share one monotonic
+// clock, so the gap between two of them can be measured.
 //
-// Safe for concurrent use. A benchmark that did not look for overlapping holders would rank a broken lock first.
+// Handoffs is safe for concurrent use. It looks for overlapping holders, because a benchmark without that check would
+// rank a broken lock first.
 type Handoffs struct {
 	gaps *Recorder
 
@@ -54,7 +55,7 @@ func (h *Handoffs) Releasing(now time.Time, held time.Duration) {
 	h.ended++
 }
 
-// HandoffStats is what was seen.
+// HandoffStats holds the results of Handoffs.
 type HandoffStats struct {
 	// Gaps is the time from a release call to the next grant, of any contender.
 	Gaps Latency
@@ -66,7 +67,7 @@ type HandoffStats struct {
 	MeanHold time.Duration
 }
 
-// Stats returns what was seen so far.
+// Stats returns the results so far.
 func (h *Handoffs) Stats() HandoffStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()

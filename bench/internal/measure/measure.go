@@ -1,6 +1,6 @@
-// Package measure turns what a benchmark observed into numbers: latency histograms, medians over repetitions, the
-// fairness of a queue and the wait that a perfect queue would have given. Everything in it is pure but for the locks
-// inside [Recorder]; it knows nothing of Redis or of locks.
+// Package measure turns a benchmark's observations into numbers: latency histograms, medians over repetitions, the
+// fairness of a queue, and the wait in a perfect queue. Everything in it is pure except the locks inside [Recorder]. It
+// knows nothing of Redis or of locks.
 package measure
 
 import (
@@ -20,8 +20,8 @@ const (
 	// digits is how many significant decimal digits a histogram keeps: an error of at most 0.1 %.
 	digits = 3
 
-	// shards spreads the recording goroutines of one Recorder over several locks. With a thousand workers on few
-	// cores one lock would show up in what is being measured.
+	// shards is the number of locks over which one Recorder spreads its goroutines. With a thousand workers on few
+	// cores, a single lock would distort the measurement.
 	shards = 8
 )
 

@@ -51,7 +51,7 @@ func TestSnapshotDoesNotChangeLater(t *testing.T) {
 	}
 }
 
-func TestMergeTakesAllAndEmptyOnesAnswerZero(t *testing.T) {
+func TestMergeKeepsAllDurationsAndAnEmptyOneAnswersZero(t *testing.T) {
 	a, b := measure.NewRecorder(), measure.NewRecorder()
 	a.Record(0, time.Millisecond)
 	b.Record(0, time.Second)

@@ -16,11 +16,12 @@ func Jain(shares []int64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// IdealWait is how long each contender of a perfect queue waits. Contenders are served in turn, each holds for hold,
-// and passing the key on costs one uncontended cycle (a release and an acquire): whoever just released and asks again
-// waits until the other contenders had their turn. It is both the median and the maximum of such a queue.
+// IdealWait returns how long each contender of a perfect queue waits. The queue serves contenders in turn, and each
+// holds the key for hold. To pass the key on takes one uncontended cycle: a release and an acquisition. A contender
+// that has just released and asks again waits until the others have had their turn. The result is both the median and
+// the maximum of such a queue.
 //
-// Contenders of less than two never wait.
+// With fewer than two contenders the wait is 0.
 func IdealWait(contenders int, hold, cycle time.Duration) time.Duration {
 	if contenders < 2 {
 		return 0

@@ -14,7 +14,7 @@ import (
 //go:embed page.html
 var page string
 
-// Machine says where and with what was measured.
+// Machine describes the machine, the servers and the program of the measurement.
 type Machine struct {
 	// Command is how to do it again.
 	Command string

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/result"
 )
 
-// theme is what differs between the picture for a light page and the one for a dark page.
+// theme has the differences between the picture for a light page and for a dark page.
 type theme struct {
 	ink, grid color.Color
 	// lines are the colours of the subjects, by subjectOrder.
@@ -195,7 +195,7 @@ func (s series) line(t theme) (*plotter.Line, error) {
 	return line, nil
 }
 
-// widen gives an axis whose values are all the same some length; a logarithm of nothing can't be drawn.
+// widen gives some length to an axis with equal values, because a logarithmic axis of length zero can't be drawn.
 func widen(a *plot.Axis) {
 	if a.Max <= a.Min {
 		a.Min, a.Max = a.Min/2, a.Min*2

@@ -49,7 +49,7 @@ func sections() []report.Section {
 	return report.Sections([][2]string{{"distinct", "keys of their own"}, {"contended", "one key"}, {"stopped", "never ran"}}, rows())
 }
 
-func TestSectionsLeaveOutWhatDidNotRun(t *testing.T) {
+func TestSectionsLeaveOutScenariosThatDidNotRun(t *testing.T) {
 	got := sections()
 	if len(got) != 2 || got[0].Name != "distinct" || len(got[0].Rows) != 7 || len(got[1].Rows) != 1 {
 		t.Errorf("got %d sections", len(got))
@@ -78,8 +78,9 @@ func TestTableHasRatiosAgainstTheRivals(t *testing.T) {
 	}
 }
 
-// A subject on servers of its own has another number of them, and is compared all the same; of the kinds of a scenario each with its own.
-func TestASubjectElsewhereIsComparedAndExplained(t *testing.T) {
+// A subject with separate servers may have another number of servers; the report still compares it. If a scenario has
+// kinds, each kind is compared with the same kind.
+func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 	of := func(subject, kind string, masters int, ops float64) result.Row {
 		return result.Of(result.Key{Scenario: "cohort", Subject: subject, Kind: kind, Workers: 32, Masters: masters}, []result.Slice{{OpsPerSecond: ops}})
 	}
@@ -179,7 +180,7 @@ func TestPageWithoutRows(t *testing.T) {
 	}
 }
 
-func TestPlotsAreFilesOfTheirOwn(t *testing.T) {
+func TestPlotsAreWrittenAsSeparateFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plots")
 	if err := report.Plots(dir, sections()); err != nil {
 		t.Fatal(err)

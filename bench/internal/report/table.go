@@ -40,7 +40,7 @@ type column struct {
 	cell  func(result.Row) string
 }
 
-// missing is shown for what was not measured, so that it never looks like a zero.
+// missing marks a figure without a measurement, so that it never looks like a zero.
 const missing = "–"
 
 func number(title, name, format string) column {
@@ -65,7 +65,7 @@ func micros(title, name string) column {
 
 // Duration writes microseconds with three significant digits and the unit that suits them.
 func Duration(us float64) string {
-	// The bounds are those of rounding to three digits: 999.5 µs is written as 1 ms and not as 1e+03 µs.
+	// The bounds are the limits of rounding to three digits: 999.5 µs becomes 1 ms, not 1e+03 µs.
 	switch {
 	case us >= 999.5e3:
 		return fmt.Sprintf("%.3g s", us/1e6)
@@ -84,7 +84,7 @@ func ratio(title, name, reference string, all []result.Row) column {
 			return missing
 		}
 		for _, other := range all {
-			// The limit has no workers of its own: it was measured once and limits everybody.
+			// The limit has no workers: it was measured once and applies to every row.
 			same := other.Workers == r.Workers || reference == "limit"
 			// Elsewhere than in the scenario about it, servers differ in number because the services do.
 			beside := other.Masters == r.Masters || r.Scenario != "masters"
@@ -171,7 +171,7 @@ func columns(s Section) []column {
 		cols = append(cols, number("allocs", "allocs_per_op", "%.0f"), number("bytes", "bytes_per_op", "%.0f"))
 	}
 	cols = append(cols, number("errors", "errors", "%.0f"))
-	if s.Name == "kinds" { // this library beside itself
+	if s.Name == "kinds" { // compares this library with itself
 		return cols
 	}
 	return append(cols, ratio("p50 ÷ redsync", "p50_us", "redsync", s.Rows),
@@ -197,7 +197,7 @@ func cells(s Section) [][]string {
 	return dropEmpty(table)
 }
 
-// dropEmpty leaves out the columns in which nothing was measured.
+// dropEmpty removes the columns without a measurement.
 func dropEmpty(table [][]string) [][]string {
 	out := make([][]string, len(table))
 	for col := range table[0] {
@@ -215,7 +215,7 @@ func dropEmpty(table [][]string) [][]string {
 	return out
 }
 
-// notes say what the subjects are that are not on the masters.
+// notes describes the subjects that do not use the masters.
 func notes(s Section) []string {
 	var out []string
 	for _, r := range s.Rows {

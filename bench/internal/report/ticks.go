@@ -39,7 +39,7 @@ func workerTicks(low, high float64) []plot.Tick {
 	return out
 }
 
-// percentileTicks label 1/(1-q) with the percentile that it stands for.
+// percentileTicks labels the values of 1/(1-q) with their percentiles.
 func percentileTicks(low, high float64) []plot.Tick {
 	var out []plot.Tick
 	for _, t := range []plot.Tick{

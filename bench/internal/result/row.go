@@ -1,4 +1,4 @@
-// Package result has the rows a benchmark produces: what one repetition saw, how several become one row, and the JSON.
+// Package result holds a benchmark's results: a Slice for each repetition, a Row for all repetitions, and the JSON.
 package result
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/measure"
 )
 
-// Key says what a row is about. There is one row for each Key.
+// Key identifies a row: there is one row for each Key.
 type Key struct {
 	Scenario, Subject string
 	Workers, Masters  int
@@ -22,24 +22,24 @@ type Key struct {
 	Kind string
 }
 
-// Slice is what one repetition of one subject saw. Latencies come as distributions; the numbers that come out of them
-// are taken by [Of].
+// Slice holds the measurements of one repetition of one subject. It has latencies as distributions; [Of] computes the
+// figures.
 type Slice struct {
 	OpsPerSecond float64
-	// Latency is what p50_us, p99_us and max_us are taken from: the cycle, or in the scenario contended the wait.
+	// Latency is the source of p50_us, p99_us and max_us: the cycle, or in the scenario contended the wait.
 	Latency measure.Latency
-	// Allocs and Bytes are by cycle; nil where they could not be told apart from the harness's own.
+	// Allocs and Bytes are per cycle. They are nil if the harness's own allocations can't be excluded.
 	Allocs, Bytes *float64
 	Errors        int64
-	// Fairness is Jain's index, nil where nobody contends.
+	// Fairness is Jain's index, nil without contention.
 	Fairness *float64
 	// Extra has further numbers by their JSON names; of several repetitions the median is taken.
 	Extra map[string]float64
-	// Worst has further numbers of which the greatest of the repetitions is taken.
+	// Worst has further numbers; a Row has the greatest of the repetitions.
 	Worst map[string]float64
 	// Count has further numbers that are summed over the repetitions, such as overlaps.
 	Count map[string]int64
-	// Distributions are kept for the plots, by what they show: cycle, acquire, gap, wait.
+	// Distributions are for the plots, by name: cycle, acquire, gap, wait.
 	Distributions map[string]measure.Latency
 	// FirstError explains Errors to a human; it is not part of the JSON.
 	FirstError error
@@ -63,24 +63,25 @@ type Row struct {
 	// Repeat is of how many repetitions this is the median.
 	Repeat int `json:"repeat"`
 
-	// Extra has the bounds between which the repetitions moved (ops_per_s_min, p50_us_max, …) and what only some
-	// scenarios have. In JSON its entries stand beside the others.
+	// Extra has the range of the repetitions (ops_per_s_min, p50_us_max, …) and the numbers of single scenarios. In
+	// JSON its entries are fields of the row, like the others.
 	Extra map[string]float64 `json:"-"`
 	// Distributions are all repetitions together, for the plots.
 	Distributions map[string]measure.Latency `json:"-"`
-	// About says what the subject is and on which servers, where those are not the masters; for a human.
+	// About describes the subject and its servers, if it does not use the masters; for people.
 	About string `json:"-"`
 	// FirstError is one of the errors, for a human.
 	FirstError error `json:"-"`
 }
 
-// Key returns what the row is about.
+// Key returns the row's key.
 func (r Row) Key() Key {
 	return Key{Scenario: r.Scenario, Subject: r.Subject, Workers: r.Workers, Masters: r.Masters, Kind: r.Kind}
 }
 
-// Of makes the row of a key from its repetitions. Numbers are medians; max_us and what is in Worst are the greatest of all, errors and
-// counts are summed: the worst that was seen is not to be averaged away. No slices give a row of zeros.
+// Of makes a row from the repetitions of a key. Numbers are medians. max_us and the numbers in Worst are the greatest
+// of all, and errors and counts are sums, because an average would hide the worst repetition. Without slices the row
+// has only zeros.
 func Of(key Key, slices []Slice) Row {
 	row := Row{
 		Scenario: key.Scenario, Subject: key.Subject, Kind: key.Kind, Workers: key.Workers, Masters: key.Masters,

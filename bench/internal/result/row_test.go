@@ -85,10 +85,10 @@ func TestJSONIsAnArrayOfFlatObjects(t *testing.T) {
 		}
 	}
 	if got[0]["fairness"] != 0.5 || got[0]["gap_p50_us"] != 6.0 || got[0]["overlaps"] != 3.0 {
-		t.Errorf("the extra fields are not beside the others: %v", got[0])
+		t.Errorf("the extra fields are not among the others: %v", got[0])
 	}
 	if got[1]["p50_us"] != nil || got[1]["ops_per_s"] != 7.0 {
-		t.Errorf("what was not measured must be null: %v", got[1])
+		t.Errorf("figures without a measurement must be null: %v", got[1])
 	}
 	if _, there := got[1]["fairness"]; there {
 		t.Errorf("fairness without contention: %v", got[1])

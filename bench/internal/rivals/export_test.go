@@ -1,6 +1,6 @@
 package rivals
 
-// What redsync's errors are taken for.
+// The outcomes of redsync's errors.
 var (
 	Refused = refused
 	Lost    = lost

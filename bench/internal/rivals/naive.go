@@ -16,7 +16,8 @@ import (
 )
 
 // naiveSubject is the lock of Redis's own documentation of SET: one server, SET NX PX with a random value, and a script
-// that deletes the key while it has that value. It polls, renews by the same kind of script, and cleans up after nothing.
+// that deletes the key while it has that value. It polls, renews by the same kind of script, and cleans up after
+// nothing.
 type naiveSubject struct{}
 
 // Naive is a lock on the first master alone, over go-redis with its default settings.
@@ -50,8 +51,8 @@ var (
 	compareAndExpire = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 )
 
-// Between two attempts it waits for pollEvery to twice that: short beside redsync's 50 to 250 ms, so that it is not slow
-// because of it, and random so that contenders take turns.
+// Between two attempts it waits for pollEvery to twice that. That is short compared with redsync's 50 to 250 ms, so
+// polling does not make it slow. The time is random, so contenders take turns.
 const pollEvery = 10 * time.Millisecond
 
 // Acquire implements workload.Locker.

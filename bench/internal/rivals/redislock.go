@@ -14,8 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// redislockSubject is bsm/redislock on the first master, over go-redis with its default settings. It waits by the library's own
-// retry strategy, as its README shows it, polling as often as naive does.
+// redislockSubject is bsm/redislock on the first master, over go-redis with its default settings. It waits by the
+// library's own retry strategy, as its README shows it, polling as often as naive does.
 type redislockSubject struct{}
 
 // Redislock is bsm/redislock on the first master alone.
@@ -44,7 +44,8 @@ type redislockClient struct {
 	locks *redislock.Client
 }
 
-// Acquire implements workload.Locker. An error that is not a refusal ends the library's wait; who still waits calls it again.
+// Acquire implements workload.Locker. An error that is not a refusal ends the library's wait; a caller that still wants
+// the lock calls it again.
 func (c *redislockClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	if err := Redislock().Supports(r.Kind); err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (c *redislockClient) Acquire(ctx context.Context, r workload.Request) (work
 		begin := time.Now()
 		lock, err := c.locks.Obtain(ctx, r.Key, r.TTL, options)
 		if err == nil {
-			// The library waits within this one call; only it knows when the try began that succeeded, and what the server says is left.
+			// The library waits within this one call. Only the library knows when the successful try began. The server
+			// reports the time left.
 			return c.obtained(ctx, r, lock, begin)
 		}
 		if r.Once || ctx.Err() != nil {
@@ -72,14 +74,14 @@ func (c *redislockClient) Acquire(ctx context.Context, r workload.Request) (work
 	}
 }
 
-// obtained asks the lock for how long it is valid, which is all that the library has to say about it.
+// obtained asks the lock for its remaining ttl, which is all that the library reports about it.
 func (c *redislockClient) obtained(ctx context.Context, r workload.Request, lock *redislock.Lock, begin time.Time) (workload.Hold, error) {
 	until := begin.Add(r.TTL)
 	if !r.Once {
 		asked := time.Now()
 		left, err := lock.TTL(ctx)
 		if err != nil || left <= 0 {
-			// Nobody acts under it; it is given back as a careful user would.
+			// The lock is not used; release it as a careful user would.
 			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.TTL)
 			defer cancel()
 			return nil, errors.Join(workload.ErrExpired, err, lock.Release(bounded))

@@ -32,8 +32,9 @@ func RedsyncFailFast() workload.Subject {
 	return redsyncSubject{name: "redsync-failfast", options: []redsync.Option{redsync.WithFailFast(true)}}
 }
 
-// RedsyncTuned is RedsyncFailFast over go-redis clients that end a request at redsync's timeout, a twentieth of the
-// expiry: by default go-redis ignores the deadline once a request is sent, waits its own 3 s and tries three times more.
+// RedsyncTuned is RedsyncFailFast with go-redis clients that end a request at redsync's timeout, a twentieth of the
+// expiry. By default go-redis ignores the deadline once a request is sent: it waits for its own 3 s and tries three
+// times more.
 func RedsyncTuned() workload.Subject {
 	return redsyncSubject{
 		name: "redsync-tuned", options: []redsync.Option{redsync.WithFailFast(true)},
@@ -85,7 +86,8 @@ type redsyncClient struct {
 	masters int
 }
 
-// Acquire implements workload.Locker. redsync gives up after 32 tries; who still waits calls it again, as the comment on LockContext says.
+// Acquire implements workload.Locker. redsync stops after 32 tries; a caller that still wants the lock calls it again,
+// as the comment on LockContext says.
 func (c *redsyncClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	if err := c.subject.Supports(r.Kind); err != nil {
 		return nil, err
@@ -135,8 +137,8 @@ func lost(err error, masters int) error {
 	}
 }
 
-// answers counts in an error of redsync the masters that failed and those that said that somebody else has the key, or
-// that nobody has it any more.
+// answers counts the masters in an error of redsync: failed ones, and ones that answered that another client has the
+// key or that the key is gone.
 func answers(err error) (failed, taken int) {
 	var majority *redsync.ErrTaken
 	var node *redsync.ErrNodeTaken

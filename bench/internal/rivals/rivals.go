@@ -1,8 +1,8 @@
-// Package rivals makes other lock libraries subjects of the chaos harness, each used as its own documentation says.
+// Package rivals makes other lock libraries subjects of the chaos harness. It uses each as its own documentation says.
 //
-// What a rival can't do (shared, fenced and reentrant locks) its Supports refuses, and what the harness asks beyond
-// that is done as its users do it: it is asked again and again until ctx is done, and holds are renewed by a ticker that
-// extends them. Nothing is repaired on a rival's behalf, and nothing is kept from it.
+// Supports refuses features that a rival lacks: shared, fenced and reentrant locks. The adapter does other things as
+// the rival's users do them: it tries again until ctx is done, and a ticker extends the holds. The adapter repairs
+// nothing for a rival, and keeps nothing from it.
 package rivals
 
 import (
@@ -23,17 +23,17 @@ import (
 // Rival is a lock to compare, this library among them.
 type Rival struct {
 	workload.Subject
-	// Text says in a sentence what it is and how it is set up.
+	// Text describes the subject and its settings in a sentence.
 	Text string
-	// Default tells whether it is compared when nobody asks for subjects by name.
+	// Default reports whether it is compared when no subjects are named.
 	Default bool
-	// Single tells that it knows the first master only.
+	// Single reports whether it uses the first master only.
 	Single bool
-	// ByDone tells that its holds have no bound: they last until Hold.Done closes.
+	// ByDone reports whether its holds have no bound: they last until Hold.Done closes.
 	ByDone bool
 }
 
-// All returns the subjects in the order in which tables show them, this library first.
+// All returns the subjects in the order of the tables, this library first.
 func All() []Rival {
 	return []Rival{
 		{Subject: chaos.Redlock(), Default: true, Text: "this library with its default options"},
@@ -82,7 +82,7 @@ func plainOnly(name string, kind history.Kind) error {
 	return fmt.Errorf("%w: %s has no %s locks", workload.ErrUnsupported, name, kind)
 }
 
-// client is what the clients of all rivals share: connections, and holds that are being renewed.
+// client is the common part of all rivals' clients: connections, and renewed holds.
 type client struct {
 	connections []io.Closer
 	renewals    sync.WaitGroup
@@ -125,7 +125,7 @@ type hold struct {
 // renewals is how many times in a ttl a hold is renewed, so that two failures in a row can be made good.
 const renewals = 3
 
-// keep makes the hold of an acquisition that was granted, and renews it if that was asked for.
+// keep makes the hold for a granted acquisition, and renews it if the request asks for that.
 func (c *client) keep(r workload.Request, l lease, owner string, until time.Time) *hold {
 	// Renewal outlives the call that acquired; Release ends it.
 	ctx, stop := context.WithCancel(context.Background())

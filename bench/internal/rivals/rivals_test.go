@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 const ttl = 10 * time.Second
 
-// others are all subjects but this library, whose adapter is the chaos harness's own, and those without a bound.
+// others are all subjects except this library and those without a bound. The chaos harness has this library's adapter.
 func others() []rivals.Rival {
 	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool { return r.Supports(history.Fenced) == nil || r.ByDone })
 }
@@ -35,7 +35,7 @@ func TestAHoldWithoutABoundLastsUntilDone(t *testing.T) {
 	request := workload.Request{Key: "key", TTL: ttl}
 	asked, cancel := context.WithCancel(t.Context())
 	hold, err := first.Acquire(asked, request)
-	cancel() // what it was asked with does not end it
+	cancel() // the end of the request's context does not end the hold
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAHoldWithoutABoundLastsUntilDone(t *testing.T) {
 	}
 	<-hold.Done()
 	if hold.Remaining() > 0 || !errors.Is(hold.Release(t.Context()), workload.ErrLost) {
-		t.Error("a hold whose key is gone may be acted under")
+		t.Error("a hold is still valid although its key is gone")
 	}
 }
 
@@ -101,7 +101,7 @@ func voters(r rivals.Rival, servers []*redistest.Server) []*redistest.Server {
 	return servers
 }
 
-// value is what a master has for the key; empty when it has none.
+// value returns the value of the key on a master; "" if there is none.
 func value(t *testing.T, s *redistest.Server, key string) string {
 	t.Helper()
 	return s.Client().Get(t.Context(), key).Val()
@@ -137,7 +137,7 @@ func TestARivalExcludesExtendsAndReleases(t *testing.T) {
 }
 
 // The oracles recognise a hold on the masters by its owner.
-func TestTheOwnerIsWhatAMajorityOfMastersHas(t *testing.T) {
+func TestTheHoldsOwnerIsOnAMajorityOfMasters(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, r := range others() {
 		t.Run(r.Name(), func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestARivalWaitsUntilItsContextEnds(t *testing.T) {
 				t.Fatalf("release: %v", err)
 			}
 			if err := <-got; err != nil {
-				t.Errorf("the one that waited: %v", err)
+				t.Errorf("the waiting client: %v", err)
 			}
 		})
 	}
@@ -250,7 +250,7 @@ func TestWithoutAMajorityThereIsNoQuorum(t *testing.T) {
 	}
 }
 
-func TestWhatARivalCannotDoIsRefused(t *testing.T) {
+func TestKindsThatARivalLacksAreRefused(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	for _, r := range others() {
 		l := open(t, r, servers)
@@ -270,7 +270,7 @@ func TestWhatARivalCannotDoIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatRedsyncsErrorsAreTakenFor(t *testing.T) {
+func TestRedsyncErrorsMapToOutcomes(t *testing.T) {
 	broken, taken := &redsync.RedisError{Err: context.DeadlineExceeded}, &redsync.ErrNodeTaken{}
 	join := func(errs ...error) error { // as redsync does, one after another
 		var all error

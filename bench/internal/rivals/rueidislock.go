@@ -14,8 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// rueidislockSubject is rueidislock on the first master with a majority of one key: its majority is over keys of one server or
-// cluster, not over servers. It renews by itself and tells its holder by a context, and by nothing else, that the lock is lost.
+// rueidislockSubject is rueidislock on the first master with a majority of one key: its majority is over keys of one
+// server or cluster, not over servers. It renews by itself. Only the end of a context tells the holder that the lock is
+// lost.
 type rueidislockSubject struct{}
 
 // Rueidislock is rueidislock on the first master alone.
@@ -42,7 +43,7 @@ type rueidislockClient struct {
 	addr string
 
 	mu      sync.Mutex
-	lockers map[time.Duration]rueidislock.Locker // by ttl, which is a locker's
+	lockers map[time.Duration]rueidislock.Locker // by ttl, because a locker has one
 }
 
 func (c *rueidislockClient) locker(ttl time.Duration) (rueidislock.Locker, error) {
@@ -61,7 +62,8 @@ func (c *rueidislockClient) locker(ttl time.Duration) (rueidislock.Locker, error
 	return l, err
 }
 
-// Acquire implements workload.Locker. The lock's context is a child of the one that it is asked with, which must outlive the wait.
+// Acquire implements workload.Locker. The lock's context is a child of the context passed to rueidislock, which must
+// outlive the wait.
 func (c *rueidislockClient) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	if err := Rueidislock().Supports(r.Kind); err != nil {
 		return nil, err
@@ -108,7 +110,7 @@ type rueidislockHold struct {
 	lock    context.Context //nolint:containedctx // it is the lock
 	release context.CancelFunc
 	cancel  context.CancelFunc
-	until   time.Time // far away, and stays where it is: what moves is taken for an extension
+	until   time.Time // far away and fixed: a change would look like an extension
 }
 
 // Owner implements workload.Hold: the library does not tell the value of its keys.
@@ -117,7 +119,7 @@ func (h *rueidislockHold) Owner() string { return "" }
 // Token implements workload.Hold.
 func (h *rueidislockHold) Token() uint64 { return 0 }
 
-// unbounded is for how long a hold may be acted under of which there is no bound: until its context ends.
+// unbounded is the remaining time of a hold without a bound: its holder acts until its context ends.
 const unbounded = time.Hour
 
 // Remaining implements workload.Hold.

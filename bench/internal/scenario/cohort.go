@@ -24,11 +24,12 @@ const (
 	FourProcesses = "four processes"
 )
 
-// passingWindow is for how long this library passes a key on inside a process before others get it: see pass.go in the root package.
+// passingWindow is for how long this library passes a key on inside a process before others get it: see pass.go in the
+// root package.
 const passingWindow = min(ttl/10, 100*time.Millisecond)
 
-// cohort lets many goroutines want one key, those of one process and those of four, and none does anything while it has it. A client stands
-// for a process.
+// cohort has many goroutines want one key, in one process and in four. The holder does nothing while it has the key. A
+// client takes the place of a process.
 func cohort(e *Env) ([]group, error) {
 	var groups []group
 	for _, of := range []struct {
@@ -84,7 +85,7 @@ func cohortSlice(seen load.Passed, cycle time.Duration, processes int) result.Sl
 		Distributions: map[string]measure.Latency{"wait": seen.Wait},
 	}
 	if processes > 1 {
-		// With nothing inside, a turn is the window and what the next turn costs to begin.
+		// The holder does nothing, so a turn takes the window and the start of the next turn.
 		out.Fairness = &seen.Fairness
 		out.Worst = map[string]float64{"away_max_us": us(seen.Away.Max())}
 		out.Extra["away_p50_us"] = us(seen.Away.Quantile(0.50))

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// contended lets clients that know nothing of each other want one key, as that many processes would. One cycle without
-// contention is measured just before, by the first of them, as the reference for the gap and for the perfect queue: in a
-// closed loop, and once more with a pause before each half, as holders and waiters make them. What that one takes longer
-// is what it takes to wake an idle machine, client and masters, twice.
+// contended has clients that know nothing of each other want one key, as separate processes would. Just before, its
+// first client measures cycles without contention, as the reference for the gap and for the perfect queue. It measures
+// them in a closed loop, and again with a pause before each half, as holders and waiters pause. The difference is the
+// time to wake an idle machine, client and masters, twice.
 func contended(e *Env) ([]group, error) {
 	g, err := e.group(e.Contenders, e.between(), func(s subject.Subject, addrs []string) measurement {
 		return func(ctx context.Context, prefix string) (result.Slice, error) {
@@ -27,7 +27,8 @@ func contended(e *Env) ([]group, error) {
 	return []group{g}, err
 }
 
-// distant is contended with masters at growing distances: there a handoff takes what its messages travel, and next to nothing else.
+// distant is contended with masters at growing distances. There a handoff takes the travel time of its messages, and
+// almost nothing else.
 func distant(e *Env) ([]group, error) {
 	delays, quorum := distances(e.Masters)
 	g, err := e.group(e.Contenders, e.onMasters(), func(s subject.Subject, addrs []string) measurement {
@@ -77,8 +78,8 @@ func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, pr
 // restedCycles is how many cycles the median of restedCycle is taken from.
 const restedCycles = 101
 
-// restedCycle is what an acquisition and a release take, the median of some, if the client does nothing for so long before
-// each of them.
+// restedCycle returns the time of an acquisition and a release, the median of some, with a rest of the client before
+// each.
 func restedCycle(ctx context.Context, client subject.Client, key string, rest time.Duration) (time.Duration, error) {
 	took := make([]float64, 0, restedCycles)
 	for range restedCycles {

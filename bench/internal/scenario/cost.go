@@ -13,9 +13,9 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// cost counts what a cycle costs each master and the client, of every subject that asks a majority and of every kind of hold: a lock that
-// costs its masters less leaves more for others, however fast it is by itself. It is the processor time that was used, not time that went
-// by, so that the numbers hardly depend on who else uses the machine.
+// cost measures the cost of a cycle for each master and for the client, of every majority subject and every kind of
+// hold. A lock that costs its masters less leaves more for others, however fast it is by itself. The figures are
+// processor time, not elapsed time, so they hardly depend on other programs of the machine.
 func cost(e *Env) ([]group, error) {
 	var groups []group
 	for _, w := range e.workersOr(1, 64) {
@@ -44,10 +44,11 @@ func cost(e *Env) ([]group, error) {
 	return groups, nil
 }
 
-// shortKey is how much of a prefix is left here: a key is in a cycle's bytes several times, and most people's are short.
+// shortKey is how much of a prefix is left here: a key is in a cycle's bytes several times, and most people's are
+// short.
 const shortKey = 7
 
-// costs measures cycles, and what they cost each of the masters that a cycle asks.
+// costs measures cycles and their cost for each master that a cycle asks.
 func (e *Env) costs(s subject.Subject, workers, asked int) func(addrs []string) measurement {
 	return func(addrs []string) measurement {
 		return func(ctx context.Context, prefix string) (out result.Slice, err error) {
@@ -55,7 +56,8 @@ func (e *Env) costs(s subject.Subject, workers, asked int) func(addrs []string) 
 			m := openMeters(addrs)
 			defer func() { err = errors.Join(err, m.close()) }()
 			err = with(ctx, s, addrs, func(c subject.Client) error {
-				warm := e.load(workers, prefix) // with the same keys: the first fenced lock on a key costs more than the next
+				// The warm-up uses the same keys, because the first fenced lock on a key costs more than the next.
+				warm := e.load(workers, prefix)
 				warm.Duration, warm.Warmup = max(e.warmup(), e.Duration/2), 0
 				if _, err := warm.Run(ctx, c, nil); err != nil {
 					return err
@@ -82,9 +84,9 @@ func (e *Env) costs(s subject.Subject, workers, asked int) func(addrs []string) 
 	}
 }
 
-// spent is what masters and this process have used so far.
+// spent is the use of resources by the masters and by this process so far.
 type spent struct {
-	commands  float64 // as Redis counts them, those of scripts too
+	commands  float64 // counted by Redis, including commands of scripts
 	in, out   float64 // bytes
 	masterCPU float64 // seconds, of all masters together
 	clientCPU float64
@@ -97,7 +99,7 @@ func (s spent) less(before spent) spent {
 	}
 }
 
-// by notes what of it is a cycle's: on each of the masters that one asks, and in the client.
+// by adds the cost of one cycle to extra: on each of the masters that a cycle asks, and in the client.
 func (s spent) by(cycles, asked float64, extra map[string]float64) {
 	each := cycles * asked
 	extra["commands"] = s.commands / each
@@ -105,8 +107,8 @@ func (s spent) by(cycles, asked float64, extra map[string]float64) {
 	extra["master_cpu_us"], extra["client_cpu_us"] = s.masterCPU/each*1e6, s.clientCPU/cycles*1e6
 }
 
-// meters read what masters have done, by a connection of their own to each. What the reading costs itself is some ten kilobytes and no
-// command that is counted.
+// meters read the masters' statistics, with one connection to each. A reading costs some ten kilobytes and no counted
+// command.
 type meters []*redis.Client
 
 func openMeters(addrs []string) (m meters) {
@@ -138,7 +140,7 @@ func (m meters) read(ctx context.Context) (sum spent, err error) {
 	return sum, err
 }
 
-// add adds what one master's INFO says.
+// add adds the figures in one master's INFO.
 func (s *spent) add(info string) error {
 	wanted := map[string]*float64{
 		"total_net_input_bytes": &s.in, "total_net_output_bytes": &s.out, "used_cpu_user": &s.masterCPU, "used_cpu_sys": &s.masterCPU,

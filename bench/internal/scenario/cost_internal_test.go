@@ -2,7 +2,7 @@ package scenario
 
 import "testing"
 
-func TestWhatAMasterSaysIsAdded(t *testing.T) {
+func TestFiguresInAMastersInfoAreAdded(t *testing.T) {
 	const info = "# Stats\r\ntotal_net_input_bytes:100\r\ntotal_net_output_bytes:50\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2\r\nused_cpu_sys_children:9\r\n" +
 		"# Commandstats\r\ncmdstat_set:calls=3,usec=4,usec_per_call=1.3\r\ncmdstat_info:calls=7,usec=1\r\ncmdstat_config|get:calls=2,usec=1\r\n"
 	var sum spent
@@ -16,7 +16,7 @@ func TestWhatAMasterSaysIsAdded(t *testing.T) {
 	}
 	for _, bad := range []string{"", "used_cpu_sys:1\n", "cmdstat_set:calls=x,usec=1\n"} {
 		if err := sum.add(bad); err == nil {
-			t.Errorf("%q is what a master says", bad)
+			t.Errorf("%q was accepted as a master's INFO", bad)
 		}
 	}
 	extra := make(map[string]float64)

@@ -6,21 +6,22 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// What Redis says of one command, a plain cycle's SET and the commands of its release, is what the scenario says of each master.
-func TestCostIsWhatTheMastersSay(t *testing.T) {
+// The test sends the commands of a plain cycle, its SET and its release, and reads their cost from Redis. The scenario
+// must report the same for each master.
+func TestCostMatchesTheMastersStatistics(t *testing.T) {
 	rival, err := subject.Find([]string{"redsync"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const slack = 0.9 // for what a few cycles share: connections, and what was under way at the first look
+	const slack = 0.9 // for costs that a few cycles share: connections, and commands in progress at the first reading
 	env, _ := onServers(t, 3, append(rival, subject.Redlock())...)
 	env.Masters, env.Workers = 3, []int{1}
 	rows := run(t, env, "cost")
 	if len(rows) != 2 {
 		t.Fatalf("rows: %+v", rows)
 	}
-	// SET; EVALSHA, GET, DEL; and EXISTS of the queue. This library does not wait for the last master, which gets several cycles' releases as
-	// one where it is behind.
+	// SET; EVALSHA, GET, DEL; and EXISTS of the queue. This library does not wait for the last master, which gets
+	// several cycles' releases as one where it is behind.
 	want := map[string][2]float64{"redsync": {4, 4}, "redlock": {1, 5}}
 	for _, r := range rows {
 		if got, _ := r.Get("commands"); got < want[r.Subject][0]-slack || got > want[r.Subject][1]+slack {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used so far on all cores, for itself and in the kernel.
+// processorTime returns the processor time of this process so far, on all cores, in user mode and in the kernel.
 func processorTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

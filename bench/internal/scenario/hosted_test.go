@@ -18,7 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// elsewhere is a lock in memory that says it has servers of its own, and remembers which it was opened with.
+// elsewhere is a lock in memory that claims to have separate servers, and remembers the addresses passed to Open.
 type elsewhere struct {
 	fake.Subject
 	opened sync.Map // the addresses that it was opened with, joined
@@ -49,7 +49,7 @@ func names(rows []result.Row) []string {
 	return out
 }
 
-func TestASubjectElsewhereIsOpenedOnItsOwnServers(t *testing.T) {
+func TestASubjectWithSeparateServersIsOpenedOnThem(t *testing.T) {
 	away := &elsewhere{Subject: fake.Subject{Called: "away"}}
 	env := environment(t, &fake.Subject{Called: "here"}, away)
 	own, err := fleet.Attach([]string{"127.0.0.1:101", "127.0.0.1:102", "127.0.0.1:103"})
@@ -77,14 +77,14 @@ func TestASubjectElsewhereIsOpenedOnItsOwnServers(t *testing.T) {
 			}
 		}
 	}
-	// Scenarios about the masters, their number or the way to them are not its.
+	// Scenarios about the masters, their number or the way to them do not apply to it.
 	for _, name := range []string{"slow", "spread", "masters", "renewed"} {
 		found, err := scenario.Find([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if found[0].Hosted {
-			t.Errorf("%s says that subjects with servers of their own take part", name)
+			t.Errorf("%s reports that subjects with separate servers take part", name)
 		}
 	}
 	if got := names(run(t, env, "masters")); !slices.Equal(got, []string{"here"}) {

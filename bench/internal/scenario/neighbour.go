@@ -30,7 +30,7 @@ const (
 	// farAway is more than the request timeout of 10 ms that a ttl of shortTTL makes.
 	farAway  = 14 * time.Millisecond
 	shortTTL = 200 * time.Millisecond
-	// together is how often a crowd that gives up does so.
+	// together is the interval at which all waiters of a crowd cancel, in the same moment.
 	together = 500 * time.Millisecond
 	// keepPermit is the MinHold of permits.
 	keepPermit = 300 * time.Millisecond
@@ -82,7 +82,7 @@ func Crowds() (kinds []string) {
 	return kinds
 }
 
-// neighbour measures quiet locks, which nobody else wants, alone and beside crowds of the same Locker.
+// neighbour measures quiet locks, which have no other users, alone and together with crowds on the same Locker.
 func neighbour(e *Env) ([]group, error) {
 	addrs, err := e.Fleet.Addrs(e.Masters)
 	if err != nil {
@@ -177,7 +177,7 @@ func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) 
 	}
 	n.watch(ctx, e.Duration, ttls)
 	alone, aloneExtend := n.free.Snapshot(), n.extend.Snapshot()
-	aloneFailed := n.failed // a busy machine has requests time out, too
+	aloneFailed := n.failed // on a busy machine requests time out too
 	n.failed, n.first = 0, nil
 	crowded, cancel := context.WithCancel(ctx)
 	var members sync.WaitGroup
@@ -198,7 +198,7 @@ func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) 
 	return out, err
 }
 
-// slice is what the quiet locks saw beside the crowd.
+// slice returns the quiet locks' results with the crowd.
 func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, lasted time.Duration, masters int) result.Slice {
 	us := measure.Micros
 	free, extend := n.free.Snapshot(), n.extend.Snapshot()
@@ -222,7 +222,7 @@ func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, la
 	return out
 }
 
-// watch uses quiet keys for so long: one that is free, one whose lock is extended, and those that are renewed.
+// watch uses quiet keys for d: a free one, one with a lock that is extended, and the renewed ones.
 func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -270,10 +270,10 @@ func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.
 	}
 }
 
-// giveBack releases a lock whose release is not measured.
+// giveBack releases a lock outside the measurement.
 func giveBack(ctx context.Context, lock *redlock.Lock) { _ = lock.Release(context.WithoutCancel(ctx)) }
 
-// note counts what failed.
+// note counts a failure.
 func (n *neighbourhood) note(err error) {
 	if err == nil {
 		return
@@ -286,7 +286,7 @@ func (n *neighbourhood) note(err error) {
 	}
 }
 
-// take waits for a lock and gives it back. What becomes of the crowd's own is not measured.
+// take waits for a lock and releases it. The crowd's own locks are not measured.
 func (n *neighbourhood) take(ctx context.Context, key string, ttl time.Duration, options ...redlock.Option) {
 	if lock, err := n.locker.Acquire(ctx, key, ttl, options...); err == nil {
 		giveBack(ctx, lock)
@@ -308,8 +308,8 @@ func manyKeys(ctx context.Context, n *neighbourhood, i int) {
 	}
 }
 
-// permits lets goroutines wait for the permits of a semaphore that are all given back at once, and are kept for a while once they have
-// been taken. Each of the waiters has to get one: what it waited counts as that of a free key.
+// permits has goroutines wait for the permits of a semaphore. All permits are released at once, and then held for a
+// while. Every waiter must get one; its wait counts like the wait for a free key.
 func permits(ctx context.Context, n *neighbourhood, i int) {
 	if i > 0 {
 		return

@@ -45,8 +45,8 @@ func renewed(e *Env) ([]group, error) {
 	return []group{g}, nil
 }
 
-// renewedTTL is short enough that every hold is renewed several times while it is watched, and long enough that a
-// machine of two cores can renew 100,000 of them at a third of it.
+// renewedTTL returns a ttl for the holds. It is so short that every hold is renewed several times while the bench
+// watches. It is so long that a machine of two cores can renew 100,000 holds, each after a third of the ttl.
 func (e *Env) renewedTTL() time.Duration { return max(10*e.Duration, time.Second) }
 
 type renewal struct {
@@ -122,7 +122,7 @@ func (r *renewal) each(ctx context.Context, n int, do func(ctx context.Context, 
 	return time.Since(start), ctx.Err()
 }
 
-// cycle takes and releases a hold whose key is not one of those that are counted.
+// cycle takes and releases a lock on a key that is not counted.
 func (r *renewal) cycle(c subject.Renewer) func(context.Context, int) error {
 	return func(ctx context.Context, i int) error {
 		h, err := c.AcquireRenewed(ctx, r.prefix+"warm:"+strconv.Itoa(i), r.ttl)
@@ -153,8 +153,8 @@ func (r *renewal) drop(ctx context.Context, i int) error {
 // usual ttl of 30 s.
 const watched = 4
 
-// watch leaves the holds alone, so that none is alive that was not renewed, and returns how many cores this process used
-// meanwhile.
+// watch leaves the holds alone for so long that only renewed ones are alive afterwards. It returns how many cores this
+// process used in that time.
 func (r *renewal) watch(ctx context.Context) (float64, error) {
 	before, err := processorTime()
 	if err != nil {
@@ -218,7 +218,7 @@ func (r *renewal) count(ctx context.Context, addr string, there []int) (err erro
 	return nil
 }
 
-// liveHeap is the memory in use after everything dead is gone; the second collection frees what finalizers kept.
+// liveHeap returns the memory in use without garbage. The second collection frees the memory that finalizers kept.
 func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()

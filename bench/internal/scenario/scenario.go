@@ -1,6 +1,6 @@
-// Package scenario says what is measured: every scenario is a list of groups, every group is measured with all its
-// subjects one after another, and everything is repeated with the order of the subjects rotated, so that a machine
-// that becomes slower meanwhile does so for all of them. What is compared are ratios within one run.
+// Package scenario defines the measurements. A scenario is a list of groups, and a group measures all its subjects one
+// after another. Everything is repeated in a rotated order of subjects, so a machine that slows down does so for all.
+// Compare only ratios within one run.
 package scenario
 
 import (
@@ -20,15 +20,16 @@ import (
 // LimitName is the subject of the rows that redis-benchmark gave.
 const LimitName = "limit"
 
-// ErrSkipped is matched by what a scenario says when it can't run here at all.
+// ErrSkipped matches the error of a scenario that can't run here at all.
 var ErrSkipped = errors.New("scenario: can't run here")
 
-// Env is what scenarios run with.
+// Env is the environment of scenarios.
 type Env struct {
 	Fleet *fleet.Fleet
 	// Hosts has the servers of the subjects that are not on Fleet, by name.
 	Hosts map[string]*fleet.Fleet
-	// Subjects are compared in every scenario but kinds and sharded, each where it can take part; Kinds are compared in kinds and cost.
+	// Subjects are compared in every scenario but kinds and sharded, each where it can take part; Kinds are compared in
+	// kinds and cost.
 	Subjects []subject.Subject
 	Kinds    []subject.Variant
 	// Masters is the number of masters in every scenario but masters.
@@ -50,19 +51,19 @@ type Env struct {
 	Holds int
 	// Limit measures the machine's limit; nil leaves it out.
 	Limit func(ctx context.Context, addrs []string, prefix string, d time.Duration) (limit.Rates, error)
-	// Logf tells a human what goes on.
+	// Logf reports progress to people.
 	Logf func(format string, args ...any)
 }
 
 // Scenario is one question.
 type Scenario struct {
-	// Name is what -scenario and the output call it.
+	// Name is the name in -scenario and in the output.
 	Name string
 	// About is one line for the reader of a report.
 	About string
 	// Needs is how many masters it uses whatever Env.Masters says; 0 if it does not matter.
 	Needs int
-	// Hosted says whether subjects with servers of their own take part.
+	// Hosted reports whether subjects with separate servers take part.
 	Hosted bool
 	// groups are the measurements, in order; an error matching ErrSkipped says why there are none.
 	groups func(*Env) ([]group, error)
@@ -77,7 +78,7 @@ type group struct {
 // entry is one subject of a group, or one kind.
 type entry struct {
 	subject, kind string
-	masters       int    // of a subject with servers of its own: how many; 0: those of the group
+	masters       int    // the number of a subject's separate servers; 0: the group's masters
 	about         string // of such a subject
 	run           measurement
 }
@@ -85,7 +86,7 @@ type entry struct {
 // measurement makes one repetition of an entry, with keys that begin with prefix.
 type measurement func(ctx context.Context, prefix string) (result.Slice, error)
 
-// entry is a subject's, on servers of its own or on the first n masters. measure is given the addresses.
+// entry returns the entry of a subject on its separate servers or on the first n masters. measure gets their addresses.
 func (e *Env) entry(s subject.Subject, n int, measure func(addrs []string) measurement) (entry, error) {
 	out := entry{subject: s.Name()}
 	on := e.fleet(s)
@@ -101,7 +102,7 @@ func (e *Env) entry(s subject.Subject, n int, measure func(addrs []string) measu
 	return out, nil
 }
 
-// group compares subjects with so many workers, each on servers of its own or on Masters.
+// group compares subjects with this number of workers. Each runs on its separate servers or on Masters.
 func (e *Env) group(workers int, subjects []subject.Subject, run func(s subject.Subject, addrs []string) measurement) (group, error) {
 	g := group{workers: workers, masters: e.Masters}
 	for _, s := range subjects {
@@ -122,7 +123,7 @@ func (e *Env) fleet(s subject.Subject) *fleet.Fleet {
 	return e.Fleet
 }
 
-// All returns the scenarios in the order in which they run.
+// All returns the scenarios in the order of a run.
 func All() []Scenario {
 	return []Scenario{
 		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, true, uncontended},
@@ -143,7 +144,7 @@ func All() []Scenario {
 	}
 }
 
-// Find returns the named scenarios, in the order in which they run; no names mean all.
+// Find returns the named scenarios in the order of a run; no names mean all.
 func Find(names []string) ([]Scenario, error) {
 	if len(names) == 0 {
 		return All(), nil
@@ -165,9 +166,9 @@ func Find(names []string) ([]Scenario, error) {
 	return found, nil
 }
 
-// Run measures one scenario. The rows come in the order of the groups. A subject that fails as a whole (it can't be
-// opened, or never ends) fails the run: its row would be missing without a word. What was measured before is returned
-// even then, also when ctx ended.
+// Run measures one scenario. The rows are in the order of the groups. If a subject fails as a whole (it can't be
+// opened, or never ends), Run fails, because otherwise its row would be missing without notice. Run returns the
+// measurements so far even if it fails or ctx ends.
 func (s Scenario) Run(ctx context.Context, env *Env) ([]result.Row, error) {
 	groups, err := s.groups(env)
 	if err != nil {
@@ -197,7 +198,7 @@ func (s Scenario) Run(ctx context.Context, env *Env) ([]result.Row, error) {
 	return s.rows(groups, slices), nil
 }
 
-// rows are the medians of what was measured so far.
+// rows returns the medians of the measurements so far.
 func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []result.Row {
 	var rows []result.Row
 	for _, g := range groups {

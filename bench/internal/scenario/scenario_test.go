@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// environment has nine masters that nobody answers at; the fakes do not mind.
+// environment has the addresses of nine masters that do not exist; the fakes need none.
 func environment(t *testing.T, subjects ...subject.Subject) *scenario.Env {
 	t.Helper()
 	var addrs []string
@@ -135,7 +135,7 @@ func TestDeadSlowSubjectIsBoundedAndRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredSurvivesAnInterruption(t *testing.T) {
+func TestMeasurementsSurviveAnInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	env := environment(t, &fake.Subject{Called: "a"}, &fake.Subject{Called: "b", OnOpen: cancel})
 	found, err := scenario.Find([]string{"uncontended"})
@@ -148,7 +148,7 @@ func TestWhatWasMeasuredSurvivesAnInterruption(t *testing.T) {
 	}
 }
 
-func TestKindsAreRowsOfTheirOwn(t *testing.T) {
+func TestEachKindHasASeparateRow(t *testing.T) {
 	env := environment(t)
 	env.Workers = []int{2}
 	env.Kinds = []subject.Variant{{Kind: "plain", Subject: &fake.Subject{Called: "redlock"}}, {Kind: "fenced", Subject: &fake.Subject{Called: "redlock"}}}
@@ -158,7 +158,7 @@ func TestKindsAreRowsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestMastersGoesThroughAllNumbers(t *testing.T) {
+func TestTheScenarioMastersMeasuresEveryNumberOfMasters(t *testing.T) {
 	env := environment(t, &fake.Subject{Called: "a"})
 	env.Workers = []int{1}
 	var counts []int
@@ -170,7 +170,7 @@ func TestMastersGoesThroughAllNumbers(t *testing.T) {
 	}
 }
 
-func TestWhatCannotRunHereSaysSo(t *testing.T) {
+func TestAScenarioThatCannotRunHereIsSkipped(t *testing.T) {
 	for _, name := range []string{"stopped", "kinds"} {
 		found, err := scenario.Find([]string{name})
 		if err != nil {

@@ -9,15 +9,16 @@ import (
 // groupMasters is how many masters each group of the scenario sharded has.
 const groupMasters = 3
 
-// groupCounts are the numbers of groups that it goes through, as far as there are masters for them.
+// groupCounts are the numbers of groups to measure, as far as there are enough masters.
 var groupCounts = []struct {
 	n    int
 	kind string
 }{{1, "one group"}, {2, "two groups"}, {4, "four groups"}, {8, "eight groups"}}
 
-// sharded compares one group of masters with several, between which the same keys are spread. Several can do several times as
-// much where the masters limit. Where all share one machine with the client, what can be seen is what a cycle costs each master of the
-// group that it asks, and the client: if that is the same however many groups there are, groups on machines of their own add up.
+// sharded compares one group of masters with several groups that share the same keys. Where masters are the limit,
+// several groups can do several times as much. If all share one machine with the client, look at the cost of a cycle
+// for the client and for each master that it asks. If that cost is the same for any number of groups, groups on
+// separate machines add up.
 func sharded(e *Env) ([]group, error) {
 	if e.Fleet.Len() < 2*groupMasters {
 		return nil, fmt.Errorf("%w: two groups need %d masters, there are %d", ErrSkipped, 2*groupMasters, e.Fleet.Len())

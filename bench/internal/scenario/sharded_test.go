@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// onServers is an environment with servers of its own.
+// onServers returns an environment with new servers.
 func onServers(t *testing.T, n int, subjects ...subject.Subject) (*scenario.Env, []*redistest.Server) {
 	t.Helper()
 	servers := redistest.StartN(t, n)

@@ -43,7 +43,8 @@ func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, [
 }
 
 // stopped first measures healthy masters, then stops one under the same client and measures again from that very
-// moment: the operations that run into the silence are part of the answer. Where members play different parts, stopping each is a row.
+// moment: the operations that run into the silence are part of the answer. Where members play different parts, stopping
+// each is a row.
 func stopped(e *Env) ([]group, error) {
 	if !e.Fleet.Ours() {
 		return nil, fmt.Errorf("%w: %w", ErrSkipped, fleet.ErrNotOurs)
@@ -71,7 +72,7 @@ func stopped(e *Env) ([]group, error) {
 	return groups, nil
 }
 
-// stop measures a subject, and again from the moment at which the victim stands still.
+// stop measures a subject, first with all servers and then from the moment at which the victim stands still.
 func (e *Env) stop(
 	ctx context.Context, s subject.Subject, addrs []string, workers int, choose func() (int, error), prefix string,
 ) (out result.Slice, err error) {
@@ -99,7 +100,7 @@ func (e *Env) stop(
 	return out, err
 }
 
-// slow measures healthy masters, and the same with one of them behind a proxy that holds its answers back.
+// slow measures healthy masters, and then the same with one master behind a proxy that delays its answers.
 func slow(e *Env) ([]group, error) {
 	delays := make([]time.Duration, e.Masters)
 	delays[e.Masters/2] = lateBy
@@ -131,8 +132,8 @@ func spread(e *Env) ([]group, error) {
 	})
 }
 
-// distances are how far away n masters are, and how far the nearest quorum of them is: 2, 4, 6 ms and so on, not in order, for which master is
-// the near one must not be what a subject profits from.
+// distances returns the delays of n masters, 2, 4, 6 ms and so on, and the delay of the nearest quorum. The delays are
+// not in order, so that no subject profits from the position of the nearest master.
 func distances(n int) (delays []time.Duration, quorum time.Duration) {
 	grow := make([]time.Duration, n)
 	for i := range grow {
@@ -141,9 +142,9 @@ func distances(n int) (delays []time.Duration, quorum time.Duration) {
 	return slices.Concat(grow[n/2:], grow[:n/2]), grow[n/2]
 }
 
-// delayed measures a subject through proxies. Allocations are left out: the proxies allocate in the same process. With many workers proxies,
-// servers and client take turns on the cores, so that an answer is later than its delay, whoever asked. How much later, a PING on a
-// connection of its own shows that is sent every few milliseconds meanwhile.
+// delayed measures a subject through proxies, without allocations, because the proxies allocate in the same process.
+// With many workers, proxies, servers and client compete for the cores, so an answer is later than its delay, for every
+// subject. To show by how much, a separate connection sends a PING every few milliseconds during the measurement.
 func (e *Env) delayed(
 	ctx context.Context, s subject.Subject, addrs []string, delays []time.Duration, workers int, prefix string,
 ) (out result.Slice, err error) {
@@ -176,7 +177,7 @@ func (e *Env) delayed(
 	return out, err
 }
 
-// median is that of the masters, the fastest that a quorum has to wait for, in microseconds.
+// median returns the median over the masters in microseconds: the fastest answer for which a quorum must wait.
 func median(pings []time.Duration) float64 {
 	slices.Sort(pings)
 	return measure.Micros(pings[len(pings)/2])

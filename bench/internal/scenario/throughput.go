@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// ttl is what every acquire of the throughput scenarios asks for. It is long, so that none expires, and gives
-	// every library that derives its request timeout from it half a second.
+	// ttl is the ttl of every acquisition in the throughput scenarios. It is long, so that no lock expires. Libraries
+	// that derive their request timeout from it get half a second.
 	ttl = 10 * time.Second
 
 	// endTimeout bounds the closing of a client, which may wait for its stragglers.
@@ -48,7 +48,7 @@ type oneMaster interface{ OneMaster() }
 // oneProcess is a subject that differs from others only where goroutines of one process want the same key.
 type oneProcess interface{ OneProcess() }
 
-// between are the subjects that scenarios compare in which no goroutines of one process want the same key.
+// between are the subjects for scenarios without competing goroutines in one process.
 func (e *Env) between() []subject.Subject {
 	return slices.DeleteFunc(slices.Clone(e.Subjects), func(s subject.Subject) bool {
 		_, one := s.(oneProcess)
@@ -56,7 +56,7 @@ func (e *Env) between() []subject.Subject {
 	})
 }
 
-// majorities are those of them that go on without one server.
+// majorities are the subjects of between that go on without one server.
 func (e *Env) majorities() []subject.Subject {
 	return slices.DeleteFunc(e.between(), func(s subject.Subject) bool {
 		_, one := s.(oneMaster)
@@ -64,7 +64,8 @@ func (e *Env) majorities() []subject.Subject {
 	})
 }
 
-// onMasters are those of them that ask a majority of the masters, for scenarios about the masters' number or the way to them.
+// onMasters are the subjects of majorities that use the masters, for scenarios about the masters' number or the way to
+// them.
 func (e *Env) onMasters() []subject.Subject {
 	return slices.DeleteFunc(e.majorities(), func(s subject.Subject) bool {
 		_, hosted := s.(subject.Hosted)
@@ -119,8 +120,8 @@ func (e *Env) cycles(s subject.Subject, workers int) func(addrs []string) measur
 
 func uncontended(e *Env) ([]group, error) { return e.plainGroups(e.between(), e.Masters, 1) }
 
-// allocations is uncontended with one worker whatever else is asked for: with several, batches make the number depend
-// on the load.
+// allocations is uncontended with one worker, whatever the flags say. With several workers, batches would make the
+// number depend on the load.
 func allocations(e *Env) ([]group, error) { return e.plainGroups(e.between(), e.Masters, 1) }
 
 func (e *Env) plainGroups(subjects []subject.Subject, masters int, workers ...int) ([]group, error) {
@@ -145,7 +146,7 @@ func distinct(e *Env) ([]group, error) {
 	if err != nil || e.Limit == nil {
 		return groups, err
 	}
-	// The limit has no workers; it stands beside the most there are, where the wire is what limits.
+	// The limit has no workers. Show it with the greatest number of workers, where the network is the limit.
 	most := slices.Index(workers, slices.Max(workers))
 	addrs, err := e.Fleet.Addrs(e.Masters)
 	groups[most].entries = append(groups[most].entries, entry{subject: LimitName, run: e.limit(addrs)})
@@ -187,7 +188,7 @@ func masters(e *Env) ([]group, error) {
 // MasterCounts are the numbers of masters that the scenario masters goes through.
 var MasterCounts = [...]int{3, 5, 7, 9}
 
-// kinds compares the kinds of hold with plain ones, each kind as a subject of its own.
+// kinds compares the kinds of hold with plain holds, each kind as a subject.
 func kinds(e *Env) ([]group, error) {
 	if len(e.Kinds) == 0 {
 		return nil, fmt.Errorf("%w: no kinds of hold to compare", ErrSkipped)

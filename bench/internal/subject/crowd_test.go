@@ -13,8 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// Also the goroutines of one client exclude each other, many at a time and again and again: a session or a connection that two of them
-// shared would let both in.
+// Goroutines of one client also exclude each other, many at a time and repeatedly. If two of them shared a session or a
+// connection, both would get in.
 func TestEverySubjectLetsOneGoroutineOfSeveralClientsIn(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range subject.All() {
@@ -59,7 +59,8 @@ func crowd(t *testing.T, clients ...subject.Client) int64 {
 	return two.Load()
 }
 
-// enter acquires the key, of a subject that gives up early again and again, and counts if somebody is inside.
+// enter acquires the key, again and again if the subject stops early, and counts the cases in which another goroutine
+// is inside.
 func enter(ctx context.Context, t *testing.T, c subject.Client, key string, inside chan struct{}, two *atomic.Int64) {
 	t.Helper()
 	handle, err := c.Acquire(ctx, key, 30*time.Second)
@@ -82,7 +83,7 @@ func enter(ctx context.Context, t *testing.T, c subject.Client, key string, insi
 	}
 }
 
-// A wait that is given up must leave nothing that keeps others from the key, and the session or connection may be used again.
+// After a cancelled wait the key must be free for others, and the session or connection can be used again.
 func TestAnAbandonedWaitLeavesTheKeyFree(t *testing.T) {
 	for _, s := range []subject.Subject{subject.Etcd(), subject.Postgres()} {
 		t.Run(s.Name(), func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestAnAbandonedWaitLeavesTheKeyFree(t *testing.T) {
 			for _, c := range []subject.Client{third, waiter} {
 				handle, err := c.Acquire(ctx, "key", time.Minute)
 				if err != nil {
-					t.Fatalf("after waits were given up: %v", err)
+					t.Fatalf("after cancelled waits: %v", err)
 				}
 				if err := handle.Release(ctx); err != nil {
 					t.Error(err)

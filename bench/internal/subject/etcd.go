@@ -17,10 +17,10 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 )
 
-// etcdMembers is the size of the cluster: what etcd's documentation begins with, and enough to lose one.
+// etcdMembers is the size of the cluster: the first example in etcd's documentation, and enough to lose one member.
 const etcdMembers = 3
 
-// etcdSubject is concurrency.Mutex of etcd's own client, on a cluster of its own.
+// etcdSubject is concurrency.Mutex of etcd's own client, on a separate cluster.
 type etcdSubject struct {
 	name, about string
 	dir         string // of the members' data; empty: where temporary files are
@@ -32,7 +32,8 @@ func Etcd() Subject {
 		"a session for every acquisition under way, kept alive and used again"}
 }
 
-// EtcdMemory is Etcd with the members' data in memory, where an fsync costs nothing: what the disk costs is the difference.
+// EtcdMemory is Etcd with the members' data in memory, where an fsync costs nothing. The difference is the cost of the
+// disk.
 func EtcdMemory() Subject {
 	return &etcdSubject{name: "etcd-memory", dir: "/dev/shm", about: "the same with the members' data in memory (tmpfs), so that no fsync waits for a disk"}
 }
@@ -71,13 +72,14 @@ func (c etcdClient) Acquire(ctx context.Context, key string, ttl time.Duration) 
 
 func (c etcdClient) Close(ctx context.Context) error { return c.locks.Close(ctx) }
 
-// EtcdLocks is what one process has of etcd: a client and sessions. The bench and the comparison under faults both use it so.
+// EtcdLocks holds a process's client and sessions of etcd. The bench and the comparison under faults share it.
 //
-// A session is one acquisition's at a time: two mutexes of one session and key are the same mutex to etcd, and do not exclude each other.
-// Sessions whose acquisition has ended are kept alive for the next one, since making one costs a write of its own. Safe for concurrent use.
+// A session serves one acquisition at a time: to etcd, two mutexes of one session and key are the same mutex, and do
+// not exclude each other. EtcdLocks keeps idle sessions for later acquisitions, because a new session costs a write. It
+// is safe for concurrent use.
 type EtcdLocks struct {
 	client *clientv3.Client
-	ending sync.WaitGroup // of sessions that are given up
+	ending sync.WaitGroup // of discarded sessions
 
 	mu   sync.Mutex
 	idle map[int][]*concurrency.Session // by ttl in seconds
@@ -100,8 +102,8 @@ type EtcdLock struct {
 	seconds int
 }
 
-// Lock acquires the key. It waits until it has it or ctx ends; with once the error for a key that is held matches
-// [concurrency.ErrLocked]. A session lives for ttl, rounded up to whole seconds, when nobody keeps it alive.
+// Lock acquires the key. It waits until it has the key or ctx ends. With once it does not wait: the error for a held
+// key matches [concurrency.ErrLocked]. A session lives for ttl, rounded up to whole seconds, unless it is kept alive.
 func (l *EtcdLocks) Lock(ctx context.Context, key string, ttl time.Duration, once bool) (*EtcdLock, error) {
 	seconds := int((ttl + time.Second - 1) / time.Second)
 	s, err := l.session(ctx, seconds)
@@ -125,12 +127,12 @@ func (l *EtcdLocks) Lock(ctx context.Context, key string, ttl time.Duration, onc
 	return nil, err
 }
 
-// session returns one that nobody uses.
+// session returns a session that is not in use.
 func (l *EtcdLocks) session(ctx context.Context, seconds int) (*concurrency.Session, error) {
 	if s := l.take(seconds); s != nil {
 		return s, nil
 	}
-	// The session lives on when ctx has ended, so the lease is asked for with ctx and the session made of it.
+	// The session must outlive ctx. So ctx is only for the grant of the lease, and the session is made from the lease.
 	lease, err := l.client.Grant(ctx, int64(seconds))
 	if err != nil {
 		return nil, err
@@ -161,7 +163,7 @@ func (l *EtcdLocks) giveBack(s *concurrency.Session, seconds int) {
 	l.idle[seconds] = append(l.idle[seconds], s)
 }
 
-// Close ends the sessions and the client, within ctx. Sessions whose end could not be told lapse by themselves.
+// Close ends the sessions and the client within ctx. If etcd can't be reached, the sessions expire by themselves.
 func (l *EtcdLocks) Close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +186,7 @@ func (l *EtcdLocks) Close(ctx context.Context) error {
 	return err
 }
 
-// Key is what the acquisition wrote.
+// Key is the key that the acquisition wrote.
 func (k *EtcdLock) Key() string { return k.mutex.Key() }
 
 // Revision is that at which it was written: a fencing token, which grows with every acquisition.
@@ -193,7 +195,7 @@ func (k *EtcdLock) Revision() int64 {
 	return mine.GetCreateRevision()
 }
 
-// Done is closed when the client has been told that the session is over, and the lock with it.
+// Done is closed when the client learns that the session is over, and with it the lock.
 func (k *EtcdLock) Done() <-chan struct{} { return k.session.Done() }
 
 // Release implements Handle.

@@ -26,7 +26,7 @@ func (goRedisFanout) Open(_ context.Context, addrs []string) (Client, error) {
 	for _, addr := range addrs {
 		m.voters = append(m.voters, &goRedisVoter{redis.NewClient(&redis.Options{
 			Addr: addr,
-			// A retried SET NX whose first answer was lost would read its own success as taken.
+			// If the first answer of a SET NX were lost, its retry would report the key as taken by another.
 			MaxRetries: -1,
 			// Without this the request timeout is ignored once the bytes are sent.
 			ContextTimeoutEnabled: true,

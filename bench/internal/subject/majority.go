@@ -23,10 +23,10 @@ type voter interface {
 	close()
 }
 
-// majority is Redlock as one writes it by hand in an afternoon, and correct: every master is asked at once by a
-// goroutine of its own, the round ends when it is decided, nothing that was sent is cancelled, and no master is sent a
-// release before its own acquire has ended. It is the least that any such library has to do, so it shows what the
-// rest costs: there is no batching, no renewal, no token, no memory of masters that did not confirm.
+// majority is a plain and correct Redlock, as one writes it by hand in an afternoon. One goroutine for each master asks
+// all masters at once. The round ends when it is decided. No sent request is cancelled, and no master gets a release
+// before its own acquire has ended. Every such library must do at least that. So the difference is the cost of
+// everything else. majority has no batching, no renewal, no token, and no memory of masters that did not confirm.
 type majority struct {
 	voters     []voter
 	background sync.WaitGroup
@@ -34,7 +34,7 @@ type majority struct {
 
 func (m *majority) quorum() int { return len(m.voters)/2 + 1 }
 
-// requestTimeout is what one master is given to answer: a twentieth of the ttl, at least 10 ms, at most 1 s.
+// requestTimeout is the time for one master's answer: a twentieth of the ttl, at least 10 ms, at most 1 s.
 func requestTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 10*time.Millisecond), time.Second)
 }
@@ -52,8 +52,8 @@ func (m *majority) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 }
 
-// The states of one master's part in a hold. Whoever moves it away from asking decides who sends the release: the
-// releasing side when the acquire has ended, the acquiring goroutine when the release had to wait for it.
+// The states of one master's part in a hold. The side that ends the state asking decides who sends the release. If the
+// acquire has ended, the releasing side sends it. If the release came first, the acquiring goroutine sends it later.
 const (
 	asking int32 = iota
 	answered
@@ -98,8 +98,8 @@ func (m *majority) try(ctx context.Context, key string, ttl time.Duration) (Hand
 	return nil, ctx.Err()
 }
 
-// shared returns a context with one timeout for n requests, and what each of them calls at its end; the last one frees
-// the timer. It ignores ctx's cancellation, since a cancelled SET may still land.
+// shared returns a context with one timeout for n requests, and a function that each request calls at its end. The last
+// call frees the timer. The context ignores ctx's cancellation, since a cancelled SET may still reach the master.
 func shared(ctx context.Context, timeout time.Duration, n int) (context.Context, func()) {
 	round, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	var left atomic.Int32

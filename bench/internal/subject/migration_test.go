@@ -17,8 +17,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// These tests are the promise behind docs/start/migration.md: while a program is rolled out that uses this library instead of
-// redsync, both take the same keys on the same masters, and each keeps out the other.
+// These tests check the promise of docs/start/migration.md. During a rollout that replaces redsync by this library,
+// both take the same keys on the same masters, and each excludes the other.
 
 const migrated = "orders:42"
 
@@ -50,7 +50,7 @@ func once(rs *redsync.Redsync) *redsync.Mutex {
 	return rs.NewMutex(migrated, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
 }
 
-func TestRedsyncKeepsOutWhatRedsyncHasNot(t *testing.T) {
+func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 	rs, locker, _ := both(t)
 	theirs := once(rs)
 	if err := theirs.LockContext(t.Context()); err != nil {
@@ -79,7 +79,7 @@ func TestRedsyncKeepsOutWhatRedsyncHasNot(t *testing.T) {
 	}
 }
 
-func TestALockKeepsOutRedsync(t *testing.T) {
+func TestALockOfThisLibraryKeepsOutRedsync(t *testing.T) {
 	rs, locker, servers := both(t)
 	for name, opts := range map[string][]redlock.Option{
 		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {redlock.Reentrant("me")},
@@ -94,7 +94,7 @@ func TestALockKeepsOutRedsync(t *testing.T) {
 			t.Errorf("%s: redsync got the key that is held", name)
 		}
 		if ok, err := theirs.UnlockContext(t.Context()); ok && err == nil {
-			t.Errorf("%s: redsync released what is not its own", name)
+			t.Errorf("%s: redsync released a lock that it does not hold", name)
 		}
 		if err := lock.Extend(t.Context(), time.Minute); err != nil {
 			t.Errorf("%s: after redsync tried: %v", name, err)
@@ -137,7 +137,7 @@ func TestBothLibrariesOnOneKeyHaveOneHolderAtATime(t *testing.T) {
 			for ctx.Err() == nil {
 				if lock, err := locker.Acquire(ctx, migrated, time.Minute); err == nil {
 					critical(&ours)
-					_ = lock.Release(context.WithoutCancel(ctx)) // the next one shows what it did
+					_ = lock.Release(context.WithoutCancel(ctx)) // the next acquisition shows its effect
 				}
 			}
 		})
@@ -146,7 +146,7 @@ func TestBothLibrariesOnOneKeyHaveOneHolderAtATime(t *testing.T) {
 				mutex := rs.NewMutex(migrated, redsync.WithExpiry(time.Minute), redsync.WithRetryDelay(2*time.Millisecond))
 				if mutex.LockContext(ctx) == nil {
 					critical(&theirs)
-					_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // the next one shows what it did
+					_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // the next acquisition shows its effect
 				}
 			}
 		})

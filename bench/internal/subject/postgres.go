@@ -13,7 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 )
 
-// postgresConnections is how many connections a client has at most: most of the hundred that a server allows by default.
+// postgresConnections is how many connections a client has at most: most of the hundred that a server allows by
+// default.
 const postgresConnections = 90
 
 // postgresSubject is a session-level advisory lock of a PostgreSQL server.
@@ -62,8 +63,8 @@ func (c postgresClient) Close(context.Context) error {
 // ErrAdvisoryHeld is matched by the error of a key that another connection holds.
 var ErrAdvisoryHeld = errors.New("subject: postgres: held by another connection")
 
-// AdvisoryLocks is what one process has of a PostgreSQL server's advisory locks: connections. The bench and the comparison under faults
-// both use it so. Safe for concurrent use.
+// AdvisoryLocks holds a process's connections for advisory locks of a PostgreSQL server. The bench and the comparison
+// under faults share it. It is safe for concurrent use.
 type AdvisoryLocks struct{ pool *pgxpool.Pool }
 
 // OpenAdvisory makes one with so many connections at most to the server at addr.
@@ -83,21 +84,22 @@ func OpenAdvisory(ctx context.Context, addr string, connections int) (*AdvisoryL
 // Close ends the connections. All locks have been released before.
 func (l *AdvisoryLocks) Close() { l.pool.Close() }
 
-// AdvisoryKey is the number that stands for a key.
+// AdvisoryKey returns the number that PostgreSQL uses for a key.
 func AdvisoryKey(key string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // a hash takes everything
 	return int64(h.Sum64())
 }
 
-// AdvisoryLock is one acquisition. It lasts as long as the server takes its connection for alive, and nothing tells the holder of its end
-// but the next query.
+// AdvisoryLock is one acquisition. It lasts as long as the server considers its connection alive. The holder learns of
+// its end only from its next query.
 type AdvisoryLock struct {
 	conn *pgxpool.Conn
 	key  int64
 }
 
-// Lock acquires the key. It waits until it has it or ctx ends; with once the error for a key that is held matches [ErrAdvisoryHeld].
+// Lock acquires the key. It waits until it has it or ctx ends; with once the error for a key that is held matches
+// [ErrAdvisoryHeld].
 func (l *AdvisoryLocks) Lock(ctx context.Context, key string, once bool) (*AdvisoryLock, error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -124,7 +126,7 @@ func (l *AdvisoryLocks) Lock(ctx context.Context, key string, once bool) (*Advis
 // hangUpTimeout bounds the good-bye to a server that may not answer.
 const hangUpTimeout = time.Second
 
-// hangUp closes the connection instead of keeping it for others, and with it ends what locks it has.
+// hangUp closes the connection instead of returning it to the pool, and so ends its locks.
 func (k *AdvisoryLock) hangUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 	defer cancel()

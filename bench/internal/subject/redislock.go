@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockSingle is bsm/redislock on the first master only. It is no rival, since it has no majority: it is there to
-// show what one master alone costs.
+// redislockSingle is bsm/redislock on the first master only. It has no majority, so it is no rival: it shows the cost
+// of a single master.
 type redislockSingle struct{}
 
 // RedislockSingle is bsm/redislock on one master.

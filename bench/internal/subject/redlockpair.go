@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// redlockPair is this library, with one lock on two keys in every cycle: the one that is asked for, and another one.
+// redlockPair is this library with one lock on two keys in every cycle: the requested key and another one.
 type redlockPair struct{ Subject }
 
 // Open implements Subject.

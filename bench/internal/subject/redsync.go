@@ -32,15 +32,16 @@ func (s *redsyncSubject) Open(_ context.Context, addrs []string) (Client, error)
 	return redsyncClient{OpenRedsync(addrs, redis.Options{}, s.options...)}, nil
 }
 
-// RedsyncClient is what one process has of go-redsync: pools of go-redis clients, one a master, and mutexes over them. The bench
-// and the chaos comparison both use it so.
+// RedsyncClient holds a process's go-redsync: a pool of go-redis for each master, and mutexes over them all. The bench
+// and the chaos comparison share it.
 type RedsyncClient struct {
 	redsync *redsync.Redsync
 	clients []*redis.Client
 	options []redsync.Option
 }
 
-// OpenRedsync makes one over the masters at addrs. client are the settings of the go-redis clients, options those of the mutexes.
+// OpenRedsync makes a RedsyncClient for the masters at addrs. client has the settings of the go-redis clients, options
+// those for mutexes.
 func OpenRedsync(addrs []string, client redis.Options, options ...redsync.Option) *RedsyncClient {
 	clients := make([]*redis.Client, len(addrs))
 	for i, addr := range addrs {

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redsyncMutex is what a program that uses go-redsync does about goroutines of its own that want one key: they queue for a mutex of the
-// process first, and whoever has that asks the masters.
+// redsyncMutex shows how a program with go-redsync serves several goroutines that want one key. They queue for a mutex
+// of the process first, and only the owner of the mutex asks the masters.
 type redsyncMutex struct{}
 
 // RedsyncMutex is go-redsync with its default settings behind a mutex of the process for every key.
@@ -26,7 +26,7 @@ func (redsyncMutex) Open(_ context.Context, addrs []string) (Client, error) {
 
 type redsyncMutexClient struct {
 	redsyncClient
-	mutexes sync.Map // key to chan struct{} of capacity 1, whose waiters are served in order and can give up
+	mutexes sync.Map // key to chan struct{} of capacity 1: waiters are served in order and can cancel
 }
 
 // Acquire implements Client.

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// All returns the subjects, those with servers of their own last, in the order in which tables show them.
+// All returns the subjects in the order of the tables, those with separate servers last.
 func All() []Subject {
 	return []Subject{
 		Redlock(), Redsync(), RedsyncFailFast(), RedsyncMutex(), Rueidis(), GoRedisFanout(), RedislockSingle(), Etcd(), EtcdMemory(), Postgres(),
@@ -24,7 +24,7 @@ func Kinds() []Variant {
 		{Kind: "fenced", Subject: Redlock(redlock.Fenced())},
 		{Kind: "shared", Subject: Redlock(redlock.Shared())},
 		{Kind: "exclusive", Subject: Redlock(redlock.Exclusive())},
-		// One owner for all of them is as good as many: no two workers use the same key.
+		// All workers share one owner; that costs the same, because no two workers use the same key.
 		{Kind: "reentrant", Subject: Redlock(redlock.Reentrant("bench"))},
 	}
 }

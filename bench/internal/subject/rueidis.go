@@ -24,7 +24,7 @@ func (rueidisRedlock) Open(ctx context.Context, addrs []string) (Client, error) 
 			InitAddress:       []string{addr},
 			ForceSingleClient: true,
 			DisableCache:      true,
-			// As with go-redis: a vote is asked for once.
+			// As with go-redis: each vote is requested once.
 			DisableRetry: true,
 			// The default of half a megabyte each way is for large values; with 32 clients of 5 masters in one process
 			// it would be the machine's memory that is measured.

@@ -1,8 +1,8 @@
-// Package subject puts every way of taking a lock that the benchmark compares behind one interface.
+// Package subject has one interface for all the ways of taking a lock that the benchmark compares.
 //
-// The rivals run with the settings their own documentation leads to; where a setting is not the default, the reason
-// stands beside it. The two hand-written ones share one Redlock (see majority.go) and differ only in the client they
-// speak through.
+// The rivals run with the settings that their documentation recommends. A comment gives the reason for each setting
+// that is not the default. The two hand-written ones share one Redlock (see majority.go) and differ only in the Redis
+// client.
 package subject
 
 import (
@@ -18,25 +18,25 @@ import (
 type Subject interface {
 	// Name is how tables and JSON call it.
 	Name() string
-	// Open returns what one process would have: its own connections to all addrs (host:port, one a master) and its
-	// own state. ctx bounds the opening only. The caller closes the client.
+	// Open returns a client as a process would have it, with new connections to all addrs (host:port, one a master) and
+	// new state. ctx limits only the opening. The caller closes the client.
 	Open(ctx context.Context, addrs []string) (Client, error)
 }
 
-// Hosted is a Subject whose locks are not on the masters: it runs servers of its own, whose addresses its Open is given.
+// Hosted is a Subject that does not use the masters. It runs separate servers, and Open gets their addresses.
 type Hosted interface {
 	Subject
-	// Start runs the servers; ctx bounds the start only. The caller closes them. Where their program is not installed the error matches
-	// [backend.ErrNotInstalled].
+	// Start runs the servers; ctx bounds the start only. The caller closes them. Where their program is not installed
+	// the error matches [backend.ErrNotInstalled].
 	Start(ctx context.Context) (*fleet.Fleet, error)
-	// About says in a line what the subject is and how its servers are set up.
+	// About describes the subject and the settings of its servers in a line.
 	About() string
 }
 
 // Client is one process's view of the masters. Safe for concurrent use.
 type Client interface {
-	// Acquire waits until it has the key or ctx ends; a subject that gives up earlier (redsync after 32 tries)
-	// returns its error, and the harness counts that and asks again. ttl is how long the masters keep the key.
+	// Acquire waits until it has the key or ctx ends. A subject that stops earlier (redsync after 32 tries) returns its
+	// error; the harness counts the error and asks again. ttl is how long the masters keep the key.
 	Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error)
 	// Close ends the connections, and first whatever still runs in the background, within ctx.
 	Close(ctx context.Context) error
@@ -62,14 +62,14 @@ type RenewedHandle interface {
 
 // Variant is one kind of hold of this library, compared with the plain one.
 type Variant struct {
-	// Kind is what the output calls it: plain, fenced, shared, reentrant.
+	// Kind is the name in the output: plain, fenced, shared, reentrant.
 	Kind    string
 	Subject Subject
 }
 
-// pause waits for a random time between 1 and 5 ms, the retry interval of the subjects that bring no waiting of their
-// own. It is far below the 50 to 250 ms of redsync, so they are not slow because of it, and random so that contenders
-// who split the votes do not meet again.
+// pause waits for a random time between 1 and 5 ms. It is the retry interval of subjects without a wait. It is far
+// below the 50 to 250 ms of redsync, so it does not make these subjects slow. It is random, so contenders that split
+// the votes do not meet again.
 func pause(ctx context.Context) error {
 	t := time.NewTimer(time.Millisecond + rand.N(4*time.Millisecond))
 	defer t.Stop()

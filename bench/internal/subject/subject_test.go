@@ -68,7 +68,7 @@ func hosted(t *testing.T, s subject.Subject, masters []string) []string {
 	return addrs
 }
 
-// onMasters are the subjects without servers of their own.
+// onMasters are the subjects without separate servers.
 func onMasters() []subject.Subject {
 	return slices.DeleteFunc(subject.All(), func(s subject.Subject) bool {
 		_, ok := s.(subject.Hosted)
@@ -76,7 +76,7 @@ func onMasters() []subject.Subject {
 	})
 }
 
-// Every subject must be what the benchmark takes it for: a lock that excludes, and that its release frees.
+// Every subject must be a lock: it excludes others until its release frees the key.
 func TestEverySubjectExcludesUntilReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range subject.All() {
@@ -139,8 +139,8 @@ func TestEverySubjectReleasesOnEveryMaster(t *testing.T) {
 	}
 }
 
-// The hand-written rivals are compared for their speed, so they have to be right: contenders who split the votes, lose
-// and release must never meet in the critical section.
+// The benchmark compares the speed of the hand-written rivals, so they must be correct: contenders that split the
+// votes, lose and release must never meet in the critical section.
 func TestHandWrittenRivalsNeverLetTwoIn(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	for _, s := range []subject.Subject{subject.GoRedisFanout(), subject.Rueidis()} {
@@ -222,7 +222,7 @@ func TestEveryKindIsGrantedAndReleased(t *testing.T) {
 			short, end := context.WithTimeout(ctx, 50*time.Millisecond)
 			defer end()
 			if _, err := plain.Acquire(short, "kind:"+k.Kind, time.Minute); err == nil {
-				t.Error("a plain hold was granted beside it")
+				t.Error("a plain hold was granted at the same time")
 			}
 			if err := handle.Release(ctx); err != nil {
 				t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package target compares measured rows with what this library promises about its speed. All targets are ratios within
-// one run, or numbers that do not depend on the machine; absolute times of one machine mean nothing on another. The one exception are the
-// handoffs of the scenario cohort, which no message and no server limits.
+// Package target compares measured rows with this library's promises about its speed. All targets are ratios within one
+// run, or numbers that do not depend on the machine, because absolute times of one machine mean nothing on another. The
+// one exception are the handoffs of the scenario cohort, which need no message and no server.
 package target
 
 import (
@@ -18,9 +18,9 @@ type Verdict uint8
 const (
 	// Unmeasured: the rows that it needs are not there.
 	Unmeasured Verdict = iota
-	// Missed: worse than what must be reached.
+	// Missed: worse than the bound.
 	Missed
-	// Met: what must be reached, but not the goal.
+	// Met: the bound, but not the goal.
 	Met
 	// Goal: the goal is reached.
 	Goal
@@ -34,7 +34,7 @@ func (v Verdict) String() string {
 type Target struct {
 	// Scenario is where its rows come from.
 	Scenario string
-	// What is measured against what, for the reader.
+	// What names the two compared figures, for the reader.
 	What string
 	// AtLeast must be reached, Goal is wished for.
 	AtLeast, Goal float64
@@ -44,7 +44,7 @@ type Target struct {
 	value func(rows) (float64, bool)
 }
 
-// Outcome is a Target with what was measured.
+// Outcome is a Target and its measured value.
 type Outcome struct {
 	Target
 	Value   float64
@@ -79,9 +79,9 @@ func (t Target) judge(v float64) Verdict {
 	}
 }
 
-// Failed says whether a run of these scenarios has missed anything: a target that was missed, or one whose scenario
-// ran and yet left no rows to look at. A comparison with the machine's limit is excused where limitMeasured is false,
-// because redis-benchmark is not installed everywhere.
+// Failed reports whether a run of these scenarios has missed a target. A target also counts as missed if its scenario
+// ran and left no rows. If limitMeasured is false, comparisons with the machine's limit do not count, because
+// redis-benchmark is not installed everywhere.
 func Failed(outcomes []Outcome, ran map[string]bool, limitMeasured bool) bool {
 	for _, o := range outcomes {
 		if o.Verdict == Missed || o.Verdict == Unmeasured && ran[o.Scenario] && (limitMeasured || o.What != againstLimit) {
@@ -91,7 +91,7 @@ func Failed(outcomes []Outcome, ran map[string]bool, limitMeasured bool) bool {
 	return false
 }
 
-// Write prints one line for every target of the scenarios that ran, with both numbers, and how many there are besides.
+// Write prints a line with both numbers for every target of the scenarios that ran, and the number of other targets.
 func Write(w io.Writer, outcomes []Outcome, ran map[string]bool) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "scenario\ttarget\tmeasured\tat least\tgoal\tverdict")

@@ -13,7 +13,7 @@ func row(scenario, subject string, workers int, ops, p50 float64, extra map[stri
 	return result.Row{Scenario: scenario, Subject: subject, Workers: workers, Masters: 5, OpsPerS: ops, P50: &p50, Extra: extra}
 }
 
-// outcome finds the one target whose description contains what.
+// outcome returns the only target with this text in its description.
 func outcome(t *testing.T, all []target.Outcome, scenario, what string) target.Outcome {
 	t.Helper()
 	for _, o := range all {
@@ -25,7 +25,7 @@ func outcome(t *testing.T, all []target.Outcome, scenario, what string) target.O
 	return target.Outcome{}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestEachTargetIsReachedOrMissed(t *testing.T) {
 	fair := 0.9
 	contended := row("contended", "redlock", 32, 400, 1, map[string]float64{
 		"wait_p99_us": 300, "ideal_wait_us": 100, "gap_p50_us": 110, "rested_cycle_us": 100, "overlaps": 1,
@@ -125,7 +125,7 @@ func TestOnlyTheLimitIsExcusedWithoutItsTool(t *testing.T) {
 	}
 }
 
-func TestWriteShowsBothNumbersOfWhatRan(t *testing.T) {
+func TestWriteShowsBoundAndGoalOfScenariosThatRan(t *testing.T) {
 	var out bytes.Buffer
 	outcomes := target.Evaluate([]result.Row{row("uncontended", "redlock", 1, 1, 90, nil), row("uncontended", "redsync", 1, 1, 100, nil)})
 	if err := target.Write(&out, outcomes, map[string]bool{"uncontended": true}); err != nil {

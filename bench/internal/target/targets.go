@@ -64,7 +64,7 @@ func targets() []Target {
 	}
 }
 
-// anyWorkers stands for whatever number of workers a scenario ran with.
+// anyWorkers means any number of workers.
 const anyWorkers = 0
 
 type rows []result.Row
@@ -119,17 +119,18 @@ func within(scenario string, workers int, name, reference string) func(rows) (fl
 	return over(cell{scenario, ours, "", workers, name}, cell{scenario, ours, "", workers, reference})
 }
 
-// plain is one of our numbers as it is.
+// plain returns one of our numbers unchanged.
 func plain(scenario string, workers int, name string) func(rows) (float64, bool) {
 	return func(rs rows) (float64, bool) { return rs.number(scenario, ours, "", workers, name) }
 }
 
-// ofCohort is one of our numbers in the scenario cohort as it is.
+// ofCohort returns one of our numbers in the scenario cohort unchanged.
 func ofCohort(kind, name string) func(rows) (float64, bool) {
 	return func(rs rows) (float64, bool) { return rs.number("cohort", ours, kind, anyWorkers, name) }
 }
 
-// awayAgainstWindow is how long one of four processes is without the key over what the window allows.
+// awayAgainstWindow returns how long one of four processes is without the key, divided by the time that the window
+// allows.
 func awayAgainstWindow() func(rows) (float64, bool) {
 	four := cell{"cohort", ours, scenario.FourProcesses, anyWorkers, "away_max_us"}
 	allowed := four
@@ -137,17 +138,17 @@ func awayAgainstWindow() func(rows) (float64, bool) {
 	return over(four, allowed)
 }
 
-// ofKind is one of a kind's numbers as it is.
+// ofKind returns one number of a kind unchanged.
 func ofKind(scenario, kind string, workers int, name string) func(rows) (float64, bool) {
 	return func(rs rows) (float64, bool) { return rs.number(scenario, ours, kind, workers, name) }
 }
 
-// ofPlain is a kind's cycles over those of the plain kind, with 128 workers.
+// ofPlain returns a kind's cycles a second divided by those for plain locks, with 128 workers.
 func ofPlain(kind string) func(rows) (float64, bool) {
 	return over(cell{"kinds", ours, kind, 128, "ops_per_s"}, cell{"kinds", ours, subject.Plain, 128, "ops_per_s"})
 }
 
-// fencedCost is what a fenced cycle costs over what a plain one does, with 64 workers.
+// fencedCost returns the cost of a fenced cycle divided by the cost of a plain one, with 64 workers.
 func fencedCost(name string) func(rows) (float64, bool) {
 	return over(cell{"cost", ours, "fenced", 64, name}, cell{"cost", ours, "", 64, name})
 }
