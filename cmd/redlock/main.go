@@ -1,4 +1,4 @@
-// Command redlock runs commands under a distributed lock, and shows and mends the locks on a set of Redis masters.
+// Command redlock runs commands under a distributed lock, and shows and repairs the locks on a set of Redis masters.
 // `redlock -h` lists its commands.
 package main
 

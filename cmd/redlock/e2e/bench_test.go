@@ -31,7 +31,7 @@ func locked(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// asked is `asked i`: somebody who is not this test is connected to master i, or will soon be.
+// asked is `asked i`: a client other than this test is connected to master i, or will soon be.
 func asked(ts *testscript.TestScript, neg bool, args []string) {
 	i, err := strconv.Atoi(args[0])
 	check(ts, neg, err)
@@ -48,11 +48,11 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return false
 	}) {
-		ts.Fatalf("nobody asks master %d", i)
+		ts.Fatalf("no client asks master %d", i)
 	}
 }
 
-// benched measures masters, whose URLs it returns, and keeps the result.
+// benched measures new masters, stores the result in path, and returns the masters' URLs.
 func benched(t *testing.T, path string) (masters string) {
 	t.Helper()
 	var urls []string
@@ -66,7 +66,8 @@ func benched(t *testing.T, path string) (masters string) {
 	return masters
 }
 
-// rewritten writes the result again, with what times of rounds change to: change is told how often the time's row has been measured before.
+// rewritten writes a copy of the result with changed times of rounds. change gets the number of earlier rounds of the
+// row, the row's name and the time.
 func rewritten(t *testing.T, from, to string, change func(round int, name string, value float64) float64) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
@@ -98,8 +99,8 @@ func scaled(t *testing.T, from, to string, factor float64) {
 	rewritten(t, from, to, func(_ int, _ string, value float64) float64 { return value * factor })
 }
 
-// steadied has each round take what the first one took, and one percent more than the round before it: what is compared with it does not
-// depend on how busy this machine was, whose rounds may differ by more than ten times.
+// steadied gives every round the time of the first round, plus one percent for each round before it. So a comparison
+// with the copy does not depend on the load of this machine, which may make rounds differ by a factor of more than ten.
 func steadied(t *testing.T, from, to string) {
 	t.Helper()
 	first := make(map[string]float64)
@@ -127,7 +128,7 @@ func TestTheVerdictIsTheExitStatus(t *testing.T) {
 		{slow, kept, 0, "no row is slower"},
 		{kept, kept, 0, "no difference shown"},
 		{kept, little, 0, "no row is slower"},
-		{kept + "," + slow, slow, 0, "no row is slower"}, // half of what was kept is as slow
+		{kept + "," + slow, slow, 0, "no row is slower"}, // half of the kept results are as slow
 	} {
 		r := runRedlock(t, "bench", "-judge", "p50", "-compare", c.old, c.now)
 		if r.status != c.status || !strings.Contains(r.out, c.says) {
@@ -139,8 +140,8 @@ func TestTheVerdictIsTheExitStatus(t *testing.T) {
 	}
 }
 
-// What was kept says that everything took no time, so that each run is slower: it is measured twice more.
-func TestWhatIsSlowerIsMeasuredAgain(t *testing.T) {
+// In the kept result every operation takes no time, so each new run is slower, and the command measures twice more.
+func TestASlowerResultIsMeasuredAgain(t *testing.T) {
 	dir := t.TempDir()
 	kept, quick := filepath.Join(dir, "kept.json"), filepath.Join(dir, "quick.json")
 	urls := benched(t, kept)

@@ -116,8 +116,8 @@ func send(ts *testscript.TestScript, neg bool, servers []*redistest.Server, args
 	}
 }
 
-// eventual is `eventual file [text]`: the file has a whole line, and holds the text, or will soon. That it is there is not enough:
-// a shell makes a file before it writes to it.
+// eventual is `eventual file [text]`: the file has a whole line, and holds the text, or will soon. That it is there is
+// not enough: a shell makes a file before it writes to it.
 func eventual(ts *testscript.TestScript, _ bool, args []string) {
 	read := ""
 	met := wait(func() bool {
@@ -130,7 +130,7 @@ func eventual(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// status is `status n command args...`: runs the command, which exits with n. What it writes is in status.out and
+// status is `status n command args...`: it runs the command, which must exit with n. The output is in status.out and
 // status.err.
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
@@ -176,7 +176,7 @@ func findIn(path, name string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// dead is `dead file...`: the processes whose ids are in the files have ended, or will soon. With ! they run.
+// dead is `dead file...`: the processes with the ids in the files have ended, or will soon. With ! they run.
 func dead(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
 		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))
@@ -193,14 +193,14 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ended says whether the process is gone, or only waits for somebody to take note.
+// ended reports whether the process is gone, or is a zombie.
 func ended(pid int) bool {
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 		return true
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false // no /proc here: the signal has told that it is there
+		return false // no /proc here: the signal has shown that it exists
 	}
 	after := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
 	return strings.HasPrefix(after, " Z")

@@ -1,5 +1,5 @@
-// Package e2e tests the redlock command as its users meet it: real processes, real signals, real redis-servers. The
-// scripts are in testdata; see commands_test.go for the words they use beside those of testscript.
+// Package e2e tests the redlock command as its users run it: with real processes, real signals and real redis-servers.
+// The scripts are in testdata. commands_test.go defines the words that they use in addition to testscript's.
 //
-// It is a module of its own because testscript is not to be inherited by those who import the library.
+// It is a separate module, so that programs which import the library do not depend on testscript.
 package e2e

@@ -14,11 +14,11 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// set are three servers with nothing wrong, and what the command is told of them.
+// set is three servers without faults, and the flags that tell the command about the servers.
 type set struct {
 	servers []*redistest.Server
 	urls    []string
-	master  string // whom the finding is about; the first one, unless it is changed
+	master  string // the subject of the finding; by default the first master
 }
 
 // mistake is planted on real servers, one at a time.
@@ -29,7 +29,7 @@ type mistake struct {
 	what     string
 }
 
-// mistakes are ordered by how bad they are, but for the first.
+// mistakes are in the order of their severity, except the first.
 var mistakes = []mistake{
 	{"far away", speak(aSlowWay), "note", "It answers in "}, // which takes longest
 	{"nothing is kept", config("appendonly", "no"), "unsafe", "A restart loses its data (persistence: none)"},
@@ -69,7 +69,7 @@ func config(pairs ...string) func(t *testing.T, s *set) {
 	}
 }
 
-// user lets the command in as one who may do all but something.
+// user lets the command in as a user without some rights.
 func user(rules ...string) func(t *testing.T, s *set) {
 	return func(t *testing.T, s *set) {
 		t.Helper()
@@ -82,7 +82,7 @@ func user(rules ...string) func(t *testing.T, s *set) {
 	}
 }
 
-// speak lets the first master be heard through somebody who changes what it says.
+// speak puts a proxy in front of the first master that changes its replies.
 func speak(change func(line string) string) func(t *testing.T, s *set) {
 	return func(t *testing.T, s *set) {
 		t.Helper()
@@ -139,7 +139,7 @@ func beCluster(t *testing.T, s *set) {
 	s.urls[0], s.master = cluster.URL(), cluster.Addr()
 }
 
-// fill leaves five percent, which is more than what the audit itself needs.
+// fill leaves five percent of memory free, which is more than the audit itself needs.
 func fill(t *testing.T, s *set) {
 	t.Helper()
 	tell(t, s.servers[0], "SETRANGE", "ballast", 20<<20, "x")
@@ -174,7 +174,8 @@ func must(t *testing.T, err error) {
 // found, and after it.
 func TestDoctorFindsEveryPlantedMistake(t *testing.T) {
 	t.Parallel()
-	// A disk that takes a second for one fsync is something to be found, and three sets of three servers are enough for one.
+	// A disk that takes a second for one fsync is something to be found, and three sets of three servers are enough for
+	// one.
 	const atOnce = 3
 	for i := range atOnce {
 		t.Run(fmt.Sprintf("%d of %d", i+1, atOnce), func(t *testing.T) {
@@ -204,7 +205,7 @@ func (m *mistake) isFound(t *testing.T) {
 	m.isShownIn(t, s, text)
 	strict, seen := s.document(t, "-strict")
 	if seen.late && m.severity == "note" {
-		strict = 0 // it fails for a risk that this machine was, and not for what was planted
+		strict = 0 // it fails because of a risk of this machine, not because of the planted mistake
 	}
 	want := map[string][3]int{"unsafe": {1, 1, 1}, "risk": {0, 0, 1}, "note": {0, 0, 0}}[m.severity]
 	if statuses := [3]int{status, again, strict}; statuses != want {
@@ -212,7 +213,8 @@ func (m *mistake) isFound(t *testing.T) {
 	}
 }
 
-// isFoundIn wants the mistake once, at the right place, and nothing else that is as bad, but for notes.
+// isFoundIn fails the test unless the mistake is found once, at the right place, and no other finding is as severe,
+// except notes.
 func (m *mistake) isFoundIn(t *testing.T, s *set, got auditDocument) {
 	t.Helper()
 	found := got.about(m.what)
@@ -240,7 +242,7 @@ func (m *mistake) isShownIn(t *testing.T, s *set, text string) {
 	}
 }
 
-// auditDocument is what scripts may rely on in the output of -json.
+// auditDocument is the part of -json's output that scripts may rely on.
 type auditDocument struct {
 	Worst    string
 	Findings []finding
@@ -271,7 +273,7 @@ func (d *auditDocument) forgetLate(s *set) {
 	}
 }
 
-// document is what `redlock doctor -json` exits with and prints, without what is late.
+// document runs `redlock doctor -json` and returns the status and the output, without findings about slow answers.
 func (s *set) document(t *testing.T, flags ...string) (status int, doc auditDocument) {
 	t.Helper()
 	status, raw := s.redlock(t, append([]string{"doctor", "-json"}, flags...)...)
@@ -315,6 +317,6 @@ func TestAServerThatIsLateIsNoPlantedMistake(t *testing.T) {
 	}
 	d = auditDocument{Worst: "risk", Findings: []finding{far, note}}
 	if d.forgetLate(s); d.late || d.Worst != "risk" || len(d.Findings) != 2 {
-		t.Errorf("%+v, want what was planted to stay", d)
+		t.Errorf("%+v, want the planted findings to stay", d)
 	}
 }

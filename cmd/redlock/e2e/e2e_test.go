@@ -29,7 +29,7 @@ type suite struct{ *testing.M }
 // Run runs them.
 func (s suite) Run() int {
 	redistest.AtOnce(12)                // they wait for locks to end
-	if signal.Ignored(syscall.SIGHUP) { // as under nohup: the programs that are started would ignore it, too
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup: started programs would ignore it too
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	if os.Getenv("GORACE") == "" {
@@ -48,7 +48,7 @@ func (s suite) Run() int {
 	return s.M.Run()
 }
 
-// emptyConfig makes a configuration file without settings, which is read instead of that of whoever runs the tests.
+// emptyConfig makes a configuration file without settings. The command reads it in place of the tester's own file.
 func emptyConfig(dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, "redlock"), 0o700); err != nil {
 		return err
@@ -67,7 +67,8 @@ func TestScripts(t *testing.T) {
 	runScripts(t, "testdata")
 }
 
-// Handshakes take a busy machine longer than a request may, so that scripts with TLS do not run beside all the others.
+// On a busy machine TLS handshakes take longer than a request may take. So scripts with TLS do not run at the same time
+// as the others.
 func TestScriptsWithTLS(t *testing.T) { runScripts(t, "testdata/tls") }
 
 func runScripts(t *testing.T, dir string) {
@@ -95,7 +96,7 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// setup takes settings of whoever runs the tests out of the way.
+// setup removes the tester's settings from the environment.
 func setup(env *testscript.Env) error {
 	env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
 	env.Setenv("LANG", "C")

@@ -25,8 +25,8 @@ import (
 
 const (
 	guardedTTL = 4 * time.Second
-	// killSlack is what a kill at the end of the validity may take on a busy machine. What these tests are about takes
-	// seconds, or has no end.
+	// killSlack is how late a kill at the end of the validity may be on a busy machine. The faults that these tests
+	// look for take seconds, or never end.
 	killSlack = guardedTTL / 4
 	guardKey  = "deploy"
 )
@@ -54,8 +54,8 @@ func (s *scene) args(guarded ...string) []string {
 	return append(append(args, guarded...), s.log)
 }
 
-// nested are the arguments for a command under two locks, of which the first starts the second through something. The inner
-// one is there for long, and has a long grace.
+// nested returns the arguments for a command under two locks: the first redlock starts the second through other
+// programs. The inner lock has a long ttl and a long grace.
 func (s *scene) nested(through []string, guarded ...string) []string {
 	args := s.args(guarded...)
 	at := slices.Index(args, "--")
@@ -129,7 +129,7 @@ func commandOf(pid int) string {
 	return filepath.Base(name)
 }
 
-// rival takes the lock by another way, as soon as it can be had, and leaves a mark in the log some time later.
+// rival takes the lock in another way as soon as it is free, and marks the log after slack.
 func (s *scene) rival(slack time.Duration) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience+guardedTTL)
@@ -155,7 +155,7 @@ func (s *scene) nobodyWorksAfterTheRival() {
 	late := func() int {
 		_, after, found := strings.Cut(s.read(), "RIVAL\n")
 		if !found {
-			s.t.Fatal("nobody else had the lock: this shows nothing")
+			s.t.Fatal("the rival never had the lock, so this test proves nothing")
 		}
 		return strings.Count(after, "works ")
 	}
@@ -166,7 +166,7 @@ func (s *scene) nobodyWorksAfterTheRival() {
 		s.t.Fatalf("the command wrote %d times after another holder had the lock", n)
 	}
 	if len(s.pids()) == 0 {
-		s.t.Fatal("nobody has ever worked")
+		s.t.Fatal("no command has ever written to the log")
 	}
 }
 
@@ -233,7 +233,7 @@ func (l *link) join(conns ...net.Conn) bool {
 	return true
 }
 
-// sever cuts the link for good.
+// sever cuts the link permanently.
 func (l *link) sever() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +243,7 @@ func (l *link) sever() {
 	}
 }
 
-// childrenOf lists the processes whose parent this is.
+// childrenOf lists the child processes of parent.
 func childrenOf(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")

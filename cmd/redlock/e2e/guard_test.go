@@ -18,7 +18,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// The way to the master is cut, so that the lock lapses while the command runs and has to be told so.
+// The connection to the master is cut, so that the lock expires while the command runs, and redlock must end the
+// command.
 
 func TestHazard69AFullPipeDoesNotDelayTheEndOfTheCommand(t *testing.T) {
 	s := newScene(t)
@@ -69,7 +70,7 @@ func TestHazard70ACommandDoesNotOutliveItsLockWhileRedlockIsStopped(t *testing.T
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTSTP} {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			s := newScene(t)
-			// Not in a session of its own: whoever stops must have somebody who could continue it.
+			// The process must not be in a new session: a stopped process needs a parent that could continue it.
 			cmd := s.start(func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }, "-nested")
 			must(t, cmd.Process.Signal(sig))
 			s.rival(killSlack)
@@ -83,7 +84,7 @@ func TestHazard70ACommandDoesNotOutliveItsLockWhileRedlockIsStopped(t *testing.T
 	}
 }
 
-func TestHazard70AStopAndItsEndWithinTheTTLAreSurvived(t *testing.T) {
+func TestHazard70ACommandSurvivesAStopThatEndsWithinTheTTL(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
 	must(t, cmd.Process.Signal(syscall.SIGTSTP))
@@ -109,8 +110,8 @@ func TestHazard70ASignalReachesACommandThatIsStopped(t *testing.T) {
 	s.exit(cmd)
 }
 
-// All stand still for longer than the ttl, as with a machine that is suspended. redlock is the first to go on, and has
-// several things to do at once; in whatever order it does them, the command must not run.
+// All processes stand still for longer than the ttl, as when a machine is suspended. redlock continues first and has
+// several things to do at once. Whatever their order, the command must not run.
 func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
 	t.Parallel()
 	for i := range 6 {
@@ -138,7 +139,7 @@ func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
 	}
 }
 
-func TestHazard72WhatTheCommandHasStartedHearsOfRedlocksDeath(t *testing.T) {
+func TestHazard72TheCommandsProcessesEndWhenRedlockDies(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(nil, "-stubborn", "-nested")
 	if !wait(func() bool { return len(s.pids()) == 2 }) {
@@ -154,18 +155,18 @@ func TestHazard72AWatchThatIsKilledIsReplaced(t *testing.T) {
 	cmd := s.start(nil, "-stubborn", "-nested")
 	first := watchOf(t, cmd.Process.Pid)
 	if first == 0 {
-		t.Fatal("nobody watches")
+		t.Fatal("there is no watch process")
 	}
 	must(t, syscall.Kill(first, syscall.SIGKILL))
 	if !wait(func() bool { second := watchOf(t, cmd.Process.Pid); return second != 0 && second != first }) {
-		t.Fatal("nobody watches any more")
+		t.Fatal("there is no new watch process")
 	}
 	must(t, cmd.Process.Kill())
 	s.rival(killSlack)
 	s.nobodyWorksAfterTheRival()
 }
 
-// Whoever kills redlock kills one under it, too; the command of that one must not have a grace of its own then.
+// Killing redlock also kills a redlock under it. The inner redlock's command must not get a separate grace then.
 func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
 	t.Parallel()
 	for name, through := range map[string][]string{
@@ -187,7 +188,7 @@ func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
 }
 
 // A command that has become another user can't be killed. redlock says so, and does not pretend that it ended.
-func TestHazard72AKillThatIsRefusedIsToldAndRepeated(t *testing.T) {
+func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a program that becomes root")
 	}
@@ -229,7 +230,7 @@ func TestHazard72AKillThatIsRefusedIsToldAndRepeated(t *testing.T) {
 }
 
 // The oracle must be able to fail.
-func TestTheOracleSeesWhoWorksAfterTheRival(t *testing.T) {
+func TestTheOracleSeesWorkAfterTheRival(t *testing.T) {
 	s := newScene(t)
 	must(t, os.WriteFile(s.log, []byte("works 1\nRIVAL\nworks 1\n"), 0o600))
 	if before, after, _ := strings.Cut(s.read(), "RIVAL\n"); strings.Count(before, "works ") != 1 || strings.Count(after, "works ") != 1 {

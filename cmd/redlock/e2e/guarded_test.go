@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// guardedMain is a command to be run under a lock. It appends to a log, a line every few milliseconds, for as long as it
-// lives: nobody may do that after somebody else has the lock.
+// guardedMain is a command to run under a lock. While it lives, it appends a line to a log every few milliseconds. It
+// must not do so after another process has the lock.
 func guardedMain() {
 	stubborn := flag.Bool("stubborn", false, "ignore what can be ignored")
 	deaf := flag.Bool("deaf", false, "ignore SIGINT")
@@ -31,7 +31,8 @@ func guardedMain() {
 	}
 	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	exitOn(err)
-	exitOn(syscall.Flock(int(log.Fd()), syscall.LOCK_SH)) // who has it alone knows that nobody writes any more
+	// Who gets an exclusive lock on the file knows that no guarded command writes.
+	exitOn(syscall.Flock(int(log.Fd()), syscall.LOCK_SH))
 	if *stubborn {
 		*cleanUp = 0
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)

@@ -25,7 +25,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// result is what came of a command.
+// result is the result of a command.
 type result struct {
 	status   int
 	out, err string
@@ -75,7 +75,8 @@ func TestHazard73AMaxHoldIsLongerThanTheGrace(t *testing.T) {
 	master := redistest.Start(t)
 	base := []string{"run", "-masters", master.URL(), "-key", "k", "-ttl", "30s"}
 	runRedlock(t, append(base, "-max-hold", "3s", "-grace", "5s", "--", "true")...).want(t, 64, "-max-hold 3s is no longer than -grace 5s")
-	r := runRedlock(t, append(base, "-max-hold", "3s", "--", "sh", "-c", "sleep 1; echo done")...) // less than the default grace
+	// 3s is less than the default grace.
+	r := runRedlock(t, append(base, "-max-hold", "3s", "--", "sh", "-c", "sleep 1; echo done")...)
 	r.want(t, 0, "done")
 }
 
@@ -152,7 +153,7 @@ func TestHazard76AnUnknownVariableIsAnError(t *testing.T) {
 	runRedlock(t, append([]string{"REDLOCK_SERVICE_HOST=10.0.0.1", "REDLOCK_PORT=tcp://10.0.0.1:80"}, args...)...).want(t, 0, "")
 }
 
-func TestHazard76WhatIsTypedBeatsTheEnvironment(t *testing.T) {
+func TestHazard76TypedFlagsOverrideTheEnvironment(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	must(t, master.Client().Set(t.Context(), "k", "somebody-else", 1500*time.Millisecond).Err())
@@ -162,7 +163,7 @@ func TestHazard76WhatIsTypedBeatsTheEnvironment(t *testing.T) {
 	runRedlock(t, "run", "-masters", master.URL(), "-key", "k", "-wait", "0s", "--", "true").want(t, 75, "held by another")
 }
 
-func TestHazard76ARunUnderARunHasAKeyOfItsOwn(t *testing.T) {
+func TestHazard76ARunUnderARunDoesNotInheritItsKey(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	masters := "REDLOCK_MASTERS=" + master.URL()
@@ -225,19 +226,20 @@ func TestHazard76ASignalEndsTheFirstAttempt(t *testing.T) {
 	}
 }
 
-// quietServer is an HTTP server that is not started yet. It does not print that handshakes fail: here they are meant to.
+// quietServer is an HTTP server that is not started yet. It does not print that handshakes fail: here they are meant
+// to.
 func quietServer(handler http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	return server
 }
 
-func TestHazard76TheDoctorTellsWhyItCantConnect(t *testing.T) {
+func TestHazard76TheDoctorExplainsWhyItCantConnect(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	secure := quietServer(http.NotFoundHandler()) // whose certificate nobody trusts
+	secure := quietServer(http.NotFoundHandler()) // its certificate is not trusted
 	secure.StartTLS()
 	defer secure.Close()
 	nobody, err := localport.Reserve()
@@ -247,7 +249,7 @@ func TestHazard76TheDoctorTellsWhyItCantConnect(t *testing.T) {
 		"rediss://" + plain.Addr():                               "speaks TLS at this port",
 		"rediss://" + strings.TrimPrefix(secure.URL, "https://"): "authority that is not trusted",
 		"redis://" + strings.TrimPrefix(web.URL, "http://"):      "HTTP server",
-		"redis://" + nobody.Addr():                               "See that it runs",
+		"redis://" + nobody.Addr():                               "Check that it runs",
 	} {
 		r := runRedlock(t, "doctor", "-masters", url)
 		if text := strings.Join(strings.Fields(r.out), " "); !strings.Contains(text, want) {
@@ -256,7 +258,8 @@ func TestHazard76TheDoctorTellsWhyItCantConnect(t *testing.T) {
 	}
 }
 
-// Whoever writes a file has it half there for a moment, and half a list of masters is another list. At which line it ends can't be told.
+// A file that is being written is incomplete for a moment, and half a list of masters is another list. The command
+// can't know at which line the file should end.
 func TestHazard92HalfAFileIsRefused(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "redlock.conf")
@@ -287,7 +290,7 @@ func TestHazard104ARunWaitsForAPromotion(t *testing.T) {
 	}
 }
 
-func TestHazard105AWrongPasswordIsSaidAtOnceAndWaitedOut(t *testing.T) {
+func TestHazard105AWrongPasswordIsReportedAtOnceAndRetried(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t, redistest.WithPassword("right"))
 	r := runRedlock(t, "run", "-masters", strings.Replace(master.URL(), "right", "wrong", 1), "-key", "k", "-wait", "1s", "--", "true")

@@ -57,7 +57,7 @@ func TestHazard122AHeldLockOutlivesAScriptThatIsKilled(t *testing.T) {
 	}
 }
 
-// cancelledGroup is what a CI system does that kills only the script itself.
+// cancelledGroup does the same as a CI system that kills only the script itself.
 func cancelledGroup(l *lifetime) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		l.signal(-l.cmd.Process.Pid, sig)
@@ -79,7 +79,7 @@ read -r line <&"${LOCK[0]}"
 	}
 }
 
-func TestHoldRefusesWhatItCantWaitFor(t *testing.T) {
+func TestHoldRefusesProcessesAndDescriptorsThatItCantWaitFor(t *testing.T) {
 	t.Parallel()
 	base := []string{"hold", "-masters", "redis://127.0.0.1:1", "-key", "k"}
 	for said, args := range map[string][]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// liar stands in front of a server, changes each line that the server says, and returns the URL at which it does.
+// liar starts a proxy in front of a server that changes each line of the server's replies. It returns the proxy's URL.
 func liar(t *testing.T, s *redistest.Server, change func(line string) string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func aClockAhead(line string) string {
 	return shifted(line, time.Minute)
 }
 
-// aClockThatRuns is ten times too fast from the first time that it is looked at.
+// aClockThatRuns is ten times too fast from its first reading on.
 func aClockThatRuns() func(line string) string {
 	start := sync.OnceValue(time.Now)
 	return func(line string) string {
@@ -84,7 +84,7 @@ func aClockThatRuns() func(line string) string {
 	}
 }
 
-// shifted leaves the microseconds of TIME, which stand on a line of their own, as they are.
+// shifted changes the seconds of TIME. It leaves the microseconds, which have a separate line.
 func shifted(line string, by time.Duration) string {
 	if !unixTime.MatchString(line) {
 		return line

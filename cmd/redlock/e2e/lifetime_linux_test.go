@@ -18,8 +18,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// How long a command outlives a signal and a lock is kept is tried with a job that writes into a log, and a rival that writes there, too, as
-// soon as it has the lock. What the job writes after that is a late write.
+// These tests find out how long a command outlives a signal, and how long its lock is kept. A job writes into a log. A
+// rival writes into the same log as soon as it has the lock. Each later line of the job is a late write.
 
 // bystanders run a job as other programs and shells do.
 var bystanders = map[string][]string{
@@ -35,9 +35,9 @@ var bystanders = map[string][]string{
 	"ignores signals": {"sh", "-c", `"$@" -stubborn; true`, "sh"},
 }
 
-// attack is what ends a run.
+// attack is a way to end a run.
 type attack struct {
-	around []string // what redlock runs under
+	around []string // the programs around redlock
 	tty    bool
 	end    func(l *lifetime)
 	kills  bool // redlock itself, so that a job has a grace and no more
@@ -47,7 +47,7 @@ func signalled(sig syscall.Signal) attack {
 	return attack{end: func(l *lifetime) { l.signal(l.redlock, sig) }}
 }
 
-// attacks are those of terminals, shells, service managers and CI systems.
+// attacks are the signals that terminals, shells, service managers and CI systems send.
 var attacks = map[string]attack{
 	"TERM":        signalled(syscall.SIGTERM),
 	"INT":         signalled(syscall.SIGINT),
@@ -64,7 +64,7 @@ var attacks = map[string]attack{
 	"CI cancelled": {kills: true, end: cancelled},
 }
 
-// cancelled is what a CI system does.
+// cancelled sends the signals of a CI system.
 func cancelled(l *lifetime) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		l.signal(l.redlock, sig)
@@ -77,7 +77,7 @@ const (
 	cleanUp = time.Second
 	// jobTime is the life of a job that ignores signals.
 	jobTime = 3 * time.Second
-	// lifetimeTTL is short, so that a lock whose redlock was killed is free soon.
+	// lifetimeTTL is short, so that a lock is free soon after its redlock is killed.
 	lifetimeTTL = 3 * time.Second
 )
 
@@ -114,7 +114,8 @@ func newLifetime(t *testing.T, master *redistest.Server) *lifetime {
 	return l
 }
 
-// live runs the job and attacks it, and returns how often it wrote after the rival had the lock, and how often it had come to its end before.
+// live runs the job and attacks it, and returns how often it wrote after the rival had the lock, and how often it had
+// come to its end before.
 func live(t *testing.T, master *redistest.Server, around, job []string, a attack, flags ...string) (late, ends int) {
 	t.Helper()
 	l := newLifetime(t, master)
@@ -137,7 +138,7 @@ func live(t *testing.T, master *redistest.Server, around, job []string, a attack
 	return l.endure(a)
 }
 
-// endure is what becomes of the job under an attack.
+// endure returns the job's fate under an attack.
 func (l *lifetime) endure(a attack) (late, ends int) {
 	l.t.Helper()
 	go l.rival()
@@ -184,10 +185,10 @@ func (l *lifetime) signal(pid int, sig syscall.Signal) {
 	}
 }
 
-// pause lets what was signalled act: half of the time it takes to clean up.
+// pause gives the signalled processes time to act: half of the time that a clean-up takes.
 func (l *lifetime) pause() { <-time.After(cleanUp / 2) }
 
-// rival takes the lock as soon as it can be had, and says so in the log.
+// rival takes the lock as soon as it is free, and then writes to the log.
 func (l *lifetime) rival() {
 	l.rivalDone <- func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -257,7 +258,7 @@ func TestHazard118NothingOfACommandOutlivesItsLock(t *testing.T) {
 }
 
 // The oracle must be able to fail.
-func TestWhoIsOnlyToldOfTheLeaderWritesUnderAnotherHolder(t *testing.T) {
+func TestWithLeaderOnlyOtherProcessesWriteUnderAnotherHolder(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	for _, who := range []string{"sh -c 'a; b'", "set -m", "timeout", "setsid", "double fork"} {
@@ -270,8 +271,8 @@ func TestWhoIsOnlyToldOfTheLeaderWritesUnderAnotherHolder(t *testing.T) {
 	}
 }
 
-// A job that nobody signals, and that its command has left, keeps the lock; who waits for it is told.
-func TestHazard118WhatACommandLeavesKeepsTheLock(t *testing.T) {
+// A process that a command has left, and that gets no signal, keeps the lock. A waiter for the lock sees the reason.
+func TestHazard118ProcessesThatACommandLeavesKeepTheLock(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	leave := attack{end: func(*lifetime) {}}
@@ -291,7 +292,7 @@ func TestHazard118WhatACommandLeavesKeepsTheLock(t *testing.T) {
 	}
 }
 
-func TestHazard118WhoKeepsTheLockIsToldOnce(t *testing.T) {
+func TestHazard118ProcessesThatKeepTheLockAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLifetime(t, redistest.Start(t))
 	said, err := os.Create(l.log + ".err")

@@ -25,7 +25,7 @@ func (s *scene) outside(script []string, guarded ...string) *exec.Cmd {
 		redistest.NothingTested(s.t, "there is no "+script[0])
 	}
 	cmd := s.start(func(cmd *exec.Cmd) {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // whoever stops must have somebody who could continue it
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a stopped process needs a parent that could continue it
 		cmd.Args = slices.Insert(cmd.Args, slices.Index(cmd.Args, "--")+1, script...)
 	}, guarded...)
 	job := childrenOf(s.t, cmd.Process.Pid)
@@ -35,7 +35,7 @@ func (s *scene) outside(script []string, guarded ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestHazard72WhatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
+func TestHazard72AProcessThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 	t.Parallel()
 	for name, script := range scripts {
 		for how, lose := range map[string]func(*scene, *exec.Cmd){
@@ -48,7 +48,7 @@ func TestHazard72WhatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 				s := newScene(t)
 				cmd := s.outside(script, "-stubborn")
 				lose(s, cmd)
-				if how != "deleted" { // then somebody else may have the lock before the command has heard of it
+				if how != "deleted" { // a rival may have a deleted lock before the command learns of it
 					s.rival(killSlack)
 					s.nobodyWorksAfterTheRival()
 				}
@@ -60,8 +60,8 @@ func TestHazard72WhatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 	}
 }
 
-// What is asked to end has the grace to do so, and is asked once.
-func TestHazard72WhatHasLeftTheGroupIsAskedFirst(t *testing.T) {
+// A process that gets the signal to end has the grace for its clean-up, and gets the signal once.
+func TestHazard72AProcessThatHasLeftTheGroupGetsSIGTERMFirst(t *testing.T) {
 	s := newScene(t)
 	const guarded = `trap 'echo asked >>"$1"; sleep 0.2; echo cleaned >>"$1"; exit' TERM; echo works $$ >>"$1"; while :; do sleep 0.1; done`
 	cmd := exec.Command("redlock", s.args()...)
@@ -89,7 +89,7 @@ func TestHazard72ARedlockThatHasLeftTheGroupEndsWithTheLock(t *testing.T) {
 	s.nobodyWorksAfterTheRival()
 }
 
-func TestHazard70WhatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
+func TestHazard70AProcessThatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
 	t.Parallel()
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
@@ -108,8 +108,8 @@ func TestHazard70WhatHasLeftTheGroupIsStoppedWithIt(t *testing.T) {
 	}
 }
 
-// Who asks for it has what the command leaves running left alone.
-func TestWhatACommandLeavesRunningIsLeftAlone(t *testing.T) {
+// With -leader-only, redlock leaves processes alone that the command has left.
+func TestLeaderOnlyLeavesOtherProcessesOfTheCommandAlone(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(func(cmd *exec.Cmd) {
 		at := slices.Index(cmd.Args, "--")

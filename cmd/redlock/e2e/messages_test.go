@@ -47,7 +47,7 @@ func TestHazard127AHintOnUsageFollowsRedlocksOwnErrors(t *testing.T) {
 	runRedlock(t, "run", "-masters", "redis://127.0.0.1:1", "-try", "-key", "k", "--", "true").want(t, 69, "redlock doctor, with the same masters, says why")
 }
 
-func TestHazard127TheVersionIsToldHoweverItIsAskedFor(t *testing.T) {
+func TestHazard127EveryUsualFlagPrintsTheVersion(t *testing.T) {
 	t.Parallel()
 	want := runRedlock(t, "version")
 	for _, flag := range []string{"-v", "-V", "-version", "--version"} {
@@ -84,7 +84,7 @@ func TestHazard127APasswordComesFromAFileOrAVariable(t *testing.T) {
 	}
 }
 
-func TestHazard127APortThatNoneCanHaveIsBadUsage(t *testing.T) {
+func TestHazard127AnImpossiblePortIsBadUsage(t *testing.T) {
 	t.Parallel()
 	for _, port := range []string{"99999", "65536", "0", "99999999999999999999"} {
 		runRedlock(t, "status", "-masters", "redis://:hushhush@127.0.0.1:"+port, "k").want(t, 64, "the port is not a number from 1 to 65535")

@@ -44,12 +44,13 @@ func TestHazard127ANestedRunOfTheSameKeyFailsAtOnce(t *testing.T) {
 			runRedlock(t, append(args, "-c", line)...).want(t, c.status, c.said)
 		})
 	}
-	held := master.Client().Set(t.Context(), "m", "somebody-else", 1500*time.Millisecond).Err() // whom it is right to wait for
+	// It is right to wait for this holder.
+	held := master.Client().Set(t.Context(), "m", "somebody-else", 1500*time.Millisecond).Err()
 	must(t, held)
 	runRedlock(t, "REDLOCK_MASTERS="+master.URL(), "run", "-key", "n", "--", "redlock", "run", "-key", "m", "--", "echo", "done").want(t, 0, "done")
 }
 
-// The line of the manual, on two machines whose clocks differ by more than the job takes.
+// The line of the manual, on two machines. Their clocks differ by more than the job takes.
 func TestHazard126TheCrontabLineRunsAShortJobOnce(t *testing.T) {
 	t.Parallel()
 	manual := readFile(t, "../../../docs/operate/command.md")

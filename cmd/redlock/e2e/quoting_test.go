@@ -15,7 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// Whatever a subcommand asks of servers that quote it, also when they begin to while a lock is held: nothing that it prints has an owner value.
+// Whatever a subcommand asks of servers that quote it, also when they begin to while a lock is held: nothing that it
+// prints has an owner value.
 func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 	t.Parallel()
 	const holder = "someone:1/00112233445566778899aabbccddeeff"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTheReadmesFirstCommand runs what README.md tells its readers to run first.
+// TestTheReadmesFirstCommand runs the first command in README.md.
 func TestTheReadmesFirstCommand(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/redlock", "demo", "-json")

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// seen is what `redlock status -json` says of a key, all together and by one master.
+// seen is the output of `redlock status -json` for a key, by all masters and by each one.
 type seen struct {
 	Key     string
 	Raw     []byte `json:"key_base64"`
@@ -35,7 +35,7 @@ func statusJSON(t *testing.T, master *redistest.Server, status int, key string) 
 	return s
 }
 
-func TestStatusJSONOfWhatIsNoLockNamesNoOwner(t *testing.T) {
+func TestStatusJSONOfDataThatIsNoLockNamesNoOwner(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	c, ctx := master.Client(), t.Context()
@@ -63,7 +63,7 @@ func TestStatusJSONOfWhatIsNoLockNamesNoOwner(t *testing.T) {
 	}
 }
 
-func TestStatusJSONTellsAKeyThatIsNoText(t *testing.T) {
+func TestStatusJSONShowsAKeyThatIsNoText(t *testing.T) {
 	t.Parallel()
 	master := redistest.Start(t)
 	for _, key := range []string{"b\xff\xfen", "\xc3", "b\xffn"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// screen is a pseudo-terminal, and somebody at it.
+// screen is a pseudo-terminal and its user.
 type screen struct {
 	*scene
 	cmd *exec.Cmd
@@ -90,8 +90,8 @@ func (p *screen) expect(text string) {
 	}
 }
 
-// pressUntil presses a key, and again after a second without the text. On a busy machine two interrupts may arrive as one: the
-// kernel keeps no more for a process that has not run since.
+// pressUntil presses a key, and again after a second without the text. On a busy machine two interrupts may arrive as
+// one: the kernel keeps no more for a process that has not run since.
 func (p *screen) pressUntil(key, text string) {
 	p.t.Helper()
 	var pressed time.Time
@@ -115,7 +115,7 @@ func (p *screen) write(text string) {
 	must(p.t, err)
 }
 
-// line is what redlock is called with, for a shell.
+// line returns a call of redlock, for a shell.
 func (s *scene) line(guarded ...string) string {
 	return mustFind(s.t, "redlock") + " " + strings.Join(s.args(guarded...), " ")
 }
@@ -189,7 +189,7 @@ func TestHazard70AJobThatIsBackInTimeGoesOn(t *testing.T) {
 	p.expect("status 130")
 }
 
-func TestHazard70CtrlZWithNobodyToContinueIsOvercome(t *testing.T) {
+func TestHazard70CtrlZWithoutAParentToContinueDoesNotStopTheJob(t *testing.T) {
 	s := newScene(t)
 	p := s.at("redlock", s.args()...) // the leader of its session, as under ssh -t
 	s.eventually("works ")
@@ -239,7 +239,7 @@ func TestHazard75CtrlCStopsTheScriptAroundIt(t *testing.T) {
 	}
 }
 
-func TestCtrlCAgainAndAgainEndsWhatIgnoresIt(t *testing.T) {
+func TestRepeatedCtrlCEndsACommandThatIgnoresIt(t *testing.T) {
 	s := newScene(t)
 	p := s.shell()
 	p.write("true | " + s.line("-stubborn") + "; echo status ${PIPESTATUS[1]}\n")
@@ -256,7 +256,7 @@ func TestCtrlCAgainAndAgainEndsWhatIgnoresIt(t *testing.T) {
 }
 
 // The terminal is the command's: how many Ctrl-C's it takes is its own affair. Another way out is Ctrl-Z and kill.
-func TestCtrlCsInTheForegroundAreTheCommands(t *testing.T) {
+func TestCtrlCsInTheForegroundGoToTheCommandAlone(t *testing.T) {
 	s := newScene(t)
 	p := s.shell()
 	p.write(s.line("-deaf") + "\n")
@@ -276,7 +276,7 @@ func TestCtrlCsInTheForegroundAreTheCommands(t *testing.T) {
 	}
 }
 
-func TestInterruptsThatAProgramSendsArePassedOnAlone(t *testing.T) {
+func TestInterruptsFromAProgramDoNotEscalate(t *testing.T) {
 	s := newScene(t)
 	cmd := s.start(nil, "-deaf")
 	for range 4 {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Go quotes the names in a certificate as they are, and whoever has one may have put anything into it.
+// Go's error quotes the names in a certificate unchanged, and the owner of a certificate may have put anything into it.
 func TestANameInACertificateWritesNoLineOfItsOwn(t *testing.T) {
 	t.Parallel()
 	authority, err := newPair("authority", nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// certificates is `certificates authority name...`: makes an authority, and certificates for 127.0.0.1 that it signs. Each
-// is in name.pem, its key in name.key.
+// certificates is `certificates authority name...`: makes an authority, and certificates for 127.0.0.1 that it signs.
+// Each is in name.pem, its key in name.key.
 func certificates(ts *testscript.TestScript, neg bool, args []string) {
 	authority, err := newPair(args[0], nil)
 	check(ts, neg, err)
@@ -72,8 +72,8 @@ func (p *pair) save(ts *testscript.TestScript, name string) error {
 	return os.WriteFile(ts.MkAbs(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)
 }
 
-// startTLSMasters is `tls-masters n authority name password [server-arguments...]`: as `masters`, with TLS by the
-// certificate with this name, for clients whose certificate the authority has signed.
+// startTLSMasters is `tls-masters n authority name password [server-arguments...]`. It does the same as `masters`, with
+// TLS. The servers use the certificate with this name, and accept clients that have a certificate of this authority.
 func startTLSMasters(ts *testscript.TestScript, neg bool, args []string) {
 	startFleet(ts, neg, args[0], redistest.Config{
 		TLS: &redistest.TLS{

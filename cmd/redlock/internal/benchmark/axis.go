@@ -8,7 +8,8 @@ import (
 // Axis is a logarithmic axis of durations, in microseconds.
 type Axis struct{ Low, High float64 }
 
-// AxisOf is an axis that has all of these measures, from and to a round number of 1, 2 or 5; false if there is nothing to show.
+// AxisOf is an axis that has all of these measures, from and to a round number of 1, 2 or 5; false if there is nothing
+// to show.
 func AxisOf(measures []Measure) (a Axis, ok bool) {
 	a.Low = math.Inf(1)
 	for _, m := range measures {
@@ -66,7 +67,8 @@ func (a Axis) Ticks() (ticks []float64) {
 	return ticks
 }
 
-// Bins counts the durations of a measure in n parts of the axis. What is in a bucket is spread over the parts that it reaches.
+// Bins counts the durations of a measure in n parts of the axis. It spreads the durations in a bucket over the parts
+// that the bucket touches.
 func (a Axis) Bins(m Measure, n int) []float64 {
 	bins := make([]float64, n)
 	for _, b := range m.Buckets {

@@ -12,24 +12,27 @@ import (
 )
 
 const (
-	// closeTimeout bounds how long masters have to confirm what was released.
+	// closeTimeout limits how long masters may take to confirm releases.
 	closeTimeout = 2 * time.Second
-	// cleanTimeout bounds how long they have to remove what is left, and cleanAgain is after which pause they are asked once more.
+	// cleanTimeout limits how long masters may take to remove the remaining keys. cleanAgain is the pause before
+	// another try.
 	cleanTimeout = 3 * time.Second
 	cleanAgain   = 50 * time.Millisecond
-	// keysAtOnce is how many keys a master is asked about at a time.
+	// keysAtOnce is the number of keys in one request to a master.
 	keysAtOnce = 100
 )
 
-// Keys is what became of the keys that a run has made.
+// Keys describes the fate of the keys that a run has made.
 type Keys struct {
-	// Prefix is what all of them begin with, and what belongs to them has it behind "redlock:queue:{" and "redlock:token:{".
+	// Prefix is the beginning of all keys of the run. The keys of wait queues and tokens have it after
+	// "redlock:queue:{" and "redlock:token:{".
 	Prefix string `json:"prefix"`
-	// Made is how many locks there were on a master, at the most.
+	// Made is the greatest number of locks on one master.
 	Made int `json:"made"`
-	// Left is how many are on the masters that answer, all together, after all were removed: 0 unless the user may not remove keys.
+	// Left is how many are on the masters that answer, all together, after all were removed: 0 unless the user may not
+	// remove keys.
 	Left int `json:"left"`
-	// Unknown are masters that did not say, and why. What may be left there lapses by its ttl.
+	// Unknown lists masters that did not answer, with the reason. Keys that are left there expire after their ttl.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -48,8 +51,8 @@ func (r *run) keys() (keys []string, locks int) {
 	return keys, len(names)
 }
 
-// clean ends the Lockers, which releases what is held, removes all keys from all masters, and looks whether they are gone. It does
-// not heed that the run was interrupted.
+// clean closes the Lockers, which releases their locks. It then removes all keys from all masters and checks that they
+// are gone. It works even if the run was interrupted.
 func (r *run) clean() Keys {
 	closeAll(append([]*redlock.Locker{r.target.Locker}, r.target.Contenders...))
 	names, locks := r.keys()
@@ -76,12 +79,13 @@ func closeAll(lockers []*redlock.Locker) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, l := range lockers {
-		all.Go(func() { _ = l.Close(ctx) }) // what it says is left is removed now, or known to be there
+		all.Go(func() { _ = l.Close(ctx) }) // keys in its error are removed next, or reported
 	}
 	all.Wait()
 }
 
-// remove removes keys until none is left: an acquisition that was under way when its Locker was closed may still arrive.
+// remove removes keys until none is left: an acquisition that was under way when its Locker was closed may still
+// arrive.
 func remove(ctx context.Context, client redis.UniversalClient, names []string) (left int, err error) {
 	for {
 		may := sendEach(ctx, client, names, func(p redis.Pipeliner, name string) *redis.IntCmd { return p.Del(ctx, name) }, nil) == nil
@@ -95,7 +99,8 @@ func remove(ctx context.Context, client redis.UniversalClient, names []string) (
 	}
 }
 
-// sendEach sends a command for each key by itself, since they are in many slots of a cluster, and adds up what they return.
+// sendEach sends a command for each key separately, because the keys are in many slots of a cluster. It adds up the
+// results.
 func sendEach(ctx context.Context, client redis.UniversalClient, names []string, send func(redis.Pipeliner, string) *redis.IntCmd, sum *int) error {
 	for from := 0; from < len(names); from += keysAtOnce {
 		page := names[from:min(from+keysAtOnce, len(names))]

@@ -32,16 +32,16 @@ const (
 // Comparison is how a report compares with earlier ones.
 type Comparison struct {
 	Old   []string `json:"old"`   // the files
-	Runs  int      `json:"runs"`  // that are compared with them
+	Runs  int      `json:"runs"`  // compared with the old ones
 	Worse float64  `json:"worse"` // as a part of one: by how much a difference matters
 	Alpha float64  `json:"alpha"`
 	// Verdict is Slower if one row is, else Unknown if one row is, else "not slower".
 	Verdict string   `json:"verdict"`
-	Notes   []string `json:"notes,omitempty"` // what else differs
+	Notes   []string `json:"notes,omitempty"` // other differences
 	Rows    []Delta  `json:"rows"`
 }
 
-// NotSlower is the verdict of a comparison in which no row is slower, and none unknown.
+// NotSlower is the verdict of a comparison without slower rows and without unknown rows.
 const NotSlower = "not slower"
 
 // Delta compares a quantile of a measure. A sample is the quantile of one round.
@@ -51,8 +51,8 @@ type Delta struct {
 	Old      Center  `json:"old"`
 	New      Center  `json:"new"`
 	Change   float64 `json:"change"` // of the median, as a part of the old one
-	// P is how probable such samples are where nothing differs, by the Mann-Whitney U test; Adjusted is after the method of Holm, by
-	// which the false alarms of all rows together stay below Alpha.
+	// P is the probability of such samples if nothing differs, by the Mann-Whitney U test. Adjusted is P corrected by
+	// Holm's method: it keeps the probability of a false alarm in any row below Alpha.
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"p_adjusted"`
 	Verdict  string  `json:"verdict"`
@@ -61,7 +61,8 @@ type Delta struct {
 	apart bool // every run of the slower side is slower than every run of the other
 }
 
-// Center is the median of the rounds, and the interval that has it with 95 % probability, or the range of fewer than six.
+// Center is the median of the rounds, and the interval that has it with 95 % probability, or the range of fewer than
+// six.
 type Center struct {
 	Median float64 `json:"median_us"`
 	Low    float64 `json:"low_us"`
@@ -70,13 +71,13 @@ type Center struct {
 	Known  bool    `json:"interval"`
 }
 
-// Judgement is what a comparison looks at.
+// Judgement has the limits of a comparison.
 type Judgement struct {
 	Quantiles []string // p50, p90, p99, p99.9
 	Worse     float64
 }
 
-// Check says what is wrong with j, in the words of the command's flags.
+// Check returns an error if j is invalid, in the words of the command's flags.
 func (j Judgement) Check() error {
 	if !(j.Worse > 0 && j.Worse <= 10) {
 		return fmt.Errorf("-worse: want a part greater than 0, up to 1000%%")
@@ -118,9 +119,10 @@ func Comparable(old, now Settings) error {
 	return nil
 }
 
-// Compare judges whether the operations of now are slower than those of the old reports. Of several reports on a side the rounds are
-// put together. The rounds of one run have its minutes in common, good or bad ones, which no test over rounds can know; so where there are
-// several runs, a row is only slower if in every new run it is slower than in every old one. All reports must be comparable.
+// Compare judges whether operations in the reports now are slower than in the old ones. All reports must be comparable.
+// Compare pools the rounds of the reports on each side. The rounds of one run share its good or bad minutes, which no
+// test over rounds can detect. So if there are several runs, a row is slower only if it is slower in every new run than
+// in every old one.
 func Compare(old, now []*Report, j Judgement) *Comparison {
 	c := &Comparison{Runs: len(now), Worse: j.Worse, Alpha: alpha, Verdict: NotSlower, Notes: notes(old[0], now[0])}
 	before, after := pooled(old), pooled(now)
@@ -140,8 +142,8 @@ func Compare(old, now []*Report, j Judgement) *Comparison {
 	return c
 }
 
-// pooled are the measures of reports, each with the rounds of all. Masters may have other names than before, so that measures are
-// told by their position.
+// pooled returns the measures with the rounds of all reports. It matches measures by position, because masters may have
+// other names than before.
 func pooled(reports []*Report) []Measure {
 	measures := slices.Clone(reports[0].Measures)
 	for i := range measures {
@@ -195,8 +197,8 @@ func delta(old, now Measure, quantile string) Delta {
 	return d
 }
 
-// mostShort is in how many rounds there may be too few operations for a quantile. A round in which a machine or a network hardly got on has
-// few, and is not left out: it counts with its slowest one.
+// mostShort is the number of rounds that may have too few operations for a quantile. A round has few operations if the
+// machine or the network made little progress. Such a round counts, with its slowest operation.
 func mostShort(m Measure) int { return len(m.Rounds) / 4 }
 
 func tooManyFailed(m Measure) bool {
@@ -237,7 +239,7 @@ func (c *Comparison) judge() {
 	}
 }
 
-// notes are what differs beside the settings, and does not keep reports from being compared.
+// notes lists differences other than settings. Reports with such differences can still be compared.
 func notes(old, now *Report) (notes []string) {
 	add := func(what, a, b string) {
 		if a != b {

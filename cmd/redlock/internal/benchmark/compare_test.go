@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
 )
 
-// measures are the names of those of three masters.
+// measures are the names of the measures of three masters.
 var measures = []string{
 	"round trip a:1", "round trip b:1", "round trip c:1",
 	"acquire, free", "release, free", "renew", "acquire, contended", "release, contended", "handoff",
@@ -19,8 +19,8 @@ var measures = []string{
 
 var config = benchmark.Config{Rounds: 10, Window: time.Second, Workers: 4, Contenders: 3, Ops: 1000, TTL: 30 * time.Second}
 
-// noisy is a report as a bad day gives it: rounds that vary by a third, one in eight of them five times slower. All times of the measures
-// in slower are multiplied by factor.
+// noisy returns a report of a bad day: rounds vary by a third, and one in eight is five times slower. It multiplies all
+// times of the measures in slower by factor.
 func noisy(random *rand.Rand, rounds int, factor float64, slower ...string) *benchmark.Report {
 	r := &benchmark.Report{Settings: benchmark.SettingsOf(config, 3)}
 	for _, name := range []string{"a:1", "b:1", "c:1"} {
@@ -53,7 +53,7 @@ func compare(old, now *benchmark.Report, j benchmark.Judgement) *benchmark.Compa
 
 const trials = 100
 
-func TestWhatIsNotSlowerIsSeldomCalledSo(t *testing.T) {
+func TestEqualResultsAreSeldomCalledSlower(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	wrong, unadjusted := 0, 0
 	for range trials {
@@ -81,7 +81,7 @@ func TestWhatIsNotSlowerIsSeldomCalledSo(t *testing.T) {
 	}
 }
 
-func TestWhatIsSlowerIsFound(t *testing.T) {
+func TestSlowerResultsAreFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	found, back, elsewhere := 0, 0, 0
 	for range trials {
@@ -139,7 +139,7 @@ func TestADifferenceThatDoesNotMatterIsNotSlower(t *testing.T) {
 	}
 }
 
-// steady is a report whose rounds hardly differ.
+// steady returns a report with rounds that hardly differ.
 func steady(rounds int, p50 float64) *benchmark.Report {
 	r := noisy(rand.New(rand.NewPCG(1, 1)), rounds, 1)
 	for i := range r.Measures {
@@ -151,7 +151,7 @@ func steady(rounds int, p50 float64) *benchmark.Report {
 	return r
 }
 
-func TestWhatCantBeToldIsUnknownAndNoPass(t *testing.T) {
+func TestAnUndecidedComparisonIsUnknownAndDoesNotPass(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(now *benchmark.Report)
 		why    string
@@ -176,7 +176,7 @@ func TestWhatCantBeToldIsUnknownAndNoPass(t *testing.T) {
 		if text := fmt.Sprint(got.Rows); got.Verdict != benchmark.Unknown || !strings.Contains(text, c.why) {
 			t.Errorf("%s: %q, %s", name, got.Verdict, text)
 		}
-		slow := steady(10, 400) // what is known to be slower stays so
+		slow := steady(10, 400) // a row that was found slower stays slower
 		slow.Measures[4] = now.Measures[4]
 		if got := compare(steady(10, 200), slow, usual); name != "too few rounds" && got.Verdict != benchmark.Slower {
 			t.Errorf("%s, and others are slower: %q", name, got.Verdict)
@@ -185,11 +185,11 @@ func TestWhatCantBeToldIsUnknownAndNoPass(t *testing.T) {
 	now := steady(10, 200)
 	now.Measures[4].Rounds[2].N = 1 // a bad moment
 	if got := compare(steady(10, 200), now, usual); got.Verdict != benchmark.NotSlower {
-		t.Errorf("all is there, but for a moment: %q", got.Verdict)
+		t.Errorf("with one bad round the verdict is %q", got.Verdict)
 	}
 }
 
-// The rounds of a run have its minutes in common: what differs from run to run is noise, too, and several runs show it.
+// The rounds of a run share its minutes. So the difference between runs is noise too, and several runs show it.
 func TestSeveralRunsShowTheNoiseBetweenThem(t *testing.T) {
 	fast := []*benchmark.Report{steady(10, 200), steady(10, 220), steady(10, 210)}
 	slow := []*benchmark.Report{steady(10, 240), steady(10, 260), steady(10, 250)}
@@ -217,7 +217,8 @@ func TestSeveralRunsShowTheNoiseBetweenThem(t *testing.T) {
 	}
 }
 
-// Days that are good or bad as a whole: with one run a side most comparisons are false alarms, with five a side few are.
+// Days that are good or bad as a whole: with one run a side most comparisons are false alarms, with five a side few
+// are.
 func TestRunsThatDifferAsAWholeAreNoVerdict(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	day := func() *benchmark.Report { return steady(10, 200*math.Exp(0.3*random.NormFloat64())) }
@@ -238,7 +239,7 @@ func TestRunsThatDifferAsAWholeAreNoVerdict(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredInAnotherWayIsNotCompared(t *testing.T) {
+func TestReportsWithOtherSettingsAreNotCompared(t *testing.T) {
 	same := benchmark.SettingsOf(config, 5)
 	for word, change := range map[string]func(*benchmark.Config, *int){
 		"-rate": func(c *benchmark.Config, _ *int) { c.Rate = 100 }, "-window": func(c *benchmark.Config, _ *int) { c.Window++ },
@@ -259,7 +260,7 @@ func TestWhatWasMeasuredInAnotherWayIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestAReportThatIsNoneIsNotRead(t *testing.T) {
+func TestAFileThatIsNoReportIsRefused(t *testing.T) {
 	for text, why := range map[string]string{
 		"":              "no report",
 		"[]":            "no report",

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// What a run may do to masters that others use, unless Config.Unlimited says otherwise.
+// The limits for a run on masters that others use, unless Config.Unlimited is set.
 const (
-	// MaxOps is how many operations a second may be begun, of each of which a master gets one command, or few.
+	// MaxOps is the greatest number of operations begun a second. A master gets one command, or a few, of each
+	// operation.
 	MaxOps = 1000
 	// MaxWorkers is how many workers there may be, and how many contenders.
 	MaxWorkers = 16
@@ -16,38 +17,38 @@ const (
 	// MaxRounds is the most rounds there can be, limited or not.
 	MaxRounds = 1000
 
-	// leastWindow is the shortest window in which there is something to see, leastOps the least number of operations a second: a contender
-	// holds the lock for two of their intervals.
+	// leastWindow is the shortest useful window. leastOps is the least number of operations a second: a contender holds
+	// the lock for two of their intervals.
 	leastWindow = 10 * time.Millisecond
 	leastOps    = 10
 	// leastTTL lets a lock outlive every pause that is no outage.
 	leastTTL = time.Second
 )
 
-// Config says what is measured. Every field but Pause, Rate, Fenced, Prefix and Unlimited is needed.
+// Config has the settings of a run. Every field except Pause, Rate, Fenced, Prefix and Unlimited is required.
 type Config struct {
 	// Rounds is how often each part is measured, for Window at a time.
 	Rounds int
 	Window time.Duration
-	// Pause is between two rounds, so that they see more of what changes.
+	// Pause is the time between two rounds. It lets rounds see more variation.
 	Pause time.Duration
-	// Workers take locks of their own, in the free parts; Contenders want the same one, each by a Locker of its own.
+	// Workers take separate locks, in the free parts. Contenders want the same lock, each with a separate Locker.
 	Workers, Contenders int
 	// Rate is how many operations begin a second in an open loop; 0: a closed loop.
 	Rate float64
 	// Ops is how many operations may begin a second; 0, with Unlimited: any number.
 	Ops int
-	// TTL is that of all locks.
+	// TTL is the ttl of all locks.
 	TTL time.Duration
 	// Fenced has acquisitions ask for a fencing token.
 	Fenced bool
-	// Prefix is what all keys begin with; a random part follows.
+	// Prefix is the beginning of all keys; a random part follows.
 	Prefix string
 	// Unlimited lifts MaxOps, MaxWorkers and MaxTime.
 	Unlimited bool
 }
 
-// parts are what is measured in a window of its own, in this order in the first round.
+// parts are the kinds of window, in the order of the first round.
 var parts = []string{"round trips", "free locks", "contended lock", "renewals"}
 
 // Time is for how long is measured, without the warm-up and pauses.
@@ -56,7 +57,7 @@ func (c Config) Time() time.Duration { return time.Duration(c.Rounds*len(parts))
 // cycleOps is how many operations a cycle is: an acquisition and a release.
 const cycleOps = 2
 
-// Check says what is wrong with c, in the words of the command's flags.
+// Check returns an error if c is invalid, in the words of the command's flags.
 func (c Config) Check() error {
 	switch {
 	case c.Rounds < 1 || c.Rounds > MaxRounds:

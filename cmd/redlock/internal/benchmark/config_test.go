@@ -29,7 +29,7 @@ func TestLimitsProtectMastersUnlessTheyAreLifted(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for word, change := range map[string]func(*benchmark.Config){
 		"-rounds 0": func(c *benchmark.Config) { c.Rounds = 0 }, "-window": func(c *benchmark.Config) { c.Window = 0 },
 		"-pause":     func(c *benchmark.Config) { c.Pause = -1 },

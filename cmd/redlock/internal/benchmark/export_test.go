@@ -33,7 +33,7 @@ func NewPace(c Config, ops int, window time.Duration) Pace {
 	return Pace{newPace(c, ops, time.Now(), window)}
 }
 
-// Await and Missed are those of the pace.
+// Await and Missed are the methods of pace.
 var (
 	Await  = func(p Pace) (time.Time, bool) { return p.await(context.Background()) }
 	Missed = func(p Pace) []time.Time { return p.missed() }

@@ -6,22 +6,24 @@ import (
 )
 
 const (
-	// precision is how many bits of a duration a histogram keeps: every power of two nanoseconds has 2^precision buckets, so that
-	// a bucket is at most 1/256 of its values wide, and a quantile at most half of that off.
+	// precision is the number of bits of a duration that a histogram keeps. Every power of two nanoseconds has
+	// 2^precision buckets. So a bucket's width is at most 1/256 of its values, and a quantile's error at most half of
+	// that.
 	precision = 8
-	// longest is the duration from which on all are the same to a histogram: 18 minutes, far beyond every bound of an operation.
+	// longest is the limit of a histogram: it treats all longer durations as this one. 18 minutes are far beyond every
+	// timeout of an operation.
 	longest = time.Duration(1) << 40
 )
 
-// Histogram counts durations in buckets whose width grows with the durations, as HdrHistogram does. The zero value is empty. It is not
-// safe for concurrent use.
+// Histogram counts durations in buckets that grow with the durations, as HdrHistogram does. The zero value is empty. It
+// is not safe for concurrent use.
 type Histogram struct {
 	counts   []uint64
 	n        uint64
 	min, max time.Duration
 }
 
-// bucketOf is the bucket of a duration: the highest bits of it, precision+1 of them, and how many were below.
+// bucketOf returns the bucket of a duration: its highest precision+1 bits, and the number of bits below.
 func bucketOf(d time.Duration) int {
 	v := uint64(min(max(d, 0), longest))
 	shift := max(bits.Len64(v)-precision-1, 0)
@@ -73,10 +75,11 @@ func (h *Histogram) Add(other *Histogram) {
 // Count is how many durations were recorded.
 func (h *Histogram) Count() int { return int(h.n) }
 
-// Max is the longest of them, exactly; 0 if there is none.
+// Max is the longest duration, exactly; 0 if there is none.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Quantile is the least duration that a share q of all does not exceed, from 0 to 1, within 1/512 of its value; 0 if there is none.
+// Quantile is the least duration that a share q of all does not exceed, from 0 to 1, within 1/512 of its value; 0 if
+// there is none.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.n == 0 {
 		return 0
@@ -92,7 +95,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return h.max
 }
 
-// rankOf is which of n sorted values, counted from 1, is the quantile.
+// rankOf returns the rank of the quantile among n sorted values, counted from 1.
 func rankOf(q float64, n uint64) uint64 {
 	exact := q * float64(n)
 	rank := uint64(exact)
@@ -102,8 +105,8 @@ func rankOf(q float64, n uint64) uint64 {
 	return min(max(rank, 1), n)
 }
 
-// reportedBits is by how many bits the buckets that are reported are coarser than those that are counted in: each is at most 1/32 of its
-// values wide, which is finer than what is drawn.
+// reportedBits is the number of bits by which reported buckets are coarser than counted ones. The width of a reported
+// bucket is at most 1/32 of its values, which is finer than the drawing.
 const reportedBits = 3
 
 // Buckets are the buckets that have counted something, in order, several put together.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The chart's measures, in pixels of its own.
+// The chart's measures, in the chart's pixels.
 const (
 	chartWidth, chartLabels = 1000, 250
 	rowHeight, rowGap       = 46, 12
@@ -51,7 +51,7 @@ func classOf(verdict string) string {
 	return ""
 }
 
-// drawn is the chart of a report, with what it was compared with.
+// drawn returns the chart of a report together with the old reports.
 func drawn(r *Report, old []*Report) chart {
 	all := slices.Clone(r.Measures)
 	var before []Measure

@@ -16,7 +16,7 @@ var head string
 // htmlPage is a page that is being written. Package html/template would keep 11 MB of methods in the command.
 type htmlPage struct{ strings.Builder }
 
-// add writes markup. Its arguments are escaped, so they may stand in texts and in quoted attributes.
+// add writes markup. It escapes its arguments, so they may be in texts and in quoted attributes.
 func (p *htmlPage) add(markup string, args ...any) {
 	for i, arg := range args {
 		args[i] = html.EscapeString(fmt.Sprint(arg))
@@ -24,7 +24,7 @@ func (p *htmlPage) add(markup string, args ...any) {
 	fmt.Fprintf(p, markup, args...)
 }
 
-// WriteHTML writes r as a page that needs nothing beside itself. old are what it was compared with, if it was.
+// WriteHTML writes r as a page that needs no other file. old are the reports that r was compared with; nil if none.
 func WriteHTML(out io.Writer, r *Report, old []*Report) error {
 	p := &htmlPage{}
 	p.WriteString(head)

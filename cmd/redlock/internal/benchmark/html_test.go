@@ -28,7 +28,7 @@ func drawn(names ...string) *benchmark.Report {
 	return r
 }
 
-func TestThePageNeedsNothingBesideItself(t *testing.T) {
+func TestThePageNeedsNoOtherFile(t *testing.T) {
 	old, now := drawn(), drawn(`<script>alert("a")</script>`)
 	now.Comparison = compare(old, now, usual)
 	now.Comparison.Old = []string{"old.json"}
@@ -57,7 +57,7 @@ func TestThePageNeedsNothingBesideItself(t *testing.T) {
 	}
 }
 
-func TestAPageOfNothingIsAPage(t *testing.T) {
+func TestAnEmptyReportMakesAPage(t *testing.T) {
 	r := noisy(rand.New(rand.NewPCG(1, 2)), 0, 1)
 	r.Interrupted = true
 	var out strings.Builder

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// pace says when operations begin. In a closed loop it keeps them an interval apart, and what was late is not caught up with, so that
-// no second has more than its share. In an open loop each has a moment of its own from the beginning, whatever becomes of those
-// before it. It is safe for concurrent use.
+// pace decides when operations begin. In a closed loop it keeps an interval between them, and does not catch up after a
+// delay, so no second has more than its share. In an open loop each operation has a planned start that does not depend
+// on earlier operations. It is safe for concurrent use.
 type pace struct {
 	open     bool
 	interval time.Duration // 0: none
@@ -18,7 +18,7 @@ type pace struct {
 	next time.Time
 }
 
-// newPace is that of a part whose cycles are of so many operations, from now on.
+// newPace returns the pace of a part with ops operations in a cycle, from now on.
 func newPace(c Config, ops int, now time.Time, window time.Duration) *pace {
 	p := &pace{open: c.Rate > 0, next: now, end: now.Add(window)}
 	switch {
@@ -45,8 +45,8 @@ func (p *pace) take() (at time.Time, ok bool) {
 	return at, true
 }
 
-// await takes the next operation and waits for its moment. It returns from when on it counts: from the moment at which it was to begin, in
-// an open loop, and else from now on. False: there is none before the end, or ctx is done.
+// await takes the next operation and waits for its moment. It returns from when on it counts: from the moment at which
+// it was to begin, in an open loop, and else from now on. False: there is none before the end, or ctx is done.
 func (p *pace) await(ctx context.Context) (from time.Time, ok bool) {
 	at, ok := p.take()
 	if !ok || !sleep(ctx, time.Until(at)) {

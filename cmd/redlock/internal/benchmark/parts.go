@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// keysPerWorker is how many keys a worker takes in turn: a master that is slow may not have had the release of the last
-	// lock on a key when the next one is taken.
+	// keysPerWorker is how many keys a worker uses in turn. With one key, a slow master might not have the release of
+	// the last lock when the next one is taken.
 	keysPerWorker = 8
-	// cutOff is for how long after its end a window waits for what is under way.
+	// cutOff is how long a window waits after its end for operations in progress.
 	cutOff = 3 * time.Second
-	// failurePause keeps a worker whose operations fail at once from doing nothing but that.
+	// failurePause is a worker's pause after a failure, so that operations which fail at once do not spin.
 	failurePause = 20 * time.Millisecond
 )
 
-// Names of the measures; those of round trips have the master's name behind them.
+// Names of the measures. The master's name follows the name of a round trip.
 const (
 	roundTrip        = "round trip"
 	acquireFree      = "acquire, free"
@@ -30,7 +30,7 @@ const (
 	renew            = "renew"
 )
 
-// partOf is the part in which a measure is taken.
+// partOf returns the part that takes a measure.
 func partOf(measure string) int {
 	switch measure {
 	case acquireFree, releaseFree:
@@ -82,7 +82,7 @@ func (w *window) roundTrips(ctx context.Context) {
 	all.Wait()
 }
 
-// free has workers take and release locks that nobody else wants.
+// free has workers take and release locks that no one else wants.
 func (w *window) free(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
 	w.workers(w.config.Workers, func(worker int) {
@@ -110,7 +110,7 @@ func (w *window) renewals(ctx context.Context) {
 					return err
 				}
 				if !w.pacedOpen() {
-					from = time.Now() // what is measured is the extension
+					from = time.Now() // the extension alone is measured
 				}
 			}
 			w.operations.Add(1)
@@ -119,13 +119,13 @@ func (w *window) renewals(ctx context.Context) {
 			return err
 		})
 		if lock != nil {
-			_ = lock.Release(ctx) // what it leaves is removed at the end of the run
+			_ = lock.Release(ctx) // the end of the run removes the rest
 		}
 	})
 }
 
-// contended has contenders want the same lock, each by a Locker of its own, so that the lock changes hands by way of the masters. In a closed loop
-// the pace is kept by whoever holds the lock, so that the others always wait.
+// contended has contenders want the same lock, each with a separate Locker, so the lock changes hands through the
+// masters. In a closed loop only the holder waits for the pace, so that the others always wait for the lock.
 func (w *window) contended(ctx context.Context) {
 	cycles := newPace(w.config, cycleOps, time.Now(), w.length)
 	between := &relay{handoffs: w.of(handoff), overlaps: &w.overlaps}
@@ -157,7 +157,7 @@ func (w *window) contended(ctx context.Context) {
 
 func (w *window) pacedOpen() bool { return w.config.Rate > 0 }
 
-// workers runs n of them, and waits for all.
+// workers runs n workers, and waits for all.
 func (w *window) workers(n int, work func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -166,7 +166,8 @@ func (w *window) workers(n int, work func(i int)) {
 	all.Wait()
 }
 
-// loop does operations at a pace. Those that were to begin and did not, because all before them were cut off, are noted too.
+// loop does operations at a pace. Those that were to begin and did not, because all before them were cut off, are noted
+// too.
 func (w *window) loop(ctx context.Context, p *pace, s *series, do func(from time.Time) error) {
 	for {
 		from, ok := p.await(ctx)
@@ -209,12 +210,12 @@ type relay struct {
 
 	mu       sync.Mutex
 	lock     *redlock.Lock // that is held now; nil if none is
-	last     int           // who released it last
+	last     int           // the last holder that released it
 	released time.Time     // when that was begun; zero: never
 }
 
-// granted notes that a contender has the lock, for which it has waited since wanted. It is a handoff if it waited already when another let
-// the lock go; otherwise the time in between is the contenders'.
+// granted records that contender i has the lock, which it has wanted since wanted. If it already waited when another
+// contender released the lock, this is a handoff. Otherwise the time in between is the contenders' own pause.
 func (r *relay) granted(i int, lock *redlock.Lock, wanted, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

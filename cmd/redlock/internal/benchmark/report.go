@@ -11,7 +11,7 @@ import (
 // reportFormat is the number of the form of saved reports. A report of another number is not compared.
 const reportFormat = 1
 
-// Report is what a run has found, as it is saved and printed as JSON. Times are in microseconds.
+// Report has the results of a run; it is stored and printed as JSON. Times are in microseconds.
 type Report struct {
 	Format      int       `json:"format"`
 	Time        time.Time `json:"time"` // when it ended
@@ -31,7 +31,7 @@ type Report struct {
 	Comparison *Comparison `json:"comparison,omitempty"`
 }
 
-// Settings are what makes two reports comparable: all but Rounds has to be the same.
+// Settings decide whether two reports are comparable: all except Rounds must be the same.
 type Settings struct {
 	Loop       string  `json:"loop"` // closed or open
 	Rate       float64 `json:"rate,omitempty"`
@@ -87,8 +87,9 @@ type Round struct {
 	Quantiles
 }
 
-// Quantiles are those of a distribution. One of a whole measure that has less than one operation beyond it is absent: 100 make a p99. One of
-// a round is absent only if there was no operation: that of few is the slowest of them.
+// Quantiles are the quantiles of a distribution. A whole measure lacks a quantile if less than one operation is beyond
+// it: a p99 needs 100 operations. A round lacks a quantile only if it had no operation. With few operations, it is the
+// slowest one.
 type Quantiles struct {
 	P50  *float64 `json:"p50_us,omitempty"`
 	P90  *float64 `json:"p90_us,omitempty"`
@@ -96,7 +97,7 @@ type Quantiles struct {
 	P999 *float64 `json:"p999_us,omitempty"`
 }
 
-// quantiles are the names of the fields of Quantiles, what share each is, and how many samples it takes.
+// quantiles are the names of the fields of Quantiles, with the share of each and the number of samples that it needs.
 var quantiles = []struct {
 	name  string
 	share float64
@@ -126,7 +127,7 @@ func (q *Quantiles) get(name string) (float64, bool) {
 	return 0, false
 }
 
-// quantilesOf are the quantiles for which there are enough operations, or all of them if there is any at all.
+// quantilesOf returns the quantiles for which there are enough operations. With all, any operation is enough.
 func quantilesOf(h *Histogram, all bool) (q Quantiles) {
 	for i, field := range q.fields() {
 		if h.Count() >= quantiles[i].least || all && h.Count() > 0 {
@@ -175,7 +176,7 @@ func (r *Report) whole() bool {
 	return true
 }
 
-// measuresOf are the names of all measures, in the order in which they are shown.
+// measuresOf returns the names of all measures in the order of the output.
 func measuresOf(masters []Master) []string {
 	var names []string
 	for _, m := range masters {

@@ -1,7 +1,9 @@
-// Package benchmark measures how long lock operations take on given masters, and judges whether one measurement is slower than another.
+// Package benchmark measures how long lock operations take on given masters, and judges whether one measurement is
+// slower than another.
 //
-// Every part (round trips, locks that are free, a lock that several want, renewals) is measured in many short windows, taking turns with
-// the other parts, so that a disturbance of a second is in few windows of each, and a comparison has samples that lie apart in time.
+// Every part is measured in many short windows: round trips, free locks, a contended lock, and renewals. The parts take
+// turns. So a disturbance of a second affects few windows of each part, and a comparison has samples from separate
+// moments.
 package benchmark
 
 import (
@@ -23,16 +25,16 @@ const (
 	warmUp = 250 * time.Millisecond
 	// surveyTimeout bounds how long masters may take to say that they are there.
 	surveyTimeout = 3 * time.Second
-	// progressEvery is how often is told how far a run is.
+	// progressEvery is the interval between progress reports.
 	progressEvery = 200 * time.Millisecond
 )
 
-// Target is what is measured. The Lockers are closed by Run, the masters are not.
+// Target has the masters and Lockers to measure. Run closes the Lockers but not the masters.
 type Target struct {
 	Masters    []*single.Master
 	Locker     *redlock.Locker
-	Contenders []*redlock.Locker // each with connections of its own, as other processes have them
-	// Quorum says what is wrong if these masters are no quorum; nil, if they are.
+	Contenders []*redlock.Locker // each with separate connections, as processes have
+	// Quorum returns the reason why the usable masters are no quorum; nil if they are one.
 	Quorum func(usable func(i int) bool) error
 	// Say words an error for people, without passwords.
 	Say func(error) string
@@ -68,8 +70,9 @@ type run struct {
 	ended      int // windows
 }
 
-// Run measures until it is done or ctx is; then the report is of what was measured up to then, and says so. It removes all keys that it has
-// made before it returns. An error that matches ErrNoQuorum comes without a report if nothing was measured.
+// Run measures until it has all rounds or ctx is done. In the second case the report covers the time until then and
+// says so. Run removes all its keys before it returns. An error that matches ErrNoQuorum comes without a report if
+// nothing was measured.
 func Run(ctx context.Context, config Config, target Target, tell func(Progress)) (*Report, error) {
 	r := &run{
 		config: config, target: target, prefix: config.Prefix + "redlock-bench:" + rand.Text()[:16] + ":",
@@ -110,7 +113,7 @@ func (r *run) survey(ctx context.Context) {
 	all.Wait()
 }
 
-// whyNot is what the masters have said that can't be used.
+// whyNot joins the errors of the masters that can't be used.
 func (r *run) whyNot() error {
 	var errs []error
 	for i, err := range r.why {
@@ -154,7 +157,7 @@ func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 	return nil
 }
 
-// telling tells how far the run is, until the function that it returns is called.
+// telling reports the progress of the run until stop is called.
 func (r *run) telling(tell func(Progress), now *atomic.Pointer[Progress]) (stop func()) {
 	if tell == nil {
 		return func() {}
@@ -204,7 +207,7 @@ func (w *window) played(ctx context.Context, part int) error {
 	return nil
 }
 
-// keep adds what the window has seen to the rounds and totals, also of measures that there was nothing of.
+// keep adds the window's results to rounds and totals, also for measures without operations.
 func (w *window) keep(part int) {
 	w.ended++
 	for name, s := range w.series {
@@ -223,7 +226,7 @@ func (w *window) keep(part int) {
 	}
 }
 
-// report is what the run has found.
+// report returns the results of the run.
 func (r *run) report() *Report {
 	report := &Report{
 		Format: reportFormat, Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -240,7 +243,7 @@ func (r *run) report() *Report {
 	return report
 }
 
-// masters are what is told of them.
+// masters returns the report's entries for the masters.
 func (r *run) masters() (masters []Master) {
 	for i, m := range r.target.Masters {
 		masters = append(masters, Master{Name: m.Name(), Usable: r.usable[i], Error: r.text(r.why[i])})

@@ -69,12 +69,12 @@ func keyspace(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	for _, key := range s.Client().Keys(t.Context(), "*").Val() {
-		all[key] = s.Client().Dump(t.Context(), key).Val() // "" of one that has gone meanwhile
+		all[key] = s.Client().Dump(t.Context(), key).Val() // "" if the key is gone by now
 	}
 	return all
 }
 
-// populated starts masters that somebody uses.
+// populated starts masters that hold the keys of other users.
 func populated(t *testing.T, n int) (servers []*redistest.Server, before []map[string]string) {
 	t.Helper()
 	servers = redistest.StartN(t, n)
@@ -167,7 +167,7 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAMasterThatIsDownIsSaidToBe(t *testing.T) {
+func TestAMasterThatIsDownIsReported(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)
 	down := servers[1]
@@ -208,7 +208,8 @@ func TestWithoutAQuorumNothingIsMeasured(t *testing.T) {
 	}
 }
 
-// A master that stops answering while it is measured: what was under way is cut off and counts, and the run says that it ended early.
+// A master stops answering during the measurement. The operations in progress are cut off and count, and the report
+// says that the run ended early.
 func TestAQuorumThatIsLostEndsTheRun(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartN(t, 1)

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// series collects what is known of one kind of operation in one window. It is safe for concurrent use.
+// series collects the results of one kind of operation in one window. It is safe for concurrent use.
 type series struct {
 	mu         sync.Mutex
 	done       Histogram
 	failed     int // ended with an error
-	unfinished int // had not ended when nobody waited any longer; done has the time until then
+	unfinished int // had not ended at the cut-off; done has their time until then
 	why        error
 }
 
-// note adds an operation that took so long and ended so. One that the window's end has cut off counts with what it has taken: to leave it out
-// would be to leave the slowest out.
+// note adds an operation that took so long and ended with err. An operation that the end of the window cuts off counts
+// with its time so far, because without it the slowest would be missing.
 func (s *series) note(ctx context.Context, took time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *series) note(ctx context.Context, took time.Duration, err error) {
 	}
 }
 
-// errCutOff ends a window whose operations do not.
+// errCutOff ends a window with operations that do not end.
 var errCutOff = errors.New("it had not ended when the window was long over")
 
 // round is the series in numbers.

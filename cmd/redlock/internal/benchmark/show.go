@@ -9,7 +9,8 @@ import (
 // None is shown where there is nothing to show.
 const None = "–"
 
-// ShowCenter writes a median and how far it is to the farther end of its interval, or the range where there are too few for one.
+// ShowCenter writes a median and how far it is to the farther end of its interval, or the range where there are too few
+// for one.
 func ShowCenter(c Center) string {
 	switch {
 	case c.N == 0:
@@ -85,7 +86,7 @@ func (s Settings) String() string {
 		pace, kind, seconds(s.TTL))
 }
 
-// String says what became of the keys.
+// String describes the fate of the keys.
 func (k Keys) String() string {
 	text := fmt.Sprintf("Up to %d keys were made, which began with %q", k.Made, k.Prefix)
 	switch {
@@ -102,7 +103,7 @@ func (k Keys) String() string {
 	return text + "."
 }
 
-// Warnings are what a reader of the times has to know first.
+// Warnings lists facts that a reader must know before the times.
 func (r *Report) Warnings() (warnings []string) {
 	add := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
 	if r.Overlaps > 0 {

@@ -6,16 +6,18 @@ import (
 	"slices"
 )
 
-// exactUpTo is up to how many samples of both sides the p-value of [MannWhitney] is exact. Above, the normal approximation is as good.
+// exactUpTo is up to how many samples of both sides the p-value of [MannWhitney] is exact. Above, the normal
+// approximation is as good.
 const exactUpTo = 60
 
-// confidence is that of the intervals around medians.
+// confidence is the confidence level of the intervals around medians.
 const confidence = 0.95
 
-// MannWhitney is the two-sided Mann-Whitney U test, with which benchstat, too, compares samples: the probability that two samples of the
-// same distribution differ in rank as much as these or more. It assumes nothing of the distribution, and that samples do not depend
-// on each other. Ties count as half. The p-value is exact, also with ties, for 60 samples together and fewer, and otherwise by the
-// normal approximation with corrections for ties and for continuity. It is 1 if one side is empty or all values are the same.
+// MannWhitney is the two-sided Mann-Whitney U test, which benchstat also uses. The result p is the probability that two
+// samples of the same distribution differ in rank at least as much as a and b. The test assumes nothing about the
+// distribution, and that samples are independent. Ties count as half. For up to 60 samples in all, p is exact, also
+// with ties. For more it is the normal approximation with corrections for ties and for continuity. p is 1 if one side
+// is empty or all values are the same.
 func MannWhitney(a, b []float64) (u, p float64) {
 	ranks, ties := doubledRanks(a, b)
 	n1, n2 := len(a), len(b)
@@ -34,8 +36,8 @@ func MannWhitney(a, b []float64) (u, p float64) {
 	return u, normalP(u, n1, n2, ties)
 }
 
-// doubledRanks are twice the ranks of a's values and then of b's, whole numbers also where ties share a rank, and how many values each
-// tie has.
+// doubledRanks are twice the ranks of a's values and then of b's, whole numbers also where ties share a rank, and how
+// many values each tie has.
 func doubledRanks(a, b []float64) (ranks, ties []int) {
 	all := slices.Concat(a, b)
 	order := make([]int, len(all))
@@ -58,7 +60,7 @@ func doubledRanks(a, b []float64) (ranks, ties []int) {
 	return ranks, ties
 }
 
-// exactP counts the choices of n of the ranks whose sum is as far from the mean as sum is, or farther.
+// exactP counts the choices of n ranks with a sum at least as far from the mean as sum.
 func exactP(ranks []int, n, sum int) float64 {
 	total := 0
 	for _, r := range ranks {
@@ -106,7 +108,8 @@ func normalP(u float64, n1, n2 int, ties []int) float64 {
 	return min(math.Erfc(max(z, 0)/math.Sqrt2), 1)
 }
 
-// LeastP is the least p-value that [MannWhitney] can have with so many samples: that of two samples without overlap.
+// LeastP is the least p-value that [MannWhitney] can return for so many samples: the value for two samples without
+// overlap.
 func LeastP(n1, n2 int) float64 {
 	if n1 == 0 || n2 == 0 {
 		return 1
@@ -118,8 +121,8 @@ func LeastP(n1, n2 int) float64 {
 	return 2 / choices
 }
 
-// Median is the median of values, with an interval of order statistics that has it with 95 % or more. Fewer than six values have none such:
-// then known is false, and the interval is from the least to the greatest. No values give zeros.
+// Median is the median of values, with an interval of order statistics that has it with 95 % or more. Fewer than six
+// values have none such: then known is false, and the interval is from the least to the greatest. No values give zeros.
 func Median(values []float64) (median, low, high float64, known bool) {
 	if len(values) == 0 {
 		return 0, 0, 0, false
@@ -127,7 +130,8 @@ func Median(values []float64) (median, low, high float64, known bool) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	median = (sorted[(n-1)/2] + sorted[n/2]) / 2
-	// The k-th least and the k-th greatest have the median between them unless fewer than k values are on one side of it.
+	// The k-th least and the k-th greatest have the median between them unless fewer than k values are on one side of
+	// it.
 	below, term := 0.0, math.Pow(0.5, float64(n)) // P(X < k) for X of Binomial(n, 1/2), and P(X = k)
 	k := 0
 	for 1-2*(below+term) >= confidence {
@@ -141,8 +145,9 @@ func Median(values []float64) (median, low, high float64, known bool) {
 	return median, sorted[k-1], sorted[n-k], true
 }
 
-// holm adjusts the p-values of several questions, so that below 0.05 each is an answer although all of them were asked: the method of
-// Holm and Bonferroni, by which the probability of even one false alarm stays below that.
+// holm adjusts the p-values of several questions by the method of Holm and Bonferroni. Without it, many questions make
+// a false alarm likely. With it, the probability of even one false alarm among adjusted values below 0.05 is below
+// 0.05.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -45,7 +45,8 @@ func withU(n1, n2, u int) (a, b []float64) {
 	return a, b
 }
 
-// The critical values of U at 5 %, two-sided, as every textbook has them: up to this one a difference is significant, above it is not.
+// The critical values of U at 5 %, two-sided, as every textbook has them: up to this one a difference is significant,
+// above it is not.
 func TestTheUTestHasTheCriticalValuesOfTheTables(t *testing.T) {
 	for _, c := range []struct{ n1, n2, critical int }{
 		{4, 4, 0},
@@ -143,7 +144,7 @@ func TestTheApproximationIsNearTheExactTest(t *testing.T) {
 	}
 }
 
-func TestTheLeastPIsThatOfSamplesWithoutOverlap(t *testing.T) {
+func TestSamplesWithoutOverlapHaveTheLeastP(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		a, b := withU(n, n+1, 0)
 		if _, p := benchmark.MannWhitney(a, b); !near(p, benchmark.LeastP(n, n+1)) {
@@ -152,7 +153,7 @@ func TestTheLeastPIsThatOfSamplesWithoutOverlap(t *testing.T) {
 	}
 }
 
-func TestIntervalsOfMediansAreThoseOfTheTables(t *testing.T) {
+func TestIntervalsOfMediansMatchTheTables(t *testing.T) {
 	// The ranks of order statistics that have the median with 95 % or more.
 	for n, ranks := range map[int][2]float64{6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}} {
 		var values []float64
@@ -171,7 +172,7 @@ func TestIntervalsOfMediansAreThoseOfTheTables(t *testing.T) {
 	}
 }
 
-func TestIntervalsOfMediansHaveTheMedian(t *testing.T) {
+func TestIntervalsOfMediansContainTheMedian(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const trials = 2000
 	for _, n := range []int{6, 10, 25} {

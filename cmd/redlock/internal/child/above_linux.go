@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Above says whether this program was started, through whomever, by another process of its name.
+// Above reports whether another process with this program's name started this program, directly or through others.
 func Above() bool {
 	own, err := os.ReadFile("/proc/self/comm")
 	if err != nil {

@@ -2,6 +2,6 @@
 
 package child
 
-// Above says whether this program was started, through whomever, by another process of its name. That is only known on
-// Linux.
+// Above reports whether another process with this program's name started this program, directly or through others. Only
+// Linux can tell.
 func Above() bool { return false }

@@ -2,14 +2,14 @@
 //
 // Three processes take part:
 //
-//	redlock    holds the lock, and decides. It is the command's parent and stays in the process group that the shell
-//	           made for it, so that a shell's job control, and a script around it, see an ordinary program.
-//	command    leads a process group of its own, the job: one signal reaches all of it, whoever has started whom. At first
-//	           it is this program again, which becomes the command when it is told to: after watch has been told of it,
-//	           and not after the end of the validity.
-//	watch      is this program once more, in a session of its own, where no terminal and no signal to a group reaches
-//	           it. It is told until when the lock is valid. It kills the job when that moment has passed and nobody has
-//	           told it of another one, as when redlock is stopped; and it ends the job when redlock is gone, which it
+//	redlock    holds the lock, and decides. It is the command's parent. It stays in the process group that the shell
+//	           made for it, so a shell's job control, and a script around it, see an ordinary program.
+//	command    leads a new process group, the job: one signal reaches the whole group, whoever started a member.
+//	           At first the process is this program again. It becomes the command when redlock says so: after watch
+//	           knows of it, and not after the end of the validity.
+//	watch      is a second process of this program, in a new session, where no terminal and no signal to a group
+//	           reaches it. redlock tells it when the validity ends. It kills the job at that moment unless redlock
+//	           has sent a later one, as when redlock is stopped. It also ends the job when redlock is gone, which it
 //	           learns from the end of a pipe.
 //
 // So the job outlives the lock only if redlock and watch both fail at once. Each order of events ends the same way:
@@ -19,22 +19,24 @@
 //	                                               validity ends; on Linux the kernel also asks the command itself
 //	redlock under redlock, and the inner one       the inner watch kills the inner job at once: the outer lock may be over
 //	is killed
-//	watch is killed or stopped                     redlock goes on as before, and starts another one if it is gone
-//	the whole machine stands still                 all wake up together; both read a clock that went on meanwhile
-//	Ctrl-Z                                         the job is stopped, all of it, before redlock stops itself; nobody but
-//	                                               redlock continues it, and asks its lock before. If it is not back
-//	                                               when the validity ends, watch kills the job where it stands
+//	watch is killed or stopped                     redlock goes on as before, and starts another watch if it is gone
+//	the whole machine stands still                 all wake up together; both read a clock that went on in that time
+//	Ctrl-Z                                         redlock stops the whole job before it stops itself. Only redlock
+//	                                               continues the job, and checks its lock first. If redlock is not back
+//	                                               when the validity ends, watch kills the stopped job
 //
-// A terminal has one group in its foreground, which reads from it and gets the signals of its keys. If standard input
-// and output both are the terminal, that is the job from the start. Otherwise, in a pipeline say, redlock's own group
-// keeps the foreground, since others in it may need it, and redlock passes signals on; a command that nevertheless wants
-// the terminal, for a password, is stopped by the kernel, gets the foreground then, and goes on.
+// A terminal has one foreground group, which reads from it and gets the signals of its keys. If standard input and
+// output are both the terminal, the job is in the foreground from the start. Otherwise, for example in a pipe,
+// redlock's own group keeps the foreground, since other members of that group may need it, and redlock passes signals
+// on. If the command still uses the terminal, for example for a password, the kernel stops it. redlock then gives it
+// the foreground and continues it.
 //
-// The command may end before what it has started. On Linux redlock is the parent of all orphans below it, so everything that descends from the
-// command stays there, and redlock knows when the last of it has ended, see [Process.Gone]. A process that leaves the job's group, as
-// what timeout(1) starts in a script does, is found by the entry in its environment that tells it of its lock: it is stopped with the group, and
-// asked when the lock is lost. What is killed is all that descends from the command. Only the watch, when redlock is gone, has nothing but the entry.
-// On other systems what has left the group is out of reach.
+// The command may end before the processes that it has started. On Linux redlock becomes the parent of all orphans
+// below it. So all descendants of the command stay below redlock, and redlock knows when the last one has ended; see
+// [Process.Gone]. A process can leave the job's group, as the processes that timeout(1) starts in a script do. Then
+// redlock finds it by the entry in its environment that names the lock, stops it together with the group, and asks it
+// to end when the lock is lost. A kill reaches all descendants of the command. Only watch, after redlock is gone,
+// depends on the entry alone. On other systems redlock can't reach processes that have left the group.
 package child
 
 import (
@@ -53,14 +55,14 @@ const (
 	cantRun = 126
 )
 
-// Config says what to run.
+// Config describes the command.
 type Config struct {
 	// Argv is the program and its arguments.
 	Argv []string
 	// Env is its whole environment.
 	Env []string
-	// Mark is the entry in it that no other command has. By it, on Linux, processes are found that have left the job's group.
-	// It may be a secret.
+	// Mark is the entry in it that no other command has. By it, on Linux, processes are found that have left the job's
+	// group. It may be a secret.
 	Mark string
 	// Standard input, output and error.
 	Stdin, Stdout, Stderr *os.File
@@ -75,7 +77,7 @@ type Process struct {
 	stopped chan os.Signal
 }
 
-// Status is how a command ended: with an exit code, or by a signal, which is 0 otherwise.
+// Status is the end of a command: an exit code, or a signal. Signal is 0 without a signal.
 type Status struct {
 	Code, Signal int
 }
@@ -83,8 +85,8 @@ type Status struct {
 // Done is closed when the command, not necessarily everything it has started, has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Gone is closed when the command and everything that it has started has ended. On Linux that is every process that descends from it, wherever
-// it went; on other Unix systems every process of its group; on Windows the command alone.
+// Gone is closed when the command and everything that it has started has ended. On Linux that is every process that
+// descends from it, wherever it went; on other Unix systems every process of its group; on Windows the command alone.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
 func (p *Process) hasEnded() bool {
@@ -101,7 +103,7 @@ func (p *Process) end(status Status) {
 	close(p.done)
 }
 
-// Stopped tells which signal stopped the command, each time.
+// Stopped delivers the signal each time the command is stopped.
 func (p *Process) Stopped() <-chan os.Signal { return p.stopped }
 
 // Status waits for Done and says how the command ended.

@@ -11,8 +11,8 @@ import (
 
 type platform struct{ process *os.Process }
 
-// Start starts the command. There are no process groups on this system: what the command itself starts is not ended
-// with it, and nothing is when this program is killed.
+// Start starts the command. This system has no process groups. So ending the command does not end the processes that it
+// has started, and nothing ends the command when this program is killed.
 func Start(cfg Config) (*Process, error) {
 	cmd := exec.Command(cfg.Argv[0], cfg.Argv[1:]...)
 	cmd.Env = cfg.Env
@@ -38,7 +38,7 @@ func RunExec([]string) (status int, err error) { return cantRun, errors.ErrUnsup
 // Group is the command's process id.
 func (p *Process) Group() int { return p.process.Pid }
 
-// Signal does nothing: the console has told the command already.
+// Signal does nothing: the command has already got the signal from the console.
 func (p *Process) Signal(os.Signal) error { return nil }
 
 // SignalOutside does nothing.
@@ -74,7 +74,7 @@ type Watch struct{}
 // StartWatch does nothing.
 func StartWatch() (*Watch, error) { return &Watch{}, nil }
 
-// Ended never tells.
+// Ended never closes.
 func (w *Watch) Ended() <-chan struct{} { return nil }
 
 // Worked is not asked.

@@ -31,12 +31,12 @@ type platform struct {
 // maxScriptLine is how much of a script's first line Linux reads.
 const maxScriptLine = 256
 
-// Start prepares the command, as the leader of a process group of its own: a process that waits for [Process.Begin] and
-// becomes the command then. So whoever watches over the group knows it before the command does anything. A goroutine waits
-// for its end, and for that of all it leaves; from now on nobody else may wait for children of this program.
+// Start prepares the command as the leader of a new process group: a process that waits for [Process.Begin] and becomes
+// the command then. So watch knows the group before the command does anything. A goroutine waits for the command and
+// for all processes that it leaves. From now on no other code may wait for children of this program.
 //
-// On Linux the kernel sends the command a SIGTERM when this program dies. For the kernel it is the thread that forked
-// which dies, so that goroutine keeps its thread to itself.
+// On Linux the kernel sends the command a SIGTERM when this program dies. The kernel looks at the thread that forked,
+// so the goroutine keeps its thread to itself.
 func Start(cfg Config) (*Process, error) {
 	path, err := exec.LookPath(cfg.Argv[0])
 	switch {
@@ -60,7 +60,7 @@ func Start(cfg Config) (*Process, error) {
 		return nil, err
 	}
 	defer hears.Close()
-	inherited, err := unix.FcntlInt(hears.Fd(), unix.F_DUPFD, 3) // a number that whoever started this program does not use
+	inherited, err := unix.FcntlInt(hears.Fd(), unix.F_DUPFD, 3) // a number that this program's parent does not use
 	if err != nil {
 		return nil, errors.Join(err, begin.Close())
 	}
@@ -99,7 +99,7 @@ func (p *Process) start(cmd *exec.Cmd) error {
 		started <- err
 		if err == nil {
 			p.wait()
-			_ = cmd.Process.Release() // it was waited for
+			_ = cmd.Process.Release() // wait has reaped it
 		}
 	}()
 	return <-started
@@ -111,11 +111,11 @@ func (p *Process) Begin(deadline time.Duration) error {
 	return errors.Join(err, p.begin.Close())
 }
 
-// errTooLate is why a command does not begin: who started it is gone, or its lock is.
+// errTooLate is the reason why a command does not begin: its parent is gone, or its lock is.
 var errTooLate = errors.New("the command does not begin: its lock is over")
 
-// RunExec is the life of a command before it begins. It returns an exit status if it could not, with the reason. Its arguments
-// are the descriptor where it hears that it may begin, the program, and that program's arguments.
+// RunExec is the life of a command before it begins. If the command can't begin, it returns an exit status and the
+// reason. Its arguments are the descriptor for the order to begin, the program, and the program's arguments.
 func RunExec(args []string) (status int, err error) {
 	number, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -137,8 +137,8 @@ func RunExec(args []string) (status int, err error) {
 	return cantRun, &os.PathError{Op: "exec", Path: args[0], Err: err}
 }
 
-// meantForCommand makes this process the one that a service manager's variables name, if they name its parent: a program asks whether they are
-// its own before it takes the sockets that it inherits.
+// meantForCommand sets the variables of a service manager to this process if they name its parent. A program uses the
+// inherited sockets only if the variables name its own process.
 func meantForCommand() {
 	for _, name := range []string{"LISTEN_PID", "WATCHDOG_PID"} {
 		if os.Getenv(name) == strconv.Itoa(os.Getppid()) {
@@ -147,7 +147,7 @@ func meantForCommand() {
 	}
 }
 
-// interpreter names what the kernel wants for running a program, besides its file.
+// interpreter names the program that the kernel needs to run a script; "" if it needs none.
 func interpreter(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -164,9 +164,10 @@ func interpreter(path string) string {
 	return "the loader that it is made for"
 }
 
-// Signal sends sig to every process of the command's group, and [Continue] to those outside of it that Suspend has stopped. When
-// the command has ended it goes to all that it has left. It does nothing when none is left. An error means that it reached nobody; a process
-// of another user's may also be left out without one.
+// Signal sends sig to every process of the command's group. With [Continue] it also continues the processes outside the
+// group that Suspend has stopped. When the command has ended, the signal goes to all processes that it has left; if
+// there are none, Signal does nothing. An error means that the signal reached no process. The signal may also miss a
+// process of another user without an error.
 func (p *Process) Signal(sig os.Signal) error {
 	var err error
 	if sig == Continue {
@@ -183,7 +184,8 @@ func (p *Process) Kill() error {
 	return errors.Join(signalGroup(p.Group(), syscall.SIGKILL), killMarked(p.mark, descendsOrHas))
 }
 
-// Terminate asks the whole group to end, and whatever else has the command's mark. Also one that is stopped has to hear of it.
+// Terminate sends SIGTERM to the whole group, and to every other process with the command's mark. It also sends
+// SIGCONT, so that stopped processes get the signal.
 func (p *Process) Terminate() error {
 	if p.hasEnded() {
 		return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
@@ -191,7 +193,7 @@ func (p *Process) Terminate() error {
 	return errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT), p.SignalOutside(syscall.SIGTERM))
 }
 
-// SignalOutside sends sig, and SIGCONT, to what has the command's mark and has left its group.
+// SignalOutside sends sig, and SIGCONT, to processes with the command's mark that have left its group.
 func (p *Process) SignalOutside(sig os.Signal) error { return askMarked(p.mark, p.pid, sig) }
 
 // halt stops the group, and whatever else has the command's mark.
@@ -219,7 +221,7 @@ func (p *Process) resumeHalted() error {
 	return err
 }
 
-// signalGroup does nothing without a group: to kill(2) it would be that of this program.
+// signalGroup does nothing without a group: kill(2) with 0 would signal this program's group.
 func signalGroup(group int, sig os.Signal) error {
 	if group <= 0 {
 		return nil

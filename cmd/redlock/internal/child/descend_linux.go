@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process whose parent ends goes to the nearest ancestor that has asked for such orphans. This program asks, so everything that the command
-// has started stays below this program, whatever it does to its group, its session, its environment or its user: it is gone when this
-// program has no other children than its own. Since nobody else waits for children here, none disappears between two looks.
+// When a process ends, its children go to the nearest ancestor that has asked for orphans. This program asks for them.
+// So every process that the command has started stays below this program, whatever group, session, environment or user
+// it changes to. All are gone when this program has only its own children left. Only one goroutine waits for children,
+// so no child disappears between two looks.
 
-// againAtMost bounds how often a process is asked for its parent again.
+// againAtMost limits how often the parent of a process is read again.
 const againAtMost = 10
 
-// own are children of this program that are not the command's: the watch, and what this program had before, which happens when a
-// shell with background jobs becomes this program by exec.
+// own are children of this program that the command did not start. They are the watch, and children that this program
+// had before: a shell with background jobs can become this program by exec.
 var own struct {
 	sync.Mutex
 	pids map[int]bool
@@ -72,8 +73,8 @@ func adopt() error {
 	return nil
 }
 
-// children are this program's, also those that have ended and were not waited for. The kernel lists them by the thread that has forked them.
-// Some kernels do not; there all processes are asked for their parent.
+// children returns this program's children, including ended ones that were not reaped. The kernel lists them by the
+// thread that forked them. Some kernels do not; there it checks the parent of every process.
 func children() (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is well-formed
 	for _, list := range lists {
@@ -91,16 +92,16 @@ func children() (pids []int) {
 	return slices.DeleteFunc(processes(), func(pid int) bool { return parentOf(pid) != self })
 }
 
-// anyLeft says whether the command has left any process. It is for the only goroutine that waits for children: what ends meanwhile is
-// still seen, and is waited for next.
+// anyLeft reports whether the command has left any process. Only the goroutine that waits for children may call it: a
+// child that ends during the call is still listed, and is reaped next.
 func anyLeft() bool {
 	own.Lock()
 	defer own.Unlock()
 	return slices.ContainsFunc(children(), func(pid int) bool { return !own.pids[pid] })
 }
 
-// descends says whether a process is below this program, and not by way of a child of its own. A parent that has ended
-// has left its children to another, so the process is asked again; one that is hidden is no parent.
+// descends reports whether a process is below this program and not below one of its own children. If a parent has
+// ended, its children have a new parent, so descends reads the parent again. A hidden process counts as no parent.
 func descends(pid int) bool {
 	self, again := os.Getpid(), 0
 	for at := pid; at > 0 && !isOwn(at); {
@@ -117,7 +118,7 @@ func descends(pid int) bool {
 	return false
 }
 
-// wait waits for the command, tells of its stops, and waits for all that it has left.
+// wait waits for the command, reports its stops, and waits for all processes that it has left.
 func (p *Process) wait() {
 	ended := false
 	for {
@@ -126,7 +127,7 @@ func (p *Process) wait() {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue
-		case err != nil && !ended: // somebody else has waited for it, which nobody does
+		case err != nil && !ended: // other code has reaped it, which must not happen
 			p.end(Status{Code: 1})
 			fallthrough
 		case err != nil: // there are no children at all

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// groupLooks is how often a group is asked whether anything of it is left. Only Linux makes this program the parent of orphans.
+// groupLooks is the interval between looks whether a group still has processes. Only Linux can make this program the
+// parent of orphans.
 const groupLooks = 50 * time.Millisecond
 
 func adopt() error { return nil }
@@ -22,7 +23,7 @@ func startOwn(start func() (pid int, err error)) error {
 // descendsOrHas is for killMarked, which finds nothing here.
 func descendsOrHas() {}
 
-// wait waits for the command, tells of its stops, and waits for the rest of its group.
+// wait waits for the command, reports its stops, and waits for the rest of its group.
 func (p *Process) wait() {
 	defer close(p.gone)
 	p.end(p.waitForCommand())
@@ -37,7 +38,7 @@ func (p *Process) waitForCommand() Status {
 		_, err := syscall.Wait4(p.pid, &ws, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // somebody else has waited for it, which nobody does
+		case err != nil: // other code has reaped it, which must not happen
 			return Status{Code: 1}
 		case ws.Stopped():
 			p.tellStop(ws.StopSignal())
@@ -49,7 +50,7 @@ func (p *Process) waitForCommand() Status {
 
 func (p *Process) signalLeft(sig os.Signal) error { return signalGroup(p.pid, sig) }
 
-// Left names processes that the command has left, which only Linux tells.
+// Left names processes that the command has left. Only Linux can list them.
 func (p *Process) Left(int) (names []string, n int) { return nil, 1 }
 
 // Group is the id of the command's process group.

@@ -11,15 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kinAgain is how long after nobody was seen it is looked again: a process may have started another one and ended in between.
+// kinAgain is the pause before another look when no process was seen: a process may have started another one and ended
+// in between.
 const kinAgain = 10 * time.Millisecond
 
-// ErrLeadsNothing is why nobody can tell what a process has started from what others have.
+// ErrLeadsNothing: the children of the process can't be told from the children of other processes.
 var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from others; start it by setsid")
 
-// KinGone returns a channel that is closed when the process has ended, and all others of its session, if it leads that, or else of its group. This
-// program and others like it that hold a lock for the same process do not count, nor do processes that have ended and were not waited for.
-// An error says that there is no such process, or that it leads nothing. The goroutine that waits ends with the program or the channel.
+// KinGone returns a channel that is closed when the process has ended, and all others of its session, if it leads that,
+// or else of its group. This program and others like it that hold a lock for the same process do not count, nor do
+// processes that have ended and were not waited for. An error says that there is no such process, or that it leads
+// nothing. The goroutine that waits ends with the program or the channel.
 func KinGone(pid int) (<-chan struct{}, error) {
 	const group, session = 2, 3
 	fields := statOf(pid)
@@ -48,7 +50,7 @@ func KinGone(pid int) (<-chan struct{}, error) {
 	return gone, nil
 }
 
-// kinOf is a living process whose field of statOf is this; 0 if there is none.
+// kinOf returns a living process with this value in this field of statOf; 0 if there is none.
 func kinOf(field int, id string) int {
 	own, _ := os.ReadFile("/proc/self/comm")
 	for _, pid := range processes() {

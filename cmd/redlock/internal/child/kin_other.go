@@ -4,5 +4,5 @@ package child
 
 import "errors"
 
-// KinGone fails: only Linux tells of processes that are no children.
+// KinGone fails: only Linux can wait for processes that are not children.
 func KinGone(int) (<-chan struct{}, error) { return nil, errors.ErrUnsupported }

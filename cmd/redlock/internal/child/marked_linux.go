@@ -14,26 +14,29 @@ import (
 const (
 	// looksAtMost bounds how often the list of processes is read again because new ones have come up.
 	looksAtMost = 100
-	// execTime is for how long a process is waited for at each look that has no environment because it is becoming another program.
+	// execTime is how long each look waits for a process that has no environment because it is becoming another
+	// program.
 	execTime = 50 * time.Millisecond
-	// standTime is for how long altogether processes are waited for that have been told to stop.
+	// standTime is how long to wait in all until processes stand still that were sent SIGSTOP.
 	standTime = 200 * time.Millisecond
 )
 
 var errTooMany = errors.New("what it has started goes on starting other processes")
 
-// marked are the processes that have an entry in their environment, wherever they have gone: to another group, to another
-// session, to another parent. A process inherits its environment from the one that starts it, as it inherits its group, but
-// timeout(1) and a shell's set -m change only the group.
+// marked are the processes with an entry in their environment, wherever they have gone: to another group, session or
+// parent. A process inherits its environment from its creator, as it inherits its group, but timeout(1) and a shell's
+// set -m change only the group.
 //
-// Each process is opened before its environment is read, and signals go to what was opened. So if the process ends in between
-// and another one gets its number, that one is not hit: the environment read may have been the other's, but the signal finds
-// nobody. (A kernel before 5.3 can't open processes; there the time between the two is all that is at stake.) A redlock under
-// this one has the entry too, as whatever the command starts, and its watch and its command do not: they get from it what they
-// get when the group is signalled. No process that was there before the run can have the entry, which is a secret of this run's.
+// find opens each process before it reads the environment, and signals go to the opened process. So if the process ends
+// in between and another gets its number, the signal does not hit the other one: find may have read the other's
+// environment, but the signal finds no process. (A kernel before 5.3 can't open processes. There the time between
+// reading and signalling is the only risk.) A redlock under this one has the entry too, as every process that the
+// command starts. Its watch and its command do not have it: they get from that redlock the signal that they get when
+// the group is signalled. No older process can have the entry, because it is a secret of this run.
 //
-// Out of reach is what has taken the entry out of its environment (env -i, sudo) or overwritten that, as a program may that
-// changes its title, and what has become another user: its environment can't be read.
+// A process is out of reach if it has removed the entry from its environment (env -i, sudo) or overwritten it, as a
+// program may that changes its title. A process that has become another user is also out of reach, because its
+// environment can't be read.
 type marked struct {
 	entry []byte
 	open  []*os.Process
@@ -49,19 +52,20 @@ const (
 	becoming // not known: it is in the middle of an exec
 )
 
-// find opens the processes that have the entry and, unless each is nil, calls it for every one as soon as it is found. It reads
-// the list of processes again until there is nothing new in it.
+// find opens the processes that have the entry. Unless each is nil, it calls each for every process as soon as it finds
+// it. It reads the list of processes again until the list has nothing new.
 //
-// If each sends SIGKILL or SIGSTOP, none escapes by starting others meanwhile. Of a process that
+// If each sends SIGKILL or SIGSTOP, no process escapes by starting others in that time. If a process
 //
 //	starts one and is found then    the new one is in the next list: once the signal is pending, no fork succeeds
 //	starts one and ends unfound     the number of the new one is not in this list, so another list is read
-//	becomes another program         has no environment, or that of before: it is looked at again, in every list until it has one
+//	becomes another program         it has no environment, or the old one: find looks at it in every list until it has one
 //
-// When there is nothing new, all that did not have the entry are looked at once more: one that is always in the middle of an exec was missed in
-// a whole run of the tests, once.
+// When there is nothing new, find looks again at all processes that did not have the entry. Without this look it
+// missed, once in a whole run of the tests, a process that was always in the middle of an exec.
 //
-// What forks and ends between two lists over and over could escape only while the numbers wrap around.
+// A process that forks and ends between two lists, again and again, could escape only while the process numbers wrap
+// around.
 func (m *marked) find(each func(*os.Process) error) error {
 	if len(m.entry) == 0 {
 		return nil
@@ -104,7 +108,7 @@ func (m *marked) find(each func(*os.Process) error) error {
 	return firstFailure(failed, errTooMany)
 }
 
-// signal sends sig to all that were found, the last first: what was started later is in most cases below.
+// signal sends sig to all found processes, the last one first: later processes are mostly children of earlier ones.
 func (m *marked) signal(sig os.Signal) (failed error) {
 	for _, p := range slices.Backward(m.open) {
 		failed = firstFailure(failed, signalOpen(p, sig))
@@ -112,7 +116,7 @@ func (m *marked) signal(sig os.Signal) (failed error) {
 	return failed
 }
 
-// forget closes what was found.
+// forget closes the found processes.
 func (m *marked) forget() {
 	for _, p := range m.open {
 		_ = p.Release() // frees a descriptor
@@ -140,8 +144,8 @@ func killMarked(entry string, look func(pid int, entry []byte) answer) error {
 	return m.find(func(p *os.Process) error { return signalOpen(p, syscall.SIGKILL) })
 }
 
-// askMarked sends all that have the entry and are not in the group a signal to end, also those that are stopped. They are all found
-// first: what one of them starts to clean up is not asked.
+// askMarked sends a signal to end, and SIGCONT, to all processes that have the entry and are not in the group. It finds
+// them all first, so it does not signal processes that start later for a clean-up.
 func askMarked(entry string, group int, sig os.Signal) error {
 	m := marked{entry: []byte(entry)}
 	defer m.forget()
@@ -150,8 +154,8 @@ func askMarked(entry string, group int, sig os.Signal) error {
 	return firstFailure(failed, firstFailure(m.signal(sig), m.signal(syscall.SIGCONT)))
 }
 
-// signalLeft sends sig to all that the command has left and that is its own: what has its mark, or is in its group. A redlock among that
-// passes the signal on to its own command.
+// signalLeft sends sig to the command's processes that are left: those with its mark or in its group. A redlock among
+// them passes the signal on to its own command.
 func (p *Process) signalLeft(sig os.Signal) error {
 	m := marked{entry: []byte(p.mark), look: func(pid int, entry []byte) answer {
 		if in, err := syscall.Getpgid(pid); err == nil && in == p.pid && descends(pid) {
@@ -179,8 +183,9 @@ func markedLeft(entry string) bool {
 	return len(m.open) > 0
 }
 
-// stopMarked stops all that have the entry and are not in the group, which has been told to stop, and returns them. None is told before those
-// before it stand still: a shell with job control that has not got so far finds its job stopped, and acts on that when it goes on.
+// stopMarked stops all processes that have the entry and are not in the group, and returns them. The group has been
+// sent SIGSTOP already. stopMarked signals a process only after all earlier ones stand still. Otherwise a shell with
+// job control could find its job stopped, and would act on that when it continues.
 func stopMarked(entry string, group int) *marked {
 	m := &marked{entry: []byte(entry)}
 	end := time.Now().Add(standTime)
@@ -195,7 +200,7 @@ func stopMarked(entry string, group int) *marked {
 		}
 		defer untilStopped(p.Pid, end)
 		return signalOpen(p, syscall.SIGSTOP)
-	}) // whom it does not stop goes on under a lock that watch knows the end of
+	}) // watch kills a process that does not stop when the validity ends
 	m.outside(group)
 	return m
 }
@@ -231,8 +236,8 @@ func processes() (pids []int) {
 	return pids
 }
 
-// openMarked opens the process if it has the entry in its environment, exactly; otherwise it returns nil. It is not sure of a process
-// that is in the middle of an exec.
+// openMarked opens the process if it has the entry in its environment, exactly; otherwise it returns nil. It is not
+// sure of a process that is in the middle of an exec.
 func openMarked(pid int, entry []byte, look func(int, []byte) answer) (p *os.Process, sure bool) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -268,7 +273,8 @@ func has(pid int, entry []byte) answer {
 	}
 }
 
-// environment reads it in one piece: if the process becomes another program, what comes after the first piece is missing.
+// environment reads the environment in one piece. If it took several, and the process became another program in
+// between, the later pieces would be missing.
 func environment(pid int) ([]byte, error) {
 	fd, err := syscall.Open(fmt.Sprintf("/proc/%d/environ", pid), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -286,8 +292,9 @@ func environment(pid int) ([]byte, error) {
 	}
 }
 
-// execs says whether a process whose environment was empty is in the middle of an exec, or was: it has memory, which a
-// thread of the kernel and a process that has ended do not, and no place for an environment yet, or one that is not empty.
+// execs reports whether a process with an empty environment is in the middle of an exec, or was when its environment
+// was read. Such a process has memory, which a kernel thread and an ended process do not have. It has no place for an
+// environment yet, or by now an environment that is not empty.
 func execs(pid int) bool {
 	const size, environBegin, environEnd = 20, 47, 48
 	fields := statOf(pid)
@@ -309,7 +316,8 @@ func statOf(pid int) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }
 
-// untilStopped waits until a process stands still or has ended, but not beyond end: one that waits for a disk stops when that has answered.
+// untilStopped waits until a process stands still or has ended, but not beyond end. A process that waits for a disk
+// stops only when the disk has answered.
 func untilStopped(pid int, end time.Time) {
 	for time.Now().Before(end) {
 		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "TtZX") {

@@ -51,11 +51,11 @@ func TestOnlyTheExactEntryIsAMark(t *testing.T) {
 	}
 }
 
-func TestTheProcessesOfTheGroupAreNotAskedTwice(t *testing.T) {
+func TestTheProcessesOfTheGroupGetOneSIGTERM(t *testing.T) {
 	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/group"
 	cmd := sleeper(t, mark)
 	if err := askMarked(mark, syscall.Getpgrp(), syscall.SIGTERM); err != nil || !markedLeft(mark) {
-		t.Errorf("it was asked, in this test's group (%v)", err)
+		t.Errorf("it got the signal although it is in this test's group (%v)", err)
 	}
 	stopMarked(mark, syscall.Getpgrp()).forget()
 	if err := askMarked(mark, syscall.Getpgrp()+1, syscall.SIGTERM); err != nil {
@@ -66,7 +66,7 @@ func TestTheProcessesOfTheGroupAreNotAskedTwice(t *testing.T) {
 	}
 }
 
-// Each of these processes starts the next one, in a session of its own, and ends.
+// Each of these processes starts the next one in a new session, and ends.
 func TestAProcessThatIsNeverTheSameIsKilled(t *testing.T) {
 	for name, script := range map[string]string{
 		"one after the other": `echo >"$1"; setsid sh "$0" "$1" &`,
@@ -109,7 +109,7 @@ func TestAProcessThatIsNeverTheSameIsKilled(t *testing.T) {
 	}
 }
 
-// allGone waits until whatever has been killed has ended. What goes on is there at every look, or nearly.
+// allGone waits until all killed processes have ended. A process that still runs is seen at nearly every look.
 func allGone(mark string) bool {
 	gone := 0
 	for until := time.Now().Add(10 * time.Second); gone < 10 && time.Now().Before(until); {
@@ -126,7 +126,8 @@ func BenchmarkMarkedLeft(b *testing.B) {
 	}
 }
 
-// On a busy machine an exec takes long, and until it is over the process has no environment: nobody knows yet whether it has the entry.
+// On a busy machine an exec takes long. Until it is over the process has no environment, and no one can tell whether it
+// has the entry.
 func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -151,8 +152,8 @@ func TestAProcessInTheMiddleOfAnExecIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A shell with job control whose job is found stopped takes that for the end of its wait: it must not run while its job stands still, neither
-// before both are stopped nor after.
+// A shell with job control stops waiting when it finds its job stopped. So the shell must not run while its job stands
+// still, neither before both are stopped nor after.
 func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

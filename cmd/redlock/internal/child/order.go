@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Order is what a [Watch] is told.
+// Order is a message to a [Watch].
 type Order struct {
 	// Group is the process group to be killed; 0: none.
 	Group int
@@ -15,7 +15,7 @@ type Order struct {
 	Deadline time.Duration
 	// Grace is for how long the group may go on, and at most to the deadline, when this program is gone.
 	Grace time.Duration
-	// Mark is the [Config]'s: who has it is to be killed, too. Empty: nobody is.
+	// Mark is the [Config]'s: the watch also kills processes that have it. With "" it kills none.
 	Mark string
 }
 
@@ -24,11 +24,11 @@ const (
 	dismissed = "dismissed\n"
 )
 
-// line is the order as it is written into the pipe, which only the watch reads.
+// line returns the order as a line for the pipe, which only the watch reads.
 func (o Order) line() string { return fmt.Sprintf(orderLine, o.Group, o.Deadline, o.Grace, o.Mark) }
 
-// readOrders sends on what is read from in and closes the channel at its end. It returns whether the watch was dismissed;
-// otherwise whoever gave the orders is gone.
+// readOrders sends the orders in in to the channel, and closes the channel at the end of in. It returns true if the
+// watch was dismissed, and false if the sender of the orders is gone.
 func readOrders(in io.Reader, orders chan<- Order) bool {
 	defer close(orders)
 	for lines := bufio.NewReader(in); ; {

@@ -13,7 +13,7 @@ func (s noSignal) String() string { return string(s) }
 // Signal implements os.Signal.
 func (noSignal) Signal() {}
 
-// The signals that job control is about, of which there is none on this system.
+// The signals of job control. This system has none of them.
 const (
 	Stop     = noSignal("stop")
 	Continue = noSignal("continue")
@@ -21,8 +21,8 @@ const (
 	Report   = noSignal("report")
 )
 
-// Forwarded are the signals that a program which stands in front of a command passes on to it. Here there is only the
-// interrupt, which the console sends to both.
+// Forwarded are the signals that this program passes on to its command. Here it is only the interrupt, which the
+// console sends to both.
 func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // Ends says whether sig is meant to end a program.
@@ -31,7 +31,7 @@ func Ends(sig os.Signal) bool { return sig == os.Interrupt }
 // InForeground is true: there is no job control on this system.
 func InForeground() bool { return true }
 
-// HearsKeyboard is false: the console tells the command itself.
+// HearsKeyboard is false: the command itself gets the signal from the console.
 func HearsKeyboard() bool { return false }
 
 // IgnoreTerminalInput does nothing.
@@ -40,5 +40,5 @@ func IgnoreTerminalInput() {}
 // WantsTerminal is false on this system.
 func WantsTerminal(os.Signal) bool { return false }
 
-// WriteErrors does nothing: it is so on this system.
+// WriteErrors does nothing: this is the default on this system.
 func WriteErrors() {}

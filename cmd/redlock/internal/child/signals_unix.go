@@ -14,13 +14,12 @@ const (
 	Stop     = syscall.SIGTSTP
 	Continue = syscall.SIGCONT
 	Hangup   = syscall.SIGHUP
-	// Report asks a program that waits what it is waiting for.
+	// Report asks a waiting program to say why it waits.
 	Report = syscall.SIGUSR1
 )
 
-// Forwarded are the signals that a program which stands in front of a command passes on to it. Those that whoever started
-// this program had it ignore, as nohup does with SIGHUP and a script's & with SIGINT, are left alone: the command
-// inherits that.
+// Forwarded are the signals that this program passes on to its command. It leaves out signals that this program's
+// parent made it ignore, as nohup does with SIGHUP and a script's & with SIGINT: the command ignores them too.
 func Forwarded() []os.Signal {
 	all := []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, Stop, Continue}
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
@@ -40,25 +39,28 @@ func Ends(sig os.Signal) bool {
 	return false
 }
 
-// WantsTerminal says whether sig is what the kernel stops a program with that uses its terminal from the background.
+// WantsTerminal reports whether sig is a signal by which the kernel stops a background program that uses its terminal.
 func WantsTerminal(sig os.Signal) bool { return sig == syscall.SIGTTIN || sig == syscall.SIGTTOU }
 
-// WriteErrors makes a write to a closed pipe an error, instead of the death of this program. The commands that it starts
-// die of it as they should.
+// WriteErrors makes a write to a closed pipe an error, instead of the death of this program. The commands that it
+// starts die of it as they should.
 func WriteErrors() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// DieOf ends this program by a signal which has ended the command, so that whoever waits sees an interrupted program: a
-// shell ends the script around it. If all is true the other processes of this program's group get the signal, too: they
-// would have if the terminal's foreground had still been theirs. DieOf returns if this program can't die of it, as process 1 of a
-// PID namespace can't: the kernel ignores the signal, and Go's runtime would end with a status of its own.
+// DieOf ends this program by the signal that has ended the command. So the parent sees an interrupted program, and a
+// shell ends the script around it. If all is true, the other processes of this program's group get the signal too. They
+// would have got it if their group had still been in the terminal's foreground.
+//
+// DieOf returns if the signal can't end this program. That is so for process 1 of a PID namespace: the kernel ignores
+// the signal, and Go's runtime would exit with another status.
 func DieOf(sig os.Signal, all bool) {
 	number, ok := sig.(syscall.Signal)
 	if !ok || os.Getpid() == 1 {
 		return
 	}
-	if number == syscall.SIGQUIT { // of which Go would print its stacks, and dump no core
+	// For SIGQUIT Go would print its stacks and dump no core.
+	if number == syscall.SIGQUIT {
 		signal.Ignore(sig)
 		if all {
 			_ = syscall.Kill(0, number) // our own group, which exists

@@ -47,7 +47,8 @@ func (t *terminal) give(group int) bool {
 // background. It is called after the command was started, which would inherit it.
 func ignoreTerminalOutput() { signal.Ignore(syscall.SIGTTOU) }
 
-// InForeground says whether this program is in the foreground of its terminal, so that it may read from it and draw on it.
+// InForeground says whether this program is in the foreground of its terminal, so that it may read from it and draw on
+// it.
 func InForeground() bool {
 	t := openTerminal()
 	if t == nil {
@@ -104,25 +105,27 @@ func (p *Process) TakeTerminal() bool {
 	return p.terminal.give(unix.Getpgrp())
 }
 
-// RestoreTerminal undoes what the command has done to the terminal's modes, such as no echo, if this program is in the foreground: for a
-// command that was killed, which had no time to do that.
+// RestoreTerminal resets the terminal's modes, such as no echo, if this program is in the foreground. It is for a
+// command that was killed and had no time to reset them.
 func (p *Process) RestoreTerminal() {
 	if p.terminal == nil || p.terminal.modes == nil {
 		return
 	}
 	if group, ok := p.terminal.foreground(); ok && group == unix.Getpgrp() {
-		_ = unix.IoctlSetTermios(p.terminal.fd, setModes, p.terminal.modes) // or whoever uses it next does
+		// If it fails, the terminal's next user resets them.
+		_ = unix.IoctlSetTermios(p.terminal.fd, setModes, p.terminal.modes)
 	}
 }
 
-// Suspend stops the command's group, every process of it, what else has its mark, and then this program as a job of the shell that started it;
-// all says whether the other processes of this program's group are to be stopped with it. It returns about when this
-// program was continued, or at once if the kernel does not stop it because nobody is there who would continue it. The
-// caller has to ask for SIGTSTP again.
+// Suspend stops the command's group and every other process with its mark. It then stops this program, as a job of the
+// shell that started it. With all, the other processes of this program's group stop too. Suspend returns soon after
+// this program was continued, or at once if the kernel does not stop it because no parent could continue it. The caller
+// must register for SIGTSTP again.
 //
-// If its parent can continue it, this program is stopped by SIGSTOP; if there may be nobody, by SIGTTIN, which the kernel
-// then drops. Neither is caught, and Go's runtime does not give back SIGTSTP. SIGTTIN also says that a program wants the
-// terminal, so a parent that is a redlock itself, or sudo, would give it that and let it go on.
+// If a parent can continue it, this program is stopped by SIGSTOP. If there may be no such parent, it is stopped by
+// SIGTTIN, which the kernel then drops. A program can't catch SIGSTOP, this program does not catch SIGTTIN, and Go's
+// runtime does not give back SIGTSTP. SIGTTIN also means that a program wants the terminal. So a parent that is itself
+// redlock, or sudo, would give it the terminal and continue it.
 func (p *Process) Suspend(all bool) error {
 	err := p.halt()
 	if unix.Getpid() == sessionOf(0) {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These read a terminal's modes, and set them without waiting for what is still to be shown.
+// getModes reads a terminal's modes. setModes sets them without waiting for pending output.
 const getModes, setModes = unix.TCGETS, unix.TCSETS
 
 func tieToParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGTERM }

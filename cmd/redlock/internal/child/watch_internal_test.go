@@ -88,7 +88,7 @@ func (w *watched) passes(d time.Duration) {
 	synctest.Wait()
 }
 
-// over fails unless follow has returned, at this moment at the latest, with this order.
+// over fails unless follow has returned this order by now.
 func (w *watched) over(t *testing.T, last Order, ended bool, atMost time.Duration) {
 	t.Helper()
 	<-w.done
@@ -138,7 +138,7 @@ func TestAWatchLearnsSoonThatTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
-// A machine that was suspended, or a watch that was stopped, finds in the pipe what redlock has told it meanwhile.
+// A watch that was stopped, or was on a suspended machine, finds redlock's later orders in the pipe.
 func TestAWatchThatWasHeldUpReadsItsOrdersFirst(t *testing.T) {
 	watching(t, func(w *watched) {
 		w.orders <- order(10 * time.Second)
@@ -146,7 +146,7 @@ func TestAWatchThatWasHeldUpReadsItsOrdersFirst(t *testing.T) {
 		w.suspended.Store(int64(time.Minute))
 		go func() {
 			w.orders <- order(65 * time.Second)
-			w.orders <- order(65*time.Second + lookAgain) // past by less than what would be on time
+			w.orders <- order(65*time.Second + lookAgain) // late by less than a timer may be
 			w.orders <- order(80 * time.Second)
 		}()
 		w.over(t, order(80*time.Second), false, 80*time.Second)
@@ -154,7 +154,7 @@ func TestAWatchThatWasHeldUpReadsItsOrdersFirst(t *testing.T) {
 }
 
 // redlock was killed while the watch was held up: the end of the pipe is no order, and least of all one to let go.
-func TestHazard72AWatchThatWasHeldUpRemembersWhatToKill(t *testing.T) {
+func TestHazard72AWatchThatWasHeldUpRemembersItsOrder(t *testing.T) {
 	for range 20 { // the timer and the end of the pipe are both there, and either may be taken
 		watching(t, func(w *watched) {
 			w.orders <- order(10 * time.Second)
@@ -185,7 +185,7 @@ func TestPauseEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
-// group starts a shell script as a process group of its own, and waits until it has said that it is ready.
+// group starts a shell script as a new process group, and waits until the script reports that it is ready.
 func group(t *testing.T, script string) (pid int, ended <-chan error) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
@@ -216,7 +216,7 @@ func diedOf(t *testing.T, err error) syscall.Signal {
 	return exit.Sys().(syscall.WaitStatus).Signal()
 }
 
-func TestEndAsksFirst(t *testing.T) {
+func TestEndSendsSIGTERMFirst(t *testing.T) {
 	pid, ended := group(t, "echo ready; exec sleep 60")
 	end(Order{Group: pid, Deadline: Now() + time.Hour, Grace: time.Minute})
 	if sig := diedOf(t, <-ended); sig != syscall.SIGTERM {
@@ -224,7 +224,7 @@ func TestEndAsksFirst(t *testing.T) {
 	}
 }
 
-func TestEndAlsoReachesWhatIsStopped(t *testing.T) {
+func TestEndAlsoReachesStoppedProcesses(t *testing.T) {
 	pid, ended := group(t, "echo ready; exec sleep 60")
 	if err := signalGroup(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestEndAlsoReachesWhatIsStopped(t *testing.T) {
 	}
 }
 
-func TestEndKillsWhatDoesNotEnd(t *testing.T) {
+func TestEndKillsProcessesThatDoNotEnd(t *testing.T) {
 	for name, o := range map[string]Order{
 		"after the grace":    {Deadline: time.Hour, Grace: 50 * time.Millisecond},
 		"at the deadline":    {Deadline: 50 * time.Millisecond, Grace: time.Hour},

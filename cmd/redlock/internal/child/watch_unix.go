@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// lookAgain is how often a watch that has a deadline reads the clock: its timers stand still while the machine is
-	// suspended, and the command goes on for as long after it.
+	// lookAgain is how often a watch with a deadline reads the clock. Its timers stand still while the machine is
+	// suspended, so without these looks the command would go on for as long after it.
 	lookAgain = 100 * time.Millisecond
-	// killAgain is how often it kills what does not end.
+	// killAgain is the interval between kills of processes that do not end.
 	killAgain = time.Second
-	// orderTimeout is how long an order may take to be written into a pipe, which only a watch that was stopped long ago
-	// leaves full.
+	// orderTimeout is how long an order may take to be written into a pipe, which only a watch that was stopped long
+	// ago leaves full.
 	orderTimeout = 10 * time.Millisecond
 )
 
@@ -40,8 +40,8 @@ type Watch struct {
 	worked bool // written before ended is closed
 }
 
-// StartWatch starts one, which does nothing before it is told something. This program's main function has to call
-// [RunWatch] when its only argument is [WatchCommand].
+// StartWatch starts a watch, which does nothing before its first order. This program's main function must call
+// [RunWatch] if its only argument is [WatchCommand].
 func StartWatch() (*Watch, error) {
 	path, err := self()
 	if err != nil {
@@ -86,8 +86,8 @@ func StartWatch() (*Watch, error) {
 // Ended is closed when the watch has ended.
 func (w *Watch) Ended() <-chan struct{} { return w.ended }
 
-// Worked says, once Ended has told, that the watch ended by itself and was not killed: it has killed the group, as its last
-// order had it.
+// Worked reports, after Ended is closed, whether the watch ended by itself. Then it was not killed, and has killed the
+// group by its last order.
 func (w *Watch) Worked() bool {
 	<-w.ended
 	return w.worked
@@ -104,10 +104,10 @@ func (w *Watch) Dismiss() {
 
 func (w *Watch) write(line string) {
 	_ = w.orders.SetWriteDeadline(time.Now().Add(orderTimeout)) // a pipe has deadlines
-	_, _ = w.orders.WriteString(line)                           // if it is gone, Ended tells
+	_, _ = w.orders.WriteString(line)                           // if the watch is gone, Ended closes
 }
 
-// RunWatch is the whole life of a watch, which reads its orders from in, and tells out that it was not killed.
+// RunWatch is the whole life of a watch. It reads its orders from in, and reports to out that it was not killed.
 func RunWatch(in, out *os.File) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
@@ -122,11 +122,10 @@ func RunWatch(in, out *os.File) {
 	case !<-wasDismissed:
 		end(last)
 	}
-	_, _ = out.WriteString("done\n") // whoever could read it may be gone
+	_, _ = out.WriteString("done\n") // the reader may be gone
 }
 
-// follow returns the last order, when its deadline has passed by the clock now, or when there is nobody any more who gives
-// orders.
+// follow returns the last order when its deadline has passed by the clock now, or when the sender of orders is gone.
 func follow(orders <-chan Order, now func() time.Duration) (last Order, ended bool) {
 	timer := time.NewTimer(lookAgain)
 	heldUp := false
@@ -158,7 +157,7 @@ func follow(orders <-chan Order, now func() time.Duration) (last Order, ended bo
 	}
 }
 
-// nextOrder is what is in the pipe, ok unless that is its end, if there is something.
+// nextOrder returns the next order in the pipe, if there is one. ok is false at the pipe's end.
 func nextOrder(orders <-chan Order) (o Order, ok, some bool) {
 	select {
 	case o, ok = <-orders:
@@ -176,7 +175,8 @@ func pause(o Order, now time.Duration) time.Duration {
 	return max(0, min(lookAgain, o.Deadline-now))
 }
 
-// end asks the group to end, with what else has its mark, and kills it a grace later, or at the deadline.
+// end sends SIGTERM to the group and to every other process with its mark. It kills them a grace later, or at the
+// deadline.
 func end(o Order) {
 	o.Deadline = min(o.Deadline, Now()+o.Grace)
 	if o.Deadline <= Now() {
@@ -202,8 +202,8 @@ func end(o Order) {
 	}
 }
 
-// kill kills the group, and what else has its mark. A kill that is refused is repeated for as long as there is anything to
-// kill: who refuses it may be a program of another user's that ends or becomes somebody else.
+// kill kills the group and every other process with its mark. If a kill is refused, it repeats it while there is a
+// process to kill: the process may be another user's program that ends or changes its user.
 func kill(o Order) {
 	for {
 		group, others := signalGroup(o.Group, syscall.SIGKILL), killMarked(o.Mark, nil)

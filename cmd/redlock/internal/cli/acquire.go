@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// closeTimeout bounds how long masters that do not confirm a release delay the end, where it matters to others;
-	// what they keep lapses by its ttl.
+	// closeTimeout limits how long unconfirmed releases delay the end, if others may wait for the key. Keys that are
+	// left expire after their ttl.
 	closeTimeout = 2 * time.Second
-	// confirmedTimeout does where a quorum has confirmed, so that a key on one of the others is in nobody's way.
+	// confirmedTimeout is the limit if a quorum has confirmed: a key on one of the other masters keeps no one waiting.
 	confirmedTimeout = 200 * time.Millisecond
 	// attemptTimeout does after an attempt that has failed, or that a signal has ended.
 	attemptTimeout = 500 * time.Millisecond
@@ -35,8 +35,8 @@ type taker struct {
 	record   *record
 	signals  chan os.Signal
 	renewals renewals
-	unwanted <-chan struct{} // closed when nobody wants the lock any more; nil: never
-	ends     string          // what has ended then
+	unwanted <-chan struct{} // closed when the lock is no longer wanted; nil: never
+	ends     string          // the reason why unwanted was closed
 }
 
 // held is a lock, or a permit, that was taken.
@@ -47,8 +47,8 @@ type held struct {
 	waited time.Duration
 }
 
-// with takes the lock, has work done under it, and closes what it was taken with. work releases the lock, and returns what came of that
-// and its own error.
+// with takes the lock, runs work under it, and closes the Locker and the masters. work releases the lock, and returns
+// the release's error and its own.
 func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option, work func(h *held) (released, err error)) error {
 	t.renewals.changed = t.renewalChanged
 	t.notes(io)
@@ -61,7 +61,7 @@ func (t *taker) with(ctx context.Context, io *terminal, options []redlock.Option
 		return t.log.last(err)
 	}
 	defer masters.close()
-	child.WriteErrors() // nobody who stops reading ends the supervision
+	child.WriteErrors() // a closed standard error does not end the supervision
 	t.signals = make(chan os.Signal, 16)
 	ends := slices.DeleteFunc(child.Forwarded(), func(sig os.Signal) bool { return !child.Ends(sig) && sig != child.Report })
 	signal.Notify(t.signals, ends...)
@@ -100,7 +100,7 @@ func (t *taker) notes(io *terminal) {
 	t.log = &journal{notes: newNotes(io.err), keys: t.keys, json: t.form == jsonForm, verbose: t.verbose, quiet: t.quiet}
 }
 
-// token is that of the lock, as text; "" if it has none.
+// token returns the lock's token as text; "" if it has none.
 func (t *taker) token(h *held) string {
 	if !t.hasToken() {
 		return ""
@@ -108,7 +108,7 @@ func (t *taker) token(h *held) string {
 	return strconv.FormatUint(h.Token(), 10)
 }
 
-// particulars are, for a sentence, what this lock has and others of its kind do not.
+// particulars returns, for a sentence, the lock's slot and token, if it has them.
 func (t *taker) particulars(h *held) (text string) {
 	if h.slot != nil {
 		text += fmt.Sprintf(", slot %d", *h.slot)
@@ -119,7 +119,7 @@ func (t *taker) particulars(h *held) (text string) {
 	return text
 }
 
-// renewalChanged is told of a renewal that has failed, with the reason, and of the first one that has not after it.
+// renewalChanged reports a failed renewal with its reason, and the first successful renewal after it.
 func (t *taker) renewalChanged(failed string) {
 	if failed != "" {
 		t.log.tell(entry{Event: eventRenewalFailed}, "a renewal of %s failed: %s", t.what(), failed)
@@ -128,12 +128,12 @@ func (t *taker) renewalChanged(failed string) {
 	t.log.tell(entry{Event: eventRenewed}, "renewals of %s succeed again", t.what())
 }
 
-// conflict gives the error for a lock that is held by another the status that was asked for.
+// conflict gives an error for a held lock the status of -E.
 func (t *taker) conflict(err error) error {
 	if _, is := errors.AsType[*statusError](err); is || t.conflictStatus == statusHeld || !errors.Is(err, redlock.ErrHeld) {
 		return err
 	}
-	if t.quiet { // who chooses a status reads it
+	if t.quiet { // a user who chooses a status reads the status
 		return silently(t.conflictStatus)
 	}
 	return &statusError{status: t.conflictStatus, err: err}
@@ -249,8 +249,8 @@ func newHeld(lock *redlock.Lock, slot *int, w *wait, err error) (*held, error) {
 	return &held{lock, slot, now, now.Sub(w.began)}, nil
 }
 
-// gaveUp puts the end of -wait into the command's words: what the last attempt met is what the reader needs, or the first one
-// if the wait was over before another had ended.
+// gaveUp puts the end of -wait into the command's words. The reader needs the last attempt's error, or the first one's
+// if no other attempt ended in time.
 func (w *wait) gaveUp(err, first error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -261,8 +261,8 @@ func (w *wait) gaveUp(err, first error) error {
 	return fmt.Errorf("gave up after %v: %w", w.taker.lockFlags.wait, bare{w.inWords(first)})
 }
 
-// inWords says of a lock that is held who holds it, if a quorum of masters tells; of a permit what is true of all slots, where the
-// library's error is that of one.
+// inWords replaces the error for a held lock by one that names the holder, if a quorum of masters knows it. For a
+// permit it describes all slots, because the library's error is about one slot.
 func (w *wait) inWords(err error) error {
 	t := w.taker
 	switch {
@@ -291,7 +291,8 @@ func (w *wait) inWords(err error) error {
 	return &heldError{fmt.Sprintf("held by another%s: %q is held%s", set, key, o.by(0)), err}
 }
 
-// heldError is a conflict in the command's words, without the details of each master, or of the slot that was tried last.
+// heldError is a conflict in the command's words, without the details of each master, or of the slot that was tried
+// last.
 type heldError struct {
 	text string
 	err  error
@@ -302,11 +303,11 @@ func (e *heldError) Error() string { return e.text }
 
 func (e *heldError) Unwrap() error { return e.err }
 
-// closeSoon gives masters that have not confirmed yet a moment; what they keep lapses by its ttl.
+// closeSoon gives masters that have not confirmed yet a moment. Keys that are left expire after their ttl.
 func closeSoon(l *redlock.Locker, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	_ = l.Close(ctx) // says which keys lapse, which nobody can do anything about
+	_ = l.Close(ctx) // the error names keys that expire later, and there is nothing to do about them
 }
 
 func number(sig os.Signal) int {

@@ -21,20 +21,21 @@ func benchCommand() command {
 	return command{
 		name:    "bench",
 		args:    "[NEW...]",
-		summary: "measure how long locks take on the masters, and whether that got worse",
+		summary: "measure how long locks take on the masters, and whether it got worse",
 		help: `
-Measures, in turns, the round trip of each master (PING); locks that nobody else wants (acquire, release); a lock that several
-clients want, each with connections of its own (acquire, release, and the handoff: from the call of release to the return
-of an acquire of another that waited already); and renewals. It takes about 20 seconds, and shows p50 to p99.9 and a
-histogram of each. With -rate operations begin at fixed moments, and what is measured is the time from that moment.
+Measures in turns: the round trip of each master (PING); acquire and release of free locks; acquire, release and
+handoff of a lock that several clients want, each with separate connections; and renewals. A handoff lasts from the
+call of release until a waiting acquire of another client returns. It takes about 20 seconds, and shows p50 to p99.9
+and a histogram of each. With -rate operations have planned starts, and each time counts from the planned start.
 
--save keeps the result, and -compare measures and compares with a result that was kept, or compares the results NEW with
-it without asking any master. A row is slower if the Mann-Whitney U test over the rounds shows a difference, after the
-method of Holm for all rows together, and the median is worse by -worse. What is slower is measured again, -confirm times.
-Too few samples are UNKNOWN, never a pass.
+-save stores the result. -compare measures and compares with a stored result; with NEW it compares stored results
+without asking any master. A row is slower if two things hold: the Mann-Whitney U test over the rounds shows a
+difference, corrected by Holm's method for all rows together, and the median is worse by -worse. A slower result is
+measured again, -confirm times. If there are too few samples, a row is UNKNOWN, never a pass.
 
-Keys begin with redlock-bench: and a random part; all are removed at the end, also after Ctrl-C. Masters may be in use by
-others: it begins at most 1000 operations a second, for two minutes, by 16 workers, unless -unlimited is given.
+Keys begin with redlock-bench: and a random part. All are removed at the end, also after Ctrl-C. Other programs may
+use the masters at the same time: it begins at most 1000 operations a second, for two minutes, with 16 workers, unless
+-unlimited is given.
 
 The exit status is 0 if it has measured, and no row is slower; 1 if one is, or two clients held the lock at once; otherwise
    64  bad usage, or results that can't be compared     69  too few masters can be used
@@ -63,19 +64,19 @@ func (b *bench) define(fs *flag.FlagSet) {
 	c := &b.config
 	c.Rounds, c.Workers, c.Contenders, c.Ops = 10, 4, 3, benchmark.MaxOps
 	countVar(fs, &c.Rounds, "rounds", benchmark.MaxRounds, "measure everything this `number` of times; each is a sample of a comparison (default 10)")
-	durationVar(fs, &c.Window, "window", 500*time.Millisecond, "`time` for which each of the four parts is measured in a round (default 500ms)")
-	durationVar(fs, &c.Pause, "pause", 0, "`time` between two rounds, so that they see more of what changes (default none)")
-	countVar(fs, &c.Workers, "workers", 10_000, "`number` of workers that take locks nobody else wants (default 4)")
+	durationVar(fs, &c.Window, "window", 500*time.Millisecond, "`time` of each of the four parts in a round (default 500ms)")
+	durationVar(fs, &c.Pause, "pause", 0, "`time` between two rounds, so that rounds see more variation (default none)")
+	countVar(fs, &c.Workers, "workers", 10_000, "`number` of workers that take free locks (default 4)")
 	countVar(fs, &c.Contenders, "contenders", 10_000, "`number` of clients that want the same lock (default 3)")
-	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of acquisitions, renewals, round trips of each master a second, in an open loop (default: closed)")
+	fs.Var((*rate)(&c.Rate), "rate", "begin this `number` of acquisitions, renewals, and round trips to each master a second, in an open loop (default: closed)")
 	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 for any number (default 1000)")
-	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` for which masters keep a lock (default 30s)")
+	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` after which masters drop a lock (default 30s)")
 	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
-	fs.StringVar(&c.Prefix, "prefix", "", "what the `keys` begin with, before redlock-bench:, for users who may not use others")
-	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than is good for masters that others use")
-	fs.StringVar(&b.save, "save", "", "keep the result in this `file`")
+	fs.StringVar(&c.Prefix, "prefix", "", "`prefix` of the keys, before redlock-bench:, for users with rights to such keys only")
+	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than masters in use should get")
+	fs.StringVar(&b.save, "save", "", "store the result in this `file`")
 	fs.Var(&b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")
-	countVar(fs, &b.confirm, "confirm", 100, "when it is slower, measure this `number` of times more, each of which has to be slower too (default 2)")
+	countVar(fs, &b.confirm, "confirm", 100, "after a slower result, measure this `number` of times more; all must be slower too (default 2)")
 	fs.Var(&b.judge, "judge", "compare these `quantiles`, separated by commas, of p50, p90, p99, p99.9 (default p50,p90)")
 	fs.Var((*percentage)(&b.judgement.Worse), "worse", "a `change` of less than this does not matter (default 10%)")
 	fs.StringVar(&b.html, "html", "", "write a page with the result to this `file`")
@@ -95,7 +96,7 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	case len(args) > 0 && len(b.old) == 0:
 		return unexpected("bench")
 	case len(args) > 0 && b.save != "":
-		return usage("bench: -save keeps what is measured, and nothing is when NEW is given")
+		return usage("bench: -save stores a measurement, and with NEW there is none")
 	case len(args) > 0:
 		return b.compareFiles(t, args)
 	}
@@ -131,7 +132,8 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 	return b.verdict(report)
 }
 
-// confirmed compares a report with others. If it is slower, it measures again, up to -confirm times, and all of these runs have to be slower.
+// confirmed compares a report with others. If it is slower, it measures again, up to -confirm times, and all of these
+// runs have to be slower.
 func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report, old []*benchmark.Report) (os.Signal, error) {
 	now := []*benchmark.Report{report}
 	b.compare(report, old, now)
@@ -207,7 +209,7 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 		report.Version = strings.TrimSpace(versionOf(info).Version + " " + versionOf(info).Revision)
 	}
 	if err != nil {
-		status := statusOf(err) // such as that of a ttl which the restart guard does not allow
+		status := statusOf(err) // for example of a ttl that the restart guard does not allow
 		if status == statusNo {
 			status = statusNoQuorum
 		}
@@ -216,7 +218,7 @@ func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Repor
 	return report, sig, err
 }
 
-// progressLine says how far a run is, if somebody looks: a line of the terminal.
+// progressLine shows on a terminal how far a run is.
 func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
 	if _, _, isTerminal := term.Size(t.err); !isTerminal {
 		return nil
@@ -230,8 +232,8 @@ func progressLine(t *terminal, notes *notes) func(benchmark.Progress) {
 	}
 }
 
-// target opens the masters: once for those who do not contend, and once for each contender, as other processes would. The results to
-// compare with have to fit.
+// target opens the masters: once for the free parts, and once for each contender, as other processes would. The old
+// results must be comparable.
 func (b *bench) target(old []*benchmark.Report) (target benchmark.Target, closeAll func(), err error) {
 	var fleets []*fleet
 	closeAll = func() {

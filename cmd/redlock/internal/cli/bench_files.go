@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
 )
 
-// readReports reads results that were kept, of which each can be compared with the first.
+// readReports reads stored results. Each must be comparable with the first.
 func readReports(paths []string) (reports []*benchmark.Report, err error) {
 	for _, path := range paths {
 		r, err := readReport(path)
@@ -87,7 +87,7 @@ func (b *bench) create() (*outputs, error) {
 // public is the mode of a file without secrets, as other programs make files.
 const public = 0o644
 
-// keep writes the files. What was not measured to its end is not kept for a comparison.
+// keep writes the files. It stores the report for later comparisons only if the run is complete.
 func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool) error {
 	if whole {
 		kept := *r
@@ -99,7 +99,7 @@ func (o *outputs) keep(r *benchmark.Report, old []*benchmark.Report, whole bool)
 	return o.html.finish(public, func(out io.Writer) error { return benchmark.WriteHTML(out, r, old) })
 }
 
-// discard removes what was not kept.
+// discard removes the files that keep has not finished.
 func (o *outputs) discard() {
 	o.save.discard()
 	o.html.discard()

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// histogramWidth is how many columns a histogram has where a terminal does not say how many there are room for, and the most it has.
+	// histogramWidth is how many columns a histogram has where a terminal does not say how many there are room for, and
+	// the most it has.
 	histogramWidth, histogramMost, histogramLeast = 50, 100, 20
 	// labelGap is how far the axis's labels are apart at least.
 	labelGap = 2
@@ -41,7 +42,7 @@ func (b *bench) print(t *terminal, r *benchmark.Report) error {
 	})
 }
 
-// printComparison prints what files have, without what was measured for them.
+// printComparison prints a comparison of files, without measurements.
 func (b *bench) printComparison(t *terminal, r *benchmark.Report) error {
 	if b.json {
 		return writeJSON(t.out, r.Comparison)
@@ -65,7 +66,8 @@ func writeMeasures(out io.Writer, r *benchmark.Report) {
 	_ = writeTable(out, rows) // into memory
 }
 
-// writeHistograms writes a line for each measure, over one logarithmic axis. The highest column of a line is its fullest.
+// writeHistograms writes a line for each measure, over one logarithmic axis. The highest column of a line is its
+// fullest.
 func writeHistograms(out io.Writer, t *terminal, r *benchmark.Report) {
 	axis, ok := benchmark.AxisOf(r.Measures)
 	if !ok {
@@ -92,7 +94,7 @@ func writeHistograms(out io.Writer, t *terminal, r *benchmark.Report) {
 	fmt.Fprintln(out)
 }
 
-// histogramLine draws bins as one line. What is not empty is seen.
+// histogramLine draws bins as one line. A bin that is not empty is always visible.
 func histogramLine(bins []float64, levels []rune) string {
 	most := slices.Max(bins)
 	line := make([]rune, len(bins))

@@ -1,5 +1,4 @@
-// Package cli is the redlock command: its subcommands, where they get their settings from, and with which status they
-// exit.
+// Package cli is the redlock command: its subcommands, the sources of their settings, and their exit statuses.
 package cli
 
 import (
@@ -21,13 +20,13 @@ import (
 const (
 	statusOK        = 0   // done
 	statusNo        = 1   // done, and the answer is no: not held, unsafe, not all of it held
-	statusUsage     = 64  // bad usage; nothing was asked of any master
+	statusUsage     = 64  // bad usage; no master was asked
 	statusNoQuorum  = 69  // too few masters can be used
 	statusUnknown   = 70  // too little was measured to tell
 	statusLost      = 73  // the lock was lost while the command ran
-	statusWrite     = 74  // what is to be said could not be written
-	statusHeld      = 75  // somebody else holds the lock
-	statusContended = 76  // several want the lock, and none of them was seen to get it
+	statusWrite     = 74  // the output could not be written
+	statusHeld      = 75  // another client holds the lock
+	statusContended = 76  // several want the lock, and none was seen to get it
 	statusRanOn     = 77  // the lock was lost, and the command could not be killed
 	statusOutdated  = 78  // the configuration of masters is out of date
 	statusCantRun   = 126 // the command could not be started
@@ -38,14 +37,14 @@ const (
 // command is one subcommand.
 type command struct {
 	name    string
-	args    string // what follows the flags, for the usage line
+	args    string // the arguments after the flags, for the usage line
 	summary string // one line
 	help    string // paragraphs
-	// setup defines the flags and returns what runs once they are set.
+	// setup defines the flags and returns the function to run when they are set.
 	setup func(fs *flag.FlagSet) func(ctx context.Context, io *terminal, args []string) error
 }
 
-// terminal is what a command reads and writes.
+// terminal has the files that a command reads and writes.
 type terminal struct {
 	in      *os.File
 	out     *os.File
@@ -93,8 +92,8 @@ func usage(format string, args ...any) error {
 	return &statusError{status: statusUsage, err: fmt.Errorf(format, args...)}
 }
 
-// unexpected is the error for an argument after the flags where none belongs. It is not shown: a list of masters with blanks
-// that nobody has quoted ends up there, with its passwords.
+// unexpected returns the error for an argument that must not follow the flags. The error does not show the argument: if
+// a list of masters with blanks is not quoted, its end becomes such an argument, with its passwords.
 func unexpected(command string) error {
 	return usage("%s: an argument after the flags, where none belongs; a value with blanks has to be quoted", command)
 }
@@ -255,7 +254,7 @@ func find(name string) (command, error) {
 
 func newFlags(name string) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // Main says what is wrong
+	fs.SetOutput(io.Discard) // Main prints the error
 	fs.Usage = func() {}
 	return fs
 }

@@ -26,7 +26,7 @@ func TestTheManualKnowsEveryFlag(t *testing.T) {
 	known := make(map[string]bool)
 	for _, name := range flags {
 		known[name] = true
-		if len(name) == 1 { // which other programs' options are, too, so that only one direction is asked
+		if len(name) == 1 { // other programs have options of one letter too, so check one direction only
 			documented[name] = strings.Contains(string(raw), "`-"+name+"`") || strings.Contains(string(raw), "`-"+name+" ")
 		}
 		if !documented[name] {

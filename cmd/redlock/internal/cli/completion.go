@@ -38,14 +38,14 @@ elsewhere (in bash its arguments only where bash-completion is loaded):
 	}
 }
 
-// completed is what a shell has to know of a command.
+// completed has the facts about a command that a shell needs to complete it.
 type completed struct {
 	command
 	flags []completedFlag
 	words []string // its arguments may be
 }
 
-// completedFlag is what it has to know of a flag.
+// completedFlag has the same for a flag.
 type completedFlag struct {
 	name, text string
 	takesValue bool
@@ -53,7 +53,7 @@ type completedFlag struct {
 	file       bool     // its value is one
 }
 
-// completion is what shells have to know of all commands.
+// completion returns the facts about all commands that shells need.
 func completion() (all []completed) {
 	for _, c := range commands() {
 		one := completed{command: c}
@@ -95,8 +95,8 @@ func valueFlags(of, separator string) string {
 	return strings.Join(names, separator)
 }
 
-// writeBash writes a function that completes the command's name, then its flags and their values, then other commands. Bash makes a
-// word of "=", so that -flag=value is three.
+// writeBash writes a function that completes the command's name, then its flags and their values, then other commands.
+// Bash makes a word of "=", so that -flag=value is three.
 func writeBash(out io.Writer) {
 	fmt.Fprint(out, `# Where the command begins that redlock run runs; 0: it has not.
 _redlock_command() {
@@ -245,7 +245,7 @@ func zshChoice(name, text string) string {
 
 func zshQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// writeFish writes what fish calls completions, and functions that find the command of redlock run.
+// writeFish writes completions for fish, and functions that find the command of redlock run.
 func writeFish(out io.Writer) {
 	fmt.Fprint(out, `# The command that redlock run runs, as far as it has been typed; false if it has not begun.
 function __redlock_command

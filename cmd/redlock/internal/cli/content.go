@@ -13,22 +13,22 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// content is what stands under a key on one master.
+// content is the value of a key on one master.
 type content struct {
 	holds   []single.Request // that release a lock of several holds
 	notLock string           // why it is no lock; "" if it may be one
 }
 
 var (
-	// ownerForm is what owners look like, ours and those of other implementations: a random text, printable and short.
+	// ownerForm is the form of owners, ours and other implementations': a short printable random text.
 	ownerForm = regexp.MustCompile(`^[[:graph:]]{1,255}$`)
-	// dataForm is what tells data from an owner: quotes and brackets.
+	// dataForm matches characters that data have and owners do not: quotes and brackets.
 	dataForm = regexp.MustCompile("[{}\\[\\]<>\"'`\\\\]")
 	// holdForm is a hold of a shared or reentrant lock.
 	holdForm = regexp.MustCompile(`(?s)^([rw]):(.*):([^:]+)$`)
 )
 
-// inspect asks a master who holds key, and judges whether what is there is a lock.
+// inspect asks a master who holds key, and judges whether its value is a lock.
 func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, content, error) {
 	reply, err := m.Ask(ctx, single.Request{Op: single.Inspect, Keys: []string{key}})
 	taken := redis.HasErrorPrefix(err, "WRONGTYPE")
@@ -48,7 +48,7 @@ func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, c
 	case kind == "zset":
 		holds, err := holdsOf(ctx, m, key)
 		return reply, content{holds: holds}, err
-	case reply.TTL >= 0 && reply.Holds != nil: // one hold, which is a string
+	case reply.TTL >= 0 && reply.Holds != nil: // one hold, stored as a string
 		hold, err := loneHoldOf(ctx, m, key)
 		return reply, content{holds: hold}, err
 	case reply.TTL < 0:
@@ -59,7 +59,7 @@ func inspect(ctx context.Context, m *single.Master, key string) (single.Reply, c
 	return reply, content{}, nil
 }
 
-// holdsOf returns what releases each hold of a shared or reentrant lock.
+// holdsOf returns the release of each hold of a shared or reentrant lock.
 func holdsOf(ctx context.Context, m *single.Master, key string) ([]single.Request, error) {
 	members, err := m.Client().ZRange(ctx, key, 0, -1).Result()
 	var holds []single.Request
@@ -72,7 +72,7 @@ func holdsOf(ctx context.Context, m *single.Master, key string) ([]single.Reques
 	return holds, err
 }
 
-// loneHoldOf returns what releases the hold of a shared or reentrant lock that has only one, or none if it is gone meanwhile.
+// loneHoldOf returns the release of the only hold of a shared or reentrant lock, or nil if it is gone by now.
 func loneHoldOf(ctx context.Context, m *single.Master, key string) ([]single.Request, error) {
 	value, err := m.Client().Get(ctx, key).Result()
 	hold, ok := single.HoldOf(value)
@@ -88,11 +88,11 @@ func loneHoldOf(ctx context.Context, m *single.Master, key string) ([]single.Req
 	return []single.Request{hold}, nil
 }
 
-// ownerName says who an owner is, as far as it says so itself, and tells it from others, without a byte of its random
-// part: whoever knows that can release the lock.
+// ownerName describes an owner: the name in it, and a fingerprint that distinguishes it from others. It shows no byte
+// of the owner's random part, with which a reader could release the lock.
 func ownerName(value string) string { return holderName(owner.Show(value), owner.Fingerprint(value)) }
 
-// holderName is ownerName of what the library says of a holder.
+// holderName is ownerName for a holder that the library reports.
 func holderName(identity, id string) string {
 	switch {
 	case id == "":

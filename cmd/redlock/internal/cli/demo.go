@@ -20,23 +20,24 @@ func demoCommand() command {
 		name:    "demo",
 		summary: "show a lock at work while masters stop, come back and are replaced",
 		help: `
-Starts five masters inside this process and workers that all want one lock. Two masters are stopped, and the lock goes on
-changing hands; a third one, and nobody gets it any more, for the reason that is printed; they come back, and so does the
-lock. At last one dies for good, and a new one takes its place while locks are held and taken, by the steps of
-docs/operate/membership.md: workers get the old and the new list of masters, one after the other, and then the new one alone. A
-resource that only one may use at a time watches for two workers inside at once.
+Starts five masters inside this process, and workers that all want one lock. It stops two masters, and the lock goes
+on changing hands. It stops a third one: no worker gets the lock any more, and the reason is printed. The masters come
+back, and so does the lock. In the end one master dies permanently, and a new one takes its place while locks are held
+and taken, by the steps of docs/operate/membership.md: workers get the old list of masters, then the old and the new
+list, and then the new list alone. A resource that only one worker may use at a time detects two workers inside at
+once.
 
-With -masters it uses yours. Those it can't stop or replace, so it shows the lock changing hands and a refusal; stop one yourself.
+With -masters it uses your masters. It can't stop or replace them, so it shows the lock changing hands and a refusal;
+stop a master yourself.
 
-It takes about 17 seconds, and ends with a table. Output that is no terminal gets plain lines. Ctrl-C ends it
-early and leaves no key behind. The exit status is 0 only if everything it shows was found to be so, 1 if not, and 130
-after Ctrl-C.`,
+It takes about 17 seconds, and ends with a table. If the output is no terminal, it prints plain lines. Ctrl-C ends it
+early and leaves no key behind. The exit status is 0 only if every check held, 1 if not, and 130 after Ctrl-C.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &demonstration{}
 			d.masters.defineOld(fs)
 			fs.IntVar(&d.config.Workers, "workers", 5, "`number` of workers, from 2 to 16 (default 5)")
-			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes, but for the replacement (default 2s)")
-			fs.BoolVar(&d.json, "json", false, "print nothing but a report as JSON at the end")
+			durationVar(fs, &d.config.Act, "act", 2*time.Second, "`time` that each part takes, except the replacement (default 2s)")
+			fs.BoolVar(&d.json, "json", false, "print only a report as JSON at the end")
 			fs.BoolVar(&d.plain, "plain", false, "print lines, also to a terminal")
 			return d.run
 		},
@@ -103,7 +104,7 @@ func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) 
 		return width, height
 	}
 	screen := demo.NewScreen(t.out, style, size, show.Snapshot)
-	defer screen.Close() // also when the show panics: a terminal must not stay as it is now
+	defer screen.Close() // restores the terminal, even if the show panics
 	report := show.Run(ctx, screen.Tell)
 	screen.Close()
 	for _, line := range screen.Diagram(width) {

@@ -21,19 +21,21 @@ import (
 func doctorCommand() command {
 	return command{
 		name:    "doctor",
-		summary: "find what is wrong with the masters before it costs a lock",
+		summary: "find faults of the masters before they cost a lock",
 		help: `
-Asks every master about what locks depend on: that they are different servers, masters and not replicas, that they
-neither evict nor forget locks, that their clocks run at the right rate, that they answer in time, and that this user may do
-what a lock needs. For the last it takes and releases a lock on a key of its own; nothing else is changed.
+Checks on every master the conditions that locks depend on. The masters must be different servers, and masters, not
+replicas. They must neither evict nor forget locks. Their clocks must run at the right rate, and they must answer in
+time. This user must have the rights that a lock needs. To check the rights it takes and releases a lock on a separate
+key; it changes nothing else.
 
-Each finding says what it is, why it matters and how to mend it. "unsafe" means that two holders of one lock are possible;
-"risk" that an event which has to be expected would make it so, or leave the lock unavailable; "note" that it is worth
+Each finding says what is wrong, why it matters and how to repair it. "unsafe" means that two holders of one lock are
+possible. "risk" means that an event which you must expect would make locks unsafe or unavailable. "note" is worth
 knowing. Give the same -restart-guard as your programs do.
 
-With -probe it uses each master by itself instead: it takes locks of every kind on the key redlock-probe, extends, fences and
-releases them, lets one expire and has one waited for, and says what does not work there. That is for servers other than
-Redis and Valkey, services that others run, and proxies. The probe's fencing counter stays, as that of any key does.
+With -probe it uses each master by itself instead. It takes locks of every kind on the key redlock-probe, extends,
+fences and releases them, lets one expire, and waits for one. It says which operations do not work there. Use it for
+servers other than Redis and Valkey, for hosted services, and for proxies. The probe's fencing counter stays, as the
+counters of all keys do.
 
 The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does not work), 0 if not, and otherwise
    64  bad usage                             69  too few masters can be used, and nothing unsafe was seen`,
@@ -42,7 +44,7 @@ The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does 
 			d.masters.define(fs)
 			fs.BoolVar(&d.json, "json", false, "print JSON")
 			fs.BoolVar(&d.strict, "strict", false, "exit with 1 for risks too")
-			fs.BoolVar(&d.probe, "probe", false, "use each master by itself, and say what works there")
+			fs.BoolVar(&d.probe, "probe", false, "use each master by itself, and say which operations work there")
 			fs.StringVar(&d.textfile, "textfile", "", textfileUsage)
 			return d.run
 		},
@@ -123,8 +125,8 @@ func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-// tooFew says that fewer masters of a set than a quorum can be used: they do not answer, do not let this user in, or grant it no
-// lock. The rest of the audit is not worth much then.
+// tooFew says that fewer masters of a set than a quorum can be used: they do not answer, do not let this user in, or
+// grant it no lock. The rest of the audit is not worth much then.
 func tooFew(a *audit.Report, f *fleet) bool {
 	return f.short(func(i int) bool { return a.Masters[i].Err == nil && a.Masters[i].Unusable == nil }) != nil
 }
@@ -153,7 +155,7 @@ type masterDocument struct {
 	Role        string  `json:"role,omitempty"`
 	Uptime      float64 `json:"uptime_seconds"`
 	Persistence string  `json:"persistence,omitempty"`
-	Generation  uint64  `json:"generation,omitempty"` // absent: it was told none
+	Generation  uint64  `json:"generation,omitempty"` // absent: it knows none
 	Guard       float64 `json:"restart_guard_seconds"`
 	Latency     float64 `json:"latency_ms"`
 	ClockOffset float64 `json:"clock_offset_ms"`
@@ -178,7 +180,7 @@ func auditJSON(a *audit.Report, f *fleet) auditDocument {
 	return doc
 }
 
-// auditGauges are the metrics of an audit. Those that package promobserver has, too, have its names.
+// auditGauges returns the metrics of an audit. Metrics that package promobserver also has use the same names.
 func auditGauges(a *audit.Report, f *fleet) []textfile.Gauge {
 	usable := func(i int) bool { return a.Masters[i].Err == nil && a.Masters[i].Unusable == nil }
 	findings := textfile.Gauge{Name: "redlock_doctor_findings", Help: "What is wrong with the masters."}
@@ -235,7 +237,7 @@ func writeAudit(out io.Writer, a *audit.Report, f *fleet) error {
 	return err
 }
 
-// auditRow leaves a question mark for what a master did not tell.
+// auditRow has a question mark for each fact that a master did not report.
 func auditRow(m *audit.MasterReport) []string {
 	if errors.As(m.Err, new(*single.GuardError)) {
 		return []string{m.Name, "(no vote yet)"}

@@ -16,7 +16,7 @@ func AllFlags() []string {
 	return names
 }
 
-// AllHelp is what -h prints, by command.
+// AllHelp returns the output of -h, by command.
 func AllHelp() map[string]string {
 	texts := make(map[string]string)
 	for _, c := range commands() {

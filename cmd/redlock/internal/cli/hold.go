@@ -27,22 +27,24 @@ func holdCommand() command {
 		name:    "hold",
 		summary: "take a lock and hold it until standard input ends, or a signal comes",
 		help: `
-Takes the lock on KEY as redlock run does, prints a line that says so, and holds it: for a script that can't be run as one
-command, or a program of another language. It ends
+Takes the lock on KEY as redlock run does, prints a line that says so, and holds the lock. Use it for a script that
+can't be one command, or for a program in another language. It ends
 
    when standard input ends, also before it has the lock, if that is a pipe, a socket or a terminal (Ctrl-D)
    at SIGTERM, SIGINT or SIGHUP, unless it has -fd or -pid
    when the lock is lost, or about to be because renewals fail: -grace before others can have it
 
-Nothing stops those who rely on the lock but they themselves: they have to watch for the end of this program, or of what it
-prints. redlock run does that for its command.
+redlock hold can't stop the work that relies on the lock. That work must stop by itself when this program or its
+output ends. redlock run does that for its command.
 
-A script that is killed may leave processes that still work. -fd N holds the lock until descriptor N of redlock, a pipe, ends:
-until everybody has ended who inherited its other end. -pid PID (Linux) holds it until no process of the session is left that PID leads, or
-of its process group. A signal does not end either, since the others may have got it, too, and be cleaning up. SIGUSR1 has it say for how long the lock is valid.
+A script that is killed may leave processes that still work. With -fd N, redlock holds the lock until descriptor N, a
+pipe, ends: until every process that inherited the pipe's other end has ended. With -pid PID (Linux), it holds the
+lock until no process is left in the session that PID leads, or in its process group. With these flags no signal ends
+redlock, because the same signal may have reached the other processes, and they may be cleaning up. SIGUSR1 then
+prints how long the lock is valid.
 
-The first line on standard output is "acquired key=KEY token=TOKEN id=ID", with slot=N of a permit and no token where there is
-none. A lock that is lost adds a line "lost key=KEY". With -json both are JSON.
+The first line on standard output is "acquired key=KEY token=TOKEN id=ID". A permit adds slot=N; without fencing there
+is no token. If the lock is lost, a line "lost key=KEY" follows. With -json both are JSON.
 
 The exit status is 0 if the lock was held until it was given back, and otherwise
    64  bad usage                             75  held by another (-try, -wait)
@@ -53,10 +55,10 @@ The exit status is 0 if the lock was held until it was given back, and otherwise
 			h := &keeper{}
 			h.masters.define(fs)
 			h.define(fs)
-			fs.Lookup("grace").Usage = "give a lock up that is not renewed this `time` before others can have it, at most half the ttl (default: a sixth of it)"
-			fs.Lookup("max-hold").Usage = "give the lock up after this `time`, with the status of a lost one (default: never)"
-			fs.IntVar(&h.fd, "fd", noFD, "hold the lock for all processes that have the other end of the pipe or socket with this `number` open, and end at no signal (default: standard input, until a signal)")
-			fs.IntVar(&h.pid, "pid", 0, "hold the lock for this `process` and the others of its session, or of its process group, and end at no signal")
+			fs.Lookup("grace").Usage = "release a lock that could not be renewed this `time` before others can have it, at most half the ttl (default: a sixth of it)"
+			fs.Lookup("max-hold").Usage = "release the lock after this `time`, with the status of a lost one (default: never)"
+			fs.IntVar(&h.fd, "fd", noFD, "hold the lock while any process has the other end of the pipe or socket with this `number` open, and ignore signals (default: standard input, until a signal)")
+			fs.IntVar(&h.pid, "pid", 0, "hold the lock for this `process` and the others in its session, or in its process group, and ignore signals")
 			fs.BoolVar(&h.json, "json", false, "print JSON")
 			return h.run
 		},
@@ -74,7 +76,7 @@ type keeper struct {
 // noFD is no number of a descriptor.
 const noFD = -1
 
-// receipt is what `redlock hold -json` prints.
+// receipt is the output of `redlock hold -json`.
 type receipt struct {
 	Event  eventName `json:"event"` // acquired or lost
 	Key    string    `json:"key"`
@@ -100,7 +102,7 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	}
 	return k.with(ctx, t, []redlock.Option{redlock.AutoRenew(), redlock.Grace(k.grace)}, func(h *held) (released, err error) {
 		err = k.print(t, k.json, k.receipt(h))
-		if err != nil { // nobody knows of it
+		if err != nil { // no caller has learned of the lock
 			released = h.Release(ctx)
 			return released, err
 		}
@@ -117,7 +119,7 @@ func (k *keeper) run(ctx context.Context, t *terminal, args []string) error {
 	})
 }
 
-// until finds out what ends the need for the lock.
+// until finds the events that end the need for the lock.
 func (k *keeper) until(t *terminal) (err error) {
 	k.ends = "standard input"
 	switch {
@@ -145,7 +147,7 @@ func (k *keeper) until(t *terminal) (err error) {
 // forOthers says whether the lock is held for processes that may have got the same signal as this one, and work on.
 func (k *keeper) forOthers() bool { return k.pid != 0 || k.fd != noFD }
 
-// keep returns when the lock is over, or is to be given up; by which signal, if it was one.
+// keep returns when the lock is over or no longer wanted. If a signal ended it, keep returns the signal.
 func (k *keeper) keep(h *held) os.Signal {
 	for {
 		select {
@@ -167,7 +169,7 @@ func (k *keeper) keep(h *held) os.Signal {
 	}
 }
 
-// lost says why on standard output too: whoever reads that has to stop.
+// lost prints the reason on standard output too, because the reader there must stop.
 func (k *keeper) lost(t *terminal, why error) error {
 	reason := bare{why}.Error()
 	if _, told := errors.AsType[*redlock.QuorumError](why); !told {
@@ -188,7 +190,7 @@ func endedBy(sig os.Signal) error {
 	return &statusError{status: statusSignal + number(sig), signal: sig}
 }
 
-// receipt is that of a lock that was taken.
+// receipt returns the receipt of an acquired lock.
 func (t *taker) receipt(h *held) receipt {
 	return receipt{
 		Event: eventAcquired, Slot: h.slot, Token: t.token(h), Holder: owner.Show(h.Owner()), ID: h.ID(), TTL: t.ttl.Seconds(), Waited: h.waited.Seconds(),
@@ -231,8 +233,8 @@ func keyWord(key string) string {
 	return strconv.Quote(key)
 }
 
-// inputEnd is closed when in ends. One that can't end says nothing: the null device, which is what a script's & and service managers
-// give, and a file.
+// inputEnd returns a channel that is closed when in ends. For a file, and for the null device, which a script's & and
+// service managers use, it returns nil: their end means nothing.
 func inputEnd(in *os.File) <-chan struct{} {
 	info, err := in.Stat()
 	if err != nil {
@@ -251,7 +253,7 @@ func inputEnd(in *os.File) <-chan struct{} {
 		for buffer := make([]byte, 4096); ; {
 			switch _, err := in.Read(buffer); {
 			case err == nil:
-			case isTerminal && errors.Is(err, syscall.EIO): // in the background; or hung up, which a signal tells
+			case isTerminal && errors.Is(err, syscall.EIO): // in the background; or hung up, and then a signal follows
 				<-time.After(readAgain)
 			default:
 				return

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
 
-// interruptsWithin is for how long a Ctrl-C counts towards the next one. A command that lives with them, such as one which ends what
-// it is doing and goes on, gets each by itself after that.
+// interruptsWithin is how long a Ctrl-C counts towards the next one. Some commands handle Ctrl-C, for example by ending
+// a task and going on. After that time such a command gets each Ctrl-C as a first one.
 const interruptsWithin = 10 * time.Second
 
 // interrupts counts the Ctrl-C's that come soon after each other.
@@ -25,11 +25,12 @@ func (i *interrupts) count(now time.Duration) int {
 	return i.n
 }
 
-// interrupt passes a SIGINT on to the command. If it comes from a keyboard, again and again, the command does not heed it: it gets
-// SIGTERM then, and SIGKILL, since whoever sits there can't do that. What has the terminal for itself is not meant: its keys do not
-// come here. A program that sends SIGINT can send another signal, too, and a command may be made for many of them.
+// interrupt passes a SIGINT on to the command. If it comes from a keyboard again and again, the command ignores it. The
+// second Ctrl-C then sends SIGTERM, and the third one SIGKILL, because the user at the keyboard can't send these. A
+// command that has the terminal to itself is not concerned, because its keys do not come here. A program that sends
+// SIGINT can send other signals too, and its command may be made for many SIGINTs, so those do not count.
 func (s *supervisor) interrupt() {
-	_ = s.process.Signal(syscall.SIGINT) // whom it does not reach, it does not end
+	_ = s.process.Signal(syscall.SIGINT) // a signal that does not arrive does not end the command
 	fromKeyboard := s.fromKeyboard
 	if fromKeyboard == nil {
 		fromKeyboard = child.HearsKeyboard
@@ -55,7 +56,7 @@ func (s *supervisor) interrupt() {
 	}
 }
 
-// interruptedBy reports that sig, of which the command has died, was the answer to several Ctrl-C's.
+// interruptedBy reports whether sig, which ended the command, was the answer to several Ctrl-Cs.
 func (s *supervisor) interruptedBy(sig syscall.Signal) bool {
 	return s.interrupts.n > 1 && (sig == syscall.SIGTERM || sig == syscall.SIGKILL)
 }

@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	// wakeAfter is when this program, having asked to be stopped, finds that it was not: nobody is there to continue it.
+	// wakeAfter is how long this program waits, after it asked to be stopped, before it concludes that it was not: no
+	// parent could continue it.
 	wakeAfter = 500 * time.Millisecond
 	// inVainAtMost is how often a command that wants a terminal it can't have is continued before it is hung up on.
 	inVainAtMost = 3
-	// nudges is how often a command that was given the terminal is continued: one of its processes may stop itself a
-	// moment after the kernel has stopped the others, which nobody tells of.
+	// nudges is how often redlock continues a command that got the terminal. One of the command's processes may stop
+	// itself a moment after the kernel has stopped the others, and redlock gets no notice of that.
 	nudges = 2
 	// nudgeAfter is how long after each other, and ten times that.
 	nudgeAfter = 100 * time.Millisecond
 )
 
-// job is what is known of the stops of a command. All moments are by child.Now.
+// job is the state of a command's stops. All times are by child.Now.
 type job struct {
 	askedToStop bool          // by a signal to this program
-	halted      os.Signal     // what stopped the command; nil while it runs
+	halted      os.Signal     // the signal that stopped the command; nil while it runs
 	wakeAt      time.Duration // 0 unless this program has asked to be stopped
 	inVain      int           // how often it was not
 	hadTerminal bool          // the command, when it was stopped
@@ -52,13 +53,13 @@ func (s *supervisor) pass(sig os.Signal) {
 		if sig == os.Interrupt {
 			s.interrupt()
 		} else {
-			_ = s.process.Signal(sig) // whom it does not reach, it does not end; look ends it
+			_ = s.process.Signal(sig) // if the signal does not arrive, look ends the command
 		}
 		if child.Ends(sig) {
 			s.received = sig
-			s.resume() // one that is stopped would not hear of it
+			s.resume() // a stopped command would not get the signal
 		}
-	case s.halted != nil, s.left.since && s.wakeAt == 0: // nobody tells that all it has left have stopped
+	case s.halted != nil, s.left.since && s.wakeAt == 0: // there is no notice that all left processes have stopped
 		s.askedToStop = true
 		s.suspend()
 	case s.wakeAt == 0:
@@ -67,7 +68,7 @@ func (s *supervisor) pass(sig os.Signal) {
 	}
 }
 
-// stopped decides what becomes of a command that was stopped.
+// stopped decides what to do with a command that was stopped.
 func (s *supervisor) stopped(sig os.Signal) {
 	s.halted, s.nudges = sig, 0
 	switch {
@@ -79,18 +80,20 @@ func (s *supervisor) stopped(sig os.Signal) {
 		s.nudges, s.nudgeAt = nudges, child.Now()+nudgeAfter
 	case s.askedToStop || s.process.HasTerminal():
 		s.suspend()
-	} // otherwise whoever stopped it continues it; its lock is renewed meanwhile
+	} // otherwise its stopper continues it; its lock is renewed until then
 }
 
 // suspend stops this program after its command, as a shell expects it.
 func (s *supervisor) suspend() {
 	s.hadTerminal = s.process.TakeTerminal()
-	_ = s.process.Suspend(!s.askedToStop) // whom it does not stop goes on under a lock that watch knows the end of
+	// Watch kills a process that does not stop when the validity ends.
+	_ = s.process.Suspend(!s.askedToStop)
 	s.wakeAt = child.Now() + wakeAfter
 }
 
-// resume continues the command, if its lock is still held; otherwise it must not run another instruction. That is asked
-// whether or not a stop has been heard of yet: after a pause of all processes, the signal to go on may be read first.
+// resume continues the command if its lock is still held. Otherwise the command must not run another instruction.
+// resume checks the lock even if no stop was noticed: after a pause of all processes, the signal to continue may arrive
+// first.
 func (s *supervisor) resume() {
 	halted := s.halted
 	s.halted, s.askedToStop, s.wakeAt = nil, false, 0
@@ -109,10 +112,10 @@ func (s *supervisor) resume() {
 		s.hadTerminal = false
 		s.process.GiveTerminal()
 	}
-	_ = s.process.Signal(child.Continue) // one that does not hear it is stopped, and harms nobody
+	_ = s.process.Signal(child.Continue) // a process that it does not reach stays stopped and harms no one
 }
 
-// nudge does what is due for a command that may be stopped.
+// nudge does the due steps for a command that may be stopped.
 func (s *supervisor) nudge() {
 	now := child.Now()
 	if at, ok := s.job.next(); !ok || now < at {
@@ -125,7 +128,7 @@ func (s *supervisor) nudge() {
 		return
 	}
 	if s.inVain++; child.WantsTerminal(s.halted) && s.inVain > inVainAtMost {
-		_ = s.process.Signal(child.Hangup) // as the kernel does to a stopped group which nobody can continue
+		_ = s.process.Signal(child.Hangup) // as the kernel does to a stopped group without a parent to continue it
 	}
 	s.resume()
 }

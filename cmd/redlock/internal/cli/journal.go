@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// journal says on standard error what becomes of a lock: a sentence each, or a line of JSON. Nobody waits for it, see [notes]. A nil
-// journal says nothing. It is safe for concurrent use.
+// journal reports events of a lock on standard error, each as a sentence or a line of JSON. It never blocks its
+// callers, see [notes]. A nil journal reports nothing. It is safe for concurrent use.
 type journal struct {
 	notes   *notes
 	keys    []string
@@ -25,7 +25,7 @@ type entry struct {
 	Keys    []string  `json:"keys,omitempty"` // of several
 	Slot    *int      `json:"slot,omitempty"`
 	Token   string    `json:"token,omitempty"`       // as text: JSON's numbers are too small
-	Holder  string    `json:"holder,omitempty"`      // who has what is waited for
+	Holder  string    `json:"holder,omitempty"`      // holds the lock that is wanted
 	FreeIn  float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never
 	Waited  float64   `json:"waited_seconds,omitempty"`
 	Held    float64   `json:"held_seconds,omitempty"`
@@ -33,7 +33,7 @@ type entry struct {
 	Message string    `json:"message"`
 }
 
-// eventName is what happened.
+// eventName is the kind of an event.
 type eventName string
 
 // The events of a journal.
@@ -43,9 +43,9 @@ const (
 	eventAcquired      eventName = "acquired"
 	eventRenewalFailed eventName = "renewal_failed"
 	eventRenewed       eventName = "renewed" // after one has failed
-	eventLosing        eventName = "losing"  // the command is asked to end
+	eventLosing        eventName = "losing"  // the command gets the signal to end
 	eventLost          eventName = "lost"
-	eventLeft          eventName = "left" // by a command that has ended: processes that are waited for
+	eventLeft          eventName = "left" // a command that has ended left processes, and redlock waits for their end
 	eventKilling       eventName = "killing"
 	eventRunsOn        eventName = "runs_on"   // the command, though it was killed
 	eventInterrupt     eventName = "interrupt" // one Ctrl-C more
@@ -63,14 +63,14 @@ func (j *journal) say(e entry, format string, args ...any) {
 	}
 }
 
-// newLine ends a line that somebody else has begun.
+// newLine ends an unfinished line on the terminal.
 func (j *journal) newLine() {
 	if j != nil && !j.quiet && !j.json {
 		j.notes.put("\n")
 	}
 }
 
-// tell says something to those who have asked for it.
+// tell prints a message if -v or -log json asks for it.
 func (j *journal) tell(e entry, format string, args ...any) {
 	if j != nil && (j.verbose || j.json) {
 		j.write(e, fmt.Sprintf(format, args...))
@@ -94,7 +94,8 @@ func (j *journal) write(e entry, text string) {
 	j.notes.put(string(line) + "\n")
 }
 
-// last says in JSON what would be the last line on standard error, and returns what is left of err then: its status.
+// last reports err in JSON, in place of the last line on standard error. It returns the part of err that remains: its
+// status.
 func (j *journal) last(err error) error {
 	if err == nil || !j.json {
 		return err

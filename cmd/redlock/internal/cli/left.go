@@ -9,31 +9,32 @@ import (
 )
 
 const (
-	// leftAfter is for how long what a command leaves is waited for without a word.
+	// leftAfter is how long redlock waits for left processes before it says so.
 	leftAfter = time.Second
-	// leftNames of the processes that are waited for stand in the message.
+	// leftNames is the greatest number of left processes that the message names.
 	leftNames = 4
 )
 
-// left is what is known of the processes that a command has left when it ended. The lock is kept, and renewed, until they have ended, too.
+// left is the state of the processes that a command has left when it ended. redlock keeps and renews the lock until
+// they have ended, too.
 type left struct {
 	leaderOnly bool // they are not waited for
 	since      bool // the command has ended
 	tellAt     time.Duration
 }
 
-// commandEnded goes on with what the command has left. A signal that this program was sent has not reached what is outside of the command's
-// group: whoever was to pass it on there may have died of it.
+// commandEnded goes on with the processes that the command has left. A signal to this program has not reached those
+// outside the command's group, because the process that should pass it on may have died of it.
 func (s *supervisor) commandEnded() {
 	s.keyboard = s.process.TakeTerminal()
 	s.left.since, s.left.tellAt = true, child.Now()+leftAfter
 	s.tellWatch() // of a group without its leader
 	if s.received != nil && s.lost == nil {
-		_ = s.process.SignalOutside(s.received) // whom it does not reach, it does not end
+		_ = s.process.SignalOutside(s.received) // a signal that does not arrive ends no process
 	}
 }
 
-// tellOfLeft says once who is waited for.
+// tellOfLeft names once the processes that redlock waits for.
 func (s *supervisor) tellOfLeft() {
 	if s.left.tellAt == 0 || child.Now() < s.left.tellAt || s.lost != nil {
 		return

@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// listTimeout bounds how long masters are looked through, and again how long they are asked who holds what was found.
+	// listTimeout limits the scan of the masters, and again the questions who holds the found locks.
 	listTimeout = 10 * time.Second
 	// listScan and listLimit are the defaults of -scan and -limit, listMost the greatest values of both.
 	listScan, listLimit, listMost = 100_000, 1000, 10_000_000
-	// inspectPage is how many keys a master is asked about at a time.
+	// inspectPage is the number of keys in one request to a master.
 	inspectPage = 200
 )
 
 func listCommand() command {
 	return command{
 		name:    "list",
-		summary: "show the locks whose keys begin so, by quorum",
+		summary: "list locks by key prefix",
 		help: `
-Looks through the keys of every master for those that begin with -prefix and look like locks, asks all masters who holds each,
-and says what the majority makes of it. It changes nothing. What is held on fewer masters than decide is nobody's lock: a
-leftover, which lapses by itself, or a lock that is just being taken. If masters do not answer that may not be known. A permit
-of redlock run -n is a lock on KEY:slot:NUMBER.
+Scans every master for keys that begin with -prefix and look like locks. Asks all masters who holds each key, and
+prints the majority's answer. It changes nothing. A key on fewer masters than a majority is no one's lock: it is a
+leftover, which expires by itself, or a lock that is just being acquired. If masters do not answer, the answer may be
+unknown. A permit of redlock run -n is a lock on KEY:slot:NUMBER.
 
-On each master SCAN goes through -scan keys at the most, whatever they begin with, and for ten seconds. To see all locks that
-are held, it is enough to get through so many masters that the others are no majority; if it has not, it says so.
+On each master it scans at most -scan keys, with any prefix, for at most ten seconds. The list is complete if the
+masters that were not scanned to the end are no majority. Otherwise the output says that it may be incomplete.
 
 The exit status is 0 if a quorum of masters has answered, and otherwise
    64  bad usage                             69  too few masters can be used`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			l := &lister{limit: listLimit, scan: listScan}
 			l.masters.define(fs)
-			fs.StringVar(&l.prefix, "prefix", "", "what the `keys` begin with (default: any)")
-			countVar(fs, &l.limit, "limit", listMost, "ask about this `number` of keys at the most (default 1000)")
-			countVar(fs, &l.scan, "scan", listMost, "go through this `number` of keys of each master at the most (default 100000)")
+			fs.StringVar(&l.prefix, "prefix", "", "`prefix` of the keys (default: any)")
+			countVar(fs, &l.limit, "limit", listMost, "ask about at most this `number` of keys (default 1000)")
+			countVar(fs, &l.scan, "scan", listMost, "scan at most this `number` of keys of each master (default 100000)")
 			fs.BoolVar(&l.json, "json", false, "print JSON")
 			return l.run
 		},
@@ -58,7 +58,7 @@ type lister struct {
 	json        bool
 }
 
-// listing is what `redlock list` prints.
+// listing is the output of `redlock list`.
 type listing struct {
 	Prefix   string         `json:"prefix"`
 	Complete bool           `json:"complete"` // no lock that was held all the while is missing
@@ -71,9 +71,10 @@ type listing struct {
 
 // listedLock is a key that looks like a lock on some master.
 type listedLock struct {
-	Key     string   `json:"key"`
-	Raw     []byte   `json:"key_base64,omitempty"` // the key, if it is no text: Key has U+FFFD for what is not
-	Verdict string   `json:"verdict"`              // held, leftover, or unknown
+	Key string `json:"key"`
+	// Raw is the key if it is no text; Key then has U+FFFD for each invalid byte.
+	Raw     []byte   `json:"key_base64,omitempty"`
+	Verdict string   `json:"verdict"` // held, leftover, or unknown
 	Owner   string   `json:"holder,omitempty"`
 	Holds   int      `json:"holds"` // 0 of a leftover
 	TTL     float64  `json:"ttl_seconds"`
@@ -118,7 +119,7 @@ func (l *lister) run(ctx context.Context, t *terminal, args []string) error {
 	return nil
 }
 
-// look looks through all masters, and asks each about what was found on any.
+// look scans all masters, and asks each about every key that any master has.
 func (l *lister) look(ctx context.Context, f *fleet) *listing {
 	list := &listing{Prefix: l.prefix, Locks: []listedLock{}, Masters: make([]listedMaster, len(f.all)), fleet: f}
 	found := make([][]string, len(f.all))
@@ -151,7 +152,8 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 			list.Locks = append(list.Locks, lock)
 		}
 	}
-	for i := range list.Masters { // one that has answered the first question, and not all of the second, has not been heard
+	// A master that has answered the first question, but not the whole second one, counts as silent.
+	for i := range list.Masters {
 		for _, c := range replies[i] {
 			if err := unanswered(c); err != nil && list.Masters[i].Error == "" {
 				list.Masters[i].Error = hidePasswords(err.Error())

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// fleetOf are masters, of which nobody asks anything, in these sets.
+// fleetOf returns masters in these sets. No request reaches them.
 func fleetOf(t *testing.T, n int, sets ...masterSet) *fleet {
 	t.Helper()
 	f := &fleet{sets: sets}
@@ -40,7 +40,7 @@ func shared(holds string) *single.Call {
 	return &single.Call{Reply: single.Reply{Outcome: single.Granted, Holder: "web/1", TTL: time.Second, Holds: &holds}}
 }
 
-func TestWhatMastersSayOfAKeyIsJudgedByQuorum(t *testing.T) {
+func TestTheMastersAnswersAboutAKeyAreJudgedByQuorum(t *testing.T) {
 	one := fleetOf(t, 3, masterSet{at: []int{0, 1, 2}})
 	two := fleetOf(t, 5, masterSet{"old", []int{0, 1, 2}}, masterSet{"new", []int{0, 3, 4}})
 	free := &single.Call{Reply: single.Reply{Outcome: single.Refused}}
@@ -81,7 +81,7 @@ func TestWhatMastersSayOfAKeyIsJudgedByQuorum(t *testing.T) {
 	}
 }
 
-// What a quorum has can't hide on the masters that were not looked through.
+// A key of a quorum can't be hidden on the masters that were not scanned.
 func TestAListIsCompleteIfTheOthersAreNoMajority(t *testing.T) {
 	two := fleetOf(t, 5, masterSet{"old", []int{0, 1, 2}}, masterSet{"new", []int{0, 3, 4}})
 	for _, c := range []struct {
@@ -105,7 +105,7 @@ func TestAListIsCompleteIfTheOthersAreNoMajority(t *testing.T) {
 	}
 }
 
-func TestAWaitNamesWhatDecidesItsEnd(t *testing.T) {
+func TestAWaitNamesTheHolderThatDecidesItsEnd(t *testing.T) {
 	const s = time.Second
 	held := func(who string, ttl time.Duration) redlock.Holder {
 		return redlock.Holder{Held: true, Identity: who, Holds: 1, TTL: ttl}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What redlock list makes of the masters' answers, and how it shows that.
+// This file judges and prints the masters' answers for redlock list.
 
-// judge says what the masters' answers make of a key; some, if one has a lock there.
+// judge computes the verdict on a key from the masters' answers; some reports whether any master has a lock there.
 func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLock, some bool) {
 	lock = listedLock{Key: key, Verdict: "leftover", on: make(map[int]bool)}
 	if !utf8.ValidString(key) {
@@ -59,7 +59,7 @@ func (l *listedLock) decide(set masterSet, holds map[string][]int, answer func(i
 	l.Holds = max(l.Holds, held)
 }
 
-// holdsIn tells the holds of an answer apart: of a plain lock there is one, its owner's.
+// holdsIn returns the holds in an answer. A plain lock has one, its owner's.
 func holdsIn(r single.Reply) []string {
 	if r.Holds == nil {
 		return []string{"plain " + r.Holder}

@@ -19,11 +19,11 @@ const (
 	forever = time.Duration(math.MaxInt64)
 	// graceShare of the ttl, or of -max-hold, is the default grace.
 	graceShare = 6
-	// namesAtMost of several keys stand in a message.
+	// namesAtMost is the greatest number of keys that a message names.
 	namesAtMost = 4
 )
 
-// lockFlags say which lock is taken, and how it is waited for and kept.
+// lockFlags select the lock, and how the command waits for it and keeps it.
 type lockFlags struct {
 	keys              keyList
 	permits           int // of a semaphore; 0: a lock
@@ -42,17 +42,17 @@ func (f *lockFlags) define(fs *flag.FlagSet) {
 	f.defineWhat(fs)
 	durationVar(fs, &f.grace, "grace", 0, "`time` from SIGTERM to SIGKILL when the lock is being lost, at most half the ttl (default: a sixth of it, or of -max-hold)")
 	durationVar(fs, &f.maxHold, "max-hold", 0, "take the lock away from a command after this `time`: it gets SIGTERM -grace earlier (default: never)")
-	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, also if the lock is given back earlier; less than the ttl (default 0s)")
+	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, even if the lock is released earlier; less than the ttl (default 0s)")
 }
 
 // defineWhat defines the flags of every command that takes a lock; the others are of those that keep it.
 func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
-	fs.Var(&f.keys, "key", "`key` of the lock; several times: all of these keys together, or none")
-	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; all who use KEY have to say the same (0, the default: a lock)")
-	fs.BoolVar(&f.shared, "shared", false, "be one reader of many, whom only -exclusive and locks without either keep out")
-	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer beside -shared readers, and let no more of them in while waiting")
-	durationVar(fs, &f.ttl, "ttl", 30*time.Second, "`time` after which a lock is free whose holder has died (default 30s)")
-	durationVar(fs, &f.wait, "wait", forever, "give up after this `time`; 0s: make one attempt (default: wait until the lock is free)")
+	fs.Var(&f.keys, "key", "`key` of the lock; give it several times to lock all of these keys together, or none")
+	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every user of KEY must give the same number (0, the default: a lock)")
+	fs.BoolVar(&f.shared, "shared", false, "be one of many readers; only -exclusive and plain locks keep readers out")
+	fs.BoolVar(&f.exclusive, "exclusive", false, "be the only writer, without -shared readers; while it waits, no new readers get in")
+	durationVar(fs, &f.ttl, "ttl", 30*time.Second, "`time` after which the lock of a dead holder is free (default 30s)")
+	durationVar(fs, &f.wait, "wait", forever, "wait for at most this `time`; 0s: make one attempt (default: wait until the lock is free)")
 	fs.BoolVar(&f.try, "try", false, "make one attempt, whatever -wait says")
 	f.fenced.on = true
 	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters (default true, where there can be one)")
@@ -60,13 +60,14 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 	for _, name := range []string{"conflict-exit-code", "E"} {
 		countVar(fs, &f.conflictStatus, name, 255, "exit `status` if the lock is held by another (-try, -wait) (default 75)")
 	}
-	fs.BoolVar(&f.quiet, "quiet", false, "do not say on standard error what is waited for")
-	fs.BoolVar(&f.verbose, "v", false, "say on standard error what becomes of the lock: acquired, renewals that fail, lost, released")
+	fs.BoolVar(&f.quiet, "quiet", false, "do not report the wait on standard error")
+	fs.BoolVar(&f.verbose, "v", false, "report the lock's events on standard error: acquired, failed renewals, lost, released")
 	f.form = textForm
-	fs.Var(&f.form, "log", "`form` of what is said on standard error: text, or json, a line for all that -v says (default text)")
+	fs.Var(&f.form, "log", "`form` of the messages on standard error: text, or json, one line for each event of -v (default text)")
 }
 
-// check refuses what can't be meant, and chooses the grace. command is whose flags these are.
+// check refuses combinations without a meaning, and chooses the grace. command is the name of the command that has
+// these flags.
 func (f *lockFlags) check(command string) error {
 	if err := f.checkWhat(command); err != nil {
 		return err
@@ -81,17 +82,17 @@ func (f *lockFlags) checkWhat(command string) error {
 	several := len(f.keys) > 1
 	switch {
 	case len(f.keys) == 0:
-		return usage("%s: no key: give -key, REDLOCK_KEY or a configuration file (under a redlock, whose own key that variable holds, only -key)", command)
+		return usage("%s: no key: give -key, REDLOCK_KEY or a configuration file (under another redlock only -key, because REDLOCK_KEY is that redlock's key)", command)
 	case f.shared && f.exclusive:
 		return usage("%s: -shared and -exclusive exclude each other", command)
 	case f.permits > 0 && (f.shared || f.exclusive):
-		return usage("%s: -n and %s exclude each other: whoever has a permit has it alone", command, kind)
+		return usage("%s: -n and %s exclude each other: a permit has one holder", command, kind)
 	case f.permits > 0 && several:
 		return usage("%s: -n with several keys: a semaphore has one", command)
 	case several && (f.shared || f.exclusive):
 		return usage("%s: several keys together with %s: only a plain lock can have them", command, kind)
 	case several && strings.Contains(strings.Join(f.keys, ""), "\n"):
-		return usage("%s: one of several keys has a line break in it, which is what separates them in REDLOCK_KEY", command)
+		return usage("%s: one of several keys has a line break in it, and line breaks separate keys in REDLOCK_KEY", command)
 	case f.fenced.given && f.fenced.on && (f.shared || f.exclusive):
 		return usage("%s: -fenced and %s exclude each other: tokens order the holders of a plain lock", command, kind)
 	case f.fenced.given && f.fenced.on && several:
@@ -152,7 +153,7 @@ func (f *lockFlags) hasToken() bool {
 	return f.fenced.on && !f.shared && !f.exclusive && len(f.keys) == 1
 }
 
-// options are those of the acquisition.
+// options returns the options of the acquisition.
 func (f *lockFlags) options() []redlock.Option {
 	var options []redlock.Option
 	if len(f.keys) > 1 {
@@ -176,7 +177,7 @@ func (f *lockFlags) options() []redlock.Option {
 	return options
 }
 
-// what names the lock in a message.
+// what returns the lock's name for messages.
 func (f *lockFlags) what() string {
 	switch {
 	case f.permits > 0:
@@ -205,7 +206,8 @@ func enumerated(keys []string) string {
 	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
 }
 
-// keyList is a flag that may be given several times. A key may hold any byte, also a comma, so that one value is one key.
+// keyList is a flag that may be given several times. A key may hold any byte, also a comma, so that one value is one
+// key.
 type keyList []string
 
 // String implements flag.Value.
@@ -220,7 +222,7 @@ func (l *keyList) Set(value string) error {
 	return nil
 }
 
-// toggle is a flag that is on or off, and knows whether somebody has said so.
+// toggle is a flag that is on or off, and knows whether it was set.
 type toggle struct{ on, given bool }
 
 // String implements flag.Value.

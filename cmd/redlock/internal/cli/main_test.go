@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == child.WatchCommand { // what this program starts as one
+	if len(os.Args) == 2 && os.Args[1] == child.WatchCommand { // the watch that this program starts
 		child.RunWatch(os.Stdin, os.Stdout)
 		return
 	}

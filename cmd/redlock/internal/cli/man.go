@@ -71,7 +71,7 @@ func writeMan(out io.Writer) {
 	manParagraphs(out, settingsHelp)
 }
 
-// writeCommandMan writes the page of a command: what its -h says.
+// writeCommandMan writes the manual page of a command, with the text of its -h.
 func writeCommandMan(out io.Writer, c command) {
 	fs := newFlags(c.name)
 	c.setup(fs)

@@ -39,21 +39,21 @@ func (m *masterFlags) define(fs *flag.FlagSet) {
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings, or none (default ~/.config/redlock/config or /etc/redlock/config, if there is one)")
-	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of those masters whose URL has none, in one line")
-	fs.Var(&m.password, "password", "the `password` of those masters whose URL has none; refused on a command line: set REDLOCK_PASSWORD, or a line in the file")
-	durationVar(fs, &m.guard, "restart-guard", 0, "let a master that restarted not vote for this `time`, the longest ttl in use; for masters that do not fsync always")
+	fs.StringVar(&m.passwordFile, "password-file", "", "`file` with the password of masters without one in their URL, in one line")
+	fs.Var(&m.password, "password", "the `password` of masters without one in their URL; refused on a command line: set REDLOCK_PASSWORD, or a line in the file")
+	durationVar(fs, &m.guard, "restart-guard", 0, "keep a restarted master from voting for this `time`, the longest ttl in use; for masters without appendfsync always")
 	fs.StringVar(&m.ca, "tls-ca", "", "PEM `file` with the authorities that sign the masters' certificates, instead of the system's")
 	fs.StringVar(&m.cert, "tls-cert", "", "PEM `file` with this client's certificate, for masters that ask for one")
 	fs.StringVar(&m.key, "tls-key", "", "PEM `file` with the certificate's key")
 }
 
-// fleet is the masters of one list or of two, each of them once.
+// fleet is the masters of one list or of two, each master once.
 type fleet struct {
-	all  []*single.Master // those of the new list only come last
+	all  []*single.Master // masters of the new list alone come last
 	sets []masterSet
 }
 
-// masterSet is one set of masters, of which a quorum decides.
+// masterSet is one set of masters with its own quorum.
 type masterSet struct {
 	name string // "" if it is the only one, "old" or "new"
 	at   []int  // its masters' positions among all
@@ -83,7 +83,7 @@ func (s masterSet) of(n int) string {
 // joint reports that there are two sets.
 func (f *fleet) joint() bool { return len(f.sets) > 1 }
 
-// short returns a set of which fewer masters than a quorum are so; nil if there is none.
+// short returns a set if fewer of its masters than a quorum satisfy is; nil if there is none.
 func (f *fleet) short(is func(i int) bool) *masterSet {
 	for i := range f.sets {
 		if f.sets[i].count(is) < f.sets[i].quorum() {
@@ -93,7 +93,7 @@ func (f *fleet) short(is func(i int) bool) *masterSet {
 	return nil
 }
 
-// won returns a set of which a quorum of masters is so; nil if there is none.
+// won returns a set if a quorum of its masters satisfies is; nil if there is none.
 func (f *fleet) won(is func(i int) bool) *masterSet {
 	for i := range f.sets {
 		if f.sets[i].count(is) >= f.sets[i].quorum() {
@@ -164,7 +164,7 @@ func (m *masterFlags) openSet(f *fleet, byURL map[string]int, set masterSet, url
 	return nil
 }
 
-// checkNames refuses what would count one server more than once, also for commands that make no Locker.
+// checkNames refuses a list that would count one server twice. It also serves commands that make no Locker.
 func (f *fleet) checkNames() error {
 	seen := make(map[string]bool)
 	for _, m := range f.all {
@@ -180,7 +180,7 @@ func (f *fleet) checkNames() error {
 func (f *fleet) close() { closeMasters(f.all) }
 
 func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, error) {
-	opt, err := single.ParseURL(url) // whose error says what is wrong with a URL without quoting it
+	opt, err := single.ParseURL(url) // the error explains what is wrong without quoting the URL
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,8 @@ func (m *masterFlags) openOne(url string, secure *tls.Config) (*single.Master, e
 	}
 	switch {
 	case secure != nil && opt.TLSConfig == nil:
-		return nil, errors.New("it is not a rediss:// URL, but -tls flags are given") // the address may be half a password
+		// The error does not quote the address, which may be half a password.
+		return nil, errors.New("it is not a rediss:// URL, but -tls flags are given")
 	case secure != nil:
 		opt.TLSConfig.RootCAs, opt.TLSConfig.Certificates = secure.RootCAs, secure.Certificates
 	}
@@ -213,7 +214,7 @@ func (m *masterFlags) readPassword() error {
 	return nil
 }
 
-// tls returns what the -tls flags ask for, nil for nothing.
+// tls returns the configuration of the -tls flags; nil if none is set.
 func (m *masterFlags) tls() (*tls.Config, error) {
 	c, err := tlsfiles.Files{CA: m.ca, Cert: m.cert, Key: m.key}.Config()
 	if err != nil {
@@ -256,7 +257,7 @@ func (f *fleet) voters(set int) []redlock.Master {
 
 func closeMasters(masters []*single.Master) {
 	for _, m := range masters {
-		_ = m.Close() // of a client that nobody uses any more
+		_ = m.Close() // the client is not used any more
 	}
 }
 

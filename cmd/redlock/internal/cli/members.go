@@ -18,21 +18,22 @@ func membersCommand() command {
 		name:    "members",
 		summary: "show how far an exchange of masters is, and whether its next step is safe",
 		help: `
-While masters are exchanged, every process goes from the old list (-masters) to both lists (-masters and -new-masters), and then
-to the new one: docs/operate/membership.md has the steps. This shows each master of both lists with its generation (see -generation),
-the other clients that are connected to it, and the locks on it; then who uses which of the masters, as far as connections
-and locks tell; and says which step is next, and whether it is safe to take it now, or that these lists are out of date: that
-masters know a later generation. It also says what it can't see. It changes nothing.
+While masters are exchanged, every process goes from the old list (-masters) to both lists (-masters and
+-new-masters), and then to the new list. docs/operate/membership.md has the steps. This command shows each master of
+both lists with its generation (see -generation), the other clients connected to it, and the locks on it. Then it
+shows who uses which masters, as far as connections and locks tell. It says which step is next, and whether it is safe
+now, or that these lists are out of date because masters know a later generation. It also says what it can't see. It
+changes nothing.
 
-It looks at most at 20,000 keys of each master, for at most two seconds; and again, up to six times in all with pauses of three seconds
-together, if somebody seems to use one list alone.
+It looks at no more than 20,000 keys of each master, for at most two seconds. If a client seems to use one list alone,
+it looks again, up to six times in all, with pauses of three seconds together.
 
-With -announce it tells a quorum of each list that the generation of that number is going to be used, and changes nothing
-else. Processes that are two or more behind take no lock from then on; those without
-a generation do not notice. It asks before it does so; -yes answers. Where this command says NOT YET, it announces nothing that
-would stop a process, unless -force is given.
+With -announce it tells a quorum of each list that this generation is going to be used, and changes nothing else.
+Processes that are two or more generations behind take no lock from then on. Processes without a generation do not
+notice. It asks before it does so; -yes answers. If this command says NOT YET, it announces nothing that would stop a
+process, unless -force is given.
 
-If it fails for want of a quorum, some masters may have been told. To run it again is safe.
+If it fails because there is no quorum, some masters may know the generation already. To run it again is safe.
 
 The exit status is 0 if the next step can be taken now, 1 if not, and otherwise
    64  bad usage                             69  too few masters can be used
@@ -96,7 +97,8 @@ func (m *members) run(ctx context.Context, t *terminal, args []string) error {
 	return nil
 }
 
-// check refuses what would stop everybody, and what would not stop those that it is meant for.
+// check refuses an announcement that would stop every process, and one that would not stop the processes that it
+// should.
 func (m *members) check(seen *membership) error {
 	known := seen.greatest()
 	from := known
@@ -155,16 +157,16 @@ func (m *members) tell(ctx context.Context, t *terminal, locker *redlock.Locker,
 	return err
 }
 
-// consequence is what an announcement does.
+// consequence describes the effect of an announcement.
 func (m *members) consequence() string {
 	if m.announce <= 2 {
-		return fmt.Sprintf("This tells masters generation %d. No process is kept from anything by that.", m.announce)
+		return fmt.Sprintf("This tells masters generation %d. It stops no process.", m.announce)
 	}
-	return fmt.Sprintf("This tells masters generation %d. Processes with generation %d or less take no lock from then on, and lose what they hold; those without a generation go on.",
+	return fmt.Sprintf("This tells masters generation %d. Processes with generation %d or less take no lock from then on, and lose the locks that they hold; processes without a generation go on.",
 		m.announce, m.announce-2)
 }
 
-// confirm asks for the number. Without a terminal there is nobody to ask.
+// confirm asks the user to type the number. Without a terminal it fails.
 func (m *members) confirm(t *terminal) error {
 	if m.yes {
 		return nil

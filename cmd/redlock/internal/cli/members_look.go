@@ -17,19 +17,21 @@ import (
 )
 
 const (
-	// scanPage is how many keys a master is asked for at a time, scanMost how many are looked at.
+	// scanPage is the number of keys in one request to a master, scanMost the greatest number of keys to look at.
 	scanPage, scanMost = 500, 20_000
-	// looksAtMost is how often masters are looked at before somebody is said to use one list alone, and lookAgain how long after the first
-	// look the second one comes; each later pause is twice as long. A lock or a connection that comes or goes is on a part of its masters
-	// for a moment, and a short job that has its quorum may end before it is connected to the rest.
+	// looksAtMost is how often the command looks at the masters before it reports that a user uses one list alone.
+	// lookAgain is the pause before the second look; each later pause is twice as long. One look is not enough: a lock
+	// or a connection that comes or goes is on only some of its masters for a moment. A short job that has its quorum
+	// may also end before it is connected to the other masters.
 	looksAtMost, lookAgain = 6, 100 * time.Millisecond
-	// oftenEnough is in how many looks a lock is on masters of one list alone whose holder is said to use that one.
+	// oftenEnough is the number of looks in which a lock must be only on masters of one list. Then its holder counts as
+	// a user of that list alone.
 	oftenEnough = 3
-	// freshness is for how long a process may go on that has not heard of a generation.
+	// freshness is how long a process may go on before it learns of a new generation.
 	freshness = 10 * time.Second
 )
 
-// member is what one master tells of itself and of who uses it.
+// member has the facts that one master reports about itself and its users.
 type member struct {
 	err        error
 	role       string
@@ -39,10 +41,10 @@ type member struct {
 	owners     map[string]int // locks, by the identity of the holder
 	locks      int
 	longest    time.Duration // the longest ttl of a lock
-	partly     bool          // not all keys were looked at
+	partly     bool          // there are more keys than were read
 }
 
-// membership is what all masters tell.
+// membership has the answers of all masters.
 type membership struct {
 	fleet   *fleet
 	members []member
@@ -50,7 +52,7 @@ type membership struct {
 	oldAlone, newAlone []*user
 }
 
-// observeMembers asks all masters, and again as long as somebody seems to use one list alone.
+// observeMembers asks all masters, and again while a user seems to use one list alone.
 func observeMembers(ctx context.Context, f *fleet) *membership {
 	return observe(ctx, func() *membership { return lookAtMembers(ctx, f) })
 }
@@ -83,8 +85,9 @@ type suspect struct {
 	times int // in how many looks
 }
 
-// see adds those that this look finds to use one list alone, and clears whoever it finds on a master that the other one has for itself. Nothing
-// else clears anybody: a master that does not answer tells nothing, and of jobs that come and go none may be there just now.
+// see adds the users that this look finds on one list alone. It clears users that it finds on a master that only the
+// other list has. Nothing else clears a user: a master that does not answer proves nothing, and a job that comes and
+// goes may be absent just now.
 func (m suspects) see(s *membership, set, other int) {
 	others := s.apart(other, set)
 	for _, u := range s.users() {
@@ -100,8 +103,8 @@ func (m suspects) see(s *membership, set, other int) {
 	}
 }
 
-// accused are the suspects after so many looks. Who is known by its locks only has to have had them in some of these: what is seen less often
-// may be a lock that was being taken or released.
+// accused returns the suspects after so many looks. A suspect known only by its locks must have had them in several
+// looks, because a lock that is seen less often may be one that was just being acquired or released.
 func (m suspects) accused(looks int) (found []*user) {
 	for _, who := range slices.Sorted(maps.Keys(m)) {
 		if u := m[who]; u.Connections > 0 || u.times >= min(looks, oftenEnough) {
@@ -136,7 +139,7 @@ func (m *member) observe(ctx context.Context, c redis.UniversalClient) {
 	m.scan(ctx, c)
 }
 
-// toldGeneration is the greatest generation that a master was told; 0 if none.
+// toldGeneration returns the greatest generation that a master knows; 0 if none.
 func toldGeneration(ctx context.Context, c redis.UniversalClient) (uint64, error) {
 	known, err := c.Get(ctx, single.GenerationKey).Uint64()
 	if errors.Is(err, redis.Nil) {
@@ -145,18 +148,19 @@ func toldGeneration(ctx context.Context, c redis.UniversalClient) (uint64, error
 	return known, err
 }
 
-// isReply tells what a server answered from what kept it from answering.
+// isReply reports whether err is an answer of the server, and not a failure to get one.
 func isReply(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)
 }
 
-// isOfOneCommand tells a server's refusal of one command, which this user may not run or it does not know, from that of all.
+// isOfOneCommand reports whether the server refused only this command: the user may not run it, or the server does not
+// know it.
 func isOfOneCommand(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
 }
 
-// connections counts the connections of CLIENT LIST by where they come from, without the one that asks and those of replicas.
+// connections counts the connections in CLIENT LIST by source, without the asking one and without replicas.
 func connections(list string) map[string]int {
 	n := make(map[string]int)
 	for line := range strings.Lines(list) {
@@ -215,7 +219,7 @@ type lookalike struct {
 	ttl      time.Duration
 }
 
-// holdsMark is the member that tells a set of holds from everybody's sorted sets, as HOLDS of single/lua/kind.lua.
+// holdsMark is the member that distinguishes a set of holds from other sorted sets, like HOLDS in single/lua/kind.lua.
 const holdsMark = "redlock:holds"
 
 // lookLikeLocks picks the keys that look like locks. The error may be of single keys, and is a reply then.
@@ -226,7 +230,8 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 	ttls, starts := make([]*redis.DurationCmd, len(keys)), make([]*redis.StringCmd, len(keys))
 	_, err = c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
-			ttls[i], starts[i] = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, 255) // of a set of holds the second one fails
+			// For a set of holds the second command fails.
+			ttls[i], starts[i] = p.PTTL(ctx, key), p.GetRange(ctx, key, 0, 255)
 		}
 		return nil
 	})
@@ -259,7 +264,8 @@ func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) 
 	return append(locks, marked...), err
 }
 
-// setsOfHolds picks the sets of holds among keys that are no strings. What can't be asked passes for one.
+// setsOfHolds returns those keys, among keys that are no strings, that are sets of holds. A key that can't be read
+// counts as one.
 func setsOfHolds(ctx context.Context, c redis.UniversalClient, keys []lookalike) ([]lookalike, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -281,7 +287,7 @@ func setsOfHolds(ctx context.Context, c redis.UniversalClient, keys []lookalike)
 	return keys[:n], err
 }
 
-// isHold reports that what a string begins with is a hold of a lock that several can have.
+// isHold reports whether a string begins with a hold of a shared or reentrant lock.
 func isHold(start string) bool {
 	_, hold := single.HoldOf(start)
 	return hold
@@ -298,14 +304,15 @@ func (s *membership) answers(i int) bool { return s.members[i].err == nil }
 // reads reports that the generation which master i knows was read.
 func (s *membership) reads(i int) bool { return s.answers(i) && s.members[i].unread == nil }
 
-// unread is a set of which fewer masters than a quorum told their generation; nil if there is none.
+// unread returns a set if fewer of its masters than a quorum reported their generation; nil if there is none.
 func (s *membership) unread() *masterSet { return s.fleet.short(s.reads) }
 
-// unreached is a set of which fewer masters than a quorum answer; nil if there is none.
+// unreached returns a set if fewer of its masters than a quorum answer; nil if there is none.
 func (s *membership) unreached() *masterSet { return s.fleet.short(s.answers) }
 
-// isDown reports that this is the name of a master that does not answer at all: what else is found of it is that. The exchange may be
-// on its account. One that answers and does not let us in is another matter.
+// isDown reports whether this is the name of a master that does not answer at all. Other findings about it have the
+// same cause, and it may be the reason for the exchange. A master that answers and refuses this client is another
+// matter.
 func (s *membership) isDown(names string) bool {
 	if names == "" {
 		return false

@@ -9,12 +9,12 @@ import (
 	"github.com/seed-624411e5/redlock/internal/owner"
 )
 
-// TestWhoUsesOneListAloneIsToldByMoreThanOneLook: a connection or a lock that comes or goes is on a part of its masters for a moment.
-// Masters 0 to 2 are the old list, 0, 1 and 3 the new one.
-func TestWhoUsesOneListAloneIsToldByMoreThanOneLook(t *testing.T) {
+// TestItTakesSeveralLooksToFindUsersOfOneListAlone: a connection or a lock that comes or goes is on a part of its
+// masters for a moment. Masters 0 to 2 are the old list, 0, 1 and 3 the new one.
+func TestItTakesSeveralLooksToFindUsersOfOneListAlone(t *testing.T) {
 	both, old, none := []int{0, 1, 3}, []int{0, 1}, []int(nil)
 	for name, tt := range map[string]struct {
-		connected, locked [][]int // on which masters, in each look; the last one is what all later looks see
+		connected, locked [][]int // on which masters, in each look; the last entry is for all later looks
 		away              int     // in how many looks, from the second one on, master 3 does not answer; 9: in the first one too
 		silent            bool    // it does not tell its clients
 		alone             bool

@@ -15,11 +15,11 @@ type step struct {
 	Safe bool     `json:"safe"`
 	Do   string   `json:"do"`
 	Not  []string `json:"not_yet,omitempty"` // why it is not safe
-	// Unseen is what has to be known besides, and can't be seen here.
+	// Unseen lists further facts that the operator must know, and that the command can't see.
 	Unseen []string `json:"unseen,omitempty"`
 }
 
-// next says which step comes next and whether it can be taken, to who has the configuration of this generation.
+// next returns the next step for a user with the configuration of this generation, and whether it can be taken now.
 func (s *membership) next(own uint64, report *audit.Report) step {
 	var n step
 	switch outdated := s.outdated(own); {
@@ -35,8 +35,8 @@ func (s *membership) next(own uint64, report *audit.Report) step {
 	return n
 }
 
-// outdated says that masters know a generation that other lists go with than those given here; empty if not. The one that follows two
-// lists is announced while they are in use.
+// outdated says that masters know a generation that other lists go with than those given here; empty if not. The one
+// that follows two lists is announced while they are in use.
 func (s *membership) outdated(own uint64) string {
 	known, latest := s.greatest(), own
 	if s.fleet.joint() {
@@ -92,7 +92,7 @@ func (s *membership) nextOfTwo(own uint64) (n step) {
 	return n
 }
 
-// untold says where nobody can be told to use the old masters alone.
+// untold explains why the command can't see users of the old masters alone; "" if it can.
 func (s *membership) untold() string {
 	if slices.ContainsFunc(s.apart(1, 0), func(i int) bool { return s.members[i].clients != nil }) {
 		return ""
@@ -100,7 +100,7 @@ func (s *membership) untold() string {
 	return " Who uses the old masters alone can't be seen here: no master that is in the new list alone tells who its clients are."
 }
 
-// blocking is what has to be mended before any step.
+// blocking lists faults that must be repaired before any step.
 func (s *membership) blocking(own uint64, report *audit.Report) []string {
 	var why []string
 	if set := s.unreached(); set != nil {

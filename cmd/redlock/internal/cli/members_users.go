@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// user is somebody that uses masters: a place that connections come from, or an identity that holds locks.
+// user is a user of masters: a source of connections, or an identity that holds locks.
 type user struct {
 	Who         string         `json:"who"`
 	Connections int            `json:"connections,omitempty"`
@@ -14,7 +14,7 @@ type user struct {
 	on          map[int]bool
 }
 
-// users are all of them, sorted.
+// users returns all users, sorted.
 func (s *membership) users() []*user {
 	byName := make(map[string]*user)
 	at := func(who string, i int) *user {
@@ -43,15 +43,16 @@ func (s *membership) users() []*user {
 	return all
 }
 
-// apart are the masters of a set that answer and are not in the other one: by them it shows who uses the set.
+// apart returns the masters of a set that answer and are not in the other set. Their users show who uses the set.
 func (s *membership) apart(set, other int) []int {
 	return slices.DeleteFunc(slices.Clone(s.fleet.sets[set].at), func(i int) bool {
 		return !s.answers(i) || slices.Contains(s.fleet.sets[other].at, i)
 	})
 }
 
-// onlyIn are those that use one set of two and not the other one: they are on a master that the one has for itself, or on a quorum of
-// it, and on none that the other one has for itself. If none of these would show them, nobody is told from those that use both.
+// onlyIn returns the users of one set that do not use the other set. Such a user is on a master that only this set has,
+// or on a quorum of this set. It is on no master that only the other set has. If none of those masters would show the
+// user, onlyIn can't tell and leaves the user out.
 func (s *membership) onlyIn(set, other int) []*user {
 	mine, others := s.apart(set, other), s.apart(other, set)
 	var found []*user
@@ -66,7 +67,8 @@ func (s *membership) onlyIn(set, other int) []*user {
 	return found
 }
 
-// shows reports that this user would be seen on a master if it used it: a master may not tell its clients, or have more keys than are looked at.
+// shows reports whether a user of a master would be seen on it. It may not be: a master may not list its clients, or
+// may have more keys than the command reads.
 func (m *member) shows(u *user) bool {
 	if u.Connections > 0 {
 		return m.clients != nil

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 )
 
-// membersDocument is what `redlock members -json` prints.
+// membersDocument is the output of `redlock members -json`.
 type membersDocument struct {
 	step
 	Masters []memberDocument `json:"masters"`
@@ -22,11 +22,11 @@ type memberDocument struct {
 	Set        string  `json:"set,omitempty"`
 	Error      string  `json:"error,omitempty"`
 	Role       string  `json:"role,omitempty"`
-	Generation *uint64 `json:"generation,omitempty"` // 0: it was told none; absent: it was not read
+	Generation *uint64 `json:"generation,omitempty"` // 0: it knows none; absent: it was not read
 	Clients    *int    `json:"clients,omitempty"`    // absent: it does not tell
 	Locks      int     `json:"locks"`
 	Longest    float64 `json:"longest_ttl_seconds"`
-	Complete   bool    `json:"complete"` // all of its keys were looked at
+	Complete   bool    `json:"complete"` // all of its keys were read
 }
 
 func (s *membership) document(next step) membersDocument {
@@ -114,7 +114,7 @@ func orUnknown(text string) string {
 	return text
 }
 
-// writeUsers shows who uses which masters.
+// writeUsers prints who uses which masters.
 func (s *membership) writeUsers(out io.Writer) error {
 	users := s.users()
 	if len(users) == 0 {

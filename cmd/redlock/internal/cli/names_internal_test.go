@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestASlipOfThePenIsRecognised(t *testing.T) {
+func TestAMistypedCommandGetsASuggestion(t *testing.T) {
 	for name, want := range map[string]string{
 		"stauts": "status", "ru": "run", "realease": "release", "membres": "members", "lits": "list",
 		"dance": "", "x": "", "": "", "constitution": "", "r": "", "docker": "doctor",
@@ -52,7 +52,7 @@ func TestTheVersionSaysWhichModuleAndRevision(t *testing.T) {
 	}
 }
 
-// Whatever a text holds, roff takes none of it for a request of its own, and prints it as it is.
+// roff must print any text unchanged, and must take no part of it as a request.
 func TestManPagesSayWhatHelpSays(t *testing.T) {
 	requests := strings.Fields(".TH .SH .PP .TP .RS .RE .nf .fi .B .BR .I")
 	for _, c := range commands() {

@@ -16,7 +16,8 @@ const aboveVariable = "REDLOCK_ABOVE"
 // above are the IDs of the locks that this program runs under.
 func above(getenv func(string) string) []string { return strings.Fields(getenv(aboveVariable)) }
 
-// forItself returns an error if a wait for the lock would never end: whoever holds it waits for this program. It returns nil if that can't be told.
+// forItself returns an error if a wait for the lock would never end, because the lock's holder waits for this program.
+// It returns nil if it can't tell.
 func (w *wait) forItself(ctx context.Context, ids []string, err error) error {
 	if len(ids) == 0 || !errors.Is(err, redlock.ErrHeld) {
 		return nil

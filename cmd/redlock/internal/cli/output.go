@@ -20,7 +20,7 @@ const (
 	clearTimeout = 100 * time.Millisecond
 )
 
-// writeWhole writes what write makes. Half of it would be worse than an error.
+// writeWhole writes the output of write in one piece. Half of it would be worse than an error.
 func writeWhole(out io.Writer, write func(io.Writer)) error {
 	var text bytes.Buffer
 	write(&text)
@@ -28,8 +28,9 @@ func writeWhole(out io.Writer, write func(io.Writer)) error {
 	return err
 }
 
-// replacement is a file that takes the place of another one, in full or not at all. It is made before its content is known, so that a folder
-// that is not there, or can't be written to, is known then. A nil replacement is of no file, and does nothing.
+// replacement is a file that takes the place of another one, in full or not at all. It is made before its content is
+// known, so that a folder that is not there, or can't be written to, is known then. A nil replacement is of no file,
+// and does nothing.
 type replacement struct {
 	file *os.File
 	path string
@@ -68,7 +69,7 @@ func (r *replacement) finish(mode fs.FileMode, write func(io.Writer) error) erro
 	return nil
 }
 
-// discard removes what was not put into its place.
+// discard removes the new file unless it has replaced the old one.
 func (r *replacement) discard() {
 	if r == nil || r.file == nil {
 		return
@@ -91,8 +92,8 @@ func (w *checkedWriter) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// notes writes lines to where nobody may be reading, such as a terminal that was stopped with Ctrl-S or a pipe that is
-// full, without making anybody wait for it.
+// notes writes lines without ever blocking its callers. The output may have no reader, such as a terminal that was
+// stopped with Ctrl-S or a full pipe.
 type notes struct {
 	lines   chan note
 	written chan struct{}
@@ -122,7 +123,7 @@ func newNotes(out io.Writer) *notes {
 				text = clearLine + text
 			}
 			drawn = line.status && line.text != ""
-			_, _ = io.WriteString(out, text) // if nobody reads it, nobody misses it
+			_, _ = io.WriteString(out, text) // without a reader the text is not missed
 			if line.done != nil {
 				close(line.done)
 			}
@@ -135,13 +136,13 @@ func (n *notes) printf(format string, args ...any) {
 	n.put(oneLine(hidePasswords(fmt.Sprintf(format, args...))) + "\n")
 }
 
-// put writes a whole line, which may be shown as it is.
+// put writes a whole line that is safe to print.
 func (n *notes) put(line string) { n.send(note{text: line}) }
 
-// status writes, to a terminal, what the next note takes the place of.
+// status writes a line on a terminal that the next note replaces.
 func (n *notes) status(text string) { n.send(note{text: text, status: true}) }
 
-// clear takes away what status has written, and waits for that a moment: what a command writes next is not to be taken away with it.
+// clear removes the status line, and waits a moment for that, so that it does not remove the command's next output.
 func (n *notes) clear() {
 	done := make(chan struct{})
 	n.send(note{status: true, done: done})

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// probeKey is what the probes lock, and probeAlso where two keys are needed. Their counters stay on the masters for as
-	// long as those of other fenced keys, so the names are always the same.
+	// probeKey is the key that the probes lock, and probeAlso the second key where they need two. Their counters stay
+	// on the masters for as long as the counters of other fenced keys, so the names are always the same.
 	probeKey, probeAlso = "redlock-probe", "redlock-probe-also"
-	// probeTTL is that of all locks but the one that is left to expire.
+	// probeTTL is the ttl of all locks, except the lock that a probe leaves to expire.
 	probeTTL = 20 * time.Second
 	// probeTimeout bounds each probe.
 	probeTimeout = 20 * time.Second
-	// wakeRounds is how often a waiter may miss a release, having subscribed too late, and wokenWithin how long it may take to
-	// be woken. It would ask by itself after pollEvery.
+	// wakeRounds is how often a waiter may miss a release, having subscribed too late, and wokenWithin how long it may
+	// take to be woken. It would ask by itself after pollEvery.
 	wakeRounds, wokenWithin, pollEvery = 3, time.Second, 3 * time.Second
 	// queuedWithin is how soon a waiter is in the server's queue of arrivals, if it can be at all.
 	queuedWithin = time.Second
-	// outage is for how long a server that does not answer is asked again.
+	// outage is how long the probe retries a server that does not answer.
 	outage = 3 * time.Second
 )
 
@@ -56,7 +56,7 @@ type probed struct {
 	own, rival *redlock.Locker
 }
 
-// probeReport is what was found on one master, as -json prints it.
+// probeReport has the results for one master, as -json prints them.
 type probeReport struct {
 	Master string        `json:"master"`
 	OK     bool          `json:"ok"`
@@ -116,7 +116,8 @@ func newProbed(m *single.Master, guard time.Duration) (*probed, error) {
 	return &probed{master: m, own: own, rival: rival}, nil
 }
 
-// isNoUse tells by a probe's error a server that is not there for this user from one that does something else than a lock needs.
+// isNoUse reports whether a probe failed because the server is not available to this user, and not because the server
+// behaves wrongly.
 func isNoUse(err error) bool {
 	if _, ok := errors.AsType[*redlock.QuorumError](err); !ok {
 		return false
@@ -125,7 +126,7 @@ func isNoUse(err error) bool {
 	return !isReply(said) || single.IsDenied(said)
 }
 
-// saidBy is what the one master said, if it is its fault.
+// saidBy returns the error of the only master, if the master caused err.
 func saidBy(err error) error {
 	if q, ok := errors.AsType[*redlock.QuorumError](err); ok && len(q.Nodes) == 1 && q.Nodes[0].Err != nil {
 		return q.Nodes[0].Err
@@ -144,7 +145,7 @@ func (p *probed) close() {
 	closeSoon(p.rival, confirmedTimeout)
 }
 
-// held runs f while own holds the key, which it waits for: somebody else may be probing.
+// held acquires the key, waiting for another probe if necessary, and runs f under the lock.
 func (p *probed) held(ctx context.Context, f func(lock *redlock.Lock) error, opts ...redlock.Option) error {
 	lock, err := p.own.Acquire(ctx, probeKey, probeTTL, append(opts, redlock.MaxOutage(outage))...)
 	if err != nil {
@@ -156,7 +157,7 @@ func (p *probed) held(ctx context.Context, f func(lock *redlock.Lock) error, opt
 	return lock.Release(ctx)
 }
 
-// refused fails unless the rival is told that the key is held.
+// refused fails unless the rival learns that the key is held.
 func (p *probed) refused(ctx context.Context, opts ...redlock.Option) error {
 	lock, err := p.rival.TryAcquire(ctx, probeKey, probeTTL, opts...)
 	switch {
@@ -293,7 +294,7 @@ func (p *probed) several(ctx context.Context) error {
 	return p.held(ctx, func(*redlock.Lock) error { return p.refused(ctx) }, redlock.AndKeys(probeAlso))
 }
 
-// writeProbes shows a line for each master, and then why what fails does.
+// writeProbes prints a line for each master, and then the reason of each failure.
 func writeProbes(out io.Writer, reports []probeReport) error {
 	heading := []string{"MASTER"}
 	for _, each := range probes {

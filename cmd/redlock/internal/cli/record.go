@@ -15,11 +15,11 @@ const textfileUsage = "write metrics to this `file`, for the textfile collector 
 // successTime is the metric that a run takes over from the file of the run before.
 const successTime = "redlock_run_success_time_seconds"
 
-// record is the file with the metrics of `redlock run`. It is written when the wait begins, when the lock is acquired, and at the end. A nil record
-// writes nothing.
+// record is the file with the metrics of `redlock run`. It is written when the wait begins, when the lock is acquired,
+// and at the end. A nil record writes nothing.
 type record struct {
 	path, key        string
-	fail             func(error) // told what came of writing the file; the run goes on
+	fail             func(error) // gets the result of writing the file; the run goes on
 	held             *held       // nil before there is a lock
 	waiting, holding bool
 	success          float64 // when a run last ended with status 0
@@ -81,7 +81,7 @@ func (r *record) ended(err error) error {
 	return writeTextfile(r.path, append(r.now(), append(gauges, result)...)...)
 }
 
-// result is the word for what became of the lock.
+// result returns the word for the lock's fate.
 func (r *record) result(status int, err error) string {
 	switch {
 	case status == statusLost, status == statusRanOn:
@@ -94,7 +94,7 @@ func (r *record) result(status int, err error) string {
 	return results.Result(err)
 }
 
-// now is what is known at any time.
+// now returns the metrics that are always known.
 func (r *record) now() []textfile.Gauge {
 	gauges := []textfile.Gauge{
 		textfile.One("redlock_waiting", "Callers that wait for the lock.", number01(r.waiting), "key", r.key),

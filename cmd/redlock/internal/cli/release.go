@@ -22,17 +22,17 @@ func releaseCommand() command {
 		args:    "-in FILE | -force KEY",
 		summary: "release what redlock acquire took, or take a lock away from its holder",
 		help: `
-With -in it releases the lock that redlock acquire -out FILE took, and removes FILE. It removes nothing of another holder.
-The exit status is 73 if the lock was lost before: then the work may have run beside that of another holder.
+With -in it releases the lock that redlock acquire -out FILE took, and removes FILE. It removes nothing of another
+holder. The exit status is 73 if the lock was lost before: then the work may have overlapped with another holder's.
 
-With -force it removes the hold on KEY from every master, whoever holds it. The holder is not asked and may go on working for a while:
-at the next renewal it finds that the lock is lost. Use it for a holder that is known to be dead or stuck, when its ttl
-is too long to wait for.
+With -force it removes the hold on KEY from every master, whoever holds it. The holder gets no warning and may go on
+working for a while: it finds at its next renewal that the lock is lost. Use -force for a holder that is known to be
+dead or stuck, if its ttl is too long to wait for.
 
-It shows who holds KEY on each master and asks before it does anything; -yes answers. Only what was shown is removed: a
-lock that somebody else takes meanwhile stays. A lock that readers share, or that is reentrant, goes with all its holds.
-The fencing counter stays, so tokens go on growing. What is no lock is not removed: KEY has to be a string with a ttl whose
-value could be an owner, of whatever library, or a sorted set of holds.
+It shows who holds KEY on each master, and asks before it does anything; -yes answers. It removes only the locks that
+it has shown: a lock that is taken later stays. A shared or reentrant lock is removed with all its holds. The fencing
+counter stays, so tokens go on growing. It removes no other data: KEY must be a string that could be an owner, of any
+library, and has a ttl, or a sorted set of holds.
 
 The exit status is 0 when a quorum of masters has released the lock or has no hold on KEY any more, 1 when FILE does not
 exist, the answer was no or KEY is no lock, and otherwise
@@ -55,7 +55,7 @@ type releaser struct {
 	force, yes bool
 }
 
-// sight is what one master said.
+// sight is the answer of one master.
 type sight struct {
 	reply   single.Reply
 	content content
@@ -88,7 +88,7 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 		return sight{reply, content, err}
 	})
 	held, unseen := r.show(t, masters, seen)
-	if unseen != nil && !r.yes { // nobody confirms what was not shown
+	if unseen != nil && !r.yes { // the user must not confirm an incomplete list
 		return unseen
 	}
 	for i, s := range seen {
@@ -106,7 +106,8 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	return firstError(r.verdict(t, key, masters, seen, after), unseen)
 }
 
-// show writes what every master has and returns how many have something; with an error it could not be written.
+// show prints each master's hold and returns the number of masters with one. It returns an error if the output could
+// not be written.
 func (r *releaser) show(t *terminal, masters *fleet, seen []sight) (held int, err error) {
 	rows := make([][]string, len(seen))
 	for i, s := range seen {
@@ -128,7 +129,7 @@ func (r *releaser) show(t *terminal, masters *fleet, seen []sight) (held int, er
 	return held, writeTable(t.out, rows)
 }
 
-// confirm asks for the key, which nobody types by accident. Without a terminal there is nobody to ask.
+// confirm asks the user to type the key, which can't happen by accident. Without a terminal it fails.
 func (r *releaser) confirm(t *terminal, key string) error {
 	if r.yes {
 		return nil
@@ -146,7 +147,7 @@ func (r *releaser) confirm(t *terminal, key string) error {
 	return nil
 }
 
-// removeAll removes what was seen, and nothing that came after it: a plain lock by its owner, another one by its holds.
+// removeAll removes exactly the locks in seen, and no later lock: a plain lock by its owner, any other by its holds.
 func removeAll(ctx context.Context, masters []*single.Master, key string, seen []sight) []sight {
 	return eachMaster(ctx, masters, func(ctx context.Context, i int) sight {
 		switch {
@@ -165,7 +166,7 @@ func removeAll(ctx context.Context, masters []*single.Master, key string, seen [
 	})
 }
 
-// verdict says what is left, and of failures those that show has not told yet.
+// verdict reports the remaining locks, and the failures that show has not printed.
 func (r *releaser) verdict(t *terminal, key string, masters *fleet, seen, after []sight) error {
 	for i, s := range after {
 		if s.err != nil && seen[i].err == nil {

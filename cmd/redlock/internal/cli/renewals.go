@@ -11,14 +11,15 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// renewals remembers why the lock could not be renewed: what each master said last.
+// renewals remembers why the lock could not be renewed: the last answer of each master.
 type renewals struct {
 	mu     sync.Mutex
-	failed string            // what the last one needed; empty if it was won
-	said   map[string]string // by master; none of those that granted the last one they were asked for
-	// changed, unless it is nil, is told why a renewal failed, once until that changes, and of the next one that has not with "".
+	failed string            // the shortfall of the last renewal; "" if it succeeded
+	said   map[string]string // by master, without masters that granted their last request
+	// changed, unless it is nil, gets the reason of a failed renewal, and again only when the reason changes. It gets
+	// "" for the first success after a failure.
 	changed func(failed string)
-	told    string // what it was told last; only the observer's goroutine has it
+	told    string // the last argument of changed; only the observer's goroutine uses it
 }
 
 // observe is the Locker's observer.
@@ -39,7 +40,7 @@ func (r *renewals) note(e redlock.Event) {
 	switch {
 	case e.Kind == redlock.EventExtend && e.Err == nil:
 		r.failed = ""
-	case e.Kind == redlock.EventExtend && errors.Is(e.Err, redlock.ErrOutdated): // no master was asked
+	case e.Kind == redlock.EventExtend && errors.Is(e.Err, redlock.ErrOutdated): // no request was sent
 		r.failed, r.said = shown(e.Err), nil
 	case e.Kind == redlock.EventExtend:
 		r.failed = fmt.Sprintf("need %d of %d masters", e.Quorum, e.N)
@@ -56,7 +57,7 @@ func (r *renewals) note(e redlock.Event) {
 	}
 }
 
-// word is what a master said that did not grant.
+// word describes the answer of a master that did not grant.
 func word(e redlock.Event) string {
 	if e.Err != nil {
 		return shown(e.Err)

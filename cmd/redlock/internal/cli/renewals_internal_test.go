@@ -19,7 +19,7 @@ func decided(err error) redlock.Event {
 	return redlock.Event{Kind: redlock.EventExtend, Op: "extend", Quorum: 2, N: 3, Err: err}
 }
 
-func TestWhyALockWasNotRenewedIsTold(t *testing.T) {
+func TestTheReasonForAFailedRenewalIsReported(t *testing.T) {
 	broken := errors.New("dial redis://user:hushhush@b:1: refused\nby b")
 	failing := []redlock.Event{
 		vote("a:1", redlock.Granted, nil), vote("c:1", redlock.Refused, nil), vote("b:1", redlock.Unknown, broken),
@@ -51,7 +51,7 @@ func TestWhyALockWasNotRenewedIsTold(t *testing.T) {
 	}
 }
 
-func TestAReasonIsToldOnceUntilItChanges(t *testing.T) {
+func TestAReasonIsReportedOnceUntilItChanges(t *testing.T) {
 	var told []string
 	r := &renewals{changed: func(failed string) { told = append(told, failed) }}
 	down, lost := vote("b:1", redlock.Unknown, errors.New("refused")), decided(redlock.ErrNoQuorum)
@@ -65,6 +65,6 @@ func TestAReasonIsToldOnceUntilItChanges(t *testing.T) {
 		"need 2 of 3 masters (b:1: refused)", "need 2 of 3 masters (b:1: refused; c:1: timeout)", "", "need 2 of 3 masters (b:1: refused)",
 	}
 	if !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+		t.Errorf("reported %q, want %q", told, want)
 	}
 }

@@ -21,25 +21,27 @@ func runCommand() command {
 		args:    "-- COMMAND [args...]",
 		summary: "run a command while holding a lock",
 		help: `
-Takes the lock on KEY, runs COMMAND, renews the lock while it runs, and gives it back when COMMAND has ended, and everything
-that it has started. It waits for the lock until it gets it, unless -wait or -try say otherwise. With -n it takes one of that
-many permits of KEY instead.
+Takes the lock on KEY, runs COMMAND, and renews the lock while COMMAND runs. Releases the lock when COMMAND and all
+processes that it has started have ended. It waits until it gets the lock, unless -wait or -try say otherwise. With -n
+it takes one of that many permits of KEY instead.
 
-COMMAND finds REDLOCK_KEY, REDLOCK_OWNER and REDLOCK_TOKEN in its environment, and of a permit REDLOCK_SLOT. The token is a
-number that grows with every acquisition of KEY: a resource that refuses smaller ones than it has seen is safe from late
-writers. COMMAND runs in a process group of its own; signals sent to redlock are passed on to that group.
+COMMAND gets REDLOCK_KEY, REDLOCK_OWNER and REDLOCK_TOKEN in its environment, and with a permit also REDLOCK_SLOT. The
+token is a number that grows with every acquisition of KEY. A resource that remembers the greatest token and refuses
+smaller ones is safe from late writers. COMMAND runs in a new process group, and redlock passes its signals on to that
+group.
 
-A process that COMMAND leaves running, a daemon too, keeps the lock. redlock says after a second whom it waits for. Signals
-go to these processes then. If the lock is lost they are ended. -leader-only does not wait for them, and they may work on
-under another holder of the lock. What a service manager starts for COMMAND is never waited for. On Linux everything that
-descends from COMMAND counts; on other Unix systems what stays in its process group.
+A process that COMMAND leaves running keeps the lock, even a daemon. After a second, redlock names the processes that
+it waits for, and from then on passes signals to them. If the lock is lost, redlock ends them. With -leader-only
+redlock does not wait for them, and they may go on working under another holder of the lock. Processes that a service
+manager starts for COMMAND never count. On Linux all descendants of COMMAND count; on other Unix systems, the
+processes that stay in its process group.
 
-If renewals fail, COMMAND is asked to stop (SIGTERM) when -grace is left of the lock's validity, and
-killed (SIGKILL) when the validity ends: until then nobody else can have the lock. If the lock is found to be lost all at
-once, as when somebody has deleted its keys, COMMAND gets SIGTERM then, and SIGKILL after -grace. It is also killed when
-the validity ends while redlock is stopped, and ends the same way when redlock itself is killed.
+If renewals fail, COMMAND gets SIGTERM when -grace is left of the lock's validity, and SIGKILL when the validity ends.
+Until then no one else can have the lock. If the lock is lost at once, for example because its keys were deleted,
+COMMAND gets SIGTERM immediately and SIGKILL after -grace. COMMAND is also killed if the validity ends while redlock
+is stopped. It ends the same way if redlock itself is killed.
 
-SIGUSR1 has a redlock that waits say who holds the lock and for how long.
+Send SIGUSR1 to a waiting redlock to see who holds the lock and for how long.
 
 The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
    64  bad usage                             77  the lock was lost, and COMMAND could not be killed
@@ -54,8 +56,8 @@ The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
 			fs.StringVar(&r.line, "c", "", "run this `line` by sh -c, instead of COMMAND")
 			fs.StringVar(&r.textfile, "textfile", "", textfileUsage)
 			r.waitAll.on = true
-			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until everything that COMMAND has started has ended (default true)")
-			fs.BoolVar(&r.leaderOnly, "leader-only", false, "give the lock back when COMMAND itself has ended, whatever it has left running")
+			fs.Var(&r.waitAll, "wait-descendants", "keep the lock until all processes that COMMAND has started have ended (default true)")
+			fs.BoolVar(&r.leaderOnly, "leader-only", false, "release the lock when COMMAND itself has ended, even if it has left processes running")
 			return r.run
 		},
 	}
@@ -74,7 +76,7 @@ type runner struct {
 func (r *runner) argv(args []string) ([]string, error) {
 	switch {
 	case r.line != "" && len(args) > 0:
-		return nil, usage("run: -c and a command exclude each other; what is to be the line's arguments belongs into the line")
+		return nil, usage("run: -c and a command exclude each other; put the arguments into the line")
 	case r.line != "":
 		return []string{"sh", "-c", r.line}, nil
 	case len(args) == 0:
@@ -123,10 +125,10 @@ func (r *runner) guarded(ctx context.Context, t *terminal, argv []string) error 
 	})
 }
 
-// start starts the command and whoever watches it.
+// start starts the command and its watch.
 func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error) {
 	first := child.Now() + h.Remaining()
-	if err := h.Err(); err != nil { // this program was stopped meanwhile
+	if err := h.Err(); err != nil { // the lock expired, because this program was stopped for a while
 		return nil, err
 	}
 	watch, err := child.StartWatch()
@@ -150,9 +152,9 @@ func (r *runner) start(t *terminal, h *held, argv []string) (*supervisor, error)
 	}, nil
 }
 
-// orphanGrace is the grace of a command whose redlock is gone. Under another redlock that is none: what has killed this one may
-// be the end of the other's lock, which has asked the command already, through this one. What tells of the other is taken
-// away by sudo and env -i.
+// orphanGrace returns the grace of a command after its redlock is gone. Under another redlock it is 0. The end of the
+// outer lock may be what killed this redlock. Then the outer redlock has already asked the command to end, through this
+// one. sudo and env -i remove the variables that show an outer redlock.
 func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
 	if getenv(ownerVariable) != "" || child.Above() {
 		return 0
@@ -160,10 +162,11 @@ func (r *runner) orphanGrace(getenv func(string) string) time.Duration {
 	return r.grace
 }
 
-// mark is the entry of the environment by which what the command has started is found, wherever it went.
+// mark returns an entry of the environment. By this entry redlock finds every process that the command has started,
+// wherever it went.
 func mark(lock *redlock.Lock) string { return ownerVariable + "=" + lock.Owner() }
 
-// tells is what the command is told of its lock.
+// tells returns the variables that describe the lock to the command.
 func (r *runner) tells(h *held, getenv func(string) string) []string {
 	told := []string{
 		"REDLOCK_KEY=" + r.keys.String(), mark(h.Lock), tokenVariable + "=" + r.token(h),
@@ -175,8 +178,8 @@ func (r *runner) tells(h *held, getenv func(string) string) []string {
 	return told
 }
 
-// ownEnvironment is environ without what only this run was to be told. Where the masters are stays: somebody has put it
-// there for every program that is started from here.
+// ownEnvironment returns environ without the settings of this run alone. It keeps the masters' URLs, because they apply
+// to every program that is started from here.
 func ownEnvironment(environ []string) []string {
 	own := runVariables()
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
@@ -185,7 +188,7 @@ func ownEnvironment(environ []string) []string {
 	})
 }
 
-// runVariables are the variables that set what one run does, and not where the masters are, and those that tell of a lock.
+// runVariables are the variables that set the behaviour of one run (not the masters), and those that describe a lock.
 func runVariables() map[string]bool {
 	own := maps.Clone(told)
 	fs := newFlags("run")

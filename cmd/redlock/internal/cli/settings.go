@@ -35,11 +35,11 @@ Everyone on the machine can read a command line. Keep passwords in the file, in 
 	noFile = "none"
 )
 
-// explicit are flags that only count when they are typed: nothing should force, skip a confirmation, or change what is
-// printed, because of a variable that somebody once set.
+// explicit are flags that count only if they are typed. An old variable must not force anything, skip a confirmation,
+// or change the output.
 var explicit = map[string]bool{"force": true, "yes": true, "json": true, "config": true, "announce": true, "c": true, "E": true, "prefix": true, "limit": true, "scan": true, "unlimited": true, "save": true, "compare": true, "html": true, "fd": true, "pid": true, "in": true, "out": true, "textfile": true}
 
-// excludes are flags that say the same in two ways, or the contrary: whichever is set nearer to the user counts.
+// excludes are flags that mean the same or the opposite. The flag from the nearest source counts.
 var excludes = map[string][]string{
 	"try": {"wait"}, "wait": {"try"}, "E": {"conflict-exit-code"}, "leader-only": {"wait-descendants"}, "wait-descendants": {"leader-only"}, "v": {"quiet"}, "quiet": {"v", "log"},
 	"password": {"password-file"}, "password-file": {"password"},
@@ -62,7 +62,7 @@ func fillIn(flags *flag.FlagSet, environ []string) error {
 	if path == noFile {
 		path = ""
 	}
-	if err := config.Value.Set(path); err != nil { // for whoever wants to say which it was
+	if err := config.Value.Set(path); err != nil { // so that a message can name the file
 		return err
 	}
 	file, err := readFile(path)
@@ -78,8 +78,8 @@ func fillIn(flags *flag.FlagSet, environ []string) error {
 	return fillFrom(flags, file, func(string) string { return path })
 }
 
-// defaultFile is the configuration file that is read if none is named; "" if there is none. One that is there and can't be read is an error,
-// since its settings may matter.
+// defaultFile is the configuration file that is read if none is named; "" if there is none. One that is there and can't
+// be read is an error, since its settings may matter.
 func defaultFile(environ []string) string {
 	for _, dir := range configFolders(environ) {
 		path := filepath.Join(dir, "redlock", "config")
@@ -110,7 +110,7 @@ func configFolders(environ []string) []string {
 	return []string{xdg, "/etc"}
 }
 
-// fillFrom sets what the settings say, and no flag that was set before or excluded by one that was.
+// fillFrom sets flags from the settings. It skips flags that were set before, and flags that those exclude.
 func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name string) string) error {
 	before := make(map[string]bool)
 	fs.Visit(func(f *flag.Flag) {
@@ -131,25 +131,27 @@ func fillFrom(fs *flag.FlagSet, settings map[string]string, source func(name str
 	return failure
 }
 
-// underKey is not the name of a flag: under it stands the key of the lock which this redlock runs under, or its keys, one a
-// line. That is not the key of its own: it would wait for its own ancestor. A user who wants that types it.
+// underKey is not the name of a flag. Its value is the key of the lock that this redlock runs under, or several keys,
+// one a line. A redlock does not take this key from the environment, because it would wait for its own ancestor. A user
+// who wants that types it.
 const underKey = "(under)"
 
-// What is set for whatever runs under a lock, beside REDLOCK_KEY: ownerVariable always, slotVariable under a permit.
+// Variables of a program under a lock, in addition to REDLOCK_KEY: ownerVariable always, slotVariable under a permit.
 const (
 	ownerVariable = "REDLOCK_OWNER"
 	tokenVariable = "REDLOCK_TOKEN"
 	slotVariable  = "REDLOCK_SLOT"
 )
 
-// told are variables that, beside REDLOCK_KEY, a command finds which runs under a lock.
+// told are the variables, in addition to REDLOCK_KEY, of a command under a lock.
 var told = map[string]bool{ownerVariable: true, tokenVariable: true, slotVariable: true, aboveVariable: true}
 
-// ofService are variables that Kubernetes makes where there is a Service called redlock, or redlock- and anything. No setting ends so.
+// ofService are variables that Kubernetes makes where there is a Service called redlock, or redlock- and anything. No
+// setting ends so.
 var ofService = regexp.MustCompile(`^REDLOCK(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// fromEnvironment returns the settings of the environment, by their flags. A variable that no command knows is an error, as
-// in a file.
+// fromEnvironment returns the settings of the environment, by their flags. A variable that no command knows is an
+// error, as in a file.
 func fromEnvironment(environ []string) (map[string]string, error) {
 	known := map[string]string{envName("config"): "config"}
 	for name := range allSettings() {
@@ -177,10 +179,10 @@ func fromEnvironment(environ []string) (map[string]string, error) {
 	return settings, nil
 }
 
-// byteOrderMark is what some editors begin a text in UTF-8 with.
+// byteOrderMark is the beginning of UTF-8 texts from some editors.
 const byteOrderMark = "\uFEFF"
 
-// nameForm is what can be shown of a name.
+// nameForm is the form of names that may be shown.
 var nameForm = regexp.MustCompile(`^[a-z][a-z-]{0,24}$`)
 
 func envName(name string) string {
@@ -211,7 +213,8 @@ func readFile(path string) (map[string]string, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if strings.ContainsRune(line, 0) { // which no command could be told, and which UTF-16 is full of
+		// A zero byte can't be in an argument or variable of a command, and UTF-16 is full of zero bytes.
+		if strings.ContainsRune(line, 0) {
 			return nil, usage("configuration: %s, line %d: a NUL byte; want text in ASCII or UTF-8", path, n)
 		}
 		name, value, found := strings.Cut(line, "=")
@@ -231,7 +234,8 @@ func readFile(path string) (map[string]string, error) {
 	if err := lines.Err(); err != nil {
 		return nil, usage("configuration: %s: %w", path, err)
 	}
-	if content.last != '\n' { // half a list of masters would be another list, whose majorities need not meet those of the whole one
+	// Half a list of masters would be another list, with majorities that may not overlap the whole list's.
+	if content.last != '\n' {
 		return nil, usage("configuration: %s: its last line has no end, as if the file were still being written; end it, and put a changed file into its place by mv", path)
 	}
 	return settings, nil
@@ -273,7 +277,7 @@ func allSettings() map[string]bool {
 // refused is how package flag words that a flag does not take a value: with the value, which may be a URL that slipped.
 var refused = regexp.MustCompile(`(?s)^invalid (?:boolean )?value .* for (?:flag )?-([a-zA-Z-]+): (.*)$`)
 
-// flagError says what is wrong with a command line, and quotes no value.
+// flagError describes the error in a command line. It quotes no value.
 func flagError(fs *flag.FlagSet, err error) error {
 	if parts := refused.FindStringSubmatch(err.Error()); parts != nil {
 		if f := fs.Lookup(parts[1]); f != nil {
@@ -283,7 +287,8 @@ func flagError(fs *flag.FlagSet, err error) error {
 	return err
 }
 
-// complaint is what a flag says of a value. Those of package flag itself only say that it could not be parsed.
+// complaint returns a flag's own error about a value. The errors of package flag say only that the value could not be
+// parsed.
 func complaint(f *flag.Flag, err error) string {
 	getter, ok := f.Value.(flag.Getter)
 	if !ok {
@@ -295,13 +300,13 @@ func complaint(f *flag.Flag, err error) string {
 	return "want a number"
 }
 
-// durationVar defines a flag for a time. The flag package's own does not say what is wrong with "30".
+// durationVar defines a flag for a time. The flag package's duration does not explain what is wrong with "30".
 func durationVar(fs *flag.FlagSet, at *time.Duration, name string, preset time.Duration, text string) {
 	*at = preset
 	fs.Var((*duration)(at), name, text)
 }
 
-// durationForm is what time.ParseDuration takes, if it is not too long.
+// durationForm matches durations that time.ParseDuration accepts, if they are not too long.
 var durationForm = regexp.MustCompile(`^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // duration is a flag.Value.
@@ -323,7 +328,8 @@ func (d *duration) Set(value string) error {
 	return nil
 }
 
-// generationVar defines a flag for the number of a configuration, of at least this. The flag package's own does not say what is allowed.
+// generationVar defines a flag for the number of a configuration, which must be at least least. The flag package's uint
+// does not explain which numbers are allowed.
 func generationVar(fs *flag.FlagSet, at *uint64, name string, least uint64, text string) {
 	fs.Var(&generation{at, least}, name, text)
 }
@@ -360,10 +366,10 @@ func notANumber(value string, least, most uint64) error {
 	return fmt.Errorf("%s is not a whole number from %d to %d", was, least, most)
 }
 
-// wordForm is what is shown of a value that is no number.
+// wordForm is the form of values that may be shown although they are no numbers.
 var wordForm = regexp.MustCompile(`^[-+]?[0-9A-Za-z.]{1,20}$`)
 
-// secret is a flag whose value is shown nowhere.
+// secret is a flag with a value that is never shown.
 type secret string
 
 // String implements flag.Value.

@@ -24,9 +24,9 @@ func statusCommand() command {
 		args:    "KEY",
 		summary: "show who holds a lock, on each master and by quorum",
 		help: `
-Asks every master who holds KEY, for how long at most, what the fencing counter is and how many wait in the arrival queue,
-and says what the majority makes of it. It changes nothing. Owners are shown by the name that they give themselves, if they
-do, and a fingerprint: whoever knows an owner can release its lock.
+Asks every master who holds KEY and for how long at most, and for the fencing counter and the length of the wait
+queue. Prints the majority's answer. It changes nothing. An owner is shown by its name, if it has one, and by a
+fingerprint. The whole owner stays secret, because it is enough to release the lock.
 
 The exit status is 0 if a quorum of masters agrees that KEY is held, 1 if it is not held, and otherwise
    64  bad usage                             69  too few masters can be used`,
@@ -44,14 +44,15 @@ type statusReader struct {
 	json    bool
 }
 
-// keyStatus is what `redlock status` prints.
+// keyStatus is the output of `redlock status`.
 type keyStatus struct {
-	Key     string         `json:"key"`
-	Raw     []byte         `json:"key_base64,omitempty"` // the key, if it is no text: Key has U+FFFD for what is not
-	Verdict string         `json:"verdict"`              // held, free, or no quorum
+	Key string `json:"key"`
+	// Raw is the key if it is no text; Key then has U+FFFD for each invalid byte.
+	Raw     []byte         `json:"key_base64,omitempty"`
+	Verdict string         `json:"verdict"` // held, free, or no quorum
 	Owner   string         `json:"holder,omitempty"`
 	Holds   int            `json:"holds,omitempty"`
-	TTL     float64        `json:"ttl_seconds,omitempty"` // -1: for ever
+	TTL     float64        `json:"ttl_seconds,omitempty"` // -1: without end
 	Quorum  int            `json:"quorum,omitempty"`      // absent while there are two sets
 	Sets    []setStatus    `json:"sets,omitempty"`
 	Masters []masterStatus `json:"masters"`
@@ -64,20 +65,20 @@ type setStatus struct {
 	Set     string `json:"set"`
 	Masters int    `json:"masters"`
 	Quorum  int    `json:"quorum"`
-	Held    int    `json:"held"` // on so many of them
+	Held    int    `json:"held"` // masters that have it
 }
 
 type masterStatus struct {
 	Master  string  `json:"master"`
 	Set     string  `json:"set,omitempty"`
 	Held    bool    `json:"held"`
-	NotLock string  `json:"no_lock,omitempty"` // what is there instead of a lock, and keeps one from being taken
+	NotLock string  `json:"no_lock,omitempty"` // describes the data that is in a lock's place and blocks it
 	Owner   string  `json:"holder,omitempty"`
 	Holds   uint64  `json:"holds,omitempty"`
 	TTL     float64 `json:"ttl_seconds,omitempty"`
 	Token   string  `json:"token,omitempty"` // as text: JSON's numbers are too small
 	Waiters int64   `json:"waiters"`
-	Told    uint64  `json:"generation,omitempty"` // absent: it was told none
+	Told    uint64  `json:"generation,omitempty"` // absent: it knows none
 	Error   string  `json:"error,omitempty"`
 	ttl     time.Duration
 }
@@ -112,7 +113,7 @@ func (s *statusReader) run(ctx context.Context, t *terminal, args []string) erro
 	return nil
 }
 
-// look asks for the quorum's view and for each master's. The two are asked one after the other and may differ.
+// look asks for the quorum's view, and then for each master's view. The two may differ.
 func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keyStatus, error) {
 	status := &keyStatus{Key: key, Verdict: "free", Masters: make([]masterStatus, len(f.all)), fleet: f}
 	if !utf8.ValidString(key) {
@@ -134,7 +135,8 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 		status.Masters[i].Set = f.setsOf(i)
 	})
 	for _, set := range f.sets {
-		if set.count(func(i int) bool { return status.Masters[i].NotLock != "" }) >= set.quorum() { // which Holder can't tell a holder of
+		// Holder finds no holder in data that are no lock.
+		if set.count(func(i int) bool { return status.Masters[i].NotLock != "" }) >= set.quorum() {
 			status.Verdict, status.why = "held", nil
 			status.Owner, status.Holds = "", 0
 		}
@@ -148,7 +150,7 @@ func look(ctx context.Context, l *redlock.Locker, f *fleet, key string) (*keySta
 	return status, nil
 }
 
-// lookAt asks one master. What a user with few rights may not read beside the lock itself is left out.
+// lookAt asks one master. It leaves out facts, other than the lock, that a user with few rights may not read.
 func lookAt(ctx context.Context, m *single.Master, key string) masterStatus {
 	s := masterStatus{Master: m.Name()}
 	reply, content, err := inspect(ctx, m, key)
@@ -238,7 +240,7 @@ func (s *keyStatus) sentence(held int) string {
 	}
 }
 
-// seconds is a ttl as JSON tells it: -1 for one without an end, however a reply says so.
+// seconds returns a ttl for JSON: -1 for any ttl without an end.
 func seconds(ttl time.Duration) float64 {
 	if ttl < 0 {
 		return -1
@@ -246,9 +248,10 @@ func seconds(ttl time.Duration) float64 {
 	return ttl.Seconds()
 }
 
-// writeJSONLine writes v on a line of its own, in one piece: somebody may be reading lines.
+// writeJSONLine writes v as one line and in one piece, because a reader may read line by line.
 func writeJSONLine(out io.Writer, v any) error {
-	return writeWhole(out, func(out io.Writer) { _ = json.NewEncoder(out).Encode(v) }) // into memory, of fields that can't fail
+	// Encode writes to memory, and these fields always encode.
+	return writeWhole(out, func(out io.Writer) { _ = json.NewEncoder(out).Encode(v) })
 }
 
 func writeJSON(out io.Writer, v any) error {

@@ -21,16 +21,17 @@ func acquireCommand() command {
 		args:    "-out FILE",
 		summary: "take a lock that another step of a CI job releases",
 		help: `
-Takes the lock on KEY, writes FILE, and exits. The lock stays until redlock release -in FILE releases it, or until -ttl is
-over. Use it only where the work can't be one command under redlock run, as in the steps of a CI job.
+Takes the lock on KEY, writes FILE, and exits. The lock stays until redlock release -in FILE releases it, or until
+-ttl is over. Use it only where the work can't be one command under redlock run, as in the steps of a CI job.
 
-Nothing renews the lock, and nothing stops the work when the lock ends. So -ttl has to be given, and has to cover all of the work. A job
-that dies leaves the lock until -ttl is over; a job that is run again waits for that long.
+Nothing renews the lock, and nothing stops the work when the lock ends. So you must give -ttl, and it must cover all
+of the work. A job that dies leaves the lock until -ttl is over; if the job runs again, it waits for that long.
 
 FILE contains the secret that releases the lock. Its mode is 0600. An older FILE for the same keys is replaced; until the
 lock in it has ended, this command waits. Two jobs must not use one FILE.
 
-The first line on standard output is that of redlock hold: "acquired key=KEY token=TOKEN id=ID". With -json it is JSON.
+The first line on standard output is the same as for redlock hold: "acquired key=KEY token=TOKEN id=ID". With -json it
+is JSON.
 
 The exit status is 0 if the lock was taken and FILE was written, and otherwise
    64  bad usage                             75  held by another (-try, -wait)
@@ -85,12 +86,12 @@ func (a *acquirer) run(ctx context.Context, t *terminal, args []string) error {
 		if err == nil {
 			return errKept, nil
 		}
-		released = h.Release(ctx) // nobody knows of it
+		released = h.Release(ctx) // no caller has learned of the lock
 		return released, err
 	})
 }
 
-// errKept is what came of the release of a lock that is to stay.
+// errKept is the result of a release that must keep the lock.
 var errKept = errors.New("not released")
 
 // replaceable refuses to replace a file that is no ticket, or the only means to release another lock.
@@ -110,7 +111,7 @@ func (a *acquirer) replaceable() error {
 // ticketForm is the first field of a ticket.
 const ticketForm = "redlock-ticket-1"
 
-// onlyHold is what package redlock calls the hold of a reader or writer that has no other.
+// onlyHold is package redlock's name for the hold of a reader or writer that has no other.
 const onlyHold = "1"
 
 // ticket is the content of a file. Keys may be any bytes, which JSON has in base64 only.
@@ -182,7 +183,8 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 		return err
 	}
 	defer masters.close()
-	// To extend it by almost nothing changes nothing, and is granted where the lock is. So a release that is repeated finds it, too.
+	// Extending the lock by almost nothing does not change it, and a master grants it if it has the lock. So a repeated
+	// release finds the lock too.
 	seen := taken.ask(ctx, masters.all, single.Extend)
 	if err := taken.lost(masters, seen); err != nil {
 		tellFailures(t, masters, seen)

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// otherNames are what other tools call what this one does.
+// otherNames are the names of these commands in other tools.
 var otherNames = map[string]string{
 	"lock": "run", "exec": "run", "unlock": "release", "ls": "list", "info": "status", "show": "status", "holder": "status",
 	"check": "doctor", "benchmark": "bench", "latency": "bench", "perf": "bench", "completions": "completion", "manual": "man",
 }
 
-// didYouMean is the end of a sentence about an unknown name, with the one among these that it may have been meant for; "" if there is none.
+// didYouMean is the end of a sentence about an unknown name, with the one among these that it may have been meant for;
+// "" if there is none.
 func didYouMean(name, prefix string, names []string) string {
 	best, least := "", len(name)/3+1 // so many slips are a slip, and not another word
 	for _, candidate := range names {
@@ -58,7 +59,7 @@ func distance(a, b string) int {
 // undefined is how package flag words that there is no such flag.
 var undefined = regexp.MustCompile(`^flag provided but not defined: -([A-Za-z][A-Za-z-]{0,24})$`)
 
-// suggestion is what a flag may have been meant for that err says is not there.
+// suggestion returns the flag that the user may have meant; err reports an unknown flag.
 func suggestion(fs *flag.FlagSet, err error) string {
 	parts := undefined.FindStringSubmatch(err.Error())
 	if parts == nil {

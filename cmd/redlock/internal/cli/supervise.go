@@ -16,11 +16,11 @@ import (
 const (
 	// looks is how often during a ttl the supervisor asks its lock, at least.
 	looks = 6
-	// boundSlack of a ttl is what extend leaves out, and the imprecision of usedUp.
+	// extend ignores changes of the bound below ttl / boundSlack. usedUp is that imprecise.
 	boundSlack = 50
 	// killAgain is how often it kills a command that does not end.
 	killAgain = time.Second
-	// watchesAtMost are started anew.
+	// watchesAtMost is how many watches are started again.
 	watchesAtMost = 10
 	// stuckAfter so many kills a command is said to run on.
 	stuckAfter = 3
@@ -46,8 +46,8 @@ type process interface {
 	Suspend(all bool) error
 }
 
-// supervisor ends a command before its lock does. See package child for who else takes part. Whatever happens, look then
-// compares the clock with the lock; and whatever it decides, the signal is sent before it is talked of.
+// supervisor ends a command before its lock ends. Package child describes the other processes. After every event, look
+// compares the clock with the lock. It sends a signal first and prints the message afterwards.
 type supervisor struct {
 	what                string // names the lock: "the lock on …"
 	lock                *redlock.Lock
@@ -57,21 +57,21 @@ type supervisor struct {
 	orphanGrace         time.Duration // of the command, when this program is gone
 	signals             chan os.Signal
 	log                 *journal
-	renewals            *renewals // why they fail; nil if nobody says
+	renewals            *renewals // why they fail; nil if unknown
 
 	usedUp  time.Duration // when -max-hold is, about, by child.Now, as all that follow
 	bound   time.Duration // when the lock's validity ends, as far as is known
 	lost    error         // why the command is being ended
 	killAt  time.Duration // when it is killed then, or killed again
 	kills   int
-	refused error // why a kill reached nobody
-	watches int   // how many were started anew
+	refused error // why a kill reached no process
+	watches int   // how many were restarted
 	job
 	left
 	interrupts
 	fromKeyboard func() bool // whether a SIGINT may be; nil: asks the terminal
 
-	received os.Signal // what was meant to end this program, and was passed on
+	received os.Signal // would have ended this program; passed on
 	keyboard bool      // the command had the terminal when it ended
 }
 
@@ -122,7 +122,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// settle does what is due, after each event.
+// settle does everything that is due after an event.
 func (s *supervisor) settle() {
 	s.look()
 	s.nudge()
@@ -131,7 +131,7 @@ func (s *supervisor) settle() {
 
 // ended is called when there is nothing left to wait for.
 func (s *supervisor) ended() {
-	if s.lost != nil { // what the command has started and left runs without a lock
+	if s.lost != nil { // the command's processes run without a lock
 		s.refused = firstError(s.process.Kill(), s.refused)
 	}
 	s.watch.Dismiss()
@@ -142,17 +142,18 @@ func (s *supervisor) ended() {
 
 // look compares the clock with the lock.
 func (s *supervisor) look() {
-	now := child.Now() // before the lock is asked: the bound may only be too early
+	now := child.Now() // read before the lock is checked, so the bound can only be too early
 	err := s.lock.Err()
 	if err == nil && s.lost == nil {
 		s.extend(now + s.lock.Remaining())
 	}
-	now = child.Now() // this program may have stood still while it asked, and what stop does continues a command
+	// This program may have been stopped during the check, and stop would continue a stopped command.
+	now = child.Now()
 	switch {
 	case s.lost != nil && now >= s.killAt:
 		s.kill()
 	case s.lost != nil:
-	case now >= s.bound: // there is nothing left in which it could end by itself
+	case now >= s.bound: // there is no time left for the command to end by itself
 		s.lost = firstError(err, redlock.ErrNotHeld)
 		s.kill()
 		why := s.renewals.why()
@@ -160,7 +161,7 @@ func (s *supervisor) look() {
 			why = ""
 		}
 		s.say(eventLost, "%s has ended: %v%s", s.what, bare{s.lost}, why)
-	case err != nil: // all at once, as when somebody deleted it
+	case err != nil: // lost at once, for example deleted
 		s.stop(err, min(now+s.grace, s.bound))
 	case s.bound-now <= s.grace:
 		s.stop(s.ending(now), s.bound)
@@ -180,7 +181,7 @@ func (s *supervisor) tellWatch() {
 	s.watch.Tell(child.Order{Group: s.process.Group(), Deadline: s.bound, Grace: s.orphanGrace, Mark: mark(s.lock)})
 }
 
-// watchAgain replaces a watch that somebody has killed. One that has ended by itself has killed the command.
+// watchAgain replaces a watch that was killed. A watch that has ended by itself has killed the command.
 func (s *supervisor) watchAgain() {
 	if s.watch.Worked() {
 		s.watch = &child.Watch{}
@@ -200,7 +201,7 @@ func (s *supervisor) watchAgain() {
 	s.say(eventWatch, "the process that watches over this one was killed; there is a new one")
 }
 
-// pause is for how long nothing has to be looked at.
+// pause returns how long there is nothing to do.
 func (s *supervisor) pause() time.Duration {
 	next := s.bound - s.grace
 	if s.lost != nil {
@@ -215,8 +216,8 @@ func (s *supervisor) pause() time.Duration {
 	return max(0, min(next-child.Now(), s.ttl/looks))
 }
 
-// usedUp is when a lock with this first bound has been held for maxHold, which is counted from the beginning of its acquisition:
-// a validity before the first bound, unless that is the end of maxHold itself.
+// usedUp returns when a lock with this first bound has been held for maxHold, counted from the beginning of its
+// acquisition. That beginning is a validity before the first bound, unless maxHold limits the first bound.
 func usedUp(first, ttl, maxHold time.Duration) time.Duration {
 	validity := ttl - time.Duration(float64(ttl)*redlock.DefaultDriftFactor)
 	return first + min(max(0, maxHold-validity), math.MaxInt64-first)
@@ -257,7 +258,7 @@ func (s *supervisor) kill() {
 	s.refused = firstError(s.refused, err)
 }
 
-// outcome is the error for how the command and its lock have ended; released is what came of the release.
+// outcome returns the error for the end of the command and its lock; released is the result of the release.
 func (s *supervisor) outcome(released error) error {
 	ended := s.process.Status()
 	switch {
@@ -277,8 +278,8 @@ func (s *supervisor) outcome(released error) error {
 	}
 }
 
-// diedOf makes this program die of what its command died of, if it was sent the same, or would have been: by a key of a
-// terminal that the command had for itself.
+// diedOf makes this program die of the same signal as its command, if this program got the signal too. It also does so
+// if this program would have got the signal: from a key of a terminal that the command had to itself.
 func (s *supervisor) diedOf(sig syscall.Signal) error {
 	e := &statusError{status: statusSignal + int(sig)}
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// fakeProcess is a command that only notes what is done to it.
+// fakeProcess is a command that only records the calls of its methods.
 type fakeProcess struct {
 	terminal          bool // there is one, and it is the command's to have
 	continued, killed int
@@ -40,7 +40,7 @@ func (p *fakeProcess) RestoreTerminal()          {}
 func (p *fakeProcess) Left(int) ([]string, int)  { return nil, 0 }
 
 func (p *fakeProcess) SignalOutside(os.Signal) error {
-	p.continued++ // so that one which is stopped hears of it
+	p.continued++ // so that a stopped one gets the signal
 	return nil
 }
 
@@ -52,7 +52,7 @@ func (p *fakeProcess) Signal(sig os.Signal) error {
 }
 
 func (p *fakeProcess) Terminate() error {
-	p.continued++ // so that one which is stopped hears of it
+	p.continued++ // so that a stopped one gets the signal
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (p *fakeProcess) Kill() error {
 	return nil
 }
 
-// event is what the supervisor may hear of.
+// event is an event that the supervisor may see.
 type event struct {
 	name   string
 	handle func(s *supervisor)
@@ -85,7 +85,7 @@ var events = []event{
 	}},
 }
 
-// losing is the beginning of the grace, when the command is asked to end. It comes while the lock is held.
+// losing is the beginning of the grace, when the command gets the signal to end. It comes while the lock is held.
 var losing = event{"grace", func(s *supervisor) { s.grace = s.ttl }}
 
 // sequences are all of these events of at most n.
@@ -110,7 +110,7 @@ func names(sequence []event) string {
 	return strings.Join(names, ", ")
 }
 
-// shortHold acquires a lock which nobody renews.
+// shortHold acquires a lock without renewal.
 func shortHold(t *testing.T, ttl time.Duration) *redlock.Lock { return holdBy(t, nil, ttl) }
 
 // holdBy is shortHold with another clock than the system's.
@@ -133,7 +133,7 @@ func holdBy(t *testing.T, clock redlock.Clock, ttl time.Duration) *redlock.Lock 
 	return lock
 }
 
-// standstill is a clock, and a process that stands still before it reads it, until a moment that is set.
+// standstill is a clock that pauses its reader until a settable moment.
 type standstill struct {
 	start time.Time
 	until atomic.Int64
@@ -149,9 +149,10 @@ func (c *standstill) Now() time.Duration {
 func (c *standstill) Wall() time.Time                                   { return time.Now() }
 func (c *standstill) AfterFunc(d time.Duration, f func()) redlock.Timer { return time.AfterFunc(d, f) }
 
-// The lock was held when the supervisor began to look, and is over when it has been answered: what it saw before the pause must not
-// have it ask a command that is stopped to end, since that lets it run.
-func TestHazard71APauseWhileTheLockIsAskedContinuesNothing(t *testing.T) {
+// The lock is held when the supervisor begins to check it, and is over when the answer arrives. The supervisor must not
+// act on the state before the pause. It must not send a stopped command the signal to end, because that would let the
+// command run.
+func TestHazard71APauseDuringTheCheckOfTheLockContinuesNothing(t *testing.T) {
 	const ttl = time.Second
 	clock := &standstill{start: time.Now().Add(-time.Hour)}
 	p := &fakeProcess{}
@@ -183,8 +184,8 @@ func (h *history) later() (*supervisor, *fakeProcess) {
 	return &s, &p
 }
 
-// After a pause of all processes there are several things to hear of at once, in any order, and none may let the command run
-// for a moment. What came before is heard of in any order, too.
+// After a pause of all processes several events are pending at once, in any order. In no order may the command run for
+// a moment. Events from before the pause also come in any order.
 func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T) {
 	const ttl = time.Second
 	lock := shortHold(t, ttl)
@@ -240,7 +241,8 @@ func TestHazard71NoOrderOfEventsContinuesACommandWhoseLockHasLapsed(t *testing.T
 	}
 }
 
-// One at a time is passed on and nothing more; three soon after each other end what ignores them, if they are a keyboard's.
+// A single Ctrl-C is passed on and does nothing more. Three soon after each other end a command that ignores them, if
+// they come from a keyboard.
 func TestOnlyCtrlCsSoonAfterEachOtherKill(t *testing.T) {
 	for name, c := range map[string]struct {
 		keyboard bool

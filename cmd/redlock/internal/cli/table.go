@@ -46,7 +46,7 @@ func (f *fleet) withSets(rows [][]string) [][]string {
 	return rows
 }
 
-// withGenerations adds to such a table what generation each master that has answered was told, if any was told one.
+// withGenerations adds a column with the generation of each master that has answered, if any master knows one.
 func withGenerations(rows [][]string, told func(i int) uint64) [][]string {
 	columns := len(rows[0])
 	some := false

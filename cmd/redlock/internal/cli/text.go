@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// credentials are what stands in a URL before the host. A password that was not percent-encoded may hold anything, so they
-// reach to the last @; without one, as in a piece of such a URL, everything after a colon counts.
+// credentials matches the part of a URL before the host. A password without percent-encoding may contain anything, so
+// the match reaches to the last @. Without an @, as in a piece of such a URL, everything after a colon matches.
 var credentials = regexp.MustCompile(`(?s)://(?:.*@|[^\s:]*:\S*)`)
 
 // hidePasswords takes user names and passwords out of URLs. Errors are made without them; this is for those that others
@@ -23,7 +23,8 @@ func hidePasswords(text string) string {
 	})
 }
 
-// oneLine escapes what would break a line or steer a terminal: a part of the text may come from a server or a certificate.
+// oneLine escapes characters that would break a line or control a terminal, because a part of the text may come from a
+// server or a certificate.
 func oneLine(text string) string {
 	if strings.IndexFunc(text, steers) < 0 {
 		return text
@@ -45,13 +46,14 @@ func steers(r rune) bool { return !unicode.IsPrint(r) }
 // shown is an error as people may see it.
 func shown(err error) string { return oneLine(hidePasswords(bare{err}.Error())) }
 
-// columns is how wide text is that nobody's terminal is known for.
+// columns is the width of text for an unknown terminal.
 const columns = 80
 
-// wide is what separates the columns of a list.
+// wide matches the space between the columns of a list.
 var wide = regexp.MustCompile(` {4,}`)
 
-// wrapped breaks paragraphs anew, into lines of no more than columns; what is indented stays so, and as it is unless it is longer.
+// wrapped breaks paragraphs into lines of at most columns. An indented line keeps its indent, and is broken only if it
+// is longer.
 func wrapped(text string) string {
 	var b strings.Builder
 	var paragraph []string
@@ -80,7 +82,7 @@ func wrapped(text string) string {
 	return b.String()
 }
 
-// folded is text in lines of no more than columns, all of them with this indent; nothing, if it has no words.
+// folded breaks text into lines of at most columns with this indent. Without words it returns "".
 func folded(text, indent string) string {
 	var b strings.Builder
 	width := 0

@@ -26,7 +26,7 @@ func TestPasswordsAreHiddenWhateverIsInThem(t *testing.T) {
 	}
 }
 
-func TestALineStaysALine(t *testing.T) {
+func TestControlCharactersAreEscapedInALine(t *testing.T) {
 	for text, want := range map[string]string{
 		"größe “q” \\n":                     "größe “q” \\n",
 		"valid for a\nredlock: all well":    `valid for a\nredlock: all well`,

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// A job that nobody was seen to run is not one that runs elsewhere: the status of -E is not for it.
+// If no process was seen to get the lock, the job may run nowhere. That is not the status of -E, which means that the
+// job runs elsewhere.
 func TestHazard103ASplitVoteHasItsOwnStatus(t *testing.T) {
 	for want, err := range map[int]error{
 		7:               &redlock.QuorumError{Op: "acquire", Key: "report", Reason: redlock.ErrHeld},

@@ -17,8 +17,8 @@ func versionCommand() command {
 		name:    "version",
 		summary: "print the version",
 		help: `
-Prints the version of the module, and the revision that the program was built from, where the Go toolchain has put them into
-it: a version if it was installed by go install, a revision if it was built in a checkout.`,
+Prints the version of the module and the revision of the source, as far as the Go toolchain has recorded them. A
+program installed by go install has a version; a program built in a checkout has a revision.`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(_ context.Context, t *terminal, args []string) error {
@@ -37,7 +37,7 @@ it: a version if it was installed by go install, a revision if it was built in a
 	}
 }
 
-// version is what `redlock version` prints.
+// version is the output of `redlock version`.
 type version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -47,7 +47,7 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
-// versionOf reads what the toolchain has noted; info may be nil.
+// versionOf reads the toolchain's build information; info may be nil.
 func versionOf(info *debug.BuildInfo) version {
 	v := version{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

@@ -14,35 +14,37 @@ import (
 )
 
 const (
-	// drawEvery is how often the line of a terminal counts down; lookEvery how often masters are asked for it who is in the way.
+	// drawEvery is the interval at which the line on a terminal counts down. For this line it asks the masters every
+	// lookEvery who holds the lock.
 	drawEvery, lookEvery = time.Second, 5 * time.Second
-	// lookSeldom is how often they are asked for a journal that tells everything, tellAgain how often it says what has not changed.
+	// lookSeldom is the same interval for a verbose journal, and tellAgain the interval at which the journal repeats an
+	// unchanged obstacle.
 	lookSeldom, tellAgain = 10 * time.Second, time.Minute
 	// slotForm makes the key of a semaphore's slot, as package semaphore says.
 	slotForm = "%s:slot:%d"
 )
 
-// wait is what is said while a lock is waited for.
+// wait reports the state of a wait for a lock.
 type wait struct {
 	taker  *taker
 	locker *redlock.Locker
 	began  time.Time
-	asked  chan struct{} // somebody wants to know now
+	asked  chan struct{} // a report is wanted now
 
 	way    obstacle
 	looked time.Time // when it was so
 	told   time.Time // when the journal has said something
 }
 
-// obstacle is what keeps a lock from being had, as far as it is known.
+// obstacle is the known reason why a lock can't be acquired.
 type obstacle struct {
-	holder string        // who holds it; "" if that is not known
-	key    string        // which of several keys
+	holder string        // "" if it is not known
+	key    string        // the blocking key of several
 	free   time.Duration // when it is free, unless it is renewed; negative: never, 0: not known
 	why    string        // instead of all these: why masters can't grant it
 }
 
-// inTheWay is what an attempt has met.
+// inTheWay returns the obstacle that an attempt has met.
 func inTheWay(err error) obstacle {
 	q, ok := errors.AsType[*redlock.QuorumError](err)
 	if !ok || !errors.Is(err, redlock.ErrHeld) {
@@ -65,7 +67,7 @@ func inTheWay(err error) obstacle {
 	return o
 }
 
-// text says what is in the way; of permits, where that is not 0, of the one that is free first.
+// text describes the obstacle. If permits is not 0, it describes the permit that is free first.
 func (o obstacle) text(permits, keys int) string {
 	if o.why != "" {
 		return o.why
@@ -111,7 +113,7 @@ func brief(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// start says what is waited for, and goes on doing so until it is stopped.
+// start reports the wait, and goes on reporting until stop is called.
 func (w *wait) start(ctx context.Context, io *terminal, err error) (stop func()) {
 	w.way, w.looked = inTheWay(err), time.Now()
 	width := w.liveWidth(io)
@@ -136,7 +138,7 @@ func (w *wait) start(ctx context.Context, io *terminal, err error) (stop func())
 	}
 }
 
-// liveWidth is how wide a line is that is written anew again and again; 0 if there is to be none.
+// liveWidth returns the width of a line that can be rewritten in place; 0 if there is no such line.
 func (w *wait) liveWidth(io *terminal) int {
 	width, _, ok := term.Size(io.err)
 	if !ok || w.taker.quiet || w.taker.log.json || io.getenv("TERM") == "dumb" || !child.InForeground() {
@@ -145,7 +147,7 @@ func (w *wait) liveWidth(io *terminal) int {
 	return width
 }
 
-// watch tells of the wait until ctx is done.
+// watch reports the wait until ctx is done.
 func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
 	log := w.taker.log
 	every := lookSeldom
@@ -182,7 +184,7 @@ func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
 	}
 }
 
-// report has the wait say what it is waiting for, soon.
+// report makes the wait report its obstacle soon.
 func (w *wait) report() {
 	select {
 	case w.asked <- struct{}{}:
@@ -190,7 +192,7 @@ func (w *wait) report() {
 	}
 }
 
-// left is what is left of the time after which the lock is free.
+// left returns the time until the lock is free.
 func (w *wait) left() time.Duration {
 	if w.way.free <= 0 {
 		return w.way.free
@@ -201,7 +203,7 @@ func (w *wait) left() time.Duration {
 func (w *wait) sentence() string {
 	now := w.way
 	if now.free = w.left(); w.way.free > 0 && now.free == 0 {
-		now.free = time.Millisecond // for a moment, until masters are asked again
+		now.free = time.Millisecond // until the masters are asked again
 	}
 	text := "waiting for " + w.taker.what()
 	if waited := time.Since(w.began); waited >= drawEvery {
@@ -217,13 +219,13 @@ func (w *wait) entry() entry {
 // draw writes the line of a terminal.
 func (w *wait) draw(width int) {
 	line := []rune("redlock: " + oneLine(hidePasswords(w.sentence())))
-	if len(line) >= width { // a line that wraps could not be written anew
+	if len(line) >= width { // a line that wraps could not be rewritten
 		line = append(line[:max(0, width-4)], []rune("...")...)
 	}
 	w.taker.log.notes.status(string(line))
 }
 
-// look asks masters what is in the way. If they do not say, what was known stays.
+// look asks masters for the obstacle. If they do not answer, the old one stays.
 func (w *wait) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -247,7 +249,8 @@ func (w *wait) look(ctx context.Context) {
 	w.way = w.choose(keys, found)
 }
 
-// choose picks what decides when the lock is free: of permits the one that is free first, of several keys the one that is free last.
+// choose returns the obstacle that decides when the lock is free: for permits the first free permit, for several keys
+// the last free key.
 func (w *wait) choose(keys []string, found []redlock.Holder) (o obstacle) {
 	for i, h := range found {
 		later := o.holder == "" || sooner(o.free, h.TTL)
@@ -264,5 +267,5 @@ func (w *wait) choose(keys []string, found []redlock.Holder) (o obstacle) {
 	return o
 }
 
-// sooner reports that what lives for a is free before what lives for b; negative is for ever.
+// sooner reports whether a ttl of a ends before a ttl of b. A negative ttl has no end.
 func sooner(a, b time.Duration) bool { return a >= 0 && (b < 0 || a < b) }

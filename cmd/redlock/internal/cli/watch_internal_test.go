@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
 
-// noted is what a supervisor has said.
+// noted returns the messages of a supervisor.
 func noted(s *supervisor) string {
 	var said strings.Builder
 	for len(s.log.notes.lines) > 0 {
@@ -64,8 +64,8 @@ func TestAWatchThatHasDoneItsWorkWasNotKilled(t *testing.T) {
 	}
 }
 
-// usedUp is told the first bound, and ending a bound that has not moved any more.
-func TestTheReasonIsMaxHoldIfThatIsWhereTheValidityEnds(t *testing.T) {
+// The arguments are the first bound for usedUp, and a bound that has stopped moving for ending.
+func TestTheReasonIsMaxHoldIfMaxHoldEndsTheValidity(t *testing.T) {
 	const ttl, start = 10 * time.Second, time.Hour
 	validity := ttl - ttl/100 - 2*time.Millisecond
 	for name, c := range map[string]struct {

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// lookEvery is how often the play looks whether an act has shown what it is to show.
+// lookEvery is the interval at which the play checks whether an act has shown its point.
 const lookEvery = 10 * time.Millisecond
 
-// play is the script. Each act is on until it has shown its point and Config.Act has passed; one that can't show it
-// within its limit fails a check, and the play goes on, because what follows still says something.
+// play is the script. Each act lasts until it has shown its point and Config.Act has passed. An act that can't show its
+// point within its limit fails a check. The play then goes on, because the later acts still mean something.
 func (s *Show) play(ctx context.Context) {
 	n := len(s.fleet.urls)
 	if !s.fleet.ours() {
@@ -33,7 +33,7 @@ func (s *Show) play(ctx context.Context) {
 	s.replace(ctx, replacement{leave: []int{n - 2}, dead: true})
 }
 
-// playWithoutStopping is for masters that belong to somebody.
+// playWithoutStopping is for masters that the show must not stop.
 func (s *Show) playWithoutStopping(ctx context.Context) {
 	n := len(s.fleet.urls)
 	s.say("note", "these masters are not this program's to stop: it shows the lock changing hands and a refusal.\n"+
@@ -67,7 +67,7 @@ func (s *Show) changesHands(a *actState) bool {
 	return t.winners >= 2 && t.free > 0
 }
 
-// outage stops one master more than the lock can do without, and shows that nobody gets it any more, and why.
+// outage stops one master more than the lock can do without. It shows that no worker gets the lock any more, and why.
 func (s *Show) outage(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -76,8 +76,8 @@ func (s *Show) outage(ctx context.Context) {
 	a := s.begin(fmt.Sprintf("%d of %d stopped: no quorum", redlock.Quorum(n), n))
 	s.board.outageBegins()
 	s.stop(1)
-	// Votes cast before the master stopped may still be on their way for as long as a request may take, and a lock
-	// that was held stays held: what counts begins after that.
+	// A vote cast before the master stopped may take as long as a request to arrive, and a held lock stays held. So the
+	// check begins after that.
 	sleep(ctx, s.cfg.Options.RequestTimeout)
 	settled := time.Now()
 	told := false
@@ -96,7 +96,7 @@ func (s *Show) outage(ctx context.Context) {
 		fmt.Sprintf("%d attempts refused", t.refusals))
 }
 
-// refuse tells what whoever wants the lock now gets to read.
+// refuse shows the error that workers get now.
 func (s *Show) refuse(q *redlock.QuorumError) {
 	s.refusal = q.Error()
 	s.say("refusal", s.refusal)
@@ -109,7 +109,7 @@ func tooFew(q *redlock.QuorumError) string {
 	return fmt.Sprintf("%d of %d would not do: the others could give the same lock to somebody else", q.Quorum-1, q.N)
 }
 
-// explanation spreads a refusal over lines: how it was decided, and what every master said.
+// explanation spreads a refusal over lines: the decision, and every master's answer.
 func explanation(q *redlock.QuorumError) []string {
 	lines := []string{fmt.Sprintf("%v: granted %d of %d, need %d", q.Reason, q.Granted, q.N, q.Quorum)}
 	for _, node := range q.Nodes {
@@ -125,7 +125,7 @@ func explanation(q *redlock.QuorumError) []string {
 	return append(lines, tooFew(q))
 }
 
-// reason is what a refusal ends with, without what every master said.
+// reason returns the last part of a refusal, without the masters' answers.
 func reason(err error) string {
 	if q, ok := errors.AsType[*redlock.QuorumError](err); ok {
 		return q.Reason.Error()
@@ -133,7 +133,7 @@ func reason(err error) string {
 	return fmt.Sprint(err)
 }
 
-// innermost is the error without what every layer added on its way up.
+// innermost returns the error without the texts that each layer added.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -172,7 +172,7 @@ func (s *Show) resume(ctx context.Context) {
 	}
 }
 
-// refusalOfAHeldLock shows what somebody reads who tries a lock that is held.
+// refusalOfAHeldLock shows the error of an attempt on a held lock.
 func (s *Show) refusalOfAHeldLock(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -194,12 +194,12 @@ func (s *Show) refusalOfAHeldLock(ctx context.Context) {
 	}
 }
 
-// until waits until Config.Act has passed and cond has been true; it gives up after the limit.
+// until waits until Config.Act has passed and cond has been true, but not beyond the limit.
 func (s *Show) until(ctx context.Context, cond func() bool) bool {
 	return s.untilWithin(ctx, s.cfg.Act, actLimit, cond)
 }
 
-// untilWithin waits until at least so much time has passed and cond has been true; it gives up when the limit has passed as well.
+// untilWithin waits until at least this time has passed and cond has been true, but not beyond the limit.
 func (s *Show) untilWithin(ctx context.Context, least, limit time.Duration, cond func() bool) bool {
 	began := time.Now()
 	shown := false
@@ -237,7 +237,7 @@ func (s *Show) check(what string, ok bool, detail string) {
 	s.checks = append(s.checks, Check{What: what, OK: ok, Detail: detail})
 }
 
-// progress tells every second how far things are.
+// progress reports every second how far the show is.
 func (s *Show) progress(ctx context.Context) {
 	for {
 		sleep(ctx, time.Second)
@@ -249,7 +249,7 @@ func (s *Show) progress(ctx context.Context) {
 	}
 }
 
-// watchMasters looks which of somebody else's masters answer.
+// watchMasters checks which of the user's masters answer.
 func (s *Show) watchMasters(ctx context.Context) {
 	for ctx.Err() == nil {
 		for i, addr := range s.board.addrs {

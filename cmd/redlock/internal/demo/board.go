@@ -16,7 +16,7 @@ type board struct {
 	members  int      // masters of a list
 	addrs    []string // of all masters there ever were; add appends
 
-	telling sync.Mutex // held while an event is told, so that they are told in order
+	telling sync.Mutex // held during a call of tell, so that events keep their order
 
 	mu       sync.Mutex
 	began    time.Time
@@ -35,10 +35,10 @@ type workerState struct {
 	count int
 }
 
-// actState is what happened in one act.
+// actState has the events of one act.
 type actState struct {
 	title     string
-	step      string // of the act in which masters are exchanged, the last one; empty in others
+	step      string // the latest step of the exchange of masters; "" in other acts
 	began     time.Time
 	ended     time.Time
 	winners   map[int]int     // acquisitions by worker
@@ -77,7 +77,7 @@ func newAct(title string, now time.Time) *actState {
 	return &actState{title: title, began: now, winners: make(map[int]int), lists: make(map[list]int)}
 }
 
-// teller makes the function by which events reach the view.
+// teller returns the function that sends events to the view.
 func (b *board) teller(tell func(Event)) func(Event) {
 	return func(e Event) {
 		b.telling.Lock()
@@ -124,7 +124,7 @@ func (b *board) taken(a *actState) map[list]int {
 	return maps.Clone(a.lists)
 }
 
-// tally is what an act amounts to so far.
+// tally is the result of an act so far.
 type tally struct {
 	acquisitions, winners, free, refusals int
 	firstWin, lastGrant                   time.Time
@@ -222,7 +222,7 @@ func (b *board) allUp() {
 	}
 }
 
-// outageBegins and outageEnds frame the time in which no quorum can be had.
+// outageBegins and outageEnds mark the time without a possible quorum.
 func (b *board) outageBegins() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package demo shows a lock at work while its masters fail: several workers want one lock, masters are stopped and come
-// back, one is replaced, and what happened is checked rather than asserted. It is what `redlock demo` runs.
+// Package demo shows a lock at work while its masters fail. Several workers want one lock. Masters are stopped and come
+// back, and one is replaced. The show checks the results instead of asserting them. `redlock demo` runs it.
 //
-// A [Show] is played once by Run. While it plays, Snapshot says how things stand, from any goroutine, and events are
-// told one after another. The [Report] at the end lists what was expected and whether it was so.
+// Run plays a [Show] once. During the play any goroutine may call Snapshot for the current state, and events arrive one
+// after another. The [Report] at the end lists each expectation and whether it was met.
 package demo
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Config says what to show. The zero value is the whole show on masters of its own.
+// Config has the settings of a show. The zero value is the whole show on masters that it starts.
 type Config struct {
 	// URLs are the masters. Default: five inside this process, which the show can stop.
 	URLs []string
-	// Workers is how many want the lock, from 2 to 16. Default: 5. Each has a Locker and connections of its own, as
-	// if it were another process.
+	// Workers is the number of workers that want the lock, from 2 to 16. Default: 5. Each has a separate Locker and
+	// separate connections, like a separate process.
 	Workers int
 	// Key is the lock's. Default: one with a random part, so that shows on the same masters leave each other alone.
 	Key string
-	// Act is how long each part lasts at least; it lasts longer only if what it shows has not happened yet. The last one,
-	// in which a master is replaced, has steps of half as much, and one of the locks' ttl. Default: 2 s.
+	// Act is the least duration of each part. A part lasts longer only if it has not shown its point yet. The last part
+	// replaces a master. Its steps take half of Act, except one, which takes the locks' ttl. Default: 2 s.
 	Act time.Duration
 	// Hold is about how long a worker keeps the lock. Default: 70 ms.
 	Hold time.Duration
@@ -39,13 +39,14 @@ type Config struct {
 const (
 	// ttl of the lock: long against a hold, short enough that the show would notice a key left behind.
 	ttl = 2 * time.Second
-	// actLimit is how much longer than Config.Act an act may take to show what it is to show.
+	// actLimit is how much longer than Config.Act an act may take to show its point.
 	actLimit = 5 * time.Second
-	// closeLimit bounds the clean-up: what is not removed by then has lapsed.
+	// closeLimit limits the clean-up. Keys that are not removed by then have expired.
 	closeLimit = 2*ttl + time.Second
-	// observeEvery is how often the observer takes and gives back a lock that nobody else wants.
+	// observeEvery is the interval at which the observer takes and releases a lock that no one else wants.
 	observeEvery = 20 * time.Millisecond
-	// The suffixes make of Config.Key the keys that nobody but the observer wants, and that it finds held.
+	// With these suffixes Config.Key becomes the observer's keys: one that no one else wants, and one that it finds
+	// held.
 	freeSuffix, heldSuffix = ":free", ":held"
 )
 
@@ -77,7 +78,7 @@ func (c Config) withDefaults() (Config, error) {
 // Show is one run. New prepares it, Run plays it once; Snapshot may be called from any goroutine.
 type Show struct {
 	cfg      Config
-	script   func(context.Context) // what is played
+	script   func(context.Context) // the acts
 	fleet    *fleet
 	workers  []*worker
 	observer *observer
@@ -89,8 +90,8 @@ type Show struct {
 	refusal  string
 }
 
-// New starts masters if it was given none, and prepares the workers. Nothing is asked of a master yet. A Show that was
-// made must be Run, which also takes everything down.
+// New starts masters unless the configuration has some, and prepares the workers. It sends no request to a master. The
+// caller must call Run, which also ends everything.
 func New(cfg Config) (*Show, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -125,8 +126,8 @@ func (s *Show) dial() (*redlock.Locker, error) {
 	return redlock.Dial(context.Background(), s.fleet.urls, s.cfg.Options)
 }
 
-// Run plays the show and takes everything down again, also when ctx is done before the end; then the report says that it
-// was interrupted. tell is called for every event, one at a time; nil tells nobody.
+// Run plays the show and ends everything that it started, even if ctx is done early; then the report says that it was
+// interrupted. Run calls tell for every event, one at a time; tell may be nil.
 func (s *Show) Run(ctx context.Context, tell func(Event)) Report {
 	s.board.begin()
 	s.tell = s.board.teller(tell)
@@ -147,13 +148,13 @@ func (s *Show) Run(ctx context.Context, tell func(Event)) Report {
 	stop()
 	actors.Wait()
 	if interrupted {
-		s.say("interrupted", "interrupted: releasing what is held")
+		s.say("interrupted", "interrupted: releasing the locks")
 	}
 	s.cleanUp(interrupted)
 	return s.report(interrupted)
 }
 
-// MostMasters is how many masters a Snapshot has at most: those of the show, and the one that takes another's place.
+// MostMasters is the greatest number of masters in a Snapshot: the masters of the show, and a replacement.
 func (s *Show) MostMasters() int {
 	if s.fleet.ours() {
 		return s.board.members + 1
@@ -164,8 +165,8 @@ func (s *Show) MostMasters() int {
 // Snapshot says how things stand now.
 func (s *Show) Snapshot() Snapshot { return s.board.snapshot() }
 
-// cleanUp closes every Locker, so that all keys are released, and looks on each master whether that is so. Masters that
-// the show stopped come back first: a key on a stopped one can't be removed.
+// cleanUp closes every Locker, which releases all keys, and checks this on each master. It first restarts masters that
+// the show stopped, because a key on a stopped master can't be removed.
 func (s *Show) cleanUp(interrupted bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -233,7 +234,7 @@ func (s *Show) keysLeft(ctx context.Context) (left []string, unseen int) {
 	return left, unseen
 }
 
-// takeDown undoes what New had done when it failed halfway.
+// takeDown ends everything that New had started when it failed halfway.
 func (s *Show) takeDown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()

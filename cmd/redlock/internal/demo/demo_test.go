@@ -63,7 +63,7 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	}
 	// One may have been granted just as the third master was stopped.
 	if len(r.Acts) != 6 || r.Acts[3].Acquisitions > 1 || r.Acts[3].Refusals == 0 || r.Acts[4].Acquisitions == 0 {
-		t.Fatalf("acts: %+v; want six, one lock at the most acquired in the fourth and something in the fifth", r.Acts)
+		t.Fatalf("acts: %+v; want six, at most one lock acquired in the fourth and at least one in the fifth", r.Acts)
 	}
 	if taken := r.Acts[5].Lists; taken["old"] == 0 || taken["both"] == 0 || taken["new"] == 0 || r.Acts[4].Lists != nil {
 		t.Errorf("while a master was replaced locks were taken so: %v; before that %v", taken, r.Acts[4].Lists)
@@ -76,13 +76,13 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	}
 	for _, kind := range []string{"act", "step", "master", "refusal", "resumed"} {
 		if !slices.Contains(kinds, kind) {
-			t.Errorf("no event of kind %s was told", kind)
+			t.Errorf("there was no event of kind %s", kind)
 		}
 	}
 }
 
-// With a "quorum" of two out of five, two workers can hold the lock at once: in a build with that mutant the show must notice
-// and say so.
+// With a "quorum" of two out of five, two workers can hold the lock at once: in a build with that mutant the show must
+// notice and say so.
 func TestTheShowFindsOverlapsOfALockThatDoesNotExclude(t *testing.T) {
 	t.Parallel()
 	if _, within := mutanttest.Within(t, "half-quorum"); !within {
@@ -111,7 +111,7 @@ func TestTheResourceSeesWhoIsInsideTogether(t *testing.T) {
 		t.Fatalf("%v inside, %d overlaps; want 2 and 3, one overlap", inside, overlaps)
 	}
 	r.Leave(2)
-	r.Leave(2) // leaving twice takes nobody else out
+	r.Leave(2) // leaving twice does not remove another worker
 	if inside, _, _ := r.Look(); !slices.Equal(inside, []int{3}) {
 		t.Errorf("%v inside, want 3", inside)
 	}
@@ -140,8 +140,8 @@ func TestAnInterruptedShowLeavesNoKey(t *testing.T) {
 	}
 }
 
-// Somebody else's masters: two of five are down before the show begins, then three.
-func TestMastersOfSomebodyElseAreUsedAsTheyAre(t *testing.T) {
+// The masters belong to the user: two of five are down before the show begins, and three later.
+func TestTheUsersMastersAreUsedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	cluster := masters(t, 5)
 	cfg := quick
@@ -178,7 +178,7 @@ func TestMastersOfSomebodyElseAreUsedAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsLeftIsFound(t *testing.T) {
+func TestARemainingKeyIsFound(t *testing.T) {
 	t.Parallel()
 	cluster := masters(t, 3)
 	cfg := quick

@@ -27,7 +27,7 @@ const (
 	OldList, BothLists, NewList = oldList, bothLists, newList
 )
 
-// Check judges what was found in a phase.
+// Check judges the results of a phase.
 func (p phase) Check() Check { return p.check() }
 
 // OnlyReplace makes the exchange of these masters the whole show.

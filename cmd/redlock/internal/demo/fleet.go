@@ -19,7 +19,8 @@ const (
 	glanceTimeout = 500 * time.Millisecond
 )
 
-// fleet are the masters of a run: the demo's own, which it can stop, or somebody's, which it can only use.
+// fleet is the masters of a run: either the demo's own masters, which it can stop, or the user's masters, which it only
+// uses.
 type fleet struct {
 	urls    []string
 	direct  []*single.Master  // for looking at each master by itself
@@ -100,7 +101,7 @@ func (f *fleet) holds(ctx context.Context, i int, key string) (bool, error) {
 	return err == nil && reply.Outcome == single.Granted, err
 }
 
-// sweep removes the arrival queues of keys that nobody locks any more. They would lapse by themselves within a minute.
+// sweep removes the wait queues of keys that are no longer in use. Without it they would expire within a minute.
 func (f *fleet) sweep(ctx context.Context, keys []string) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/term"
 )
 
-// labelWidth is what stands to the left of the diagram, in characters.
+// labelWidth is the width of the labels to the left of the diagram, in characters.
 const labelWidth = 30
 
-// picture is one frame, line by line, none wider than width, as many as fit height. log is what happened.
+// picture returns one frame as lines of at most width, as many as fit height. log has the past events.
 func picture(v Snapshot, h *history, log []string, width, height int, style term.Style) []string {
 	if !Fits(width, height, len(v.Masters), len(v.Workers)) {
 		return []string{
@@ -35,7 +35,7 @@ func picture(v Snapshot, h *history, log []string, width, height int, style term
 	lines = append(lines, "", " "+totals(v, style), "")
 	room, colour := height-len(lines)-1, dim
 	log = log[max(0, len(log)-room):]
-	if len(v.Refusal) > 0 { // what is wrong now matters more than what was before
+	if len(v.Refusal) > 0 { // the current problem matters more than the log
 		log, colour = v.Refusal[:min(len(v.Refusal), room)], yellow
 	}
 	for _, line := range log {
@@ -47,7 +47,7 @@ func picture(v Snapshot, h *history, log []string, width, height int, style term
 	return append(lines, paint(style, dim, fit(" Ctrl-C ends it and leaves no key behind", width)))
 }
 
-// diagram is the masters and the workers over one time axis, which ends now. live adds what everybody does now.
+// diagram shows the masters and the workers over one time axis that ends now. live adds each worker's present state.
 func diagram(v Snapshot, columns []column, width int, style term.Style, live bool) []string {
 	up, down, in, out, clash := "─", " ", "█", "·", "X"
 	if !style.Unicode {
@@ -96,7 +96,8 @@ func diagram(v Snapshot, columns []column, width int, style term.Style, live boo
 	return lines
 }
 
-// doing is what a worker does now, in at most 18 characters, and while masters are exchanged with which of them.
+// doing describes what a worker does now, in at most 18 characters. While masters are exchanged, it also names the
+// worker's list.
 func doing(w WorkerView) (text, colour string) {
 	switch {
 	case w.Holds && w.List != "":
@@ -170,7 +171,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
-// Wrap breaks a text at blanks into lines of at most width characters; a word that is longer has a line of its own.
+// Wrap breaks a text at blanks into lines of at most width characters. A longer word gets a separate line.
 func Wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -46,7 +46,7 @@ func WriteReport(out io.Writer, r Report, style term.Style) {
 	}
 	fmt.Fprintf(out, row, "in all", count(r.Acquisitions), "", spent(r.Free, r.Free.P50), spent(r.Free, r.Free.P99),
 		spent(r.Wait, r.Wait.P50), spent(r.Wait, r.Wait.P99))
-	fmt.Fprintln(out, paint(style, dim, "  free: acquiring a lock nobody else wants; wait: until a worker had the common one"))
+	fmt.Fprintln(out, paint(style, dim, "  free: acquiring a lock that no one else wants; wait: until a worker had the common lock"))
 	for _, a := range r.Acts {
 		if a.Through > 0 {
 			fmt.Fprintf(out, "  %s\n", paint(style, dim, fmt.Sprintf("wait leaves out %d waits through the outage, the longest %v", a.Through, a.Longest)))

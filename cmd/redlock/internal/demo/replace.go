@@ -19,13 +19,13 @@ type replacement struct {
 	skipJoint bool
 }
 
-// exchange is the act in which masters are replaced, by the steps of docs/operate/membership.md, while workers take locks.
+// exchange is the act that replaces masters, by the steps of docs/operate/membership.md, while workers take locks.
 type exchange struct {
 	show          *Show
 	how           replacement
 	act           *actState
 	before, after []string
-	first, rest   []*process // who gets another list first, and then
+	first, rest   []*process // in the order of their new lists
 	checks        []Check
 }
 
@@ -52,7 +52,7 @@ func (s *Show) replace(ctx context.Context, how replacement) {
 	}
 }
 
-// prepare stops what is dead, starts what takes its place, and makes the lists.
+// prepare stops the dead masters, starts their replacements, and makes the lists.
 func (x *exchange) prepare() error {
 	s := x.show
 	x.before = slices.Clone(s.fleet.urls)
@@ -142,8 +142,8 @@ func (x *exchange) step(format string, args ...any) {
 	x.show.say("step", text)
 }
 
-// give starts processes with another list, one after the other. Their Lockers of before are closed meanwhile, which may take
-// a ttl: what they have left on a master that is dead can only lapse.
+// give restarts processes with another list, one after the other. At the same time it closes their old Lockers. That
+// may take a ttl, because keys on a dead master can only expire.
 func (x *exchange) give(ctx context.Context, with list, to []*process) error {
 	for _, p := range to {
 		if ctx.Err() != nil {
@@ -159,7 +159,7 @@ func (x *exchange) give(ctx context.Context, with list, to []*process) error {
 }
 
 func (x *exchange) dial(ctx context.Context, with list) (*redlock.Locker, error) {
-	ctx = context.WithoutCancel(ctx) // a Locker outlives Ctrl-C, to give back what it holds
+	ctx = context.WithoutCancel(ctx) // a Locker outlives Ctrl-C, so that it can release its locks
 	if with == bothLists && !x.how.skipJoint {
 		return redlock.DialJoint(ctx, x.before, x.after, x.show.cfg.Options)
 	}
@@ -190,11 +190,11 @@ func (s *Show) awaitLeaving(ctx context.Context) {
 	}
 }
 
-// phase is a part of the exchange, and what was found in it.
+// phase is a part of the exchange with its results.
 type phase struct {
 	What  string
 	Least time.Duration // that it has to last
-	With  []list        // with which locks have to be taken
+	With  []list        // workers must take locks with each of these lists
 
 	Took   map[list]int // how many were taken with each
 	Lasted time.Duration
@@ -247,8 +247,9 @@ func (x *exchange) exclude(ctx context.Context, between string, a, b *process) {
 	x.checks = append(x.checks, exclusion(between, answers))
 }
 
-// tried is what a process was told that tried for a lock which another one holds; nil: it got it, and two had it. Masters that
-// did not answer in time say neither, so they are asked again within the limit.
+// tried returns the error of a process that tries for a lock that another process holds. nil means that it got the
+// lock, so two processes had it. Masters that do not answer in time prove neither, so tried asks again within the
+// limit.
 func (s *Show) tried(ctx context.Context, holds, wants *process) error {
 	ctx, cancel := context.WithTimeout(ctx, exchangeLimit)
 	defer cancel()
@@ -285,7 +286,7 @@ func (s *Show) giveBack(ctx context.Context, lock *redlock.Lock) {
 	}
 }
 
-// exclusion judges the answers to those who tried for a lock that was held.
+// exclusion judges the answers to attempts on a held lock.
 func exclusion(between string, answers []error) Check {
 	c := Check{What: "replacing, " + between + " exclude each other", OK: true, Detail: "refused while held"}
 	if len(answers) == 0 {

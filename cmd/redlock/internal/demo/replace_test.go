@@ -13,11 +13,12 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 )
 
-// The shows of this file are not parallel to others: on a busy machine a list of two workers may wait long for its turn.
+// The shows of this file are not parallel to others: on a busy machine a list of two workers may wait long for its
+// turn.
 
-// Three of five masters leave, so that a majority of the old and one of the new masters need share none. With the step in
-// between all is well; without it two hold the lock at once, and the same show has to say so.
-func TestTheShowFindsWhatAnExchangeOfMastersWithoutItsMiddleStepDoes(t *testing.T) {
+// Three of five masters leave, so that a majority of the old and one of the new masters need share none. With the step
+// in between all is well; without it two hold the lock at once, and the same show has to say so.
+func TestTheShowFindsTheOverlapOfAnExchangeWithoutItsMiddleStep(t *testing.T) {
 	right := newShow(t, quick)
 	right.OnlyReplace(false, false, 2, 3, 4)
 	if r := right.Run(t.Context(), nil); !r.OK || r.Overlaps != 0 {
@@ -35,7 +36,7 @@ func TestTheShowFindsWhatAnExchangeOfMastersWithoutItsMiddleStepDoes(t *testing.
 	}
 }
 
-func TestAPhaseOfAnExchangeIsJudgedByWhatWasTakenInIt(t *testing.T) {
+func TestAPhaseOfAnExchangeIsJudgedByItsAcquisitions(t *testing.T) {
 	good := demo.Phase{
 		What: "it", Least: demo.TTL, Lasted: demo.TTL, With: []demo.List{demo.OldList, demo.BothLists},
 		Took: map[demo.List]int{demo.OldList: 2, demo.BothLists: 7},
@@ -80,7 +81,7 @@ func TestListsExcludeEachOtherOnlyIfEveryAnswerWasARefusal(t *testing.T) {
 	}
 }
 
-// Ctrl-C while some have the old list, some have both, and what was held on the dead master has not lapsed.
+// Ctrl-C comes while some processes have the old list, some have both, and keys on the dead master have not expired.
 func TestAnInterruptedExchangeOfMastersLeavesNoKey(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -96,14 +97,14 @@ func TestAnInterruptedExchangeOfMastersLeavesNoKey(t *testing.T) {
 	}()
 	r := show.Run(ctx, nil)
 	if !r.Interrupted || r.OK || len(failed(r)) != 0 {
-		t.Errorf("interrupted %t, OK %t, failed %q; want an interrupted show whose clean-up held", r.Interrupted, r.OK, failed(r))
+		t.Errorf("interrupted %t, OK %t, failed %q; want an interrupted show with a complete clean-up", r.Interrupted, r.OK, failed(r))
 	}
 	if !slices.ContainsFunc(r.Checks, func(c demo.Check) bool { return c.Detail == "looked on 6 of 6 masters" }) {
-		t.Errorf("%+v; want that all six masters were looked at", r.Checks)
+		t.Errorf("%+v; want that all six masters were checked", r.Checks)
 	}
 }
 
-// halfway: the lock was had with the old list and with both.
+// halfway reports that workers took the lock with the old list and with both.
 func halfway(v demo.Snapshot) bool {
 	both, old := false, false
 	for _, w := range v.Workers {

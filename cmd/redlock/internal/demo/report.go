@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Report is what happened.
+// Report describes a show that is over.
 type Report struct {
 	// OK: every check held, and the show was not interrupted.
 	OK          bool    `json:"ok"`
@@ -26,7 +26,7 @@ type Report struct {
 	Wait         Latency     `json:"acquire_contended"`
 	Acts         []ActReport `json:"acts"`
 	Checks       []Check     `json:"checks"`
-	// Refusal is what those read who wanted the lock when it could not be had.
+	// Refusal is the error that workers got while the lock could not be acquired.
 	Refusal string `json:"refusal,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type ActReport struct {
 	Seconds      float64 `json:"seconds"`
 	Acquisitions int     `json:"acquisitions"`
 	Refusals     int     `json:"refusals"`
-	// Lists are the acquisitions by the list of masters, "old", "both" or "new", of the act in which some are exchanged.
+	// Lists counts the acquisitions by the list of masters, "old", "both" or "new", in the act that exchanges masters.
 	Lists map[string]int `json:"acquisitions_by_list,omitempty"`
 	Free  Latency        `json:"acquire_free"`
 	Wait  Latency        `json:"acquire_contended"`
@@ -76,7 +76,7 @@ func latency(d []time.Duration) Latency {
 // report sums up. Everybody has stopped.
 func (s *Show) report(interrupted bool) Report {
 	_, handoffs, overlaps := s.resource.look()
-	s.check("nobody was inside together with another", overlaps == 0, "")
+	s.check("no two workers were inside at once", overlaps == 0, "")
 	if n := len(s.board.failures); n > 0 {
 		s.check("nothing unexpected", false, s.board.failures[0].Error())
 	}

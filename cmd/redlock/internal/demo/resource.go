@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// resource is what the lock protects: something that only one worker may use at a time. It does not know of any lock,
-// so what it sees is what really happened.
+// resource is the thing that the lock protects: only one worker may use it at a time. It does not know of any lock, so
+// it sees what really happens.
 type resource struct {
 	mu       sync.Mutex
-	inside   []int // workers, in the order in which they came
+	inside   []int // workers, in the order of their arrival
 	overlaps int   // how often a worker came in while another one was inside
 	last     int   // the worker that came in last, -1 before the first
 	handoffs int   // how often that was another one than before
@@ -17,7 +17,7 @@ type resource struct {
 
 func newResource() *resource { return &resource{last: -1} }
 
-// enter lets a worker in, whoever is there, and takes note. The worker calls leave when it has finished.
+// enter lets a worker in, even if others are inside, and records it. The worker calls leave when it has finished.
 func (r *resource) enter(worker int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *resource) leave(worker int) {
 	}
 }
 
-// look returns who is inside, how often the resource changed hands and how often two were inside at once.
+// look returns the workers inside, how often the resource changed hands and how often two were inside at once.
 func (r *resource) look() (inside []int, handoffs, overlaps int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

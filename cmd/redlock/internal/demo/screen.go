@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// frameEvery is how often the screen is drawn, columnEvery how much time one character of the diagram stands for.
+	// frameEvery is the interval between frames. columnEvery is the time that one character of the diagram covers.
 	frameEvery  = 40 * time.Millisecond
 	columnEvery = 80 * time.Millisecond
 	// The least that the picture fits into.
@@ -46,8 +46,8 @@ func Fits(width, height, masters, workers int) bool {
 	return width >= minWidth && height >= max(minHeight, masters+workers+11)
 }
 
-// NewScreen takes over the terminal out, whose size may change, and begins to draw. Close gives it back. Nothing else
-// may write to the terminal in between.
+// NewScreen takes over the terminal out, which may change its size, and begins to draw. Close restores the terminal. No
+// other code may write to the terminal in between.
 func NewScreen(out io.Writer, style term.Style, size func() (width, height int), snapshot func() Snapshot) *Screen {
 	s := &Screen{out: out, style: style, size: size, snapshot: snapshot, stop: make(chan struct{}), stopped: make(chan struct{})}
 	_, _ = io.WriteString(out, enter)
@@ -112,7 +112,8 @@ func (s *Screen) Close() {
 	_, _ = io.WriteString(s.out, exit)
 }
 
-// Diagram is the whole show on one time axis, to be printed after Close: who was inside, which masters were up.
+// Diagram returns the whole show on one time axis, to print after Close: the workers inside, and the masters that were
+// up.
 func (s *Screen) Diagram(width int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *Screen) Diagram(width int) []string {
 	return lines
 }
 
-// history is what the diagram shows: one moment a column.
+// history is the content of the diagram, one moment a column.
 type history struct {
 	columns []column
 }

@@ -25,15 +25,15 @@ type Snapshot struct {
 	Members int    // how many masters a Locker asks; while one takes another's place there are more
 	Masters []MasterView
 	Workers []WorkerView
-	// Inside are the workers that use the resource now. More than one is what the lock has to prevent.
+	// Inside are the workers that use the resource now. The lock must prevent more than one.
 	Inside       []int
 	Acquisitions int
 	Handoffs     int
 	Overlaps     int
-	// FreeP50 and FreeP99 are what it takes to acquire a free lock, WaitP50 and WaitP99 the contended one, without
-	// the waits through an outage.
+	// FreeP50 and FreeP99 are the times to acquire a free lock. WaitP50 and WaitP99 are the times to acquire the
+	// contended lock, without the waits during an outage.
 	FreeP50, FreeP99, WaitP50, WaitP99 time.Duration
-	// Refusal is why the lock can't be had at all in this act, line by line; empty if it can.
+	// Refusal explains, line by line, why the lock can't be acquired in this act; it is empty if it can.
 	Refusal []string
 }
 

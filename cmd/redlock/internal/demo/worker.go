@@ -10,7 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// list is one of the lists of masters that processes can have while masters are exchanged; before that all have the old one.
+// list is one of the lists of masters that processes can have while masters are exchanged; before that all have the old
+// one.
 type list string
 
 const (
@@ -19,8 +20,8 @@ const (
 	newList   list = "new"
 )
 
-// process is what a worker or the observer is to the masters. Its Locker is exchanged for one with another list as if it
-// were started again: between two locks.
+// process makes a worker or the observer look like a process to the masters. Between two locks its Locker can be
+// exchanged for one with another list, as if the process were restarted.
 type process struct{ current atomic.Pointer[member] }
 
 type member struct {
@@ -59,7 +60,8 @@ func (w *worker) work(ctx context.Context) {
 		s.board.waiting(w.number, asked, m.list)
 		lock, err := m.locker.Acquire(ctx, s.cfg.Key, ttl)
 		if err != nil {
-			if ctx.Err() == nil && !w.hasLeft(m, err) { // Acquire with no limit but ctx fails only for reasons that should not exist
+			// Without another limit than ctx, Acquire should never fail.
+			if ctx.Err() == nil && !w.hasLeft(m, err) {
 				s.board.failed(err)
 				sleep(ctx, s.cfg.Hold)
 			}
@@ -87,7 +89,7 @@ func (w *worker) use(ctx context.Context, lock *redlock.Lock) {
 	sleep(held, w.show.cfg.Hold*3/4+rand.N(w.show.cfg.Hold/2+1))
 }
 
-// observer takes a lock that nobody else wants, to see what a single acquisition costs and whether it is possible.
+// observer takes a lock that no one else wants. It shows what a single acquisition costs and whether it is possible.
 type observer struct {
 	process
 
@@ -104,7 +106,7 @@ func (o *observer) work(ctx context.Context) {
 			o.show.board.observed(began, err)
 		}
 		if err == nil {
-			_ = lock.Release(ctx) // what it did not remove the Locker's janitor does
+			_ = lock.Release(ctx) // the Locker's janitor releases the rest
 		}
 		sleep(ctx, observeEvery)
 	}

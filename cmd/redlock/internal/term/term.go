@@ -1,4 +1,4 @@
-// Package term asks the operating system what a file is connected to, without a dependency of its own.
+// Package term asks the operating system about the terminal behind a file, without a further dependency.
 package term
 
 import (
@@ -29,7 +29,7 @@ type Style struct {
 	Unicode bool
 }
 
-// StyleOf reads from the environment what a terminal can show; getenv is os.Getenv or a test's.
+// StyleOf reads the abilities of a terminal from the environment. getenv is os.Getenv, or a fake in a test.
 func StyleOf(getenv func(string) string) Style {
 	locale := ""
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first one set decides, as POSIX says
