@@ -1,9 +1,10 @@
-// Package audit looks at masters of locks: whether they are different servers, masters and not replicas, whether they
-// neither evict nor forget locks, whether their clocks run at the right rate, whether they answer in time, and whether their
-// user may do what a lock needs. First it gathers facts, then it judges them; what it finds is a [Report].
+// Package audit checks masters of locks. Are they different servers, and masters rather than replicas? Do they keep
+// locks, without eviction and across restarts? Do their clocks run at the right rate? Do they answer in time, and may
+// their user do everything that a lock needs? It gathers facts first and judges them afterwards. The result is a
+// [Report].
 //
-// redlock.Locker.Check runs it over a Locker's masters. What a server does not tell stays unchecked: that masters share no
-// machine, rack or disk, that nobody runs FLUSHALL or sets a clock.
+// redlock.Locker.Check audits a Locker's masters. An audit can't check facts that a server does not report: whether
+// masters share a machine, rack or disk, and whether an operator runs FLUSHALL or sets a clock.
 package audit
 
 import (
@@ -19,14 +20,15 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Severity says what a finding means for locks. Greater is worse; zero is no finding at all.
+// Severity says how bad a finding is for locks. A greater severity is worse; zero means that there is no finding.
 type Severity uint8
 
 // The severities.
 const (
-	// Note: worth knowing; nothing is wrong, or something could not be looked at.
+	// Note: worth knowing. Nothing is wrong, or the audit could not check something.
 	Note Severity = iota + 1
-	// Risk: locks are safe as it is, but can't be taken, or an event that has to be expected would make them unsafe.
+	// Risk: locks are safe now, but either they can't be taken, or an event that you must expect would make them
+	// unsafe.
 	Risk
 	// Unsafe: two holders of one lock are possible.
 	Unsafe
@@ -43,7 +45,7 @@ type Finding struct {
 	// Master is the name of the master it is about; names, separated by commas, if it is about several; empty if it is
 	// about the set.
 	Master string
-	// What was found, Why it matters, and how to Fix it: a sentence each.
+	// The finding (What), Why it matters, and how to Fix it: a sentence each.
 	What, Why, Fix string
 }
 
@@ -56,12 +58,14 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s %s %s", f.Severity, where, f.What, f.Why, f.Fix)
 }
 
-// MasterReport is what one master said of itself. What it did not say, or was not allowed to, is zero.
+// MasterReport holds the facts that one master reported. A field is zero if the master did not report it or the user
+// may not read it.
 type MasterReport struct {
 	Name string
-	// Err is why the master could not be asked; nil if it could.
+	// Err is the reason why the audit could not query the master; nil if it could.
 	Err error
-	// Unusable is why no lock could be taken there; nil if one could, or if this user may not use the key with which that is tried.
+	// Unusable is the reason why no lock could be taken on the master. It is nil if a lock could be taken, and also if
+	// this user may not use the key of the trial lock.
 	Unusable error
 	// RunID is the server's own name for this run of it.
 	RunID   string
@@ -72,7 +76,8 @@ type MasterReport struct {
 	Uptime time.Duration
 	// Persistence is how it keeps its data: "none", or "aof, fsync always" and so on.
 	Persistence string
-	// Generation is the greatest generation of the configuration that it was told; 0 if none, or if it did not say.
+	// Generation is the highest configuration generation that the master knows; 0 if it knows none or did not report
+	// it.
 	Generation uint64
 	// Guard is for how long it does not vote after a restart; 0 if it is not guarded.
 	Guard time.Duration
@@ -89,7 +94,7 @@ type MasterReport struct {
 type Report struct {
 	// Findings are sorted, the worst first.
 	Findings []Finding
-	// Masters has one entry for every master, in the order in which they were given.
+	// Masters has one entry for each master, in the order of Run's argument.
 	Masters []MasterReport
 }
 
@@ -116,8 +121,8 @@ func (r *Report) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Master is what is asked. A master that is also [Asked], as [single.Master] is, is asked for more than the operations of a lock. A
-// master with a restart guard says so by a method RestartGuard() time.Duration.
+// Master has the operations that an audit needs. If a Master also implements [Asked], as [single.Master] does, the
+// audit checks more than lock operations. A master with a restart guard has a method RestartGuard() time.Duration.
 type Master interface {
 	// Name is an address without credentials.
 	Name() string
@@ -125,7 +130,8 @@ type Master interface {
 	Do(ctx context.Context, batch []*single.Call)
 }
 
-// Asked is a master whose server answers questions about itself. Client is not used to ask; it tells the address and TLS.
+// Asked is a master whose server answers questions about itself. The audit reads the address and TLS settings from
+// Client, and sends nothing through it.
 type Asked interface {
 	Client() redis.UniversalClient
 	Questions(ctx context.Context) (*single.Questions, error)
@@ -133,17 +139,17 @@ type Asked interface {
 
 // Set is one set of masters.
 type Set struct {
-	// Name is "", or tells two sets apart.
+	// Name distinguishes two sets; "" if there is one.
 	Name string
 	// Members are the masters that belong to it: a bit for each of those given to [Run].
 	Members uint64
-	// Quorum is how many of them have to agree.
+	// Quorum is the number of masters that must agree.
 	Quorum int
 }
 
-// Settings are what masters are judged by, and the clock. All of them are needed.
+// Settings are the limits by which Run judges masters, and the clock. All fields are required.
 type Settings struct {
-	// Sets are those of which a quorum decides: one, or two while masters are exchanged.
+	// Sets are the sets of masters, each with its quorum: one set, or two during an exchange of masters.
 	Sets []Set
 	// DriftFactor is how much faster or slower a master's clock may run, as a fraction of one.
 	DriftFactor float64
@@ -156,16 +162,17 @@ type Settings struct {
 	Wall func() time.Time
 	// Sleep waits for d; the error says that it was cut short.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Go runs f in a goroutine of its own, which may outlast Run: one for each master, and each ends when its client lets it.
+	// Go runs f in a new goroutine, which may outlast Run. Run starts one for each master. It ends when the master's
+	// client returns.
 	Go func(f func())
 }
 
-// timeout bounds an audit whose context has no deadline.
+// timeout limits an audit whose context has no deadline.
 const timeout = 10 * time.Second
 
-// Run asks the masters about everything that locks depend on and that a server can tell. It takes about a second, at most
-// ten, and no longer than ctx. A master that can't be asked is itself a finding. The error is ctx's, of an audit that did
-// not take place.
+// Run asks the masters about everything that locks depend on and that a server can report. It takes about a second, at
+// most ten, and no longer than ctx allows. A master that does not answer is a finding. An error is ctx's and means that
+// no audit took place.
 func Run(ctx context.Context, masters []Master, s Settings) (*Report, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

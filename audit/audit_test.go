@@ -56,7 +56,8 @@ func masterOf(t *testing.T, opt *redis.Options) redlock.Master {
 	return m
 }
 
-// lying is a master over a client that was brought, whose replies are changed. Open's own connections have no hooks.
+// lying returns a master with l in front, which changes its replies. Its client is the caller's, because connections of
+// Open have no hooks.
 func lying(t *testing.T, addr string, l liar) redlock.Master {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
@@ -79,8 +80,8 @@ func among(t *testing.T, m redlock.Master) []redlock.Master {
 	return masters
 }
 
-// wants fails the test unless there is just one finding whose text contains what, of the given severity, about the
-// given master, and none that is worse than a note beside it.
+// wants fails the test unless exactly one finding has the given severity and master and contains what in its text.
+// Every other finding must be a Note.
 func wants(t *testing.T, got *audit.Report, severity audit.Severity, master, what string) {
 	t.Helper()
 	found := 0
@@ -165,7 +166,7 @@ func TestAGuardMakesUpForPersistence(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-	masters := []redlock.Master{m} // others would have to be guarded, too
+	masters := []redlock.Master{m} // other masters would also need a guard
 	wants(t, look(t, masters, redlock.Options{}), audit.Risk, server.Addr(), "does not vote for another")
 	redistest.Eventually(t, 10*time.Second, func() bool { return m.Client().Ping(t.Context()).Err() == nil }, "the guard to pass")
 	wants(t, look(t, masters, redlock.Options{}), audit.Note, server.Addr(), "does not vote for 1.5s after one")
@@ -178,11 +179,12 @@ func TestATimeoutBelowTheRoundTripIsFound(t *testing.T) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return farConn{conn}, err
 	}})
-	got := look(t, among(t, m), redlock.Options{RequestTimeout: 100 * time.Millisecond}) // which is far above what a busy machine takes
+	// The timeout is far longer than a request takes on a busy machine.
+	got := look(t, among(t, m), redlock.Options{RequestTimeout: 100 * time.Millisecond})
 	wants(t, got, audit.Risk, server.Addr(), "It answers in ")
 }
 
-// liar changes what a real server answers.
+// liar changes the answers of a real server.
 type liar struct {
 	skew func(time.Time) time.Time
 	info func(string) string
@@ -213,9 +215,10 @@ func (l liar) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func TestWhatAServersClockAndDiskSayIsJudged(t *testing.T) {
+func TestAServersClockAndDiskStateAreJudged(t *testing.T) {
 	t.Parallel()
-	// Rates are off from the first question on: an offset that grew while the machine was busy would be found, too.
+	// The rate is wrong from the first question on. Otherwise an offset that grows while the machine is busy would be
+	// found too.
 	since := func() func(time.Time) time.Duration {
 		var first time.Time
 		var once sync.Once
@@ -299,7 +302,7 @@ func TestHazard40EveryServersWordsForAMissingRightAreKnown(t *testing.T) {
 			if !slices.ContainsFunc(found, func(f audit.Finding) bool {
 				return f.Master == server.Addr() && strings.Contains(f.What, test.what) && strings.Contains(f.What, test.reply[:20])
 			}) {
-				t.Errorf("want %q with what the server said in\n%v", test.what, found)
+				t.Errorf("want %q with the server's text in\n%v", test.what, found)
 			}
 		})
 	}
@@ -324,7 +327,7 @@ func (e replyError) Error() string { return string(e) }
 
 func (replyError) RedisError() {}
 
-// foreign is somebody's own Master, without a client to ask; it may forget who holds a key.
+// foreign is a Master of another implementation: it has no client to query, and may forget who holds a key.
 type foreign struct {
 	redlock.Master
 	grantsAll bool

@@ -45,7 +45,7 @@ func TestMastersThatKnowDifferentGenerationsAreFound(t *testing.T) {
 			}
 			for i, m := range got.Masters {
 				if told := fmt.Sprint(m.Generation); told != c.told[i] && m.Generation != 0 {
-					t.Errorf("%s says %s, and was told %q", m.Name, told, c.told[i])
+					t.Errorf("%s says %s, but its generation was set to %q", m.Name, told, c.told[i])
 				}
 			}
 			if c.told[1] == "3" && got.Masters[1].Generation != 3 {

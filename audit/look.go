@@ -25,22 +25,22 @@ const (
 	probeTTL = 5 * time.Second
 	// sentinelChannel is where Sentinels meet, on every master that they watch.
 	sentinelChannel = "__sentinel__:hello"
-	// failoverAddr is what go-redis calls the address of a client that asks Sentinels for it.
+	// failoverAddr is the address that go-redis reports for a client that asks Sentinels for its server.
 	failoverAddr = "FailoverClient"
 )
 
-// facts is what was learnt about one master.
+// facts are the audit's facts about one master.
 type facts struct {
 	MasterReport
 
-	client   bool              // it has a go-redis client that can be asked
+	client   bool              // it has a go-redis client to query
 	secure   bool              // by TLS
 	info     map[string]string // INFO; nil if that was not allowed
-	config   map[string]string // CONFIG GET of what matters; nil if that was not allowed
+	config   map[string]string // the relevant settings of CONFIG GET; nil if it was not allowed
 	sentinel bool              // Sentinels watch it, or lead to it
-	denied   []string          // what this user may not ask
+	denied   []string          // commands that this user may not run
 	probe    error             // why a lock could not be taken
-	wrong    string            // what the probe found that no lock can live with
+	wrong    string            // a fault found by the probe that makes locks impossible
 	publish  error             // why waiters can't be notified
 	told     bool              // its generation is known, also if that is none
 	foreign  bool              // it has something else where that belongs
@@ -116,8 +116,9 @@ func (f *facts) readClock(ctx context.Context, questions *single.Questions, s *S
 	return best
 }
 
-// rateSince is by which fraction the master's clock was faster than ours since an earlier reading, and how exactly that
-// is known: each reading may have been taken at any moment of its round trip.
+// rateSince returns how much faster the master's clock ran than ours since an earlier reading, as a fraction, and the
+// uncertainty of that figure. It is uncertain because the master may have read its clock at any moment of the round
+// trip.
 func (r reading) rateSince(first reading) (rate, inexact float64) {
 	ours := float64(r.at - first.at)
 	if ours <= 0 {
@@ -126,7 +127,7 @@ func (r reading) rateSince(first reading) (rate, inexact float64) {
 	return float64(r.wall.Sub(first.wall))/ours - 1, float64(r.quick+first.quick) / 2 / ours
 }
 
-// ask reads what the server says of itself.
+// ask reads the server's reports about itself.
 func (f *facts) ask(ctx context.Context, questions *single.Questions) {
 	if info, err := questions.Ask(ctx, "INFO"); err == nil {
 		text, _ := info.(string)
@@ -162,7 +163,8 @@ func (f *facts) ask(ctx context.Context, questions *single.Questions) {
 	f.readGeneration(ctx, questions)
 }
 
-// readGeneration reads what a master was told. One that has something else there, or may not be asked, tells nothing.
+// readGeneration reads the generation that the master knows. It reads nothing if the key has another type or may not be
+// read.
 func (f *facts) readGeneration(ctx context.Context, questions *single.Questions) {
 	known, err := questions.Ask(ctx, "GET", single.GenerationKey)
 	text, isText := known.(string)
@@ -195,7 +197,7 @@ func (f *facts) persistence() string {
 // keepsAll reports that the master answers nothing that is not on its disk.
 func (f *facts) keepsAll() bool { return f.Persistence == "aof, fsync always" }
 
-// mayNot notes what this user may not ask, or the server does not know.
+// mayNot notes a command that this user may not run or that the server does not know.
 func (f *facts) mayNot(what string, err error) {
 	if isReply(err) && !slices.Contains(f.denied, what) {
 		f.denied = append(f.denied, what)
@@ -216,7 +218,7 @@ func replyIn(err error) error {
 // probePatience is for how long each request of tryLock waits for a master that may hang.
 const probePatience = time.Second
 
-// tryLock takes a key that nobody else uses as a lock would, and gives it back, also when it is cut short.
+// tryLock takes a key that no other client uses, as a lock would, and releases it, even if the audit is cut short.
 func (f *facts) tryLock(ctx context.Context, m Master) {
 	key, mine := "redlock:check:"+owner.Random(), owner.Random()
 	taken := false
@@ -295,7 +297,7 @@ func timeOf(reply any, err error) (time.Time, error) {
 
 var errNoTime = errors.New("its reply to TIME is no time")
 
-// valueAfter is what follows a name in a list of names and values.
+// valueAfter returns the value that follows a name in a list of names and values.
 func valueAfter(name string, pairs any) any {
 	list, _ := pairs.([]any)
 	for i := 0; i+1 < len(list); i += 2 {

@@ -86,7 +86,8 @@ var mistakes = []planted{
 		name: "memory nearly full",
 		plant: func(t *testing.T, s *redistest.Server) {
 			t.Helper()
-			run(t, s, "SETRANGE", "ballast", 20<<20, "x") // so that five percent are more than what the check itself needs
+			// Large enough that five percent is more than the check itself needs.
+			run(t, s, "SETRANGE", "ballast", 20<<20, "x")
 			_, rest, _ := strings.Cut(s.Client().Info(t.Context(), "memory").Val(), "used_memory:")
 			used, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]))
 			if err != nil {

@@ -21,15 +21,16 @@ import (
 )
 
 const (
-	// minMajor and minMinor are the first version of Redis that knows ZADD GT, which keeps fencing counters from falling.
+	// minMajor and minMinor are the first version of Redis that knows ZADD GT, which keeps fencing counters from
+	// falling.
 	minMajor, minMinor = 6, 2
-	// maxOffset is how far a clock may be off before somebody is likely to set it.
+	// maxOffset is the clock offset beyond which an operator is likely to set the clock.
 	maxOffset = time.Second
-	// nearlyFull is the share of maxmemory from which on refusals are to be expected.
+	// nearlyFull is the share of maxmemory beyond which writes may soon be refused.
 	nearlyFull = 0.9
 )
 
-// judge says what is wrong with one master. It is pure.
+// judge returns the findings about one master. It is pure.
 func (s *Settings) judge(f *facts) []Finding {
 	j := &judgement{facts: f}
 	if f.Err != nil {
@@ -80,7 +81,7 @@ func (j *judgement) unreachable() {
 		remedy(j.Err, j.secure))
 }
 
-// remedy is what to do about a connection that could not be made.
+// remedy returns advice for a connection that could not be made.
 func remedy(err error, secure bool) string {
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, isName := errors.AsType[x509.HostnameError](err)
@@ -88,21 +89,21 @@ func remedy(err error, secure bool) string {
 	text := err.Error()
 	switch {
 	case isUnknown || strings.Contains(text, "signed by unknown authority"):
-		return "It shows a certificate of an authority that is not trusted here: give the right one (redlock -tls-ca), or see who answers at this address."
+		return "Its certificate is signed by an authority that is not trusted here: give the right authority (redlock -tls-ca), or check which server answers at this address."
 	case isName || strings.Contains(text, "x509: "):
-		return "It shows a certificate that does not fit: see that its names, dates and use are right, and that this is its address."
+		return "Its certificate is not valid for this address: check its names, dates and use, and the address."
 	case isNoTLS || strings.Contains(text, "does not look like a TLS handshake"):
-		return "It does not speak TLS at this port: use redis:// instead of rediss://, or the port at which it does."
+		return "It does not speak TLS at this port: use redis:// instead of rediss://, or its TLS port."
 	case strings.Contains(text, "HTTP/"):
-		return "An HTTP server answers at this address: see that host and port are those of a Redis."
+		return "An HTTP server answers at this address: give the host and port of a Redis server."
 	case strings.Contains(text, "tls: "):
-		return "It refuses this TLS connection: see which certificate and versions it wants (redlock -tls-cert, -tls-key)."
+		return "It refuses this TLS connection: check which certificate and versions it wants (redlock -tls-cert, -tls-key)."
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return "It hangs up: it may want TLS (rediss://), not let in this address, or be no Redis."
+		return "It closes the connection: it may want TLS (rediss://), refuse this address, or be no Redis server."
 	case secure && isTimeout(err): // a Redis without TLS waits for the end of the line
-		return "See that it runs, can be reached from here, and speaks TLS at this port; use redis:// instead of rediss:// if it does not."
+		return "Check that it runs, can be reached from here, and speaks TLS at this port. If it does not speak TLS, use redis:// instead of rediss://."
 	default:
-		return "See that it runs and can be reached from here."
+		return "Check that it runs and can be reached from here."
 	}
 }
 
@@ -113,26 +114,26 @@ func isTimeout(err error) bool {
 
 func (j *judgement) permissions() {
 	if len(j.denied) > 0 {
-		j.add(Note, "It does not answer "+strings.Join(j.denied, ", ")+".", "What they would tell is not checked.",
-			"Permit them to this user, or run the check as another one.")
+		j.add(Note, "It does not answer "+strings.Join(j.denied, ", ")+".", "The facts that they report are not checked.",
+			"Permit them to this user, or run the check as another user.")
 	}
 	if j.client && j.publish != nil && isReply(j.publish) {
 		j.add(Note, "This user can't publish or subscribe: "+sentence(j.publish.Error()),
-			"Waiters are not notified when a lock is released, they find out by trying again.",
+			"Waiters are not notified of a release; they find out by trying again.",
 			"Permit PUBLISH and SUBSCRIBE on the channels "+single.ChannelPrefix+"*.")
 	}
 }
 
 func (j *judgement) role() {
 	replicas, _ := strconv.Atoi(j.info["connected_slaves"])
-	const forgets = "A replica lags behind: when it is promoted, locks that it has not got yet are free for others."
-	const alone = "Let masters be single servers, without replicas and without anybody who promotes them."
+	const forgets = "A replica lags behind: if it is promoted, locks that it has not received yet are free for others."
+	const alone = "Use single servers as masters, without replicas and without promotion."
 	switch {
 	case j.info["redis_mode"] == "sentinel":
 		j.add(Unsafe, "It is a Sentinel.", "A Sentinel holds no keys.", "List the servers that hold the data.")
 	case j.Role == "slave":
 		j.add(Unsafe, "It is a replica of "+net.JoinHostPort(j.info["master_host"], j.info["master_port"])+".",
-			"It has no vote of its own: what it holds, its master decides.", "List independent masters.")
+			"It has no independent vote: its master decides which locks it holds.", "List independent masters.")
 	case j.sentinel && replicas > 0:
 		j.add(Unsafe, fmt.Sprintf("Sentinel watches it, and it has %d replicas.", replicas), forgets, alone)
 	case j.sentinel:
@@ -157,11 +158,11 @@ func (j *judgement) memory() {
 			"A lock that is evicted is free for others.", fix)
 	case policy != "" && policy != "noeviction":
 		j.add(Note, "Its maxmemory-policy is "+policy+", though maxmemory is not set.",
-			"As soon as somebody sets a limit, locks are evicted.", fix)
+			"If maxmemory is set one day, locks are evicted.", fix)
 	}
 	if limit > 0 && used > nearlyFull*limit {
 		j.add(Risk, fmt.Sprintf("Its memory is full to %.0f%%.", 100*used/limit),
-			"With noeviction it refuses locks when it is full.", "Give it more memory, or less else to hold.")
+			"With noeviction it refuses locks when it is full.", "Give it more memory, or fewer other keys.")
 	}
 }
 
@@ -169,12 +170,12 @@ func (j *judgement) durability() {
 	const fix = "appendonly yes and appendfsync always; or a restart guard (Options.RestartGuard with Dial or single.Open; redlock -restart-guard)."
 	switch {
 	case j.info["loading"] == "1":
-		j.add(Risk, "It is loading its data.", "It does not vote until it has.", "Wait.")
+		j.add(Risk, "It is loading its data.", "It does not vote until it has loaded them.", "Wait.")
 	case j.info["aof_last_write_status"] == "err":
-		j.add(Risk, "It could not write its append-only file.", "It refuses locks, or forgets them with a restart.", "See to its disk.")
+		j.add(Risk, "It could not write its append-only file.", "It refuses locks, or forgets them with a restart.", "Repair its disk.")
 	case j.info["rdb_last_bgsave_status"] == "err" && j.config["save"] != "":
-		j.add(Risk, "Its last snapshot failed.", "It refuses writes while that is so (stop-writes-on-bgsave-error), locks too.",
-			"See to its disk, or turn snapshots off.")
+		j.add(Risk, "Its last snapshot failed.", "It refuses writes until a snapshot succeeds (stop-writes-on-bgsave-error), locks too.",
+			"Repair its disk, or turn snapshots off.")
 	}
 	switch {
 	case j.keepsAll():
@@ -183,13 +184,13 @@ func (j *judgement) durability() {
 			"That is safe as long as no ttl is longer, for every user of these masters.", "Keep the guard at the longest ttl.")
 	case j.info["aof_enabled"] != "1":
 		j.add(Unsafe, "A restart loses its data (persistence: "+j.Persistence+"), and it votes again at once.",
-			"With the locks that it has forgotten, a majority can be had twice.", fix)
+			"After a restart it has forgotten its locks, so two clients can get a majority.", fix)
 	case j.config == nil:
 		j.add(Note, "It writes an append-only file; how often it fsyncs is not known.",
 			"Locks of the last second may be gone after its machine crashed.", fix)
 	default:
 		j.add(Risk, "It answers before its data is on disk (persistence: "+j.Persistence+").",
-			"When its machine crashes, it forgets the latest locks, and a majority can be had twice.", fix)
+			"If its machine crashes, it forgets the latest locks, and two clients can get a majority.", fix)
 	}
 }
 
@@ -216,10 +217,10 @@ func (j *judgement) latency(s *Settings) {
 		j.add(Risk, what, fmt.Sprintf("Options.RequestTimeout is %v: votes will often be unknown.", s.RequestTimeout),
 			"Raise Options.RequestTimeout, or move the master closer.")
 	case s.RequestTimeout == 0 && need > s.MostTimeout:
-		j.add(Risk, what, fmt.Sprintf("No request is given more than %v: votes will often be unknown.", s.MostTimeout),
+		j.add(Risk, what, fmt.Sprintf("No request may take longer than %v: votes will often be unknown.", s.MostTimeout),
 			"Set Options.RequestTimeout, or move the master closer.")
 	case s.RequestTimeout == 0 && need > s.LeastTimeout:
-		j.add(Note, what, fmt.Sprintf("A request is given a twentieth of the ttl: with ttls below %v votes will often be unknown.",
+		j.add(Note, what, fmt.Sprintf("A request may take a twentieth of the ttl: with ttls below %v votes will often be unknown.",
 			(time.Duration(s.TimeoutShare)*need).Round(10*time.Millisecond)), "Use longer ttls, or set Options.RequestTimeout.")
 	}
 }
@@ -231,41 +232,42 @@ func (j *judgement) rate(driftFactor float64) {
 	}
 	switch off := math.Abs(j.ClockRate); {
 	case off-j.ClockRateError > driftFactor:
-		j.add(Unsafe, fmt.Sprintf("Its clock ran %.1f%% %s than this machine's while it was looked at.", 100*off, faster),
-			fmt.Sprintf("Options.DriftFactor allows for %.1f%%: it may expire locks before their holders know, or its clock is being set.",
+		j.add(Unsafe, fmt.Sprintf("Its clock ran %.1f%% %s than this machine's during the check.", 100*off, faster),
+			fmt.Sprintf("Options.DriftFactor allows for %.1f%%: it may expire locks before their holders know. Or its clock was set during the check.",
 				100*driftFactor), "Let a time service slew its clock, and never step it.")
 	case j.ClockRateError > driftFactor:
 		j.add(Note, fmt.Sprintf("The rate of its clock is known only to within %.0f%%.", 100*j.ClockRateError),
-			"It is too far away, or too busy, to tell more.", "Check from a machine that is closer.")
+			"It is too far away, or too busy, for a better measurement.", "Check from a machine that is closer.")
 	}
 }
 
 func (j *judgement) locking() {
 	switch {
 	case j.wrong != "":
-		j.add(Unsafe, j.wrong, "It does not do what a lock needs, whatever it is.", "Use a Redis or Valkey server, without anything in between that rewrites commands.")
+		j.add(Unsafe, j.wrong, "Locks do not work on it, whatever server it is.", "Use a Redis or Valkey server, without a proxy that rewrites commands.")
 	case j.probe == nil || j.Role == "slave":
 	case j.otherKeys():
 		j.add(Note, "This user may only use certain keys: "+sentence(j.probe.Error()), "Taking a lock could not be tried.",
 			"Besides the keys of locks, permit redlock:queue:*, redlock:token:* and, for this check, redlock:check:*.")
 	case notPermitted(j.probe):
 		j.add(Risk, "This user may not do what a lock needs: "+sentence(j.probe.Error()), "Its votes are always unknown.",
-			"Permit SET, GET, DEL, PTTL, EVAL and EVALSHA, and what the scripts call.")
+			"Permit SET, GET, DEL, PTTL, EVAL and EVALSHA, and the commands that the scripts call.")
 	default:
-		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.", "See what the server means by that.")
+		j.add(Risk, "A lock could not be taken: "+sentence(j.probe.Error()), "Its votes are unknown.", "Look up this error of the server.")
 	}
 }
 
-// otherKeys reports that this user may use other keys than the one with which a lock was tried.
+// otherKeys reports whether the server refused the trial lock because of its key. Then this user may be allowed other
+// keys.
 func (f *facts) otherKeys() bool {
 	return notPermitted(f.probe) && strings.Contains(f.probe.Error(), " key")
 }
 
-// refusals is what the error of a command says that this user may not run: by itself, and inside a script in the words of
-// Redis 7.0, and of Redis 7.2 and later and Valkey.
+// refusals are texts in a server's error that mean: this user may not run the command. The first is for a plain
+// command. The others are for a command in a script, as Redis 7.0, Redis 7.2 and later, and Valkey word it.
 var refusals = []string{"NOPERM", "can't run this command", "can't access at least one of the keys", "ACL failure in script"}
 
-// notPermitted tells a server's refusal to this user, also of a command inside a script, from others.
+// notPermitted reports whether the server refused a command to this user, also a command inside a script.
 func notPermitted(err error) bool {
 	return isReply(err) && slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// judgeSets says what is wrong with the masters together. It is pure.
+// judgeSets returns the findings about the masters as a whole. It is pure.
 func judgeSets(all []facts, sets []Set) []Finding {
 	findings := judgeIdentity(all)
 	for _, set := range sets {
@@ -44,7 +44,7 @@ func judgeIdentity(all []facts) []Finding {
 		findings = append(findings, Finding{
 			Severity: Unsafe, Master: strings.Join(names, ", "),
 			What: "They are one server (run_id " + all[i].RunID + ").",
-			Why:  "It votes as often as it is listed, so that a quorum is no majority of servers.", Fix: "List each server once.",
+			Why:  "It votes once for each entry in the list, so a quorum is no majority of servers.", Fix: "List each server once.",
 		})
 	}
 	return findings
@@ -63,10 +63,10 @@ func judgeNumber(all []facts, set Set) []Finding {
 	n := len(all)
 	switch {
 	case n == 1:
-		note("There is one "+strings.TrimSuffix(masters, "s")+".", "When it is down, no lock can be had; when it loses its data, all are lost.", "Use three or five.")
+		note("There is one "+strings.TrimSuffix(masters, "s")+".", "While it is down, no lock can be acquired; if it loses its data, all locks are lost.", "Use three or five.")
 	case n%2 == 0:
 		note(fmt.Sprintf("There are %d %s.", n, masters),
-			fmt.Sprintf("They can do without %d, no more than %d could, and more of them have to agree.", n-set.Quorum, n-1),
+			fmt.Sprintf("Locks survive the loss of %d, as they would with %d masters, but more must agree.", n-set.Quorum, n-1),
 			"Use an odd number.")
 	}
 	host := func(name string) string {
@@ -78,14 +78,14 @@ func judgeNumber(all []facts, set Set) []Finding {
 	}
 	first := host(all[0].Name)
 	if n > 1 && !slices.ContainsFunc(all, func(f facts) bool { return host(f.Name) != first }) {
-		note("All "+masters+" are on "+first+".", "They fail together.", "Put each on a machine of its own.")
+		note("All "+masters+" are on "+first+".", "They fail together.", "Put each on a separate machine.")
 	}
 	return findings
 }
 
-// judgeGenerations finds masters that know less of the configurations in use than others do. One that has just been added, or was away
-// when a generation was announced, is behind for a while; one that is two behind has missed a whole exchange, and nobody with a
-// generation has used it since.
+// judgeGenerations finds masters that know an older generation than other masters do. A master is one generation behind
+// for a while after it was added, or if it was away when a generation was announced. A master that is two behind has
+// missed a whole exchange, and no client with a generation has used it since.
 func judgeGenerations(all []facts) []Finding {
 	var greatest uint64
 	for i := range all {
@@ -97,8 +97,8 @@ func judgeGenerations(all []facts) []Finding {
 		if f.foreign {
 			findings = append(findings, Finding{
 				Severity: Risk, Master: f.Name, What: "It has something else than a generation under " + single.GenerationKey + ".",
-				Why: "It answers no process that has a generation about it; if a quorum does not, none of them gets a lock.",
-				Fix: "Find out who writes there, and delete the key; processes that have a generation tell it theirs.",
+				Why: "Processes with a generation get no answer about it; if that is so on a quorum, they get no lock.",
+				Fix: "Find out which program writes there, and delete the key; processes with a generation write it again.",
 			})
 		}
 		if f.Generation == greatest || !f.told {
@@ -108,8 +108,8 @@ func judgeGenerations(all []facts) []Finding {
 			Severity: Note, Master: f.Name,
 			What: fmt.Sprintf("It knows generation %d, and others know %d.", f.Generation, greatest),
 			Why:  "A process with an old list of masters does not learn from it that it is out of date.",
-			Fix: fmt.Sprintf("Processes that have a generation tell it theirs as they use it; redlock members -announce %d tells it this one. "+
-				"If nobody has announced that, somebody else has written it: delete %s where it is.", greatest, single.GenerationKey),
+			Fix: fmt.Sprintf("Processes with a generation write it when they use the master; redlock members -announce %d writes this one. "+
+				"If it was never announced, another program has written it: delete %s on the masters that have it.", greatest, single.GenerationKey),
 		}
 		switch {
 		case f.Generation == 0:
@@ -141,7 +141,7 @@ func judgeClocks(all []facts) []Finding {
 	var findings []Finding
 	if middle.Abs() > maxOffset {
 		findings = append(findings, Finding{
-			Severity: Note, What: fmt.Sprintf("This machine's clock is %v off from that of most masters.", middle.Abs().Round(time.Millisecond)),
+			Severity: Note, What: fmt.Sprintf("This machine's clock is %v off from most masters' clocks.", middle.Abs().Round(time.Millisecond)),
 			Why: "Fencing tokens start from it when a master has lost its counters.", Fix: "Run a time service.",
 		})
 	}
@@ -151,8 +151,8 @@ func judgeClocks(all []facts) []Finding {
 			findings = append(findings, Finding{
 				Severity: Risk, Master: f.Name,
 				What: fmt.Sprintf("Its clock is off by %v.", off.Round(time.Millisecond)),
-				Why:  "Whoever sets it forward expires its locks too early; whoever sets it back keeps them for too long.",
-				Fix:  "Set it while no locks are held, then run a time service that slews.",
+				Why:  "If it is set forward, its locks expire too early; if it is set back, they last too long.",
+				Fix:  "Set it while no locks are held, then run a time service that slews the clock.",
 			})
 		}
 	}

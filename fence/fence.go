@@ -45,14 +45,14 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("fence: token %d for %q is stale: %d has been seen", e.Token, e.Key, e.Seen)
 }
 
-// Guard remembers the greatest token of each key, in memory. The zero value remembers every key for ever; [New] makes
-// a Guard with bounded memory. It is safe for concurrent use. It must not be copied.
+// Guard remembers the greatest token of each key, in memory. The zero value remembers every key without limit; [New]
+// makes a Guard with bounded memory. It is safe for concurrent use. It must not be copied.
 type Guard struct {
 	limit int // 0: none
 
 	mu    sync.Mutex
 	keys  map[string]*entry
-	idle  idleHeap // entries that nobody uses, least token first
+	idle  idleHeap // entries not in use, least token first
 	floor uint64   // the greatest token that was forgotten
 }
 
@@ -61,7 +61,7 @@ type entry struct {
 	key   string
 	seen  uint64
 	users int        // calls that use it
-	place int        // in the heap of those that nobody uses, counted from 1; 0: not in it
+	place int        // in the heap of idle entries, counted from 1; 0: not in it
 	busy  sync.Mutex // held while a change is made
 }
 
@@ -148,7 +148,7 @@ func (g *Guard) raise(e *entry, token uint64) error {
 	return nil
 }
 
-// leave gives e up and forgets what is too much.
+// leave ends the caller's use of e, and forgets idle entries beyond the limit.
 func (g *Guard) leave(e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -106,7 +106,7 @@ func TestNothingGetsInBetweenComparisonAndChange(t *testing.T) {
 	<-newer
 }
 
-func TestAChangeThatPanicsBlocksNobody(t *testing.T) {
+func TestAChangeThatPanicsBlocksNoOtherChange(t *testing.T) {
 	guard := fence.New(1)
 	func() {
 		defer func() { _ = recover() }()
@@ -116,7 +116,7 @@ func TestAChangeThatPanicsBlocksNobody(t *testing.T) {
 	must(t, guard.Check("row", 1))
 }
 
-func TestWhatIsForgottenIsStillRefused(t *testing.T) {
+func TestOlderTokensOfForgottenKeysAreStillRefused(t *testing.T) {
 	guard := fence.New(2)
 	must(t, guard.Check("a", 10))
 	must(t, guard.Check("b", 30))
@@ -138,11 +138,11 @@ func TestARefusedTokenTakesNoRoom(t *testing.T) {
 		_ = guard.Check(fmt.Sprint("unknown", i), 1)
 	}
 	if seen := guard.Seen("b"); seen != 30 {
-		t.Errorf("refused requests drove out what was known of b: Seen = %d, want 30", seen)
+		t.Errorf("refused requests drove out the token of b: Seen = %d, want 30", seen)
 	}
 }
 
-func TestMemoryIsBoundedButForWhatIsInUse(t *testing.T) {
+func TestMemoryIsBoundedExceptForKeysInUse(t *testing.T) {
 	guard := fence.New(2)
 	var nest func(i int) error
 	nest = func(i int) error {
@@ -160,7 +160,8 @@ func TestMemoryIsBoundedButForWhatIsInUse(t *testing.T) {
 	}
 }
 
-// resource is what the guard protects: it notes the greatest token whose change was made, and changes out of order.
+// resource is the object that the guard protects. It notes the greatest token whose change was made, and counts changes
+// out of order.
 type resource struct {
 	last      map[string]uint64
 	disorders int
@@ -185,7 +186,7 @@ func drive(seed uint64, r *resource, accept func(key string, token uint64, chang
 	}
 }
 
-func TestHoweverLittleIsRememberedNoChangeIsOutOfOrder(t *testing.T) {
+func TestNoChangeIsOutOfOrderHoweverFewKeysAreRemembered(t *testing.T) {
 	for limit := range 9 {
 		changes := 0
 		for seed := range uint64(50) {

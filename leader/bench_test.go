@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/leader"
 )
 
-// IsLeader is asked in front of every piece of work, so it must cost next to nothing.
+// A program calls IsLeader before every piece of work, so the call must cost next to nothing.
 func BenchmarkIsLeader(b *testing.B) {
 	l, err := redlock.New(memmaster.Masters(memmaster.New(3)), redlock.Options{})
 	must(b, err)

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// What can be wrong with a candidate, for errors.Is.
+// Errors of Healthy, for errors.Is.
 var (
 	// ErrOverstayed: its term is over, not having been renewed in time, and the function that leads has not returned.
 	ErrOverstayed = errors.New("leader: still leading after the end of the term")
 	// ErrStuck: the candidate campaigns, masters answer, no one leads, and still it is not elected.
-	ErrStuck = errors.New("leader: not elected though nobody leads")
+	ErrStuck = errors.New("leader: not elected although there is no leader")
 	// ErrStopped: Run has returned, so this candidate will not lead any more.
 	ErrStopped = errors.New("leader: not running any more")
 )
@@ -48,7 +48,7 @@ func (c *Candidate) Healthy(ctx context.Context) error {
 	return c.ask(ctx)
 }
 
-// look judges what takes no question to the masters, and reports whether the candidate campaigns.
+// look makes the checks that need no question to the masters, and reports whether the candidate campaigns.
 func (c *Candidate) look(now time.Time) (campaigns bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

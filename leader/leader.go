@@ -31,7 +31,7 @@ type Config struct {
 	Key string
 	// TTL is how long the others wait after a leader died; see [redlock.NewElection].
 	TTL time.Duration
-	// Value is what observers get to know of this candidate when it leads; see [redlock.Published]. It may be empty.
+	// Value is the value that observers see while this candidate leads; see [redlock.Published]. It may be empty.
 	Value string
 	// Tolerance is for how long something may be wrong before [Candidate.Healthy] says so. Default: TTL.
 	Tolerance time.Duration
@@ -44,7 +44,7 @@ type Candidate struct {
 	election  *redlock.Election
 	key       string
 	tolerance time.Duration
-	suspect   chan struct{}                      // has one when a look has found that nobody leads
+	suspect   chan struct{}                      // has an element when a look found no leader
 	term      atomic.Pointer[redlock.Leadership] // while it is led
 
 	mu      sync.Mutex
@@ -126,9 +126,9 @@ func (c *Candidate) leads(term *redlock.Leadership) {
 	c.over, c.vacant = time.Time{}, vacancy{}
 }
 
-// IsLeader reports that this candidate leads now: its term is valid and lead has not returned. It asks no master; it reads the clock
-// and the term's bound, so it knows of an end that nothing else has noticed yet. By the time its caller acts on it, it may be over: what
-// must not be done by two leaders carries the token of [Candidate.Term].
+// IsLeader reports whether this candidate leads now: its term is valid and lead has not returned. It asks no master. It
+// compares the clock with the end of the term, so it notices an end at once. The answer may be out of date when the
+// caller acts on it: work that two leaders must not do needs the token of [Candidate.Term].
 func (c *Candidate) IsLeader() bool { return c.term.Load().Err() == nil }
 
 // Term returns the term that this candidate leads. If it leads none, the result is a term that is over, never nil.

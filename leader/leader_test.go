@@ -17,7 +17,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// inBubble runs body in virtual time, with masters in memory whose fencing counters are far ahead of the wall clock.
+// inBubble runs body in virtual time. Its masters are in memory, and their fencing counters are far ahead of the wall
+// clock.
 func inBubble(t *testing.T, body func(t *testing.T, masters []*memmaster.Master)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +47,7 @@ func hold(t *testing.T, c *leader.Candidate) (resign func() error) {
 	}
 }
 
-// The token that observers are told is the one that the leader has, wherever the masters' counters were.
+// Observers learn the leader's own token, whatever the masters' counters were before.
 func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		l := locker(t, masters, 0)
@@ -64,7 +65,7 @@ func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
 	})
 }
 
-func TestObserversAreToldEveryChange(t *testing.T) {
+func TestObserversSeeEveryChange(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		l := locker(t, masters, 0)
 		one, other := candidate(t, l, "one"), candidate(t, l, "other")
@@ -85,13 +86,13 @@ func TestObserversAreToldEveryChange(t *testing.T) {
 		}
 		if told[0].Led() || told[1].Value != "one" || told[2].Led() || told[3].Value != "other" || told[4].Led() ||
 			told[1].Token >= told[3].Token || told[1].Identity == "" || told[1].ID == told[3].ID {
-			t.Errorf("told %+v", told)
+			t.Errorf("reported %+v", told)
 		}
 	})
 }
 
-// Who takes long is told what is so when it comes back, and needs no queue for what was meanwhile.
-func TestASlowObserverIsToldTheLatest(t *testing.T) {
+// A slow observer learns the latest state when it returns. The states in between need no queue.
+func TestASlowObserverSeesTheLatestLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		l := locker(t, masters, 0)
 		var told []string
@@ -107,7 +108,7 @@ func TestASlowObserverIsToldTheLatest(t *testing.T) {
 			<-time.After(ttl)
 		}
 		if told[1] != "second" {
-			t.Errorf("told %q", told)
+			t.Errorf("reported %q", told)
 		}
 		_ = resign()
 	})
@@ -118,7 +119,7 @@ func after(resign func() error, d time.Duration) error {
 	return resign()
 }
 
-// answers are what masters say one after the other, and then the last again.
+// answers are the masters' answers, one after the other; the last one is repeated.
 type answers []redlock.Holder
 
 func (a *answers) Leader(context.Context) (redlock.Holder, error) {
@@ -129,9 +130,9 @@ func (a *answers) Leader(context.Context) (redlock.Holder, error) {
 	return h, nil
 }
 
-// Masters that have lost their counters elect a leader with a smaller token, which whatever checks tokens refuses. Observers are told that nobody
-// leads: what they are told only grows.
-func TestALeaderBehindOneThatWasToldIsSeenAsNobody(t *testing.T) {
+// Masters that have lost their counters elect a leader with a smaller token. A resource that checks tokens refuses this
+// leader. Observers learn that there is no leader, because the tokens that they see only grow.
+func TestALeaderWithASmallerTokenIsReportedAsNoLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ []*memmaster.Master) {
 		said := answers{
 			{Held: true, Token: 10, Value: "a", ID: "1"},
@@ -148,12 +149,12 @@ func TestALeaderBehindOneThatWasToldIsSeenAsNobody(t *testing.T) {
 			}
 		}
 		if !slices.Equal(told, []uint64{10, 0, 11}) {
-			t.Errorf("told of the tokens %d", told)
+			t.Errorf("reported the tokens %d", told)
 		}
 	})
 }
 
-func TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp(t *testing.T) {
+func TestObserversWaitThroughAnOutageAndEndOnFinalErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		l := locker(t, masters, 0)
 		resign := hold(t, candidate(t, l, "me"))
@@ -242,7 +243,7 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		}
 		close(hangs)
 		<-time.After(time.Second)
-		must(t, c.Healthy(t.Context())) // it campaigns again; the masters do not answer, which is no fault of its own
+		must(t, c.Healthy(t.Context())) // it campaigns again; silent masters are not the candidate's fault
 		stop()
 		<-done //nolint:errcheck // ctx's error
 		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStopped) || !errors.Is(err, context.Canceled) {
@@ -251,7 +252,8 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 	})
 }
 
-// A campaign that gets nowhere though masters answer and nobody leads. Here they refuse nothing but its acquisitions.
+// The masters answer and there is no leader, but the campaign makes no progress. Here the masters refuse only the
+// candidate's acquisitions.
 func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		for _, m := range masters {
@@ -264,7 +266,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl + time.Second)
 		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrStuck) {
-			t.Errorf("nobody is elected: %v", err)
+			t.Errorf("no candidate is elected: %v", err)
 		}
 		for _, m := range masters {
 			m.Behave(nil)
@@ -278,7 +280,7 @@ func TestACampaignThatIsStuckIsNotHealthy(t *testing.T) {
 	})
 }
 
-// A follower is healthy for as long as somebody leads.
+// A follower is healthy while another candidate leads.
 func TestAFollowerIsHealthy(t *testing.T) {
 	inBubble(t, func(t *testing.T, masters []*memmaster.Master) {
 		l := locker(t, masters, 0)

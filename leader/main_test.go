@@ -30,7 +30,7 @@ func must(tb testing.TB, err error) {
 
 const ttl = 2 * time.Second
 
-// locker makes a Locker in virtual time, whose wall clock is ahead by skew.
+// locker returns a Locker in virtual time. Its wall clock is ahead by skew.
 func locker(tb testing.TB, masters []*memmaster.Master, skew time.Duration) *redlock.Locker {
 	tb.Helper()
 	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(skew)})
@@ -53,7 +53,7 @@ func candidate(tb testing.TB, l *redlock.Locker, value string) *leader.Candidate
 	return c
 }
 
-// Masters that could not be asked for a while are no vacancy that has lasted all the time.
+// During an outage the candidate can't see whether there is a leader. That time does not count as a vacancy.
 func TestAnOutageIsNotCountedAsAVacancy(t *testing.T) {
 	for range 10 { // when the next attempt comes after the outage is left to chance
 		synctest.Test(t, outage)
@@ -70,7 +70,7 @@ func TestMastersThatFailAtOnceAreNoVacancy(t *testing.T) {
 		for range 200 {
 			<-time.After(ttl / 20)
 			if err := c.Healthy(t.Context()); err != nil {
-				t.Errorf("no master can be asked: %v", err)
+				t.Errorf("no master answers: %v", err)
 				break
 			}
 		}
@@ -84,11 +84,12 @@ func outage(t *testing.T) {
 	masters := memmaster.New(3)
 	l := locker(t, masters, 0)
 	boss := candidate(t, l, "boss")
-	c, err := leader.New(locker(t, masters, 0), leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(1600 * time.Millisecond)}}) // below its tolerance
+	// The retry interval is below the candidate's tolerance.
+	c, err := leader.New(locker(t, masters, 0), leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(1600 * time.Millisecond)}})
 	must(t, err)
 	resign := hold(t, c)
 	<-time.After(ttl)
-	// nobody can acquire, and one look finds the vacancy
+	// no candidate can acquire, and one look finds the vacancy
 	for _, m := range masters {
 		m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op != single.Inspect} })
 	}

@@ -18,14 +18,14 @@ type Term struct {
 	Value string
 	// Identity is the leader's [redlock.Options].Identity.
 	Identity string
-	// ID is what [redlock.Leadership.ID] returns to the leader itself.
+	// ID is the leader's own [redlock.Leadership.ID].
 	ID string
 }
 
 // Led reports that there is a leader.
 func (t Term) Led() bool { return t.Token > 0 }
 
-// Source can be asked for the leader: a [*redlock.Election], or another implementation.
+// Source reports the current leader: a [*redlock.Election], or another implementation.
 type Source interface {
 	Leader(ctx context.Context) (redlock.Holder, error)
 }
@@ -33,7 +33,7 @@ type Source interface {
 // DefaultEvery is how often observers ask, if they do not say.
 const DefaultEvery = time.Second
 
-// Observe tells who leads, and then every change, for as long as ctx lasts and the caller goes on; see [Observe].
+// Observe reports the leader, and then every change, until ctx is done or the caller stops; see [Observe].
 func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[Term, error] {
 	return Observe(ctx, c.election, every)
 }
@@ -60,8 +60,8 @@ func (c *Candidate) Observe(ctx context.Context, every time.Duration) iter.Seq2[
 //
 // During an outage of the masters Observe waits and reports nothing, so the last report may be long out of date. The
 // sequence ends when ctx is done. It ends with [redlock.ErrClosed] and [redlock.ErrInvalid] at once, and with
-// [redlock.ErrMisconfigured] if masters complained for [redlock.MendTime]. It needs no goroutine. A second use of the sequence starts from the
-// beginning.
+// [redlock.ErrMisconfigured] if masters complained for [redlock.MendTime]. It needs no goroutine. A second use of the
+// sequence starts from the beginning.
 func Observe(ctx context.Context, from Source, every time.Duration) iter.Seq2[Term, error] {
 	return func(yield func(Term, error) bool) {
 		if err := check(ctx, from, every); err != nil {
@@ -120,14 +120,14 @@ func check(ctx context.Context, from Source, every time.Duration) error {
 	}
 }
 
-// sight is what one observer has told.
+// sight is the state that one observer reported last.
 type sight struct {
 	told bool
-	last Term // what was told last
+	last Term // the term reported last
 	top  Term // with the greatest token
 }
 
-// next returns what the masters' answer means, and whether that is to be told.
+// next returns the term that the masters' answer means, and whether the observer must report it.
 func (s *sight) next(holder redlock.Holder) (term Term, changed bool) {
 	if holder.Held && holder.Token > 0 {
 		term = Term{Token: holder.Token, Value: holder.Value, Identity: holder.Identity, ID: holder.ID}

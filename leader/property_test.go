@@ -20,13 +20,14 @@ import (
 
 // trouble is one thing that happens in a schedule.
 type trouble struct {
-	Kind   string // stop: the master answers nothing and is asked in vain; slow; forget: it restarts without its data; resign
+	// Kind is stop: the master does not answer; slow; forget: it restarts without its data; or resign.
+	Kind   string
 	Master int
 	After  time.Duration // since the one before
 	For    time.Duration
 }
 
-// schedule is what a property is tried with.
+// schedule is one input of the property test.
 type schedule struct {
 	Masters  int
 	Skews    []time.Duration // of the candidates' wall clocks
@@ -62,13 +63,13 @@ func drawSchedule(t *rapid.T) schedule {
 	return s
 }
 
-// record is what candidates and observers have seen, and what is wrong with it.
+// record is what candidates and observers have seen, and the faults found in it.
 type record struct {
 	mu     sync.Mutex
-	terms  map[uint64]leader.Term // by token, as the first that told it did
+	terms  map[uint64]leader.Term // by token, as first reported
 	led    int
-	seen   []leader.Term // what each observer was told last
-	top    []uint64      // the greatest token that each was told
+	seen   []leader.Term // the term that each observer reported last
+	top    []uint64      // the greatest token that each observer reported
 	faults []string
 }
 
@@ -88,7 +89,7 @@ func (r *record) sameLocked(term leader.Term) {
 	r.terms[term.Token] = term
 }
 
-// leads is told by a leader of its own term.
+// leads records a leader's report about its term.
 func (r *record) leads(identity, value string, term *redlock.Leadership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *record) leads(identity, value string, term *redlock.Leadership) {
 	r.sameLocked(leader.Term{Token: term.Token(), Value: value, Identity: identity, ID: term.ID()})
 }
 
-// tells is told by observer i.
+// tells records a report of observer i.
 func (r *record) tells(i int, term leader.Term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,12 +107,12 @@ func (r *record) tells(i int, term leader.Term) {
 	}
 	r.sameLocked(term)
 	if term.Token < r.top[i] {
-		r.faultLocked("observer %d was told %d after %d", i, term.Token, r.top[i])
+		r.faultLocked("observer %d reported token %d after %d", i, term.Token, r.top[i])
 	}
 	r.top[i] = max(r.top[i], term.Token)
 }
 
-// quiet judges what must be so when nothing has been wrong for a while: a candidate leads, and everybody knows.
+// quiet judges the state after a while without faults: a candidate leads, and every observer knows it.
 func (r *record) quiet(candidates []*leader.Candidate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,12 +124,12 @@ func (r *record) quiet(candidates []*leader.Candidate) {
 	term := candidates[i].Term()
 	for o, seen := range r.seen {
 		if seen.Token != term.Token() || seen.ID != term.ID() {
-			r.faultLocked("the leader has token %d, and observer %d was told %+v last", term.Token(), o, seen)
+			r.faultLocked("the leader has token %d, and observer %d last reported %+v", term.Token(), o, seen)
 		}
 	}
 }
 
-// play runs a schedule, and returns what was wrong and how many terms there were.
+// play runs a schedule, and returns the faults and the number of terms.
 func play(t *testing.T, s schedule) (faults []string, led int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +212,7 @@ func befall(m *memmaster.Master, what trouble, resign []chan struct{}) {
 				return memmaster.Fate{Before: time.Millisecond, After: time.Millisecond}
 			case what.Kind == "slow":
 				return memmaster.Fate{Before: min(left, 70*time.Millisecond), After: min(left, 50*time.Millisecond)}
-			default: // it reads what it was sent when it goes on
+			default: // it reads the pending requests when it goes on
 				return memmaster.Fate{Before: left, Mute: true}
 			}
 		})
@@ -235,12 +236,13 @@ func TestObserversEndAtTheLeaderAndSeeTokensGrow(t *testing.T) {
 			rt.Fatalf("%+v: %q", s, faults)
 		}
 	})
-	if terms <= checks { // one each: nobody followed anybody. 2.8 each is usual, and any twelve had 19 or more
+	// One term each means that no leader ever followed another. The mean is 2.8 each; any twelve had 19 or more.
+	if terms <= checks {
 		t.Errorf("%d terms in %d schedules show little", terms, checks)
 	}
 }
 
-// The control: the judge notices what must not be.
+// The control: the judge notices each mistake.
 func TestTheJudgeOfObserversNoticesMistakes(t *testing.T) {
 	for name, mistake := range map[string]func(*record){
 		"a token that falls": func(r *record) {

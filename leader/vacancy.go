@@ -7,38 +7,41 @@ import (
 	"time"
 )
 
-// Two looks that find that nobody leads may fall into the gaps on both sides of a term. So once a look has found that, the candidate asks
-// by itself until somebody leads, masters do not answer, or it does not campaign any more, and a vacancy has lasted for as long as the
-// looks were close enough to each other.
+// Two looks without a leader may fall into the gaps before and after a term. So after the first such look the candidate
+// asks by itself, until there is a leader, the masters do not answer, or it no longer campaigns. Only looks close to
+// each other count: together they show that a vacancy has lasted.
 //
-// Of terms that are shorter than the time between two looks no number of looks is exact: masters do not tell of leaders that have been. Then it is a
-// matter of chance, and so the looks come at times which nothing can be in step with. If nobody leads for a share p of the time, a vacancy is
-// believed in by mistake with a probability of p^20 at the most in each Tolerance: of one in a million at one half, of one in eight at nine
-// tenths. That is what a probe is for: a process that is not elected while nobody leads for most of the time is not a healthy one.
+// Terms shorter than the interval between looks can be missed, because masters do not report past leaders. So looks
+// come at random times, and no term can be in step with all looks. If there is no leader for a share p of the time, the
+// candidate sees a vacancy by mistake with a probability of at most p^20 in each Tolerance. That is one in a million
+// for p = 1/2, and one in eight for p = 9/10. That suits a probe: where there is mostly no leader, a process that is
+// not elected is not healthy.
 const (
 	// looksPerTolerance is how often at least the candidate asks by itself.
 	looksPerTolerance = 20
-	// gapShare of the tolerance may go by from the beginning of one look to the end of the next. A term that lasts for that long and
-	// begins between the two includes the whole of the second, so it is seen.
+	// gapShare of the tolerance may go by from the beginning of one look to the end of the next. A term that lasts for
+	// that long and begins between the two includes the whole of the second, so it is seen.
 	gapShare = 4
 )
 
-// vacancy is a time in which nobody has led, as far as looks have told. The zero value: somebody leads, or nothing is known.
+// vacancy is a time without a leader, as far as looks have seen. Its zero value means that there is a leader, or that
+// nothing is known.
 type vacancy struct {
-	since  time.Time // the end of the first look that found nobody
-	looked time.Time // the beginning of the latest that did
+	since  time.Time // the end of the first look without a leader
+	looked time.Time // the beginning of the latest such look
 }
 
-// finding is what a look has told.
+// finding is the result of a look.
 type finding uint8
 
 const (
-	unseen finding = iota // masters can't be asked, which is no fault of the candidate's
+	unseen finding = iota // the masters do not answer, which is not the candidate's fault
 	nobody
 	somebody
 )
 
-// found notes what a look from began to now has told, and returns how long the vacancy has lasted, which is 0 when it begins.
+// found notes the result of a look that lasted from began to now. It returns how long the vacancy has lasted: 0 when it
+// begins.
 func (v *vacancy) found(what finding, began, now time.Time, gap time.Duration) time.Duration {
 	if what == somebody || now.Sub(v.looked) > gap {
 		*v = vacancy{}
@@ -57,7 +60,7 @@ func (v *vacancy) found(what finding, began, now time.Time, gap time.Duration) t
 	return now.Sub(v.since)
 }
 
-// ask has the masters tell whether somebody leads, and judges the campaign by it.
+// ask asks the masters whether there is a leader, and judges the campaign by the answer.
 func (c *Candidate) ask(ctx context.Context) error {
 	began, what := time.Now(), nobody
 	switch holder, err := c.election.Leader(ctx); {
@@ -88,7 +91,7 @@ func (c *Candidate) found(what finding, began, now time.Time) error {
 	return nil
 }
 
-// watch asks while nobody leads, from when a look has found that, until ctx is done.
+// watch asks the masters from the first look without a leader until there is one or ctx is done.
 func (c *Candidate) watch(ctx context.Context) {
 	every := max(c.tolerance/looksPerTolerance, time.Millisecond)
 	for {
@@ -101,7 +104,7 @@ func (c *Candidate) watch(ctx context.Context) {
 			return
 		}
 		if campaigns, _ := c.look(time.Now()); campaigns {
-			_ = c.ask(ctx) // Healthy says it; where nobody leads still, this asks again
+			_ = c.ask(ctx) // Healthy reports the error; while there is no leader, this loop asks again
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// unelected runs body beside a candidate whose own acquisitions never reach the masters, and tells it how often they were asked who leads.
+// unelected runs body with a candidate whose acquisitions never reach the masters. asked returns how often the masters
+// got that question: who leads?
 func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, asked func() int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,7 @@ func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, master
 	})
 }
 
-// lead is a term of somebody else.
+// lead holds the leadership for d as another candidate.
 func lead(t *testing.T, others *redlock.Locker, d time.Duration) {
 	t.Helper()
 	term, err := others.TryAcquire(t.Context(), "leader", time.Minute, redlock.Fenced(), redlock.Published("other"))
@@ -64,13 +65,15 @@ func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
 	})
 }
 
-// Terms that begin and end in step with questions at equal intervals would never meet one. Somebody leads for half of the time here.
+// Questions at equal intervals would never fall into terms that begin and end in step with the questions. Here there is
+// a leader half of the time.
 func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, _ func() int) {
 		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
 		must(t, err)
 		t.Cleanup(func() { shut(t, l) })
-		c, err := leader.New(l, leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}}) // which is not in the way of questions
+		// With this interval no attempt interferes with the questions.
+		c, err := leader.New(l, leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}})
 		must(t, err)
 		resign := hold(t, c)
 		defer func() { _ = resign() }()
@@ -89,12 +92,12 @@ func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
 	})
 }
 
-// The masters are asked by the candidate itself only while a vacancy is suspected, and no longer than it campaigns.
-func TestNobodyIsAskedOnceSomebodyLeads(t *testing.T) {
+// The candidate asks the masters by itself only while it suspects a vacancy and campaigns.
+func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
 	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, asked func() int) {
 		<-time.After(5 * time.Minute)
 		if n := asked(); n != 0 {
-			t.Errorf("asked %d times though nobody wants to know", n)
+			t.Errorf("asked %d times before anything suggested a vacancy", n)
 		}
 		must(t, c.Healthy(t.Context()))
 		<-time.After(ttl / 2)
@@ -105,18 +108,19 @@ func TestNobodyIsAskedOnceSomebodyLeads(t *testing.T) {
 		before := asked()
 		<-time.After(5 * time.Minute)
 		if n := asked() - before; n != 0 {
-			t.Errorf("asked %d times after somebody has led", n)
+			t.Errorf("asked %d times after a term", n)
 		}
 	})
 }
 
-// What nobody has watched does not count: here no question is answered in time for a while.
+// Time without an answer from the masters does not count as a vacancy. Here no answer arrives in time for a while.
 func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 	unelected(t, func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
 		must(t, c.Healthy(t.Context()))
 		for _, m := range masters {
 			m.Behave(func(r *single.Request) memmaster.Fate {
-				return memmaster.Fate{Lost: r.Op == single.Acquire, Before: ttl * 3 / 8} // longer than what is to be noticed
+				// Longer than the gap allowed between two looks.
+				return memmaster.Fate{Lost: r.Op == single.Acquire, Before: ttl * 3 / 8}
 			})
 		}
 		for range 5 {
@@ -129,12 +133,12 @@ func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 			m.Behave(func(r *single.Request) memmaster.Fate { return memmaster.Fate{Lost: r.Op == single.Acquire} })
 		}
 		var err error
-		for range 4 { // what was sent before may still be in the way of one look
+		for range 4 { // earlier requests may still delay a look
 			err = c.Healthy(t.Context())
 			<-time.After(ttl + time.Second)
 		}
 		if !errors.Is(err, leader.ErrStuck) {
-			t.Errorf("nobody is elected: %v", err)
+			t.Errorf("no candidate is elected: %v", err)
 		}
 	})
 }

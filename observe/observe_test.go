@@ -12,7 +12,7 @@ import (
 
 func TestJoinPassesEveryEventToAll(t *testing.T) {
 	if observe.Join() != nil || observe.Join(nil) != nil {
-		t.Error("nobody observes, and there is an observer")
+		t.Error("Join without observers returned an observer")
 	}
 	var got []string
 	note := func(who string) func(redlock.Event) {

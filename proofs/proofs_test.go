@@ -34,7 +34,7 @@ func searched(script string) []string {
 	return found
 }
 
-// told are those of the document: a heading for each model, a row for each variant or state.
+// told returns the document's entries: a heading for each model, and a row for each variant or state.
 func told(document string) []string {
 	var found []string
 	model := ""
@@ -60,7 +60,7 @@ func rules(model string) []string {
 	return found
 }
 
-// mapped are the rules of a model in the document's table, and what implements each, as "file function".
+// mapped returns the rules of a model in the document's table, and the code of each, as "file function".
 func mapped(document, model string) (names, places []string) {
 	row := regexp.MustCompile("(?m)^\\| " + model + " \\| ([^|]*) \\| ([^|]*) \\|$")
 	for _, m := range row.FindAllStringSubmatch(document, -1) {
@@ -90,10 +90,10 @@ func isThere(place string) bool {
 	})
 }
 
-func TestTheDocumentTellsWhatIsChecked(t *testing.T) {
+func TestTheDocumentListsEveryCheck(t *testing.T) {
 	checked, document := searched(read(t, "check")), told(read(t, "../docs/evidence/proofs.md"))
 	if len(checked) < 20 || !slices.Equal(checked, document) {
-		t.Errorf("proofs/check searches\n%s\nand docs/evidence/proofs.md tells\n%s", strings.Join(checked, "\n"), strings.Join(document, "\n"))
+		t.Errorf("proofs/check searches\n%s\nand docs/evidence/proofs.md lists\n%s", strings.Join(checked, "\n"), strings.Join(document, "\n"))
 	}
 	models, err := filepath.Glob("*.pml")
 	if err != nil || len(models) == 0 {
@@ -134,7 +134,7 @@ func TestEveryRuleIsImplementedSomewhere(t *testing.T) {
 }
 
 // The negative control.
-func TestWhatIsNotThereIsNoticed(t *testing.T) {
+func TestAMissingPlaceIsNoticed(t *testing.T) {
 	for place, want := range map[string]bool{
 		"round.go voteOf": true, "round.go nothing": false, "nothing.go voteOf": false,
 		"single/lua/acquire.lua": true, "single/lua/nothing.lua": false,
@@ -159,7 +159,7 @@ func TestWhatIsNotThereIsNoticed(t *testing.T) {
 	}
 }
 
-// status runs a copy of proofs/check in which one model is changed, for one search.
+// status changes one model in a copy of proofs/check and runs one search there.
 func status(t *testing.T, old, changed string, env []string, args ...string) (int, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func status(t *testing.T, old, changed string, env []string, args ...string) (in
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// What proofs/check must not let pass, each shown to it once.
+// proofs/check must let none of these pass.
 func TestACheckThatProvesNothingFails(t *testing.T) {
 	if _, err := exec.LookPath("spin"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -250,7 +250,7 @@ func TestTheCheckIsFoundThroughLinks(t *testing.T) {
 	}
 }
 
-// onlyBasics is a directory with what the script needs before it looks for spin.
+// onlyBasics returns a directory with the programs that the script needs before it looks for spin.
 func onlyBasics(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,8 +9,8 @@ import (
 
 var inBubble = regexp.MustCompile(`^goroutine \d+ \[[^\n]*(synctest bubble \d+)[\],]`)
 
-// lockerLeft reports that a Locker in the caller's bubble has been used and not closed; always false outside of bubbles. Masters are not told
-// when a Locker is closed, but each that it has asked has a goroutine until then.
+// lockerLeft reports whether a Locker in the caller's bubble has been used and not closed. It is false outside bubbles.
+// Masters do not see that a Locker is closed, but each master that it has used has a goroutine until then.
 func lockerLeft() bool {
 	var own [256]byte // of a stack the first line is enough
 	where := inBubble.FindSubmatch(own[:runtime.Stack(own[:], false)])

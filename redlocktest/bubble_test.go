@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
-// told is a test that notes how it fails, and whose end is played by end.
+// told is a TB that records its failures. end runs its clean-ups.
 type told struct {
 	errors   []string
 	cleanups []func()
@@ -29,7 +29,7 @@ func (f *told) end() {
 	}
 }
 
-// A Locker that the code under test makes has the masters' time without being told.
+// A Locker that the code under test makes uses the masters' time without further settings.
 func TestALockerOfNewGoesByTheMastersTime(t *testing.T) {
 	masters := redlocktest.New(t)
 	l, err := redlock.New(masters.All(), redlock.Options{})
@@ -44,11 +44,11 @@ func TestALockerOfNewGoesByTheMastersTime(t *testing.T) {
 	must(t, lock.Err())
 	masters.Advance(2 * time.Hour)
 	is(t, lock.Err(), redlock.ErrNotHeld)
-	masters.Hold(key) // the masters' key has lapsed, too
+	masters.Hold(key) // the masters' key has expired too
 	masters.Release(key)
 }
 
-func TestALockerThatIsLeftOpenInABubbleIsSaid(t *testing.T) {
+func TestALockerThatIsLeftOpenInABubbleFailsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, closes := range map[string]bool{"left open": false, "closed": true} {
 			test := &told{}

@@ -8,17 +8,19 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// worldTime is read by the clocks of masters and Lockers, so that it jumps for all of them in one moment. Otherwise a renewal by a
-// clock that has jumped could reach masters whose clock has not, and they would keep the key for less than its holder believes.
+// worldTime is the time that the clocks of masters and Lockers read, so that all jump in the same moment. Otherwise a
+// Locker could renew a lock after its own clock has jumped and before the masters' clocks have. The masters would then
+// keep the key for less time than the holder believes.
 type worldTime struct {
 	began time.Time    // by Go's clock; its wall time is where Wall begins
 	ahead atomic.Int64 // of Go's clock
 }
 
-// isAhead reports that it began long after the present: outside of the bubble it is read in, whose time begins in the year 2000.
+// isAhead reports whether it began long after the present. That happens if it began outside a bubble and is read
+// inside: a bubble's time begins in the year 2000.
 func (w *worldTime) isAhead() bool { return w.began.Round(0).Sub(time.Now().Round(0)) > 24*time.Hour }
 
-// clock is a redlock.Clock that runs as Go's does, which is virtual in a bubble, and can be moved on.
+// clock is a redlock.Clock that follows Go's clock, which is virtual in a bubble. Advance can move it on.
 type clock struct {
 	world *worldTime
 
@@ -85,7 +87,7 @@ func (t *timer) armLocked(d time.Duration) {
 	t.clock.timers[t] = struct{}{}
 }
 
-// fire makes the call, unless the timer was stopped, set anew or has fired since.
+// fire makes the call, unless the timer was stopped, was set again or has fired since.
 func (t *timer) fire(setting int) {
 	t.clock.mu.Lock()
 	current := t.inner != nil && t.setting == setting

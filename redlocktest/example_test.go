@@ -16,7 +16,7 @@ import (
 
 var errSkipped = errors.New("skipped: another process is at it")
 
-// nightly makes the report, unless another process does. It is what the examples test.
+// nightly makes the report unless another process makes it. The examples test this function.
 func nightly(ctx context.Context, locker *redlock.Locker, report func(ctx context.Context, token uint64) error) error {
 	lock, err := locker.TryAcquire(ctx, "reports:nightly", time.Minute, redlock.AutoRenew(), redlock.Fenced())
 	if errors.Is(err, redlock.ErrHeld) {
@@ -29,7 +29,7 @@ func nightly(ctx context.Context, locker *redlock.Locker, report func(ctx contex
 	return report(lock.Context(ctx), lock.Token())
 }
 
-// inTest stands for the *testing.T that a test has and an Example has not.
+// inTest takes the place of the *testing.T, which an Example does not have.
 type inTest struct{ cleanups []func() }
 
 func (*inTest) Helper()                           {}
@@ -52,7 +52,7 @@ func Example() {
 	locker := masters.Locker(t, redlock.Options{})
 	report := func(context.Context, uint64) error { fmt.Println("reporting"); return nil }
 
-	masters.Hold("reports:nightly") // somebody else has it
+	masters.Hold("reports:nightly") // another process has it
 	fmt.Println(nightly(ctx, locker, report))
 
 	masters.Release("reports:nightly")
@@ -83,7 +83,7 @@ func ExampleMasters_Lose() {
 	// stopped because the lock was lost: true
 }
 
-// What I write carries the token, so that a holder that was overtaken can't overwrite it.
+// Each write carries the token, so that a holder that was overtaken can't overwrite it.
 func ExampleMasters_Locker() {
 	ctx, t := context.Background(), new(inTest)
 	defer t.end()

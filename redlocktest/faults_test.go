@@ -97,7 +97,7 @@ func nodeErr(err error) error {
 	return nil
 }
 
-// What was asked of slow masters lands when nobody waits for it any more, and is taken back.
+// Slow masters serve the requests after the caller has stopped waiting; the Locker then undoes them.
 func TestSlowMastersAreTooLateAndNothingIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		masters[:3].SlowDown(3 * time.Second)
@@ -105,7 +105,7 @@ func TestSlowMastersAreTooLateAndNothingIsLeft(t *testing.T) {
 		is(t, err, redlock.ErrNoQuorum)
 		pass(1400 * time.Millisecond) // the request timeout is half a second
 		if held := masters[:3].Held(); held == nil {
-			t.Error("what was asked has not landed, so this shows nothing")
+			t.Error("the requests have not arrived, so this test proves nothing")
 		}
 		masters.SlowDown(0)
 		pass(2 * time.Second)
@@ -116,13 +116,13 @@ func TestSlowMastersAreTooLateAndNothingIsLeft(t *testing.T) {
 		began := time.Now()
 		lock := try(t, locker)
 		if took := time.Since(began); took != 100*time.Millisecond {
-			t.Errorf("it took %v, want what the masters take", took)
+			t.Errorf("it took %v, want the masters' delay", took)
 		}
 		must(t, lock.Release(t.Context()))
 	})
 }
 
-func TestAStopBreaksOffWhatIsUnderWay(t *testing.T) {
+func TestAStopBreaksOffRequestsAndSubscriptions(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		masters.SlowDown(200 * time.Millisecond)
 		began := time.Now()
@@ -140,7 +140,7 @@ func TestAStopBreaksOffWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestMastersFailAsTheyAreTold(t *testing.T) {
+func TestMastersFailAsRequested(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		broken := errors.New("network is unreachable")
 		masters.FailNext(broken)
@@ -161,7 +161,7 @@ func TestMastersFailAsTheyAreTold(t *testing.T) {
 		masters.Fail(broken)
 		is(t, lock.Extend(t.Context(), ttl), redlock.ErrNoQuorum)
 		masters.Fail(nil)
-		pass(time.Second) // masters that were silent several times are asked by probes
+		pass(time.Second) // the Locker probes masters that were silent several times
 		must(t, lock.Extend(t.Context(), ttl))
 		must(t, lock.Release(t.Context()))
 
@@ -201,7 +201,7 @@ func TestALostLockEndsAtTheNextRenewal(t *testing.T) {
 		began := time.Now()
 		<-lock.Done()
 		if after := time.Since(began); after > ttl/3 {
-			t.Errorf("it was told after %v, want a third of %v at the most", after, ttl)
+			t.Errorf("the loss was reported after %v, want at most a third of %v", after, ttl)
 		}
 		is(t, lock.Err(), redlock.ErrNotHeld)
 		must(t, kept.Err()) // the control
@@ -209,7 +209,7 @@ func TestALostLockEndsAtTheNextRenewal(t *testing.T) {
 	})
 }
 
-// Outside a bubble Advance does what time.Sleep does in one.
+// Outside a bubble Advance does the work of time.Sleep in a bubble.
 func TestAdvanceMovesTimeOn(t *testing.T) {
 	masters := redlocktest.New(t)
 	locker := masters.Locker(t, redlock.Options{})
@@ -234,7 +234,7 @@ func TestAdvanceMovesTimeOn(t *testing.T) {
 	must(t, try(t, masters.Locker(t, redlock.Options{})).Release(t.Context()))
 }
 
-func TestAdvanceHasTimersFireThatAreDue(t *testing.T) {
+func TestAdvanceFiresDueTimers(t *testing.T) {
 	masters := redlocktest.New(t)
 	clock, fired := masters.Clock(), make(chan string, 4)
 	clock.AfterFunc(time.Hour, func() { fired <- "due" })
@@ -260,7 +260,7 @@ func TestAdvanceHasTimersFireThatAreDue(t *testing.T) {
 	}
 }
 
-// ended waits until the lock's holder has been told.
+// ended waits until the lock's Done channel is closed.
 func ended(tb testing.TB, lock *redlock.Lock) {
 	tb.Helper()
 	select {

@@ -46,13 +46,13 @@ func try(tb testing.TB, l *redlock.Locker, opts ...redlock.Option) *redlock.Lock
 	return k
 }
 
-// pass lets time go by, and what is under way come to its end.
+// pass lets time go by and waits until no goroutine is busy.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// bubble runs body in virtual time with masters and a Locker of its own.
+// bubble runs body in virtual time with new masters and a new Locker.
 func bubble(t *testing.T, body func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestHolderSeesWhoHasTheKey(t *testing.T) {
 		holder, err := locker.Holder(t.Context(), key)
 		must(t, err)
 		if !holder.Held || holder.Identity != redlocktest.Somebody || holder.Holds != 1 {
-			t.Errorf("%+v, want somebody else", holder)
+			t.Errorf("%+v, want another holder", holder)
 		}
 		masters.Release(key)
 		lock := try(t, locker)
@@ -134,18 +134,18 @@ func TestHolderSeesWhoHasTheKey(t *testing.T) {
 	})
 }
 
-func TestWhatALockPublishesIsTold(t *testing.T) {
+func TestThePublishedValueOfALockIsReadable(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		lock := try(t, locker, redlock.Published("10.0.0.7:80"))
 		holder, err := masters.Locker(t, redlock.Options{}).Holder(t.Context(), key)
 		must(t, err)
 		if holder.Value != "10.0.0.7:80" || holder.Token != lock.Token() {
-			t.Errorf("%+v, want what the lock %d says of itself", holder, lock.Token())
+			t.Errorf("%+v, want the value that lock %d publishes", holder, lock.Token())
 		}
 	})
 }
 
-func TestACheckFindsThatTheyKeepLocks(t *testing.T) {
+func TestCheckFindsNoFaultInTheMasters(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		report, err := locker.Check(t.Context())
 		must(t, err)
@@ -191,7 +191,7 @@ func TestGenerationsAreKept(t *testing.T) {
 	})
 }
 
-func TestTheOtherPackagesWorkOverThem(t *testing.T) {
+func TestTheOtherPackagesWorkOnTheseMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(7))
 		opts := redlock.Options{Clock: masters.Clock()}
@@ -221,8 +221,8 @@ func TestTheOtherPackagesWorkOverThem(t *testing.T) {
 	})
 }
 
-// Between its attempts, of which it makes one in 24 to 27 s, nothing but a notification can wake this waiter: the one that follows its
-// minute comes 72 s after its beginning.
+// The waiter tries once in 24 to 27 s. Between these attempts only a notification can wake it. The attempt that follows
+// its minute comes 72 s after the beginning.
 func TestWaitersAreNotified(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"at once": 0, "slowly": 100 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestWaitersAreNotified(t *testing.T) {
 }
 
 // A message that is under way when connections break is lost. The waiter looks when it is connected again.
-func TestAMessageThatIsLostIsMadeUpForByALook(t *testing.T) {
+func TestAWaiterRecoversFromALostMessage(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		masters.Hold(key)
 		got := make(chan time.Duration)

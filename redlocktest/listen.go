@@ -6,8 +6,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// subscription is one to one channel of one master. What it passes on comes from a goroutine of its own, in order. The master's mutex
-// guards made; its own, what waits.
+// subscription is a subscription to one channel of one master. A separate goroutine delivers its messages in order. The
+// master's mutex guards made; the subscription's own mutex guards the waiting messages.
 type subscription struct {
 	channel  string
 	ready    func()
@@ -53,7 +53,7 @@ func (m *Master) listensLocked(waiter string) bool {
 	return false
 }
 
-// publishLocked passes a message on to those who listen, after as long as an answer takes. The mutex is the master's.
+// publishLocked sends a message to the subscriptions, with the delay of an answer. The mutex is the master's.
 func (m *Master) publishLocked(channel, message string) {
 	connection := m.stopped
 	for s := range m.channels {

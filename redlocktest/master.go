@@ -16,14 +16,15 @@ import (
 // ErrStopped is the error of a stopped master's unknown vote; a redlock.QuorumError has it for each.
 var ErrStopped = errors.New("redlocktest: the master is stopped")
 
-// What else calls meet.
+// Errors of requests to a master.
 var (
 	errBroken = fmt.Errorf("the connection broke before the answer: %w", ErrStopped)
 	errSilent = fmt.Errorf("redlocktest: no answer in time: %w", os.ErrDeadlineExceeded)
 )
 
-// ReplyError is an error that a master replies with, for [Master.Fail]: "OOM command not allowed when used memory > 'maxmemory'.", or
-// "NOPERM …". For redlock and for redis.Error it is a server's; any other error is one of the connection.
+// ReplyError is an error that a master replies with, for [Master.Fail]: "OOM command not allowed when used memory >
+// 'maxmemory'.", or "NOPERM …". For redlock and for redis.Error it is a server's; any other error is one of the
+// connection.
 type ReplyError string
 
 // Error returns the reply.
@@ -32,7 +33,8 @@ func (e ReplyError) Error() string { return string(e) }
 // RedisError implements redis.Error.
 func (ReplyError) RedisError() {}
 
-// Master is one master in this process. It is a redlock.Master, a redlock.Listener, redlock.Timed and, with [RestartGuard], redlock.Guarded.
+// Master is one master in this process. It is a redlock.Master, a redlock.Listener, redlock.Timed and, with
+// [RestartGuard], redlock.Guarded.
 type Master struct {
 	world *world
 	name  string
@@ -44,8 +46,8 @@ type Master struct {
 	stopped  chan struct{} // closed while it is stopped
 	guarded  time.Duration // by the clock, until when it does not vote
 	latency  time.Duration
-	err      error // what everything is answered with
-	next     error // what the next acquisition is answered with
+	err      error // the answer to every request
+	next     error // the error of the next acquisition
 	channels map[*subscription]struct{}
 }
 
@@ -88,8 +90,8 @@ func (m *Master) Stop() {
 	}
 }
 
-// Start lets a stopped master answer again, with the keys that it had; [Master.Forget] before it is a restart that loses them. With a
-// [RestartGuard] it votes when that is over. It does nothing to a master that runs.
+// Start lets a stopped master answer again, with the keys that it had; [Master.Forget] before it is a restart that
+// loses them. With a [RestartGuard] it votes when that is over. It does nothing to a master that runs.
 func (m *Master) Start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,8 +168,9 @@ func (m *Master) FailNext(err error) {
 	m.next = err
 }
 
-// StepClock sets this master's clock ahead by d, or back if it is negative, as an administrator would: keys expire earlier than Lockers
-// count on, or later. It voids redlock's promise of one holder, which fencing tokens are for. See [Masters.Advance] for time that passes.
+// StepClock sets this master's clock ahead by d, or back if it is negative, as an administrator would: keys expire
+// earlier than Lockers count on, or later. It voids redlock's promise of one holder, which fencing tokens are for. See
+// [Masters.Advance] for time that passes.
 func (m *Master) StepClock(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +185,7 @@ func (m *Master) nowLocked() time.Duration {
 // Do implements redlock.Master. It returns by ctx's deadline, and earlier when ctx is cancelled.
 func (m *Master) Do(ctx context.Context, batch []*single.Call) { m.do(ctx, batch, m.world.clock) }
 
-// link is a master as one Locker knows it, whose clock it goes by.
+// link is a master for one Locker. It follows the Locker's clock.
 type link struct {
 	*Master
 	clock *clock
@@ -224,7 +227,7 @@ type flight struct {
 	answered chan struct{} // closed when answers may be read
 }
 
-// answer is what becomes of one request.
+// answer is the result of one request.
 type answer struct {
 	reply single.Reply
 	err   error
@@ -278,7 +281,7 @@ func (f *flight) fill(batch []*single.Call) {
 	}
 }
 
-// answerLocked is what the master makes of a request.
+// answerLocked returns the master's answer to a request.
 func (m *Master) answerLocked(r *single.Request) answer {
 	if err := m.refusalLocked(r); err != nil {
 		return answer{err: err}
@@ -287,7 +290,7 @@ func (m *Master) answerLocked(r *single.Request) answer {
 	return answer{reply, err, err == nil && (r.Op != single.Acquire && r.Op != single.Transfer || reply.Outcome != single.Refused)}
 }
 
-// refusalLocked is why the master does nothing of what it is asked.
+// refusalLocked returns the reason why the master refuses a request; nil if it serves it.
 func (m *Master) refusalLocked(r *single.Request) error {
 	if m.isStopped() {
 		return ErrStopped
@@ -306,7 +309,7 @@ func (m *Master) refusalLocked(r *single.Request) error {
 	return err
 }
 
-// performLocked performs a request and notifies whom it says.
+// performLocked performs a request and sends its notifications.
 func (m *Master) performLocked(r *single.Request) (single.Reply, error) {
 	reply, err := m.store.Serve(m.nowLocked(), r)
 	for _, n := range m.store.Notifications() {

@@ -21,7 +21,7 @@ type TB interface {
 // DefaultCount is how many masters New starts unless [Count] says otherwise.
 const DefaultCount = 5
 
-// Option changes what New starts.
+// Option changes the masters that New starts.
 type Option func(*settings)
 
 type settings struct {
@@ -29,7 +29,7 @@ type settings struct {
 	guard time.Duration
 }
 
-// Count is how many masters there are; from 1 to what redlock.New takes.
+// Count is the number of masters, from 1 to redlock.New's maximum.
 func Count(n int) Option { return func(s *settings) { s.count = n } }
 
 // RestartGuard makes a master not vote for d after it is started again, as single.Options.RestartGuard does; 0 is no
@@ -43,7 +43,7 @@ func RestartGuard(d time.Duration) Option { return func(s *settings) { s.guard =
 //	redlock.NewJoint(masters[:3].All(), masters[2:].All(), opts)
 type Masters []*Master
 
-// world is what masters of one New have in common.
+// world is the common state of the masters of one New.
 type world struct {
 	tb    TB
 	time  worldTime
@@ -61,7 +61,7 @@ func (m Masters) tb() TB {
 	return m[0].world.tb
 }
 
-// nobody is the test of no masters: there is nothing to do with them, so nothing fails.
+// nobody is the TB of an empty Masters. It has nothing to do, so nothing can fail.
 type nobody struct{}
 
 func (nobody) Helper()               {}
@@ -81,7 +81,7 @@ func New(tb TB, opts ...Option) Masters {
 	for i, o := range opts {
 		if o == nil {
 			tb.Fatalf("redlocktest: option %d of %d is nil", i+1, len(opts))
-			continue // a TB of somebody's own
+			continue // a TB of another implementation
 		}
 		o(&s)
 	}
@@ -106,16 +106,17 @@ func New(tb TB, opts ...Option) Masters {
 	return all
 }
 
-// checkBubble fails the test if masters that were made outside are used in a bubble: what belongs to no bubble does not wait in its time.
+// checkBubble fails the test if masters from outside are used in a bubble: their goroutines do not wait in its time.
 func (w *world) checkBubble(tb TB) {
 	tb.Helper()
 	if w.time.isAhead() {
-		tb.Fatalf("redlocktest: the masters were made outside of the testing/synctest bubble in which the Locker is: call redlocktest.New in the bubble")
+		tb.Fatalf("redlocktest: the masters were made outside the Locker's testing/synctest bubble: call redlocktest.New in the bubble")
 	}
 }
 
-// All returns the masters as redlock.New takes them. A Locker that it makes goes by the masters' time, unless its Options have another Clock.
-// It is the caller's to close: a bubble of testing/synctest takes one that is still open for a deadlock.
+// All returns the masters as redlock.New takes them. A Locker that it makes goes by the masters' time, unless its
+// Options have another Clock. It is the caller's to close: a bubble of testing/synctest takes one that is still open
+// for a deadlock.
 func (m Masters) All() []redlock.Master {
 	all := make([]redlock.Master, len(m))
 	for i := range m {
@@ -127,7 +128,7 @@ func (m Masters) All() []redlock.Master {
 // Locker returns a Locker over the masters that is closed when tb ends. Options.Clock defaults to the masters' time;
 // everything else has redlock's defaults. Bad options fail the test.
 //
-// When the Locker is closed, locks that are still held lapse. The close waits for no stopped master: it moves the
+// When the Locker is closed, locks that are still held expire. The close waits for no stopped master: it moves the
 // Locker's clock on until no lock is left. [Masters.Held] finds locks that were forgotten.
 func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
@@ -160,11 +161,11 @@ func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
 }
 
 const (
-	// calm is for how long a Locker that is closed may take to release what is held.
+	// calm is how long the Close of a Locker may take to release held locks.
 	calm = 100 * time.Millisecond
 	// patience is for how long it may take in the end.
 	patience = 10 * time.Second
-	// longestJump bounds the steps in which a Locker's clock is moved on.
+	// longestJump is the longest step of a Locker's clock in Advance.
 	longestJump = 365 * 24 * time.Hour
 )
 
@@ -184,9 +185,9 @@ func closeSoon(l *redlock.Locker, c *clock) error {
 	}
 }
 
-// Clock is the masters' time, which Lockers that are made by redlock.New have by default; put it in their Options where something else
-// stands between them and the masters. It begins an hour after its zero, runs as Go's
-// clock does, and jumps with [Masters.Advance].
+// Clock is the masters' time, which Lockers that are made by redlock.New have by default; put it in their Options where
+// something else stands between them and the masters. It begins an hour after its zero, runs as Go's clock does, and
+// jumps with [Masters.Advance].
 func (m Masters) Clock() redlock.Clock {
 	if len(m) == 0 {
 		return newClock(&worldTime{began: time.Now()})

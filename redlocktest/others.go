@@ -10,13 +10,13 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file is what a test does in the place of everybody else.
+// This file acts for other lock holders.
 
 // Somebody is the redlock.Options.Identity of the holder that [Masters.Hold] plays.
 const Somebody = "somebody-else"
 
 const (
-	// somebody's value is always the same, so that Release needs no handle.
+	// The value of this holder never changes, so Release needs no handle.
 	somebody = Somebody + "/00000000000000000000000000000000"
 	// heldFor is longer than any test.
 	heldFor = 100 * 365 * 24 * time.Hour
@@ -66,8 +66,8 @@ func (m Masters) hold(r single.Request) {
 	}
 }
 
-// Release gives back what Hold or HoldShared took, and notifies who waits for it. If none of these masters has it from them, the test
-// fails.
+// Release releases the locks that Hold or HoldShared took, and notifies the waiters. If none of these masters has such
+// a lock, the test fails.
 func (m Masters) Release(key string) {
 	if !m.release(key) {
 		m.tb().Helper()
@@ -106,7 +106,7 @@ func (m Masters) Held() []string {
 	return held
 }
 
-// serve performs a request whatever the master does with those of Lockers.
+// serve performs a request, even if the master refuses the requests of Lockers.
 func (m *Master) serve(r *single.Request) (single.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-func TestWhatIsHeldByOthersIsRefusedUntilItsRelease(t *testing.T) {
+func TestAKeyHeldByOthersIsRefusedUntilItsRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
-		masters[4].Stop() // which takes no part in what Lockers do
+		masters[4].Stop() // Lockers go on without it
 		masters.Hold(key)
 		masters.Hold(key)
 		for _, opts := range [][]redlock.Option{nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.AndKeys("a", "z")}} {
@@ -31,7 +31,7 @@ func TestWhatIsHeldByOthersIsRefusedUntilItsRelease(t *testing.T) {
 		pass(24 * time.Hour)
 		masters[4].Start()
 		if held := masters[4:].Held(); !slices.Equal(held, []string{key}) {
-			t.Errorf("the one that was stopped has %q", held)
+			t.Errorf("the stopped master has %q", held)
 		}
 		_, err := locker.TryAcquire(t.Context(), key, ttl)
 		is(t, err, redlock.ErrHeld)
@@ -47,7 +47,7 @@ func TestWhatIsHeldByOthersIsRefusedUntilItsRelease(t *testing.T) {
 	})
 }
 
-// Somebody else takes the lock over: its token is above that of who has lost it, and below that of who comes next.
+// Hold takes the lock over. Its token is above the previous holder's and below the next holder's.
 func TestHoldRaisesTheToken(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		first := try(t, locker, redlock.Fenced())
@@ -61,11 +61,11 @@ func TestHoldRaisesTheToken(t *testing.T) {
 	})
 }
 
-// A release is decided by a quorum. What it has not removed yet is no lock, and must not keep Hold from having the key.
-func TestHoldTakesOverWhatFewMastersHave(t *testing.T) {
+// A quorum decides a release. A key that remains on a minority is no lock, so Hold can still take it.
+func TestHoldTakesOverAKeyOnAMinorityOfMasters(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		few := try(t, masters[:2].Locker(t, redlock.Options{}))
-		must(t, try(t, locker).Release(t.Context())) // whose quorum are the others
+		must(t, try(t, locker).Release(t.Context())) // the other masters are the quorum
 		synctest.Wait()
 		masters.Hold(key)
 		is(t, few.Verify(t.Context()), redlock.ErrNotHeld)
@@ -74,7 +74,7 @@ func TestHoldTakesOverWhatFewMastersHave(t *testing.T) {
 	})
 }
 
-// recorder is a test that fails. What it is used for goes by itself, because Fatalf ends its goroutine.
+// recorder is a TB that records failures. Run its user in a new goroutine: Fatalf ends the goroutine.
 type recorder struct {
 	said     []string
 	cleanups []func()
@@ -92,7 +92,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failure is what a test says that does this.
+// failure returns the text with which a test fails that calls do.
 func failure(do func(tb redlocktest.TB)) string {
 	var r recorder
 	over := make(chan struct{})
@@ -145,9 +145,9 @@ func TestMisuseFailsTheTestAndSaysWhatWasWrong(t *testing.T) {
 		})
 	}
 	if said := failure(func(tb redlocktest.TB) { m := held(tb); m.Lose(key); m.Hold(key); m.Release(key) }); said != "" {
-		t.Errorf("what is no misuse says %q", said)
+		t.Errorf("a correct call reports %q", said)
 	}
-	redlocktest.Masters{}.Advance(time.Second) // nothing to do, and nobody to tell
+	redlocktest.Masters{}.Advance(time.Second) // nothing to do, and no Locker to advance
 	redlocktest.Masters{}.Release(key)
 	redlocktest.Masters{}.Hold("")
 }
@@ -179,12 +179,12 @@ func TestATestThatEndsLeavesNothingRunning(t *testing.T) {
 }
 
 // With the race detector: everything at once.
-func TestAllOfItAtOnce(t *testing.T) {
+func TestAllMethodsAreSafeForConcurrentUse(t *testing.T) {
 	masters := redlocktest.New(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var workers, all sync.WaitGroup
-	held := 0 // guarded by the lock itself, which nobody loses here
+	held := 0 // guarded by the distributed lock, which stays valid here
 	const turns = 20
 	for range 4 {
 		locker := masters.Locker(t, redlock.Options{})
@@ -226,7 +226,7 @@ func TestAllOfItAtOnce(t *testing.T) {
 	}
 }
 
-// A master is one also for whoever uses package single alone.
+// A master also works with package single alone.
 func TestAMasterAnswersWithoutALocker(t *testing.T) {
 	m := redlocktest.New(t, redlocktest.Count(1))[0]
 	r := single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "a", TTL: ttl}
@@ -266,7 +266,7 @@ type onlyDeadline struct{ context.Context }
 
 func (onlyDeadline) Done() <-chan struct{} { return nil }
 
-func TestMessagesComeToThoseWhomTheyAreFor(t *testing.T) {
+func TestMessagesReachTheirSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := redlocktest.New(t)[0]
 		ask := func(r single.Request) {
@@ -299,7 +299,7 @@ func TestMessagesComeToThoseWhomTheyAreFor(t *testing.T) {
 			}
 			news = nil
 		}
-		turn := func() { // the key passes from a to b, who waits for it as w1
+		turn := func() { // the key passes from a to b, which waits as w1
 			t.Helper()
 			ask(single.Request{Op: single.Acquire, Owner: "a"})
 			ask(single.Request{Op: single.Acquire, Owner: "b", Waiter: "w1"})
@@ -330,7 +330,7 @@ func TestMastersOfAnotherBubbleAreNamed(t *testing.T) {
 	outside := redlocktest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		said := failure(func(tb redlocktest.TB) { outside.Locker(tb, redlock.Options{}) })
-		if !strings.Contains(said, "made outside of the testing/synctest bubble") {
+		if !strings.Contains(said, "made outside the Locker's testing/synctest bubble") {
 			t.Errorf("it says %q", said)
 		}
 		pass(30 * 365 * 24 * time.Hour) // which is later than the present outside

@@ -20,8 +20,8 @@ import (
 
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
-// schedule is what happens to a semaphore: processes that take permits while requests are late or lost, answers do not come, masters
-// restart without their data, and holders end without a word.
+// schedule is a series of faults for a semaphore: processes take permits while requests are late or lost, answers do
+// not come, masters restart without their data, and holders end without a release.
 type schedule struct {
 	Masters, Permits int
 	TTL              time.Duration
@@ -67,8 +67,8 @@ func drawSchedule(t *rapid.T) schedule {
 	return s
 }
 
-// holders counts who has a permit, by what the permits themselves say: each is held from its return until it was released, was found
-// lost, or its validity has ended.
+// holders counts the holders by the permits' own reports. A holder has a permit from the return of Acquire until it
+// releases the permit, finds it lost, or its validity ends.
 type holders struct {
 	mu     sync.Mutex
 	most   int // there may be
@@ -103,11 +103,11 @@ func (h *holders) took(who int, p *semaphore.Permit) {
 	}
 }
 
-// play runs the schedule, and returns what was wrong and how often all permits were held.
+// play runs the schedule. It returns the faults, and how often all permits were held.
 func (s schedule) play(t *testing.T) (faults []string, full int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { <-time.After(time.Minute) }) // what is on its way to masters in the end
+		t.Cleanup(func() { <-time.After(time.Minute) }) // the last requests reach the masters
 		masters := memmaster.New(s.Masters)
 		var mu sync.Mutex
 		n := 0
@@ -126,7 +126,7 @@ func (s schedule) play(t *testing.T) (faults []string, full int) {
 		for i, p := range s.Processes {
 			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0)})
 			must(t, err)
-			t.Cleanup(func() { _ = l.Close(context.WithoutCancel(ctx)) }) // what it could not release lapses
+			t.Cleanup(func() { _ = l.Close(context.WithoutCancel(ctx)) }) // permits that it can't release expire
 			all.Go(func() { p.run(ctx, i, permits(t, l, s.Permits), s.TTL, h) })
 		}
 		all.Go(func() {
@@ -156,7 +156,7 @@ func (p process) run(ctx context.Context, who int, s *semaphore.Semaphore, ttl t
 			h.took(who, permit)
 			<-time.After(p.Hold)
 			if n == p.Dies {
-				<-permit.Done() // nobody gives it back
+				<-permit.Done() // the holder does not release it
 			} else {
 				_ = permit.Release(context.WithoutCancel(ctx))
 			}

@@ -9,9 +9,9 @@
 //	}
 //	defer permit.Release(ctx)
 //
-// Each slot has the guarantees of a lock: it has one holder at a time, it is free a ttl after its holder died, and
-// the tokens of fenced permits grow from one holder of the slot to the next. Tokens of different slots have no order,
-// so a resource must check tokens per slot ([Permit.Slot]).
+// Each slot has the guarantees of a lock. It has one holder at a time, and is free a ttl after its holder died. The
+// tokens of fenced permits grow from one holder of the slot to the next. Tokens of different slots have no order, so a
+// resource must check tokens per slot ([Permit.Slot]).
 //
 // # Why not count on every master
 //
@@ -46,8 +46,8 @@ type Locker interface {
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 }
 
-// Semaphore lets at most n holders in at a time. Make it with [New]. It is safe for concurrent use, holds nothing by itself and
-// needs no closing.
+// Semaphore lets at most n holders in at a time. Make it with [New]. It is safe for concurrent use, holds nothing by
+// itself and needs no closing.
 type Semaphore struct {
 	locker Locker
 	name   string
@@ -61,9 +61,10 @@ type Permit struct {
 	Slot int
 }
 
-// New makes a semaphore of n permits, from 1 to [MaxPermits]. All processes that share it have to agree on the name, on n and on the
-// masters: with a greater n one lets more holders in than the others count on. A smaller n holds once the holders of the slots beyond it
-// have ended. Slot i is the lock of the key name:slot:i. The error matches [redlock.ErrInvalid].
+// New makes a semaphore of n permits, from 1 to [MaxPermits]. All processes that share it have to agree on the name, on
+// n and on the masters: with a greater n one lets more holders in than the others count on. A smaller n holds once the
+// holders of the slots beyond it have ended. Slot i is the lock of the key name:slot:i. The error matches
+// [redlock.ErrInvalid].
 func New(locker Locker, name string, n int) (*Semaphore, error) {
 	switch {
 	case locker == nil:
@@ -88,7 +89,7 @@ func (s *Semaphore) Permits() int { return len(s.slots) }
 
 // TryAcquire takes a permit if a slot is free. It asks for one slot after the other, beginning anywhere, a round trip
 // each. The error matches [redlock.ErrHeld] if all are held. It matches [redlock.ErrContended] if others contend for
-// a slot without a known holder. Otherwise it is the error of a slot that could not be asked, as of
+// a slot without a known holder. Otherwise it is the error of a request for a slot, as of
 // [redlock.Locker.TryAcquire].
 func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
@@ -100,7 +101,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, ttl time.Duration, opts ...r
 // try asks for one slot after the other.
 func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.Option) (*Permit, error) {
 	var held, contended error
-	begin := rand.IntN(len(s.slots)) // so that those who come at the same time do not all want the same slot
+	begin := rand.IntN(len(s.slots)) // so that simultaneous callers do not all want the same slot
 	for i := range s.slots {
 		slot := (begin + i) % len(s.slots)
 		lock, err := s.locker.TryAcquire(ctx, s.slots[slot], ttl, opts...)
@@ -116,7 +117,7 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 		}
 	}
 	if contended != nil {
-		return nil, fmt.Errorf("semaphore %q: no permit was had: %w", s.name, contended)
+		return nil, fmt.Errorf("semaphore %q: no permit was granted: %w", s.name, contended)
 	}
 	return nil, fmt.Errorf("semaphore %q: all %d permits are held: %w", s.name, len(s.slots), held)
 }
@@ -127,9 +128,9 @@ func (s *Semaphore) try(ctx context.Context, ttl time.Duration, opts []redlock.O
 // [redlock.MinHold]. opts apply to each slot. They are options of [redlock.Locker.Acquire] except those for locks
 // that are shared, exclusive, reentrant or of several keys.
 //
-// On error no permit is held. The error matches [redlock.ErrHeld], [redlock.ErrContended] or [redlock.ErrNoQuorum], as the
-// slots failed, and also ctx's error if ctx ended the wait. Other errors match [redlock.ErrMisconfigured] (masters complained for
-// [redlock.MendTime]), [redlock.ErrInvalid] or [redlock.ErrClosed].
+// On error no permit is held. The error matches [redlock.ErrHeld], [redlock.ErrContended] or [redlock.ErrNoQuorum], as
+// the slots failed, and also ctx's error if ctx ended the wait. Other errors match [redlock.ErrMisconfigured] (masters
+// complained for [redlock.MendTime]), [redlock.ErrInvalid] or [redlock.ErrClosed].
 func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redlock.Option) (*Permit, error) {
 	if err := s.check(opts); err != nil {
 		return nil, err
@@ -137,7 +138,8 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 	if ctx == nil {
 		return nil, fmt.Errorf("%w: semaphore %q: nil context", redlock.ErrInvalid, s.name)
 	}
-	// An option that only a wait can have is an error of the attempt. What is invalid in any case, the wait says.
+	// If an option needs a wait, the attempt refuses it; go on to wait. The wait itself refuses options that are always
+	// invalid.
 	permit, err := s.try(ctx, ttl, opts)
 	if err == nil || ctx.Err() != nil || final(err) && !errors.Is(err, redlock.ErrInvalid) {
 		return permit, err
@@ -146,14 +148,14 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 	switch {
 	case waited == nil:
 		return permit, nil
-	case ctx.Err() != nil && says(err) && !says(waited): // it ended before it had asked once more
+	case ctx.Err() != nil && says(err) && !says(waited): // it ended before another attempt
 		return nil, fmt.Errorf("%w; the wait for one: %w", err, waited)
 	default:
 		return nil, fmt.Errorf("semaphore %q: %w", s.name, waited)
 	}
 }
 
-// says reports that err tells what kept somebody from a slot.
+// says reports whether err tells why no slot was free.
 func says(err error) bool {
 	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrNoQuorum)
 }
@@ -173,12 +175,12 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 			results <- result{&Permit{lock, slot}, err}
 		}()
 	}
-	for range s.slots { // every wait ends soon after one of them has ended with a permit, or for good
+	for range s.slots { // all waits end soon after one ends with a permit or a final error
 		switch r := <-results; {
 		case r.err == nil && permit == nil:
 			permit = r.permit
 			cancel()
-		case r.err == nil: // its Locker removes what the release leaves behind
+		case r.err == nil: // the slot's Locker removes the rest of the release
 			go func() { _ = r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()
 		case final(r.err):
 			err = r.err
@@ -193,7 +195,7 @@ func (s *Semaphore) wait(ctx context.Context, ttl time.Duration, opts []redlock.
 	return nil, err
 }
 
-// final reports that err, of one slot, would come again, and be that of the others, too.
+// final reports whether err, from one slot, would be the same on every attempt and for every slot.
 func final(err error) bool {
 	return slices.ContainsFunc(
 		[]error{redlock.ErrOutdated, redlock.ErrClosed, redlock.ErrInvalid},
@@ -201,7 +203,7 @@ func final(err error) bool {
 	)
 }
 
-// check refuses options with which a slot would not have one holder at a time, or not be one.
+// check refuses options that would allow two holders of a slot or make the slot another kind of lock.
 func (s *Semaphore) check(opts []redlock.Option) error {
 	for _, all := range [][]redlock.Option{opts, append(slices.Clone(opts), redlock.Fenced())} {
 		if _, err := redlock.KeysOf(s.slots[0], all...); err != nil {

@@ -67,8 +67,9 @@ func permits(tb testing.TB, locker semaphore.Locker, n int) *semaphore.Semaphore
 	return s
 }
 
-// crowd has many take permits in turn, and returns how many had one at the same time at the most, and whether one slot was ever had
-// twice. Every one of them gets one. The first ones keep theirs until as many as wanted have one at the same time, however busy the machine is.
+// crowd has many goroutines take permits in turn; each gets one. It returns the greatest number held at the same time,
+// and whether two goroutines ever had the same slot. The first holders keep their permits until the wanted number is
+// held at once, however busy the machine is.
 func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int, wanted int64) (most int64, twice bool) {
 	t.Helper()
 	var inside, greatest atomic.Int64
@@ -118,13 +119,13 @@ func TestNeverMoreThanNHoldAPermit(t *testing.T) {
 	if most != n || twice {
 		t.Errorf("%d held a permit at the same time, want %d; one slot twice: %v", most, n, twice)
 	}
-	// The control: where one counts on more slots than the others, too many are inside, and that is noticed.
+	// The control: if one process uses more slots than the others, too many are inside, and the test notices.
 	if most, _ = crowd(t, []*semaphore.Semaphore{permits(t, a, n), permits(t, b, 2*n)}, 2*n, 4, n+1); most <= n {
 		t.Errorf("with more permits on one side %d held one, want more than %d", most, n)
 	}
 }
 
-func TestAPermitIsGivenOnToWhoeverWaits(t *testing.T) {
+func TestAReleasedPermitGoesToAWaiter(t *testing.T) {
 	servers, urls := masters(t, 3)
 	locker := dial(t, urls)
 	s := permits(t, locker, 2)
@@ -138,7 +139,7 @@ func TestAPermitIsGivenOnToWhoeverWaits(t *testing.T) {
 		t.Errorf("a third permit: %v, want ErrHeld", err)
 	}
 	must(t, servers[0].Kill())                            // a majority is left
-	defer func() { must(t, servers[0].RestartEmpty()) }() // or Close waits for what it owes
+	defer func() { must(t, servers[0].RestartEmpty()) }() // or Close waits for its pending release
 	var given []*semaphore.Permit
 	for _, p := range held {
 		got := make(chan *semaphore.Permit, 1)
@@ -187,7 +188,7 @@ func TestAWaitThatEndsLeavesNothing(t *testing.T) {
 	}, "it to wait for none")
 }
 
-// unasked is a Locker whose waits are cut short before a master has answered.
+// unasked is a Locker that cuts a wait short before a master has answered.
 type unasked struct {
 	*redlock.Locker
 	cut context.CancelFunc
@@ -198,8 +199,8 @@ func (l unasked) Acquire(ctx context.Context, _ string, _ time.Duration, _ ...re
 	return nil, ctx.Err()
 }
 
-// What was known before the wait is told also by one that ended before its first attempt.
-func TestAWaitThatIsCutShortTellsWhatItWaitedFor(t *testing.T) {
+// If a wait ends before its first attempt, the error still has the reason known before the wait.
+func TestAWaitThatIsCutShortReportsItsReason(t *testing.T) {
 	_, urls := masters(t, 1)
 	l := dial(t, urls)
 	held, err := permits(t, l, 1).TryAcquire(within(t, patience), time.Minute)
@@ -213,7 +214,7 @@ func TestAWaitThatIsCutShortTellsWhatItWaitedFor(t *testing.T) {
 	}
 }
 
-// together is a Locker whose waits all end at the same moment, each with a lock, whatever their context says meanwhile.
+// together is a Locker that ends all waits at the same moment, each with a lock, also after its context is done.
 type together struct {
 	*redlock.Locker
 	n      int
@@ -238,20 +239,20 @@ func (l *together) Acquire(ctx context.Context, key string, ttl time.Duration, o
 	return lock, err
 }
 
-// Who waits for every slot can get several at one moment, and keeps one.
-func TestOnePermitIsKeptOfThoseThatComeAtOnce(t *testing.T) {
+// A waiter for every slot can get several in one moment, and keeps one.
+func TestAWaiterKeepsOneOfSeveralSlotsThatComeAtOnce(t *testing.T) {
 	_, urls := masters(t, 1)
 	l := &together{Locker: dial(t, urls), n: 3, all: make(chan struct{}), refuse: redlock.ErrHeld}
 	permit, err := permits(t, l, l.n).Acquire(within(t, patience), time.Minute)
 	must(t, err)
 	redistest.Eventually(t, patience, func() bool { return len(l.Held()) == 1 }, "the others to be given back")
 	if must(t, permit.Err()); l.Held()[0].ID != permit.ID() {
-		t.Errorf("the one that is left is not the permit")
+		t.Errorf("the remaining slot is not the permit's")
 	}
 	must(t, permit.Release(context.Background()))
 }
 
-func TestWhatWaitingCanNotMendEndsTheWait(t *testing.T) {
+func TestAnErrorThatWaitingCannotRepairEndsTheWait(t *testing.T) {
 	servers, urls := masters(t, 1)
 	s := permits(t, dial(t, urls), 3)
 	must(t, servers[0].Client().Do(t.Context(), "ACL", "SETUSER", "default", "-evalsha", "-eval", "-set").Err())
@@ -298,7 +299,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	}
 }
 
-// Masters that count permits let more in than they should: a search over all ways in which holders can get majorities finds how many.
+// If masters counted permits, more holders than permits could get in. A search over all majorities that holders can get
+// finds how many more.
 func TestCountingOnEachMasterLetsTooManyIn(t *testing.T) {
 	for _, tt := range []struct{ masters, permits, want int }{
 		{3, 1, 1}, {3, 2, 3}, {3, 3, 4}, {5, 1, 1}, {5, 2, 3}, {5, 3, 5}, // rather than 1, 2, 3

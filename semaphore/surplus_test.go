@@ -11,8 +11,9 @@ import (
 	"github.com/seed-624411e5/redlock/semaphore"
 )
 
-// Four slots become free at one moment, and who waits for all of them gets more than one. MinHold keeps the one that it holds, not the others.
-func TestHazard102WhatAWaiterGivesBackIsNotKept(t *testing.T) {
+// Four slots become free in the same moment, and a waiter for all four gets more than one. It returns the surplus:
+// MinHold keeps only the slot of the permit.
+func TestHazard102MinHoldDoesNotKeepSurplusSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
 		const slots, minHold = 4, 5 * time.Second
@@ -38,13 +39,13 @@ func TestHazard102WhatAWaiterGivesBackIsNotKept(t *testing.T) {
 		for range slots - 1 {
 			p, err := others.Acquire(within(t, time.Second), time.Minute)
 			if err != nil {
-				t.Fatalf("a permit that nobody has: %v", err)
+				t.Fatalf("a permit without a holder: %v", err)
 			}
 			defer func() { must(t, p.Release(t.Context())) }() //nolint:gocritic // all, at the end
 		}
 		must(t, first.Release(t.Context())) // the control: that one is kept
 		if p, err := others.Acquire(within(t, time.Second), time.Minute); err == nil {
-			t.Errorf("slot %d was had, although MinHold keeps it", p.Slot)
+			t.Errorf("slot %d was granted, although MinHold keeps it", p.Slot)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/semaphore"
 )
 
-func TestHazard103AsManyGetAPermitAsThereAre(t *testing.T) {
+func TestHazard103AllPermitsAreGrantedToRivals(t *testing.T) {
 	memmaster.Lockstep(t, 2, func(t *testing.T, l *redlock.Locker) func() error {
 		two := permits(t, l, 2)
 		return func() error {
@@ -25,7 +25,7 @@ func TestHazard103AsManyGetAPermitAsThereAre(t *testing.T) {
 	})
 }
 
-// contested is a Locker whose even slots are held and whose odd ones are contended for.
+// contested is a Locker with held even slots and contended odd slots.
 type contested struct{ semaphore.Locker }
 
 func (contested) TryAcquire(_ context.Context, key string, _ time.Duration, _ ...redlock.Option) (*redlock.Lock, error) {
@@ -35,7 +35,7 @@ func (contested) TryAcquire(_ context.Context, key string, _ time.Duration, _ ..
 	return nil, redlock.ErrContended
 }
 
-func TestPermitsThatNobodyWasSeenToHoldAreNotHeld(t *testing.T) {
+func TestContendedPermitsAreNotReportedAsHeld(t *testing.T) {
 	for range 10 { // it begins anywhere
 		_, err := permits(t, contested{}, 3).TryAcquire(t.Context(), time.Second)
 		if !errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrHeld) {

@@ -11,9 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file makes the Lockers of the groups, and those of two groups between which keys move.
-
-// build opens the groups' masters and makes their Lockers, and those for keys that move. On error it leaves what it has made.
+// build opens the groups' masters and makes a Locker for each group, and one for each pair of groups between which keys
+// move. If it fails, the caller closes the Lockers made so far.
 func (s *Locker) build(opts Options) (err error) {
 	if err := s.open(); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (s *Locker) open() error {
 	return nil
 }
 
-// checkNames refuses groups that can't be told apart, and such as have no masters.
+// checkNames refuses groups with equal names and groups without masters.
 func (s *Locker) checkNames() error {
 	if len(s.groups) == 0 {
 		return invalid("no groups")
@@ -94,7 +93,7 @@ func (s *Locker) checkNames() error {
 	return nil
 }
 
-// checkMasters refuses groups that are not independent, but for those that keys move between. Like redlock.New it sees only
+// checkMasters refuses groups that share masters, unless keys move between them. Like redlock.New it compares only
 // names; Check asks the servers.
 func (s *Locker) checkMasters() error {
 	groups := make(map[string][]int) // by the names of their masters

@@ -7,11 +7,11 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// joinGroups makes the Locker for keys that move between two groups: a lock of it has a quorum of either group, so whoever
-// locks in the one group only, or in the other only, or in both, excludes all the others.
+// joinGroups makes the Locker for keys that move between two groups. Its lock has a quorum in each group. So it
+// excludes every lock on the key, in the old group, in the new group, or in both.
 func joinGroups(before, after *Group) (*redlock.Locker, error) {
 	if a, b := before.Options.Generation, after.Options.Generation; a != b {
-		return nil, invalid("keys move between the groups %q and %q, whose generations are %d and %d: number the configurations of all groups together",
+		return nil, invalid("keys move between the groups %q and %q with the generations %d and %d: number the configurations of all groups together",
 			before.Name, after.Name, a, b)
 	}
 	l, err := redlock.NewJoint(before.Masters, after.Masters, stricter(before.Options, after.Options))
@@ -21,7 +21,7 @@ func joinGroups(before, after *Group) (*redlock.Locker, error) {
 	return l, nil
 }
 
-// stricter are options that keep what either group's promise.
+// stricter returns options that keep the promises of both groups.
 func stricter(a, b redlock.Options) redlock.Options {
 	b.DriftFactor = max(cmp.Or(a.DriftFactor, redlock.DefaultDriftFactor), cmp.Or(b.DriftFactor, redlock.DefaultDriftFactor))
 	b.RequestTimeout = max(a.RequestTimeout, b.RequestTimeout)

@@ -48,8 +48,8 @@ import (
 
 // Group is one independent set of masters.
 type Group struct {
-	// Name decides together with a key's whether the key belongs to this group. It must never change, be the same in every
-	// process, and may outlive the masters: give a number or a place, not an address.
+	// Name decides together with a key's whether the key belongs to this group. It must never change, be the same in
+	// every process, and may outlive the masters: give a number or a place, not an address.
 	Name string
 	// URLs are the group's masters as [redlock.Dial] takes them; Close closes their connections. Or:
 	URLs []string
@@ -114,14 +114,15 @@ func (s *Locker) GroupOf(key string) string {
 	return s.groups[to].Name
 }
 
-// groupsOf returns to which group key belonged before, and to which after a transition; the same outside of one.
+// groupsOf returns the groups of key before and after a transition. Outside a transition they are the same.
 func (s *Locker) groupsOf(key string) (from, to int) {
-	h := hash(hashTag(s.groups[0].Options.Prefix + key)) // the name on the masters, for those who use it without a Prefix
+	// The hash is over the key's name on the masters, for clients that use that name without a Prefix.
+	h := hash(hashTag(s.groups[0].Options.Prefix + key))
 	return rendezvous(h, s.before), rendezvous(h, s.after)
 }
 
-// Acquire is [redlock.Locker.Acquire] in the key's group. With [redlock.AndKeys] all keys must be of one group; otherwise the error
-// matches [redlock.ErrInvalid] and names two that are not.
+// Acquire is [redlock.Locker.Acquire] in the key's group. With [redlock.AndKeys] all keys must be of one group;
+// otherwise the error matches [redlock.ErrInvalid] and names two that are not.
 func (s *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
 	l, err := s.of(key, opts)
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *Locker) Announce(ctx context.Context, generation uint64) error {
 	}
 	for i := range s.groups {
 		if own := s.groups[i].Options.Generation; own > 0 && generation > own+1 {
-			return invalid("group %q: generation %d is two or more ahead of its Locker's, %d: it would stop everybody who has that one",
+			return invalid("group %q: generation %d is two or more ahead of its Locker's, %d: it would stop every process with that generation",
 				s.groups[i].Name, generation, own)
 		}
 	}
@@ -223,7 +224,7 @@ func (s *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	}
 	all, runs, names := &audit.Report{}, make(map[string]string), make(map[string]bool)
 	for i, report := range audits {
-		var fresh []audit.MasterReport // and not of another group, too, from which keys move
+		var fresh []audit.MasterReport // masters not yet reported for another group
 		for _, m := range report.Masters {
 			if !names[m.Name] {
 				fresh = append(fresh, m)
@@ -247,8 +248,8 @@ func sharedServer(first, second string) audit.Finding {
 	return audit.Finding{
 		Severity: audit.Risk, Master: second,
 		What: fmt.Sprintf("It is the same server as %s.", first),
-		Why:  "Groups that share a server share its load and its failures, and in a transition between them it refuses by the one name what it has granted by the other.",
-		Fix:  "Give every group servers of its own.",
+		Why:  "Groups that share a server share its load and its failures. In a transition between such groups, the server refuses under one name the locks that it has granted under the other.",
+		Fix:  "Give every group separate servers.",
 	}
 }
 
@@ -314,7 +315,7 @@ func (s *Locker) closeAll(ctx context.Context) error {
 	return err
 }
 
-// invalid makes an error that matches redlock.ErrInvalid and says what was wrong.
+// invalid returns an error that matches redlock.ErrInvalid and has the reason.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", redlock.ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// A task that may be retried once, in a real server of asynq: it waits out a key that is busy for more attempts than that,
-// is processed when the key is free, and has not failed in between. One that may not be retried at all is archived.
+// The task may be retried once, in a real asynq server. Its key is busy for more attempts than that. The task waits,
+// runs when the key is free, and never counts as failed. A task without any retry is archived.
 func TestABusyKeyUsesUpNoRetries(t *testing.T) {
 	redis := redistest.Start(t)
 	locker, err := redlock.Dial(t.Context(), []string{redis.URL()}, redlock.Options{})

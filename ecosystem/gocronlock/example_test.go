@@ -50,7 +50,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	err = everyHour(ctx, locker, func() {
 		fmt.Println("reporting")
-		stop() // the program is told to stop
+		stop() // tells the program to stop
 	})
 	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -78,7 +78,7 @@ func TestAJobRunsInOneSchedulerAtATime(t *testing.T) {
 		return []gocron.SchedulerOption{gocron.WithDistributedLocker(locker)}
 	})
 	if runs < 30 || twice > 0 {
-		t.Errorf("%d runs, %d of them beside another", runs, twice)
+		t.Errorf("%d runs, %d of them at the same time as another", runs, twice)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestWithoutTheLockJobsOverlap(t *testing.T) {
 	}
 }
 
-func TestALostLockIsTold(t *testing.T) {
+func TestALostLockIsReported(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	told := make(map[string]error)
 	locker, err := gocronlock.New(dial(t, servers), time.Minute, func(job string, err error) { told[job] = err })
@@ -102,7 +102,7 @@ func TestALostLockIsTold(t *testing.T) {
 		must(t, s.Client().FlushAll(t.Context()).Err())
 	}
 	if err := lock.Unlock(t.Context()); !errors.Is(err, redlock.ErrNotHeld) || !errors.Is(told["report"], redlock.ErrNotHeld) {
-		t.Errorf("Unlock: %v, told %v", err, told)
+		t.Errorf("Unlock: %v, reported %v", err, told)
 	}
 	if _, err := gocronlock.New(nil, time.Minute, nil); err == nil {
 		t.Error("no locker, and no error")

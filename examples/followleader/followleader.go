@@ -1,8 +1,9 @@
-// Package followleader is an HTTP server of which several run and one leads: the leader serves, the others send clients to it.
+// Package followleader is an HTTP server that runs in several processes. One process leads and serves requests; the
+// others redirect clients to it.
 //
-// The leader's address is what it publishes with its term, and the others learn it from the masters, so nothing else has to know who
-// they are. A redirection may lead to somebody who does not lead any more: that one redirects again. What must not be done by two
-// leaders carries the term's fencing token to where it can be checked (package fence).
+// The leader publishes its address with its term. The others read the address from the masters, so the processes need
+// no list of each other. A redirection may reach a process that no longer leads; that process redirects again. If two
+// leaders must not do the same work, carry the term's fencing token to the resource that checks it (package fence).
 package followleader
 
 import (
@@ -16,14 +17,14 @@ import (
 	"github.com/seed-624411e5/redlock/leader"
 )
 
-// Server is one of them, an http.Handler.
+// Server is one process of the group, an http.Handler.
 type Server struct {
 	candidate *leader.Candidate
 	serve     func(w http.ResponseWriter, r *http.Request, term *redlock.Leadership)
-	known     atomic.Pointer[leader.Term] // who leads, as it was told last
+	known     atomic.Pointer[leader.Term] // the leader last reported
 }
 
-// every is how often the masters are asked who leads.
+// every is the interval at which Run asks the masters who leads.
 const every = time.Second
 
 // New makes a server that is reached at url, such as http://10.0.0.1:8080. serve answers requests while it leads.
@@ -35,7 +36,7 @@ func New(locker *redlock.Locker, key, url string, serve func(w http.ResponseWrit
 	return &Server{candidate: candidate, serve: serve}, nil
 }
 
-// Run campaigns, and follows whoever leads, until ctx is done.
+// Run campaigns and follows the current leader until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	followed := make(chan struct{})
@@ -48,7 +49,7 @@ func (s *Server) Run(ctx context.Context) error {
 		<-followed
 	}()
 	return s.candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
-		<-ctx.Done() // requests are served elsewhere; a leader with work of its own does it here
+		<-ctx.Done() // ServeHTTP does the leader's work; a leader with background work does it here
 		return ctx.Err()
 	})
 }
@@ -65,7 +66,7 @@ func (s *Server) follow(ctx context.Context) {
 // Health is for probes, at /healthz.
 func (s *Server) Health() http.Handler { return s.candidate }
 
-// ServeHTTP serves, or says who does.
+// ServeHTTP serves the request, or redirects it to the leader.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	term := s.candidate.Term()
 	if term.Err() == nil {
@@ -78,5 +79,5 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", "1")
-	http.Error(w, "nobody leads", http.StatusServiceUnavailable)
+	http.Error(w, "there is no leader", http.StatusServiceUnavailable)
 }

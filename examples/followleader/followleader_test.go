@@ -68,7 +68,7 @@ func start(t *testing.T, servers []*redistest.Server, name string) *node {
 	return n
 }
 
-// get asks n, follows where it leads, and returns the status and what was answered.
+// get sends a request to n, follows redirections, and returns the status and the body of the answer.
 func get(t *testing.T, n *node, path string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.url+path, http.NoBody)
@@ -88,7 +88,7 @@ func get(t *testing.T, n *node, path string) (status int, body string) {
 	return response.StatusCode, strings.TrimSpace(string(text))
 }
 
-func TestEveryServerLeadsToTheLeader(t *testing.T) {
+func TestEveryServerRedirectsToTheLeader(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	first := start(t, servers, "first")
 	redistest.Eventually(t, 30*time.Second, func() bool { _, text := get(t, first, "/"); return text == "first" }, "the first to lead")

@@ -34,7 +34,7 @@ func work(ctx context.Context, locker *redlock.Locker) error {
 		return err
 	}
 	err = doJob(permit.Context(ctx))
-	return errors.Join(err, permit.Release(ctx)) // ErrNotHeld: another process may have had this place, too
+	return errors.Join(err, permit.Release(ctx)) // ErrNotHeld: another process may have had the same slot
 }
 
 func doJob(ctx context.Context) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// readCatalogue reads beside other readers.
+// readCatalogue shares the lock with other readers.
 func readCatalogue(ctx context.Context, locker *redlock.Locker) error {
 	return locker.Do(ctx, "catalogue", 10*time.Second, func(context.Context) error {
 		fmt.Println("reading")
@@ -16,7 +16,7 @@ func readCatalogue(ctx context.Context, locker *redlock.Locker) error {
 	}, redlock.Shared())
 }
 
-// writeCatalogue writes while nobody reads or writes.
+// writeCatalogue excludes readers and other writers.
 func writeCatalogue(ctx context.Context, locker *redlock.Locker) error {
 	return locker.Do(ctx, "catalogue", 10*time.Second, func(context.Context) error {
 		fmt.Println("writing")

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/leader"
 )
 
-// lead serves HTTP in every process. One of them leads, and makes the reports.
+// lead serves HTTP in every process. Only the leader makes the reports.
 func lead(ctx context.Context, locker *redlock.Locker) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

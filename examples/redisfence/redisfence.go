@@ -1,8 +1,8 @@
-// Package redisfence shows how a Redis server that holds the data checks fencing tokens: a script compares and writes in
-// one step. The server may be any one; it need not be one of those that vote on the lock, and usually is not.
+// Package redisfence shows how a Redis server that holds the data checks fencing tokens: a script compares and writes
+// in one step. Any Redis server can do this. It need not be one of the lock's masters, and usually is not.
 //
-// The token lives as long as the data: in the same hash. Data that expires, is evicted or is deleted takes its token
-// with it, and an old holder is let in again.
+// The token is in the same hash as the data and lives as long. If the data expires, is evicted or is deleted, its token
+// is gone too, and the server accepts an old holder again.
 package redisfence
 
 import (

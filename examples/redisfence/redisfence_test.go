@@ -64,7 +64,7 @@ func TestConcurrentHoldersNeverOverwriteTheirSuccessors(t *testing.T) {
 	}
 	wg.Wait()
 	if got, err := redisfence.Get(t.Context(), client, "balance"); err != nil || got != fmt.Sprint(holders) {
-		t.Errorf("the value is %q, %v, want what the newest holder wrote, %d", got, err, holders)
+		t.Errorf("the value is %q, %v, want the newest holder's value, %d", got, err, holders)
 	}
 }
 
@@ -77,7 +77,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = masters.Close() }()
-	data, err := embedded.New() // and the server that holds what is to be protected
+	data, err := embedded.New() // the server that holds the protected data
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,8 +21,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// The servers are processes of the test's own, in folders of their own, reached through sockets there and by no port. They end with the
-// test, also if that is killed. Where a program is missing, redistest.NothingTested says which.
+// The test starts these servers as its own processes, each in its own folder. It reaches them through sockets in those
+// folders; they open no port. They end with the test, even if the test is killed. If a program is missing,
+// redistest.NothingTested names it.
 
 func servers() []backend {
 	return []backend{
@@ -50,8 +51,9 @@ func find(t *testing.T, install string, names ...string) string {
 	return ""
 }
 
-// folder is one with a short path, as sockets want it, which a user of the system may use; as is how that user runs a program. It is
-// the one who runs the test unless that is root, as whom PostgreSQL does not run.
+// folder returns a directory for a server, and the attributes that run a program as the directory's user. The path is
+// short, because sockets need that. The user is the one who runs the test. As root, it is another user of the system,
+// because PostgreSQL refuses to run as root.
 func folder(t *testing.T, name string) (dir string, as *syscall.SysProcAttr) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fence-") //nolint:usetesting // the path of a socket in it must be short
@@ -83,8 +85,8 @@ func output(t *testing.T, as *syscall.SysProcAttr, dir, program string, args ...
 	}
 }
 
-// run starts a server, waits until it can be used, and ends it with the test. The goroutine keeps its thread: the server is killed
-// when that ends.
+// run starts a server, waits until it can be used, and ends it with the test. The goroutine keeps its thread: the
+// server is killed when that ends.
 func run(t *testing.T, as *syscall.SysProcAttr, dir string, db *sql.DB, program string, args ...string) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(dir, "log"))

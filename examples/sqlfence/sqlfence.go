@@ -1,7 +1,9 @@
-// Package sqlfence shows package fence/sqlfence at work: documents in a SQL database which nobody changes whose lock has passed on.
+// Package sqlfence shows package fence/sqlfence at work. A process changes a document in a SQL database only while no
+// newer holder has had its lock.
 //
-// Update compares in the statement that changes the one row, and so does Replace, which has a condition of its own besides; Rewrite changes several rows in one transaction, after it has raised the token
-// of the lock's key in a table of its own. Its tests run against SQLite, PostgreSQL and MariaDB.
+// Update compares the token in the statement that changes the one row. Replace does the same and has one more
+// condition. Rewrite changes several rows in one transaction, after it has raised the token of the lock's key in a
+// separate table. The tests run against SQLite, PostgreSQL and MariaDB.
 package sqlfence
 
 import (
@@ -53,8 +55,8 @@ func Open(ctx context.Context, db *sql.DB, dialect sqlfence.Dialect) (*Documents
 	return d, nil
 }
 
-// Update changes one row under the token of the lock that protects it. The error is a [*fence.StaleError] when another holder has
-// written the row since, and matches [sql.ErrNoRows] when there is no such row; nothing was changed then.
+// Update changes one row under the token of the lock that protects it. The error is a [*fence.StaleError] when another
+// holder has written the row since, and matches [sql.ErrNoRows] when there is no such row; nothing was changed then.
 func (d *Documents) Update(ctx context.Context, id, body string, token uint64) error {
 	if token == 0 {
 		return fence.ErrNoToken
@@ -62,8 +64,8 @@ func (d *Documents) Update(ctx context.Context, id, body string, token uint64) e
 	return d.change(ctx, id, body, token, d.update, body, int64(token), id, int64(token))
 }
 
-// Replace is Update for a row that has the body from, or body already, as a call that is repeated finds it. The error matches
-// [sqlfence.ErrCondition] when it has another; nothing was changed then.
+// Replace is Update for a row that has the body from, or body already, as a call that is repeated finds it. The error
+// matches [sqlfence.ErrCondition] when it has another; nothing was changed then.
 func (d *Documents) Replace(ctx context.Context, id, from, body string, token uint64) error {
 	if token == 0 {
 		return fence.ErrNoToken

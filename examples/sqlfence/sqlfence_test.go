@@ -47,7 +47,7 @@ func openSQLite(t *testing.T) *sql.DB {
 	return db
 }
 
-// tables makes the tables anew, with one row.
+// tables creates new tables with one row.
 func tables(t *testing.T, b backend, db *sql.DB) *sqlfence.Documents {
 	t.Helper()
 	for _, table := range []string{"documents", fences.DefaultTable} {
@@ -115,7 +115,7 @@ func updateRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
 	must(t, d.Update(ctx, "report", "second", 34))
 	stale(t, d.Update(ctx, "report", "late", 33), fence.StaleError{Key: "report", Token: 33, Seen: 34})
 	if got := body(t, db); got != "second" {
-		t.Errorf("the row says %q, want what the second holder wrote", got)
+		t.Errorf("the row says %q, want the second holder's text", got)
 	}
 	if err := d.Update(ctx, "nothing", "", 35); !errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("a row that is not there: %v, want sql.ErrNoRows", err)
@@ -125,11 +125,12 @@ func updateRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
 	}
 }
 
-// Where no row was counted and the row has the caller's own token, the change may have been made before, or not been allowed.
+// Where no row was counted and the row has the caller's own token, the change may have been made before, or not been
+// allowed.
 func aThirdConditionIsTold(t *testing.T, b backend, db *sql.DB) {
 	d, ctx := tables(t, b, db), t.Context()
 	must(t, d.Update(ctx, "report", "draft", 33))
-	for range 2 { // repeated, it finds what it has done
+	for range 2 { // the second run finds the work done
 		must(t, d.Replace(ctx, "report", "draft", "final", 33))
 	}
 	for token := range uint64(2) { // the same holder, and the next
@@ -189,8 +190,9 @@ func keysAreToldApart(t *testing.T, b backend, db *sql.DB) {
 	}
 }
 
-// drive has holders write in any order, at the same time, and returns what went wrong: somebody was accepted after a
-// newer holder, or refused without one, or the row does not end with what the newest wrote.
+// drive has holders write at the same time, in any order, and returns the faults. It is a fault if the database accepts
+// a holder after a newer one, or refuses a holder without a newer one. It is also a fault if the row does not end with
+// the newest holder's value.
 func drive(t *testing.T, db *sql.DB, change func(token uint64) error) (faults []string) {
 	t.Helper()
 	const holders = 40
@@ -274,7 +276,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1) // each connection has a memory of its own
+	db.SetMaxOpenConns(1) // each connection has a separate memory database
 	documents, err := sqlfence.Open(ctx, db, fences.SQLite)
 	if err != nil {
 		fmt.Println(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/fence/sqlfence"
 )
 
-// The database refuses a transaction whose holder has been replaced by a newer one. The program chooses the driver; the tests of package
-// examples/sqlfence do the same on SQLite, PostgreSQL and MariaDB.
+// The database refuses a transaction if a newer holder has replaced its holder. The program chooses the driver. Package
+// examples/sqlfence tests the same with SQLite, PostgreSQL and MariaDB.
 func Example() {
 	ctx := context.Background()
 	locker, err := redlock.Dial(ctx, []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"}, redlock.Options{})

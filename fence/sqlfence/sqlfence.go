@@ -28,10 +28,10 @@ type Dialect uint8
 
 // The dialects.
 const (
-	// SQLite is version 3.35 or later. Its transactions should begin as writers (_txlock=immediate with most drivers) and wait for
-	// each other (busy_timeout); otherwise the database is found locked and InTx returns that error.
+	// SQLite is version 3.35 or later. Its transactions should begin as writers (_txlock=immediate with most drivers)
+	// and wait for each other (busy_timeout); otherwise the database is found locked and InTx returns that error.
 	SQLite Dialect = iota + 1
-	// PostgreSQL is version 9.5 or later, and what speaks its SQL. Drivers: pgx's stdlib, lib/pq.
+	// PostgreSQL is version 9.5 or later, and servers with its SQL. Drivers: pgx's stdlib, lib/pq.
 	PostgreSQL
 	// MySQL is MySQL 5.7 or MariaDB 10.2, or later, with InnoDB.
 	MySQL
@@ -46,20 +46,21 @@ const MaxKey = 1024
 // ErrInvalid is matched by errors about arguments. Nothing was sent then.
 var ErrInvalid = errors.New("sqlfence: invalid argument")
 
-// Fences is a table with the greatest token of each key. It is safe for concurrent use, and needs a connection only in its methods.
+// Fences is a table with the greatest token of each key. It is safe for concurrent use, and needs a connection only in
+// its methods.
 type Fences struct {
 	dialect Dialect
 	table   string
 	schema  string
 	raise   string // to a token, if it is below
-	read    string // what it is then; "" where raise returns it
+	read    string // reads the token; "" if raise returns it
 	seen    string
 }
 
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
 
-// New makes a Fences over a table, which may have a schema's name in front; "" is [DefaultTable]. Nothing is sent. The error matches
-// [ErrInvalid].
+// New makes a Fences over a table, which may have a schema's name in front; "" is [DefaultTable]. Nothing is sent. The
+// error matches [ErrInvalid].
 func New(dialect Dialect, table string) (*Fences, error) {
 	if table == "" {
 		table = DefaultTable
@@ -80,8 +81,8 @@ func New(dialect Dialect, table string) (*Fences, error) {
 			``,
 			`SELECT token FROM {} WHERE name = $1`,
 		},
-		// INSERT IGNORE and then UPDATE would have two transactions wait for each other: the first takes a shared lock of a row that is there.
-		// The row is read with its lock, because a snapshot may be older than it.
+		// INSERT IGNORE and then UPDATE would have two transactions wait for each other: the first takes a shared lock
+		// of a row that is there. The row is read with its lock, because a snapshot may be older than it.
 		MySQL: {
 			`CREATE TABLE IF NOT EXISTS {} (name VARBINARY(1024) PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
 			`INSERT INTO {} (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`,
@@ -99,7 +100,8 @@ func New(dialect Dialect, table string) (*Fences, error) {
 	return &Fences{dialect: dialect, table: table, schema: form[0], raise: form[1], read: form[2], seen: form[3]}, nil
 }
 
-// Schema is the statement that creates the table where there is none. Rows are never removed: one that is forgets its key's token.
+// Schema is the statement that creates the table where there is none. Rows are never removed: one that is forgets its
+// key's token.
 func (f *Fences) Schema() string { return f.schema }
 
 // InTx makes any number of changes, to any tables, as one transaction under the token of the lock on key. Its first
@@ -110,8 +112,8 @@ func (f *Fences) Schema() string { return f.schema }
 // REPEATABLE READ upwards some databases end one of two concurrent transactions with their own error; call InTx again
 // with the same token.
 //
-// If change fails, everything is rolled back, also the token, and InTx returns the error. If the commit fails, it is
-// not known whether it took effect. Other errors: [fence.ErrNoToken], [ErrInvalid], the driver's.
+// If change fails, InTx rolls everything back, the token too, and returns the error. If the commit fails, you don't
+// know whether it took effect. Other errors: [fence.ErrNoToken], [ErrInvalid], the driver's.
 func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key string, token uint64, change func(tx *sql.Tx) error) (err error) {
 	if db == nil || change == nil {
 		return fmt.Errorf("%w: nil database or nil function", ErrInvalid)
@@ -138,8 +140,8 @@ func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key 
 }
 
 // Raise is InTx's first statement, for a transaction that the caller manages. Call it before the transaction reads or
-// changes data. On an error, which is a [*fence.StaleError] if a newer holder has been there, the transaction must be
-// rolled back.
+// changes data. If it fails, roll the transaction back. The error is a [*fence.StaleError] if a newer holder has raised
+// the token.
 func (f *Fences) Raise(ctx context.Context, tx *sql.Tx, key string, token uint64) error {
 	if tx == nil {
 		return fmt.Errorf("%w: nil transaction", ErrInvalid)
@@ -191,11 +193,11 @@ func check(key string, token uint64) error {
 	return nil
 }
 
-// ErrCondition says that the row exists, no newer holder has written it, and still it was not changed. A condition of the
-// UPDATE other than the row's name and token did not hold.
+// ErrCondition says that the row exists, no newer holder has written it, and still it was not changed. A condition of
+// the UPDATE other than the row's name and token did not hold.
 var ErrCondition = errors.New("sqlfence: a condition of the statement has kept the row from being changed")
 
-// Row says what became of a change to one row that carries the token which has written it:
+// Row reports the result of a change to one row that has a column for the token of its last change:
 //
 //	result, err := db.ExecContext(ctx, `UPDATE orders SET state = 'shipped', token = ? WHERE id = ? AND token <= ? AND state = 'packed'`, token, id, token)
 //	if err != nil {
@@ -203,14 +205,17 @@ var ErrCondition = errors.New("sqlfence: a condition of the statement has kept t
 //	}
 //	return sqlfence.Row(result, db.QueryRowContext(ctx, `SELECT token, state = 'shipped' FROM orders WHERE id = ?`, id), id, token)
 //
-// It returns nil if the row was changed, or was so already; a [*fence.StaleError] when another holder has written it since; an error that matches
-// [sql.ErrNoRows] when it is not there; one that matches [ErrCondition] when something else has kept it from being changed.
+// It returns nil if the row was changed, now or before. The error is a [*fence.StaleError] if another holder has
+// written the row since. It matches [sql.ErrNoRows] if there is no such row, and [ErrCondition] if another condition
+// has prevented the change.
 //
-// now has two columns and is always read: the token that the row has now, and whether the row is as the change leaves it. The second tells a
-// change that was made before, which a call that is repeated finds, from one that a third condition did not allow; NULL is no. It may be TRUE where the UPDATE has
-// no third condition. (MySQL counts only rows that differ from before, so no row counted does not mean that none was found.)
+// Row always reads now, which has two columns: the row's token, and whether the row is as the change leaves it. The
+// second column distinguishes two cases. A repeated call finds its own earlier change: true. A third condition did not
+// allow the change: false or NULL. Without a third condition in the UPDATE it may be TRUE. (MySQL counts only rows that
+// change, so a count of 0 does not mean that there is no row.)
 //
-// A row that is deleted takes its token with it: mark it as deleted instead, for as long as an old holder could come back, or use [Fences.InTx].
+// A deleted row takes its token with it. Mark the row as deleted instead, for as long as an old holder could come back,
+// or use [Fences.InTx].
 func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
 	if result == nil || now == nil {
 		return fmt.Errorf("%w: nil result or nil row", ErrInvalid)

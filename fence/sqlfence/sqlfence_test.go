@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/fence/sqlfence"
 )
 
-// What a database does with the statements is tested in the examples module, which may require drivers.
+// The examples module tests the statements with databases, because it may require drivers.
 
 func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	for _, table := range []string{"a b", "a;DROP", "1a", `"a"`, "a.b.c", "a.", strings.Repeat("a", 64)} {

@@ -225,7 +225,7 @@ func around() []Mutant {
 			Name:   "semaphore-keeps-two",
 			Breaks: "one that waits for a permit keeps a second that comes at the same moment",
 			Edits:  []Edit{{"semaphore/semaphore.go", "\t\t\tgo func() { _ = r.permit.Release(surplus.Release(context.WithoutCancel(ctx))) }()\n", "\t\t\t_ = surplus.Is\n"}},
-			Tests:  in("semaphore", "TestOnePermitIsKeptOfThoseThatComeAtOnce"),
+			Tests:  in("semaphore", "TestAWaiterKeepsOneOfSeveralSlotsThatComeAtOnce"),
 		},
 		{
 			Name:   "semaphore-shared",
@@ -237,13 +237,13 @@ func around() []Mutant {
 			Name:   "leader-outage-is-a-vacancy",
 			Breaks: "observers see no leader when masters do not answer",
 			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase err == nil:", "\t\t\tcase err == nil || !final(err) && ctx.Err() == nil:"}},
-			Tests:  in("leader", "TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp"),
+			Tests:  in("leader", "TestObserversWaitThroughAnOutageAndEndOnFinalErrors"),
 		},
 		{
 			Name:   "leader-outage-ends",
 			Breaks: "an outage ends an observer's sequence",
 			Edits:  []Edit{{"leader/observe.go", "\t\t\tcase errors.Is(err, redlock.ErrClosed), errors.Is(err, redlock.ErrInvalid):", "\t\t\tdefault:"}},
-			Tests:  in("leader", "TestObserversWaitAnOutageOutAndEndWhereWaitingDoesNotHelp"),
+			Tests:  in("leader", "TestObserversWaitThroughAnOutageAndEndOnFinalErrors"),
 		},
 		{
 			Name:   "leader-outage-is-stuck",
@@ -267,7 +267,7 @@ func around() []Mutant {
 			Name:   "leader-goes-back",
 			Breaks: "observers see a term that is older than an earlier one",
 			Edits:  []Edit{{"leader/observe.go", "term.Token < s.top.Token || ", ""}},
-			Tests:  in("leader", "TestALeaderBehindOneThatWasToldIsSeenAsNobody"),
+			Tests:  in("leader", "TestALeaderWithASmallerTokenIsReportedAsNoLeader"),
 		},
 	}
 }

@@ -9,13 +9,13 @@ func theCommand() []Mutant {
 			Sample: true,
 			Breaks: "a lock is given back when its command has ended, whatever that has left running",
 			Edits:  []Edit{{cli + "supervise.go", "s.left.since && s.leaderOnly", "s.left.since"}},
-			Tests:  in(e2e, "TestHazard118WhatACommandLeavesKeepsTheLock"),
+			Tests:  in(e2e, "TestHazard118ProcessesThatACommandLeavesKeepTheLock"),
 		},
 		{
 			Name:   "command-orphans-not-adopted",
 			Breaks: "orphans of a command are not known to redlock",
 			Edits:  []Edit{{child + "descend_linux.go", "PR_SET_CHILD_SUBREAPER, 1", "PR_SET_CHILD_SUBREAPER, 0"}},
-			Tests:  in(e2e, "TestHazard118WhatACommandLeavesKeepsTheLock"),
+			Tests:  in(e2e, "TestHazard118ProcessesThatACommandLeavesKeepTheLock"),
 		},
 		{
 			Name:   "command-process-1-dies",

@@ -133,7 +133,7 @@ func waiting() []Mutant {
 			Name:   "surplus-is-kept",
 			Breaks: "free permits are kept from others",
 			Edits:  []Edit{{"release.go", "|| k.unused || !k.state", "|| !k.state"}},
-			Tests:  in("semaphore", "TestHazard102WhatAWaiterGivesBackIsNotKept"),
+			Tests:  in("semaphore", "TestHazard102MinHoldDoesNotKeepSurplusSlots"),
 		},
 		{
 			Name:   "passed-late-ends-the-wait",

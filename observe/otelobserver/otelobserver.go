@@ -28,7 +28,7 @@ type instruments struct {
 	held, waiting, pending                     metric.Int64UpDownCounter
 
 	mu    sync.Mutex
-	known map[string]bool // masters whose series there are
+	known map[string]bool // masters that have series
 }
 
 // New returns an observer that records to meter. Safe for concurrent use. The error is the meter's.
@@ -56,10 +56,10 @@ func New(meter metric.Meter) (func(redlock.Event), error) {
 	m.answered = histogram("redlock.vote.duration", "From a round's beginning to the end of a master's part in it.")
 	m.heldFor = histogram("redlock.hold.duration", "For how long locks were held.")
 	m.rounds = counter("redlock.rounds", "Rounds that were decided.")
-	m.acquisitions = counter("redlock.acquisitions", "Acquire and TryAcquire, by what the caller got.")
+	m.acquisitions = counter("redlock.acquisitions", "Calls of Acquire and TryAcquire, by result.")
 	m.votes = counter("redlock.votes", "Votes of each master, late ones included.")
-	m.lost = counter("redlock.lost", "Locks that ended although nobody had released them.")
-	m.dropped = counter("redlock.pending_releases.dropped", "Releases given up because too many of a master were pending.")
+	m.lost = counter("redlock.lost", "Locks that ended without a release.")
+	m.dropped = counter("redlock.pending_releases.dropped", "Releases dropped because too many of a master were pending.")
 	m.held = gauge("redlock.held", "Locks that are held.")
 	m.waiting = gauge("redlock.waiting", "Callers of Acquire that did not get their lock at once and wait.")
 	m.pending = gauge("redlock.pending_releases", "Releases that a master has yet to confirm.")
@@ -70,7 +70,8 @@ func New(meter metric.Meter) (func(redlock.Event), error) {
 	return m.observe, nil
 }
 
-// fromZero makes every series whose attributes are known before there is an event: the step from nothing to 1 is no increase.
+// fromZero creates every series with known attributes before any event. Without it, the first event would not count as
+// an increase.
 func (m *instruments) fromZero() {
 	ctx := context.Background()
 	for _, result := range observe.Results() {
@@ -86,7 +87,7 @@ func (m *instruments) fromZero() {
 	m.waiting.Add(ctx, 0)
 }
 
-// masterFromZero does so for a master that is heard of for the first time.
+// masterFromZero does the same for a master at its first event.
 func (m *instruments) masterFromZero(master string) {
 	m.mu.Lock()
 	known := m.known[master]

@@ -168,7 +168,8 @@ func TestHazard125AnOutageShowsInOpenTelemetryToo(t *testing.T) {
 	wants("redlock.rounds", ops*results, 1)
 	wants("redlock.acquisitions", results, 0)
 	wants("redlock.waiting", 1, 1)
-	observer(redlock.Event{Kind: redlock.EventReturned, Op: "acquire", Err: redlock.ErrHeld}) // a call that did not wait
+	// This call did not wait.
+	observer(redlock.Event{Kind: redlock.EventReturned, Op: "acquire", Err: redlock.ErrHeld})
 	wants("redlock.waiting", 1, 1)
 	observer(redlock.Event{Kind: redlock.EventReturned, Op: "acquire", Waited: true, Err: redlock.ErrNoQuorum})
 	wants("redlock.waiting", 1, 0)

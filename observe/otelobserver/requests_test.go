@@ -32,7 +32,7 @@ func TestHazard113EachRequestToAMasterIsASpanBelowItsCall(t *testing.T) {
 	must(t, err)
 	cancel()
 	must(t, lock.Release(context.Background()))
-	must(t, locker.Close(context.Background())) // every event was told
+	must(t, locker.Close(context.Background())) // every event has been reported
 	request.End()
 	var acquire trace.ReadOnlySpan
 	type part struct{ op, master string }

@@ -148,7 +148,7 @@ func promtool(t *testing.T, path, old, changed string) (string, error) {
 	return string(out), err
 }
 
-func TestHazard125TheAlertsFireWhenTheyHaveTo(t *testing.T) {
+func TestHazard125EachAlertFiresInTimeAndOnlyForItsFault(t *testing.T) {
 	path := onPath(t, "promtool")
 	if out, err := exec.CommandContext(t.Context(), path, "check", "rules", "alerts.yaml").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -220,8 +220,8 @@ func ask(t *testing.T, address, path string) string {
 	return string(body)
 }
 
-// A real Prometheus scrapes a program in the outage: the critical alert fires within a minute, every query of the dashboard has an answer
-// that is no error, and those of what happens in an outage are not empty.
+// A real Prometheus scrapes a program in the outage. The critical alert fires within a minute. Every query of the
+// dashboard succeeds, and the queries for outages return data.
 func TestHazard125TheOutageAlertFiresWithinAMinute(t *testing.T) {
 	onPath(t, "prometheus")
 	o := newOutage(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/observe"
 )
 
-// Observer holds the metrics of one Locker. Give its Observe method as redlock.Options.Observer. Safe for concurrent use.
+// Observer holds the metrics of one Locker. Give its Observe method as redlock.Options.Observer. Safe for concurrent
+// use.
 //
 // No label is a key: programs have more keys than Prometheus has room for.
 type Observer struct {
@@ -61,7 +62,8 @@ func New(registerer prometheus.Registerer) (*Observer, error) {
 	return o, nil
 }
 
-// fromZero makes every series whose labels are known before there is an event: the step from nothing to 1 is no increase.
+// fromZero creates every series with known labels before any event. Without it, the first event would not count as
+// an increase.
 func (o *Observer) fromZero() {
 	for _, result := range observe.Results() {
 		o.calls.WithLabelValues(result)
@@ -77,7 +79,7 @@ func (o *Observer) fromZero() {
 	}
 }
 
-// masterFromZero does so for a master that is heard of for the first time.
+// masterFromZero does the same for a master at its first event.
 func (o *Observer) masterFromZero(master string) {
 	for _, op := range observe.Ops() {
 		for _, vote := range []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Unknown} {
@@ -105,16 +107,16 @@ func newMetrics() *Observer {
 	return &Observer{
 		rounds:   counter("rounds_total", "Rounds that were decided.", "op", "result"),
 		took:     prometheus.NewHistogramVec(seconds("round_seconds", "From a round's beginning to its decision.", fast), []string{"op"}),
-		calls:    counter("acquisitions_total", "Acquire and TryAcquire, by what the caller got.", "result"),
+		calls:    counter("acquisitions_total", "Calls of Acquire and TryAcquire, by result.", "result"),
 		waited:   prometheus.NewHistogram(seconds("acquisition_seconds", "How long callers waited for a lock they got.", slow)),
-		lost:     counter("lost_total", "Locks that ended although nobody had released them.", "result"),
+		lost:     counter("lost_total", "Locks that ended without a release.", "result"),
 		held:     prometheus.NewGauge(gauge("held", "Locks that are held.")),
 		heldFor:  prometheus.NewHistogram(seconds("held_seconds", "For how long locks were held.", slow)),
 		votes:    counter("votes_total", "Votes of each master, late ones included.", "master", "op", "vote"),
 		answered: prometheus.NewHistogramVec(seconds("vote_seconds", "From a round's beginning to a master's answer.", fast), []string{"master"}),
 		waiting:  prometheus.NewGauge(gauge("waiting", "Callers of Acquire that did not get their lock at once and wait.")),
 		pending:  prometheus.NewGaugeVec(gauge("pending_releases", "Releases that a master has yet to confirm."), []string{"master"}),
-		dropped:  counter("pending_releases_dropped_total", "Releases given up because too many of a master were pending: these keys lapse.", "master"),
+		dropped:  counter("pending_releases_dropped_total", "Releases dropped because too many of a master were pending; their keys expire.", "master"),
 		masters:  prometheus.NewGauge(gauge("masters", "Masters of the Locker.")),
 		margin:   prometheus.NewGauge(gauge("quorum_margin", "Masters whose latest vote is known, less the quorum: how many more may fail.")),
 		silent:   make(map[string]bool),
@@ -165,7 +167,8 @@ func (o *Observer) Observe(e redlock.Event) {
 	case redlock.EventSwept, redlock.EventLapsed:
 		o.pending.WithLabelValues(e.Master).Dec()
 	}
-	// A lock that is lost is released, too, what is left of it: each lock ends with one release, or is passed on or handed over.
+	// Each lock ends with one event: a release, a pass or a handover. A lost lock also ends with a release, of its
+	// remains.
 	if e.Held && (e.Kind == redlock.EventRelease || e.Kind == redlock.EventPass || e.Kind == redlock.EventHandover) {
 		o.held.Dec()
 		o.heldFor.Observe(e.HeldFor.Seconds())
@@ -179,7 +182,7 @@ func (o *Observer) decided(e redlock.Event) {
 	o.spare[e.Set] = e.N - e.Quorum
 }
 
-// heard computes the margin anew from each master's latest vote. A master that has not voted yet counts as silent.
+// heard computes the margin from each master's latest vote. A master that has not voted yet counts as silent.
 func (o *Observer) heard(e redlock.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -26,8 +26,8 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// reading is what a scrape returns: the sum over all labels that match, of counters and gauges, and of histograms the
-// number of observations.
+// reading returns a metric's value, summed over all matching labels: of counters and gauges the value, of histograms
+// the number of observations.
 func reading(tb testing.TB, g prometheus.Gatherer, name string, labels ...string) float64 {
 	tb.Helper()
 	families, err := g.Gather()
@@ -92,7 +92,8 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	eventually(3, "redlock_votes_total", "op=verify", "vote=granted")
 	eventually(1, "redlock_rounds_total", "op=extend") // it is none
 
-	// A master that is killed before it has answered all that was sent to it leaves more pending than the test's own release.
+	// A master that is killed before it has answered all that was sent to it leaves more pending than the test's own
+	// release.
 	answered := func(acquires, extends float64) {
 		t.Helper()
 		eventually(acquires, "redlock_votes_total", "op=acquire")
@@ -115,7 +116,7 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 		must(t, s.Client().FlushAll(ctx).Err())
 	}
 	if err := lost.Extend(ctx, time.Minute); err == nil {
-		t.Fatal("extended what is gone")
+		t.Fatal("extended a lost lock")
 	}
 	eventually(1, "redlock_lost_total")
 	eventually(0, "redlock_held")
@@ -159,7 +160,7 @@ func TestHazard82LossesAreCountedFromZero(t *testing.T) {
 	atZero(t, registry, "redlock_lost_total", "result=closed")
 }
 
-func TestASecondObserverNeedsLabelsOfItsOwn(t *testing.T) {
+func TestASecondObserverNeedsDifferentLabels(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	_, err := promobserver.New(registry)
 	must(t, err)
@@ -173,7 +174,7 @@ func TestASecondObserverNeedsLabelsOfItsOwn(t *testing.T) {
 	}
 }
 
-// What the dashboard and the alerts ask for must be there.
+// Every metric in the dashboard and in the alerts exists.
 func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	observer, err := promobserver.New(registry)
@@ -209,7 +210,7 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 		for _, r := range g.Rules {
 			exprs["alert "+r.Alert] = r.Expr
 			if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-				t.Errorf("alert %s says nothing to who is woken up", r.Alert)
+				t.Errorf("alert %s explains nothing to the operator on call", r.Alert)
 			}
 		}
 	}
@@ -236,7 +237,7 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 }
 
 // Of two sets of masters each silent one counts against both, and the smaller set is the measure.
-func TestTheMarginOfTwoSetsIsThatOfTheWorse(t *testing.T) {
+func TestTheMarginOfTwoSetsIsTheSmallerOne(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	observer, err := promobserver.New(registry)
 	must(t, err)

@@ -26,7 +26,7 @@ func (t *trouble) fails(now time.Time) (begins bool) {
 	return t.failed == 1
 }
 
-// works returns what there is to say of a trouble that is over, and nothing of any other. t may be nil.
+// works returns the attributes of a trouble that is over, and nil for any other. t may be nil.
 func (t *trouble) works(now time.Time) []slog.Attr {
 	if t == nil || t.failed == 0 || now.Sub(t.last) < calm {
 		return nil
@@ -36,7 +36,7 @@ func (t *trouble) works(now time.Time) []slog.Attr {
 	return over
 }
 
-// troubles are those of one observer. Masters are few, so nothing here is ever forgotten.
+// troubles are the troubles of one observer. Masters are few, so it never forgets one.
 type troubles struct {
 	noQuorum, expired trouble
 	silent, dropping  map[string]*trouble // by master
@@ -70,7 +70,7 @@ func ofMaster(all map[string]*trouble, master string) *trouble {
 	return all[master]
 }
 
-// over tells say of each trouble that the event shows to be over.
+// over calls say for each trouble that the event shows to be over.
 func (t *troubles) over(e redlock.Event, now time.Time, say func(message string, attrs []slog.Attr)) {
 	switch e.Kind {
 	case redlock.EventVote:

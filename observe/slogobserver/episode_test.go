@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/observe/slogobserver"
 )
 
-// outage is what one round tells while three of five masters are silent, and its caller gives up.
+// outage sends the events of one round: three of five masters are silent, and the caller stops.
 func outage(observe func(redlock.Event), op string) {
 	for i := range 5 {
 		vote := redlock.Event{Kind: redlock.EventVote, Op: op, Master: fmt.Sprint("m", i), Vote: redlock.Granted}
@@ -35,7 +35,7 @@ func outage(observe func(redlock.Event), op string) {
 	}
 }
 
-// works is what one round tells while all masters answer.
+// works sends the events of one round: all masters answer.
 func works(observe func(redlock.Event)) {
 	for i := range 5 {
 		observe(redlock.Event{Kind: redlock.EventVote, Op: "release", Master: fmt.Sprint("m", i), Vote: redlock.Granted})
@@ -63,7 +63,7 @@ func TestHazard125AnOutageIsTwoLinesForEachTrouble(t *testing.T) {
 		}
 		works(observe) // a second after the last failure
 		if n := len(lines()); n != 5 {
-			t.Errorf("the end was told too soon:\n%s", log.String())
+			t.Errorf("the end was logged too soon:\n%s", log.String())
 		}
 		<-time.After(10 * time.Second)
 		works(observe)
@@ -89,7 +89,7 @@ func TestHazard125AnOutageIsTwoLinesForEachTrouble(t *testing.T) {
 	})
 }
 
-// What can't be left out has a line each time: locks that are lost, and those that were not the caller's any more.
+// The log has one line for each lost lock, and for each lock that was no longer the caller's.
 func TestEachLostLockHasItsLine(t *testing.T) {
 	var log bytes.Buffer
 	observe := slogobserver.New(slog.New(slog.NewTextHandler(&log, nil)))
@@ -102,7 +102,8 @@ func TestEachLostLockHasItsLine(t *testing.T) {
 	}
 }
 
-// The run that the figures are of: one caller in Acquire while three of five masters hang, which took 319 lines of twelve seconds.
+// The run that the figures are of: one caller in Acquire while three of five masters hang, which took 319 lines of
+// twelve seconds.
 func TestHazard125AHungMajorityIsAFewLines(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	var urls []string
@@ -125,7 +126,7 @@ func TestHazard125AHungMajorityIsAFewLines(t *testing.T) {
 	}
 	closing, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
-	_ = locker.Close(closing)                                   // what it says is another test's
+	_ = locker.Close(closing)                                   // another test checks this error
 	if n := strings.Count(log.String(), "\n"); n < 4 || n > 6 { // a busy machine may silence the others
 		t.Errorf("%d lines, want 4:\n%s", n, log.String())
 	}

@@ -13,16 +13,16 @@ import (
 
 // New returns an observer that writes to logger; nil is slog.Default. Safe for concurrent use. The levels:
 //
-//   - Error: a held lock is lost, or a master leaves so many releases unconfirmed that keys are left to lapse
-//   - Warn: a round without a quorum or with late votes; a master that did not answer; a lock that its caller
-//     released after it was lost; the end of such a trouble
-//   - Info: a lock was acquired or given back, or an acquisition failed for another reason than a holder
+//   - Error: a held lock is lost, or a master leaves so many releases unconfirmed that keys must expire
+//   - Warn: a round without a quorum or with late votes; a master that did not answer; a lock that its caller released
+//     after it was lost; the end of such a trouble
+//   - Info: a lock was acquired or released, or an acquisition failed for another reason than a holder
 //   - Debug: everything else, and each repetition
 //
-// A trouble that lasts has two lines: one when it begins, and one when nothing has failed for 10 s. The second line
-// tells how often it failed and how long that lasted. A trouble is one master that does not answer, one master that
-// leaves too many releases unconfirmed, all failures for want of a quorum, or all failures for want of time. Each lost
-// lock has a line.
+// A trouble that lasts has two lines: one when it begins, and one when nothing has failed for 10 s. The second line has
+// the number of failures and the time that they lasted. These are troubles: a master that does not answer, a master
+// that leaves too many releases unconfirmed, all failures without a quorum, and all failures for lack of time. Each
+// lost lock has a line.
 //
 // Events have the key, so keys are in the log; owners and passwords are not.
 func New(logger *slog.Logger) func(redlock.Event) {

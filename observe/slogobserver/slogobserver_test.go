@@ -57,7 +57,7 @@ func TestTheLifeOfALockIsLoggedAtItsLevels(t *testing.T) {
 		must(t, s.Client().FlushAll(t.Context()).Err())
 	}
 	if err := lost.Extend(t.Context(), time.Minute); err == nil {
-		t.Fatal("extended what is gone")
+		t.Fatal("extended a lost lock")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,4 +1,5 @@
-// Command diagram draws the picture in README.md: one acquisition on five masters, and how long the holder may rely on it.
+// Command diagram draws the picture in README.md: one acquisition on five masters, and how long the holder may rely on
+// it.
 //
 //	go run ./diagram [directory]   writes acquire-light.svg and acquire-dark.svg; from tools/, the directory is ../docs/plots by default
 package main

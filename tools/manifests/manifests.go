@@ -1,5 +1,5 @@
-// Package manifests checks Kubernetes manifests of masters against what docs/operate/operating.md asks of them: that a master which
-// has granted a lock still knows of it after a restart, and that neither a node, nor a zone, nor an update takes away a majority.
+// Package manifests checks Kubernetes manifests of masters against the rules in docs/operate/operating.md. A master
+// that has granted a lock must still know it after a restart. No node, zone or update may take away a majority.
 package manifests
 
 import (
@@ -24,8 +24,8 @@ type Masters struct {
 	Set     appsv1.StatefulSet
 }
 
-// Parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or stands
-// there twice, is an error. There must be one object of each kind in Masters, and no other.
+// Parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or
+// stands there twice, is an error. There must be one object of each kind in Masters, and no other.
 func Parse(raw []byte) (*Masters, error) {
 	var m Masters
 	into := map[metav1.TypeMeta]any{

@@ -41,7 +41,7 @@ func TestTheManifestsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// broken are changes of the manifests, each with a part of what has to be said of it.
+// broken has changes of the manifests, each with a part of the complaint that it must cause.
 var broken = []struct{ old, new, says string }{
 	{"replicas: 5", "replicas: 4", "4 masters"},
 	{"replicas: 5", "replicas: 1", "1 masters"},
@@ -81,12 +81,12 @@ var broken = []struct{ old, new, says string }{
 	{"failureThreshold: 6", "failureThreshold: 1", "slow for less"},
 	{"tcpSocket:\n              port: redis", "exec:\n              command: [redis-cli, ping]", "accepts connections"},
 	{"livenessProbe: # slow", "readinessProbe: # slow", ""},
-	{"| grep -qx PONG'", "'", "what the server answers"},
+	{"| grep -qx PONG'", "'", "the server's answer"},
 	{`--requirepass "$PASSWORD"`, "", "no password"},
 	{"runAsNonRoot: true", "runAsNonRoot: false", "as root"},
 	{"allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "privileges"},
 	{"image: redis:8.0", "image: redis", "no version"},
-	// What an API server refuses.
+	// An API server refuses these.
 	{"updateStrategy:", "updateStrategie:", ""},
 	{"serviceName: redlock", "serviceName: redlock\n  serviceName: redlock", ""},
 	{"replicas: 5", "replicas: five", ""},
@@ -96,7 +96,7 @@ var broken = []struct{ old, new, says string }{
 	{"kind: Service", "kind: ConfigMap", ""},
 }
 
-// The negative control: a change that breaks a promise is noticed as what it is.
+// The negative control: each broken promise causes its own complaint.
 func TestABrokenManifestIsRefused(t *testing.T) {
 	whole := text(t)
 	for _, c := range broken {
@@ -125,7 +125,8 @@ func TestABrokenManifestIsRefused(t *testing.T) {
 	}
 }
 
-// The server starts with the command and the configuration of the manifests, and its probe tells a right answer from a wrong one.
+// The server starts with the command and the configuration of the manifests, and its probe accepts only the right
+// answer.
 func TestTheServerStartsAsTheManifestsSay(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") == "true" {

@@ -17,7 +17,7 @@ import (
 const (
 	nodes = "kubernetes.io/hostname"
 	zones = "topology.kubernetes.io/zone"
-	// redisPort is what the service and the container must agree on.
+	// redisPort is the port in the service and in the container.
 	redisPort = 6379
 	// leastLiveness is the time, in seconds, that a master must have been silent for before it is restarted.
 	leastLiveness = 60
@@ -59,7 +59,7 @@ func (m *Masters) selects(s *metav1.LabelSelector) bool {
 	return s != nil && len(s.MatchExpressions) == 0 && len(s.MatchLabels) > 0 && maps.Equal(s.MatchLabels, m.Set.Spec.Template.Labels)
 }
 
-// belongTogether: the objects mean each other, and each master has a name of its own.
+// belongTogether checks that the objects refer to each other and that each master has its own name.
 func (m *Masters) belongTogether(f *findings) {
 	set, service := m.Set.Spec, m.Service.Spec
 	f.want(len(set.Template.Spec.Containers) == 1 && len(set.Template.Spec.InitContainers) == 0, "a pod is one container")
@@ -186,12 +186,12 @@ func (m *Masters) probed(f *findings) {
 	f.want(c.LivenessProbe == nil || lasts(c.LivenessProbe) >= leastLiveness, "a master that is slow for less than %d s is restarted", leastLiveness)
 	f.want(c.LivenessProbe == nil || c.LivenessProbe.TCPSocket != nil, "the liveness probe asks for more than a process that accepts connections")
 	for _, p := range []*corev1.Probe{c.StartupProbe, c.ReadinessProbe} {
-		f.want(p != nil && p.Exec != nil && strings.Contains(strings.Join(p.Exec.Command, " "), "PONG"), "a probe does not look at what the server answers")
+		f.want(p != nil && p.Exec != nil && strings.Contains(strings.Join(p.Exec.Command, " "), "PONG"), "a probe does not check the server's answer")
 	}
 }
 
-// lasts is for how long, in seconds, a probe has to fail before something is done; 0 for none. The API's defaults are 10 s and
-// three times.
+// lasts is for how long, in seconds, a probe has to fail before something is done; 0 for none. The API's defaults are
+// 10 s and three times.
 func lasts(p *corev1.Probe) int {
 	if p == nil || p.Exec == nil && p.TCPSocket == nil {
 		return 0

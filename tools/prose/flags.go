@@ -25,7 +25,7 @@ var rules = []rule{
 }
 
 const (
-	// maxWords is the length from which a sentence is flagged as long.
+	// maxWords is the greatest length of a sentence; a longer sentence is flagged.
 	maxWords = 32
 	// minWords is the length of the shortest text that counts as a sentence.
 	minWords = 4
@@ -38,7 +38,7 @@ var (
 	boundary = regexp.MustCompile("[.!?;:]\\s+[A-Z\"`X(]|\\s*;\\s+")
 )
 
-// flagsOf lists what is hard to read in one sentence; nil for a question and for what is too short to be one.
+// flagsOf lists the flags of one sentence. A question and a text under minWords have none.
 func flagsOf(text string) (found []string) {
 	words := len(word.FindAllString(text, -1))
 	if words < minWords || strings.HasSuffix(strings.TrimSpace(text), "?") {

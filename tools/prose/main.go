@@ -4,8 +4,9 @@
 //	go run ./prose [-C dir] -list PATH…  the flagged sentences, worst first
 //	go run ./prose -check                the table, held against bounds.json; fails where a share is above its bound
 //
-// A flag is a place to look at, not a verdict. Rewrite the paragraph for a reader with ten minutes; do not dodge the words.
-// flags.go lists the flags. For comparison: about 2 to 6 % of the sentences in the comments of net/http, sync and etcd's client are flagged.
+// A flag is a place to look at, not a verdict. Rewrite the paragraph for a reader with ten minutes; do not dodge the
+// words. flags.go lists the flags. For comparison: about 2 to 6 % of the sentences in the comments of net/http, sync
+// and etcd's client are flagged.
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(w io.Writer, dir string, paths []string, list, check bool) error {
 	return counted.within("prose/bounds.json")
 }
 
-// shares counts the sentences of each kind of text, and how many of them are flagged.
+// shares counts the sentences, and the flagged sentences, of each kind of text.
 type shares map[kind]*share
 
 type share struct{ sentences, flagged int }

@@ -9,7 +9,7 @@ import (
 )
 
 // Each rule finds its sentence, and plain sentences pass.
-func TestEachRuleFlagsItsSentenceAndNoPlainOne(t *testing.T) {
+func TestEachRuleFlagsItsSentenceAndNoPlainSentence(t *testing.T) {
 	hard := map[string]string{
 		"noun-what": "What waits for several keys is in one queue at a time.",
 		"pointer":   "The queue is that of the key in the way.",

@@ -16,7 +16,7 @@ type kind string
 
 const (
 	pages    kind = "pages"           // Markdown
-	public   kind = "public comments" // what go doc shows of packages that others can import
+	public   kind = "public comments" // shown by go doc, of importable packages
 	comments kind = "other comments"
 	tests    kind = "tests"
 )
@@ -175,7 +175,8 @@ func importable(file string, f *ast.File) bool {
 	return !strings.Contains(filepath.ToSlash(file), "/internal/") && f.Name.Name != "main" && !strings.HasSuffix(file, "_test.go")
 }
 
-// documentation returns the comments that go doc shows: the package's, and those of exported names with their fields and methods.
+// documentation returns the comments that go doc shows: for the package, and for exported names with their fields and
+// methods.
 func documentation(f *ast.File) map[*ast.CommentGroup]bool {
 	shown := map[*ast.CommentGroup]bool{f.Doc: true}
 	for _, d := range f.Decls {

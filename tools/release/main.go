@@ -1,12 +1,12 @@
-// Command release makes a release of all modules of the repository, or shows what it would do:
+// Command release makes a release of all modules of the repository, or shows its changes:
 //
 //	.ci/release v0.1.0                 check, and show what would change
 //	.ci/release -write v0.1.0          change it, commit it and make the tags; nothing is pushed
 //	.ci/release -proxy DIR v0.1.0      as the first, and leave a module proxy of the release in DIR
 //
-// The modules require each other, so the order matters: a go.sum holds the hash of what a module requires, which itself
-// holds the hashes of what that requires. All modules get the same version, and each a tag of its own, as Go expects:
-// v0.1.0 for the root, chaos/v0.1.0 for chaos, and so on.
+// The modules require each other, so the order matters: a go.sum holds the hash of each required module, and that hash
+// covers the module's own go.sum. All modules get the same version. Each module has its own tag, as Go expects: v0.1.0
+// for the root, chaos/v0.1.0 for chaos, and so on.
 package main
 
 import (
@@ -97,7 +97,7 @@ func ready(root, version string, write bool) error {
 	return nil
 }
 
-// publish takes the changes over, commits them and tags the commit. What is pushed is the caller's decision.
+// publish copies the changes to root, commits them and tags the commit. It pushes nothing; the caller does.
 func publish(root string, t *tree, changed, tags []string, version string) error {
 	for _, name := range changed {
 		raw, err := os.ReadFile(filepath.Join(t.dir, name))

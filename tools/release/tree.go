@@ -17,10 +17,10 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// tree is a copy of what git tracks, in which a release is prepared.
+// tree is a copy of the files that git tracks. A release is prepared in it.
 type tree struct {
 	dir     string
-	modules []mod // in the order in which they require each other
+	modules []mod // each after the modules that it requires
 }
 
 // mod is one module of the tree.
@@ -56,7 +56,7 @@ func copyTree(root, to string) (*tree, error) {
 	return t, t.findModules()
 }
 
-// findModules reads the modules that go.work uses and puts them in order: what is required comes first.
+// findModules reads the modules in go.work and orders them: each after the modules that it requires.
 func (t *tree) findModules() error {
 	raw, err := os.ReadFile(filepath.Join(t.dir, "go.work"))
 	if err != nil {
@@ -178,7 +178,7 @@ func (t *tree) require(m mod, version string, sums map[string]string) error {
 	})
 }
 
-// sum is what the go.sum of whoever requires m says of it.
+// sum returns the lines for m in the go.sum of a module that requires m.
 func (t *tree) sum(m mod, version string) (string, error) {
 	file, err := os.CreateTemp("", "redlock-release-*.zip")
 	if err != nil {
@@ -218,7 +218,7 @@ func (t *tree) tags(version string) []string {
 	return tags
 }
 
-// released gives what is unreleased in a changelog its version.
+// released moves the unreleased changes of a changelog under the new version.
 func released(changelog, version, date string) (string, error) {
 	const unreleased = "## [Unreleased]\n"
 	before, after, found := strings.Cut(changelog, unreleased)

@@ -24,7 +24,7 @@ type bounds struct {
 	Of      measures
 }
 
-// within fails where a figure is above its bound, where a bound of its own is no longer needed, and where there is nothing to
+// within fails if a figure is above its bound, if a separate bound is no longer needed, or if there is nothing to
 // compare. Bounds only become tighter.
 func (m measures) within(file string) error {
 	data, err := os.ReadFile(file)

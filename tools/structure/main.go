@@ -1,5 +1,5 @@
-// Command structure measures how hard the library is to read: the size and the circles of each package, and how much code one
-// operation runs through. Tests do not count.
+// Command structure measures how hard the library is to read: the size and the circles of each package, and how much
+// code one operation runs through. Tests do not count.
 //
 //	go run ./structure [-C dir] [-v] [packages]   a table of packages (from tools/; dir is .. and packages are ./... by default)
 //	go run ./structure -paths                     functions and files of one Acquire, Release, Extend and notified wait

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// module is what packages of the library begin with.
+// module is the prefix of the library's packages.
 const module = "github.com/seed-624411e5/redlock"
 
-// path is what one operation runs through.
+// path is the code that one operation runs.
 type path struct {
 	operation string
 	functions int
@@ -24,7 +24,7 @@ type path struct {
 	inRoot    int // functions of the root package
 }
 
-// operations are those of testdata/oneop.go.
+// operations are the operations in testdata/oneop.go.
 var operations = []string{"acquire", "release", "extend", "wait"}
 
 func printPaths(all []path) error {
@@ -36,7 +36,8 @@ func printPaths(all []path) error {
 	return w.Flush()
 }
 
-// tries is how often each operation is measured. The least counts: in the others a connection was opened or a timer fired.
+// tries is how often each operation is measured. The least counts: in the others a connection was opened or a timer
+// fired.
 const tries = 5
 
 // tracePaths runs each operation over five masters and counts the library's functions that ran.
