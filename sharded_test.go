@@ -236,12 +236,16 @@ func TestSeveralKeysMustBeOfOneGroup(t *testing.T) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
 	}
-	is(t, s.Do(t.Context(), inA, longTTL, func(context.Context) error { return nil }, redlock.AndKeys(inB)), redlock.ErrInvalid)
+	nothing := func(context.Context) error { return nil }
+	is(t, s.Do(t.Context(), inA, longTTL, nothing, redlock.AndKeys(inB)), redlock.ErrInvalid)
+	is(t, s.TryDo(t.Context(), inA, longTTL, nothing, redlock.AndKeys(inB)), redlock.ErrInvalid)
 	if n := f.left(t, "a", inA) + f.left(t, "b", inB); n != 0 {
 		t.Errorf("a refused acquisition left %d keys", n)
 	}
 	lock := takeIn(t, s, "{cart}1", redlock.AndKeys("{cart}2"))
+	is(t, s.TryDo(t.Context(), "{cart}2", longTTL, nothing), redlock.ErrHeld)
 	must(t, lock.Release(t.Context()))
+	must(t, s.TryDo(t.Context(), "{cart}2", longTTL, nothing))
 }
 
 func TestAGroupThatIsDownLeavesTheOthersAlone(t *testing.T) {

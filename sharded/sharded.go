@@ -149,6 +149,15 @@ func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 	return l.Do(ctx, key, ttl, fn, opts...)
 }
 
+// TryDo is [redlock.Locker.TryDo] in the key's group. See [Locker.Acquire].
+func (s *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+	l, err := s.of(key, opts)
+	if err != nil {
+		return err
+	}
+	return l.TryDo(ctx, key, ttl, fn, opts...)
+}
+
 // Holder is [redlock.Locker.Holder] in the key's group. During a transition a key that moves is held when a majority of
 // either of its groups has it.
 func (s *Locker) Holder(ctx context.Context, key string) (redlock.Holder, error) {

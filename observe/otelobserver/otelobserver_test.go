@@ -99,13 +99,14 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 	if err := traced.Do(ctx, "b", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("Do without a function: %v", err)
 	}
+	must(t, traced.TryDo(ctx, "c", time.Minute, func(context.Context) error { return nil }))
 	parent.End()
 	closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	must(t, locker.Close(closing))
 
 	got := sums(t, reader)
-	if got["redlock.held"] != 0 || got["redlock.hold.duration"] != 2 || got["redlock.acquisition.duration"] != 3 || got["redlock.vote.duration"] < 9 {
+	if got["redlock.held"] != 0 || got["redlock.hold.duration"] != 3 || got["redlock.acquisition.duration"] != 4 || got["redlock.vote.duration"] < 9 {
 		t.Errorf("metrics: %v", got)
 	}
 	names := map[string]int{}
@@ -118,7 +119,7 @@ func TestMetricsAndSpansOfLocksOnRealMasters(t *testing.T) {
 			t.Errorf("span %s is not below the request", s.Name())
 		}
 	}
-	for _, want := range []string{"redlock acquire ", "redlock try held", "redlock do error", "redlock held ", "redlock do invalid"} {
+	for _, want := range []string{"redlock acquire ", "redlock try held", "redlock do error", "redlock held ", "redlock do invalid", "redlock try do "} {
 		if names[want] == 0 {
 			t.Errorf("no span %q in %v", want, names)
 		}

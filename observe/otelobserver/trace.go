@@ -17,6 +17,7 @@ type Locker interface {
 	Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error)
 	Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
+	TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
 }
 
 // Traced is a Locker with a span for each call, below the span of the call's context. The key is an attribute of the
@@ -47,7 +48,19 @@ func (t *Traced) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 
 // Do is the locker's, as a span "redlock do" for all of it, and below it "redlock held" for the time in fn.
 func (t *Traced) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
-	ctx, span := t.start(ctx, "redlock do", key, ttl)
+	return t.do(ctx, "redlock do", t.locker.Do, key, ttl, fn, opts)
+}
+
+// TryDo is the locker's, as a span "redlock try do" with "redlock held" as in [Traced.Do].
+func (t *Traced) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+	return t.do(ctx, "redlock try do", t.locker.TryDo, key, ttl, fn, opts)
+}
+
+// doer is the locker's Do or TryDo.
+type doer = func(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error
+
+func (t *Traced) do(ctx context.Context, name string, do doer, key string, ttl time.Duration, fn func(ctx context.Context) error, opts []redlock.Option) error {
+	ctx, span := t.start(ctx, name, key, ttl)
 	work := fn
 	if fn != nil {
 		work = func(ctx context.Context) error {
@@ -56,7 +69,7 @@ func (t *Traced) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 			return fn(ctx)
 		}
 	}
-	err := t.locker.Do(ctx, key, ttl, work, opts...)
+	err := do(ctx, key, ttl, work, opts...)
 	end(span, err)
 	return err
 }

@@ -42,7 +42,8 @@ func (s suite) Run() int {
 		err = emptyConfig(dir)
 	}
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return 1
 	}
 	_ = os.Setenv("XDG_CONFIG_HOME", dir)
 	return s.M.Run()
