@@ -31,9 +31,10 @@ type TB interface {
 
 // Run makes one run and fails the test at once unless its verdict is pass; it returns the report of a run that passed.
 //
-// The report's files are kept when the test fails and removed when it passes, unless cfg.Dir says where they go. A run that
-// could not be set up fails the test too: a machine without what the backend needs has shown nothing. A scenario that
-// needs more than the subject has skips the test.
+// The report's files are kept when the test fails and removed when it passes, unless cfg.Dir names
+// a directory. A run that could not be set up fails the test too: a machine that lacks the
+// backend's requirements has tested nothing. If the subject lacks a feature that the scenario
+// needs, the test is skipped.
 func Run(tb TB, cfg chaos.Config) *chaos.Report {
 	tb.Helper()
 	own := cfg.Dir == ""

@@ -35,7 +35,7 @@ func (f *fakeTB) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// run runs chaostest as a test would and returns what it failed with.
+// run runs chaostest as a test would and returns its failure message.
 func run(t *testing.T, cfg chaos.Config) (failure string, rep *chaos.Report) {
 	t.Helper()
 	fake, rep := try(t, cfg)

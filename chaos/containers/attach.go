@@ -28,8 +28,9 @@ type member struct {
 	keeps bool
 }
 
-// attach makes masters of the members, in a fleet whose proxies are to be made by the toxiproxy server at url in the places.
-// It takes the last places for its own probes and returns when every server answers over both networks.
+// attach makes a fleet's masters of the members. The toxiproxy server at url makes the proxies, at
+// the given places. attach takes the last places for its own probes, and returns when every server
+// answers over both networks.
 func attach(ctx context.Context, out *masters.Fleet, url string, members []member, places []network.Place, mustKeep bool) error {
 	api := toxiproxy.NewClient(url)
 	if len(places) <= len(members) {
@@ -83,7 +84,7 @@ func newProbe(api *toxiproxy.Client, name string, place network.Place, upstream 
 	return &probe{addr: place.Addr}, nil
 }
 
-// answers tells whether a PING on a connection of its own is answered in time.
+// answers reports whether a PING on a new connection is answered in time.
 func (p *probe) answers(ctx context.Context, within time.Duration) bool {
 	return answers(ctx, p.addr, within)
 }

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// roleLabel says what a service of a compose file is for. Only those that have it are touched.
+	// roleLabel gives the purpose of a service in a compose file. The backend touches only services
+	// with this label.
 	roleLabel = "redlock.chaos.role"
 	// The roles: a server without persistence, one that fsyncs always, and the proxies.
 	roleMaster    = "master"
@@ -33,12 +34,13 @@ const (
 	healthPatience = time.Minute
 )
 
-// Compose returns a backend for what a compose file has started: the services labelled redlock.chaos.role "master" or
-// "master-aof", which are flushed, paused, killed and unplugged, and the one labelled "toxiproxy". They run on afterwards.
+// Compose returns a backend that uses the services of a running compose file. It flushes, pauses,
+// kills and unplugs the services labelled redlock.chaos.role "master" or "master-aof", and uses the
+// service labelled "toxiproxy". All services keep running afterwards.
 //
-// The masters with AOF are taken where a plan needs data that survives a kill, the others otherwise. Which project is meant
-// is the compose command's to say (docker compose or docker-compose, whichever is there; COMPOSE_PROJECT_NAME counts).
-// Options.Addrs, Proxy and Destructive are not used.
+// The masters with AOF serve plans that need data to survive a kill; the others serve all other
+// plans. The compose command (docker compose or docker-compose, whichever exists) chooses the
+// project; COMPOSE_PROJECT_NAME counts. Options.Addrs, Proxy and Destructive are not used.
 func Compose(file string) masters.Factory {
 	return func(ctx context.Context, want masters.Options) (*masters.Fleet, error) {
 		e, err := connect(ctx)
@@ -54,7 +56,7 @@ func Compose(file string) masters.Factory {
 	}
 }
 
-// project is what a compose file has started.
+// project is a running compose project.
 type project struct {
 	*engine
 	file     string
@@ -124,7 +126,8 @@ func (p *project) find(ctx context.Context) error {
 	return nil
 }
 
-// look inspects the labelled containers and says what is wrong with one that is not well, and whether waiting is hopeless.
+// look inspects the labelled containers. If one is not healthy, look describes its problem and
+// reports whether waiting is hopeless.
 func (p *project) look(ctx context.Context) (found []container.InspectResponse, unhealthy string, hopeless bool, err error) {
 	filters := make(client.Filters).Add("label", projectLabel+"="+p.name, roleLabel)
 	list, err := p.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
@@ -271,7 +274,7 @@ func composeCommand(ctx context.Context) ([]string, error) {
 	return nil, fmt.Errorf("%w: no compose command: %w", masters.ErrUnavailable, tried)
 }
 
-// output runs a command; the error has the first line of what it said.
+// output runs a command; the error has the first line of the command's output.
 func output(ctx context.Context, command []string) (string, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var says bytes.Buffer

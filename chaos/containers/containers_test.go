@@ -110,8 +110,9 @@ func mustBeGone(t *testing.T) {
 		"containers, networks and volumes being gone")
 }
 
-// effect says, for each action, whether the master is answered over the control network while it is on, and whether a key
-// set before is there afterwards. What is not in it is not available.
+// effect says, for each action, whether the master answers over the control network during the
+// fault, and whether a key set before is there afterwards. Actions that are not in the map are not
+// available.
 var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.Pause: {false, true}, masters.Kill: {false, true}, masters.KillEmpty: {false, false},
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
@@ -158,7 +159,7 @@ func TestEveryActionHasItsEffect(t *testing.T) {
 	}
 }
 
-// set sets a key with a minute to live over a connection of its own.
+// set sets a key with a minute to live over a new connection.
 func set(t *testing.T, addr string) {
 	t.Helper()
 	if reply := ask(t, dial(t, addr), "SET k owner EX 60\r\n"); reply != "+OK\r\n" {
@@ -198,8 +199,8 @@ func hear(t *testing.T, conn net.Conn, d time.Duration) string {
 	return string(reply[:n])
 }
 
-// TestWhatWasSentIntoAPartitionArrivesWhenItHeals is what makes unplugging different from a proxy that drops data: the kernel
-// sends again, for minutes.
+// TestWhatWasSentIntoAPartitionArrivesWhenItHeals: unplugging differs from a proxy that drops data,
+// because the kernel sends again, for minutes.
 func TestWhatWasSentIntoAPartitionArrivesWhenItHeals(t *testing.T) {
 	fleet := open(t, containers.Backend(containers.Options{}), masters.Options{N: 1, Clients: 1})
 	place := fleet.Places[0]
@@ -353,7 +354,8 @@ func whileItOpens(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestNothingIsLeftOfAProcessThatDies looks for what the watchdog is there for: this process can't clean up for another.
+// TestNothingIsLeftOfAProcessThatDies checks the purpose of the watchdog: a dead process can't
+// clean up after itself.
 func TestNothingIsLeftOfAProcessThatDies(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"panic": nil, "interrupt": os.Interrupt, "kill": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {

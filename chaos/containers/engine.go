@@ -86,7 +86,7 @@ func (e *engine) published(bindings []network.PortBinding) string {
 	return ""
 }
 
-// hint says what may be wrong when containers run and can't be reached.
+// hint suggests a cause when containers run and can't be reached.
 func (e *engine) hint() string {
 	if e.bind.IsLoopback() {
 		return ""

@@ -43,7 +43,8 @@ type fleet struct {
 	want    masters.Options
 	id      string
 	labels  map[string]string
-	// locks is the network between proxies and masters, control the one that leads to the masters past it.
+	// locks is the network between proxies and masters. control leads to the masters past the
+	// proxies.
 	locks, control subnet
 	watchdog       *watchdog
 	nodes          []*node
@@ -76,7 +77,8 @@ func open(ctx context.Context, o Options, want masters.Options) (_ *masters.Flee
 			return nil, err
 		}
 	}
-	// A request to create something that is given up may be carried out all the same, and behind the removal.
+	// An engine may still carry out an abandoned request to create something, even after the
+	// removal.
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), openPatience)
 	defer cancel()
 	if f.locks, err = f.newSubnet(whole, "locks", true); err != nil {
@@ -119,7 +121,8 @@ func (f *fleet) startAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startMaster starts a server with addresses of its own on both networks, which it keeps whatever happens to it.
+// startMaster starts a server with fixed addresses on both networks. It keeps them through all
+// faults.
 func (f *fleet) startMaster(ctx context.Context, i int) error {
 	n := &node{
 		api: f.api, name: f.name(fmt.Sprintf("master-%d", i)), networkID: f.locks.id, endpoint: endpoint(f.locks.host(10 + i)),
@@ -135,7 +138,8 @@ func (f *fleet) startMaster(ctx context.Context, i int) error {
 			}
 			hc.Mounts = append(hc.Mounts, data)
 		},
-		// Testcontainers publishes what the image exposes, on all addresses; nobody is to get past the proxies.
+		// Testcontainers publishes the ports that the image exposes, on all addresses. No client
+		// may bypass the proxies, so nothing is published.
 		LifecycleHooks: []testcontainers.ContainerLifecycleHooks{{PreCreates: []testcontainers.ContainerRequestHook{
 			func(context.Context, testcontainers.ContainerRequest) error { config.PortBindings = nil; return nil },
 		}}},
@@ -213,8 +217,9 @@ func (f *fleet) startProxy(ctx context.Context) error {
 	return nil
 }
 
-// portTaken tells whether the engine chose a port to publish that another program was using: it takes its ports from the
-// range from which connections have theirs. It chooses others at the next try.
+// portTaken reports whether the engine tried to publish on a port that another program used: the
+// engine takes its ports from the range that connections use too. It chooses other ports at the
+// next try.
 func portTaken(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "address already in use") || strings.Contains(err.Error(), "port is already allocated"))
 }

@@ -36,8 +36,8 @@ func (m tidy) Run() int {
 	return status
 }
 
-// victim opens a fleet, says so, and dies: at once in a panic of a goroutine that nobody recovers, or by the signal that it
-// waits for.
+// victim opens a fleet, reports it, and dies: at once by an unrecovered panic of a goroutine, or by
+// a signal that it waits for.
 func victim() int {
 	_, err := containers.Registry().Open(context.Background(), "containers", masters.Options{N: 1, Clients: 1, AOF: true})
 	if err != nil {

@@ -19,7 +19,7 @@ type node struct {
 	api client.APIClient
 	// name is for people.
 	name string
-	// networkID is that of the network, endpoint the settings with which the container is connected to it.
+	// networkID is the network's id, endpoint the settings of the container's connection to it.
 	networkID string
 	endpoint  *network.EndpointSettings
 	// remake makes a container in the place of the removed one, plugged in or not, and returns its ID. nil where containers
@@ -39,7 +39,7 @@ func (n *node) inspect(ctx context.Context) (container.InspectResponse, error) {
 	return result.Container, err
 }
 
-// freezeTries is how often the engine is asked to freeze a container.
+// freezeTries bounds the attempts to freeze a container.
 const freezeTries = 3
 
 func (n *node) pause(ctx context.Context) error {
@@ -50,7 +50,7 @@ func (n *node) pause(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		// On a busy machine the engine gives up waiting for the kernel's freezer after a while, and may be asked again.
+		// On a busy machine the engine may stop waiting for the kernel's freezer; then try again.
 		if try == freezeTries || !strings.Contains(err.Error(), "unable to freeze") {
 			return err
 		}
@@ -79,8 +79,8 @@ func (n *node) thawLocked(ctx context.Context) error {
 	return err
 }
 
-// kill ends it with SIGKILL and returns how the engine says it ended. An engine does not kill what it has paused, so a
-// paused container runs for a moment before it is gone.
+// kill ends the container with SIGKILL and returns the exit code that the engine reports. An engine
+// does not kill paused containers, so a paused container runs for a moment before its end.
 func (n *node) kill(ctx context.Context) (exit int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

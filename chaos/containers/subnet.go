@@ -10,14 +10,15 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// subnet is a network of the fleet's own in which addresses can be given out.
+// subnet is one of the fleet's networks, with addresses that the fleet assigns.
 type subnet struct {
 	id, name string
 	prefix   netip.Prefix
 }
 
-// newSubnet makes a network. An engine takes wishes for addresses only in networks whose range was asked for, and knows
-// best which range is free: so it chooses one, and gets it back as a wish.
+// newSubnet makes a network. An engine assigns requested addresses only in networks with a
+// requested range, but the engine knows best which range is free. So newSubnet lets the engine
+// choose a range, and then requests that range.
 func (f *fleet) newSubnet(ctx context.Context, what string, internal bool) (subnet, error) {
 	s := subnet{name: f.name(what)}
 	options := client.NetworkCreateOptions{Driver: "bridge", Internal: internal, Labels: f.labels}

@@ -10,15 +10,17 @@ import (
 	"time"
 )
 
-// watchdog is a process that removes what a fleet made when this process is gone and has not done it: after a panic, a
-// SIGKILL, or an interrupt that nobody handles. It learns of that by the end of its standard input.
+// watchdog is a process that removes the fleet's containers and networks if this process ends
+// without doing so: after a panic, a SIGKILL, or an interrupt without a handler. The end of its
+// standard input tells it that this process has ended.
 type watchdog struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 }
 
-// watchdogScript reads a word. Unless it is "done", it removes everything with a label until two looks in a row find
-// nothing, since what the engine was making when its client died appears a moment later.
+// watchdogScript reads a word. Unless the word is "done", the script removes everything with a
+// label until two checks in a row find nothing: a container that the engine was creating when its
+// client died appears a moment later.
 const watchdogScript = `trap '' HUP INT QUIT TERM
 read -r word && [ "$word" = "done" ] && exit 0
 quiet=0 tries=0
@@ -33,7 +35,8 @@ while [ $quiet -lt 2 ] && [ $tries -lt 60 ]; do
 	sleep 1
 done`
 
-// startWatchdog starts one. It needs a shell and the docker command; the error says what is missing.
+// startWatchdog starts a watchdog. It needs a shell and the docker command; the error names the
+// missing one.
 func startWatchdog(ctx context.Context, dockerHost, label string) (*watchdog, error) {
 	for _, program := range []string{"sh", "docker"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -54,7 +57,8 @@ func startWatchdog(ctx context.Context, dockerHost, label string) (*watchdog, er
 	return &watchdog{cmd: cmd, stdin: stdin}, nil
 }
 
-// end ends it. Unless everything was removed, it first tries what it can.
+// end ends the watchdog. Unless everything was removed, the watchdog first removes as much as it
+// can.
 func (w *watchdog) end(removed bool) error {
 	word := "left\n"
 	if removed {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// fakeDocker puts a docker command on PATH that has two containers, a network and a volume until they are removed, and writes
-// down what it was told.
+// fakeDocker puts a docker command on PATH that shows two containers, a network and a volume until
+// they are removed, and logs its commands.
 func fakeDocker(t *testing.T) (log func() string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,4 +1,5 @@
-// Package endpoint says how clients reach a master: where to dial, as whom, and by what TLS.
+// Package endpoint says how clients reach a master: the address to dial, the credentials, and the
+// TLS settings.
 package endpoint
 
 import (
@@ -22,7 +23,7 @@ import (
 // Endpoint is how a client reaches a master. Printed in any way it has no password; its JSON has it, for processes that are
 // clients.
 type Endpoint struct {
-	// Addr is host:port to dial. Where a proxy stands in the path it is the proxy's.
+	// Addr is host:port to dial. If the path has a proxy, Addr is the proxy's address.
 	Addr string `json:"addr"`
 	// Username and Password are what to log in with; none if both are empty.
 	Username string `json:"username,omitempty"`
@@ -31,11 +32,12 @@ type Endpoint struct {
 	DB int `json:"db,omitempty"`
 	// TLS is how to speak TLS with it; nil for plain TCP.
 	TLS *TLS `json:"tls,omitempty"`
-	// Resolver is a name server, host:port, that knows the name in Addr and which alone is to be asked. Default: the system's.
+	// Resolver is a name server, host:port, that knows the name in Addr; clients must ask no other.
+	// Default: the system's.
 	Resolver string `json:"resolver,omitempty"`
 }
 
-// TLS is how a client speaks TLS. The zero value trusts whom the system trusts.
+// TLS has a client's TLS settings. The zero value trusts the system's certificate authorities.
 type TLS struct {
 	// ServerName is the name that the master's certificate must have.
 	ServerName string `json:"server_name,omitempty"`
@@ -46,8 +48,9 @@ type TLS struct {
 	Key  string `json:"key,omitempty"`
 }
 
-// Parse reads host:port or a URL as [single.ParseURL] does. The files are those for TLS; with one of them host:port
-// speaks TLS, and redis:// is an error. Errors quote nothing of s, which may hold a password.
+// Parse reads host:port or a URL as [single.ParseURL] does. files has the files for TLS; if one is
+// set, host:port means TLS, and redis:// is an error. Errors quote nothing of s, which may hold a
+// password.
 func Parse(s string, files TLS) (Endpoint, error) {
 	wanted := files != TLS{}
 	if !strings.Contains(s, "://") {
@@ -104,7 +107,7 @@ func (e Endpoint) check() error {
 // Plain is an endpoint that takes no more than an address.
 func Plain(addr string) Endpoint { return Endpoint{Addr: addr} }
 
-// hidden stands for a password, as in package url.
+// hidden replaces a password in text, as package url does it.
 const hidden = "xxxxx"
 
 // IsPlain tells whether the address is all that a client needs.
@@ -119,7 +122,8 @@ func (e Endpoint) Via(addr string) Endpoint {
 	return e
 }
 
-// URL is the endpoint as redis.ParseURL reads it, with its password, and without what it says of TLS but that it is spoken.
+// URL returns the endpoint as a URL for redis.ParseURL, with its password. Of the TLS settings it
+// only says that TLS is used.
 func (e Endpoint) URL() string { return e.url().String() }
 
 func (e Endpoint) url() *url.URL {
@@ -139,7 +143,8 @@ func (e Endpoint) url() *url.URL {
 // String is the URL with xxxxx for the password.
 func (e Endpoint) String() string { return e.url().Redacted() }
 
-// Redacted is what Parse reads with xxxxx for a password, and nothing but that for what it can't read.
+// Redacted returns s with xxxxx in place of the password. If it can't read s, it returns only
+// xxxxx.
 func Redacted(s string) string {
 	if u, err := url.Parse(s); err == nil && strings.Contains(s, "://") && u.Host != "" && u.Opaque == "" && u.RawQuery == "" && u.Fragment == "" {
 		return u.Redacted()
@@ -155,8 +160,8 @@ func (e Endpoint) Format(s fmt.State, _ rune) {
 	_, _ = io.WriteString(s, e.String()) // a State keeps what is written
 }
 
-// Options are those of go-redis for this master: address, credentials, database, TLS, and a Dialer where there is a Resolver. The error says which file can't be
-// read.
+// Options returns the options of go-redis for this master: address, credentials, database, TLS, and
+// a Dialer if there is a Resolver. The error says which file can't be read.
 func (e Endpoint) Options() (*redis.Options, error) {
 	config, err := e.tlsConfig()
 	if err != nil {
@@ -207,11 +212,13 @@ func Addrs(all []Endpoint) []string {
 	return out
 }
 
-// shortest is how long a password has to be to be looked for in text that others wrote. A shorter one stands in any text.
+// shortest is the least length of a password that Hide replaces in text of other programs. A
+// shorter password could match in any text.
 const shortest = 4
 
-// Hide returns what puts xxxxx for the passwords of the endpoints, as they are and as they stand in a URL. It is for text that
-// others wrote: errors of a library under test, what a program says.
+// Hide returns a function that replaces the endpoints' passwords by xxxxx, both plain and escaped
+// as in a URL. It is for text of other programs: errors of a library under test, a program's
+// output.
 func Hide(all []Endpoint) func(text string) string {
 	var pairs []string
 	for _, e := range all {

@@ -1,20 +1,23 @@
 // Package history records what clients, masters and faults did during a run, on one clock, so that the oracles can
 // judge it afterwards.
 //
-// Two very different runs write the same history: the simulator in virtual time and the chaos harness against real
-// servers. The package therefore does no I/O of its own, starts no goroutine and reads no clock but the one it is given.
+// Two very different programs write the same history: the simulator in virtual time and the chaos
+// harness against real servers. The package therefore does no I/O, starts no goroutine and reads no
+// clock except the clock that its caller passes.
 //
 // # Time
 //
-// Every time is in nanoseconds on the reference clock, counted from an origin that the recorder chooses. The reference
-// clock is the observer's: in the simulator it is virtual time, in the harness the machine's monotonic clock. A bound
-// (Until) is the reference time at which the client's own clock will reach its bound, so that a client whose clock runs slow
-// has a bound that lies later than it should, and an oracle can see it.
+// Every time is in nanoseconds on the reference clock, counted from an origin that the recorder
+// chooses. The reference clock belongs to the observer: in the simulator it is virtual time, in the
+// harness the machine's monotonic clock. A bound (Until) is the reference time when the client's
+// own clock will reach its bound. So the bound of a client with a slow clock lies later than it
+// should, and an oracle can see that.
 //
 // # What to record when
 //
-// So that delays in recording can hide a violation but never invent one, record a return after the call has returned,
-// a call before it is made, and a release call before the first byte of the release leaves.
+// Record a return after the call has returned, a call before it is made, and a release call before
+// the first byte of the release leaves. Then delays in recording can hide a violation but never
+// invent one.
 package history
 
 import (
@@ -46,19 +49,19 @@ type Event struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Until is the bound in reference time.
 	Until int64 `json:"until,omitempty"`
-	// TTL is what was asked of the masters, in nanoseconds.
+	// TTL is the ttl requested from the masters, in nanoseconds.
 	TTL int64 `json:"ttl,omitempty"`
 	// Wait is how long the caller of an acquisition is ready to wait, in nanoseconds; 0 for one attempt only.
 	Wait int64 `json:"wait,omitempty"`
 	// Lock is the same for the attempts of one acquisition of several keys, all or none; 0 for one of a single key.
 	Lock uint64 `json:"lock,omitempty"`
-	// Renew tells that the library was asked to renew the hold by itself.
+	// Renew reports that the library renews the hold by itself.
 	Renew bool `json:"renew,omitempty"`
-	// Quiet tells that nobody else ever asks for the key.
+	// Quiet reports that no other client ever asks for the key.
 	Quiet bool `json:"quiet,omitempty"`
 	// Token is the fencing token; 0 means none.
 	Token uint64 `json:"token,omitempty"`
-	// NoDone marks a hold whose library has no way to tell the holder that the hold is lost.
+	// NoDone marks a hold of a library that can't tell the holder when the hold is lost.
 	NoDone bool `json:"no_done,omitempty"`
 	// Master is the number of the master, or Everyone.
 	Master int    `json:"master,omitempty"`
@@ -110,7 +113,7 @@ func (r *Recorder) Record(e Event) int64 {
 	return e.At
 }
 
-// Append adds e with the time it carries, which may be earlier than that of events already there.
+// Append adds e with its own time, which may be earlier than the times of events already there.
 func (r *Recorder) Append(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +135,8 @@ func (r *Recorder) Events() []Event {
 	return slices.Clip(r.events)
 }
 
-// Reset forgets all events and attempt numbers but keeps their memory for the next run. Slices returned by Events are
-// overwritten by what follows.
+// Reset removes all events and attempt numbers but keeps their memory for the next run. Later
+// events overwrite the slices that Events returned.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

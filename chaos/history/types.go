@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Type says what an event reports.
+// Type is the kind of an event.
 type Type uint8
 
 // NoteSeen marks an ExtendReturn that tells when a renewal in the background was noticed, not when it was decided.
@@ -31,11 +31,13 @@ const (
 	// Stopped: the holder stopped acting for another reason than the above: it was killed, or it looked at its bound
 	// and left. Attempt, Note.
 	Stopped
-	// Paused and Resumed bracket the time in which a client could do nothing, not even close a channel. Client.
+	// Paused and Resumed bracket the time when a client could do nothing, not even close a channel.
+	// Client.
 	Paused
 	Resumed
-	// Removed: a release took effect on a master. Master, Key, Owner (who asked), Before (whose hold went away, empty
-	// when none did), After (whose hold is there now).
+	// Removed: a release took effect on a master. Master, Key, Owner (the client that asked),
+	// Before (the owner of the removed hold, empty if there was none), After (the owner of the hold
+	// that is there now).
 	Removed
 	// KeyFound: a key was seen on a master. Master, Key, Owner, Value (its pttl in nanoseconds, -1 for one that never
 	// expires).
@@ -43,8 +45,8 @@ const (
 	// FaultOn and FaultOff bracket a fault. Name, Master (-1 for none or all), Note.
 	FaultOn
 	FaultOff
-	// MajorityLost and MajorityBack bracket the time in which Client (or every client, when it is [Everyone]) could
-	// not reach a majority of masters.
+	// MajorityLost and MajorityBack bracket the time when Client (or every client, if it is
+	// [Everyone]) could not reach a majority of masters.
 	MajorityLost
 	MajorityBack
 	// Healed: the last fault is over and nothing more will be broken. Orphans are judged from here.
@@ -53,12 +55,14 @@ const (
 	// Outcome is Acquired when it was accepted and Held when the resource refused the token.
 	RegisterRead
 	RegisterWrite
-	// KeepLost and KeepBack bracket the time in which Client (or every client) could not reach a majority of masters that
-	// extend what is held. It may have one while it has none to acquire by: a full master refuses what is new.
+	// KeepLost and KeepBack bracket the time when Client (or every client) could not reach a
+	// majority of masters that extend held locks. A client may have such a majority but none for
+	// acquisitions: a full master refuses new keys.
 	KeepLost
 	KeepBack
-	// Stall: from At on the machine gave something of the run (a thread of this process, a client's process, a master) no
-	// time for Value nanoseconds. What was late then says nothing about the lock. Note says whom.
+	// Stall: from At on, the machine gave a part of the run (a thread of this process, a client's
+	// process, a master) no processor time for Value nanoseconds. Delays in that time say nothing
+	// about the lock. Note names the part.
 	Stall
 )
 
@@ -88,9 +92,9 @@ type Outcome uint8
 // The outcomes. The zero value is a call that has not returned.
 const (
 	Pending Outcome = iota
-	// Acquired: the call did what was asked. Extensions, releases and writes use it too.
+	// Acquired: the call succeeded. Extensions, releases and writes use it too.
 	Acquired
-	// Held: somebody else has the key, or the hold is not (any more) the caller's.
+	// Held: another client has the key, or the hold is no longer the caller's.
 	Held
 	// NoQuorum: too few masters answered to decide.
 	NoQuorum

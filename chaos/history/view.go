@@ -54,8 +54,8 @@ type Attempt struct {
 // Granted tells whether the attempt became a hold.
 func (a *Attempt) Granted() bool { return a.Outcome == Acquired }
 
-// StopsActing returns the moment from which the holder acts no more, apart from its bound: the earliest of its release
-// call, Done and Stopped, or Never.
+// StopsActing returns the moment when the holder stops acting, apart from its bound: the earliest
+// of its release call, Done and Stopped, or Never.
 func (a *Attempt) StopsActing() int64 { return min(a.ReleaseCall, a.Done, a.Stopped) }
 
 // LastUntil returns the bound after all successful extensions, whenever they returned.
@@ -69,7 +69,8 @@ func (a *Attempt) LastUntil() int64 {
 	return until
 }
 
-// End returns the end of the hold: its last bound or the moment it stopped acting, whichever is earlier.
+// End returns the end of the hold: its last bound or the moment when it stopped acting, if that is
+// earlier.
 func (a *Attempt) End() int64 { return min(a.LastUntil(), a.StopsActing()) }
 
 // View is a history with its events put together into attempts. A View may be loaded again and then reuses its memory;
@@ -92,8 +93,8 @@ func NewView(events []Event) *View {
 	return v
 }
 
-// Load replaces what the view holds by events, which must not change while the view is in use. Events of an attempt
-// whose call was not recorded are ignored: a hold nobody asked for has no interval that could be judged.
+// Load replaces the view's events, which must not change while the view is in use. It ignores
+// events of an attempt without a recorded call: such a hold has no interval to judge.
 func (v *View) Load(events []Event) {
 	v.Events, v.Attempts, v.End = events, v.Attempts[:0], 0
 	if v.byID == nil {
@@ -188,8 +189,8 @@ func (a *Attempt) add(e *Event, i int) {
 	}
 }
 
-// extended ends the extension that is under way. A renewal in the background reports its returns only; such a return
-// makes an extension of its own whose call is unknown and taken to be the return.
+// extended ends the current extension. A renewal in the background reports only its returns. Such a
+// return makes a new extension: its call is unknown, and the return's time takes its place.
 func (a *Attempt) extended(e *Event, i int) {
 	n := len(a.Extensions)
 	if n == 0 || a.Extensions[n-1].Return != Never {

@@ -20,11 +20,12 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// serverName is the one name that the certificates of a run's own masters are for. No address fits them, so that a client has to
-// know whom it talks with, also through a proxy.
+// serverName is the only name in the certificates of a run's own masters. No address is valid, so a
+// client must know the name of its master, even if it connects through a proxy.
 const serverName = "master.redlock-chaos.test"
 
-// certificates are those of a run's own masters and their clients, as files in a directory.
+// certificates are the files, in one directory, with the certificates of a run's own masters and
+// their clients.
 type certificates struct {
 	dir    string
 	ca     *x509.Certificate

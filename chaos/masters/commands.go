@@ -23,24 +23,26 @@ import (
 // probe is the key that actions use to observe their own effect.
 const probe = "redlock-chaos:probe"
 
-// commands does what can be done to a master by sending it commands.
+// commands performs the actions that need only commands to a master.
 type commands struct {
 	client *redis.Client
 	// dial opens a connection as a client of the lock would, to observe what happens to one.
 	dial func() *redis.Client
-	// user and password are what the lock's clients log in with; User and Password if both are empty.
+	// user and password are the lock clients' credentials; User and Password if both are empty.
 	user, password string
 }
 
 const (
 	// mostIdle is how many idle connections a client keeps.
 	mostIdle = 4
-	// manyRefusals is after how many refused connections, in all its life, a client of go-redis does not dial at all for up to a second at a time:
-	// the size of its pool. A master that is back is then noticed as late as that. It has room for each idle connection of the pool.
+	// manyRefusals is the pool size of a go-redis client. After that many refused connections in its
+	// life, the client may not dial at all for up to a second at a time, and so notices as late that
+	// a master is back. The client keeps memory for each idle connection of the pool.
 	manyRefusals = 1 << 12
 )
 
-// newClient is a client for one master without retries, whose calls end with their context.
+// newClient returns a client for one master. It makes no retries, and its calls end with their
+// context.
 func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
@@ -51,7 +53,7 @@ func newClient(reach *redis.Options) *redis.Client {
 	})
 }
 
-// login is what the lock's clients log in with.
+// login returns the credentials of the lock's clients.
 func (c *commands) login() (user, password string) {
 	if c.user == "" && c.password == "" {
 		return User, Password
@@ -86,7 +88,7 @@ func (c *commands) inject(ctx context.Context, action Action, p Params) (Injecti
 	return patiently(ctx, func() (Injection, error) { return c.act(ctx, action, p) })
 }
 
-// others are what a master answers on which another fault is on.
+// others are the error prefixes of a master with another fault.
 var others = []string{"BUSY", "LOADING", "READONLY", "OOM", "MISCONF", "NOAUTH", "NOPERM", "WRONGPASS"}
 
 // patiently does something to a master. Another fault may keep the master busy just now, or from being written to: then it
@@ -160,7 +162,7 @@ func (c *commands) look(ctx context.Context, names []string) (keys []Key, err er
 // errNotAnswered is of a command that has neither a reply nor an error.
 var errNotAnswered = errors.New("not answered")
 
-// lookAttempts bounds how often a master is looked at that closes each connection.
+// lookAttempts bounds the attempts to read the keys of a master that closes each connection.
 const lookAttempts = 5
 
 func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) {
@@ -200,10 +202,11 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 	return keys, nil
 }
 
-// maxKeys is how many keys of a server are looked at.
+// maxKeys bounds the number of a server's keys that Keyspace reads.
 const maxKeys = 200_000
 
-// Keyspace lists all keys with their times to live; negative: for ever. What a fault puts there is none of a lock's.
+// Keyspace lists all keys with their times to live; negative: no expiry. It leaves out keys that a
+// fault has set, since no lock owns them.
 func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, error) {
 	keys := make(map[string]time.Duration)
 	for cursor := uint64(0); ; {
@@ -233,8 +236,9 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 	}
 }
 
-// members are those of a sorted set whose score, a time in milliseconds, is yet to come by the server's clock: holds that
-// have ended by themselves may stay until somebody looks.
+// members returns the members of a sorted set with a score that is still in the future on the
+// server's clock; the score is a time in milliseconds. Expired holds may stay in the set until a
+// client removes them.
 func (c *commands) members(ctx context.Context, name string) ([]string, error) {
 	now, err := c.client.Time(ctx).Result()
 	if err != nil {
@@ -257,7 +261,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 // insistence bounds insist where its context does not.
 const insistence = 30 * time.Second
 
-// insist repeats what may be done twice until it succeeds: a server that has much to do, or a machine that has, may answer late.
+// insist repeats an idempotent call until it succeeds, because a busy server, or a busy machine,
+// may answer late.
 func insist(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, insistence)
 	defer cancel()

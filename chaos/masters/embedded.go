@@ -18,8 +18,9 @@ type inProcess struct {
 	master *embedded.Master
 }
 
-// OpenEmbedded starts masters inside this process. They need nothing installed, and they lack what needs a server
-// process: eviction, busy scripts, connection limits, a clock of their own.
+// OpenEmbedded starts masters inside this process. They need no installation. They lack the actions
+// that need a server process: eviction, busy scripts, connection limits and clocks independent of
+// this machine's.
 func OpenEmbedded(_ context.Context, o Options) (*Fleet, error) {
 	fleet := &Fleet{Backend: "embedded", Notes: []string{"clock steps are emulated by moving ttls"}}
 	for range o.N {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 )
 
-// external is a server that somebody else runs.
+// external is a server that the harness did not start.
 type external struct {
 	commands
 	addr        string

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Fault is what is known of an action. One that commands bring about is whole: a file of its own has the action's name, its
-// facts and how it is done, and [Faults] lists it; so is one that is done to a server's process or files. The others are done by the
-// backends, each in its own way.
+// Fault describes an action. An action that needs only commands, or only the server's process or
+// files, has its own source file with its name, its facts and its code, and [Faults] lists it. The
+// backends perform the other actions, each in its own way.
 type Fault struct {
 	Action Action
-	// Text says in a few words what it does.
+	// Text describes the action in a few words.
 	Text string
-	// Needs is what a backend must have for it.
+	// Needs lists the features that the action needs from a backend.
 	Needs Needs
 	// Lasts tells whether it stays on until it is healed.
 	Lasts bool
-	// Outside tells that it breaks what a lock assumes, whatever its numbers.
+	// Outside reports that the action breaks the assumptions of a lock with any numbers.
 	Outside bool
-	// Leaves says what the master can still be counted on for while it is on.
+	// Leaves is the service that the master still gives during the fault.
 	Leaves Service
 	// Forgets tells that keys may vanish which were to live on.
 	Forgets bool
@@ -32,25 +32,25 @@ type Fault struct {
 	process func(context.Context, *process, Params) (Injection, error)
 }
 
-// Service is what a master with a fault can be counted on for.
+// Service is the service that a master with a fault still gives.
 type Service uint8
 
 // The services.
 const (
-	// NoService: nothing that is asked of it need succeed.
+	// NoService: every request may fail.
 	NoService Service = iota
-	// HoldsOnly: what is held can be extended and released; an acquisition need not succeed.
+	// HoldsOnly: held locks can be extended and released; an acquisition may fail.
 	HoldsOnly
 	// FullService: all goes on, at most after a request that failed.
 	FullService
 )
 
-// Needs is a set of what a backend must have.
+// Needs is a set of features of a backend.
 type Needs uint8
 
-// What an action may need.
+// The features that an action may need.
 const (
-	// Server: a redis-server or valkey-server, whose CONFIG, ACL and CLIENT commands do what theirs do.
+	// Server: a redis-server or valkey-server, with working CONFIG, ACL and CLIENT commands.
 	Server Needs = 1 << iota
 	// Consent: data is destroyed or settings are changed, which the owner of the server has to allow.
 	Consent
@@ -58,9 +58,9 @@ const (
 	Process
 	// Arguments: it can be started with other arguments.
 	Arguments
-	// Clock: the server has a clock of its own.
+	// Clock: the server's clock can be changed without this machine's.
 	Clock
-	// Packets: the server has a network of its own, which it can be taken off.
+	// Packets: the server has an individual network connection that can be unplugged.
 	Packets
 	// AppendOnly: the server has an append-only file, which this run can write to.
 	AppendOnly
@@ -74,7 +74,7 @@ var needNames = []string{
 	"a network of the server's own (containers)", "an append-only file (-aof)", "TLS with a certificate of the run's own (-tls)",
 }
 
-// String lists what is in the set.
+// String lists the features in the set.
 func (n Needs) String() string {
 	var names []string
 	for i, name := range needNames {
@@ -95,7 +95,7 @@ type ParamError struct {
 // Error implements error.
 func (e *ParamError) Error() string { return e.Field + ": " + e.Text }
 
-// Faults lists all actions with what is known of them.
+// Faults lists all actions with their facts.
 func Faults() []Fault {
 	return []Fault{
 		{Action: Pause, Text: "the server stands still (SIGSTOP)", Needs: Process, Lasts: true},
@@ -134,7 +134,7 @@ func Actions() []Action {
 	return out
 }
 
-// FindFault returns what is known of an action. The error matches ErrUnavailable.
+// FindFault returns the facts of an action. The error matches ErrUnavailable.
 func FindFault(action Action) (Fault, error) {
 	for _, f := range Faults() {
 		if f.Action == action {
@@ -144,8 +144,8 @@ func FindFault(action Action) (Fault, error) {
 	return Fault{}, unavailable("there is no %s", action)
 }
 
-// Has returns nil if a backend that has these things can do the action, or an error that matches ErrUnavailable and says
-// what it lacks.
+// Has returns nil if a backend with these features can perform the action. Otherwise the error
+// matches ErrUnavailable and names the missing features.
 func (n Needs) Has(action Action) error {
 	f, err := FindFault(action)
 	if err != nil {
@@ -164,7 +164,7 @@ func seen(heal func(context.Context) error, format string, args ...any) Injectio
 // errAsUsual is an action's that was done and has no effect. Its settings may have been lost in a restart by another fault.
 var errAsUsual = errors.New("was answered as usual")
 
-// answered is the error of an action whose effect was not seen.
+// answered returns the error of an action that did not show its effect in the answer.
 func answered(what string, answer error) error {
 	if answer == nil {
 		return fmt.Errorf("%s %w", what, errAsUsual)

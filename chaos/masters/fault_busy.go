@@ -10,13 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Busy runs a script meanwhile everybody else is answered BUSY, for a second more than Params.For at most (10 s when 0). Heal kills it.
+// Busy runs an endless script, so the server answers BUSY to all other clients. It lasts until Heal
+// kills the script, at most one second longer than Params.For (10 s when 0).
 const Busy Action = "busy"
 
 var busy = Fault{Action: Busy, Text: "a long script keeps the server busy", Needs: Server, Lasts: true, act: runScript}
 
-// runScript runs a script without end and shows that another client is told so. The script is killed by Heal, or after
-// atMost, so that nobody's server spins for ever because a run was killed.
+// runScript runs an endless script and shows that another client gets the error BUSY. Heal kills
+// the script. If the run is killed first, the script ends after atMost, so that no server spins for
+// ever.
 func runScript(ctx context.Context, c *commands, p Params) (Injection, error) {
 	atMost := p.For + time.Second // Heal is a little late, too
 	if p.For <= 0 {

@@ -9,7 +9,8 @@ import (
 const (
 	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be moved.
 	ClockStep Action = "clock-step"
-	// ClockRate lets the server's clock run at Params.Rate. Heal lets it run true again; what it gained stays.
+	// ClockRate makes the server's clock run at Params.Rate. Heal sets the rate back to 1; the time
+	// gained stays.
 	ClockRate Action = "clock-rate"
 )
 

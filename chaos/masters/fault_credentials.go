@@ -109,7 +109,7 @@ func setUser(ctx context.Context, by *redis.Client, name string, rules ...string
 	return by.Do(ctx, args...).Err()
 }
 
-// asClient is what a client with the known credentials is told.
+// asClient returns the server's answer to a client with the known credentials.
 func (c *commands) asClient(ctx context.Context) error {
 	victim := c.dial()
 	o := *victim.Options()
@@ -120,7 +120,7 @@ func (c *commands) asClient(ctx context.Context) error {
 	return client.Get(ctx, probe).Err()
 }
 
-// userRules are the rules that make a user what it is.
+// userRules returns the ACL rules that define a user.
 func userRules(ctx context.Context, by *redis.Client, user string) ([]string, error) {
 	list, err := by.ACLList(ctx).Result()
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// Failover has a replica of the server fall behind: it is in step, then its link is cut, and after Params.Step (default a second)
-// the server is killed. Heal promotes the replica at the server's address: what was written while the link was cut is gone, what was
-// written before is there. The promoted server has run for some time, and is not one that was restarted.
+// Failover makes a replica of the server fall behind: it is in step, then its link is cut, and
+// after Params.Step (default a second) the server is killed. Heal promotes the replica at the
+// server's address. Writes from before the cut are there, later writes are lost. The promoted
+// server has an uptime of some time: it does not look like a restarted one.
 const Failover Action = "failover"
 
 var failover = Fault{
@@ -27,7 +28,7 @@ func failOver(ctx context.Context, m *process, p Params) (Injection, error) {
 		return Injection{}, err
 	}
 	failed := func(err error) (Injection, error) { return Injection{}, errors.Join(err, replica.Stop()) }
-	// The replica keeps what it has while it looks for a server where there is none.
+	// The replica keeps its data while it looks for a master at an address without one.
 	if err := replica.Client().Do(ctx, "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 		return failed(err)
 	}
@@ -56,7 +57,7 @@ func failOver(ctx context.Context, m *process, p Params) (Injection, error) {
 	return seen(heal, "%s; its replica, process %d, has a key from before its link was cut and not the one from afterwards", killed.Observed, replica.Pid()), nil
 }
 
-// replica starts one that has all that the server had when it returns, and a key of which it is known.
+// replica starts a replica and returns when it has all data of the server, and a probe key.
 func (m *process) replica(ctx context.Context) (*redistest.Server, error) {
 	// Redis waits some seconds for other replicas that might want the same data.
 	if err := m.client.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Full fills the server's memory with the policy noeviction: what would need more is answered OOM, and what is there stays.
-// Heal gives it back the memory it had.
+// Full fills the server's memory under the policy noeviction. The server answers OOM to commands
+// that need more memory, and keeps its data. Heal restores the server's memory limit.
 const Full Action = "full"
 
 var full = Fault{
@@ -34,7 +34,8 @@ func fill(ctx context.Context, c *commands, _ Params) (Injection, error) {
 	return c.refuses(ctx, "OOM", heal)
 }
 
-// refuses is the injection of a fault in which a write is answered with an error of that prefix.
+// refuses returns the injection of a fault that makes the server answer a write with an error of
+// that prefix.
 func (c *commands) refuses(ctx context.Context, prefix string, heal func(context.Context) error) (Injection, error) {
 	var answer error
 	refused := func() bool {

@@ -11,8 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Loading kills the server and restarts it with so much on disk that it answers LOADING until Heal, which returns when the
-// server has all its data and serves. What a server without an append-only file was told between its last save and its end is lost.
+// Loading kills the server and restarts it with so much data on disk that it answers LOADING until
+// Heal. Heal returns when the server has all its data and serves. A server without an append-only
+// file loses the writes between its last save and its end.
 const Loading Action = "loading"
 
 var loading = Fault{
@@ -21,8 +22,9 @@ var loading = Fault{
 }
 
 const (
-	// ballast is how many keys there are to load. The server looks at its connections every thousand keys, and is made to
-	// sleep at each (its setting key-load-delay), some seconds in all if nobody makes it stop.
+	// ballast is the number of keys to load. The server checks its connections every thousand keys,
+	// and sleeps at each key (its setting key-load-delay). Loading takes some seconds in all if
+	// Heal does not end the sleeps.
 	ballast = 60_000
 
 	layBallast   = `for i = 1, tonumber(ARGV[1]) do redis.call('SET', KEYS[1] .. i, 'ballast') end return 0`

@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// LoseFsync has a server with an append-only file no longer wait for its disk (appendfsync no), and then ends it as a loss of power
-// does that catches what was not yet on the disk: what was written during the last Params.Step (default a second, as appendfsync
-// everysec promises) is gone when Heal has started it again, as it was; all that came before is there.
+// LoseFsync simulates a loss of power on a server with an append-only file. It sets appendfsync no,
+// so the server no longer waits for its disk, and then ends the server. Heal starts it again with
+// its former settings, but without the writes of the last Params.Step (default a second, as
+// appendfsync everysec promises). All earlier writes are there.
 const LoseFsync Action = "lose-fsync"
 
 const (
 	// unsynced is how much is lost by default.
 	unsynced = time.Second
-	// known is for how long the server has not waited for its disk before what is lost begins: a lock that trusts servers by this
-	// setting may ask for it from time to time only.
+	// known is how long the server runs with appendfsync no before the lost writes begin. A lock
+	// that trusts servers by this setting may read it only from time to time.
 	known = 1500 * time.Millisecond
 )
 
@@ -29,7 +30,7 @@ var loseFsync = Fault{
 	Check: checkLoss, process: losePower,
 }
 
-// checkLoss checks for how long what is written gets lost.
+// checkLoss checks the length of the time of lost writes.
 func checkLoss(p *Params) error {
 	if p.Step < 0 {
 		return &ParamError{"step", "what is lost is a time above 0"}
@@ -61,7 +62,8 @@ func losePower(ctx context.Context, m *process, p Params) (Injection, error) {
 	return seen(killed.Heal, "%s, and %d bytes of its append-only file", killed.Observed, at.Size()-size), nil
 }
 
-// appendOnlyFile finds the file to which a server appends, and its size now. From Redis 7 on there is a directory of them.
+// appendOnlyFile finds the server's append-only file and its current size. Redis 7 and later have a
+// directory of such files.
 func appendOnlyFile(dir string) (path string, size int64, err error) {
 	var newest os.FileInfo
 	for _, pattern := range []string{"appendonlydir/*.incr.aof", "*.aof"} {

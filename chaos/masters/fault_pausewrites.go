@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// PauseWrites has the server hold back every write and script until Heal (CLIENT PAUSE WRITE); it executes them then, however late
-// that is, and answers everything else meanwhile.
+// PauseWrites makes the server hold back every write and script until Heal (CLIENT PAUSE WRITE). It
+// executes them then, at any delay, and answers all other commands at once.
 const PauseWrites Action = "pause-writes"
 
 var pauseWrites = Fault{

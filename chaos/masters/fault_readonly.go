@@ -2,8 +2,8 @@ package masters
 
 import "context"
 
-// ReadOnly makes the server a replica of a port where nobody listens: it keeps what it has and refuses writes. Heal
-// makes it a master again.
+// ReadOnly makes the server a replica of a port without a listener: it keeps its data and refuses
+// writes. Heal makes it a master again.
 const ReadOnly Action = "readonly"
 
 var readOnly = Fault{

@@ -1,9 +1,10 @@
-// Package masters provides Redis masters to hurt. A backend says where they come from; each master says what can be done
-// to it, does it, and shows by observation that it happened.
+// Package masters provides Redis masters for fault injection. A backend says where the masters come
+// from. Each master lists the actions that it can perform, performs them, and shows by observation
+// that they took effect.
 //
-// Backends in [Standard]: "embedded" (in this process, no dependency), "process" (redis-server or valkey-server from
-// PATH, with ports and directories of their own), "external" (addresses that the caller gives). Another package adds one by
-// putting its [Factory] into the registry.
+// Backends in [Standard]: "embedded" (in this process, no dependency), "process" (redis-server or
+// valkey-server from PATH, each with a new port and directory), "external" (addresses that the
+// caller gives). Another package adds a backend by putting its [Factory] into the registry.
 package masters
 
 import (
@@ -22,8 +23,8 @@ import (
 // Action names something to do to a master.
 type Action string
 
-// The actions that backends do in ways of their own; the others stand in the files of their faults. All but those of clocks
-// are over when Injection.Heal has returned.
+// The actions that each backend performs in its own way; the others are in the files of their
+// faults. All effects but changes of clocks are over when Injection.Heal has returned.
 const (
 	// Pause stops the server where it stands: connections are accepted and nothing is answered. Heal lets it go on.
 	Pause Action = "pause"
@@ -37,7 +38,8 @@ const (
 	Disconnect Action = "disconnect"
 )
 
-// ErrUnavailable is matched when a backend can't be had here, or a master can't do an action. The error says why.
+// ErrUnavailable is matched when this machine lacks a backend, or a master can't perform an action.
+// The error says why.
 var ErrUnavailable = errors.New("masters: not available")
 
 func unavailable(format string, args ...any) error {
@@ -53,7 +55,8 @@ type Params struct {
 
 // Injection is an action that took effect.
 type Injection struct {
-	// Observed is what was seen that shows the effect, for a report: "pttl of a probe went from 1h0m0s to 59m30s".
+	// Observed describes the observed effect, for a report: "pttl of a probe went from 1h0m0s to
+	// 59m30s".
 	Observed string
 	// Heal undoes it and returns when the master serves again. It is never nil, and calling it again does nothing.
 	Heal func(context.Context) error
@@ -62,8 +65,9 @@ type Injection struct {
 // Key is a key seen on a master.
 type Key struct {
 	Name string
-	// Owners are those who hold it, as the master has them: the value of a string, the fields of a hash, the members of a
-	// sorted set whose score is a time in milliseconds that is yet to come.
+	// Owners are the holders according to the master: the value of a string, the fields of a hash,
+	// or the members of a sorted set. Members of a sorted set count if their score, a time in
+	// milliseconds, is in the future.
 	Owners []string
 	// TTL is how long it will live; negative when for ever.
 	TTL time.Duration
@@ -76,12 +80,13 @@ type Master interface {
 	Addr() string
 	// Can returns nil if the action is available, or an error that matches ErrUnavailable and says why not.
 	Can(Action) error
-	// Inject does the action and returns when its effect was observed. An error means that it was not, and that what
-	// was done has been undone as far as possible. ctx bounds the call, not the effect.
+	// Inject performs the action and returns when it has observed the effect. An error means that
+	// there was no effect, and that the change has been undone as far as possible. ctx bounds the
+	// call, not the effect.
 	Inject(ctx context.Context, action Action, p Params) (Injection, error)
 	// Look reads who holds the named keys, past all broken networks. Keys that do not exist are left out.
 	Look(ctx context.Context, keys []string) ([]Key, error)
-	// Close ends the master and removes what it left, paused or not.
+	// Close ends the master, even a paused one, and removes its files.
 	Close() error
 }
 
@@ -105,8 +110,8 @@ type Fleet struct {
 	// Backend is its name.
 	Backend string
 	Masters []Master
-	// Proxy is the address of a toxiproxy server's API through which clients have to reach the masters, or empty
-	// when the run makes proxies of its own.
+	// Proxy is the address of a toxiproxy server's API. Clients have to reach the masters through
+	// its proxies. Empty: the run makes proxies in this process.
 	Proxy string
 	// Upstreams are the masters' addresses as that toxiproxy server reaches them. Default: as Addrs.
 	Upstreams []string
@@ -114,9 +119,10 @@ type Fleet struct {
 	Endpoints []endpoint.Endpoint
 	// Places are where proxies on that server may listen. Default: wherever it likes, as on this machine anybody could.
 	Places []network.Place
-	// Cleanup removes what the backend left, once all masters were closed. It is called once. Default: nothing to do.
+	// Cleanup removes the files and other remains of the backend after all masters were closed. It
+	// is called once. Default: nothing to do.
 	Cleanup func() error
-	// Notes say what is unusual: an action that is emulated, a missing compiler.
+	// Notes list unusual conditions: an emulated action, a missing compiler.
 	Notes []string
 }
 
@@ -167,7 +173,7 @@ func (f *Fleet) Can(action Action) error {
 	return nil
 }
 
-// Close closes every master and removes what the backend left. Calling it again does nothing.
+// Close closes every master and cleans up the backend. Calling it again does nothing.
 func (f *Fleet) Close() error {
 	var err error
 	for _, m := range f.Masters {
@@ -187,7 +193,7 @@ type Options struct {
 	N int
 	// Clients is how many clients there will be, each with a proxy for every master. Default: 5.
 	Clients int
-	// AOF makes servers of the run's own keep what they answered over a crash.
+	// AOF makes servers that the run starts keep all acknowledged writes across a crash.
 	AOF bool
 	// Secure makes servers of the run's own speak TLS, with certificates that the run makes. The process backend can do that.
 	Secure bool
@@ -196,7 +202,7 @@ type Options struct {
 	// Addrs are the external backend's masters, as the proxies reach them: host:port, or URLs as
 	// single.ParseURL reads them. Passwords are shown nowhere.
 	Addrs []string
-	// TLS has files for those of them that speak TLS. With one of them host:port means TLS.
+	// TLS has files for the addresses that speak TLS. If a file is set, host:port means TLS.
 	TLS endpoint.TLS
 	// Proxy is the external backend's toxiproxy API, for instance http://127.0.0.1:8474. Default: proxies in process.
 	Proxy string
@@ -232,8 +238,8 @@ func (o Options) Flags() string {
 	return b.String()
 }
 
-// Factory makes a fleet. On failure it leaves nothing behind; the error matches ErrUnavailable if this machine lacks
-// what it needs.
+// Factory makes a fleet. If it fails, it cleans up after itself; the error matches ErrUnavailable
+// if this machine lacks a requirement.
 type Factory func(ctx context.Context, o Options) (*Fleet, error)
 
 // Registry has the backends by name.

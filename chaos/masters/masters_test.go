@@ -78,8 +78,8 @@ func within(t *testing.T) context.Context {
 // params are large enough that the effect can't be mistaken for noise.
 var params = masters.Params{For: 5 * time.Second, Step: 30 * time.Second, Rate: 1.5}
 
-// effect says, for each action, what a client must see while it is on: whether it is answered, and whether a key set
-// before is still there afterwards.
+// effect says, for each action, how the fault looks to a client: whether the master answers, and
+// whether a key set before is still there afterwards.
 var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.Pause: {false, true}, masters.Kill: {false, true}, masters.KillEmpty: {false, false},
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
@@ -315,8 +315,9 @@ func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 	}
 }
 
-// TestALookThatWasCutShortIsAnError: rights are taken away, or the connection is closed, between two answers. Such a key has an owner that could not
-// be read, and must not pass for one that somebody has removed.
+// TestALookThatWasCutShortIsAnError: permissions are revoked, or the connection is closed, between
+// two answers. The owner of such a key could not be read, so Look must not report the key as
+// removed.
 func TestALookThatWasCutShortIsAnError(t *testing.T) {
 	for _, denied := range []string{"get", "pttl", "type"} {
 		s := redistest.Start(t, redistest.WithArgs("--user", "jobs", "on", ">hush", "~*", "&*", "+@all", "-"+denied))
@@ -371,8 +372,8 @@ func TestOpenNamesWhatItHas(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenLastIsLost: what was written before the last moments is back after a loss of power, or a failover to a replica that
-// was behind, and what came then is not.
+// TestWhatWasWrittenLastIsLost: after a loss of power, or a failover to a replica that was behind,
+// earlier writes are back and the writes of the last moments are lost.
 func TestWhatWasWrittenLastIsLost(t *testing.T) {
 	t.Parallel()
 	for _, action := range []masters.Action{masters.LoseFsync, masters.Failover} {
@@ -474,7 +475,8 @@ func TestFaultsLeaveNoDump(t *testing.T) {
 	}
 }
 
-// TestLoadingSaysAtOnceThatThereIsNobody: what is repeated for a slow server is not for one that is gone.
+// TestLoadingSaysAtOnceThatThereIsNobody: commands are repeated for a slow server, but not for one
+// that is gone.
 func TestLoadingSaysAtOnceThatThereIsNobody(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	away, err := m.Inject(t.Context(), masters.Kill, masters.Params{})

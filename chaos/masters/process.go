@@ -28,7 +28,7 @@ type process struct {
 	certificates *certificates
 }
 
-// OpenProcess starts redis-server or valkey-server from PATH, each with a port and a directory of its own.
+// OpenProcess starts redis-server or valkey-server from PATH, each with a new port and directory.
 func OpenProcess(ctx context.Context, o Options) (*Fleet, error) {
 	dir, err := os.MkdirTemp(o.TempDir, "redlock-chaos-")
 	if err != nil {
@@ -212,8 +212,9 @@ type reading struct{ there, before, after time.Time }
 // took is by how much the moment is unknown.
 func (r reading) took() time.Duration { return r.after.Sub(r.before) }
 
-// rateSince returns how fast the server's clock ran between two readings, and by how much that may be wrong: between the moments
-// of the readings lies a time that is known up to half of what both took, and the rate is what the clock gained, divided by it.
+// rateSince returns how fast the server's clock ran between two readings, and the largest possible
+// error. The time between the readings is known up to half of their total duration. The rate is the
+// time gained on the server's clock, divided by it.
 func (r reading) rateSince(first reading) (rate, unsure float64) {
 	elapsed := r.before.Sub(first.before) + (r.took()-first.took())/2
 	shortest := elapsed - (r.took()+first.took())/2
@@ -225,8 +226,9 @@ func (r reading) rateSince(first reading) (rate, unsure float64) {
 	return rate, math.Abs(gained/shortest.Seconds() - rate)
 }
 
-// measureRate reads a server's time until it is known that its clock runs at the wanted rate: that the true one is off by no more than
-// half of how far that is from 1. A busy machine answers late, so that a reading tells little; then it takes longer.
+// measureRate reads a server's time until it knows that the clock runs at the wanted rate: the
+// error must be at most half of the difference between the wanted rate and 1. On a busy machine
+// answers are late and a reading is less exact, so measuring takes longer.
 func measureRate(ctx context.Context, wanted float64, read func(context.Context) (reading, error)) (float64, error) {
 	const within = 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, within)

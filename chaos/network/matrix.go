@@ -8,7 +8,7 @@ type Link struct{ Client, Master int }
 // Matrix says for each client which masters it is cut off from: m[client][master] is true where the path is cut.
 type Matrix [][]bool
 
-// NewMatrix returns a matrix in which nothing is cut.
+// NewMatrix returns a matrix without cuts.
 func NewMatrix(clients, masters int) Matrix {
 	m := make(Matrix, clients)
 	for c := range m {

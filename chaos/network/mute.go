@@ -19,7 +19,7 @@ func canSilence() error {
 	return nil
 }
 
-// muteListener listens, accepts nobody and has no room for more.
+// muteListener listens, but accepts no connection, and its backlog is full.
 type muteListener struct {
 	listener net.Listener
 	cancel   context.CancelFunc
@@ -80,7 +80,8 @@ func (m *muteListener) fill(ctx context.Context) bool {
 	}
 }
 
-// close ends it; those who wait for an answer are refused by whoever listens next, or nobody. It may be nil.
+// close ends the listener. The next listener, or none, then refuses the clients that wait for an
+// answer. m may be nil.
 func (m *muteListener) close() {
 	if m == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// shortenBacklog leaves room for a single connection that nobody has accepted.
+// shortenBacklog leaves room for a single connection that is not yet accepted.
 func shortenBacklog(l net.Listener) error {
 	raw, err := l.(*net.TCPListener).SyscallConn()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Names is a name server on the loopback network for the names by which clients reach masters, which can be made to know a name no
-// more. Its methods are safe for concurrent use.
+// Names is a name server on the loopback network. It resolves the names that clients use for
+// masters, and can make a name unknown. Its methods are safe for concurrent use.
 type Names struct {
 	conn  net.PacketConn
 	group sync.WaitGroup
@@ -49,7 +49,7 @@ func NewNames(n *Network) (*Names, error) {
 
 func name(l Link) string { return fmt.Sprintf("client-%d-master-%d%s", l.Client, l.Master, domain) }
 
-// Addr is where it is asked, by UDP.
+// Addr is the server's UDP address.
 func (s *Names) Addr() string { return s.conn.LocalAddr().String() }
 
 // Of is the address at addr by the path's name.
@@ -61,7 +61,8 @@ func (s *Names) Of(l Link, addr string) string {
 	return net.JoinHostPort(name(l), port)
 }
 
-// Hide makes the paths' names unknown until show is called. asked is how often somebody has been told so since.
+// Hide makes the paths' names unknown until show is called. asked counts the clients that have
+// received that answer since.
 func (s *Names) Hide(links []Link) (asked func() int, show func()) {
 	change := func(by int) {
 		s.mu.Lock()
@@ -145,7 +146,7 @@ func (s *Names) answer(query []byte) []byte {
 	}
 	reply = append(reply, question...)
 	if answers == 1 {
-		// The name of the question; an address of the Internet, to be asked for each time.
+		// The name of the question, then an Internet address with a time to live of zero.
 		reply = append(reply, 0xc0, headerSize, 0, typeA, 0, 1, 0, 0, 0, 0, 0, 4)
 		reply = append(reply, addr.AsSlice()...)
 	}
@@ -170,8 +171,8 @@ func (s *Names) Close() error {
 	return err
 }
 
-// Unname makes the names of paths unknown and closes their connections. It returns once somebody was told that there is no such
-// name, or fails.
+// Unname makes the names of paths unknown and closes their connections. It returns after a client
+// has received the answer that the name does not exist; otherwise it fails.
 func (n *Network) Unname(ctx context.Context, s *Names, links []Link, within time.Duration) (told int, show func(), err error) {
 	asked, show := s.Hide(links)
 	open, err := n.Add(ctx, links, Down())

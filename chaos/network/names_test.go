@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
-// TestANameIsUnknownWhileItIsHidden asks as Go's own resolver does: a name is known, unknown while it is hidden by somebody, and
-// known again, and another path's is not touched.
+// TestANameIsUnknownWhileItIsHidden asks as Go's own resolver does. A name is known, then unknown
+// while it is hidden at least once, then known again. The name of another path stays known.
 func TestANameIsUnknownWhileItIsHidden(t *testing.T) {
 	n := build(t, network.Options{Clients: 2, Upstreams: []string{"127.0.0.1:1", "127.0.0.1:2"}})
 	s, err := network.NewNames(n)
@@ -66,7 +66,7 @@ func TestANameIsUnknownWhileItIsHidden(t *testing.T) {
 	}
 }
 
-// TestWhoeverDialsAnUnknownNameIsNeeded: a fault that nobody could notice is none.
+// TestWhoeverDialsAnUnknownNameIsNeeded: a fault without any client that notices it has no effect.
 func TestWhoeverDialsAnUnknownNameIsNeeded(t *testing.T) {
 	n := build(t, network.Options{Clients: 1, Upstreams: []string{"127.0.0.1:1"}})
 	s, err := network.NewNames(n)

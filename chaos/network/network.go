@@ -1,6 +1,7 @@
-// Package network puts a proxy into every path between a client and a master, so that each path can be hurt by itself:
-// latency, jitter, little bandwidth, slow closing, silence, resets, slicing, a limit of data, no connection at all, in
-// both directions or one, and partitions as client × master matrices.
+// Package network puts a proxy into every path between a client and a master, so that each path can
+// fail separately. It offers latency, jitter, little bandwidth, slow closing, silence, resets,
+// slicing, a limit of data and refused connections. A fault acts in both directions or in one.
+// Partitions are client × master matrices.
 //
 // The proxies are toxiproxy's, in this process or on a toxiproxy server that the caller names. Its toxics act on the
 // data of TCP streams, not on packets. Toxiproxy's bandwidth toxic writes a trace line to zerolog's global logger when it is
@@ -26,9 +27,9 @@ type Direction uint8
 const (
 	// Both acts on requests and replies.
 	Both Direction = iota
-	// Requests acts on what goes from the client to the master.
+	// Requests acts on data from the client to the master.
 	Requests
-	// Replies acts on what comes back.
+	// Replies acts on data from the master to the client.
 	Replies
 )
 
@@ -93,11 +94,12 @@ func LimitData(dir Direction, bytes int64) Toxic {
 // Down closes connections and refuses new ones.
 func Down() Toxic { return Toxic{Type: "down", Cuts: true} }
 
-// SynDrop closes connections and neither accepts nor refuses new ones: what is dialled stays without an answer, as when
-// packets are lost or a listener's backlog is full. Proxies of a toxiproxy server elsewhere can't do that.
+// SynDrop closes connections and neither accepts nor refuses new ones: a dial gets no answer, as
+// when packets are lost or a listener's backlog is full. Proxies of an external toxiproxy server
+// can't do that.
 func SynDrop() Toxic { return Toxic{Type: "syn-drop", Cuts: true} }
 
-// closes tells that the toxic is on the proxy's door, not on what goes through it.
+// closes reports that the toxic acts on new connections, not on the data of existing ones.
 func (t Toxic) closes() bool { return t.Type == "down" || t.Type == "syn-drop" }
 
 type wire struct {
@@ -121,7 +123,7 @@ func (t Toxic) wire() wire {
 	return w
 }
 
-// String says what it is, with its numbers.
+// String describes the toxic with its numbers.
 func (t Toxic) String() string {
 	var s strings.Builder
 	s.WriteString(t.Type)
@@ -172,7 +174,7 @@ type Network struct {
 // doors are how many Downs and SynDrops are on a path.
 type doors struct{ refused, silent int }
 
-// door is what a proxy does with those who dial.
+// door is a proxy's behaviour towards new connections.
 type door uint8
 
 const (

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/localport"
 )
 
-// proxy stands in one path. Its methods are called one at a time.
+// proxy is the proxy of one path. Its methods are called one at a time.
 type proxy interface {
 	addr() string
 	add(Toxic) error
@@ -26,8 +26,9 @@ type proxy interface {
 	close() error
 }
 
-// patience is how long a proxy may take for a change. Toxiproxy can wait for ever for a connection whose data nobody
-// takes any more (its issue 558); a proxy that does is replaced.
+// patience is the longest time for a change to a proxy. Toxiproxy can wait for ever for a
+// connection after its client has stopped reading (its issue 558); the network replaces such a
+// proxy.
 const patience = 2 * time.Second
 
 var errStuck = errors.New("network: the proxy does not answer")
@@ -36,7 +37,7 @@ var errStuck = errors.New("network: the proxy does not answer")
 // change of all paths at once is many requests.
 const remotePatience = 10 * time.Second
 
-// bounded runs f and gives up waiting for it after patience.
+// bounded runs f and stops waiting for it after patience.
 func bounded(f func() error) error { return boundedBy(patience, f) }
 
 func boundedBy(d time.Duration, f func() error) error {
@@ -68,7 +69,8 @@ type local struct {
 	stuck  int
 }
 
-// newServer is what the proxies of one network share: nothing but a logger that says nothing.
+// newServer returns the only thing that the proxies of one network share: a logger that discards
+// everything.
 func newServer() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 }
@@ -158,7 +160,7 @@ func (p *local) enable(to door) error {
 	return err
 }
 
-// startOn starts a proxy whose port may still be held for a moment by the one before it.
+// startOn starts a proxy. The previous proxy may still hold the port for a moment.
 func startOn(proxy *toxiproxy.Proxy) error {
 	deadline := time.Now().Add(patience / 2)
 	for {
@@ -208,7 +210,7 @@ func (p *local) close() error {
 	return released
 }
 
-// remote is a proxy on a toxiproxy server that somebody else runs.
+// remote is a proxy on an external toxiproxy server.
 type remote struct {
 	proxy *client.Proxy
 	at    string

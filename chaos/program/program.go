@@ -1,5 +1,6 @@
-// Package program makes a lock library in any language a subject: the harness starts a program for each client and speaks a
-// small protocol with it, JSON by lines on its standard input and output. The page evidence/chaos in the repository's docs describes the protocol.
+// Package program lets the harness test a lock library in any language. The harness starts a
+// program for each client and uses a small protocol: lines of JSON on the program's standard input
+// and output. The page evidence/chaos in the repository's docs describes the protocol.
 package program
 
 import (
@@ -28,15 +29,15 @@ const (
 	// retryLeast and retryMost are the pauses between attempts of a program that does not wait by itself.
 	retryLeast = 5 * time.Millisecond
 	retryMost  = 50 * time.Millisecond
-	// complaintSize is how much of what a program writes to its standard error is kept.
+	// complaintSize bounds how much of a program's standard error is kept.
 	complaintSize = 2 << 10
 )
 
-// ErrGone is matched when a program has ended, or says what is not in the protocol.
+// ErrGone is matched when a program has ended, or has broken the protocol.
 var ErrGone = errors.New("program: it has ended")
 
-// Subject returns the subject whose clients are processes of the program args[0] with these arguments. tokens says that its
-// locks have fencing tokens.
+// Subject returns a subject that runs the program args[0] with these arguments as a process for
+// each client. tokens says that its locks have fencing tokens.
 func Subject(args []string, tokens bool) workload.Subject {
 	return subject{args: args, tokens: tokens}
 }
@@ -79,7 +80,8 @@ func (s subject) Open(ctx context.Context, addrs []string) (workload.Locker, err
 	return s.OpenSecured(ctx, masters)
 }
 
-// OpenSecured implements workload.Secured. Credentials go to the program by its standard input, which nobody else reads.
+// OpenSecured implements workload.Secured. The program gets the credentials on its standard input,
+// which no other process reads.
 func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (workload.Locker, error) {
 	if slices.ContainsFunc(masters, func(e endpoint.Endpoint) bool { return e.Resolver != "" }) {
 		return nil, fmt.Errorf("%w: a program is given addresses, not names", workload.ErrUnsupported)
@@ -146,7 +148,7 @@ type client struct {
 	writing sync.Mutex
 }
 
-// read takes what the program says until it ends.
+// read processes the program's output until it ends.
 func (c *client) read(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -163,7 +165,7 @@ func (c *client) read(out io.Reader) {
 		c.broken = fmt.Errorf("what it wrote can't be read: %w", err)
 		_ = c.cmd.Process.Kill()
 	}
-	// What it has started may keep its output open; Wait closes this end of it.
+	// The program's own children may keep its output open; Wait closes this end of the pipe.
 	if err := c.cmd.Wait(); err != nil && c.broken == nil {
 		c.broken = err
 	}
@@ -227,7 +229,7 @@ func (c *client) ask(ctx context.Context, r request) (answer reply, q *question,
 		return answer, q, c.gone()
 	case <-ctx.Done():
 	}
-	// Its caller has given up. The program says what became of it.
+	// The caller has stopped waiting. The program will report the result.
 	if r.Op == "acquire" {
 		_ = c.send(request{ID: 0, Op: "cancel", Of: r.ID}) // if it can't be sent the process is gone
 		select {
@@ -324,7 +326,7 @@ func (c *client) end(within time.Duration) error {
 	return fmt.Errorf("program: it did not end %v after close", within)
 }
 
-// tail keeps the end of what was written.
+// tail keeps the end of the text written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -339,7 +341,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is what was kept.
+// String returns the kept text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
-// TestThePythonClientPassesAndIsConvictedWhenItIsBroken runs the reference client of the protocol, as it is and with two grants
-// for a majority.
+// TestThePythonClientPassesAndIsConvictedWhenItIsBroken runs the protocol's reference client twice:
+// unchanged, and with two grants for a majority.
 func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -136,7 +136,7 @@ func TestAnswersMeanWhatTheProtocolSays(t *testing.T) {
 	}
 	left := func(want time.Duration) {
 		t.Helper()
-		// What it may act for counts from the request, not from the answer.
+		// The time that it may act counts from the request, not from the answer.
 		if got := hold.Remaining(); got > want || got < want-time.Since(before) {
 			t.Errorf("%v left, want %v at the request", got, want)
 		}
@@ -176,7 +176,8 @@ func TestAHoldThatIsLostIsDone(t *testing.T) {
 	}
 }
 
-// TestAProgramLogsInAndSpeaksTLS: it gets URLs and files, and one that does not use them is told apart from a lock that fails.
+// TestAProgramLogsInAndSpeaksTLS: the program gets URLs and files. The harness distinguishes a
+// program that does not use them from a lock that fails.
 func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

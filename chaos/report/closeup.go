@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// mostCloseups bounds how many violations are shown from near, and mostDrawn how many votes each of them shows.
+	// mostCloseups bounds the number of violations with a close-up, and mostDrawn the votes in
+	// each.
 	mostCloseups = 24
 	mostDrawn    = 800
 	// mostHolds is of how many attempts: a violation of two holds has two.
 	mostHolds = 4
 )
 
-// closeup shows a violation from near: the attempts that it names, who voted for them, and what each master had meanwhile. Times
-// are microseconds.
+// closeup shows a violation in detail: the attempts that it names, the masters that voted for them,
+// and each master's entries at the time. Times are microseconds.
 type closeup struct {
 	// List and Index say which violation: the one at Index of violations or allowed.
 	List    string        `json:"list"`
@@ -31,7 +32,8 @@ type closeup struct {
 	To      int64         `json:"to"`
 	Holds   []closeHold   `json:"holds"`
 	Masters []closeMaster `json:"masters"`
-	// Told says whether there are votes to show, Looked whether the masters were asked for this key.
+	// Told reports whether there are votes to show, Looked whether the run looked at the masters'
+	// entries for this key.
 	Told   bool `json:"told"`
 	Looked bool `json:"looked"`
 }
@@ -53,20 +55,20 @@ type closeMaster struct {
 	States [][3]int64 `json:"states"`
 	// Votes are the number of the hold, start, time, op, vote.
 	Votes [][]any `json:"votes"`
-	// Cells say for each hold how the master voted for it and what it was seen to have then; Faults which were on between
-	// the first request and the last grant.
+	// Cells say for each hold how the master voted for it and which entry a look then found. Faults
+	// lists the faults between the first request and the last grant.
 	Cells  []string `json:"cells"`
 	Faults string   `json:"faults"`
 }
 
-// What a master had, if it was not the hold of a client.
+// States of a master that has no client's hold.
 const (
 	stateFree   = -1
 	stateOthers = -2
 	stateDown   = -3
 )
 
-// closeups are those of the first violation of each oracle, then of the others.
+// closeups returns the close-ups: first the first violation of each oracle, then the others.
 func closeups(v *history.View, r *Report, faults []faultSpan) []closeup {
 	type listed struct {
 		list      string
@@ -172,7 +174,7 @@ func newCloseHold(v *history.View, a *history.Attempt, votes []*Ballot, masters 
 	return h
 }
 
-// states puts together what the masters were seen to have.
+// states collects the entries that looks found on the masters.
 func (c *closeup) states(v *history.View, r *Report) {
 	k := slices.Index(r.Watched, c.Key)
 	if k < 0 {
@@ -200,7 +202,7 @@ func (c *closeup) votes(b *ballots) {
 	}
 }
 
-// table says of a master how it voted for each hold, what it had then, and what was done to it.
+// table fills in, for one master, its vote for each hold, its entry at the time, and its faults.
 func (c *closeup) table(r *Report, m int, attempts []*history.Attempt, b *ballots, faults []faultSpan) {
 	master := &c.Masters[m]
 	first, last := attempts[0].Return/micro, attempts[0].Return/micro
@@ -230,7 +232,7 @@ func (c *closeup) table(r *Report, m int, attempts []*history.Attempt, b *ballot
 	master.Faults = strings.Join(on, "; ")
 }
 
-// seen says what a master had at the first look after a hold was granted.
+// seen describes a master's entry at the first look after a hold was granted.
 func (c *closeup) seen(r *Report, m int, a *history.Attempt, attempts []*history.Attempt) string {
 	k := slices.Index(r.Watched, c.Key)
 	if k < 0 || !a.Granted() {

@@ -16,8 +16,9 @@ import (
 
 const msec = int64(time.Millisecond)
 
-// twice is a report of a run with one overlap on three masters: client 0 has the key from 10 ms on by masters 0 and 1, master 1 is
-// killed, and client 1 has it from 40 ms on by masters 1 and 2.
+// twice is a report of a run with one overlap on three masters. Client 0 has the key from 10 ms on,
+// through masters 0 and 1. Then master 1 is killed, and client 1 has the key from 40 ms on, through
+// masters 1 and 2.
 func twice() *report.Report {
 	step := plan.Step{At: plan.Duration(20 * time.Millisecond), For: plan.Duration(10 * time.Millisecond), Fault: "kill-empty", Masters: []int{1}}
 	hold := func(client int, attempt uint64, owner string, call, granted, release int64) []history.Event {
@@ -65,7 +66,7 @@ func twice() *report.Report {
 	return r
 }
 
-// drawn is what the page's script gets to draw of close-ups.
+// drawn is the page script's input for close-ups.
 type drawn struct {
 	Faults []struct {
 		Name, Target string

@@ -15,13 +15,15 @@ type faultSpan struct {
 	To   int64  `json:"to"`
 	Name string `json:"name"`
 	Note string `json:"note"`
-	// Target says in a few words whom it hit; Masters and Clients list them, and are empty where it hit all.
+	// Target describes in a few words the masters and clients with the fault. Masters and Clients
+	// list them, and are empty if the fault hit all.
 	Target  string `json:"target"`
 	Masters []int  `json:"masters"`
 	Clients []int  `json:"clients"`
 }
 
-// faultSpans are the faults of a history. Whom each hit is in the plan; a history without one has the notes alone.
+// faultSpans returns the faults of a history. The plan says which masters and clients each fault
+// hit; without a plan there are only the notes.
 func faultSpans(v *history.View, r *Report, end int64) []faultSpan {
 	out := []faultSpan{}
 	open := make(map[string][]int)
@@ -42,7 +44,7 @@ func faultSpans(v *history.View, r *Report, end int64) []faultSpan {
 	return out
 }
 
-// aim finds the step that the fault is of, and whom that hits.
+// aim finds the step that the fault belongs to, and its targets.
 func (f *faultSpan) aim(p *plan.Plan) {
 	if p == nil {
 		return

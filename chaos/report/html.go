@@ -28,11 +28,11 @@ var startScript string
 //go:embed votes.js
 var votesScript string
 
-// pageData is what the page's script draws. Times are microseconds.
+// pageData is the input of the page's script. Times are microseconds.
 type pageData struct {
 	Report *Report  `json:"report"`
 	Keys   []string `json:"keys"`
-	// Watched is the key whose holders the samples show.
+	// Watched is the key that the samples show the holders for.
 	Watched string `json:"watched"`
 	// Attempts are client, key, kind, call, return, outcome, end, until, token, id, owner, worker.
 	Attempts [][]any     `json:"attempts"`
@@ -41,7 +41,7 @@ type pageData struct {
 	Closeups []closeup `json:"closeups"`
 	// Lost are client, from, to: without a majority.
 	Lost [][3]int64 `json:"lost"`
-	// Stalls are from, to, and what had to wait: times in which the machine stood still.
+	// Stalls are times when the machine stood still: from, to, and the part that had to wait.
 	Stalls [][]any `json:"stalls"`
 	// States are master, from, to, and who had the watched key: a client, or one of the states.
 	States [][4]int64 `json:"states"`

@@ -1,5 +1,5 @@
-// Package report writes what a chaos run found: one HTML page that needs nothing else, a JSON file for programs and a
-// JUnit file for build servers.
+// Package report writes the findings of a chaos run: one HTML page without external files, a JSON
+// file for programs and a JUnit file for build servers.
 package report
 
 import (
@@ -22,7 +22,7 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Report is what a run found. Its JSON form is stable.
+// Report has the findings of a run. Its JSON form is stable.
 type Report struct {
 	Verdict Verdict `json:"verdict"`
 	// Reasons say in sentences why the verdict is not pass.
@@ -45,7 +45,8 @@ type Report struct {
 	// Operations counts acquisitions, extensions and releases that were answered; Acquisitions those that were granted.
 	Operations   int `json:"operations"`
 	Acquisitions int `json:"acquisitions"`
-	// Overlaps, TokenViolations and Orphans count what the oracles found, whether allowed by the scenario or not.
+	// Overlaps, TokenViolations and Orphans count the oracles' findings, including those that the
+	// scenario allows.
 	Overlaps        int `json:"overlaps"`
 	TokenViolations int `json:"token_violations"`
 	Orphans         int `json:"orphans"`
@@ -61,19 +62,21 @@ type Report struct {
 	// Releases and Extensions count those that were judged, and of these those that failed.
 	Releases   oracle.Tally `json:"releases"`
 	Extensions oracle.Tally `json:"extensions"`
-	// StalledMS is for how long the machine gave the run, or something of it, no time, in milliseconds. Starved tells that this
-	// was more than half of what the limits allow: what the run did not see it may not have had the time to see.
+	// StalledMS is for how long the machine gave the run, or a part of it, no processor time, in
+	// milliseconds. Starved reports that this was more than half of the limits: the run may have
+	// lacked the time to observe its events.
 	StalledMS float64 `json:"stalled_ms"`
 	Starved   bool    `json:"starved,omitempty"`
 	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired again.
 	RecoveryMSMax float64 `json:"recovery_ms_max"`
-	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key that somebody asked for.
+	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key while a
+	// client wanted it.
 	OutageMSMax float64 `json:"outage_ms_max"`
 	// Latency of granted acquisitions, in milliseconds.
 	Latency Latency `json:"latency_ms"`
-	// Neighbours is how quiet locks fared beside the workload, if there were any.
+	// Neighbours says how well quiet locks survived the workload, if there were any.
 	Neighbours *oracle.Quiet `json:"neighbours,omitempty"`
-	// Faults counts how often each fault came on; Observed has, for each, what was seen of its effect.
+	// Faults counts how often each fault began; Observed has the observed effect of each.
 	Faults   map[string]int    `json:"faults"`
 	Observed map[string]string `json:"observed,omitempty"`
 	// Unavailable says of each planned fault that could not be done here, why.
@@ -81,9 +84,10 @@ type Report struct {
 	// UnexpectedErrors counts errors that a lock library should not give; Errors has examples.
 	UnexpectedErrors int      `json:"unexpected_errors"`
 	Errors           []string `json:"errors,omitempty"`
-	// OwnOracles are those of the caller's own that judged, by name, with what each finds.
+	// OwnOracles are the caller's own oracles that judged, by name, each with a description.
 	OwnOracles map[string]string `json:"own_oracles,omitempty"`
-	// Violations broke what is promised for the scenario. Allowed are those that it does not forbid.
+	// Violations broke a promise of the scenario. Allowed are violations that the scenario does not
+	// forbid.
 	Violations []oracle.Violation `json:"violations"`
 	Allowed    []oracle.Violation `json:"allowed,omitempty"`
 	Notes      []string           `json:"notes,omitempty"`
@@ -130,13 +134,13 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// Sample is what one master said about the first keys at one time.
+// Sample has one master's entries for the first keys at one time.
 type Sample struct {
 	// At and Until are the nanoseconds at which the look began and ended.
 	At, Until int64
 	Master    int
 	Up        bool
-	// Owners has, for each of the sampled keys, who holds it; empty when nobody does.
+	// Owners has the holder of each sampled key; empty if there is none.
 	Owners []string
 	TTLs   []time.Duration
 }

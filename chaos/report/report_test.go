@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sample is a report of a run with that many acquisitions, one of which overlaps the one before.
+// sample is a report of a run with that many acquisitions. One acquisition overlaps the one before.
 func sample(acquisitions int) *report.Report {
 	var events []history.Event
 	const step = int64(3 * time.Millisecond)
@@ -167,7 +167,8 @@ func browser() string {
 	return ""
 }
 
-// opened is what the script made of the report's page in a browser, or nothing when there is no browser.
+// opened returns the state of the report's page after its script ran in a browser, or nothing if
+// there is no browser.
 func opened(t *testing.T, r *report.Report) string {
 	t.Helper()
 	path := browser()
@@ -190,8 +191,9 @@ func opened(t *testing.T, r *report.Report) string {
 	return string(dom)
 }
 
-// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions and asks what the script made of it:
-// it marks the page when it has come to its end, and the canvas with the number of attempts that it drew.
+// TestThePageDrawsItsTimelineInABrowser opens the page of a run with thousands of acquisitions. The
+// script marks the page when it has come to its end, and marks the canvas with the number of
+// attempts that it drew.
 func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
 	const acquisitions = 6000
 	dom := opened(t, sample(acquisitions))

@@ -13,7 +13,7 @@ import (
 type SuiteRun struct {
 	Scenario string
 	Seed     uint64
-	// Report is what it found; nil when it was not made, for the reason in Skipped.
+	// Report is the run's report; nil if there was no run, for the reason in Skipped.
 	Report  *Report
 	Skipped string
 }
@@ -36,7 +36,8 @@ func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
 	})
 }
 
-// cases are the verdict, whose text has the reasons and the replay line, and what each oracle found.
+// cases are the verdict, with the reasons and the replay line as its text, and each oracle's
+// findings.
 func (s *SuiteRun) cases(oracles []string) []junitCase {
 	name := fmt.Sprintf("%s/seed-%d", s.Scenario, s.Seed)
 	if s.Report == nil {
@@ -59,7 +60,7 @@ func (s *SuiteRun) cases(oracles []string) []junitCase {
 	return out
 }
 
-// oracleCase is what one oracle found in a run: a failure, an error for unknown, or a pass.
+// oracleCase is one oracle's finding in a run: a failure, an error for unknown, or a pass.
 func oracleCase(class, name, oracle string, r *Report) junitCase {
 	c := junitCase{Class: class, Name: name}
 	for _, v := range r.Violations {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// control is the mapped file; the layout is that of struct control in preload/clock.c.
+// control is the mapped file; its layout is the same as struct control in preload/clock.c.
 type control struct {
 	page  []byte
 	words *[4]int64

@@ -1,5 +1,6 @@
-// Package shim moves the wall clock of one process, for instance a redis-server, without privileges: a few lines of C
-// that the process preloads read an offset and a rate from a file that this package maps and writes.
+// Package shim moves the wall clock of one process, for instance a redis-server, without
+// privileges. The process preloads a few lines of C, which read an offset and a rate from a file.
+// This package maps and writes that file.
 //
 // It needs Linux with glibc and a C compiler (cc) at run time; where one is missing [Build] says so with an error that
 // matches [ErrUnavailable]. libfaketime does the same for most programs, but Debian's keeps redis-server from starting.
@@ -68,7 +69,7 @@ type Clock struct {
 	base    int64
 }
 
-// NewClock makes a clock that is right and whose control file is in dir, under name.
+// NewClock makes a clock without offset. Its control file is in dir, under name.
 func (l *Library) NewClock(dir, name string) (*Clock, error) {
 	c := &Clock{library: l.path, path: filepath.Join(dir, name), now: time.Now}
 	var err error
@@ -80,7 +81,7 @@ func (l *Library) NewClock(dir, name string) (*Clock, error) {
 	return c, nil
 }
 
-// Env is what a process needs in its environment to follow this clock.
+// Env returns the environment variables that make a process follow this clock.
 func (c *Clock) Env() []string {
 	return []string{"LD_PRELOAD=" + c.library, "REDLOCK_CHAOS_CLOCK=" + c.path}
 }
@@ -94,7 +95,8 @@ func (c *Clock) Step(d time.Duration) {
 	c.publish()
 }
 
-// SetRate makes the clock run at this rate from now on: 1 is right, 1.02 is 2 % fast. What it has gained so far stays.
+// SetRate makes the clock run at this rate from now on: 1 is right, 1.02 is 2 % fast. The time
+// gained so far stays.
 func (c *Clock) SetRate(rate float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +120,16 @@ func (c *Clock) Offset() time.Duration {
 	return time.Duration(c.offsetAt(c.now().UnixNano()))
 }
 
-// Close unmaps and removes the control file. Processes that still run keep the clock as it is.
+// Close unmaps and removes the control file. Processes that still run keep the clock's present
+// offset and rate.
 func (c *Clock) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(c.control.close(), os.Remove(c.path))
 }
 
-// rebase folds what the rate has gained into the offset, so that a change of rate is not applied to the past.
+// rebase adds the time gained by the rate to the offset, so that a change of rate does not apply to
+// the past.
 func (c *Clock) rebase() {
 	now := c.now().UnixNano()
 	c.offset = c.offsetAt(now)

@@ -27,7 +27,7 @@ func library(t *testing.T) *shim.Library {
 	return lib
 }
 
-// server is a redis-server whose clock is c's.
+// server is a redis-server that follows the clock c.
 func server(t *testing.T, c *shim.Clock) *redistest.Server {
 	t.Helper()
 	s, err := redistest.Run(t.Context(), redistest.Config{Env: c.Env()})

@@ -23,7 +23,8 @@ const (
 	barInterval = 100 * time.Millisecond
 )
 
-// isWatched reports whether somebody may be looking at what is drawn: not in a file or a pipe.
+// isWatched reports whether the output is a terminal, so that a person can see the bar; a file or a
+// pipe is not.
 func isWatched(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {

@@ -17,9 +17,9 @@ type Batch struct {
 	N     int
 	// Broken are the mistakes to make.
 	Broken BrokenVariants
-	// Masters, if not 0, is how many masters every schedule has in which none are exchanged.
+	// Masters, if not 0, replaces the number of masters of every schedule without an exchange.
 	Masters int
-	// Oracles are the ones whose verdict counts; nil: all.
+	// Oracles names the oracles that judge the runs; nil: all.
 	Oracles []string
 	// StopAfter is how many failures end the batch; 0: none do.
 	StopAfter int
@@ -44,7 +44,7 @@ type Outcome struct {
 	Failures []Failure // by seed
 }
 
-// Schedule is the one that the batch runs for a seed.
+// Schedule returns the schedule that the batch runs for a seed.
 func (b *Batch) Schedule(seed uint64) *Schedule {
 	s := Generate(b.Profile, seed)
 	s.Broken = b.Broken
@@ -119,7 +119,8 @@ func (b *Batch) counted(all []oracle.Violation) []oracle.Violation {
 	})
 }
 
-// setMasters gives the schedule n masters. Faults of masters that are gone go with them.
+// setMasters gives the schedule n masters. It also removes the faults of masters that no longer
+// exist.
 func (s *Schedule) setMasters(n int) {
 	for len(s.Masters) < n {
 		s.Masters = append(s.Masters, MasterClock{})

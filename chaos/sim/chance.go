@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// chance is a stream of random numbers that depends on nothing but what it was made from (splitmix64).
+// chance is a stream of random numbers (splitmix64). It depends on nothing but its seed.
 type chance uint64
 
 // chanceOf makes the stream for one decision, named by numbers.

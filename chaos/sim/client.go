@@ -48,7 +48,7 @@ func newClient(w *world, number int) (*client, error) {
 	return c, nil
 }
 
-// name is what the history and the masters' arrival queues call the client.
+// name is the client's name in the history and in the masters' arrival queues.
 func (c *client) name() string { return clientNames[c.number%len(clientNames)] }
 
 var clientNames = [...]string{"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"}
@@ -64,13 +64,14 @@ func (c *client) draw(d time.Duration) time.Duration {
 	return time.Duration(c.jitter.below(int64(d)))
 }
 
-// pause lets the client stand still: its timers, the answers it gets and its own steps wait until it goes on.
+// pause stops the client for d: its timers, the replies to it and its own steps wait until the
+// pause ends.
 func (c *client) pause(d time.Duration) {
 	c.stopped = max(c.stopped, c.w.now+int64(d))
 }
 
-// gathered plans the moment at which the lanes that are waiting take their batches: right after what is going on now,
-// or each at its own moment if sends are staggered.
+// gathered plans when the waiting lanes take their batches: right after the current event, or, if
+// sends are staggered, each at another time.
 func (c *client) gathered(l *link) {
 	w := c.w
 	if spread := int64(w.plan.Net.Stagger); spread > 0 {
@@ -89,7 +90,7 @@ func (c *client) gathered(l *link) {
 	w.pending.push(event{at: w.now + 1, kind: flush, client: c.number})
 }
 
-// flush lets the lanes take their batches: all of them, or only l.
+// flush makes the lanes take their batches: all lanes, or only l.
 func (c *client) flush(l *link) {
 	if l != nil {
 		l.openGate()

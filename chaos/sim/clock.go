@@ -15,7 +15,8 @@ type clientClock struct{ c *client }
 // Now implements redlock.Clock.
 func (k clientClock) Now() time.Duration { return k.c.reading() }
 
-// Wall implements redlock.Clock. It is right up to a constant: somebody else keeps it.
+// Wall implements redlock.Clock. It differs from true time by a constant, as on a host with a
+// synchronised clock.
 func (k clientClock) Wall() time.Time { return time.Unix(0, int64(epoch+k.c.plan.Wall)+k.c.w.now) }
 
 // reading is the client's clock now. Clocks begin at an hour, since the engine takes 0 for "not yet".

@@ -39,7 +39,7 @@ func (w *world) collect() {
 	w.watch()
 }
 
-// look lets the scheduler go on with a task whose call has returned.
+// look resumes the task if its call has returned.
 func (t *task) look() {
 	if t.then == nil || t.c.dead {
 		return

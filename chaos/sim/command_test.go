@@ -95,7 +95,7 @@ func TestTheProgressBarReachesItsEndAndIsWipedAway(t *testing.T) {
 	}
 }
 
-// result is what a script reads of the file that -json names.
+// result holds the fields that a script reads from the file that -json names.
 type result struct {
 	Verdict   string             `json:"verdict"`
 	Profile   string             `json:"profile"`
@@ -138,7 +138,7 @@ func TestTheResultOfAPassSaysWhatWasRun(t *testing.T) {
 	}
 }
 
-// found are the lines between the failing seed and the picture: what the oracles said.
+// found returns the oracles' lines, which stand between the failing seed and the picture.
 func found(t *testing.T, stdout string) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?s)\nseed \d+:\n(.*?)\nthe smallest`).FindStringSubmatch(stdout)
@@ -181,7 +181,8 @@ func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
 	}
 }
 
-// A program has no *testing.T, and none of the testing package's flags: what is printed has to work there.
+// A program has no *testing.T and none of the testing package's flags, so the printed command must
+// work without both.
 func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
 	t.Parallel()
 	r, _, stdout, _ := written(t, "-broken", "plain-delete", "-schedules", "200")
@@ -203,7 +204,8 @@ func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
 	}
 }
 
-// A night is all profiles in which all is promised, and not a pass where something never happened.
+// A night runs every profile that the library promises to survive. It fails if one of the required
+// events never happened.
 func TestANightThatHasSeenTooLittleIsNoPass(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "night.json")

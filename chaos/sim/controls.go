@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
-// Control is a negative control: a mistake, and where it has to be noticed. On the same schedules the same oracles find
-// nothing wrong with the engine as it is.
+// Control is a negative control: a deliberate mistake, and the oracles that must notice it. On the
+// same schedules those oracles must find nothing wrong in the unchanged engine.
 type Control struct {
 	Name    string
 	Broken  BrokenVariants

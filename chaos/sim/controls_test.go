@@ -26,7 +26,7 @@ func TestEveryMistakeIsNoticed(t *testing.T) {
 			} else {
 				done = noticedElsewhere(t, c)
 			}
-			// The same schedules are harmless to the engine as it is.
+			// The unchanged engine survives the same schedules.
 			whole := *b
 			whole.Broken, whole.N = sim.BrokenVariants{}, min(max(done, 200), harmless)
 			complain(t, &whole, whole.Run(t.Context()))
@@ -52,8 +52,8 @@ func noticedElsewhere(t *testing.T, c sim.Control) (schedules int) {
 	return r.Schedules
 }
 
-// withMutant tells whether this program has the control's mistake. If not, it has run the test in one that has, and returns
-// what that printed.
+// withMutant reports whether this program is built with the control's mistake. If it is not,
+// withMutant runs the test in a program that is, and returns its output.
 func withMutant(t *testing.T, c sim.Control) (out string, within bool) {
 	t.Helper()
 	if c.Broken.Mutant == "" {

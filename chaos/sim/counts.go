@@ -10,7 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Counts say what happened in runs: a run in which nothing difficult happened proves nothing.
+// Counts say how often each event happened in the runs. A run without difficult events proves
+// nothing.
 type Counts struct {
 	Acquired   int `json:"acquired"`
 	Fenced     int `json:"fenced"`
@@ -123,7 +124,7 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// acquired counts a hold by its kind, and by whose it is.
+// acquired counts a hold by its kind and by its session's set of masters.
 func (c *Counts) acquired(s *Session, sets Sets) {
 	c.Acquired++
 	switch sets {
@@ -146,7 +147,7 @@ func (c *Counts) acquired(s *Session, sets Sets) {
 	}
 }
 
-// lost counts what a round was that was not won.
+// lost counts a round that was not won, by its cause.
 func (c *Counts) lost(q *redlock.QuorumError) {
 	if errors.Is(q, redlock.ErrContended) || q.Granted > 0 && errors.Is(q, redlock.ErrHeld) {
 		c.Split++

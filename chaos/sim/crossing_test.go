@@ -11,8 +11,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
-// crossing is a schedule in which one client holds a key and renews it for long, and tasks of another wait: one for that key
-// and a second one, all or none, and then others for the second one alone. Nobody holds that, so one of them has to have it.
+// crossing is a schedule with two keys. One client holds the first key and renews it for long.
+// Tasks of another client wait: one for both keys, all or none, and later others for the second key
+// alone. The second key is free, so one of these tasks has to get it.
 func crossing(seed uint64) *sim.Schedule {
 	r := rand.New(rand.NewPCG(seed, 45))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
@@ -48,8 +49,9 @@ func crossing(seed uint64) *sim.Schedule {
 	return s
 }
 
-// TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor: who waits for two keys, one of which somebody else holds and
-// renews, must not keep the other one from those who want just that.
+// TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor: a waiter for two keys, a free one
+// and one that another client holds and renews, must not keep the free key from tasks that want no
+// other.
 func TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor(t *testing.T) {
 	n := uint64(200)
 	if testing.Short() {
@@ -72,8 +74,8 @@ func TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor(t *testing.T)
 	}
 }
 
-// TestACrossingThatBlocksIsFound is the control: the same schedule of which the oracle is told that the one key's waiters
-// got nothing, as where they stand behind the one who waits for both.
+// TestACrossingThatBlocksIsFound is the control. It uses the same schedule, but tells the oracle
+// that the waiters for the free key got nothing, as if they stood behind the waiter for both keys.
 func TestACrossingThatBlocksIsFound(t *testing.T) {
 	r, err := sim.Run(crossing(1))
 	if err != nil {

@@ -9,19 +9,21 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// Crowd is many goroutines of a client, each of which goes through the same session: what may harm the client's other locks.
+// Crowd is many goroutines of a client that all go through the same session. Its load may harm the
+// client's other locks.
 type Crowd struct {
-	// N is how many there are. They begin one after the other, Gap apart, and those that wait give up all at once.
+	// N is the number of goroutines. They begin one after the other, Gap apart. All that still wait
+	// at the end stop waiting at once.
 	N   int           `json:"n"`
 	Gap time.Duration `json:"gap,omitempty"`
-	// Apart has each want a key of its own.
+	// Apart gives each goroutine a key that no other wants.
 	Apart bool `json:"apart,omitempty"`
 	// Times is how often each goes through it; 0: once.
 	Times   int `json:"times,omitempty"`
 	Session     // of the first; a reentrant hold's Job, and Keys that are Apart, count on from its
 }
 
-// sessions are those of the i-th of the crowd.
+// sessions returns the sessions of the i-th goroutine of the crowd.
 func (c *Crowd) sessions(i int) []Session {
 	s := c.Session
 	s.Idle += time.Duration(i) * c.Gap
@@ -45,8 +47,9 @@ const (
 	quietKeys  = quietHolds + quietFree
 )
 
-// Neighbours draws schedules in which quiet locks, which nobody else wants, live beside crowds of the same client. All masters
-// answer. See [oracle.Victims]. It is none of [Profiles] yet, as the engine does not keep this promise in every schedule.
+// Neighbours draws schedules with quiet locks, which no other client wants, next to crowds of the
+// same client. All masters answer. See [oracle.Victims]. [Profiles] does not include it yet,
+// because the engine does not keep this promise in every schedule.
 func Neighbours() Profile {
 	p := Within()
 	p.Name, p.About = "neighbours", "within the assumptions, with quiet locks beside crowds of the same client"
@@ -54,8 +57,8 @@ func Neighbours() Profile {
 	return p
 }
 
-// neighbouring draws the victims, the crowds, and what the network or the masters are like. All waiters wait for one key: were there
-// more, one event could wake several at one instant.
+// neighbouring draws the victims, the crowds, and the state of the network or of the masters. All
+// waiters wait for one key: with several keys, one event could wake several waiters at one instant.
 func (a *generator) neighbouring(s *Schedule) {
 	const apart = 30 * time.Millisecond // a Locker that has had no reply yet sends one batch at a time
 	span := 3 * time.Second
@@ -123,7 +126,7 @@ func (a *generator) neighbouring(s *Schedule) {
 	s.Clients = append(s.Clients, c, other)
 }
 
-// crowd draws one that waits for what somebody else has.
+// crowd draws a crowd that waits for a key that another client holds.
 func (a *generator) crowd(least, most, key int) Crowd {
 	c := Crowd{N: a.number("crowd", least, most), Gap: a.upTo("gap", 2*time.Millisecond), Session: Session{
 		Idle: 120 * time.Millisecond, Keys: []int{key}, TTL: pick(a, "crowd ttl", []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second}),
@@ -154,7 +157,8 @@ func (w *world) victims(v *history.View) []oracle.Violation {
 	return found
 }
 
-// unjudged is the error of a run whose victims could not be judged: it shows nothing.
+// unjudged returns an error if the oracle could not judge the victims of a run. Such a run shows
+// nothing.
 func unjudged(all []oracle.Violation) error {
 	for _, v := range all {
 		if v.Unknown {

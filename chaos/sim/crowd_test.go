@@ -8,7 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
-// The control: whatever the engine does, quiet locks are lost if all that a client sends waits for what a blip has lost.
+// The control: with any engine, a client loses quiet locks if everything that it sends waits behind
+// the messages that a blip has lost.
 func TestVictimsOfOneConnectionAreFound(t *testing.T) {
 	blips, harmful := 0, 0
 	for seed := uint64(1); blips < 6; seed++ {
@@ -31,7 +32,7 @@ func TestVictimsOfOneConnectionAreFound(t *testing.T) {
 	}
 }
 
-// victims runs a schedule, in which quiet holds and free keys must have been judged.
+// victims runs a schedule and checks that the oracle judged both quiet holds and free keys.
 func victims(t *testing.T, s *sim.Schedule) []oracle.Violation {
 	t.Helper()
 	r, err := sim.Run(s)

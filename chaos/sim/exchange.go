@@ -11,19 +11,21 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// Exchange lets one set of masters take another's place while clients run. A run has two parts. In the first, clients with the
-// old set and clients with both are at work; in the second, those with both and those with the new one. The second part begins
-// when the longest ttl of the old clients has passed since none of them acquires or extends any more: each has died, or has
-// gone through what it had to do, but for the end of its last holds.
+// Exchange replaces one set of masters by another while clients run. A run has two parts. In the
+// first part, clients with the old set run together with clients with both sets; in the second
+// part, clients with both sets run together with clients with the new set. The second part begins
+// one ttl, the longest of the old clients, after every old client has died or finished its work.
+// Only the end of its last holds may still be to come.
 type Exchange struct {
 	// Old and New are the numbers of their masters. They may share any.
 	Old []int `json:"old"`
 	New []int `json:"new"`
 	// Together lets clients of all three kinds run from the beginning, which no operator may.
 	Together bool `json:"together,omitempty"`
-	// Forgotten lets the second part begin though old clients may go on. It is generations that stop these: old clients have the
-	// first, those with both sets the second, new ones the third. A client with both announces the third ([Session].Announce), and
-	// the second part begins when the time has passed that an operator is told to wait then.
+	// Forgotten allows the second part to begin while old clients still run. Generations stop these
+	// clients: old clients have generation 1, clients with both sets 2, new clients 3. A client
+	// with both sets announces generation 3 ([Session].Announce). The second part begins when the
+	// time has passed that the documentation tells an operator to wait.
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
@@ -46,7 +48,7 @@ const (
 	second
 )
 
-// check says what is wrong with an exchange of a schedule, which may come from a file.
+// check reports an error in the schedule's exchange, since a schedule may come from a file.
 func (s *Schedule) checkExchange() error {
 	x := s.Exchange
 	for i, c := range s.Clients {
@@ -99,10 +101,10 @@ func (s *Schedule) dropMaster(m int) bool {
 	return true
 }
 
-// newest is the generation of the new set, by which an announcement stops old clients.
+// newest is the generation of the new set. Its announcement stops old clients.
 const newest = 3
 
-// generation is that of a client's configuration; 0: it has none.
+// generation returns the generation of the client's configuration; 0: it has none.
 func (x *Exchange) generation(sets Sets) uint64 {
 	switch {
 	case x == nil || !x.Forgotten:
@@ -154,8 +156,8 @@ func (t *task) postponed(s *Session) bool {
 	return x != nil && !x.Together && t.c.w.part != second && (t.c.plan.Sets == NewSet || t.c.plan.Sets == BothSets && s.Second)
 }
 
-// exchange looks whether the old clients have ended, and then has the second part begin a ttl later. Nobody looks where they may be
-// forgotten, unless nobody is left to announce that.
+// exchange begins the second part one ttl after the old clients have ended. If old clients may be
+// forgotten, it does not check them, unless no client is left to make the announcement.
 func (w *world) exchange() {
 	if w.plan.Exchange == nil || w.part != first ||
 		slices.ContainsFunc(w.clients, (*client).mayAnnounce) || slices.ContainsFunc(w.clients, (*client).mayStillHold) {
@@ -176,8 +178,8 @@ func (w *world) waitForSecond(wait time.Duration) {
 // stopsAfter is by when the last answer that a forgotten client had is too old for another lock (docs/operate/membership.md).
 const stopsAfter = 10 * time.Second
 
-// announced begins the wait for the second part: by the end of it the last hold of a forgotten client is over, also by a clock that
-// runs as slowly as is allowed for.
+// announced begins the wait for the second part. At its end the last hold of a forgotten client is
+// over, even by the slowest clock that is allowed.
 func (w *world) announced() {
 	if w.part != first {
 		return
@@ -221,9 +223,10 @@ func (w *world) beginSecond() {
 	}
 }
 
-// tokenOrder judges the order of tokens. Of an exchange it is promised among neighbours: clients with the old set and with both,
-// clients with both and with the new set. So it is promised from the old to the new ones for a key that one with both has
-// acquired in between: its token is above the old one's and below the new one's.
+// tokenOrder judges the order of tokens. An exchange promises this order only between neighbours:
+// clients with the old set and with both sets, and clients with both sets and with the new set. Old
+// and new clients are compared only for a key that a client with both sets has acquired in between.
+// Its token must be above the old client's token and below the new client's.
 func (w *world) tokenOrder(v *history.View) []oracle.Violation {
 	if w.plan.Exchange == nil {
 		return oracle.TokenOrder(v)
@@ -237,7 +240,7 @@ func (w *world) tokenOrder(v *history.View) []oracle.Violation {
 	return found
 }
 
-// without is a view in which clients of one kind have no tokens.
+// without returns a view that omits the tokens of clients with the given sets.
 func (w *world) without(v *history.View, sets Sets) *history.View {
 	part := *v
 	part.Attempts = slices.Clone(v.Attempts)
@@ -249,7 +252,8 @@ func (w *world) without(v *history.View, sets Sets) *history.View {
 	return &part
 }
 
-// countBridged counts the keys of which an old client's token, one's with both sets and a new one's followed on each other.
+// countBridged counts the keys that an old client, a client with both sets and a new client
+// acquired in this order with a token each.
 func (w *world) countBridged(v *history.View) {
 	if w.plan.Exchange == nil {
 		return

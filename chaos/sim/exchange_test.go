@@ -132,7 +132,8 @@ func TestAFailedExchangeShrinks(t *testing.T) {
 	}
 }
 
-// An announcement has a longer timeout than locks have; what is repeated of its batch is no later than what is waited for at the end.
+// An announcement has a longer timeout than locks have. A repetition of its batch must arrive
+// before the wait at the run's end is over.
 func TestARepetitionOfAnAnnouncementIsNotTooLate(t *testing.T) {
 	r, err := sim.Run(sim.Generate(sim.Generations(), 5445))
 	if err != nil || len(r.Violations) > 0 || r.Counts.Repeated == 0 {
@@ -140,7 +141,7 @@ func TestARepetitionOfAnAnnouncementIsNotTooLate(t *testing.T) {
 	}
 }
 
-// An old client that dies has ended, at whichever of its steps that is, also where nothing else is going on.
+// An old client that dies has ended, at any of its steps, even if no other event is pending.
 func TestTheDeathOfTheLastOldClientBeginsTheSecondPart(t *testing.T) {
 	session := sim.Session{Keys: []int{0}, TTL: 100 * time.Millisecond, Hold: 10 * time.Millisecond, Renew: true}
 	for step := range 30 {

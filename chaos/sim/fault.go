@@ -8,8 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/store"
 )
 
-// arm plans the faults of one part of the run, from now on, and returns when the last of them is over. All that come at a
-// client's step are planned with the first.
+// arm plans the faults of one part of the run, from now on, and returns when the last fault is
+// over. It plans all faults that occur at a client's step together with the first part.
 func (w *world) arm(later bool) (over int64) {
 	for i := range w.plan.Faults {
 		f := &w.plan.Faults[i]
@@ -174,8 +174,9 @@ func (w *world) pause(c *client, f *Fault) {
 	})
 }
 
-// suspend lets the timers of a client ring later: what they count stands still as it does. Its clock goes on, and so do deadlines of
-// requests, which are the other side's, too. It returns when the last of them is going to ring.
+// suspend delays the timers of a client, since their time stops while the machine is suspended. The
+// client's clock goes on, and so do deadlines of requests, which the other side knows too. suspend
+// returns when the last timer will ring.
 func (w *world) suspend(c *client, d int64) (last int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +191,7 @@ func (w *world) suspend(c *client, d int64) (last int64) {
 	return last
 }
 
-// kill ends a client for good, between two of its steps.
+// kill ends a client permanently, between two of its steps.
 func (w *world) kill(c *client) {
 	if c.dead {
 		return
@@ -226,7 +227,7 @@ func (w *world) eachMaster(f *Fault, do func(*master)) {
 // loses tells whether a master has lost something when it is back.
 func (f *Fault) loses() bool { return f.Kind == Forget || f.Kind == Rollback }
 
-// note says what the history's reader wants to know of a fault.
+// note describes a fault for the reader of the history.
 func (f *Fault) note() string {
 	switch {
 	case f.Kind == Rollback:

@@ -53,14 +53,14 @@ type flight struct {
 	unsent   bool
 }
 
-// answers are what a master says of one call.
+// answers are a master's replies to one call.
 type answers struct {
 	reply [1]single.Reply
 	err   [1]error
 	set   [1]bool
 }
 
-// answerable makes room for what is said of each call.
+// answerable makes room for the replies to each call.
 func (f *flight) answerable() {
 	if n := len(f.asks); n > 1 {
 		f.replies, f.errs, f.set = make([]single.Reply, n), make([]error, n), make([]bool, n)
@@ -99,7 +99,8 @@ func (f *flight) depart() {
 	f.leave()
 }
 
-// dial makes a connection, which takes a round trip. Nobody accepts or refuses it while the way is cut.
+// dial makes a connection, which takes a round trip. While the network is cut, the dial is neither
+// accepted nor refused.
 func (f *flight) dial() {
 	l, w := f.link, f.link.w
 	if f.returned {
@@ -141,7 +142,8 @@ func (f *flight) leave() {
 	w.send(f)
 }
 
-// again is when a message leaves for good that is sent at t: a blip loses it, and one connection keeps what follows it back.
+// again returns when a message sent at t finally leaves: a blip loses the message, and the messages
+// that follow on the same connection wait for it.
 func (l *link) again(t int64) int64 {
 	add(&l.w.counts.Retold, l.lossy > 0)
 	if t += l.lossy; l.w.plan.Broken.OneConnection {
@@ -167,7 +169,8 @@ func (w *world) send(f *flight) {
 		f.repeats = true
 		late := int64(0)
 		if w.plan.Net.Stray {
-			// An announcement has more time than the locks that travel with it, whose keys grace waits for.
+			// An announcement has more time than the locks in the same batch, and grace waits for
+			// the keys of those locks.
 			late = f.draw.below(strayFor * min(f.deadline-w.now, 2*int64(w.requestTimeout())))
 		}
 		f.schedule(f.sentAt+travel+1+late, hidden, none, func() { f.arrive(true) })
@@ -197,7 +200,7 @@ func (f *flight) schedule(at int64, kind eventKind, client int, do func()) {
 // replyAt lets the client have what there is at that time.
 func (f *flight) replyAt(at int64) { f.schedule(at, answer, f.link.client.number, nil) }
 
-// back returns from Do with what has arrived.
+// back returns from Do with the replies that have arrived.
 func (f *flight) back() {
 	err := f.err
 	if err == nil && f.replies == nil {

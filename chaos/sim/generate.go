@@ -21,7 +21,7 @@ func schedules(p Profile, salt uint64) *rapid.Generator[*Schedule] {
 	})
 }
 
-// What a schedule is drawn from: generators that are made once.
+// The generators that draw schedules; they are made only once.
 var (
 	seeds     = rapid.Uint64()
 	decisions = rapid.Uint64Range(0, 1<<20)
@@ -92,7 +92,7 @@ func (a *generator) addClients(s *Schedule) {
 	}
 }
 
-// addFaults also tells whether a master forgets what it knew.
+// addFaults also reports whether a master forgets its data.
 func (a *generator) addFaults(s *Schedule) (forgets bool) {
 	most := 4
 	if a.exchanges {
@@ -116,7 +116,7 @@ func (a *generator) addFaults(s *Schedule) (forgets bool) {
 	return forgets
 }
 
-// client draws a client and what it does.
+// client draws a client and its sessions.
 func (a *generator) client(keys int) Client {
 	c := Client{PPM: a.rate("client ppm", a.clientPPM)}
 	if a.slowest != 0 {
@@ -135,8 +135,9 @@ func (a *generator) client(keys int) Client {
 	return c
 }
 
-// queueUp lets all tasks of a client ask for the same key. If they waited for different ones, a single event, as the
-// release of both, could wake two of them at the same instant, and nothing would decide which runs first.
+// queueUp makes all tasks of a client ask for the same key. If they waited for different keys, one
+// event, such as the release of both, could wake two tasks at the same instant, and their order
+// would be undefined.
 func (c *Client) queueUp() {
 	if len(c.Tasks) < 2 {
 		return

@@ -63,7 +63,8 @@ func (a *generator) exchanging(s *Schedule, keys int) {
 	}
 }
 
-// keepTold has a master that was told a generation keep it, as is assumed, and lets faults fall into the wait between the parts.
+// keepTold makes a master that has accepted a generation keep it, as the library assumes. It also
+// moves faults into the wait between the two parts.
 func (a *generator) keepTold(f *Fault) {
 	if f.Kind == Forget {
 		f.Kind = Crash
@@ -73,7 +74,8 @@ func (a *generator) keepTold(f *Fault) {
 	}
 }
 
-// lasting draws what a forgotten client goes on with, until after it is believed to have stopped.
+// lasting draws the sessions of a forgotten client until after the moment when it is believed to
+// have stopped.
 func (a *generator) lasting(keys int) []Session {
 	sessions := make([]Session, a.number("more sessions", 2, 5))
 	for i := range sessions {
@@ -87,8 +89,9 @@ func (a *generator) lasting(keys int) []Session {
 	return sessions
 }
 
-// comings draws what goes with exchanges: a master that is down all along leaves, one that is empty and guarded joins, all that
-// leave or all that join are out of the reach of a client with both sets.
+// comings draws special cases of exchanges: a master that is down all the time leaves; a master
+// that is empty and guarded joins; a client with both sets can't reach any leaving master, or any
+// joining one.
 func (a *generator) comings(s *Schedule) {
 	leave, join := [2]int{0, s.Exchange.New[0] - 1}, [2]int{len(s.Exchange.Old), len(s.Masters) - 1} // the first and the last
 	if leave[0] <= leave[1] && a.one(4, "one is dead") {

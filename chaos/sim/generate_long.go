@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// margin draws a long grace and, of a hold that is renewed, extensions beside that.
+// margin draws a long grace. For a renewed hold it also draws extensions by its holder.
 func (a *generator) margin(s *Session) {
 	s.TTL = max(s.TTL, 100*time.Millisecond)
 	s.Grace = a.upTo("grace", s.TTL/2)

@@ -16,7 +16,8 @@ type link struct {
 	name   string
 	gate   chan struct{} // releases a worker of the lane that is about to take a batch
 
-	// What the engine's goroutines left here since the last settling; guarded by the world's mutex.
+	// The requests that the engine's goroutines made since the last settling; guarded by the
+	// world's mutex.
 	listed  bool
 	waiting int // workers at the gate
 	fresh   []*flight
@@ -36,8 +37,9 @@ type link struct {
 // Name implements redlock.Master.
 func (l *link) Name() string { return l.name }
 
-// Gather implements lane.Paced: a lane takes its batch when everybody woken by the event under way has sent what
-// they had to send. Otherwise the composition of a batch would depend on which goroutine ran first.
+// Gather implements lane.Paced: a lane takes its batch after all goroutines that the current event
+// woke have sent their requests. Otherwise the contents of a batch would depend on which goroutine
+// ran first.
 func (l *link) Gather() {
 	l.w.mu.Lock()
 	if l.w.over {
@@ -75,7 +77,8 @@ func (l *link) Do(ctx context.Context, batch []*single.Call) {
 	<-f.done
 }
 
-// launch sends a flight off. Flights of one link that began at one instant come in the order of what they carry.
+// launch sends a flight. Flights of one link that began at one instant are sorted by their
+// requests.
 func (l *link) launch() {
 	if len(l.fresh) > 1 {
 		slices.SortFunc(l.fresh, func(a, b *flight) int {
@@ -95,7 +98,7 @@ func (l *link) launch() {
 	l.fresh = l.fresh[:0]
 }
 
-// heal sends again what was held back, as far as anybody still waits for it.
+// heal sends each delayed message if its receiver still waits for it.
 func (l *link) heal() {
 	if l.cutThere+l.cutBack > 0 {
 		return
@@ -114,8 +117,8 @@ func (l *link) heal() {
 	}
 }
 
-// pacer is a call, of a batch or too late for one, that waits for an instant of its own to end in, because what they wake would
-// otherwise run at the same time.
+// pacer is a call, of a batch or too late for one, that waits for an instant that no other call
+// ends at. Otherwise the goroutines that these calls wake would run at the same time.
 type pacer struct {
 	link *link
 	turn chan struct{}

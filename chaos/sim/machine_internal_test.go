@@ -14,9 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant/mutanttest"
 )
 
-// machine is a world that rapid plays with, step by step: three clients that want one key of five masters. The world
-// lives in a bubble and does what it is told over channels made outside, so that it waits for rapid without its time
-// passing.
+// machine is a world that rapid controls step by step: three clients that want one key of five
+// masters. The world lives in a bubble. It receives its orders over channels made outside the
+// bubble, so its time stands while it waits for rapid.
 type machine struct {
 	w     *world
 	holds map[*client]*hold
@@ -78,7 +78,7 @@ func (m *machine) fault(f *Fault) {
 	}
 }
 
-// idle tells that a client can be told to do something.
+// idle reports that the client can take an order.
 func (m *machine) idle(c *client) bool { return c.tasks[0].then == nil && c.stopped <= m.w.now }
 
 func (m *machine) acquire(c *client, ttl time.Duration) {
@@ -120,13 +120,13 @@ func (m *machine) release(h *hold) {
 	})
 }
 
-// step lets a task make a call, at an instant of its own.
+// step makes a task do a call, at an instant that no other call has.
 func (m *machine) step(t *task, f, then func()) {
 	t.step(0, func() { t.call(f, then) })
 	m.advance(2)
 }
 
-// believers counts the clients that believe in a hold by what they would be told if they asked now.
+// believers counts the clients that believe now that they hold the lock.
 func (m *machine) believers() int {
 	n := 0
 	for _, h := range m.holds {
@@ -205,7 +205,8 @@ func (f *failing) FailNow()              { f.failed = true; runtime.Goexit() }
 func (f *failing) Fatal(...any)          { f.FailNow() }
 func (f *failing) Fatalf(string, ...any) { f.FailNow() }
 
-// machineProperty plays one case: whatever rapid does, nobody holds what another holds, and all comes right in the end.
+// machineProperty plays one case: after any sequence of rapid's steps, no two clients hold the lock
+// at once, and all keys are free in the end.
 func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 	return func(rt *rapid.T) {
 		m := newMachine(rapid.Uint64().Draw(rt, "seed"), broken)
@@ -322,7 +323,7 @@ func (m *machine) check(rt *rapid.T) {
 	}
 }
 
-// held are the holds of clients that can be told to do something with them.
+// held returns the holds of idle clients.
 func (m *machine) held() []*hold {
 	var held []*hold
 	for _, c := range m.w.clients {

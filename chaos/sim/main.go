@@ -29,7 +29,7 @@ const (
 // every few megabytes took a quarter of the time.
 const memoryLimit = 512 << 20
 
-// options are what the command line asks for.
+// options are the values of the command line's flags.
 type options struct {
 	schedules int
 	seed      uint64
@@ -47,9 +47,10 @@ type options struct {
 	same      string
 }
 
-// Main is the command `redlock-chaos sim`: it runs schedules, shows how far it is, and says what it found. The exit
-// status is 0 for a pass, 1 for a violation, 2 for wrong usage and for -help, and 3 when the run was interrupted or could
-// not be judged. What wants a mutant of the engine is run in a build with it, which takes the go command and a checkout.
+// Main is the command `redlock-chaos sim`: it runs schedules, shows its progress and prints its
+// findings. The exit status is 0 for a pass, 1 for a violation, 2 for wrong usage and for -help,
+// and 3 when the run was interrupted or could not be judged. If a schedule needs a mutant of the
+// engine, Main builds a program with it, and so needs the go command and a checkout.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, status, ok := parse(args, stderr)
 	if !ok {
@@ -112,7 +113,7 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	return o, exitPass, true
 }
 
-// check says what is wrong with flags that could be read, and with arguments that are none.
+// check reports an error in flags that could be parsed, and rejects arguments that are not flags.
 func (o *options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
@@ -140,7 +141,8 @@ func names[V any](all []V, name func(V) string) string {
 	return strings.Join(out, ", ")
 }
 
-// batch is what the options ask for. A negative control is looked for on its own profile, unless another is named.
+// batch returns the batch that the options describe. A negative control uses its own profile,
+// unless the options name another.
 func (o *options) batch() (*Batch, error) {
 	b := &Batch{First: o.seed, N: o.schedules, Masters: o.masters, Workers: o.workers, StopAfter: 1}
 	if err := o.choose(b); err != nil {
@@ -202,7 +204,7 @@ func newReport(o *options, b *Batch, out *Outcome, took time.Duration) *report {
 	}
 }
 
-// conclude says what the batch found, shrinks and draws the first failure, and writes the report.
+// conclude prints the batch's findings, shrinks and draws the first failure, and writes the report.
 func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, took time.Duration, stdout, stderr io.Writer) int {
 	r := newReport(o, b, out, took)
 	status := exitPass

@@ -34,17 +34,18 @@ type master struct {
 	saves        []saved
 }
 
-// saved is what a master's disk has for a rollback that is to come.
+// saved is the state of a master's disk for a later rollback.
 type saved struct {
 	of      *Fault
 	data    *store.Store
 	crashes int // it has had by then
 }
 
-// save writes what the master has to its disk.
+// save writes the master's data to its disk.
 func (m *master) save(f *Fault) { m.saves = append(m.saves, saved{f, m.store.Clone(), m.died}) }
 
-// written is what its disk has for a rollback; nil if that is all there is, because it has begun with that since.
+// written returns the data on the master's disk for a rollback. It returns nil if a restart since
+// then began with these data, so that no others exist.
 func (m *master) written(f *Fault) *store.Store {
 	for _, s := range m.saves {
 		if s.of == f && s.crashes == m.died {
@@ -66,7 +67,8 @@ func (m *master) time() time.Duration {
 	return epoch + m.clock.Offset + m.stepped + time.Duration(m.w.now+m.w.now/1000*m.clock.PPM/1000)
 }
 
-// perform serves one request of a flight, or tries to with SET NX, and records what it did to somebody's hold.
+// perform executes one request of a flight, or tries it with SET NX, and records its effect on
+// holds.
 func (m *master) perform(f *flight, i int, set bool) (single.Reply, error) {
 	now, r := m.time(), &f.asks[i]
 	if m.store.Full = m.full > 0; m.denies(r) {
@@ -113,7 +115,7 @@ func (m *master) perform(f *flight, i int, set bool) (single.Reply, error) {
 	return reply, err
 }
 
-// denies makes the mistake of a full master that also refuses to keep what is held.
+// denies is a deliberate mistake: a full master also refuses to extend held locks.
 func (m *master) denies(r *single.Request) bool {
 	return m.full > 0 && m.w.plan.Broken.FullDenies && r.Op == single.Extend
 }
@@ -124,7 +126,7 @@ func (m *master) count(r *single.Request) (bool, error) {
 	return m.store.TryCount(m.time(), r)
 }
 
-// between counts what has happened on the master between the two commands of a fenced acquire.
+// between counts the changes on the master between the two commands of a fenced acquire.
 func (f *flight) between(i int, before uint64) {
 	m, r, counts := f.link.master, &f.asks[i], &f.link.w.counts
 	now := m.time()
@@ -168,7 +170,8 @@ func (p packet) read() {
 	}
 }
 
-// crash ends the process: what is in its sockets is gone. It begins again with left or, if that is nil, with all it had.
+// crash ends the process: the data in its sockets are lost. The master begins again with left or,
+// if left is nil, with all its data.
 func (m *master) crash(left *store.Store) {
 	m.down = true
 	m.crashes++

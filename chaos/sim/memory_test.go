@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has memory of its own, and needs many times as long.
+// The race detector needs additional memory, and many times as long.
 
 package sim_test
 
@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A night's million schedules do not fit into memory if what they leave is not collected in time.
+// The million schedules of a night need too much memory if the garbage of each is not collected in
+// time.
 func TestALongRunTakesBoundedMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

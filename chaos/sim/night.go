@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// nightReport is what -night writes: which seeds were run of which profile, what happened in them, and how often each interleaving of
-// docs/evidence/interleavings.md did.
+// nightReport is the output of -night: which profile ran which seeds, the counts of each, and how
+// often each interleaving of docs/evidence/interleavings.md happened.
 type nightReport struct {
 	Verdict   string    `json:"verdict"`
 	FirstSeed uint64    `json:"first_seed"` // of each profile
@@ -29,7 +29,7 @@ type seenRow struct {
 	Seen  int    `json:"seen"`
 }
 
-// share is how much of a night a profile gets, by what one of its schedules costs.
+// share is a profile's share of a night, according to the cost of one schedule.
 func (p *Profile) share() int {
 	switch {
 	case !p.Promised:
@@ -43,7 +43,8 @@ func (p *Profile) share() int {
 	}
 }
 
-// nights are the batches of one: of every profile in which all is promised, n schedules in all.
+// nights returns the batches of one night: n schedules in all, from every profile that the library
+// promises to survive.
 func nights(o *options) (batches []*Batch) {
 	all, left := 0, o.schedules
 	for _, p := range Profiles() {
@@ -60,7 +61,8 @@ func nights(o *options) (batches []*Batch) {
 	return batches
 }
 
-// night runs all profiles in which all is promised. It fails where something is broken, and where an interleaving never happened.
+// night runs every profile that the library promises to survive. It fails if an oracle finds a
+// violation, or if an interleaving never happened.
 func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 	n := &nightReport{Verdict: "pass", FirstSeed: o.seed}
 	status := exitPass

@@ -38,8 +38,9 @@ type Profile struct {
 	long       bool // holds last for hundreds of ttls, and little happens in one
 }
 
-// Within draws schedules within the assumptions: the clocks of any client and any master differ by less than the drift
-// allowance of one percent, nobody sets them, and masters keep their data or are guarded.
+// Within draws schedules within the assumptions. The clocks of any client and any master differ by
+// less than the drift allowance of one percent, no clock is set, and masters keep their data or are
+// guarded.
 func Within() Profile {
 	return Profile{
 		Name: "within", Promised: true, About: "within the assumptions",
@@ -55,7 +56,7 @@ func Within() Profile {
 	}
 }
 
-// ClockSteps draws schedules in which somebody sets the masters' clocks.
+// ClockSteps draws schedules that set the masters' clocks.
 func ClockSteps() Profile {
 	p := Within()
 	p.Name, p.Promised, p.About = "clock-steps", false, "outside the assumptions: masters' clocks are set"
@@ -63,7 +64,7 @@ func ClockSteps() Profile {
 	return p
 }
 
-// Forgetful draws schedules in which masters restart without data and vote at once.
+// Forgetful draws schedules with masters that restart without data and vote at once.
 func Forgetful() Profile {
 	p := Within()
 	p.Name, p.Promised, p.About = "forgetful", false, "outside the assumptions: masters lose their data and vote at once"
@@ -71,7 +72,7 @@ func Forgetful() Profile {
 	return p
 }
 
-// Blackout draws schedules in which all masters lose their data at the same time and vote at once.
+// Blackout draws schedules that make all masters lose their data at the same time and vote at once.
 func Blackout() Profile {
 	p := Within()
 	p.Name, p.Promised, p.About = "blackout", false, "outside the assumptions: all masters lose their data at once"
@@ -80,7 +81,7 @@ func Blackout() Profile {
 	return p
 }
 
-// WildClocks draws schedules in which clocks differ by more than the drift allowance.
+// WildClocks draws schedules with clocks that differ by more than the drift allowance.
 func WildClocks() Profile {
 	p := Within()
 	p.Name, p.Promised, p.About = "wild-clocks", false, "outside the assumptions: clocks run at very different rates"
@@ -88,8 +89,8 @@ func WildClocks() Profile {
 	return p
 }
 
-// SlowClients draws schedules in which the clients' clocks run two percent slow, with ttls so short that the
-// allowance of one percent and 2 ms still covers it.
+// SlowClients draws schedules with client clocks that run two percent slow. The ttls are so short
+// that the allowance of one percent and 2 ms still covers the difference.
 func SlowClients() Profile {
 	p := Within()
 	p.Name, p.Promised, p.About = "slow-clients", true, "clients' clocks run 2 % slow, ttls are short enough to allow for it"
@@ -98,7 +99,8 @@ func SlowClients() Profile {
 	return p
 }
 
-// Tokens draws schedules in which many ask for fenced locks at the same time, at times of day that differ.
+// Tokens draws schedules with many clients that ask for fenced locks at the same time. Their times
+// of day differ.
 func Tokens() Profile {
 	p := Within()
 	p.Name, p.About = "tokens", "within the assumptions, with fencing tokens"
@@ -108,8 +110,8 @@ func Tokens() Profile {
 	return p
 }
 
-// Refusals draws schedules in which masters are there and do not do what they are asked: connections that have to be dialled and
-// set up first, and can't be, data that are still being loaded, no memory.
+// Refusals draws schedules with masters that answer, but refuse: connections need dialling and
+// setup first, and sometimes fail; data are still being loaded; memory is full.
 func Refusals() Profile {
 	p := Within()
 	p.Name, p.About = "refusals", "within the assumptions, with masters that refuse and connections to be made"
@@ -118,7 +120,8 @@ func Refusals() Profile {
 	return p
 }
 
-// Fullness draws schedules in which all masters run full at the same time: what is held must stay held.
+// Fullness draws schedules that let all masters run full at the same time: held locks must stay
+// held.
 func Fullness() Profile {
 	p := Refusals()
 	p.Name, p.About = "full", "within the assumptions, all masters full at once"
@@ -126,8 +129,8 @@ func Fullness() Profile {
 	return p
 }
 
-// Membership draws schedules in which one set of masters takes another's place, step by step, with clients of the old set, of
-// both and of the new one.
+// Membership draws schedules that replace one set of masters by another, step by step. Their
+// clients have the old set, both sets or the new one.
 func Membership() Profile {
 	p := Within()
 	p.Name, p.About = "membership", "within the assumptions, while masters are exchanged"
@@ -144,8 +147,8 @@ func OldAndNew() Profile {
 	return p
 }
 
-// Generations draws exchanges in which clients with the old set are forgotten: the second part does not wait for their end, but for
-// an announcement that stops them.
+// Generations draws exchanges that forget clients with the old set. The second part waits for an
+// announcement that stops these clients, not for their end.
 func Generations() Profile {
 	p := Membership()
 	p.Name, p.About = "generations", "within the assumptions, while masters are exchanged and clients with the old ones are forgotten"
@@ -153,7 +156,7 @@ func Generations() Profile {
 	return p
 }
 
-// Cohorts draws schedules in which locks are passed on between the goroutines of a client.
+// Cohorts draws schedules that make the goroutines of a client hand locks over to each other.
 func Cohorts() Profile {
 	p := Within()
 	p.Name, p.About = "cohorts", "within the assumptions, with locks that are passed on inside a client"
@@ -163,7 +166,8 @@ func Cohorts() Profile {
 	return p
 }
 
-// Margins draws schedules of locks with a long grace, in which holders extend their locks while these are renewed.
+// Margins draws schedules of locks with a long grace. Holders extend their locks while the engine
+// renews them.
 func Margins() Profile {
 	p := Within()
 	p.Name, p.About = "margins", "within the assumptions, with long graces, and extensions beside renewals"
@@ -173,8 +177,8 @@ func Margins() Profile {
 	return p
 }
 
-// Restarts draws schedules in which masters restart with a part of what they had, and load it, and the machines of clients are
-// suspended.
+// Restarts draws schedules with masters that restart with only a part of their data, and load it.
+// The machines of clients are suspended too.
 func Restarts() Profile {
 	p := Within()
 	p.Name, p.About = "restarts", "within the assumptions, with masters that restart with a part of their data, and suspended clients"
@@ -184,14 +188,16 @@ func Restarts() Profile {
 	return p
 }
 
-// rollbacks are those in which nothing else is lost, for the control that shows what it takes to lose a part.
+// rollbacks draws restarts that lose only a master's last writes. The control uses it to show when
+// losing a part of the data is harmful.
 func rollbacks() Profile {
 	p := Restarts()
 	p.faults = []FaultKind{Rollback, Rollback, Pause, CutRequests}
 	return p
 }
 
-// Long draws schedules in which locks are held for hundreds of ttls, and little happens in one of these.
+// Long draws schedules with locks that are held for hundreds of ttls. Few events happen within one
+// ttl.
 func Long() Profile {
 	p := Within()
 	p.Name, p.About = "long", "within the assumptions, with holds of hundreds of ttls"
@@ -206,5 +212,5 @@ func Profiles() []Profile {
 	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(), Margins(), Restarts(), Long(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
 }
 
-// named are those that can be asked for by name.
+// named lists the profiles that a user can select by name.
 func named() []Profile { return append(Profiles(), Neighbours()) }

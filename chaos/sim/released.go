@@ -21,9 +21,10 @@ func (w *world) removedBy(owner string, master int) {
 	w.removed[owner] |= 1 << master
 }
 
-// checkReleased judges a release that has returned nil: of each set of masters that the client has, a quorum has removed the
-// hold or did not have it. What a late request has set again since then counts as removed. Holds that several can have side by
-// side are not judged, as one owner may have several; nor are those that were passed on, which [world.unreleased] leaves out.
+// checkReleased judges a release that returned nil. In each set of masters of the client, a quorum
+// must have removed the hold or must not have had it. If a late request has set the key again since
+// then, the key counts as removed. Shared holds are not judged, because one owner may have several;
+// nor are holds that were handed over, which [world.unreleased] leaves out.
 func (w *world) checkReleased(h *hold) {
 	if h.kind != history.Plain && h.kind != history.Fenced {
 		return
@@ -53,8 +54,8 @@ type lingering struct {
 	violation oracle.Violation
 }
 
-// unreleased finds the releases that were none: what is still there was not passed on, at that instant, to another goroutine of the
-// client, which has it under the same owner value.
+// unreleased finds the releases that removed nothing. It leaves out a key that was handed over, at
+// that instant, to another goroutine of the client, which holds it under the same owner value.
 func (w *world) unreleased(v *history.View) (out []oracle.Violation) {
 	for _, l := range w.lingering {
 		if !slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool {

@@ -57,7 +57,7 @@ func counted(part string, pairs ...string) (rows []Row) {
 
 func tested(part, what string, tests ...string) Row { return Row{Part: part, What: what, Tests: tests} }
 
-// Rows are all of them.
+// Rows returns all rows.
 func Rows() []Row {
 	rows := counted(
 		"Acquire",
@@ -110,7 +110,7 @@ func Rows() []Row {
 	return append(rows, waitRows()...)
 }
 
-// tryRows are what the simulator does not tell from other acquisitions.
+// tryRows are acquisitions that the simulator cannot tell from others.
 func tryRows() []Row {
 	const part = "Acquire"
 	return []Row{
@@ -209,7 +209,7 @@ func fenceRows() []Row {
 	)
 }
 
-// otherRows are about what others keep on a server, and about rights.
+// otherRows are about foreign keys on a server, and about permissions.
 func otherRows() []Row {
 	const part = "What others keep, and masters that refuse"
 	return append(

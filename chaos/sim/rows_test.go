@@ -44,7 +44,8 @@ func unmatched(document string, rows []sim.Row) (faults []string) {
 	return faults
 }
 
-// TestEveryRowOfTheProtocolIsCountedOrTested keeps the list true to docs/evidence/interleavings.md, and what it names to what there is.
+// TestEveryRowOfTheProtocolIsCountedOrTested compares the list with docs/evidence/interleavings.md,
+// and checks that the counters and tests in it exist.
 func TestEveryRowOfTheProtocolIsCountedOrTested(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/evidence/interleavings.md")
 	if err != nil {

@@ -23,7 +23,7 @@ type Result struct {
 	Counts     Counts
 	// Steps is how many events the engine took part in or the network had.
 	Steps int
-	// Trace is what the masters did, if it was asked for.
+	// Trace lists the masters' actions, if RunTraced made the run.
 	Trace []Line
 }
 
@@ -31,7 +31,7 @@ type Result struct {
 // sense, or goroutines of the engine that were still there after Close.
 func Run(s *Schedule) (*Result, error) { return run(s, false) }
 
-// RunTraced is Run that also keeps what the masters did, for [Timeline].
+// RunTraced is Run, and also records the masters' actions for [Timeline].
 func RunTraced(s *Schedule) (*Result, error) { return run(s, true) }
 
 func run(s *Schedule, traced bool) (res *Result, err error) {
@@ -65,10 +65,11 @@ func run(s *Schedule, traced bool) (res *Result, err error) {
 	return res, nil
 }
 
-// bubble runs f in a bubble of virtual time, also where there is no test: the command has no *testing.T.
-// synctest.Test takes from its T the name and the parts that report failures, and the zero T has usable ones; nothing
-// here fails through it. (RunTests and MainStart, the exported ways to a T, parse the program's flags and print.)
-// TestTheReplayCommandFailsInTheSameWay runs the command as a program, and notices should a version of Go want more.
+// bubble runs f in a bubble of virtual time, also outside a test: the command has no *testing.T.
+// synctest.Test uses only the T's name and its failure reports. The zero T has both in usable form,
+// and nothing here fails through it. RunTests and MainStart, the exported ways to get a T, parse
+// the program's flags and print. TestTheReplayCommandFailsInTheSameWay runs the command as a
+// program, so it fails if a later version of Go needs more.
 func bubble(f func()) {
 	synctest.Test(new(testing.T), func(*testing.T) { f() })
 }
@@ -116,14 +117,15 @@ func (w *world) play() error {
 	return w.shutDown()
 }
 
-// troubled tells whether anything can go wrong, so that nobody is promised a majority.
+// troubled reports whether anything can go wrong in the run, so that no client is promised a
+// majority.
 func (w *world) troubled() bool {
 	n := &w.plan.Net
 	return slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Blip }) || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
 }
 
-// keeps tells whether nothing goes wrong but that masters are full, which takes nothing that is held and renewed. A client that is
-// forgotten in an exchange loses what it holds.
+// keeps reports whether the only fault is full masters, which must not end a lock that is held and
+// renewed. A client that is forgotten in an exchange loses its locks.
 func (w *world) keeps() bool {
 	n, x := &w.plan.Net, w.plan.Exchange
 	return (x == nil || !x.Forgotten) && n.Spike+n.LoseRequest+n.LoseReply+n.Reset == 0 &&
@@ -142,8 +144,8 @@ func (w *world) idle() bool {
 	return len(w.live) == 0 || w.steps > maxSteps
 }
 
-// recover is the end of a run: all is well again, so what was left on the masters has to go, and whoever asks for a
-// key has to get it.
+// recover checks the end of a run. All faults are over, so the masters must lose the remains of
+// ended holds, and every client that asks for a key must get it.
 func (w *world) recover() {
 	w.calm, w.healed = true, w.now
 	w.record(history.Event{Type: history.Healed, Client: history.Everyone, Master: history.Everyone})
@@ -166,7 +168,7 @@ func (w *world) recover() {
 	w.loop(math.MaxInt64, w.idle)
 }
 
-// inspect records what is on the masters.
+// inspect records the keys on the masters.
 func (w *world) inspect() {
 	for _, m := range w.masters {
 		for n := range w.plan.keys() {
@@ -244,7 +246,8 @@ func (w *world) judge() []oracle.Violation {
 	)
 }
 
-// doneTolerance is what a client that goes on after a pause may take until the first of its timers has rung.
+// doneTolerance is the longest time between the end of a client's pause and the first ring of its
+// timers.
 const doneTolerance = 5 * time.Microsecond
 
 // NameEnds is the oracle that finds runs that did not end.
@@ -260,8 +263,8 @@ func (w *world) ended() []oracle.Violation {
 	}}
 }
 
-// grace is how long what is left of ended holds may stay on masters that are well: two rounds of the janitor and the
-// requests before, between and after them.
+// grace is how long the remains of ended holds may stay on healthy masters: two rounds of the
+// janitor and the requests before, between and after these rounds.
 func (w *world) grace() time.Duration {
 	ttl := w.plan.maxTTL()
 	timeout := w.requestTimeout()
@@ -284,7 +287,7 @@ func (w *world) requestTimeout() time.Duration {
 	return longest
 }
 
-// timeout is that of the client's requests for locks with this ttl.
+// timeout returns the timeout of the client's requests for locks with this ttl.
 func (c *client) timeout(ttl time.Duration) time.Duration {
 	return cmp.Or(c.plan.Timeout, min(max(ttl/20, 10*time.Millisecond), time.Second))
 }
@@ -292,11 +295,11 @@ func (c *client) timeout(ttl time.Duration) time.Duration {
 // strayFor is how many times the time it had left a repeated request may be late.
 const strayFor = 20
 
-// sweepInterval is the engine's: how often a master that owes a release is asked.
+// sweepInterval is the engine's value: how often the engine asks a master with a pending release.
 const sweepInterval = 200 * time.Millisecond
 
-// patience is how long it may take until somebody gets a key that nobody holds: until the keys of clients that died
-// have expired, and as many split votes as clients can have.
+// patience is the longest time until a client gets a free key: until the keys of dead clients have
+// expired, plus as many split votes as the clients can have.
 func (w *world) patience() time.Duration {
 	return w.grace() + w.plan.maxTTL() + w.plan.maxTTL()/50 + 300*time.Millisecond
 }

@@ -16,7 +16,8 @@ import (
 // timings are the members of a report that differ between two runs of one version.
 var timings = []string{"seconds", "schedules_per_second"}
 
-// compareNights prints each figure in which the reports of two nights differ, and reports whether there is none.
+// compareNights prints each figure that differs between the reports of two nights. It returns true
+// if all figures are equal.
 func compareNights(before, after string, stdout io.Writer) (same bool, err error) {
 	var reports [2]any
 	for i, path := range []string{before, after} {

@@ -9,8 +9,8 @@ import (
 
 // Schedule is one run as data. Nothing but a Schedule decides what happens.
 type Schedule struct {
-	// Seed decides what the rest leaves open: the delay and the fate of each message, jitter, and the order of events
-	// that fall on one instant.
+	// Seed decides everything that the other fields leave open: the delay and the fate of each
+	// message, the jitter, and the order of events at one instant.
 	Seed    uint64        `json:"seed"`
 	Masters []MasterClock `json:"masters"`
 	Clients []Client      `json:"clients"`
@@ -23,9 +23,9 @@ type Schedule struct {
 
 // BrokenVariants are the mistakes that negative controls make: a mutant of the engine, and some of its surroundings.
 type BrokenVariants struct {
-	// Mutant names the one that the program has to be built with; empty: none.
+	// Mutant names the mutant that the program has to be built with; empty: none.
 	Mutant string `json:"mutant,omitempty"`
-	// PlainDelete lets every release delete the key, whoever has it.
+	// PlainDelete makes every release delete the key, even if another owner has it.
 	PlainDelete bool `json:"plain_delete,omitempty"`
 	// FullDenies lets a master that is full refuse extensions, too.
 	FullDenies bool `json:"full_denies,omitempty"`
@@ -33,9 +33,10 @@ type BrokenVariants struct {
 	NoGuard bool `json:"no_guard,omitempty"`
 	// NoWait lets clients with the new set of masters begin while holds of the old ones last.
 	NoWait bool `json:"no_wait,omitempty"`
-	// NotAnnounced has nobody tell the masters the generation that stops forgotten clients.
+	// NotAnnounced suppresses the announcement of the generation that stops forgotten clients.
 	NotAnnounced bool `json:"not_announced,omitempty"`
-	// OneConnection has whatever a client sends to a master wait for what was lost before it.
+	// OneConnection delays every message of a client to a master until the messages lost before it
+	// have arrived.
 	OneConnection bool `json:"one_connection,omitempty"`
 }
 
@@ -49,7 +50,7 @@ type MasterClock struct {
 	Early bool `json:"early,omitempty"`
 }
 
-// Client is one process with a Locker of its own.
+// Client is one process with its own Locker.
 type Client struct {
 	// PPM is how much faster than reference time its clock runs, in millionths.
 	PPM int64 `json:"ppm,omitempty"`
@@ -61,7 +62,7 @@ type Client struct {
 	Sets Sets `json:"sets,omitempty"`
 	// Tasks are goroutines that go through their sessions one after the other.
 	Tasks [][]Session `json:"tasks"`
-	// Crowds are more of them.
+	// Crowds adds sessions for many goroutines.
 	Crowds []Crowd `json:"crowds,omitempty"`
 }
 
@@ -74,7 +75,7 @@ type Session struct {
 	Second bool `json:"second,omitempty"`
 	// Announce makes it no acquisition, but the announcement of the third generation, which is tried until it succeeds.
 	Announce bool `json:"announce,omitempty"`
-	// Keys are numbers of keys; all of them or none are taken.
+	// Keys are numbers of keys. The session takes all of its keys or none.
 	Keys []int        `json:"keys"`
 	Kind history.Kind `json:"kind,omitempty"`
 	// Job names the owner of a reentrant hold.
@@ -84,7 +85,7 @@ type Session struct {
 	Wait time.Duration `json:"wait,omitempty"`
 	// Every is how often it tries while it waits; 0: as the engine does by itself.
 	Every time.Duration `json:"every,omitempty"`
-	// Quiet tells that nobody else wants its keys.
+	// Quiet says that no other session wants its keys.
 	Quiet bool `json:"quiet,omitempty"`
 	// Renew asks for automatic renewal; MaxHold bounds the hold (0: not).
 	Renew   bool          `json:"renew,omitempty"`
@@ -121,15 +122,17 @@ type Net struct {
 	Reset int `json:"reset,omitempty"`
 	// Repeat is the chance that a request is performed twice, the second time before the answer leaves.
 	Repeat int `json:"repeat,omitempty"`
-	// Stray lets repeated requests arrive long after the answer, and requests whose sender has given up arrive late:
-	// clients that retry by themselves, or close connections without a reset.
+	// Stray makes repeated requests arrive long after the reply, and makes requests arrive late
+	// after their sender has abandoned them. Clients cause this if they retry by themselves, or
+	// close connections without a reset.
 	Stray bool `json:"stray,omitempty"`
-	// Dials makes clients dial: a connection that broke, or whose request was given up, is made anew, which takes a round trip
-	// before anything is sent. A lost packet of that is sent again after a second.
+	// Dials makes clients dial. If a connection broke, or its request was abandoned, a new
+	// connection takes a round trip before the client can send. A lost packet of the handshake is
+	// sent again after a second.
 	Dials bool `json:"dials,omitempty"`
 	// Stagger is the greatest delay between the sends to the masters of one round.
 	Stagger time.Duration `json:"stagger,omitempty"`
-	// Service is what a master takes for each command; it serves one after the other.
+	// Service is a master's time for each command; it serves one after the other.
 	Service time.Duration `json:"service,omitempty"`
 }
 
@@ -149,15 +152,17 @@ const (
 	// until every lock it may have forgotten has expired.
 	Crash  FaultKind = "crash"
 	Forget FaultKind = "forget"
-	// Rollback: Master dies and restarts with what it had Amount before, because it writes to its disk now and then; otherwise as
-	// Forget. After another restart since then nothing is lost.
+	// Rollback: Master dies and restarts with its data of Amount ago, because it writes to its disk
+	// only now and then; otherwise like Forget. If the master has restarted once already since
+	// then, nothing is lost.
 	Rollback FaultKind = "rollback"
-	// Refuse: Master answers whatever is asked with an error and does nothing, as where connections can't be set up, the data
-	// are still being loaded, or it has become a replica.
+	// Refuse: Master answers every command with an error and does nothing, as when it can't set up
+	// connections, still loads its data, or has become a replica.
 	Refuse FaultKind = "refuse"
-	// Full: Master has no memory for what is new. What it has can be extended and released.
+	// Full: Master has no memory for new keys. Existing keys can be extended and released.
 	Full FaultKind = "full"
-	// Blip: messages between Client and Master are lost, and sent again after Amount. What is held must survive it.
+	// Blip: messages between Client and Master are lost, and sent again after Amount. Held locks
+	// must survive it.
 	Blip FaultKind = "blip"
 	// Step: Master's clock is set by Amount.
 	Step FaultKind = "clock-step"
@@ -167,7 +172,7 @@ const (
 	Kill    FaultKind = "kill"
 )
 
-// All is the Client or Master of a fault that hits all of them.
+// All is the Client or Master of a fault that hits every client or master.
 const All = -1
 
 // Fault is one thing that breaks, and mends after For.
@@ -180,8 +185,9 @@ type Fault struct {
 	Amount time.Duration `json:"amount,omitempty"`
 	// Loading is for how long Master answers LOADING after it has restarted: to a Crash, a Forget and a Rollback.
 	Loading time.Duration `json:"loading,omitempty"`
-	// Step, if not 0, lets a Pause, a Suspend or a Kill begin right before the client's step of that number instead of At: before
-	// it sends, or learns of an answer, or a timer rings, or it goes on with its work.
+	// Step, if not 0, replaces At for a Pause, a Suspend or a Kill: the fault begins right before
+	// the client's step of that number. A step is a send, the arrival of a reply, the ring of a
+	// timer, or the next piece of the client's own work.
 	Step int `json:"step,omitempty"`
 	// Unguarded lets a master that forgot vote at once.
 	Unguarded bool `json:"unguarded,omitempty"`
@@ -189,7 +195,7 @@ type Fault struct {
 	Second bool `json:"second,omitempty"`
 }
 
-// maxTTL is the longest that a key may be asked to live.
+// maxTTL is the longest ttl that any session requests.
 func (s *Schedule) maxTTL() time.Duration {
 	return max(s.maxTTLOf(""), s.maxTTLOf(OldSet), s.maxTTLOf(BothSets), s.maxTTLOf(NewSet))
 }

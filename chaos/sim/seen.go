@@ -37,7 +37,7 @@ func (m *master) extending(r *single.Request) (was extending) {
 	return was
 }
 
-// served counts what a master did for one request of a flight.
+// served counts a master's reply to one request of a flight.
 func (c *Counts) served(f *flight, i int, was extending, reply single.Reply) {
 	r, o := &f.asks[i], f.owners[i]
 	refused := reply.Outcome == single.Refused
@@ -107,7 +107,8 @@ func (f *flight) ended(err error) {
 	}
 }
 
-// leaving counts what it means that a request leaves now. first says that it is the first of its owner.
+// leaving counts the cases that a request belongs to when it leaves now. first: it is its owner's
+// first request.
 func (l *link) leaving(f *flight, r *single.Request, first bool) {
 	switch {
 	case r.Op == single.Extend:
@@ -153,14 +154,15 @@ func (c *client) underWay(is func(*single.Request) bool) bool {
 	return false
 }
 
-// cutShort counts an acquisition whose context ends while something of it is on its way.
+// cutShort counts an acquisition that was cancelled while one of its requests was in flight.
 func (t *task) cutShort(h *hold) {
 	if t.acquiring == h && !t.c.dead {
 		add(&t.c.w.counts.CutShort, t.c.underWay(func(r *single.Request) bool { return r.Op == single.Acquire && r.Keys[0] == firstOf(h.keys) }))
 	}
 }
 
-// firstOf is the key by which a request for these is known: requests have them sorted.
+// firstOf returns the key that identifies a request for these keys. Requests hold their keys in
+// sorted order.
 func firstOf(keys []string) string {
 	first := keys[0]
 	for _, k := range keys {
@@ -169,7 +171,7 @@ func firstOf(keys []string) string {
 	return first
 }
 
-// beginning counts an acquisition by a client whose release has just notified another.
+// beginning counts an acquisition by a client that has just notified another client with a release.
 func (t *task) beginning(h *hold) {
 	w := t.c.w
 	near := int64(time.Millisecond) + 4*int64(w.plan.Net.MaxDelay)
@@ -216,7 +218,7 @@ func (h *hold) extended(err error) {
 	}
 }
 
-// done counts a hold whose Done has closed by itself.
+// done counts a hold that ended by itself: its Done closed without a release.
 func (h *hold) done(now time.Duration) {
 	counts := &h.task.c.w.counts
 	h.over = true
@@ -248,7 +250,8 @@ func (h *hold) lateFor(until, now time.Duration) {
 	add(&h.task.c.w.counts.LateTimer, until-h.grace <= now && now < until)
 }
 
-// division notes whom a master notified because of a release, and counts one of which masters notify different clients.
+// division records the waiter that a master notified because of a release, and counts releases that
+// made masters notify different clients.
 func (w *world) division(owner, key, waiter string) {
 	if w.notified == nil {
 		w.notified = make(map[[2]string]string)

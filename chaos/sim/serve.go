@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file is what a master makes of a batch that has come to it.
+// This file executes the batches that arrive at a master.
 
 // arrive brings the request to the master, unless the client's reset came first.
 func (f *flight) arrive(again bool) {
@@ -95,7 +95,8 @@ func (f *flight) serve(again bool) {
 			f.counters = append(f.counters, l.master.store.Counter(l.master.time(), r.Keys[0]))
 			w.counts.Retained++
 		case f.replies[i].Outcome == single.Refused && store.PlainSet(r):
-			// Who holds a key that SET NX found taken is asked by a second command, which may find it free.
+			// If SET NX found the key taken, a second command asks for the holder, and may find the
+			// key free.
 			f.second = append(f.second, i)
 		}
 	}
@@ -117,7 +118,7 @@ func (f *flight) serveLoading() {
 	f.sendReply()
 }
 
-// between is how long what comes between two commands of one pipeline takes at the most.
+// between is the longest time between two commands of one pipeline.
 const between = int64(3 * time.Millisecond)
 
 func (f *flight) arriveHalfway() {
@@ -134,7 +135,8 @@ func (f *flight) arriveHalfway() {
 	}
 }
 
-// serveCounters raises the counters of fenced calls. What was granted, and proposed too little, goes on by script.
+// serveCounters raises the counters of fenced calls. A call that was granted, but with too low a
+// proposal, continues by script.
 func (f *flight) serveCounters() {
 	for n, i := range f.halfway {
 		r, reply := &f.asks[i], &f.replies[i]
@@ -196,8 +198,8 @@ func (f *flight) serveSecond() {
 	f.sendReply()
 }
 
-// sendReply sends what the master said back. A reply that is held back comes when the way is free, if anybody still
-// waits for it.
+// sendReply sends the master's reply. A delayed reply arrives when the network is open again, if
+// its client still waits for it.
 func (f *flight) sendReply() {
 	w, l := f.link.w, f.link
 	at := l.again(w.now) + f.delay()

@@ -58,7 +58,7 @@ func (s *Schedule) clone() *Schedule {
 // simplification changes a schedule to a simpler one, and reports false when there is nothing left for it to do.
 type simplification func(*Schedule) bool
 
-// simplifications are what can be tried, what removes most first.
+// simplifications lists the possible simplifications, largest first.
 func simplifications(s *Schedule) []simplification {
 	var out []simplification
 	for i := range s.Faults {
@@ -104,7 +104,8 @@ func simplifications(s *Schedule) []simplification {
 	return out
 }
 
-// drop removes element i; once removed the next one takes its place, so that runs of them go.
+// drop removes element i. The next element takes its index, so repeated calls remove a run of
+// elements.
 func drop[V any](from *[]V, i int) bool {
 	if i >= len(*from) {
 		return false
@@ -179,7 +180,8 @@ func smallerCrowd(c, i int) simplification {
 	}
 }
 
-// oneKey leaves of several keys only the first. Quiet locks need keys of their own.
+// oneKey keeps only the first of several keys. Quiet locks keep theirs, because no other session
+// may use those keys.
 func oneKey(s *Schedule) bool {
 	changed := false
 	for c := range s.Clients {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// task is one goroutine of a client. The scheduler decides what it does when; the goroutine is there to wait in the
-// engine's blocking calls.
+// task is one goroutine of a client. The scheduler decides when it does which step; the goroutine
+// exists only to wait in the engine's blocking calls.
 type task struct {
 	c         *client
 	number    int
@@ -90,8 +90,9 @@ func (t *task) next() {
 	t.step(s.Idle, func() { t.begin(s, t.next) })
 }
 
-// announce tells the masters the generation of the new set, until they have been told; after is what follows. A set that has no quorum may
-// have none for a minute, so after pause it waits for twice as long each time, up to a second.
+// announce announces the generation of the new set until the masters have accepted it, then calls
+// after. A set may lack a quorum for a minute, so announce waits for pause after a failure, and
+// doubles the pause each time, up to a second.
 func (t *task) announce(s *Session, pause time.Duration, after func()) {
 	w := t.c.w
 	var err error
@@ -109,7 +110,7 @@ func (t *task) announce(s *Session, pause time.Duration, after func()) {
 	})
 }
 
-// begin acquires; after is what follows the session.
+// begin acquires the session's lock. after runs when the session is over.
 func (t *task) begin(s *Session, after func()) {
 	w := t.c.w
 	if s.Announce {
@@ -178,8 +179,8 @@ func acquire(ctx context.Context, locker *redlock.Locker, keys []string, s *Sess
 	return locker.TryAcquire(ctx, keys[0], s.TTL, opts...)
 }
 
-// grace is the least that can be asked for, unless the session has one: it must not stand in for the drift allowance, whose absence
-// is to be noticed.
+// grace is the session's grace, or else the shortest that is allowed: a longer one would take the
+// place of the drift allowance, and hide it if that were missing.
 func (s *Session) grace() time.Duration { return max(s.Grace, time.Millisecond) }
 
 // record enters an event of the hold in the history, once for every key.
@@ -227,7 +228,7 @@ func (h *hold) bound() int64 {
 	return c.w.now + c.reference(left)
 }
 
-// extend plans the n-th extension, or what follows the last one.
+// extend plans the n-th extension, or the step after the last one.
 func (t *task) extend(s *Session, h *hold, n int, after func()) {
 	if n == len(s.Extends) {
 		t.ending = t.at == len(t.sessions) && !s.Renew

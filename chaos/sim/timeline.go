@@ -34,7 +34,7 @@ func Timeline(out io.Writer, s *Schedule, r *Result) error {
 	return err
 }
 
-// describe writes what the run was given.
+// describe writes the run's input.
 func (s *Schedule) describe(b *strings.Builder) {
 	fmt.Fprintf(b, "%d masters", len(s.Masters))
 	for i, m := range s.Masters {
@@ -68,7 +68,7 @@ func (l *Line) actors() string {
 	}
 }
 
-// lineOf writes an event of the history. What the trace shows better is left out.
+// lineOf writes an event of the history. It leaves out events that the trace shows better.
 func lineOf(e *history.Event) (Line, bool) {
 	l := Line{At: e.At, Client: e.Client, Master: none}
 	wanted := ""

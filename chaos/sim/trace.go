@@ -26,7 +26,7 @@ func (w *world) traceFlight(f *flight, what string) {
 	w.line(f, &f.asks[0], what)
 }
 
-// traceReply adds a line about what a master answered.
+// traceReply adds a line about a master's reply.
 func (w *world) traceReply(f *flight, r *single.Request, reply single.Reply) {
 	if w.trace == nil {
 		return

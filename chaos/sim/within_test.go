@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
-// complain fails the test with what a reader needs to replay the failures.
+// complain fails the test, and prints how to replay the failures.
 func complain(t *testing.T, b *sim.Batch, out *sim.Outcome) {
 	t.Helper()
 	for _, f := range out.Failures[:min(3, len(out.Failures))] {
@@ -41,8 +41,8 @@ func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
 	}
 }
 
-// TestWhatIsDifficultHappens shows that the schedules are no walk in the park. What a count is at least is about a third
-// of what it usually is.
+// TestWhatIsDifficultHappens shows that the schedules contain difficult events. The required
+// minimum of each count is about a third of its usual value.
 func TestWhatIsDifficultHappens(t *testing.T) {
 	if raced {
 		t.Skip("it counts what schedules do, which the race detector changes nothing of")

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// world is one run. Only the scheduler, the goroutine that runs loop, touches it, except for what mu guards: there the
-// engine's goroutines leave what they ask for.
+// world is one run. Only the scheduler, the goroutine that runs loop, touches it. The exception is
+// the part that mu guards: the engine's goroutines leave their requests there.
 type world struct {
 	plan      *Schedule
 	began     time.Time // of the bubble's clock
@@ -76,7 +76,7 @@ func (w *world) loop(until int64, done func() bool) {
 	}
 }
 
-// perform lets e happen, at a nanosecond of its own.
+// perform performs e, at its own nanosecond.
 func (w *world) perform(e event) {
 	if e.stale() {
 		return
@@ -120,7 +120,8 @@ func (w *world) perform(e event) {
 	}
 }
 
-// resumeSpread is within how many nanoseconds a client that goes on does what it could not do.
+// resumeSpread is the number of nanoseconds over which a resumed client catches up on its delayed
+// steps.
 const resumeSpread = 1000
 
 // act performs an event that the engine notices.
@@ -147,7 +148,7 @@ func (w *world) catchUp() {
 	}
 }
 
-// settle waits until nobody has anything left to do, and takes note of what was done and asked.
+// settle waits until every goroutine is idle, and collects the results and requests.
 func (w *world) settle() {
 	synctest.Wait()
 	w.collect()
@@ -185,8 +186,8 @@ func (w *world) owner(secret string) string {
 	return w.know(secret).name
 }
 
-// renamed is a request with names that are the same in every run, because what the engine draws at random must not
-// decide anything, as it would where Redis orders equals by name.
+// renamed returns the request with names that are the same in every run. The engine's random names
+// must not decide anything, as they would where Redis orders equals by name.
 func (w *world) renamed(r *single.Request, c *client) single.Request {
 	q := *r
 	q.Owner, q.Hold, q.Within = w.owner(r.Owner), w.owner(r.Hold), w.owner(r.Within)

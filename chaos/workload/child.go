@@ -30,7 +30,8 @@ const (
 	readyPatience = 30 * time.Second
 )
 
-// ErrNoHello is matched by the error of [StartChild] when what was started is no client: the program does not call [Main].
+// ErrNoHello is matched by the error of [StartChild] when the started process is no client: the
+// program does not call [Main].
 var ErrNoHello = errors.New("workload: the process that was started as a client does not say that it is one")
 
 // childConfig is the first line a child reads.
@@ -46,9 +47,9 @@ type childConfig struct {
 	FirstAttempt uint64 `json:"first_attempt"`
 }
 
-// Main turns this process into a worker if [StartChild] started it, and then does not return; otherwise it does nothing.
-// A program that runs workloads with children calls it first thing in main, a test in TestMain, with the subjects that
-// children may be asked for.
+// Main turns this process into a worker if [StartChild] started it, and then does not return;
+// otherwise it does nothing. A program that runs workloads with children calls Main first thing in
+// main, a test in TestMain, with all subjects that its children may use.
 func Main(subjects ...Subject) {
 	if os.Getenv(childMark) == "" {
 		return
@@ -146,7 +147,7 @@ func (s *lineSink) NextAttempt() uint64 {
 	return s.attempt
 }
 
-// Child is a client that is a process of its own. Its methods are safe for concurrent use.
+// Child is a client in a separate process. Its methods are safe for concurrent use.
 type Child struct {
 	client   int
 	cmd      *exec.Cmd
@@ -161,7 +162,7 @@ type Child struct {
 	open map[uint64]bool // holds it has at the moment
 }
 
-// ChildOptions say what a child does.
+// ChildOptions are the child's work and its masters.
 type ChildOptions struct {
 	Subject string
 	Client  int
@@ -177,8 +178,9 @@ type ChildOptions struct {
 	Nth int
 }
 
-// StartChild starts this program again as a client, whose events go to recorder, and returns when that is ready. It is
-// ended by Kill or Stop, and on Linux by the end of this process.
+// StartChild starts this program again as a client. The client's events go to recorder. StartChild
+// returns when the client is ready. Kill or Stop end the client; on Linux, so does the end of this
+// process.
 func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	if os.Getenv(childMark) != "" { // or it would start itself again and again
 		return nil, fmt.Errorf("%w: this process has itself been started as one, and did not call workload.Main", ErrNoHello)
@@ -239,7 +241,8 @@ func (c *Child) says(what string, within time.Duration) bool {
 	}
 }
 
-// read takes over the child's events until it ends. What it held then is held by nobody who acts.
+// read records the child's events until the child ends. Locks that it holds then have no acting
+// holder.
 func (c *Child) read(out io.Reader) {
 	defer close(c.exited)
 	scanner := bufio.NewScanner(out)
@@ -333,7 +336,8 @@ func (c *Child) Kill() {
 	_ = c.stdin.Close()
 }
 
-// Stop asks the process to give back what it holds and to end, and kills it if it has not within the time.
+// Stop asks the process to release its locks and to end. It kills a process that has not ended
+// within the time.
 func (c *Child) Stop(within time.Duration) {
 	_ = c.stdin.Close()
 	timer := time.NewTimer(within)

@@ -10,7 +10,7 @@ import (
 // is stopped asks when it goes on.
 const registerMark = "register "
 
-// registerRequest is what a child asks, and registerReply the line that answers it.
+// registerRequest is a child's request, and registerReply the line that answers it.
 type registerRequest struct {
 	ID      uint64 `json:"id"`
 	Checked bool   `json:"checked,omitempty"`
@@ -109,7 +109,7 @@ func (p *parentRegisters) ask(r registerRequest) registerReply {
 	return <-got
 }
 
-// of is the register that checks tokens, or the one that does not.
+// of returns the register that checks tokens, or the register that does not.
 func (p *parentRegisters) of(checked bool) Resource { return parentRegister{p, checked} }
 
 type parentRegister struct {

@@ -12,14 +12,16 @@ type Membership struct {
 	// Sets are the masters of its locks: of one set, or of the old one and the new one while the one takes the other's place.
 	// A lock of two sets must have a majority of each. A master of both has the same address in both.
 	Sets [][]endpoint.Endpoint
-	// Generation numbers it: 1 is what clients begin with. No two clients that are at work, or still hold something, are ever
-	// further apart than 1, unless the plan breaks what a lock assumes.
+	// Generation numbers the membership: clients begin with 1. The generations of any two clients
+	// that work, or still hold a lock, differ by at most 1, unless the plan breaks the lock's
+	// assumptions.
 	Generation uint64
 }
 
-// Members is a Subject whose clients can go from one set of masters to another while locks are held and wanted. The harness
-// opens another client for each membership. It asks that one for all that comes then, has the one before extend and release
-// what it holds, and closes it when it holds nothing any more.
+// Members is a Subject with clients that can move from one set of masters to another while locks
+// are held and wanted. For each membership the harness opens another client and uses it for all new
+// requests. The previous client extends and releases its holds. The harness closes it when it has
+// none left.
 type Members interface {
 	// OpenMembers is [Open] for a membership. The client calls tell as one of a [VoteTeller] does, if it can; Ballot.Master
 	// is an index of all sets, one after the other, and for a master of both either will do.

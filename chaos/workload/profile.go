@@ -14,7 +14,7 @@ type Span struct{ Min, Max time.Duration }
 // Profile is how workers use the lock.
 type Profile struct {
 	Name string `json:"name"`
-	// Text says in a sentence what it is like.
+	// Text describes the profile in a sentence.
 	Text string `json:"text"`
 	// Keys is over how many keys the workers spread.
 	Keys int `json:"keys"`
@@ -29,14 +29,15 @@ type Profile struct {
 	// Renew asks the library to renew; Extend is the share of holds that the worker extends itself, once.
 	Renew  bool    `json:"renew,omitempty"`
 	Extend float64 `json:"extend,omitempty"`
-	// Quiet: nobody else wants the keys.
+	// Quiet: no other worker wants the keys.
 	Quiet bool `json:"quiet,omitempty"`
-	// Cancel is the share of attempts whose context is cancelled in the middle.
+	// Cancel is the share of attempts that are cancelled in the middle, through their context.
 	Cancel float64 `json:"cancel,omitempty"`
 	// Register: holders read, think and write a register that checks tokens and one that does not.
 	Register bool `json:"register,omitempty"`
-	// Late: what they write they write when the time of the hold is over, without another look at its bound, as a program does
-	// that looked before it was stopped. Only a resource that checks tokens is safe from that.
+	// Late: workers write when the time of the hold is over, without checking its bound again, as a
+	// program does that checked and was then stopped. Only a resource that checks tokens is safe
+	// from such a write.
 	Late bool `json:"late,omitempty"`
 	// ToBound: a hold lasts until its bound, without a margin that the library leaves before it.
 	ToBound bool `json:"to_bound,omitempty"`
@@ -44,7 +45,7 @@ type Profile struct {
 	Nested int `json:"nested,omitempty"`
 	// Workers is how many workers each client has. Default 2.
 	Workers int `json:"workers,omitempty"`
-	// Children is how many clients are processes of their own, which faults stop and kill.
+	// Children is how many clients run in separate processes, which faults stop and kill.
 	Children int `json:"children,omitempty"`
 	// Together is how many keys a lock has, all or none; 1 when 0.
 	Together int `json:"together,omitempty"`
@@ -55,7 +56,7 @@ type Profile struct {
 	Parts []Part `json:"parts,omitempty"`
 }
 
-// Part is what one worker of several does; what it does not say is as in its profile.
+// Part is the work of one worker of several; a field that is not set has the profile's value.
 type Part struct {
 	Kind     history.Kind `json:"kind,omitempty"`
 	Together int          `json:"together,omitempty"`
@@ -66,7 +67,7 @@ type Part struct {
 	Hold     Span         `json:"hold"`
 }
 
-// Of is what the n-th worker of a client does.
+// Of returns the work of a client's n-th worker.
 func (p Profile) Of(n int) Profile {
 	if len(p.Parts) == 0 {
 		return p
@@ -217,13 +218,14 @@ func (p Profile) keys() []string {
 	return names
 }
 
-// Renews tells whether some of the holds are to be renewed by the library.
+// Renews reports whether the library has to renew some of the holds.
 func (p Profile) Renews() bool {
 	return p.Renew || slices.ContainsFunc(p.Parts, func(part Part) bool { return part.Renew })
 }
 
-// Check returns an error if the subject can't do what the profile needs. Fenced falls back to plain, with the unchecked
-// register alone, unless holders write late: then nothing but tokens protects it.
+// Check returns an error if the subject lacks a feature that the profile needs. Without tokens,
+// Fenced falls back to plain holds, with only the unchecked register. If holders write late, Check
+// returns an error instead, because only tokens protect the register then.
 func (p Profile) Check(s Subject) error {
 	kinds := []history.Kind{p.Kind}
 	if p.Readers > 0 {

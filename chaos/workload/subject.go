@@ -1,5 +1,6 @@
-// Package workload drives a lock library the way programs do, and writes down what it promised: one hot key, many
-// keys, long renewed holds, short ones, readers and writers, reentrancy, read-modify-writes of a protected resource.
+// Package workload drives a lock library as programs do, and records the library's promises. Its
+// profiles cover one hot key, many keys, long renewed holds, short ones, readers and writers,
+// reentrancy, and read-modify-writes of a protected resource.
 //
 // Any library can be driven: see [Subject]. Nothing here knows how locks are made.
 package workload
@@ -14,10 +15,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// What adapters say about an acquisition that failed. Wrap the library's own error together with one of these; an
-// error that matches none of them, nor a context's, counts as unexpected.
+// Adapters report a failed acquisition by one of these errors. Wrap it together with the library's
+// own error. An error that matches none of these, nor a context's error, counts as unexpected.
 var (
-	// ErrHeld: somebody else has the key.
+	// ErrHeld: another client has the key.
 	ErrHeld = errors.New("workload: held by another")
 	// ErrNoQuorum: too few masters answered.
 	ErrNoQuorum = errors.New("workload: no quorum")
@@ -33,14 +34,16 @@ var (
 type Subject interface {
 	// Name is for reports.
 	Name() string
-	// Supports returns nil if locks of this kind can be had, or an error that matches ErrUnsupported and says why not.
+	// Supports returns nil if the library has locks of this kind. Otherwise the error matches
+	// ErrUnsupported and says why.
 	Supports(kind history.Kind) error
-	// Open makes a client of its own: nothing it uses may be shared with another client. addrs are host:port of each
-	// master, as this client has to dial them. Masters that want a password or TLS are for a [Secured].
+	// Open makes a new client. It must share nothing with another client. addrs are host:port of
+	// each master, as this client has to dial them. Masters that want a password or TLS need a
+	// [Secured].
 	Open(ctx context.Context, addrs []string) (Locker, error)
 }
 
-// Secured is a Subject whose clients can log in to masters and speak TLS with them.
+// Secured is a Subject with clients that can log in to masters and use TLS.
 type Secured interface {
 	// OpenSecured is Subject.Open, with all that a client needs to reach each master; see [endpoint.Endpoint.Options]. No
 	// password may be in its errors.
@@ -61,14 +64,16 @@ func Open(ctx context.Context, s Subject, masters []endpoint.Endpoint) (Locker, 
 	return s.Open(ctx, endpoint.Addrs(masters))
 }
 
-// OwnerReader is a Subject whose masters do not have the plain owner for a value, or for a hash field or set member.
+// OwnerReader is a Subject that stores more than the plain owner in a key's value, hash field or
+// set member.
 type OwnerReader interface {
-	// OwnerOf returns the owner, as Hold.Owner gives it, from what was found on a master.
+	// OwnerOf returns the owner, as Hold.Owner gives it, from the raw text on a master.
 	OwnerOf(raw string) string
 }
 
-// Patient is a Subject that knows how long it waits for the reply of one master. A path is counted as useless while it is so slow that
-// this could be too short. Of others it is assumed that they wait for a twentieth of the ttl, and for 50 ms at the most.
+// Patient is a Subject that knows its timeout for the reply of one master. While a path is so slow
+// that this timeout could be too short, the path counts as useless. For other subjects the harness
+// assumes a timeout of a twentieth of the ttl, and at most 50 ms.
 type Patient interface {
 	// Patience returns that time for locks with that ttl.
 	Patience(ttl time.Duration) time.Duration
@@ -82,14 +87,16 @@ func PatienceOf(s Subject, ttl time.Duration) time.Duration {
 	return min(ttl/20, 50*time.Millisecond)
 }
 
-// Limited is a Locker that knows only when it was opened what it can't do, as a program that says so in its answer to open.
+// Limited is a Locker that learns its missing features only when it is opened, like a program that
+// names them in its answer to open.
 type Limited interface {
-	// Lacks returns nil, or an error that matches ErrUnsupported and says what the profile wants that there is not.
+	// Lacks returns nil if the Locker can do all that the profile needs. Otherwise the error matches
+	// ErrUnsupported and names the missing feature.
 	Lacks(p Profile) error
 }
 
-// Renewer is a Subject that renews holds by itself when it is asked to ([Request.Renew]). Without it scenarios are skipped
-// whose holds are to be renewed.
+// Renewer is a Subject that renews holds by itself if [Request.Renew] is set. Scenarios with renewed
+// holds are skipped for other subjects.
 type Renewer interface {
 	// RenewsHolds is never called: having it says so.
 	RenewsHolds()
@@ -109,10 +116,11 @@ type Locker interface {
 	Close(ctx context.Context) error
 }
 
-// Request is what a worker asks for.
+// Request is a worker's request for a lock.
 type Request struct {
 	Key string
-	// Also are further keys of the same lock: the hold is of all of them or there is none. Only for a [Several].
+	// Also are further keys of the same lock: the hold covers all keys, or there is no hold. Only
+	// for a [Several].
 	Also []string
 	TTL  time.Duration
 	Kind history.Kind

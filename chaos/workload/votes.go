@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 )
 
-// Vote is what one master said in one round.
+// Vote is the answer of one master in one round.
 type Vote uint8
 
 // The votes.
@@ -41,12 +41,12 @@ const (
 type Ballot struct {
 	// Master is an index of the masters that the client was opened with.
 	Master int
-	// Op is what was asked for: one of the constants.
+	// Op is the requested operation: one of the constants.
 	Op string
-	// Keys are what it was asked about.
+	// Keys are the keys of the request.
 	Keys []string
-	// Owner is the value for which it was asked, where the subject can tell; without, a vote is put to the attempt of its client
-	// and key that was under way.
+	// Owner is the owner value in the request, if the subject knows it. Without it, a vote belongs
+	// to the attempt that its client made for its key at that time.
 	Owner string
 	Vote  Vote
 	// Took is the time from the beginning of the round to the vote.
@@ -55,7 +55,8 @@ type Ballot struct {
 
 // VoteTeller is a Subject that can tell what each master said to it.
 type VoteTeller interface {
-	// OpenTelling is [Open]. The client calls tell for every vote that it asked a master for, at once, also for one that
-	// came too late to count. tell may be called concurrently, and does not block.
+	// OpenTelling is [Open], and the client also reports votes: it calls tell at once for every
+	// vote that it requested from a master, even if the vote came too late to count. tell may be
+	// called concurrently, and does not block.
 	OpenTelling(ctx context.Context, masters []endpoint.Endpoint, tell func(Ballot)) (Locker, error)
 }

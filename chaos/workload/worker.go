@@ -66,13 +66,15 @@ type Worker struct {
 	Gate *Gate
 	// Checked and Unchecked are the registers; optional.
 	Checked, Unchecked Resource
-	// Fenced tells whether the library gives tokens; without, Fenced holds are asked for as Plain.
+	// Fenced reports whether the library gives tokens. If it does not, the worker asks for Plain
+	// holds instead of Fenced ones.
 	Fenced bool
-	// Unexpected is told of errors that no lock library should give; optional. Called from the worker's goroutine.
+	// Unexpected receives the errors that no lock library should return; optional. The worker's
+	// goroutine calls it.
 	Unexpected func(op string, err error)
 }
 
-// Run takes locks until ctx is done. It then gives back what it holds and returns.
+// Run takes locks until ctx is done. It then releases its locks and returns.
 func (w *Worker) Run(ctx context.Context) {
 	keys := w.Profile.keys()
 	for ctx.Err() == nil {
@@ -162,7 +164,7 @@ func (w *Worker) cycle(ctx context.Context, keys []string) {
 	w.release(ctx, hold)
 }
 
-// held is a hold and what is known of it.
+// held is a hold and its record.
 type held struct {
 	Hold
 	id    uint64 // of the attempt for the first key
@@ -261,7 +263,8 @@ func (w *Worker) act(ctx context.Context, h *held) {
 		extendAt = time.Now().Add(time.Until(end) / 2)
 	}
 	for time.Now().Before(end) && ctx.Err() == nil {
-		// Extending without a look at the bound first is what a program does that was paused in between.
+		// A program that was paused after checking the bound extends without another check; so does
+		// this worker.
 		if !extendAt.IsZero() && time.Now().After(extendAt) {
 			extendAt = time.Time{}
 			w.extend(ctx, h)

@@ -130,7 +130,8 @@ func (h *memoryHold) Release(context.Context) error {
 	return nil
 }
 
-// work runs workers with a profile until they have made that many acquisitions, and returns what was recorded.
+// work runs workers with a profile until they have made that many acquisitions, and returns the
+// record.
 func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *history.View {
 	t.Helper()
 	origin := workload.Monotonic()
@@ -174,7 +175,8 @@ func eventually(t *testing.T, cond func() bool) {
 	}
 }
 
-// TestWorkersRecordWholeLives runs every profile that the subject can do, and what is recorded must be complete.
+// TestWorkersRecordWholeLives runs every profile that the subject supports. The record must be
+// complete.
 func TestWorkersRecordWholeLives(t *testing.T) {
 	for _, profile := range workload.Profiles() {
 		m := &memory{}
@@ -327,8 +329,8 @@ func TestAProcessThatIsNoClientIsASetUpError(t *testing.T) {
 	}
 }
 
-// TestAKilledChildLeavesItsHoldToNobody starts this test as a client, stops it, lets it go on, kills it, and reads what
-// it wrote.
+// TestAKilledChildLeavesItsHoldToNobody starts this test as a client, stops it, resumes it, kills
+// it, and reads its events.
 func TestAKilledChildLeavesItsHoldToNobody(t *testing.T) {
 	origin := workload.Monotonic()
 	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
@@ -389,7 +391,8 @@ func TestAStoppedChildReleases(t *testing.T) {
 	}
 }
 
-// overtaken is a register to which somebody with a greater token comes after each read, as while the reader is stopped.
+// overtaken is a register that serves a client with a greater token after each read, as if the
+// reader had been stopped.
 type overtaken struct{ *workload.Register }
 
 func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (int64, bool) {
@@ -398,7 +401,8 @@ func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (i
 	return value, ok
 }
 
-// A client that is a process uses the registers of the one that started it, and is refused like any other.
+// A client in another process uses the registers of its parent, which refuse it like any other
+// client.
 func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return 0 })
 	child, err := workload.StartChild(recorder, workload.ChildOptions{

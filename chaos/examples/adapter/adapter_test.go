@@ -19,7 +19,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// TestMain lets this program be started as a client, and silences what others log of broken connections.
+// TestMain lets this program be started as a client, and silences the logs of other packages about
+// broken connections.
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	logging.Disable()
@@ -41,7 +42,7 @@ func TestOurLock(t *testing.T) {
 	}
 }
 
-// ours is what the harness knows the lock by.
+// ours is the harness's adapter for the lock.
 type ours struct{}
 
 func (ours) Name() string { return "ours" }

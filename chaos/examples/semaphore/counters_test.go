@@ -12,8 +12,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// counters is a semaphore that lets each master give as many permits as there are, and takes a majority of masters for one: five masters
-// with two permits each have ten to give, and three holders take nine of them.
+// counters is a semaphore that lets each master give the full number of permits, and takes a
+// majority of masters for one. Five masters with two permits each have ten to give, so three
+// holders take nine.
 type counters struct{}
 
 func (counters) Name() string { return "permits-counted-on-masters" }

@@ -1,5 +1,6 @@
-// Package semaphore_test runs package semaphore on real masters under faults, and counts its holders: at most as many as there are
-// permits. What must be convicted stands beside it. Any semaphore can be judged so: it takes an adapter as semaphores below.
+// Package semaphore_test runs package semaphore on real masters under faults, and checks that it
+// never has more holders than permits. It also runs broken semaphores, which an oracle must
+// convict. Any semaphore can be judged in this way: write an adapter like semaphores below.
 package semaphore_test
 
 import (
@@ -35,7 +36,7 @@ var (
 	reports = flag.String("reports", "", "keep the reports in this folder")
 )
 
-// TestMain silences what others log of broken connections.
+// TestMain silences the logs of other packages about broken connections.
 func TestMain(m *testing.M) {
 	zerolog.SetGlobalLevel(zerolog.Disabled)
 	logging.Disable()
@@ -69,11 +70,12 @@ func under(tb testing.TB, subject workload.Subject, scenario string, seed uint64
 	return chaos.Config{Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Limits: limits, Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10))}
 }
 
-// inVain is how many more seeds are run where those before have shown too little: in a few seconds the holders may be those who stand still.
+// inVain is how many more seeds are run if the earlier ones have shown too little: in a few seconds
+// all holders may be paused.
 const inVain = 4
 
-// The network breaks, masters are killed and come back with their data, or restart one after the other, and holders stand still for longer than their
-// permits last.
+// The network breaks, masters are killed and come back with their data, or restart one after the
+// other, and holders pause for longer than their permits last.
 func TestNeverMoreHoldersThanPermits(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart", "paused-clients"} {
 		t.Run(scenario, func(t *testing.T) {
@@ -98,7 +100,8 @@ func TestNeverMoreHoldersThanPermits(t *testing.T) {
 	}
 }
 
-// Permits that are renewed outlive their ttl several times. Nobody stands still here: see docs/evidence/chaos.md.
+// Renewed permits outlive their ttl several times. No client pauses here: see
+// docs/evidence/chaos.md.
 func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 	for _, scenario := range []string{"broken-network", "master-outage", "rolling-restart"} {
 		t.Run(scenario, func(t *testing.T) {
@@ -160,8 +163,9 @@ func TestTooManyHoldersAreConvicted(t *testing.T) {
 	}
 }
 
-// semaphores is package semaphore as the harness knows it: each key is a semaphore of its own. A permit is a shared hold of that key,
-// because several may have one; whether they are too many is for the oracle.
+// semaphores adapts package semaphore to the harness: each key is a semaphore. A permit is a shared
+// hold of that key, because several clients may have one; the oracle judges whether there are too
+// many.
 type semaphores struct {
 	name    string
 	permits int

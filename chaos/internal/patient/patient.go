@@ -19,14 +19,16 @@ import (
 // most is how many runs a test may make.
 const most = 4
 
-// room has a run that follows one in vain to itself among those of its process: two that were too much for the machine together are
-// not again.
+// room gives a repeated run the process to itself: if two runs at once were too much for the
+// machine, the second attempt does not compete again.
 var room sync.RWMutex
 
-// Run makes a run, and another one as long as the machine gives it so little time that it shows nothing, of twice the duration if too few
-// attempts could be judged: restarts take longer on a busy machine too. A verdict is never asked for twice: what passed or was convicted
-// stays so. But where a run passed with little time, and not all that a test wants to see happened, by enough, it has shown too little.
-// Where the machine lacks what the run needs there is [redistest.NothingTested].
+// Run makes a run. If the machine gave it so little time that it shows nothing, Run makes another,
+// with twice the duration if too few attempts could be judged: restarts take longer on a busy
+// machine too. It never repeats a run to get another verdict: a pass or a conviction is final.
+// There is one exception: a run that passed with little time, but without the events that enough
+// requires, has shown too little. If the machine lacks a requirement of the run, Run calls
+// [redistest.NothingTested].
 func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
 	for n := range most {
@@ -48,8 +50,9 @@ func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *ch
 	return nil
 }
 
-// Caught makes runs of a broken lock until one is caught, each with the next seed, and returns the last. Whether a run of a few seconds
-// meets what is broken is a matter of chance, and of how much happens in it: an oracle that sees it in none of them is blind.
+// Caught makes runs of a broken lock until an oracle catches one, each with the next seed, and
+// returns the last. Chance, and the number of events, decide whether a run of a few seconds meets
+// the defect. An oracle that never sees it is blind.
 func Caught(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
 	return search(t, cfg, caught, func(cfg chaos.Config) *chaos.Report { return Run(t, cfg) })
@@ -88,8 +91,8 @@ func hurried(rep *chaos.Report, enough []func(*chaos.Report) bool) bool {
 		slices.ContainsFunc(enough, func(enough func(*chaos.Report) bool) bool { return !enough(rep) })
 }
 
-// starved reports that a run has no verdict because the machine gave it too little time: it shows nothing, neither good nor bad,
-// of a lock that must pass, and no more of one that must be caught.
+// starved reports that a run has no verdict because the machine gave it too little time. Such a run
+// shows nothing, neither about a lock that must pass nor about one that must be caught.
 func starved(rep *chaos.Report) bool {
 	found := slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
 		return !v.Unknown || v.Oracle != oracle.NameAvailability && v.Oracle != oracle.NameVictims
@@ -97,5 +100,6 @@ func starved(rep *chaos.Report) bool {
 	return (rep.Starved || unjudged(rep)) && rep.Verdict == report.Unknown && !found
 }
 
-// unjudged reports that too few attempts could be judged: the others met a time without a majority, or one in which the machine stood still.
+// unjudged reports that too few attempts could be judged: the others fell in a time without a
+// majority, or in a time when the machine stood still.
 func unjudged(rep *chaos.Report) bool { return 10*rep.Service.Attempts < rep.Service.Total }

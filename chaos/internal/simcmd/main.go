@@ -1,5 +1,5 @@
-// Command simcmd is `redlock-chaos sim` by itself. It is what is built with a mutant of the engine: it links so much less than
-// the whole command that a dozen mutants cost little.
+// Command simcmd is only `redlock-chaos sim`. The controls build it with a mutant of the engine. It
+// links so much less than the whole command that a dozen mutants cost little.
 package main
 
 import (
