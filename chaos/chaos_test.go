@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
-// quick shortens what a run waits for; the bounds that it checks stay.
+// quick shortens the waits of a run; the bounds that it checks are unchanged.
 var quick = chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond}
 
 // run makes one run, with files in a directory of the test's own, and checks that nothing else is left of it.
@@ -58,7 +58,8 @@ func catch(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *cha
 	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Caught(t, cfg, caught) })
 }
 
-// besides lets a test run beside others, unless the race detector makes what it does too dear for that.
+// besides lets a test run in parallel, unless the race detector makes the test too expensive for
+// that.
 func besides(t *testing.T) {
 	t.Helper()
 	if !raced {
@@ -66,7 +67,7 @@ func besides(t *testing.T) {
 	}
 }
 
-// runDear is run for what is dear.
+// runDear is run for expensive runs.
 func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
 	besides(t)
@@ -88,7 +89,8 @@ func runNow(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) 
 	return clean(t, cfg, func(cfg chaos.Config) *chaos.Report { return patient.Run(t, cfg, enough...) })
 }
 
-// clean gives runs a directory of the test's own, and what the others of this package have, and checks that nothing is left.
+// clean gives runs a temporary directory and this package's usual settings, and checks that they
+// leave nothing behind.
 func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report) *chaos.Report {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "rc-") //nolint:usetesting // a socket's path must be short
@@ -121,7 +123,7 @@ func acquired(n int) func(*chaos.Report) bool {
 	return func(rep *chaos.Report) bool { return rep.Acquisitions >= n }
 }
 
-// summary is what a report says in a line.
+// summary describes a report in a line.
 func summary(rep *chaos.Report) string {
 	return fmt.Sprintf("%d acquisitions, %d overlaps, %d orphans, %d token violations, availability %g, faults %v, stalled for %.0f ms",
 		rep.Acquisitions, rep.Overlaps, rep.Orphans, rep.TokenViolations, rep.Availability, rep.Faults, rep.StalledMS)
@@ -135,8 +137,9 @@ func mustPass(t *testing.T, rep *chaos.Report) {
 	}
 }
 
-// faultsOfProcesses are all faults but the one that needs a server with a network of its own, which package containers tests, and
-// the one that clients that are processes can't have.
+// faultsOfProcesses returns all faults but two: the fault that needs a server with an individual
+// network, which package containers tests, and the fault that clients in separate processes can't
+// have.
 func faultsOfProcesses() []plan.Fault {
 	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool { return f.Name == "disconnect" || f.Name == plan.Reconfigure })
 }
@@ -184,7 +187,8 @@ func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 	}
 }
 
-// TestThisLibraryPassesWhereNobodyCanConnect has scenarios in which everybody dials all the time, hence few clients.
+// TestThisLibraryPassesWhereNobodyCanConnect runs scenarios that make every client dial all the
+// time, hence few clients.
 func TestThisLibraryPassesWhereNobodyCanConnect(t *testing.T) {
 	besides(t)
 	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
@@ -207,8 +211,9 @@ func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
 	}
 }
 
-// TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost: masters of which a majority loses its last seconds, with its power or because
-// replicas take over that were behind, let two hold a key, and none does under a guard that is longer than the lock's life.
+// TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost: a majority of masters loses the writes of its
+// last seconds, by a loss of power or by a failover to replicas that were behind. Without a guard
+// two clients can then hold a key. With a guard longer than the lock's life none does.
 func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
 	t.Parallel()
 	for scenario, fault := range map[string]string{"power-loss": "lose-fsync", "failover": "failover"} {
@@ -293,7 +298,8 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 // TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters that
 // lose theirs.
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
-	// A request that is late on a busy machine leaves a key until its ttl, and while nobody holds nothing can overlap.
+	// On a busy machine a late request leaves a key until its ttl ends, and without holders there
+	// are no overlaps.
 	rep := show(t, chaos.Config{
 		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 10 * time.Second,
 	}, func(rep *chaos.Report) bool { return rep.Overlaps > 0 })
@@ -375,7 +381,8 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 	}
 }
 
-// TestAnExternalFleetHasAsManyMastersAsItHas: the plan is drawn for those that there are, and whoever asked for more is told so.
+// TestAnExternalFleetHasAsManyMastersAsItHas: the plan is drawn for the masters that exist, and a
+// caller who asked for more gets an error that says so.
 func TestAnExternalFleetHasAsManyMastersAsItHas(t *testing.T) {
 	fleet, err := masters.OpenEmbedded(t.Context(), masters.Options{N: 3})
 	if err != nil {
@@ -406,7 +413,7 @@ func TestAnExternalFleetHasAsManyMastersAsItHas(t *testing.T) {
 	}
 }
 
-// unused is an address where nobody listens.
+// unused returns an address without a listener.
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

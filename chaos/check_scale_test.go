@@ -9,8 +9,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// BenchmarkCheck judges histories of one key that goes from hand to hand. The time for one hold has to be about the same for all of
-// them: one oracle that compared every hold with every other once took more than an hour for the handoffs of fifteen seconds.
+// BenchmarkCheck judges histories of one key that many holders take in turn. The time for one hold
+// has to be about the same in each history. An oracle that compared every hold with every other
+// once took more than an hour for the handoffs of fifteen seconds.
 func BenchmarkCheck(b *testing.B) {
 	for _, holds := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(holds), func(b *testing.B) {
@@ -28,7 +29,8 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// handoffs is a history of so many holds of one key, one after the other, each of which ten others wait for.
+// handoffs is a history of n holds of one key, one after the other. Ten other attempts wait for
+// each hold.
 func handoffs(n int) []history.Event {
 	const cycle, clients = int64(20 * time.Microsecond), 10
 	var events []history.Event

@@ -9,9 +9,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// TestWhatNobodyCanConnectToCostsNothingOnAMinority has expired certificates and names that do not resolve: there every attempt
-// succeeds; where a majority has them nobody gets a lock, nobody holds one twice, and what comes afterwards is judged again. All dial
-// all the time, hence few clients.
+// TestWhatNobodyCanConnectToCostsNothingOnAMinority has expired certificates and names that do not
+// resolve. On a minority of masters every attempt succeeds. On a majority no client gets a lock,
+// and none is held twice; later attempts are judged again. All clients dial all the time, hence few
+// clients.
 func TestWhatNobodyCanConnectToCostsNothingOnAMinority(t *testing.T) {
 	besides(t)
 	for name, tt := range map[string]struct {

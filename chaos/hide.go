@@ -1,7 +1,8 @@
 package chaos
 
-// This file keeps the masters' passwords out of what a run writes. The harness itself writes none; an error of the lock under
-// test, of a program or of a caller's own fault may have anything in it.
+// This file keeps the masters' passwords out of a run's output. The harness itself writes no
+// passwords; an error of the lock under test, of a program or of a caller's fault may contain
+// anything.
 
 // hidden is an error without passwords in its text.
 func (r *run) hidden(err error) error {

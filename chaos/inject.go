@@ -132,7 +132,7 @@ func (x *injector) can(f plan.Fault) error {
 	return nil
 }
 
-// harm is what a fault takes from clients.
+// harm returns the harm that a fault does to clients.
 func (x *injector) harm(f plan.Fault, s plan.Step) harm {
 	clients, ms := x.plan.Clients, x.plan.Masters
 	h := harm{links: f.Useless(s, clients, ms, x.patience), masters: f.Hit(s, ms), leaves: f.Leaves}

@@ -8,9 +8,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// Which masters a client reaches does not tell whether a hold can be extended. A master does not have its key that granted it to somebody
-// else when the hold was acquired, or that stood still until its ttl was over; and what an extension sets there does not count at once. So a
-// renewed hold is lost by right if too few of those that had the key could be asked.
+// The set of masters that a client reaches does not tell whether a hold can be extended. A master
+// lacks the hold's key if another client had the key there at the time of the acquisition, or if
+// the master stood still until the ttl was over. A key that an extension sets there does not count
+// at once. So a renewed hold may be lost without a defect if the client could reach too few masters
+// with the key.
 
 // lostByRight reports that a hold, which the oracle kept has found lost, was.
 func (r *run) lostByRight(v *history.View, x oracle.Violation) bool {

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// NameKeyspace is the oracle that finds keys which a lock leaves on the masters for good.
+// NameKeyspace is the oracle that finds keys that a lock leaves on the masters permanently.
 const NameKeyspace = "keyspace"
 
-// lasting is for how long a key has to live to count as left for good.
+// lasting is the least time to live of a key that counts as permanent.
 const lasting = time.Hour
 
 // lookAtKeys lists the keys of each master that live for long; nothing of one that can't tell.
@@ -35,8 +35,9 @@ func (r *run) lookAtKeys(ctx context.Context) []map[string]time.Duration {
 	return out
 }
 
-// litter finds that keys which live for long have become more by one for every few acquisitions: memory that nobody gives back. A
-// lock may keep something for each key that is locked, not for each time it is.
+// litter finds that the number of long-lived keys has grown with the number of acquisitions, by one
+// for every few: memory that is never freed. A lock may keep something for each locked key, but not
+// for each acquisition.
 func litter(before, after []map[string]time.Duration, keys, acquisitions int) []oracle.Violation {
 	allowed := max(4*keys+4, acquisitions/10)
 	for i := range after {

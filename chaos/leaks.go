@@ -16,10 +16,11 @@ import (
 // NameLeak is the oracle that finds goroutines which the subject leaves behind.
 const NameLeak = "goroutine-leak"
 
-// label is the profiler label of the goroutines that call the subject. A goroutine inherits the labels of the one that
-// starts it, so those that a subject and what it uses start are told from those of other runs in this process, of the
-// proxies and of the program itself, whatever packages they are in. One that a timer starts (time.AfterFunc) inherits
-// none, and is not seen; nor are those of clients that are processes of their own.
+// label is the profiler label of the goroutines that call the subject. A goroutine inherits the
+// labels of the goroutine that starts it. So the label distinguishes the goroutines of the subject
+// and its dependencies, in any package, from those that other runs in this process, the proxies or
+// the program itself start. A goroutine that a timer starts (time.AfterFunc) inherits no label and
+// is not counted; nor are goroutines of clients in separate processes.
 const label = "redlock-chaos-run"
 
 var runs atomic.Uint64
@@ -54,7 +55,7 @@ func (r *run) leaks() []oracle.Violation {
 	}}
 }
 
-// goroutinesOf counts the goroutines that have the label, and tells where one of them is.
+// goroutinesOf counts the goroutines that have the label, and returns the stack of one.
 func goroutinesOf(name string) (n int, stack string, err error) {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
@@ -67,7 +68,7 @@ func goroutinesOf(name string) (n int, stack string, err error) {
 		if !labelled || !strings.Contains(labels, wanted) {
 			continue
 		}
-		// The head is "2 @ 0x..."; that of the first record has a line before it.
+		// The head is "2 @ 0x..."; the head of the first record has a line before it.
 		count, _, _ := strings.Cut(head[strings.LastIndexByte(head, '\n')+1:], " ")
 		same, err := strconv.Atoi(count)
 		if err != nil {

@@ -39,8 +39,8 @@ func (l leakyLocker) Acquire(ctx context.Context, r workload.Request) (workload.
 
 func (l leakyLocker) linger() { <-l.end }
 
-// TestGoroutinesThatAreLeftAreFound has the leaking run and a clean one at the same time in this process: the leak is told
-// of the one that has it.
+// TestGoroutinesThatAreLeftAreFound runs a leaking subject and a clean one at the same time in this
+// process. Only the leaking run reports the leak.
 func TestGoroutinesThatAreLeftAreFound(t *testing.T) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })

@@ -26,10 +26,10 @@ const (
 //   - the Go scheduler says how long goroutines that could have run had to wait (it looks at one of eight);
 //   - the kernel says how long threads of this process, the clients' processes and the masters that are processes of this
 //     machine had to wait for a processor. Where the kernel does not tell, the first two remain;
-//   - a toxiproxy server, if there is one, is asked for its version, and answers late (askProxy).
+//   - a toxiproxy server, if there is one, answers a request for its version late (askProxy).
 //
-// It also tells how much time the run was given, for waits whose length is to say something about the lock and not about
-// what else the machine does.
+// It also reports how much time the run was given. Waits use this, so that their length says
+// something about the lock and not about other load on the machine.
 type machine struct {
 	recorder *history.Recorder
 	tolerate time.Duration // how long a stretch must be to count as a stall
@@ -43,8 +43,8 @@ type machine struct {
 	whose   string
 }
 
-// newMachine starts to look. processes are the others that belong to the run, as they are at the moment, and proxy is the address of a
-// toxiproxy server's API, or empty.
+// newMachine starts to watch the machine. processes returns the other processes that belong to the
+// run at the moment, and proxy is the address of a toxiproxy server's API, or empty.
 func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() []process, proxy string) *machine {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &machine{recorder: recorder, tolerate: max(4*beat, ttl/80), cancel: cancel}
@@ -117,15 +117,16 @@ func (m *machine) stall(from, now int64, d time.Duration, whose string) {
 	})
 }
 
-// stalled returns how often the machine stood still, for how long at the most, and for whom that was.
+// stalled returns how often the machine stood still, the longest such time, and the part of the run
+// that it affected.
 func (m *machine) stalled() (n int, longest time.Duration, whose string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stalls, m.longest, m.whose
 }
 
-// await returns true once cond holds, looking every few milliseconds, or false when the run has been given that much time in
-// which it did not, or ctx is done.
+// await checks cond every few milliseconds and returns true once it holds. It returns false if ctx
+// is done, or if the run has been given d of time first.
 func (m *machine) await(ctx context.Context, d time.Duration, cond func() bool) bool {
 	tick := time.NewTicker(2 * beat)
 	defer tick.Stop()

@@ -16,8 +16,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe has counts as the kernel gives them: of a wait it tells when that is over, and it
-// may add ten seconds of which the thread has spent most on a processor.
+// TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe has counts as the kernel gives them. The
+// kernel adds a wait to its count when the wait is over. It may add ten seconds although the thread
+// has spent nearly all of that time on a processor.
 func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "schedstat")
 	d := &delays{threads: make(map[string]thread)}

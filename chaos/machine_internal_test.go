@@ -26,7 +26,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// bare is a machine that nobody looks at by itself.
+// bare is a machine without goroutines that watch it.
 func bare(recorder *history.Recorder, tolerate time.Duration) *machine {
 	return &machine{recorder: recorder, tolerate: tolerate}
 }
@@ -120,7 +120,8 @@ func TestAProxyThatIsGoneForGoodIsAStall(t *testing.T) {
 	}
 }
 
-// TestTheMachineAsksTheProxyAndLooksAtTheMasters: what it is told of is what it looks at.
+// TestTheMachineAsksTheProxyAndLooksAtTheMasters: it watches exactly the proxy and the processes
+// that it was given.
 func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
 	var now, asked atomic.Int64
 	recorder := history.NewRecorder(now.Load)

@@ -9,20 +9,22 @@ import (
 	"time"
 )
 
-// longestOfMany is the longest wait of one thread of many that counts. Who sleeps for long and then gets seconds by mistake (see ofThread) can't be told
-// from who waited for them. Where a thread of this process really waits for longer, all do, and a beat is late; a client that is a process of its own
-// and gets no time for seconds is excused for one.
+// longestOfMany is the longest wait that counts for one thread of many. A thread that sleeps for
+// long and then gets seconds by mistake (see ofThread) looks like a thread that waited for those
+// seconds. If a thread of this process really waits longer, all do, and a beat is late. A client in
+// a separate process that gets no time for seconds is excused for only one.
 const longestOfMany = time.Second
 
-// delays remembers for how long threads have waited for a processor. It keeps the files open in which the kernel tells it: a run looks at
-// dozens of them fifty times a second, and to open one takes ten times as long as to read it.
+// delays remembers how long threads have waited for a processor. It keeps the kernel's files open:
+// a run reads dozens of files fifty times a second, and opening a file takes ten times as long as
+// reading it.
 type delays struct {
 	self    string
 	threads map[string]thread // by file
 	looks   int               // see forget
 }
 
-// thread is what was known of one at the last look.
+// thread is the state of one thread at the last look.
 type thread struct {
 	file   *os.File
 	seen   int           // the number of that look
@@ -38,7 +40,8 @@ func newDelays() *delays {
 	return d
 }
 
-// forget ends a look at all processes of a run: what was not looked at is gone, or of no interest any more.
+// forget ends a look at all processes of a run: threads that were not seen have ended, or do not
+// matter any more.
 func (d *delays) forget() {
 	for file, t := range d.threads {
 		if t.seen != d.looks {
@@ -82,8 +85,9 @@ func (d *delays) of(p process) time.Duration {
 	return min(most, longestOfMany)
 }
 
-// ofThread is of for one. The kernel tells of a wait when it is over. It sometimes adds seconds that have not been, when a thread goes
-// from one processor to another whose clock is another, so no wait is longer than the time since the thread is known to have run.
+// ofThread is of for one thread. The kernel reports a wait when it is over. It sometimes adds
+// seconds that did not happen, when a thread moves between processors with different clocks. So no
+// wait is longer than the time since the thread is known to have run.
 func (d *delays) ofThread(file string, now time.Time) time.Duration {
 	before, known := d.threads[file]
 	if !known {
@@ -111,7 +115,8 @@ func (d *delays) ofThread(file string, now time.Time) time.Duration {
 	return min(t.waited-before.waited, now.Sub(before.ran))
 }
 
-// readSchedstat reads what the kernel tells of a thread: nanoseconds on a processor and waiting for one, and the number of turns.
+// readSchedstat reads the kernel's counts for a thread: nanoseconds on a processor and waiting for
+// one, and the number of turns.
 func readSchedstat(file *os.File) (waited time.Duration, turns int64, ok bool) {
 	var raw [80]byte // three numbers of up to 20 digits
 	n, err := file.ReadAt(raw[:], 0)

@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	// proxyEvery is how often a toxiproxy server is asked whether it gets time to run.
+	// proxyEvery is the interval between the requests that check whether a toxiproxy server gets
+	// time to run.
 	proxyEvery = 20 * time.Millisecond
 	// proxyPatience bounds one question.
 	proxyPatience = time.Second
 )
 
-// askProxy asks a toxiproxy server for its version, again and again until ctx ends. Masters and proxies in containers are not seen by the
-// other means, and where they get no time nobody reaches a majority, whatever faults are on. What is asked is answered by the proxy itself:
-// a lock that keeps its masters busy makes no answer late. A lock that floods the proxy does, as it makes other processes wait.
+// askProxy asks a toxiproxy server for its version, again and again until ctx ends. The other
+// checks do not see masters and proxies in containers. If these get no time, no client reaches a
+// majority, with or without faults. The proxy itself answers, so a lock that keeps its masters busy
+// makes no answer late. A lock that floods the proxy does, as it makes other processes wait.
 func (m *machine) askProxy(ctx context.Context, api string) {
 	if !strings.Contains(api, "://") {
 		api = "http://" + api

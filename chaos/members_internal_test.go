@@ -17,8 +17,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// TestMajoritiesAreCountedInEachSet: a client with two sets has a majority when it has one of each, and one that has changed
-// its masters needs those before for as long as it holds something by them.
+// TestMajoritiesAreCountedInEachSet: a client with two sets has a majority if it has one in each
+// set. A client that has changed its masters also needs a majority of the previous ones while it
+// holds locks there.
 func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	now := int64(0)
 	recorder := history.NewRecorder(func() int64 { now++; return now })
@@ -82,7 +83,8 @@ func TestMastersThatNobodyHasAreToHaveNothing(t *testing.T) {
 	}
 }
 
-// TestAReleaseIsLookedForInEachSetOfItsHold: what a majority of one set still has is not released, whatever the other one says.
+// TestAReleaseIsLookedForInEachSetOfItsHold: a key that a majority of one set still has is not
+// released, even if the other set has removed it.
 func TestAReleaseIsLookedForInEachSetOfItsHold(t *testing.T) {
 	const second = int64(time.Second)
 	v := history.NewView([]history.Event{
@@ -111,8 +113,9 @@ func TestAReleaseIsLookedForInEachSetOfItsHold(t *testing.T) {
 	}
 }
 
-// TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor: what a successor with the same owner value has is no hold of the one before; what
-// is left after the last one is.
+// TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor: the key of a successor with the same owner
+// value does not belong to the previous hold; a key that is left after the last hold is a
+// violation.
 func TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor(t *testing.T) {
 	const second = int64(time.Second)
 	v := history.NewView([]history.Event{
@@ -135,7 +138,7 @@ func TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor(t *testing.T) {
 	}
 }
 
-// scripted is a lock client that lets tests see when it is asked and closed.
+// scripted is a lock client that shows a test when it is used and closed.
 type scripted struct {
 	workload.Locker
 	grants chan workload.Hold
@@ -260,7 +263,7 @@ func TestNobodyHasTheNewMastersAloneWhileAHoldOfTheOldOnesLasts(t *testing.T) {
 	}
 }
 
-// TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun: its error says for what it waited.
+// TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun: its error says which wait it was in.
 func TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, clients := twoMembers(t)

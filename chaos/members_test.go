@@ -55,7 +55,8 @@ func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	}
 }
 
-// TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet: nobody waits for those with the old masters.
+// TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet: the change does not wait for clients with
+// the old masters.
 func TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet(t *testing.T) {
 	p := &plan.Plan{
 		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4, Members: []int{0, 1, 2},

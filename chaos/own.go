@@ -12,17 +12,19 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// Oracle is an oracle of the caller's own, which judges a run's history beside those of package oracle.
+// Oracle is a caller's oracle. It judges a run's history in addition to the oracles of package
+// oracle.
 type Oracle struct {
-	// Name is what its violations go by, in the report and in JUnit.
+	// Name is the name of its violations, in the report and in JUnit.
 	Name string
-	// Text says in a sentence what it finds.
+	// Text describes its findings in a sentence.
 	Text string
-	// Always tells that what it finds is a violation in every scenario. Otherwise it is allowed, and listed, in those that are
-	// outside what a lock assumes.
+	// Always makes every finding a violation, in all scenarios. Otherwise a finding is allowed, and
+	// listed, in scenarios outside the lock's assumptions.
 	Always bool
-	// Judge returns what it found; the events are in the order of their times. It sets Key, At, Attempts, Events and Text as
-	// far as they are known, and Unknown for what could not be judged. A panic makes the verdict unknown.
+	// Judge returns the violations; it gets the events in the order of their times. It sets Key,
+	// At, Attempts, Events and Text as far as they are known, and Unknown if it could not judge. A
+	// panic makes the verdict unknown.
 	Judge func(*history.View) []oracle.Violation
 }
 
@@ -47,7 +49,7 @@ func checkOwn(own []Oracle) error {
 	return nil
 }
 
-// judge returns what the oracle finds, under its name.
+// judge returns the oracle's findings, under its name.
 func (o *Oracle) judge(v *history.View) (found []oracle.Violation) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,7 +101,8 @@ func callInject(ctx context.Context, f plan.Fault, on plan.Target) (_ masters.In
 	return f.Inject(ctx, on)
 }
 
-// orPanic makes an error of a panic in what a caller gave, so that the run goes on to its end and leaves nothing behind.
+// orPanic turns a panic in a caller's function into an error, so that the run continues to its end
+// and cleans up.
 func orPanic(err error, what string, p any) error {
 	if p != nil {
 		return fmt.Errorf("%s panicked: %v", what, p)

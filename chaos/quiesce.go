@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// quiesce closes the clients and looks what is left of them in this process and on the masters, after the time that
-// clean-up may take.
+// quiesce closes the clients, waits for the allowed time of clean-up, and then looks for leftovers
+// in this process and on the masters.
 func (r *run) quiesce(ctx context.Context) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 	defer cancel()
@@ -60,7 +60,7 @@ func (r *run) closeClients(ctx context.Context) {
 	}
 }
 
-// ownerOf is the owner that the library means by what a master has.
+// ownerOf returns the library's owner value for the raw value on a master.
 func (r *run) ownerOf(raw string) string {
 	if reader, ok := r.cfg.Subject.(workload.OwnerReader); ok {
 		return reader.OwnerOf(raw)

@@ -9,17 +9,19 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
-// harm is what a fault takes from clients while it is on: paths, and masters of which some service is left.
+// harm is the effect of a fault on clients: the paths that it breaks, and the masters that it
+// limits to some service.
 type harm struct {
 	links   []network.Link
 	masters []int
 	leaves  masters.Service
 }
 
-// reach keeps count of what stands between clients and masters and records when a client loses its majority and gets
-// it back, for acquisitions and for what it holds. A loss is recorded before the fault comes on and a return after it is over,
-// so that no attempt is held against the lock that met a fault. A client has a majority when it has one of every set of masters
-// that it uses: the old and the new one, or those by which it still holds something.
+// reach counts the faults between clients and masters. It records when a client loses its majority
+// and gets it back, separately for acquisitions and for held locks. It records a loss before the
+// fault begins and a return after the fault is over, so that the lock is not blamed for an attempt
+// that met a fault. A client has a majority if it has one in every set of masters that it uses: the
+// old and the new set, or the sets of its remaining holds.
 type reach struct {
 	recorder *history.Recorder
 
@@ -29,7 +31,8 @@ type reach struct {
 	full []int          // faults on each master that leave what is held
 	down []int          // faults on each master that leave nothing
 	uses [][]*use       // by client
-	// By master: how many uses have it, the times in which none had, and since when none has.
+	// By master: the number of uses, the times without any use, and the start of the present time
+	// without use.
 	users  []int
 	vacant []bands
 	since  []int64
@@ -52,7 +55,7 @@ func newReach(recorder *history.Recorder, clients, masters int) *reach {
 	return r
 }
 
-// add counts a fault, or with -1 takes it off again, and records what has changed.
+// add counts a fault (by = 1) or removes it from the count (by = -1), and records the changes.
 func (r *reach) add(h harm, by int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +109,7 @@ func (r *reach) countLocked(sets [][]int, by int) {
 	}
 }
 
-// unused are, by master, the times in which no client had it among its masters.
+// unused returns, by master, the times when no client used it.
 func (r *reach) unused() []bands {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +123,7 @@ func (r *reach) unused() []bands {
 	return out
 }
 
-// lookLocked records what has changed for a client.
+// lookLocked records the changes for a client.
 func (r *reach) lookLocked(client int) {
 	lost, adrift := false, false
 	for _, u := range r.uses[client] {

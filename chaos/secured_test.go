@@ -100,7 +100,7 @@ func mustNotTell(t *testing.T, dir string) {
 	}
 }
 
-// chatty is a lock whose errors tell how it dials, and which has nothing else.
+// chatty is a lock that only returns errors, which contain its dial settings.
 type chatty struct{ workload.Subject }
 
 func (s chatty) OpenSecured(_ context.Context, all []endpoint.Endpoint) (workload.Locker, error) {

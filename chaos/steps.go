@@ -29,8 +29,9 @@ func (x *injector) run(ctx context.Context, start time.Time) {
 	group.Wait()
 }
 
-// healed waits until what by plan is over before step i begins is over on its masters: on a slow machine a server that was killed takes
-// longer to come back than the plan has time for, and can't be told anything meanwhile. It reports whether ctx still lasts.
+// healed waits until each fault that the plan ends before step i is over on its masters. On a slow
+// machine a killed server may take longer to come back than the plan allows, and can't take
+// commands before. healed reports whether ctx is still valid.
 func (x *injector) healed(ctx context.Context, i int, over []chan struct{}) bool {
 	steps := x.plan.Steps
 	for k, earlier := range steps {

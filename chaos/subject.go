@@ -23,7 +23,7 @@ import (
 // Redlock is this library as a subject, with its default options.
 func Redlock() workload.Subject { return RedlockWith("redlock", redlock.Options{}) }
 
-// RedlockWith is this library with other options, under a name of its own.
+// RedlockWith is this library with other options, under the given name.
 func RedlockWith(name string, opts redlock.Options) workload.Subject {
 	return ownSubject{name: name, opts: opts}
 }
@@ -33,7 +33,8 @@ type ownSubject struct {
 	opts redlock.Options
 	// mutant names the mutant that the program has to be built with; empty: none.
 	mutant string
-	// hasty is to go from old masters to new ones without a time in which it has both: what nobody may do.
+	// hasty makes clients change from old masters to new ones without a time with both, which is
+	// forbidden.
 	hasty bool
 	// aged lets masters pass for ones that have run for longer than the restart guard.
 	aged bool
@@ -79,8 +80,8 @@ func (s ownSubject) Open(ctx context.Context, addrs []string) (workload.Locker, 
 	return s.OpenSecured(ctx, all)
 }
 
-// OpenSecured implements workload.Secured. What it opens is what its name says, or nothing. Clients give credentials, so that
-// there are some to be changed.
+// OpenSecured implements workload.Secured. It opens the lock that its name says, or fails. Clients
+// send credentials, so that a fault can change them.
 func (s ownSubject) OpenSecured(ctx context.Context, all []endpoint.Endpoint) (workload.Locker, error) {
 	return s.openSets(ctx, [][]endpoint.Endpoint{all})
 }
@@ -151,7 +152,8 @@ func (s ownSubject) master(e endpoint.Endpoint) (*single.Master, error) {
 	return single.Open(opt, options)
 }
 
-// clientOptions are those of a client that gives credentials, also to masters that accept any.
+// clientOptions returns the options of a client that sends credentials, even to masters that accept
+// any.
 func clientOptions(e endpoint.Endpoint) (*redis.Options, error) {
 	opt, err := e.Options()
 	if err == nil && opt.Username == "" && opt.Password == "" {
@@ -160,8 +162,8 @@ func clientOptions(e endpoint.Endpoint) (*redis.Options, error) {
 	return opt, err
 }
 
-// age leaves on each master what one has that was old enough to vote: it was started a moment ago, and a run has no time to
-// wait until it is.
+// age writes to each master the mark of a master that has run long enough to vote. The masters were
+// started a moment ago, and a run has no time to wait.
 func age(ctx context.Context, all []endpoint.Endpoint, guard time.Duration) error {
 	for _, e := range all {
 		opt, err := clientOptions(e)

@@ -19,7 +19,7 @@ import (
 const (
 	// voteBuckets is into how many parts a run's planned time is cut to count votes.
 	voteBuckets = 100
-	// spareBuckets are for what comes later than planned; the last one also has what comes after it.
+	// spareBuckets are for events later than planned; the last bucket also has all events after it.
 	spareBuckets = 20
 	// mostBallots bounds the votes that are kept one by one.
 	mostBallots = 1 << 18
@@ -55,7 +55,7 @@ func (v *votes) add(client int, b workload.Ballot) {
 	}
 }
 
-// perMaster is what was counted; nil when no vote was told.
+// perMaster returns the counts; nil if there were no votes.
 func (v *votes) perMaster() []report.Votes {
 	out := make([]report.Votes, len(v.counts))
 	told, last := false, 0
@@ -109,7 +109,7 @@ func (s ownSubject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint
 	return s.telling(masters, tell).OpenSecured(ctx, masters)
 }
 
-// telling is the same subject, whose clients tell the votes of these masters.
+// telling returns the same subject with clients that report the votes of these masters.
 func (s ownSubject) telling(masters []endpoint.Endpoint, tell func(workload.Ballot)) ownSubject {
 	numbers := make(map[string]int, len(masters)) // a dialled master goes by its address
 	for i, m := range masters {

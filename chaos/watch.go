@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// mostWatch and leastWatch are how often each master is asked who holds the watched keys: the shorter the holds, the oftener.
+	// mostWatch and leastWatch bound the interval between looks at a master's watched keys: the
+	// shorter the holds, the shorter the interval.
 	mostWatch  = 100 * time.Millisecond
 	leastWatch = 10 * time.Millisecond
 	// watchedKeys is of how many keys, and watchedRenewed of how many where holds are renewed: whether one was lost by right is known only if
@@ -91,9 +92,10 @@ func (w *watch) sample(ctx context.Context, i int, m masters.Master) {
 	w.samples = append(w.samples, s)
 }
 
-// removals infers which releases removed somebody else's hold: a key that a master had for a holder, with time to
-// live, is gone or another's at the next look, although the holder was still within its bound and had not released, and
-// nothing was done to the master that makes keys vanish.
+// removals infers which releases removed another owner's hold. It looks for a key that a master had
+// for a holder, with time to live, and that is gone or another's at the next look. At that time the
+// holder was still within its bound and had not released the lock, and no fault was on that makes
+// keys vanish.
 func (w *watch) removals(v *history.View) []history.Event {
 	holders := make(map[string]*history.Attempt)
 	for i := range v.Attempts {
@@ -118,7 +120,8 @@ func (w *watch) removals(v *history.View) []history.Event {
 			if owner == "" || owner == s.Owners[k] || a == nil || !lives {
 				continue
 			}
-			// A look tells what was at some time while it lasted, so the hold has to last through both.
+			// A look shows the state at some moment during the look, so the hold has to last
+			// through both looks.
 			if a.Return > before.At || a.End() < s.Until || forgetful.overlaps(before.At, s.Until) {
 				continue
 			}
@@ -131,9 +134,11 @@ func (w *watch) removals(v *history.View) []history.Event {
 	return out
 }
 
-// lingering finds holds whose release was confirmed, and which a majority of a set of its masters still had for longer than grace after that:
-// what is said to be free is not. Nobody but its owner's release is asked for; waiting for the ttl is no release. Of holds that follow each
-// other with one owner value, as of a lock that is passed on inside a process, the last is judged: the masters can't tell them apart.
+// lingering finds holds with a confirmed release that a majority of a set of its masters still had
+// for longer than grace after it: the lock is reported free but is not. Only the owner's release
+// counts; waiting for the ttl is no release. If holds follow each other with one owner value, as
+// when a lock is handed over inside a process, only the last is judged, because the masters can't
+// distinguish them.
 func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violation {
 	type held struct{ key, owner string }
 	last := make(map[held]map[int]int64) // by master: when it was last seen to have it
@@ -183,8 +188,8 @@ func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violati
 	return out
 }
 
-// strays finds what masters have that no client had for longer than grace: they had not joined yet, or the last client that had
-// them was closed, which gives back all that it has there.
+// strays finds keys on masters that no client had used for longer than grace. Such a master had not
+// joined yet, or its last client was closed, and closing releases all locks there.
 func (w *watch) strays(unused []bands, grace time.Duration) []oracle.Violation {
 	type found struct {
 		master int
@@ -210,7 +215,7 @@ func (w *watch) strays(unused []bands, grace time.Duration) []oracle.Violation {
 	return out
 }
 
-// releaser names the owner of a release that was under way then, or says that nobody is known.
+// releaser names the owner of a release that was in progress then, or says that none is known.
 func releaser(v *history.View, holder *history.Attempt, from, to int64) string {
 	for i := range v.Attempts {
 		a := &v.Attempts[i]

@@ -39,8 +39,8 @@ const (
 // service labelled "toxiproxy". All services keep running afterwards.
 //
 // The masters with AOF serve plans that need data to survive a kill; the others serve all other
-// plans. The compose command (docker compose or docker-compose, whichever exists) chooses the
-// project; COMPOSE_PROJECT_NAME counts. Options.Addrs, Proxy and Destructive are not used.
+// plans. The compose command (docker compose, or else docker-compose) chooses the project;
+// COMPOSE_PROJECT_NAME counts. Options.Addrs, Proxy and Destructive are not used.
 func Compose(file string) masters.Factory {
 	return func(ctx context.Context, want masters.Options) (*masters.Fleet, error) {
 		e, err := connect(ctx)

@@ -19,8 +19,8 @@ type watchdog struct {
 }
 
 // watchdogScript reads a word. Unless the word is "done", the script removes everything with a
-// label until two checks in a row find nothing: a container that the engine was creating when its
-// client died appears a moment later.
+// label until two checks in a row find nothing. A container may still appear a moment after the
+// death of the client that had the engine create it.
 const watchdogScript = `trap '' HUP INT QUIT TERM
 read -r word && [ "$word" = "done" ] && exit 0
 quiet=0 tries=0

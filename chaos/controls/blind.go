@@ -24,9 +24,10 @@ const (
 	IdleRelease Variant = "release-does-nothing"
 	// Litter leaves a key without a ttl for each acquisition.
 	Litter Variant = "key-for-ever"
-	// Liar says nine times of ten that somebody has the key, without asking.
+	// Liar answers nine times of ten that another client has the key, without asking.
 	Liar Variant = "held-without-asking"
-	// StoppedClock tells by a clock that stands still with its process how much time is left.
+	// StoppedClock computes the remaining time with a clock that stops while its process is
+	// stopped.
 	StoppedClock Variant = "clock-stops-with-process"
 )
 

@@ -33,7 +33,7 @@ const (
 	QuorumOfTwo Variant = "quorum-of-two"
 	// NoDrift leaves the drift allowance out of the validity.
 	NoDrift Variant = "no-drift-allowance"
-	// PlainDelete releases by DEL, whoever has the key.
+	// PlainDelete releases by DEL, even if another owner has the key.
 	PlainDelete Variant = "plain-del"
 	// CancelStragglers cancels the requests that are still under way when a round is decided, and forgets them.
 	CancelStragglers Variant = "cancel-stragglers"
@@ -55,8 +55,9 @@ func Broken() []Variant {
 }
 
 const (
-	// dialTimeout bounds connecting, and a twentieth of the ttl a request, but not to less than requestTimeout: what runs
-	// out of time costs a connection, and on a busy machine those cost so much that the next runs out of time too.
+	// dialTimeout bounds connecting. A request may take a twentieth of the ttl, but at least
+	// requestTimeout. A request that times out costs a connection, and on a busy machine new
+	// connections cost so much that the next request times out too.
 	dialTimeout    = time.Second
 	requestTimeout = 60 * time.Millisecond
 	retryWithin    = 60 * time.Millisecond
@@ -169,7 +170,7 @@ func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold
 	}
 }
 
-// vote is what one master said.
+// vote is one master's answer.
 type vote struct {
 	granted bool
 	token   uint64

@@ -35,9 +35,9 @@ type commands struct {
 const (
 	// mostIdle is how many idle connections a client keeps.
 	mostIdle = 4
-	// manyRefusals is the pool size of a go-redis client. After that many refused connections in its
-	// life, the client may not dial at all for up to a second at a time, and so notices as late that
-	// a master is back. The client keeps memory for each idle connection of the pool.
+	// manyRefusals is the pool size of a go-redis client. After that many refused connections in
+	// its life, a client may not dial at all for up to a second at a time. It then notices as late
+	// that a master is back. The client keeps memory for each idle connection of the pool.
 	manyRefusals = 1 << 12
 )
 

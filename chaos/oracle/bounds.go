@@ -8,12 +8,13 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// DoneAfterBound finds holds whose Done closed later than their bound, or did not close at all although the bound
-// passed while the holder was still there.
+// DoneAfterBound finds holds that did not close Done at their bound: it closed later, or never,
+// although the holder was still there.
 //
-// The bound is the latest that the hold had when it passed: an extension that returned after it does not count.
-// tolerance is for the scheduler of a real machine; in virtual time it is zero. A client that was paused over its
-// bound has until it resumes, plus the tolerance; time in which the machine stood still does not count. Holds marked NoDone are not judged.
+// The bound is the latest bound of the hold when it passed: an extension that returned after it
+// does not count. tolerance allows for the scheduler of a real machine; in virtual time it is zero.
+// A client that was paused over its bound has until it resumes, plus the tolerance. Time when the
+// machine stood still does not count. Holds marked NoDone are not judged.
 func DoneAfterBound(v *history.View, tolerance time.Duration) []Violation {
 	var out []Violation
 	still, paused := stalls(v), pauses(v)
@@ -53,9 +54,9 @@ func late(a *history.Attempt, bound int64) Violation {
 	}
 }
 
-// boundInForce returns the bound at which the hold ended if nobody ended it earlier: extensions count while they
-// return before the bound that was in force until then. Of one that was only seen later it is known that it began before
-// its new bound less its ttl.
+// boundInForce returns the bound that ended the hold, unless its holder ended it earlier. An
+// extension counts if it returned before the bound in force at the time. An extension that was only
+// seen later began before its new bound minus its ttl.
 func boundInForce(a *history.Attempt) int64 {
 	until := a.Until
 	for i := range a.Extensions {
@@ -91,7 +92,7 @@ func pauses(v *history.View) map[int][]window {
 	return out
 }
 
-// resumed returns t, or the end of the pause in which it is.
+// resumed returns t, or the end of the pause that contains t.
 func resumed(paused []window, t int64) int64 {
 	for _, p := range paused {
 		if p.from <= t && t < p.to {
@@ -101,11 +102,12 @@ func resumed(paused []window, t int64) int64 {
 	return t
 }
 
-// ExtensionContinuity finds holds that were extended although somebody else had held the key since they were granted.
+// ExtensionContinuity finds holds that were extended although another owner had held the key since
+// they were granted.
 //
-// Between the grant and the return of the last successful extension nobody else may have held the key in a kind that
-// this one excludes, not even in a gap after the bound: whoever is told "extended" concludes that what it protects was
-// protected throughout.
+// Between the grant and the return of the last successful extension, no other client may have held
+// the key in a kind that excludes this one. This includes a gap after the bound: a successful
+// extension tells its caller that the lock was held throughout.
 func ExtensionContinuity(v *history.View) []Violation {
 	var out []Violation
 	v.ByKey(func(key string, attempts []int) {

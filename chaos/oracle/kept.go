@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// lost is when a hold was over that nobody had ended.
+// lost returns when the hold ended without a release.
 func lost(a *history.Attempt) int64 { return min(a.Done, a.Stopped) }
 
 // wasLost tells whether a hold ended before its holder released it.
@@ -14,13 +14,14 @@ func wasLost(a *history.Attempt) bool { return lost(a) != history.Never && lost(
 
 func lastTTL(a *history.Attempt) window { return window{max(a.Return, lost(a)-a.TTL), lost(a)} }
 
-// LastTTL is the time in which a hold that was lost should have been extended.
+// LastTTL returns the time when a lost hold should have been extended.
 func LastTTL(a *history.Attempt) (from, to int64) { w := lastTTL(a); return w.from, w.to }
 
-// Kept finds holds under renewal that were lost, although for all but a fifth of their last ttl (or of their life, where that
-// was shorter) their client could reach a majority of masters that extend holds: a library that renews in time and tries
-// again gets over so short an outage. It needs KeepLost and KeepBack events if there were such times, and Renew on the
-// attempts. Those that are Quiet are judged by [Victims].
+// Kept finds renewed holds that were lost although their client could reach a majority of masters
+// that extend holds. It must have had this majority for at least four fifths of the hold's last
+// ttl, or of the hold's life if that was shorter. A library that renews in time and tries again
+// survives so short an outage. Kept needs KeepLost and KeepBack events if there were such outages,
+// and Renew on the attempts. [Victims] judges those that are Quiet.
 func Kept(v *history.View) []Violation {
 	var out []Violation
 	k := newKeeping(v)
@@ -32,7 +33,7 @@ func Kept(v *history.View) []Violation {
 	return out
 }
 
-// keeping knows when each client could extend what it held.
+// keeping knows when each client could extend its holds.
 type keeping struct {
 	v       *history.View
 	still   []window

@@ -77,7 +77,7 @@ func (t *tape) mark(at int64, typ history.Type, client int) {
 	t.add(at, history.Event{Type: typ, Client: client})
 }
 
-// stall is a time in which the machine stood still.
+// stall records a time when the machine stood still.
 func (t *tape) stall(from, to int64) {
 	t.add(from, history.Event{Type: history.Stall, Client: history.Everyone, Value: (to - from) * ms})
 }

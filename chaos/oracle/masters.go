@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// ForeignRelease finds releases that removed a hold of somebody else. It needs Removed events.
+// ForeignRelease finds releases that removed another owner's hold. It needs Removed events.
 func ForeignRelease(v *history.View) []Violation {
 	var out []Violation
 	for i := range v.Events {
@@ -29,14 +29,15 @@ func ForeignRelease(v *history.View) []Violation {
 	return out
 }
 
-// Orphans finds keys that were on a master although nobody held them any more and the time to clear them was over. It
-// needs KeyFound events, and a Healed event if there were faults.
+// Orphans finds keys that were on a master although no client held them any more and the time to
+// remove them was over. It needs KeyFound events, and a Healed event if there were faults.
 //
-// A key is excused until grace after the latest of: the Healed event, the end of the attempt or hold that left it. If the
-// attempt or the release never returned (its client was killed, say), nobody is left to clear it and it is excused for
-// the ttl it was last asked to live, plus grace. Time in which the machine stood still does not count. A key that never
-// expires is never excused, nor is one whose owner made no attempt, unless some attempt with unknown owner may have left
-// it.
+// A key is excused until grace after the Healed event, and until grace after the end of the attempt
+// or hold that left it. If the attempt or the release never returned (its client was killed, for
+// example), no client removes the key, and it is excused for its last requested ttl plus grace.
+// Time when the machine stood still does not count. A key without expiry is never excused. A key of
+// an owner without attempts is not excused either, unless an attempt with unknown owner may have
+// left it.
 func Orphans(v *history.View, grace time.Duration) []Violation {
 	var out []Violation
 	healed, still := lastHealed(v.Events), stalls(v)
@@ -119,7 +120,8 @@ func orphan(e *history.Event, i int, a *history.Attempt, deadline int64) Violati
 	return v
 }
 
-// PlannedFaults finds faults of a plan that never came on. A run whose faults did not happen has shown nothing.
+// PlannedFaults finds faults of a plan that never began. A run without its faults has shown
+// nothing.
 func PlannedFaults(v *history.View, planned []string) []Violation {
 	fired := FaultsFired(v)
 	var out []Violation

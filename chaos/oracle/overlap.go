@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// span is a stretch of time in which a hold was believed to be held, end not included.
+// span is the time when a client believed that it held a lock, end not included.
 type span struct {
 	start, end int64
 	attempt    int
@@ -18,9 +18,10 @@ type span struct {
 
 // Overlap finds holds of one key that exclude each other and were held at the same time.
 //
-// A hold is held from the return of its acquisition until its bound or until its holder acts no more (release call,
-// Done, Stopped), whichever is earlier. An extension that returned after the old bound makes a stretch of its own:
-// the time in between belonged to nobody. Shared holds do not exclude each other, nor do reentrant holds of one owner.
+// A hold lasts from the return of its acquisition until its bound, or until its holder stops acting
+// (release call, Done, Stopped) if that is earlier. An extension that returned after the old bound
+// begins a new span: the time in between belonged to no client. Shared holds do not exclude each
+// other, nor do reentrant holds of one owner.
 //
 // The sweep takes n log n in the number of holds. It reports at most one violation for each hold, with the one
 // before it that lasts longest, so that one broken hold does not bury the report.

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// AtMost finds that more than n holds of one key were held at the same time: what a semaphore promises that there are not. Of which
-// kind the holds are does not matter, and each counts for as long as it does for [Overlap]. It reports each hold that was one too many
-// when it began.
+// AtMost finds times when more than n holds of one key were held at once, which a semaphore must
+// prevent. The kind of the holds does not matter. Each counts for as long as in [Overlap]. AtMost
+// reports each hold that was one too many when it began.
 //
 // It is not among the oracles that judge every run, because no history says how many there may be. Give it to a run as one of your own.
 func AtMost(v *history.View, n int) []Violation {
@@ -34,7 +34,7 @@ func AtMost(v *history.View, n int) []Violation {
 	return out
 }
 
-// tooMany tells of holds of which the last is one too many.
+// tooMany describes a set of holds with one hold too many, the last.
 func tooMany(v *history.View, key string, n int, held []span) Violation {
 	last := held[len(held)-1]
 	violation := Violation{Key: key, At: last.start}

@@ -10,9 +10,9 @@ import (
 // NameReentry is the name of Reentry.
 const NameReentry = "reentry"
 
-// Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach a majority, and
-// waited longer than bound: nobody but themselves was in the way. Waiting until the first hold has expired is a
-// deadlock that the ttl ended.
+// Reentry finds owners of a reentrant lock that asked for it again while they held it, could reach
+// a majority, and waited longer than bound, although only they themselves held the lock. Waiting
+// until the first hold has expired is a deadlock that the ttl ended.
 func Reentry(v *history.View, bound time.Duration) []Violation {
 	var out []Violation
 	reach, still := newReach(v), stalls(v)

@@ -94,8 +94,8 @@ func checkRegister(key string, updates []update, budget time.Duration) (Violatio
 	return Violation{}, false
 }
 
-// cut returns how many updates to check together: at least chunkSize, ending with an accepted update that no other
-// overlaps, or all of them.
+// cut returns how many updates to check together: at least chunkSize, and as many as it takes to
+// end with an accepted update that no other overlaps, or else all.
 func cut(updates []update) int {
 	latest := int64(-1)
 	for i := range updates {
@@ -109,7 +109,8 @@ func cut(updates []update) int {
 	return len(updates)
 }
 
-// linearizable is porcupine's answer for one chunk, whose register began as initial.
+// linearizable returns porcupine's answer for one chunk. initial is the register's value at its
+// beginning.
 func linearizable(initial int64, updates []update, budget time.Duration) porcupine.CheckResult {
 	if budget <= 0 {
 		return porcupine.Unknown

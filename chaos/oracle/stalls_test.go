@@ -81,7 +81,9 @@ func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
 	}
 }
 
-// TestAStallIsFeltForAsLongAsItWas: what fails just after one met masters that are asked again in a moment; settle is the most of it.
+// TestAStallIsFeltForAsLongAsItWas: an attempt that fails just after a stall may fail because the
+// library had marked masters as silent, and asks them again only in a moment. settle bounds this
+// effect.
 func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
 	const settle = 60 * time.Millisecond
 	for _, tt := range []struct {
@@ -102,7 +104,8 @@ func TestAStallIsFeltForAsLongAsItWas(t *testing.T) {
 	}
 }
 
-// TestAShortStallInALongWaitChangesNothing, however the wait ended: who counts successes only has too good a share of them.
+// TestAShortStallInALongWaitChangesNothing, for a granted and a failed wait: counting only
+// successes would make their share too good.
 func TestAShortStallInALongWaitChangesNothing(t *testing.T) {
 	for _, granted := range []bool{true, false} {
 		for stall, judged := range map[int64]int{0: 1, 50: 1, 51: 0} { // of a second, and it is felt for as long again
@@ -122,8 +125,9 @@ func TestAShortStallInALongWaitChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStallsDoNotHideWaitsInVain: nine of ten waits of a second are in vain, for a key that is free nearly all the time, and each meets a
-// stall, which is felt for as long again. While half of a wait is left, that is no reason.
+// TestStallsDoNotHideWaitsInVain: nine of ten waits of a second fail, although the key is free
+// nearly all the time. Each meets a stall, with an effect that lasts twice the length of the stall.
+// While half of a wait is undisturbed, the stall is no excuse.
 func TestStallsDoNotHideWaitsInVain(t *testing.T) {
 	for stall, hidden := range map[int64]bool{40: false, 51: false, 240: false, 260: true} {
 		h := &tape{}

@@ -9,9 +9,10 @@ import (
 // NameValidity is the name of Validity.
 const NameValidity = "validity"
 
-// Validity finds that more than the share most of all holds had no time left when they were granted: nobody may act under such
-// a hold, so nothing that the other oracles do not find says anything. It is a violation marked Unknown. Holds that were granted
-// while the machine stood still are not counted.
+// Validity finds that too many holds had no time left when they were granted: their share exceeds
+// most. No client may act under such a hold, so the silence of the other oracles means nothing. The
+// violation is marked Unknown. Holds that were granted while the machine stood still are not
+// counted.
 func Validity(v *history.View, most float64) []Violation {
 	still := stalls(v)
 	holds, without, first := 0, 0, (*history.Attempt)(nil)

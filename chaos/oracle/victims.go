@@ -16,22 +16,23 @@ type Quiet struct {
 	Lost  int `json:"lost"`
 	Free  int `json:"free"`
 	Late  int `json:"late"`
-	// Excused met a time without a majority of masters, or one in which the machine stood still.
+	// Excused attempts met a time without a majority of masters, or a time when the machine stood
+	// still.
 	Excused int `json:"excused"`
-	// P50, P99 and Max are what the judged acquisitions took, in nanoseconds.
+	// P50, P99 and Max are the durations of the judged acquisitions, in nanoseconds.
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
 	Max int64 `json:"max"`
 }
 
-// Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could reach a majority of
-// masters. Nobody else wants their keys, so the load on other keys did it. A renewed hold must not be lost, and a free
-// key must be had within bound.
+// Victims finds quiet attempts ([history.Attempt.Quiet]) that were harmed while their client could
+// reach a majority of masters. No other client wants their keys, so the load on other keys did the
+// harm. A renewed hold must not be lost, and a free key must be acquired within bound.
 //
-// Time in which a majority was out of reach, settle after that, and time in which the machine stood still do not count. An
-// acquisition that met such a time is excused unless it took longer than bound besides. A lost hold is excused where [Kept]
-// excuses one. If there are quiet attempts and none can be judged, Victims finds that it does not know: a violation marked
-// Unknown.
+// Three kinds of time do not count: time without a majority in reach, settle after that, and time
+// when the machine stood still. An acquisition that met such a time is excused unless the rest took
+// longer than bound. A lost hold is excused where [Kept] excuses it. If there are quiet attempts
+// but none can be judged, Victims reports a violation marked Unknown.
 func Victims(v *history.View, bound, settle time.Duration) (Quiet, []Violation) {
 	j := &victims{bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v), apart: make(map[int][]window)}
 	quiet := false

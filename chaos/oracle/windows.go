@@ -10,12 +10,13 @@ import (
 // window is a stretch of time, end not included.
 type window struct{ from, to int64 }
 
-// reachable returns the stretches in which client could reach a majority of masters.
+// reachable returns the times when client could reach a majority of masters.
 func reachable(v *history.View, client int) []window {
 	return between(v, client, history.MajorityLost, history.MajorityBack)
 }
 
-// between returns the stretches in which client had what an event of type lost takes and one of type back gives.
+// between returns the times that end with an event of type lost and begin again with an event of
+// type back, for client.
 func between(v *history.View, client int, lost, back history.Type) []window {
 	var out []window
 	all, own, since := true, true, int64(0)
@@ -61,8 +62,9 @@ func (r *reach) of(client int) []window {
 	return w
 }
 
-// stalls returns the stretches in which the machine gave the run no time, merged. Every oracle about time treats them alike:
-// they do not count for what anybody took or waited, and an attempt that met one is not judged.
+// stalls returns the times when the machine gave the run no processor time, merged. Every oracle
+// about time treats them alike: they do not count as time spent or waited, and an attempt that met
+// such a time is not judged.
 func stalls(v *history.View) []window {
 	var out []window
 	for i := range v.Events {
@@ -73,7 +75,7 @@ func stalls(v *history.View) []window {
 	return merge(out, 0)
 }
 
-// echoes returns windows, each longer by its own length or by most, whichever is less.
+// echoes returns windows, each extended by its own length, but by no more than most.
 func echoes(ws []window, most int64) []window {
 	out := slices.Clone(ws)
 	for i := range out {
@@ -102,7 +104,7 @@ func merge(ws []window, gap int64) []window {
 	return out
 }
 
-// intersect returns what is in both a and b; both are merged.
+// intersect returns the times in both a and b; both are merged.
 func intersect(a, b []window) []window {
 	var out []window
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -118,7 +120,7 @@ func intersect(a, b []window) []window {
 	return out
 }
 
-// subtract returns what is in a and not in b; both are merged.
+// subtract returns the times in a but not in b; both are merged.
 func subtract(a, b []window) []window {
 	var out []window
 	for _, w := range a {
@@ -164,8 +166,8 @@ func covered(w window, ws []window) int64 {
 	return total
 }
 
-// busy returns the stretches in which a key was taken, as a contender sees it: from the grant until the release has
-// returned, or for as long as the masters keep the key.
+// busy returns the times when a key was taken, as a contender sees it: from the grant until the
+// release has returned, or for as long as the masters keep the key.
 func busy(v *history.View, attempts []int) []window {
 	var out []window
 	for _, i := range attempts {
@@ -182,7 +184,7 @@ func busy(v *history.View, attempts []int) []window {
 	return merge(out, 0)
 }
 
-// taken are the stretches in which keys were taken, and which keys belong to one lock.
+// taken has the times when each key was taken, and the keys of each lock.
 type taken struct {
 	keys  map[string][]window
 	locks map[uint64][]string // of locks over several keys
@@ -199,7 +201,7 @@ func newTaken(v *history.View) *taken {
 	return t
 }
 
-// forAny returns the stretches in which any of the keys was taken that a's lock is over.
+// forAny returns the times when any key of a's lock was taken.
 func (t *taken) forAny(a *history.Attempt) []window {
 	if a.Lock == 0 {
 		return t.keys[a.Key]

@@ -9,8 +9,9 @@ import (
 // apart is how long after a fault of a master or client is over another one may come onto it: healing takes a moment.
 const apart = Duration(500 * time.Millisecond)
 
-// Conflict is a pair of steps of which the later may not take effect, or end before it should: both are done to the same
-// master, or to the same client, and they overlap or follow each other too closely. A client that has been killed can't be told anything.
+// Conflict is a pair of steps on the same master, or on the same client, that overlap or follow
+// each other too closely. The later step may not take effect, or may end before it should. A client
+// that has been killed can't take any order.
 type Conflict struct {
 	// First and Second index Plan.Steps.
 	First, Second int
@@ -60,8 +61,8 @@ func meet(a, b []int) bool {
 	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
 }
 
-// fit fills in a step of a template that conflicts with none that is there: on somebody else, or, if everybody is taken,
-// later. It fails if there is no time for it before end.
+// fit makes a step from a template without a conflict with existing steps: on another target, or,
+// if all targets are taken, later. It fails if there is no time left before end.
 func (p *Plan) fit(r *rand.Rand, d template, at, length, end time.Duration) (Step, bool) {
 	for ; at+length < end; at += 50 * ms {
 		for range 4 {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/network"
 )
 
-// Where says what a fault breaks.
+// Where is the part of the system that a fault breaks.
 type Where string
 
 // The places.
@@ -25,41 +25,46 @@ const (
 	Elsewhere Where = "elsewhere"
 )
 
-// Fault is a kind of fault that plans can name, with all that is known of it. What it breaks says where it is defined: on
-// masters in package masters, one file each; on the network, in partitions and on clients in this package.
+// Fault is a kind of fault that plans can name, with all its facts. Faults of masters are defined
+// in package masters, one file each; faults of the network, of partitions and of clients are
+// defined in this package.
 type Fault struct {
 	Name  string `json:"name"`
 	Where Where  `json:"where"`
-	// Text says what it does.
+	// Text describes the fault.
 	Text string `json:"text"`
 	// Lasts tells whether it stays on until it is healed.
 	Lasts bool `json:"lasts"`
-	// Outside tells that it breaks what a lock assumes, whatever its numbers.
+	// Outside reports that the fault breaks the assumptions of a lock with any numbers.
 	Outside bool `json:"outside"`
-	// Leaves says what the masters and clients that it hits can still be counted on for.
+	// Leaves is the service that the affected masters and clients still give.
 	Leaves masters.Service `json:"-"`
 	// Forgets tells that masters may lose keys that were to live on.
 	Forgets bool `json:"forgets,omitempty"`
 
-	// Children tells that it needs clients that are processes of their own, and hits one of them (OnClient).
+	// Children reports that the fault needs clients in separate processes, and hits one such client
+	// (OnClient).
 	Children bool `json:"-"`
 
-	// Inject, Can and Check make a fault of the caller's own, for [Plan.Own]; they are nil in those of this package.
+	// Inject, Can and Check define a caller's fault, for [Plan.Own]; they are nil in the faults of
+	// this package.
 	//
 	// Inject brings it about and shows by observation that it happened: an Injection without Observed, an error and a panic
 	// make the run's verdict unknown. Heal undoes it, and may be nil if it does not last. Both end with their context.
 	Inject func(context.Context, Target) (masters.Injection, error) `json:"-"`
-	// Can returns nil if the fault is available on these masters, or an error that says what it needs: then its steps are
-	// left out, and the report says why. A nil Can needs nothing.
+	// Can returns nil if the fault is available on these masters. Otherwise the error names the
+	// missing requirement: the run leaves out the fault's steps, and the report says why. A nil Can
+	// requires nothing.
 	Can func(*masters.Fleet) error `json:"-"`
 	// Check fills in and checks the numbers of a step. A nil Check needs none.
 	Check func(*Step) error `json:"-"`
 
 	// complete fills in the numbers that the fault needs and checks them; none when nil.
 	complete func(s *Step) *numberError
-	// toxic is what comes onto the paths (OnNetwork).
+	// toxic is the toxic for the paths (OnNetwork).
 	toxic func(s Step) network.Toxic
-	// mild tells of numbers with which the paths stay useful; none are when nil (OnNetwork).
+	// mild reports that the paths stay useful with the step's numbers; nil: they never do
+	// (OnNetwork).
 	mild func(s Step, patience time.Duration) bool
 	// matrix says which paths are cut (OnPartition).
 	matrix func(s Step, clients, masters int) network.Matrix
@@ -139,7 +144,7 @@ func (f Fault) Cuts(s Step, clients, masters int) []network.Link {
 	return f.matrix(s, clients, masters).Links()
 }
 
-// Toxic is what a step of this fault puts onto its paths (OnNetwork, OnPartition).
+// Toxic returns the toxic that a step of this fault puts onto its paths (OnNetwork, OnPartition).
 func (f Fault) Toxic(s Step) network.Toxic {
 	if f.toxic == nil {
 		return network.Silence(s.direction())
@@ -147,8 +152,8 @@ func (f Fault) Toxic(s Step) network.Toxic {
 	return f.toxic(s)
 }
 
-// Useless are the paths that a step of this fault makes useless, or so slow that nothing can be promised of them: patience is how long
-// the lock waits for one master's reply.
+// Useless returns the paths that a step of this fault cuts, or makes too slow for any promise:
+// patience is how long the lock waits for one master's reply.
 func (f Fault) Useless(s Step, clients, masters int, patience time.Duration) []network.Link {
 	switch {
 	case f.Where == OnPartition:

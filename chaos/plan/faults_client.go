@@ -2,7 +2,7 @@ package plan
 
 import "github.com/seed-624411e5/redlock/chaos/masters"
 
-// The faults of clients, which are told apart by name where they are carried out.
+// The faults of clients. The code that carries them out distinguishes them by name.
 const (
 	ClientPause = "client-pause"
 	ChildPause  = "child-pause"

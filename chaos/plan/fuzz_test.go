@@ -7,8 +7,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// FuzzParse: a scenario file is understood or refused, and what was understood means the same once written and read
-// again.
+// FuzzParse: Parse accepts or refuses a scenario file, and an accepted plan means the same after it
+// was written and read again.
 func FuzzParse(f *testing.F) {
 	for _, sc := range plan.Scenarios() {
 		p, err := sc.Draw(1, plan.Size{})

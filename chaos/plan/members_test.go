@@ -50,7 +50,7 @@ func TestAPlanGivesClientsOtherMasters(t *testing.T) {
 	}
 }
 
-// TestBadSetsOfMastersAreErrorsThatSayWhat has, for each mistake, the line it is in and what is said.
+// TestBadSetsOfMastersAreErrorsThatSayWhat has the line and the message of each mistake.
 func TestBadSetsOfMastersAreErrorsThatSayWhat(t *testing.T) {
 	first, last := "    sets: [[0, 1, 2], [0, 1, 3]]", "sets: [[3, 1, 0]]"
 	for name, tt := range map[string]struct{ old, new, line, says string }{
@@ -102,8 +102,9 @@ func TestOutsideTheAssumptionsMastersMayBeExchangedAtOnce(t *testing.T) {
 	}
 }
 
-// TestDrawnExchangesLeaveEachSetItsMajority has plans of many seeds and lengths: each has an exchange, the first of which takes
-// masters that have little in common, and no fault takes a majority from any set, together with a master that is down all along.
+// TestDrawnExchangesLeaveEachSetItsMajority draws plans with many seeds and lengths. Each plan has
+// an exchange. The first exchange goes to masters that have little in common with the old ones. No
+// fault takes a majority from any set, even together with a master that is down all the time.
 func TestDrawnExchangesLeaveEachSetItsMajority(t *testing.T) {
 	sc, err := plan.FindScenario("membership")
 	if err != nil {
@@ -146,7 +147,7 @@ func TestDrawnExchangesLeaveEachSetItsMajority(t *testing.T) {
 	}
 }
 
-// without is what is in a and not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []int) []int {
 	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return slices.Contains(b, n) })
 }

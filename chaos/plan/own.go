@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 )
 
-// Target is what a step of a caller's own fault acts on.
+// Target is the step of a caller's fault with its targets.
 type Target struct {
 	// Step is the step itself, with its numbers.
 	Step Step

@@ -47,7 +47,7 @@ func TestTheSameSeedDrawsTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestEveryDrawnPlanIsValid covers small and odd sizes; Draw checks what it drew with Complete.
+// TestEveryDrawnPlanIsValid covers small and odd sizes; Draw checks each plan with Complete.
 func TestEveryDrawnPlanIsValid(t *testing.T) {
 	for _, s := range plan.Scenarios() {
 		for _, size := range []plan.Size{{}, {Masters: 1, Clients: 1}, {Masters: 4, Clients: 2}, {Masters: 7, Duration: time.Minute}} {

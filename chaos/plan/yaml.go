@@ -13,8 +13,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Parse reads a plan from YAML. It is strict: an unknown or repeated field, a fault that there is not or a number out
-// of range are errors that say the line, the field and what would do. own are faults of the caller's own that it may name.
+// Parse reads a plan from YAML. It is strict: unknown or repeated fields, unknown faults and
+// numbers out of range are errors. The error names the line, the field and the valid values. own
+// are the caller's faults that the plan may name.
 func Parse(src []byte, own ...Fault) (*Plan, error) {
 	p := &Plan{Own: own}
 	if err := decode(src, p); err != nil {
@@ -59,7 +60,8 @@ func (d *Duration) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// decodeError puts goccy's error, which quotes the source over several lines, into "line 3: what is wrong".
+// decodeError turns goccy's error, which quotes the source over several lines, into "line 3:
+// message".
 func decodeError(err error) error {
 	var syntax yaml.Error
 	if !errors.As(err, &syntax) || syntax.GetToken() == nil {
@@ -83,7 +85,8 @@ var shapes = map[string]string{
 	"steps":   "a list of steps: - {at: 1s, for: 3s, fault: silence, masters: [2]}",
 }
 
-// fieldOf is the name of the field in whose value a token stands; empty if there is none before it.
+// fieldOf returns the name of the field that a token belongs to; empty if there is no field before
+// it.
 func fieldOf(at *token.Token) string {
 	for ; at != nil; at = at.Prev {
 		if at.Type == token.MappingValueType && at.Prev != nil {

@@ -21,8 +21,8 @@ const (
 	mostHolds = 4
 )
 
-// closeup shows a violation in detail: the attempts that it names, the masters that voted for them,
-// and each master's entries at the time. Times are microseconds.
+// closeup shows a violation in detail: the attempts in it, the masters that voted for each, and
+// each master's entries at the time. Times are microseconds.
 type closeup struct {
 	// List and Index say which violation: the one at Index of violations or allowed.
 	List    string        `json:"list"`

@@ -64,7 +64,8 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	return status
 }
 
-// runControl runs a control. One with a mutant is looked for by this command in a build with it.
+// runControl runs a control. If the control needs a mutant, this command runs it in a build with
+// the mutant.
 func runControl(ctx context.Context, c chaos.Control, cfg chaos.Config, runs int, args []string, stderr io.Writer) (chaos.ControlResult, error) {
 	switch {
 	case runs > 0 && c.Mutant == mutant.Built():

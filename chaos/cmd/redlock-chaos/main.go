@@ -36,7 +36,7 @@ type command struct {
 	run        func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 }
 
-// commands are the subcommands, in the order in which help lists them.
+// commands returns the subcommands, in the order of the help text.
 func commands() []command {
 	return []command{
 		{"run", "run a scenario and judge it", runCommand},
@@ -79,7 +79,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	return exitUsage
 }
 
-// flagSet is a set of flags whose errors do not end the process.
+// flagSet is a set of flags that returns its errors instead of ending the process.
 func flagSet(name string, stderr io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet("redlock-chaos "+name, flag.ContinueOnError)
 	f.SetOutput(stderr)

@@ -42,8 +42,8 @@ func stoodStill(status int, out string) bool {
 	return status == exitUnknown && strings.Contains(out, "! the machine stood still") || strings.Contains(out, "unbroken: the machine stood still")
 }
 
-// patiently is execute for what needs a verdict: it executes again, at most three times, what the machine gave too little time. A verdict
-// is never asked for twice.
+// patiently is execute for tests that need a verdict. It executes a run again, at most three times,
+// if the machine gave it too little time. It never repeats a run that has a verdict.
 func patiently(ctx context.Context, t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	for range 4 {
@@ -114,7 +114,8 @@ func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// TestReplayLinesReproduceAllFlags: what was given is in the line, and the line's own run prints the same line again.
+// TestReplayLinesReproduceAllFlags: the replay line contains the given flags, and the run of that
+// line prints the same line again.
 func TestReplayLinesReproduceAllFlags(t *testing.T) {
 	t.Parallel()
 	args := []string{
@@ -189,7 +190,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A control with a mutant of the engine is caught in a build with it, and compared with the engine as it is.
+// A control with a mutant of the engine is caught in a build with it, and compared with the
+// unchanged engine.
 func TestControlsBuildMutants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

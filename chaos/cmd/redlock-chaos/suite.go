@@ -52,8 +52,8 @@ func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
 	return s, nil
 }
 
-// run makes the runs, each with a directory of its own in cfg.Dir, and writes junit.xml there for all of them. The status is that of the
-// worst: a violation before unknown before pass.
+// run makes the runs, each with a subdirectory of cfg.Dir, and writes junit.xml there for all runs.
+// The status is the worst of all: a violation before unknown before pass.
 func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string, stdout, stderr io.Writer) int {
 	var runs []report.SuiteRun
 	worst, junit := exitPass, cfg.JUnit

@@ -23,9 +23,9 @@ const most = 4
 // machine, the second attempt does not compete again.
 var room sync.RWMutex
 
-// Run makes a run. If the machine gave it so little time that it shows nothing, Run makes another,
-// with twice the duration if too few attempts could be judged: restarts take longer on a busy
-// machine too. It never repeats a run to get another verdict: a pass or a conviction is final.
+// Run makes a run. If the machine gave it so little time that it shows nothing, Run makes another.
+// Its duration is doubled if too few attempts could be judged, since restarts take longer on a busy
+// machine too. Run never repeats a run to get another verdict: a pass or a conviction is final.
 // There is one exception: a run that passed with little time, but without the events that enough
 // requires, has shown too little. If the machine lacks a requirement of the run, Run calls
 // [redistest.NothingTested].
