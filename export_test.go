@@ -80,6 +80,9 @@ func SystemClock() Clock { return systemClock{} }
 // RequestTimeout is how long one request for a lock with this ttl may take.
 func (o Options) ForTTL(ttl time.Duration) time.Duration { return o.requestTimeout(ttl) }
 
+// ID is under which name the Locker waits in the masters' queues.
+func (l *Locker) ID() string { return l.id }
+
 // Pending is how many releases the janitor still has to see confirmed.
 func (l *Locker) Pending() int { return l.janitor.Pending() }
 

@@ -123,7 +123,10 @@ func pass(d time.Duration) {
 func (m *fake) perform(r *single.Request) single.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r.Op == single.Announce {
+	switch r.Op {
+	case single.Leave:
+		return single.Reply{}
+	case single.Announce:
 		m.known = max(m.known, r.Token)
 		return single.Reply{Outcome: single.Granted, Token: m.known}
 	}

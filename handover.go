@@ -169,7 +169,7 @@ func (k *Lock) handOver() (Handover, error) {
 	// Nobody releases the key here, so those who wait here are told now, and the masters' queues are left where nobody does.
 	unclaimed := k.locker.queue.HandOver(k.spec.keys)
 	if len(unclaimed) > 0 && k.isQueuedLocked() {
-		after.leaver, after.leaves = k, unclaimed
+		after.leave(k, unclaimed, everyMaster)
 	}
 	k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
 	return h, nil

@@ -43,20 +43,14 @@ const fewMasters = 5
 type masterState struct {
 	last   *lane.Call // the latest operation, while it has not ended
 	trace  hold.Trace // of our key
-	queued bool       // it was refused, and stands in the arrival queue there
+	queued bool       // it or an earlier attempt may stand in the arrival queue there
 
 	gone              bool // an extension did not find the key there; see extend.go
 	continuityUnknown bool // the key has been set again, and it is not known when
 }
 
-// nothingThere reports that a release need not be sent, because there is nothing that it could remove: no key, and no
-// entry in the arrival queue of a master that refused a lock which was won on others.
-func (s *masterState) nothingThere(release *round) bool {
-	if s.last != nil {
-		return false
-	}
-	return s.trace.Level < hold.Touched && (!s.queued || release.request.Waiter == "")
-}
+// nothingThere reports that a release need not be sent, because there is no key that it could remove.
+func (s *masterState) nothingThere() bool { return s.last == nil && s.trace.Level < hold.Touched }
 
 // settleLocked notes what a call that has ended did to its master.
 func (e *lease) settleLocked(c *lane.Call) {
@@ -70,7 +64,7 @@ func (e *lease) settleLocked(c *lane.Call) {
 		// attempt while the first is still under way.
 		s.trace.Ended(hold.End{Sets: sets(c), Sent: c.Sent, Unsure: c.Unsure(), Granted: c.Err == nil && c.Reply.Outcome == single.Granted})
 		if c.Request.Op == single.Acquire {
-			s.queued = c.Request.Waiter != "" && c.Err == nil && c.Reply.Outcome == single.Refused
+			s.queued = s.queued || c.Request.Waiter != "" && (c.Unsure() || c.Err == nil && c.Reply.Outcome == single.Refused)
 		}
 		s.gone = c.Request.Op == single.Extend && gone(c)
 	case single.Release: // the last operation: its master has confirmed that the key is gone for good, or the janitor takes over
@@ -82,6 +76,12 @@ func (e *lease) settleLocked(c *lane.Call) {
 			k.locker.forget(k)
 		}
 	}
+}
+
+// straysLocked reports that c was to leave a queue, together with the release of a key that is not there, and was not answered.
+func (e *lease) straysLocked(c *lane.Call) bool {
+	s := &e.states[c.Index]
+	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < hold.Touched && s.queued
 }
 
 // isQueuedLocked reports that the Locker may stand in the masters' queues on account of this lease.

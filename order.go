@@ -40,10 +40,13 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 	for i := range k.states { // nothing is sent before all of them know
 		s, b := &k.states[i], &r.ballots[i]
 		switch {
-		case r.request.Op == single.Release && s.nothingThere(r):
+		case r.request.Op == single.Release && s.nothingThere():
 			decided = r.countLocked(i, Refused) || decided
 			if k.state.Settle() {
 				k.locker.forget(k)
+			}
+			if s.queued && r.request.Waiter != "" {
+				after.leave(k, r.request.Keys, 1<<i)
 			}
 		case behind&(1<<i) != 0:
 			b.Err, b.ended = single.ErrBehind, true
@@ -155,7 +158,13 @@ type effects struct {
 	repairs  []*repair        // are to be sent
 	leaver   *Lock            // its Locker leaves the arrival queues of these keys
 	leaves   []string
-	renews   *Lock // is to be renewed when it is its turn
+	leavesAt uint64 // on these masters
+	renews   *Lock  // is to be renewed when it is its turn
+}
+
+// leave has k's Locker leave the arrival queues of keys on masters.
+func (e *effects) leave(k *Lock, keys []string, masters uint64) {
+	e.leaver, e.leaves, e.leavesAt = k, keys, e.leavesAt|masters
 }
 
 // run does what is left to do. No mutex is held. Whoever depends on a hold that is over is told before its first master is.
@@ -188,7 +197,7 @@ func (e *effects) run() {
 		if e.send != nil {
 			behind = nil // the release comes behind what is on its way
 		}
-		e.leaver.locker.depart(e.leaver.spec, e.leaves, behind)
+		e.leaver.locker.depart(e.leaver.spec, e.leaves, behind, e.leavesAt)
 	}
 	if e.renews != nil {
 		e.renews.locker.renewals.Enter(e.renews)

@@ -157,8 +157,8 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 	}
 	l.schedule = schedule.New(l.clock.Now, l.after)
 	l.renewals = limiter.New(maxRenewing, (*Lock).renew)
-	l.janitor = newJanitor(l)
 	l.queue = waitqueue.New(l.sets.majority, func(d time.Duration, f func()) { l.clock.AfterFunc(d, f) })
+	l.janitor = newJanitor(l)
 	l.subscription = newSubscription(l)
 	return l, nil
 }
@@ -296,6 +296,16 @@ func (l *Locker) attempt(ctx context.Context, s *spec, w *waiting) (*Lock, error
 	}
 	request := k.request(single.Request{Op: single.Acquire, TTL: s.ttl, Fence: s.fenced, Exact: s.publishes, Token: token})
 	if w != nil {
+		queued := uint64(0)
+		switch {
+		case turn.Inherited:
+			queued = everyMaster
+		case w.latest != nil:
+			queued = w.latest.queuedOn()
+		}
+		k.mu.Lock()
+		queueOn(k.states, queued)
+		k.mu.Unlock()
 		w.latest, k.waiterID = k, l.id
 		k.queued, request.Polite = turn.MayBeQueued, turn.Polite
 		request.Waiter, request.Waited = l.id, began-w.Since

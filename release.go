@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-624411e5/redlock/internal/hold"
@@ -140,7 +139,7 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.ending = k.newRoundLocked(request, observer)
 	k.issueLocked(k.ending, after)
 	if len(unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
-		after.leaver, after.leaves = k, unclaimed
+		after.leave(k, unclaimed, everyMaster)
 	}
 }
 
@@ -181,65 +180,6 @@ func (k *Lock) abandon() bool {
 	return k.locker.forget(k)
 }
 
-// departure takes the Locker out of the arrival queues of some keys. A release that has notified it already is passed on to
-// the next waiter. Nothing depends on it but time: a notification in vain costs others a pause.
-//
-// Somebody else may begin to wait for a key here while its departure is under way. On a master that is some milliseconds away the two travel on
-// different connections, so its refused attempt may come first and be undone by the departure. So it looks again
-// when a quorum has been left, and when all have.
-type departure struct {
-	locker  *Locker
-	request single.Request
-	calls   []lane.Call
-	open    atomic.Int32  // calls that have not ended
-	ended   atomic.Uint64 // a bit for each master with an ended call
-}
-
-// depart leaves the arrival queues of keys, in the background. On each master it follows what the attempt after, if there
-// was one, is still doing there: a refusal that came later would enter the queue again. Close waits for it.
-//
-// Whatever a call follows must come to its lane. It need not come first: the lane holds up the key for everybody else until
-// then, but not for the owner of the call that is followed, be that a release or a departure (see internal/lane).
-func (l *Locker) depart(s *spec, keys []string, after *Lock) {
-	d := &departure{locker: l, calls: make([]lane.Call, len(l.lanes))}
-	d.request = single.Request{Op: single.Leave, Kind: s.kind, Keys: keys, Waiter: l.id, Reserve: l.reserve()}
-	d.open.Store(int32(len(d.calls)))
-	l.busy.Add(1)
-	for _, p := range l.preparers {
-		p.Prepare(&d.request)
-	}
-	deadline := time.Now().Add(s.timeout)
-	for i := range d.calls {
-		d.calls[i].Request, d.calls[i].Index, d.calls[i].To, d.calls[i].Deadline = &d.request, i, d, deadline
-	}
-	if after != nil {
-		after.mu.Lock()
-		for i := range d.calls {
-			if last := after.states[i].last; last != nil {
-				d.calls[i].After, d.calls[i].Deadline = last, deadline.Add(max(s.timeout, l.lanes[i].Patience()))
-			}
-		}
-		after.mu.Unlock()
-	}
-	for i := range d.calls {
-		l.lanes[i].Send(&d.calls[i])
-	}
-}
-
-// Ended implements [lane.Receiver]. A waiter of this process that came during the departure tries again when a
-// majority of the leaves has ended, and again when all have. A leave may have removed this Locker after that waiter's
-// attempt had entered it. And a master that granted the attempt the key did not enter it.
-func (d *departure) Ended(c *lane.Call) {
-	before := d.ended.Or(1 << c.Index)
-	left, last := d.locker.sets.majority, d.open.Add(-1) == 0
-	if last || left(before|1<<c.Index) && !left(before) {
-		d.locker.queue.Dequeued(d.request.Keys)
-	}
-	if last {
-		d.locker.notBusy()
-	}
-}
-
 // newJanitor makes what asks masters again for releases that they have not confirmed.
 func newJanitor(l *Locker) *janitor.Janitor {
 	c := janitor.Config{
@@ -252,7 +192,8 @@ func newJanitor(l *Locker) *janitor.Janitor {
 		Lapsed: func(now, ttl time.Duration) time.Duration {
 			return lapsed(now, ttl, l.opts.DriftFactor)
 		},
-		Left: func(c *lane.Call) { l.dequeued(c.Request.Keys, c.Reply.Called) },
+		Left:   func(c *lane.Call) { l.dequeued(c.Request.Keys, c.Reply.Called) },
+		Waiter: l.id, Unclaimed: l.queue.Unclaimed,
 	}
 	if l.observer != nil {
 		c.Observe = l.observePending

@@ -141,6 +141,9 @@ func (r *round) Ended(c *lane.Call) {
 		after.decided = r
 	}
 	r.hurryLocked()
+	if k.straysLocked(c) {
+		after.leave(k, c.Request.Keys, 1<<c.Index)
+	}
 	if !r.verifies {
 		k.settleLocked(c)
 	}

@@ -194,7 +194,7 @@ func (w *waiting) refused(err error, turn bool) {
 		blocking := l.withPrefix(q.blockingKeys())
 		if len(w.spec.keys) > 1 && errors.Is(err, ErrHeld) {
 			if unclaimed := l.queue.Blocked(&w.entry, blocking, l.clock.Now()); len(unclaimed) > 0 {
-				l.depart(w.spec, unclaimed, w.latest)
+				l.depart(w.spec, unclaimed, w.latest, everyMaster)
 			}
 		}
 		owners, claimed := q.holders()
@@ -256,7 +256,7 @@ func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 func (w *waiting) leave(ctx context.Context, k *Lock) {
 	l := w.locker
 	if k != nil {
-		k.leaveQueue(&w.entry)
+		k.leaveQueue(w)
 	} else {
 		var heirAfter time.Duration
 		if ctx.Err() != nil {
@@ -268,7 +268,7 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 		}
 		if unclaimed, after := l.queue.GiveUp(&w.entry, l.clock.Now, latest, heirAfter); len(unclaimed) > 0 {
 			behind, _ := after.(*Lock)
-			l.depart(w.spec, unclaimed, behind)
+			l.depart(w.spec, unclaimed, behind, everyMaster)
 		}
 	}
 	if w.subscribed {
@@ -277,16 +277,26 @@ func (w *waiting) leave(ctx context.Context, k *Lock) {
 }
 
 // leaveQueue ends the wait that has got the lock.
-func (k *Lock) leaveQueue(e *waitqueue.Entry) {
+func (k *Lock) leaveQueue(w *waiting) {
+	var queued uint64
+	if w.latest != nil && w.latest != k { // it was passed the lock
+		queued = w.latest.queuedOn()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var inherited bool
+	e, inherited := &w.entry, false
 	if k.passing.window > 0 {
 		inherited = k.leaveQuietlyLocked(e)
 	} else {
 		inherited = k.locker.queue.Leave(e, k.locker.clock.Now)
 	}
+	if inherited {
+		queued = everyMaster
+	}
 	k.queued = k.queued || inherited
+	if queueOn(k.states, queued); queued != 0 {
+		k.waiterID = k.locker.id // also where it was won out of turn
+	}
 }
 
 // released is told of every release that was decided. The release of a failed attempt frees nothing that anyone waits

@@ -157,7 +157,7 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 	args = r.appendKeys(append(args, arg{}))
 	args[head] = number(len(args) - head - 1)
 	if r.Op == Leave {
-		return append(args, text(r.Waiter), millis(r.Reserve))
+		return append(args, text(r.Waiter), millis(r.Reserve), flag(r.Stays))
 	}
 	if r.Kind != Plain && r.Op != Inspect {
 		return r.appendShared(args)

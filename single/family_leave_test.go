@@ -158,3 +158,29 @@ func TestHazard49ANotifiedWaiterThatLeavesASharedKeyNotifiesTheNext(t *testing.T
 		t.Errorf("%q was notified, want the next: the key is free", got)
 	}
 }
+
+// A waiter that has its lock on other masters releases it also where it was refused by readers, whom it keeps out.
+func TestAReleaseTakesTheClaimOfItsWaiterAway(t *testing.T) {
+	server := redistest.Start(t)
+	m := dial(t, server.URL())
+	keeping := as(single.Release, acquire("key", "w", 0))
+	keeping.Keep, keeping.KeepAs = time.Second, "vm{}/1"
+	for name, test := range map[string]struct{ acquires, releases single.Request }{
+		"plain":     {acquire("key", "w", time.Minute), as(single.Release, acquire("key", "w", 0))},
+		"kept":      {acquire("key", "w", time.Minute), keeping},
+		"exclusive": {writer("w", "1", time.Minute), as(single.Release, writer("w", "1", 0))},
+	} {
+		must(t, server.Client().FlushDB(t.Context()).Err())
+		ask(t, m, reader("a", "1", time.Minute))
+		if got := ask(t, m, by("w", 0, test.acquires)); !got.Claimed {
+			t.Errorf("%s: %+v, want a claim", name, got)
+		}
+		if got := ask(t, m, by("w", 0, test.releases)); got.Outcome != single.Refused {
+			t.Errorf("%s: the release of nothing: %+v", name, got)
+		}
+		if got := names(t, server, "key"); !slices.Equal(got, []string{"r:a:1"}) {
+			t.Errorf("%s: the key has %q", name, got)
+		}
+		lets(t, m, "a reader behind a "+name+" lock that was released", reader("b", "1", time.Minute))
+	}
+}

@@ -97,11 +97,28 @@ func TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay(t *testing.T) {
 	if got := ask(t, m, waits); got.Key != "a" || !got.Claimed {
 		t.Errorf("with readers in the way: %+v", got)
 	}
-	for _, key := range []string{"a", "b"} { // b has a claim, too; otherwise new readers would get b before the readers of a have gone
-		if got := ask(t, m, on(key, reader("late", "1", time.Minute))); got.Outcome != single.Refused {
-			t.Errorf("a new reader of %s: %+v", key, got)
+	if got := ask(t, m, on("a", reader("late", "1", time.Minute))); got.Outcome != single.Refused {
+		t.Errorf("a new reader of a: %+v", got)
+	}
+	// The waiter can't have b while a's readers stay, so it lets others read b for as long.
+	lets(t, m, "a new reader of b", on("b", reader("late", "1", time.Minute)))
+	for _, name := range []string{"first", "second"} {
+		lets(t, m, "the release", on("a", as(single.Release, reader(name, "1", 0))))
+	}
+	if got := ask(t, m, waits); got.Key != "b" || !got.Claimed {
+		t.Errorf("with readers of b in the way: %+v", got)
+	}
+	kept := func(what string) {
+		t.Helper()
+		for _, key := range waits.Keys[:2] {
+			if got := ask(t, m, on(key, reader("later", "1", time.Minute))); got.Outcome != single.Refused {
+				t.Errorf("a new reader of %s, %s: %+v", key, what, got)
+			}
 		}
 	}
+	kept("which the waiter keeps claimed")
+	ask(t, m, single.Request{Op: single.Leave, Keys: []string{"a"}, Waiter: "w", Stays: true})
+	kept("when the waiter has left a's queue for b's")
 	ask(t, m, single.Request{Op: single.Leave, Keys: waits.Keys, Waiter: "w"})
 	for _, key := range []string{"a", "b"} {
 		lets(t, m, "a reader, when the waiter has left", on(key, reader("late", "1", time.Minute)))

@@ -134,6 +134,8 @@ type Request struct {
 	// braces, as in the root package.
 	Keep   time.Duration
 	KeepAs string
+	// Stays says that a Waiter that leaves goes on waiting, for other keys beside these: its claims stay.
+	Stays bool
 	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
 	Reserve time.Duration
 

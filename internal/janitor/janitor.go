@@ -60,6 +60,10 @@ type Config struct {
 	Observe func(kind Kind, master int, r *single.Request)
 	// Left receives a call that was answered, and has taken its waiter out of a master's queues. May be nil.
 	Left func(*lane.Call)
+	// Waiter is under which name the process waits in the masters' queues, and Unclaimed are those of keys for which nobody here waits any more.
+	// Unclaimed may be nil: then it is all of them.
+	Waiter    string
+	Unclaimed func(keys []string) []string
 }
 
 // Janitor keeps the pending releases of one set of masters. It is safe for concurrent use. Users may call it while
@@ -70,6 +74,7 @@ type Janitor struct {
 	mu       sync.Mutex
 	pending  [][]*pending // by master, oldest first
 	count    int
+	silent   []int // by master, how many leaves in a row it has not answered while draining
 	timer    schedule.Timer
 	armed    bool
 	draining bool
@@ -87,6 +92,7 @@ type pending struct {
 	lapses  time.Duration // when the key has certainly expired on the master
 	keeps   time.Duration // for a release that keeps its key: until when
 	kept    string        // the owner of a kept key that must be removed, because that time is over; see shorten
+	landing bool          // an acquisition may land after the first question, and enter a queue again
 	unread  bool          // a request that sets the key may be unread, so its ttl may not have begun
 	due     time.Duration // when to ask next
 	asking  bool
@@ -94,24 +100,31 @@ type pending struct {
 
 // New makes a Janitor without pending releases.
 func New(c Config) *Janitor {
-	return &Janitor{Config: c, pending: make([][]*pending, c.Masters), idle: make(chan struct{})}
+	return &Janitor{Config: c, pending: make([][]*pending, c.Masters), silent: make([]int, c.Masters), idle: make(chan struct{})}
 }
 
 // Adopt takes over the release c of one master, which has ended. Either it was not answered, or (unsure) the master
 // may set the key later. If the key is set now, its ttl ends at lapses. A release that keeps the key
-// ([single.Request].Keep) keeps it until keeps.
+// ([single.Request].Keep) keeps it until keeps. A [single.Leave] is adopted, too. It is repeated until the master answers, or until somebody here waits for
+// the keys again; its entry has expired at lapses.
 func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses, keeps time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.adoptLocked(c, unsure, lapses, keeps)
+}
+
+func (j *Janitor) adoptLocked(c *lane.Call, unsure bool, lapses, keeps time.Duration) {
 	if j.closed {
 		return
 	}
-	p := &pending{janitor: j, need: 1, lapses: lapses, keeps: keeps, due: j.Now() + Interval}
+	p := &pending{janitor: j, need: 1, landing: unsure, lapses: lapses, keeps: keeps, due: j.Now() + Interval}
 	p.Call = lane.Call{Call: single.Call{Request: c.Request}, Index: c.Index, To: p}
 	if unsure && c.Err != nil {
 		p.need, p.unread = 2, true
 	}
-	if len(j.pending[c.Index]) >= MaxPending {
+	switch n := len(j.pending[c.Index]); {
+	case !p.leaves() && n < MaxPending, p.leaves() && n < MaxPending/2 && !j.repeatsLocked(p):
+	default:
 		j.observe(Dropped, p)
 		return
 	}
@@ -125,7 +138,11 @@ func (j *Janitor) Adopt(c *lane.Call, unsure bool, lapses, keeps time.Duration) 
 func (j *Janitor) Pending() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.count
+	n := j.count
+	for i := range j.pending {
+		n -= j.leavesLocked(i)
+	}
+	return n
 }
 
 // armLocked sets the timer unless it is set.
@@ -177,7 +194,7 @@ func (j *Janitor) begin() (due []*pending, ok bool) {
 func (j *Janitor) dropLapsedLocked(i int, now time.Duration) {
 	before := len(j.pending[i])
 	j.pending[i] = slices.DeleteFunc(j.pending[i], func(p *pending) bool {
-		lapsed := !p.asking && now >= p.lapses && (!p.unread || j.draining)
+		lapsed := !p.asking && (now >= p.lapses && (!p.unread || j.draining) || p.leaves() && j.uselessLocked(p))
 		if lapsed {
 			j.observe(Lapsed, p)
 		}
@@ -202,6 +219,7 @@ func (j *Janitor) pickLocked(due []*pending, i int, now time.Duration) []*pendin
 	for _, p := range due[first:] {
 		p.asking, p.due = true, now+Interval
 		p.shorten(now)
+		j.leaveTooLocked(p)
 		p.Deadline = time.Now().Add(j.Timeout(p.Request.TTL))
 	}
 	return due
@@ -215,7 +233,7 @@ func (p *pending) shorten(now time.Duration) {
 	if r.Keep == 0 {
 		return
 	}
-	again := single.Request{Op: r.Op, Kind: r.Kind, Keys: r.Keys, Owner: r.Owner, TTL: r.TTL, Waiter: r.Waiter}
+	again := p.plain()
 	if left := p.keeps - now; left >= time.Millisecond {
 		again.Keep, again.KeepAs = left, r.KeepAs
 	} else {
@@ -233,6 +251,7 @@ func (p *pending) Ended(c *lane.Call) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p.asking = false
+	j.hearLocked(p)
 	if c.Err != nil {
 		return
 	}
@@ -260,7 +279,7 @@ func (p *pending) Ended(c *lane.Call) {
 
 // observe reports what happened to p.
 func (j *Janitor) observe(kind Kind, p *pending) {
-	if j.Observe != nil {
+	if j.Observe != nil && !p.leaves() {
 		j.Observe(kind, p.Index, p.Request)
 	}
 }
@@ -286,7 +305,8 @@ func (j *Janitor) settledLocked(n int) {
 	}
 }
 
-// Drain waits until every release is confirmed or has lapsed, or ctx is done, and returns how many are left.
+// Drain waits until every release is confirmed or has lapsed, or ctx is done, and returns how many are left. It waits for no leave of a master
+// that does not answer.
 func (j *Janitor) Drain(ctx context.Context) int {
 	j.beginDrain()
 	select {

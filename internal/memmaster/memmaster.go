@@ -125,22 +125,35 @@ func (m *Master) Owner(key string) string {
 	return owner
 }
 
+// Traces are what the master knows of a waiter of key: an entry in the queue, a claim.
+func (m *Master) Traces(key, waiter string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return store.Traces(m.data, now(), key, waiter)
+}
+
 // Do implements redlock.Master.
 func (m *Master) Do(ctx context.Context, batch []*single.Call) {
 	var answers sync.WaitGroup
 	for _, c := range batch {
-		answers.Go(func() { m.answer(ctx, c) })
+		answers.Go(func() { m.DoOne(ctx, c, m.fateOf(c.Request)) })
 	}
 	answers.Wait()
 }
 
-func (m *Master) answer(ctx context.Context, c *single.Call) {
-	c.Reply, c.Err, c.Sent = single.Reply{}, nil, true
-	var fate Fate
+func (m *Master) fateOf(r *single.Request) Fate {
 	m.mu.Lock()
-	if m.fate != nil {
-		fate = m.fate(c.Request)
+	defer m.mu.Unlock()
+	if m.fate == nil {
+		return Fate{}
 	}
+	return m.fate(r)
+}
+
+// DoOne performs one call, which has this fate.
+func (m *Master) DoOne(ctx context.Context, c *single.Call, fate Fate) {
+	c.Reply, c.Err, c.Sent = single.Reply{}, nil, true
+	m.mu.Lock()
 	start := m.starts
 	m.mu.Unlock()
 	replies := make(chan single.Reply, 1)

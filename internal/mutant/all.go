@@ -50,7 +50,7 @@ func rules() []Mutant {
 		{
 			Name:   "drop-stragglers",
 			Breaks: "a vote that arrives after its round was decided is neither waited for nor released",
-			Edits:  []Edit{{"lease.go", "if s.last != nil {\n\t\treturn false\n", "if s.last != nil {\n\t\treturn true\n"}},
+			Edits:  []Edit{{"lease.go", "return s.last == nil && s.trace", "return s.last != nil || s.trace"}},
 			Sim:    []Sim{{Profile: "within", Oracle: "orphan"}},
 			Chaos:  []Chaos{{"stragglers", "orphan", 5 * time.Second}},
 			Tests:  in(".", "TestHazard02StragglersAreReleasedWhenTheyLand"),

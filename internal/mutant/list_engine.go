@@ -98,7 +98,7 @@ func engine() []Mutant {
 		{
 			Name:   "release-unsent",
 			Breaks: "where the acquisition has ended nothing is released",
-			Edits:  []Edit{{"lease.go", "return s.trace.Level < hold.Touched && (", "return s.trace.Level >= hold.Touched || ("}},
+			Edits:  []Edit{{"lease.go", "return s.last == nil && s.trace.Level < hold.Touched }", "return s.last == nil }"}},
 			Tests:  in(".", "TestAReleasedLockIsOver"),
 		},
 		{

@@ -37,7 +37,7 @@ func parts() []Mutant {
 		{
 			Name:   "janitor-no-bound",
 			Breaks: "one release more than the bound is remembered of a master",
-			Edits:  []Edit{{"internal/janitor/janitor.go", "len(j.pending[c.Index]) >= MaxPending", "len(j.pending[c.Index]) > MaxPending"}},
+			Edits:  []Edit{{"internal/janitor/janitor.go", "n < MaxPending, p.leaves()", "n <= MaxPending, p.leaves()"}},
 			Tests:  in("internal/janitor", "TestPendingReleasesOfOneMasterAreBounded"),
 		},
 		{

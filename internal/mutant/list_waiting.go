@@ -42,13 +42,13 @@ func waiting() []Mutant {
 		{
 			Name:   "departure-takes-the-next",
 			Breaks: "a waiter that begins while its process leaves the masters' queues does not look whether it was removed, too",
-			Edits:  []Edit{{"release.go", "d.locker.queue.Dequeued(d.request.Keys)", "_ = d"}},
-			Tests:  in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
+			Edits:  []Edit{{"depart.go", "l.queue.Dequeued(d.request.Keys)", "_ = d"}},
+			Tests:  in(".", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess"),
 		},
 		{
 			Name:   "departure-late-takes-the-next",
 			Breaks: "who begins to wait while its process leaves the masters' queues does not look again when the last master has been left",
-			Edits:  []Edit{{"release.go", "last || left(before|1<<c.Index) && !left(before)", "left(before|1<<c.Index) && !left(before)"}},
+			Edits:  []Edit{{"depart.go", "last || left(before|1<<c.Index) && !left(before)", "left(before|1<<c.Index) && !left(before)"}},
 			Tests:  in(".", "TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext"),
 		},
 		{
@@ -78,14 +78,56 @@ func waiting() []Mutant {
 		{
 			Name:   "plain-claims-nothing",
 			Breaks: "readers who keep coming starve a waiter for a plain lock, and all behind it",
-			Edits:  []Edit{{"single/lua/acquire.lua", "waiter ~= '' and claimAll())", "false)"}},
+			Edits:  []Edit{{"single/lua/acquire.lua", "waiter ~= '' and claimTo(i))", "false)"}},
 			Tests:  in("single", "TestAWaiterForAPlainLockKeepsNewReadersOut"),
 		},
 		{
 			Name:   "claims-beside-another-holder",
 			Breaks: "a waiter for several keys keeps readers out of one while another owner has another one, without a limit",
-			Edits:  []Edit{{"single/lua/acquire.lua", "\t\t\treturn false\n\t\telseif hold then\n", "\t\telseif hold then\n"}},
+			Edits:  []Edit{{"single/lua/acquire.lua", "\t\t\treturn false\n\t\telseif hold and i", "\t\telseif hold and i"}},
 			Tests:  in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
+		},
+		{
+			Name:   "claims-behind-readers",
+			Breaks: "a waiter for several keys keeps readers out of one while others read the key before it, without a limit",
+			Edits:  []Edit{{"single/lua/acquire.lua", "elseif hold and i <= first then", "elseif hold then"}},
+			Tests:  in("single", "TestAWaiterForSeveralKeysClaimsWhereOnlyReadersAreInItsWay"),
+		},
+		{
+			Name:   "moves-without-claims",
+			Breaks: "a waiter for several keys loses its claims when it moves from one queue to another",
+			Edits:  []Edit{{"depart.go", "l.newDeparture(s, stays, true, after)", "l.newDeparture(s, stays, false, after)"}},
+			Tests:  in(".", "TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing"),
+		},
+		{
+			Name:   "leaves-once",
+			Breaks: "a waiter that leaves the queue of a silent master stays there",
+			Edits:  []Edit{{"depart.go", "if c.Err != nil {", "if false {"}},
+			Tests:  in(".", "TestHazard110AfterCloseNoMasterKnowsTheProcess"),
+		},
+		{
+			Name:   "stays-where-it-has-nothing",
+			Breaks: "a lock that other masters granted stays in the queue of the one that refused it",
+			Edits:  []Edit{{"order.go", "if s.queued && r.request.Waiter != \"\" {", "if false {"}},
+			Tests:  in(".", "TestHazard110ALockLeavesTheQueueWhereItWasRefused"),
+		},
+		{
+			Name:   "strays-stay",
+			Breaks: "a lost release of such a lock leaves its entry in the queue",
+			Edits:  []Edit{{"round.go", "if k.straysLocked(c) {", "if false {"}},
+			Tests:  in(".", "TestHazard110ALostReleaseLeavesNoEntry"),
+		},
+		{
+			Name:   "strays-without-answer-stay",
+			Breaks: "an attempt without an answer arrives after the request that leaves the queue, and stays there",
+			Edits:  []Edit{{"internal/janitor/leave.go", "if !p.landing || ", "if p.landing || "}},
+			Tests:  in(".", "TestHazard110AfterCloseNoMasterKnowsTheProcess"),
+		},
+		{
+			Name:   "release-keeps-claim",
+			Breaks: "a release leaves its claim on the master that refused the lock",
+			Edits:  []Edit{{"single/lua/release.lua", "\t\tunclaim(key, waiter or '', sets[i])\n", ""}},
+			Tests:  in("single", "TestAReleaseTakesTheClaimOfItsWaiterAway"),
 		},
 		{
 			Name:   "claims-keep-others-out",
@@ -102,7 +144,7 @@ func waiting() []Mutant {
 		{
 			Name:   "claim-outlives-its-writer",
 			Breaks: "the claim of a cancelled writer keeps readers of its process out",
-			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "case l.claimed && l.writers == 0:", "case l.claimed && l.writers < 0:"}},
+			Edits:  []Edit{{"internal/waitqueue/waitqueue.go", "&& l.writers == 0 && q.roaming", "&& l.writers < 0 && q.roaming"}},
 			Tests:  in(".", "TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders"),
 		},
 		{

@@ -58,8 +58,8 @@ func (s *Store) inTheWay(v *value, key string, counter uint64) single.Reply {
 	return refused(s.pttl(v), v.text, key, counter)
 }
 
-// claimAll keeps new readers out of all keys, if nothing else than readers is in the way.
-func (s *Store) claimAll(r *single.Request) bool {
+// claimTo keeps new readers out of the first key that readers have and of those before it, if nothing else than readers is in the way.
+func (s *Store) claimTo(r *single.Request, first int) bool {
 	if s.Full {
 		return false
 	}
@@ -69,7 +69,7 @@ func (s *Store) claimAll(r *single.Request) bool {
 			return false
 		}
 	}
-	for _, key := range r.Keys {
+	for _, key := range r.Keys[:first+1] {
 		if s.get(key) != nil {
 			s.claim(r, key)
 		}
@@ -115,7 +115,7 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 		}
 	}
 	ttl, takes := r.TTL.Milliseconds(), false
-	for _, key := range r.Keys {
+	for i, key := range r.Keys {
 		v, mine, free, err := s.holds(key, r.Owner)
 		switch {
 		case err != nil:
@@ -130,7 +130,7 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 			continue
 		case !free:
 			reply := s.inTheWay(v, key, count)
-			reply.Claimed = r.Waiter != "" && v.what == holds && s.claimAll(r)
+			reply.Claimed = r.Waiter != "" && v.what == holds && s.claimTo(r, i)
 			s.enqueue(r, key)
 			return reply, nil
 		}
@@ -199,8 +199,8 @@ func (s *Store) leaves(r *single.Request) {
 	for _, key := range r.Keys {
 		_, _, free, err := s.holds(key, "")
 		s.leave(r, key, free && err == nil)
-		if v := s.get(key); v != nil && v.what == holds && s.zrem(key, "c:"+r.Waiter) {
-			s.shorten(key)
+		if !r.Stays {
+			unclaim(s, r, key)
 		}
 	}
 }
@@ -228,6 +228,7 @@ func (s *Store) release(r *single.Request) (single.Reply, error) {
 		switch {
 		case !mine:
 			s.leave(r, key, free)
+			unclaim(s, r, key)
 		case r.Keep > 0:
 			s.dequeue(r, key)
 			s.tellKept(key)

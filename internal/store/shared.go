@@ -14,6 +14,13 @@ func (s *Store) claim(r *single.Request, key string) {
 	s.zadd(key, holds, "c:"+r.Waiter, -(s.now + keep))
 }
 
+// unclaim takes a waiter's claim back.
+func unclaim(s *Store, r *single.Request, key string) {
+	if v := s.get(key); r.Waiter != "" && v != nil && v.what == holds && s.zrem(key, "c:"+r.Waiter) {
+		s.shorten(key)
+	}
+}
+
 // shorten makes a key that has lost a member live as long as its remaining members.
 func (s *Store) shorten(key string) {
 	if v := s.get(key); v != nil && len(v.members) > 0 {
@@ -193,6 +200,7 @@ func (s *Store) shareRelease(r *single.Request, key string) single.Reply {
 		}
 	}
 	s.dequeue(r, key)
+	unclaim(s, r, key)
 	switch {
 	case removed:
 		if free {

@@ -235,6 +235,22 @@ func (s *Store) Holders(now time.Duration, key string) map[string]time.Duration 
 	return holders
 }
 
+// Traces returns what waits for a key in the name of a waiter: "an entry", "a claim".
+func Traces(s *Store, now time.Duration, key, waiter string) (traces []string) {
+	s.now = now.Milliseconds()
+	if v := s.queue(key); v != nil {
+		if _, found := v.score(waiter); found {
+			traces = append(traces, "an entry")
+		}
+	}
+	if v := s.get(key); v != nil && v.what == holds {
+		if until, found := v.score("c:" + waiter); found && -until > s.now {
+			traces = append(traces, "a claim")
+		}
+	}
+	return traces
+}
+
 // Keys returns the keys that are held, sorted.
 func (s *Store) Keys(now time.Duration) []string {
 	var keys []string

@@ -146,3 +146,45 @@ func (e *Entry) takeReasons() Reason {
 	}
 	return why
 }
+
+// roam notes that n more entries like e have asked: what waits for several keys stands in one queue at a time, and wants the others, too. The
+// queue's mutex is held.
+func roam(q *Queue, e *Entry, n int) {
+	if len(e.want.Keys) == 1 {
+		return
+	}
+	for _, key := range e.want.Keys {
+		if q.roaming[key] += n; q.roaming[key] == 0 {
+			delete(q.roaming, key)
+		}
+	}
+}
+
+// Unclaimed are those of keys for which nobody waits.
+func (q *Queue) Unclaimed(keys []string) (unclaimed []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		if q.queues[key] == nil && q.roaming[key] == 0 {
+			unclaimed = append(unclaimed, key)
+		}
+	}
+	return unclaimed
+}
+
+// Roaming divides keys into those that nobody wants who waits for several, and those that somebody does, whose claims on them are in use.
+func (q *Queue) Roaming(keys []string) (nobodys, somebodys []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.roaming) == 0 {
+		return keys, nil
+	}
+	for _, key := range keys {
+		if q.roaming[key] > 0 {
+			somebodys = append(somebodys, key)
+		} else {
+			nobodys = append(nobodys, key)
+		}
+	}
+	return nobodys, somebodys
+}

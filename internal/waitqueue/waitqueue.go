@@ -117,6 +117,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	queues  map[string]*keyQueue
+	roaming map[string]int // how many entries for several keys want one and have asked for it, whatever queue they are in
 	seq     uint64
 	rivals  fading[rival]
 	favours fading[favour]
@@ -126,7 +127,7 @@ type Queue struct {
 // New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum; after calls a function once,
 // after some time.
 func New(majority func(masters uint64) bool, after func(time.Duration, func())) *Queue {
-	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue)}
+	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue), roaming: make(map[string]int)}
 }
 
 // Enter adds e, which must be new, at the end of a queue.
@@ -179,7 +180,7 @@ func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter
 		case l == nil && queued:
 			unclaimed = append(unclaimed, key)
 		case l == nil:
-		case l.claimed && l.writers == 0:
+		case (l.claimed || len(e.want.Keys) > 1 && e.attempts > 0) && l.writers == 0 && q.roaming[key] == 0:
 			l.claimed = false
 			unclaimed = append(unclaimed, key)
 		case queued:
@@ -199,6 +200,9 @@ func (q *Queue) GiveUp(e *Entry, now func() time.Duration, latest any, heirAfter
 // heirAfter.
 func (q *Queue) endLocked(e *Entry, now func() time.Duration, heirAfter time.Duration) *keyQueue {
 	own := e.in
+	if e.attempts > 0 {
+		roam(q, e, -1)
+	}
 	switch {
 	case own == nil:
 	case own.first != e || own.news != 0 || heirAfter <= 0:
@@ -259,6 +263,8 @@ type Attempt struct {
 	Taken bool
 	// MayBeQueued: the masters' queues may already contain the process.
 	MayBeQueued bool
+	// Inherited: others may have left their positions in the masters' queues to e.
+	Inherited bool
 	// Polite: a rival may have been notified, and no quorum has notified this process.
 	Polite bool
 	// Followed: another entry of e's class waits behind e for the same key and no other.
@@ -273,9 +279,11 @@ func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 		return Attempt{Taken: true}
 	}
 	e.trying = true
-	a.MayBeQueued = e.mayBeQueued()
+	a.MayBeQueued, a.Inherited = e.mayBeQueued(), e.inherited
 	a.Followed = e.next != nil && e.next.want.Class == e.want.Class && len(e.want.Keys) == 1
-	e.attempts++
+	if e.attempts++; e.attempts == 1 {
+		roam(q, e, 1)
+	}
 	e.takeReasons()
 	e.notified = false
 	if l := e.in; l != nil {

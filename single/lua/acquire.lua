@@ -52,15 +52,16 @@ if fenced then
 end
 
 -- Without claims, new readers could keep a waiter out for ever. As a waiting writer does (share.lua), this waiter
--- lets no new readers in. It claims all keys that readers have or may come back to, but only while no other kind of
--- hold is in the way, which may last long. Returns whether it has claimed.
-local function claimAll()
+-- lets no new readers in. It claims the first key that readers have, and the keys before it that readers may come
+-- back to. It leaves the keys behind that one alone, because it can't have them while the first readers stay. It
+-- claims nothing while another kind of hold is in the way, which may last long. Returns whether it has claimed.
+local function claimTo(first)
 	local reads = {}
 	for i = 1, n do
 		local held, _, hold, left, now = holder(KEYS[i])
 		if held and (string.sub(hold or '', 1, 2) ~= 'r:' or left == -1) then
 			return false
-		elseif hold then
+		elseif hold and i <= first then
 			reads[#reads + 1] = {KEYS[i], hold, left or 0, now}
 		end
 	end
@@ -99,7 +100,7 @@ for i = 1, n do
 		free[#free + 1], claims[KEYS[i]] = KEYS[i], hold
 	elseif hold then
 		local writer = string.sub(hold, 1, 2) == 'w:' -- a writer may wait here to enter again; there are many readers
-		return refuse(left, writer and named(hold) or '', i, not writer and waiter ~= '' and claimAll())
+		return refuse(left, writer and named(hold) or '', i, not writer and waiter ~= '' and claimTo(i))
 	else
 		left = redis.call('PTTL', KEYS[i])
 		if held ~= owner then

@@ -69,3 +69,11 @@ local function drop(key, member, now)
 	end
 	return score, hold, last
 end
+
+-- Takes a waiter's claim back, of a key that is a sorted set at this time; of any other, now is nil. Whoever lacks a right for it lets the claim
+-- lapse, and nothing else fails for that.
+local function unclaim(key, waiter, now)
+	if now and waiter ~= '' then
+		pcall(drop, key, 'c:' .. waiter, now)
+	end
+end

@@ -10,11 +10,12 @@ local owner, keep, kept, reserve, waiter = ARGV[1], tonumber(ARGV[2]), ARGV[3], 
 
 -- include kind.lua
 -- include queue.lua
+-- include hold.lua
 
-local n, held, result = #KEYS / 2, {}, 1
+local n, held, sets, result = #KEYS / 2, {}, {}, 1
 for i = 1, n do -- before any change
-	local err
-	held[i], err = holder(KEYS[i])
+	local err, _
+	held[i], err, _, _, sets[i] = holder(KEYS[i])
 	if err then
 		return err
 	end
@@ -36,6 +37,7 @@ for i = 1, n do
 		tell(KEYS[i], KEYS[n + i])
 	else
 		leave(KEYS[i], KEYS[n + i], waiter, held[i], reserve)
+		unclaim(KEYS[i], waiter, sets[i])
 	end
 end
 return result

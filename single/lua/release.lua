@@ -18,11 +18,12 @@ end
 
 -- include kind.lua
 -- include queue.lua
+-- include hold.lua
 
-local held = {}
+local held, sets = {}, {}
 for i = 1, n do -- before any removal
-	local err
-	held[i], err = holder(KEYS[i])
+	local err, _
+	held[i], err, _, _, sets[i] = holder(KEYS[i])
 	if err then
 		return err
 	end
@@ -42,6 +43,7 @@ for i = 1, n do
 	else
 		result = 0
 		leave(key, queue, waiter or '', held[i], ARGV[2])
+		unclaim(key, waiter or '', sets[i])
 	end
 end
 return result

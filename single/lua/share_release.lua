@@ -39,6 +39,9 @@ elseif is == 'holds' then
 end
 
 dequeue(queue, waiter)
+if is == 'holds' then
+	unclaim(key, waiter, now)
+end
 if removed and free and marked(queue, QUEUE) then
 	redis.pcall('ZREMRANGEBYSCORE', queue, '(' .. LEAST, 0)
 	for _ = 1, 8 do -- some may be readers, who can all have the key
