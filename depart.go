@@ -13,7 +13,7 @@ import (
 // This file takes the Locker out of the masters' queues. When Close has returned nil, no master that answers has an entry or a claim of
 // it. The ways in which one could stay:
 //
-//   - The request that leaves is lost, or comes to a master that does not answer just then. The janitor repeats it.
+//   - The request that leaves the queue is lost, or its master does not answer. The janitor repeats the request.
 //   - A lock was won on other masters than the one that has the entry: the latest attempt was refused there, or never came there and
 //     an earlier one was refused. There is nothing to release, so it is left instead (masterState.queued).
 //   - An attempt without an answer reaches its master after the request that leaves. The janitor's release of what it may have set leaves the
@@ -43,14 +43,14 @@ type departure struct {
 func (l *Locker) depart(s *spec, keys []string, after *Lock, masters uint64) {
 	goes, stays := l.queue.Roaming(keys)
 	if len(goes) > 0 {
-		l.newDeparture(s, goes, false, after).send(masters)
+		newDeparture(l, s, goes, false, after).send(masters)
 	}
 	if len(stays) > 0 {
-		l.newDeparture(s, stays, true, after).send(masters)
+		newDeparture(l, s, stays, true, after).send(masters)
 	}
 }
 
-func (l *Locker) newDeparture(s *spec, keys []string, stays bool, after *Lock) *departure {
+func newDeparture(l *Locker, s *spec, keys []string, stays bool, after *Lock) *departure {
 	d := &departure{locker: l, calls: make([]lane.Call, len(l.lanes))}
 	d.request = single.Request{Op: single.Leave, Kind: s.kind, Keys: keys, TTL: s.ttl, Waiter: l.id, Reserve: l.reserve(), Stays: stays}
 	for _, p := range l.preparers {

@@ -78,9 +78,8 @@ func (e *lease) settleLocked(c *lane.Call) {
 	}
 }
 
-// straysLocked reports that c was to leave a queue, together with the release of a key that is not there, and was not answered.
-func (e *lease) straysLocked(c *lane.Call) bool {
-	s := &e.states[c.Index]
+// strays reports that c was to leave a queue, together with the release of a key that is not there, and was not answered.
+func strays(s *masterState, c *lane.Call) bool {
 	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < hold.Touched && s.queued
 }
 

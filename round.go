@@ -141,7 +141,7 @@ func (r *round) Ended(c *lane.Call) {
 		after.decided = r
 	}
 	r.hurryLocked()
-	if k.straysLocked(c) {
+	if strays(&k.states[c.Index], c) {
 		after.leave(k, c.Request.Keys, 1<<c.Index)
 	}
 	if !r.verifies {

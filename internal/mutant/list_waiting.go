@@ -96,7 +96,7 @@ func waiting() []Mutant {
 		{
 			Name:   "moves-without-claims",
 			Breaks: "a waiter for several keys loses its claims when it moves from one queue to another",
-			Edits:  []Edit{{"depart.go", "l.newDeparture(s, stays, true, after)", "l.newDeparture(s, stays, false, after)"}},
+			Edits:  []Edit{{"depart.go", "newDeparture(l, s, stays, true, after)", "newDeparture(l, s, stays, false, after)"}},
 			Tests:  in(".", "TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing"),
 		},
 		{
@@ -114,7 +114,7 @@ func waiting() []Mutant {
 		{
 			Name:   "strays-stay",
 			Breaks: "a lost release of such a lock leaves its entry in the queue",
-			Edits:  []Edit{{"round.go", "if k.straysLocked(c) {", "if false {"}},
+			Edits:  []Edit{{"round.go", "if strays(&k.states[c.Index], c) {", "if false {"}},
 			Tests:  in(".", "TestHazard110ALostReleaseLeavesNoEntry"),
 		},
 		{
