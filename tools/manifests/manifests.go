@@ -9,7 +9,9 @@ import (
 	"io"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -21,19 +23,42 @@ type Masters struct {
 	Config  corev1.ConfigMap
 	Service corev1.Service
 	Budget  policyv1.PodDisruptionBudget
+	Network networkingv1.NetworkPolicy
 	Set     appsv1.StatefulSet
 }
 
-// Parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or
-// stands there twice, is an error. There must be one object of each kind in Masters, and no other.
+// Jobs are programs that run under locks of these masters.
+type Jobs struct {
+	Config corev1.ConfigMap
+	Cron   batchv1.CronJob
+	Worker appsv1.Deployment
+}
+
+// Parse reads the manifests of masters.
 func Parse(raw []byte) (*Masters, error) {
 	var m Masters
-	into := map[metav1.TypeMeta]any{
-		{APIVersion: "v1", Kind: "ConfigMap"}:                  &m.Config,
-		{APIVersion: "v1", Kind: "Service"}:                    &m.Service,
-		{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}: &m.Budget,
-		{APIVersion: "apps/v1", Kind: "StatefulSet"}:           &m.Set,
-	}
+	return &m, parse(raw, map[metav1.TypeMeta]any{
+		{APIVersion: "v1", Kind: "ConfigMap"}:                       &m.Config,
+		{APIVersion: "v1", Kind: "Service"}:                         &m.Service,
+		{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}:      &m.Budget,
+		{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}: &m.Network,
+		{APIVersion: "apps/v1", Kind: "StatefulSet"}:                &m.Set,
+	})
+}
+
+// ParseJobs reads the manifests of jobs.
+func ParseJobs(raw []byte) (*Jobs, error) {
+	var j Jobs
+	return &j, parse(raw, map[metav1.TypeMeta]any{
+		{APIVersion: "v1", Kind: "ConfigMap"}:       &j.Config,
+		{APIVersion: "batch/v1", Kind: "CronJob"}:   &j.Cron,
+		{APIVersion: "apps/v1", Kind: "Deployment"}: &j.Worker,
+	})
+}
+
+// parse reads a file of manifests as strictly as an API server with --validate=strict: a field that does not exist, or stands
+// there twice, is an error. There must be one object of each kind, and no other.
+func parse(raw []byte, into map[metav1.TypeMeta]any) error {
 	reader := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
 	defer reader.Close()
 	buffer := make([]byte, len(raw)+1)
@@ -43,23 +68,23 @@ func Parse(raw []byte) (*Masters, error) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var kind metav1.TypeMeta
 		if err := sigsyaml.Unmarshal(buffer[:n], &kind); err != nil {
-			return nil, err
+			return err
 		}
 		object, known := into[kind]
 		if !known {
-			return nil, fmt.Errorf("%s %s is of an unknown kind, or there twice", kind.APIVersion, kind.Kind)
+			return fmt.Errorf("%s %s is of an unknown kind, or there twice", kind.APIVersion, kind.Kind)
 		}
 		if err := sigsyaml.UnmarshalStrict(buffer[:n], object); err != nil {
-			return nil, fmt.Errorf("%s: %w", kind.Kind, err)
+			return fmt.Errorf("%s: %w", kind.Kind, err)
 		}
 		delete(into, kind)
 	}
 	for kind := range into {
-		return nil, fmt.Errorf("there is no %s", kind.Kind)
+		return fmt.Errorf("there is no %s", kind.Kind)
 	}
-	return &m, nil
+	return nil
 }

@@ -8,14 +8,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/seed-624411e5/redlock/tools/manifests"
 )
 
-const file = "../../examples/kubernetes/masters.yaml"
+const (
+	file     = "../../examples/kubernetes/masters.yaml"
+	jobsFile = "../../examples/kubernetes/jobs.yaml"
+)
 
 func text(t *testing.T) string {
 	t.Helper()
@@ -49,10 +56,15 @@ var broken = []struct{ old, new, says string }{
 	{"serviceName: redlock", "serviceName: redis", "not there"},
 	{"publishNotReadyAddresses: true", "publishNotReadyAddresses: false", "loses its name"},
 	{"  selector:\n    app: redlock-master", "  selector:\n    app: redlock", "service selects other"},
-	{"maxUnavailable: 1\n  selector:\n    matchLabels:\n      app: redlock-master", "maxUnavailable: 1\n  selector:\n    matchLabels:\n      app: other", "for other pods"},
+	{"AlwaysAllow\n  selector:\n    matchLabels:\n      app: redlock-master", "AlwaysAllow\n  selector:\n    matchLabels:\n      app: other", "for other pods"},
 	{"maxUnavailable: 1", "maxUnavailable: 2", "drain"},
 	{"maxUnavailable: 1", "maxUnavailable: 50%", "drain"},
 	{"maxUnavailable: 1", "minAvailable: 2", "drain"},
+	{"AlwaysAllow", "IfHealthyBudget", "node from being drained"},
+	{"              redlock-client: \"true\"", "              app: any", "others than clients"},
+	{"          port: 6379", "          port: 6380", "others than clients"},
+	{"policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "reach others"},
+	{`on ">$JOBS_PASSWORD"`, "on nopass", "user of jobs"},
 	{"type: RollingUpdate", "type: OnDelete", "update restarts"},
 	{"type: RollingUpdate", "type: RollingUpdate\n    rollingUpdate:\n      maxUnavailable: 3", "update restarts"},
 	{"type: RollingUpdate", "type: RollingUpdate\n    rollingUpdate:\n      partition: 2", "leaves masters out"},
@@ -125,8 +137,70 @@ func TestABrokenManifestIsRefused(t *testing.T) {
 	}
 }
 
-// The server starts with the command and the configuration of the manifests, and its probe accepts only the right
-// answer.
+func TestTheManifestsOfJobsKeepTheirPromises(t *testing.T) {
+	raw, err := os.ReadFile(jobsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, says string }{
+		{"replicas: 2", "replicas: 2", ""},
+		{"replicas: 2", "replicas: 1", "take over"},
+		{"backoffLimit: 0", "backoffLimit: 3", "repeated"},
+		{"restartPolicy: Never", "restartPolicy: OnFailure", "again in its pod"},
+		{"redlock-client: \"true\"", "app: report", "network policy"},
+		{"terminationGracePeriodSeconds: 30", "terminationGracePeriodSeconds: 1", "no time to end"},
+		{"name: REDLOCK_PASSWORD", "name: PASSWORD", "no password"},
+		{"[redlock, run,", "[sh, run,", "does not run under redlock"},
+		{"mountPath: /etc/redlock", "mountPath: /etc/other", "settings"},
+		{"runAsNonRoot: true", "runAsNonRoot: false", "as root"},
+	} {
+		changed := strings.Replace(string(raw), c.old, c.new, 1)
+		j, err := manifests.ParseJobs([]byte(changed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := strings.Join(j.Broken(), "\n"); !strings.Contains(found, c.says) || c.says == "" && found != "" || changed == string(raw) && c.says != "" {
+			t.Errorf("%q instead of %q: found %q, want something about %q", c.new, c.old, found, c.says)
+		}
+	}
+}
+
+// runJobs runs the commands of the manifests on the server with this socket.
+func runJobs(t *testing.T, socket string) {
+	t.Helper()
+	raw, err := os.ReadFile(jobsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := manifests.ParseJobs(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "redlock"), "./cmd/redlock")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	config := regexp.MustCompile(`@redlock-\d\.redlock:6379`).ReplaceAllString(j.Config.Data["config"], "@"+socket)
+	config, _, _ = strings.Cut(strings.ReplaceAll(config, "redis://", "unix://"), ",") // one server is one master
+	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(config+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []corev1.PodTemplateSpec{j.Cron.Spec.JobTemplate.Spec.Template, j.Worker.Spec.Template} {
+		args := slices.Clone(pod.Spec.Containers[0].Command[1:])
+		args[len(args)-1] = "echo"
+		for password, want := range map[string]bool{"jobs": true, "wrong": false} {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "redlock"), append(slices.Insert(slices.Clone(args), 1, "-wait", "5s"), password)...)
+			cmd.Env = append(os.Environ(), "REDLOCK_CONFIG="+filepath.Join(dir, "config"), "REDLOCK_PASSWORD="+password)
+			if out, err := cmd.CombinedOutput(); strings.Contains(string(out), "jobs\n") != want || (err == nil) != want {
+				t.Errorf("%q with the password %s: %v, %s", args, password, err, out)
+			}
+		}
+	}
+}
+
+// The server starts with the command and the configuration of the manifests, and its probe tells a right answer from a wrong one.
 func TestTheServerStartsAsTheManifestsSay(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -146,7 +220,7 @@ func TestTheServerStartsAsTheManifestsSay(t *testing.T) {
 	command := strings.ReplaceAll(c.Args[0], "/etc/redis/redis.conf", config) + " --port 0 --unixsocket " + socket
 	server := exec.CommandContext(ctx, c.Command[0], append(c.Command[1:], command)...)
 	server.Dir = dir
-	server.Env = append(os.Environ(), "PASSWORD=right")
+	server.Env = append(os.Environ(), "PASSWORD=right", "JOBS_PASSWORD=jobs")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +250,7 @@ func TestTheServerStartsAsTheManifestsSay(t *testing.T) {
 	if got := ask(t, conn, "FLUSHALL"); !strings.HasPrefix(got[0], "-ERR unknown command") {
 		t.Errorf("FLUSHALL: %q", got)
 	}
+	runJobs(t, socket)
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Log("there is no redis-cli: the probes were not run")
 		return

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -42,7 +43,8 @@ func (m *Masters) Broken() []string {
 	m.oneAtATime(&f)
 	m.persist(&f)
 	m.probed(&f)
-	m.confined(&f)
+	confined(&f, m.redis(), m.Set.Spec.Template.Spec)
+	m.secured(&f)
 	return f
 }
 
@@ -107,6 +109,8 @@ func (m *Masters) oneAtATime(f *findings) {
 	f.want(rolling == nil || rolling.Partition == nil || *rolling.Partition == 0, "an update leaves masters out")
 	f.want(set.MinReadySeconds >= 60, "an update goes on before a restart guard of a minute is over")
 	f.want(budget.MinAvailable == nil && budget.MaxUnavailable != nil && *budget.MaxUnavailable == one, "a drain may take more than one master at a time")
+	unhealthy := budget.UnhealthyPodEvictionPolicy
+	f.want(unhealthy != nil && *unhealthy == policyv1.AlwaysAllow, "a master that is not ready keeps its node from being drained")
 	grace := set.Template.Spec.TerminationGracePeriodSeconds
 	f.want(grace == nil || *grace >= 10, "a master has no time to stop")
 }
@@ -206,16 +210,56 @@ func lasts(p *corev1.Probe) int {
 	return period * failures
 }
 
-// confined: the password comes from a secret, and the server can do nothing but serve.
-func (m *Masters) confined(f *findings) {
-	c, pod := m.redis(), m.Set.Spec.Template.Spec.SecurityContext
-	secret := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-		return e.Name == "PASSWORD" && e.Value == "" && e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil
+// secured: passwords come from a secret, and none but clients reach the masters.
+func (m *Masters) secured(f *findings) {
+	c := m.redis()
+	command := strings.Join(c.Args, " ")
+	f.want(fromSecret(c, "PASSWORD") && strings.Contains(command, "--requirepass \"$PASSWORD\""), "the server has no password from a secret")
+	f.want(fromSecret(c, "JOBS_PASSWORD") && strings.Contains(command, "--user jobs on \">$JOBS_PASSWORD\" resetkeys"), "the user of jobs has no password from a secret")
+	pod := m.Set.Spec.Template.Spec.SecurityContext
+	f.want(pod != nil && pod.FSGroup != nil, "the server can't write its volume")
+	n := m.Network.Spec
+	f.want(m.selects(&n.PodSelector) && len(n.PolicyTypes) == 2 && len(n.Egress) == 0, "the masters reach others")
+	f.want(len(n.Ingress) == 1 && len(n.Ingress[0].From) == 1 && n.Ingress[0].From[0].PodSelector != nil &&
+		maps.Equal(n.Ingress[0].From[0].PodSelector.MatchLabels, map[string]string{clientLabel: "true"}) &&
+		len(n.Ingress[0].Ports) == 1 && n.Ingress[0].Ports[0].Port.IntValue() == redisPort, "others than clients reach the masters")
+}
+
+func fromSecret(c corev1.Container, name string) bool {
+	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		return e.Name == name && e.Value == "" && e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil
 	})
-	f.want(secret && strings.Contains(strings.Join(c.Args, " "), "--requirepass \"$PASSWORD\""), "the server has no password from a secret")
-	f.want(pod != nil && pod.RunAsNonRoot != nil && *pod.RunAsNonRoot && pod.FSGroup != nil, "the server runs as root, or can't write its volume")
-	s := c.SecurityContext
+}
+
+// confined: the program can do nothing but its work.
+func confined(f *findings, c corev1.Container, spec corev1.PodSpec) {
+	pod, s := spec.SecurityContext, c.SecurityContext
+	f.want(pod != nil && pod.RunAsNonRoot != nil && *pod.RunAsNonRoot, "%s runs as root", c.Name)
 	f.want(s != nil && s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation &&
-		s.Capabilities != nil && slices.Contains(s.Capabilities.Drop, "ALL"), "the server keeps privileges")
+		s.Capabilities != nil && slices.Contains(s.Capabilities.Drop, "ALL"), "%s keeps privileges", c.Name)
 	f.want(strings.Contains(c.Image, ":") && !strings.HasSuffix(c.Image, ":latest"), "the image %q has no version: a restart may change it", c.Image)
+}
+
+// clientLabel is what lets a pod reach the masters.
+const clientLabel = "redlock-client"
+
+// Broken lists the promises that the manifests of jobs do not keep.
+func (j *Jobs) Broken() []string {
+	var f findings
+	cron := j.Cron.Spec
+	f.want(cron.JobTemplate.Spec.BackoffLimit != nil && *cron.JobTemplate.Spec.BackoffLimit == 0, "a job that failed is repeated under the key of the first")
+	f.want(cron.JobTemplate.Spec.Template.Spec.RestartPolicy == corev1.RestartPolicyNever, "a job is started again in its pod")
+	f.want(j.Worker.Spec.Replicas != nil && *j.Worker.Spec.Replicas >= 2, "no worker waits to take over")
+	for _, pod := range []corev1.PodTemplateSpec{cron.JobTemplate.Spec.Template, j.Worker.Spec.Template} {
+		f.want(pod.Labels[clientLabel] == "true", "the network policy keeps a pod from the masters")
+		f.want(pod.Spec.TerminationGracePeriodSeconds != nil && *pod.Spec.TerminationGracePeriodSeconds >= 30, "a program has no time to end")
+		for _, c := range pod.Spec.Containers {
+			confined(&f, c, pod.Spec)
+			f.want(fromSecret(c, "REDLOCK_PASSWORD"), "%s has no password from a secret", c.Name)
+			f.want(len(c.Command) > 2 && c.Command[0] == "redlock" && c.Command[1] == "run" && len(c.Args) == 0, "%s does not run under redlock", c.Name)
+			at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == j.Config.Name })
+			f.want(at >= 0 && mounted(c, pod.Spec.Volumes[max(at, 0)].Name) == "/etc/redlock", "%s does not find its settings", c.Name)
+		}
+	}
+	return f
 }
