@@ -37,9 +37,11 @@ Keys begin with redlock-bench: and a random part. All are removed at the end, al
 use the masters at the same time: it begins at most 1000 operations a second, for two minutes, with 16 workers, unless
 -unlimited is given.
 
-The exit status is 0 if it has measured, and no row is slower; 1 if one is, or two clients held the lock at once; otherwise
-   64  bad usage, or results that can't be compared     69  too few masters can be used
-   70  a row is UNKNOWN, or keys could not be removed   74  a result could not be written`,
+The exit status is 0 if no row is slower; 1 if one is, or two clients held the lock at once; or
+    64  bad usage, or results that can't be compared
+    69  too few masters can be used
+    70  a row is UNKNOWN, or keys could not be removed
+    74  a result could not be written`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			b := &bench{judgement: benchmark.Judgement{Worse: 0.1}, confirm: 2}
 			b.masters.define(fs)

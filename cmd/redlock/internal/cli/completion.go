@@ -14,10 +14,11 @@ func completionCommand() command {
 		args:    "bash|zsh|fish",
 		summary: "print a shell's completion script",
 		help: `
-Prints a script that teaches the shell redlock's commands and flags, and to complete the command of redlock run as it does
-elsewhere (in bash its arguments only where bash-completion is loaded):
+Prints a script that completes the commands and flags of redlock, and the command of redlock run. In bash the arguments of that command are
+completed only if bash-completion is loaded.
+
    bash   source <(redlock completion bash)
-   zsh    source <(redlock completion zsh), or a file _redlock in a folder of $fpath
+   zsh    source <(redlock completion zsh), or a file _redlock in $fpath
    fish   redlock completion fish | source`,
 		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {
 			return func(_ context.Context, t *terminal, args []string) error {

@@ -37,8 +37,10 @@ fences and releases them, lets one expire, and waits for one. It says which oper
 servers other than Redis and Valkey, for hosted services, and for proxies. The probe's fencing counter stays, as the
 counters of all keys do.
 
-The exit status is 1 if anything is unsafe (-strict: or a risk; -probe: or does not work), 0 if not, and otherwise
-   64  bad usage                             69  too few masters can be used, and nothing unsafe was seen`,
+The exit status is 1 if anything is unsafe (with -strict: or a risk; with -probe: or fails), 0 if not, or
+    64  bad usage
+    69  too few masters can be used, and nothing unsafe was seen
+    74  the metrics of -textfile can't be written`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			d := &doctor{}
 			d.masters.define(fs)

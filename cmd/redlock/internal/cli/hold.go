@@ -30,9 +30,9 @@ func holdCommand() command {
 Takes the lock on KEY as redlock run does, prints a line that says so, and holds the lock. Use it for a script that
 can't be one command, or for a program in another language. It ends
 
-   when standard input ends, also before it has the lock, if that is a pipe, a socket or a terminal (Ctrl-D)
-   at SIGTERM, SIGINT or SIGHUP, unless it has -fd or -pid
-   when the lock is lost, or about to be because renewals fail: -grace before others can have it
+   - when standard input ends: a pipe, a socket or a terminal (Ctrl-D)
+   - at SIGTERM, SIGINT or SIGHUP, without -fd and -pid
+   - when the lock is lost, or -grace before others can have it
 
 redlock hold can't stop the work that relies on the lock. That work must stop by itself when this program or its
 output ends. redlock run does that for its command.
@@ -46,11 +46,14 @@ prints how long the lock is valid.
 The first line on standard output is "acquired key=KEY token=TOKEN id=ID". A permit adds slot=N; without fencing there
 is no token. If the lock is lost, a line "lost key=KEY" follows. With -json both are JSON.
 
-The exit status is 0 if the lock was held until it was given back, and otherwise
-   64  bad usage                             75  held by another (-try, -wait)
-   69  too few masters can be used           78  -generation is two or more behind
-   73  the lock was lost                     128 + n if signal n ended it, but for SIGTERM
-   76  several want it, and nobody was seen to get it (-try)`,
+The exit status is 0 if the lock was held until its release, or
+    64  bad usage
+    69  too few masters can be used
+    73  the lock was lost
+    75  another holds the lock (-try, -wait)
+    76  several want the lock, and none was seen to get it (-try)
+    78  -generation is two or more behind
+   128 + n  signal n ended it; after SIGTERM the status is 0`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			h := &keeper{}
 			h.masters.define(fs)

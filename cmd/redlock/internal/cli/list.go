@@ -37,8 +37,9 @@ unknown. A permit of redlock run -n is a lock on KEY:slot:NUMBER.
 On each master it scans at most -scan keys, with any prefix, for at most ten seconds. The list is complete if the
 masters that were not scanned to the end are no majority. Otherwise the output says that it may be incomplete.
 
-The exit status is 0 if a quorum of masters has answered, and otherwise
-   64  bad usage                             69  too few masters can be used`,
+The exit status is 0 if a quorum of masters has answered, or
+    64  bad usage
+    69  too few masters can be used`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			l := &lister{limit: listLimit, scan: listScan}
 			l.masters.define(fs)

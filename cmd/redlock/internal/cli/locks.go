@@ -58,7 +58,7 @@ func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 	fs.Var(&f.fenced, "fenced", "take a fencing token; -fenced=false for a user without rights to the counters (default true, where there can be one)")
 	f.conflictStatus = statusHeld
 	for _, name := range []string{"conflict-exit-code", "E"} {
-		countVar(fs, &f.conflictStatus, name, 255, "exit `status` if the lock is held by another (-try, -wait) (default 75)")
+		countVar(fs, &f.conflictStatus, name, 255, "exit `status` if another holds the lock (-try, -wait) (default 75)")
 	}
 	fs.BoolVar(&f.quiet, "quiet", false, "do not report the wait on standard error")
 	fs.BoolVar(&f.verbose, "v", false, "report the lock's events on standard error: acquired, failed renewals, lost, released")

@@ -19,8 +19,9 @@ func manCommand() command {
 		args:    "[DIR]",
 		summary: "write manual pages",
 		help: `
-Writes a manual page for redlock and one for each of its commands into DIR, which has to exist: redlock.1, redlock-run.1 and
-so on. Without DIR it prints the first. They say what -h says.
+Writes manual pages into DIR, which has to exist: redlock.1, redlock-run.1 and so on. Without DIR it prints redlock.1. The pages say
+what -h says.
+
    redlock man /usr/local/share/man/man1
    redlock man | man -l -`,
 		setup: func(*flag.FlagSet) func(context.Context, *terminal, []string) error {

@@ -31,7 +31,7 @@ type masterFlags struct {
 
 func (m *masterFlags) define(fs *flag.FlagSet) {
 	m.defineOld(fs)
-	fs.Var(&m.next, "new-masters", "`URLs` of the masters that are to take their place, while masters are exchanged: locks then need a quorum of both lists")
+	fs.Var(&m.next, "new-masters", "`URLs` of the new masters, while masters are exchanged: locks then need a quorum of both lists")
 	generationVar(fs, &m.generation, "generation", 0, "`number` of this configuration of masters, one more with every step of an exchange; 0: none")
 }
 

@@ -35,9 +35,10 @@ process, unless -force is given.
 
 If it fails because there is no quorum, some masters may know the generation already. To run it again is safe.
 
-The exit status is 0 if the next step can be taken now, 1 if not, and otherwise
-   64  bad usage                             69  too few masters can be used
-   78  masters know a greater generation than the one that was to be announced`,
+The exit status is 0 if the next step can be taken now, 1 if not, or
+    64  bad usage
+    69  too few masters can be used
+    78  masters know a greater generation than the one to announce`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			m := &members{}
 			m.masters.define(fs)

@@ -43,12 +43,17 @@ is stopped. It ends the same way if redlock itself is killed.
 
 Send SIGUSR1 to a waiting redlock to see who holds the lock and for how long.
 
-The exit status is COMMAND's, 128 + n if signal n ended it, and otherwise
-   64  bad usage                             77  the lock was lost, and COMMAND could not be killed
-   69  too few masters can be used           78  -generation is two or more behind
-   73  the lock was lost while COMMAND ran   126 COMMAND can't be started
-   75  held by another (-try, -wait)         127 COMMAND does not exist
-   76  several want it, and nobody was seen to get it (-try)`,
+The exit status is that of COMMAND, 128 + n if signal n ended it, or
+    64  bad usage
+    69  too few masters can be used
+    73  the lock was lost while COMMAND ran
+    74  the metrics of -textfile can't be written
+    75  another holds the lock (-try, -wait)
+    76  several want the lock, and none was seen to get it (-try)
+    77  the lock was lost, and COMMAND could not be killed
+    78  -generation is two or more behind
+   126  COMMAND can't be started
+   127  COMMAND does not exist`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			r := &runner{}
 			r.masters.define(fs)

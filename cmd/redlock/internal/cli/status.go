@@ -28,8 +28,9 @@ Asks every master who holds KEY and for how long at most, and for the fencing co
 queue. Prints the majority's answer. It changes nothing. An owner is shown by its name, if it has one, and by a
 fingerprint. The whole owner stays secret, because it is enough to release the lock.
 
-The exit status is 0 if a quorum of masters agrees that KEY is held, 1 if it is not held, and otherwise
-   64  bad usage                             69  too few masters can be used`,
+The exit status is 0 if a quorum of masters says that KEY is held, 1 if KEY is not held, or
+    64  bad usage
+    69  too few masters can be used`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			s := &statusReader{}
 			s.masters.define(fs)

@@ -33,11 +33,14 @@ lock in it has ended, this command waits. Two jobs must not use one FILE.
 The first line on standard output is the same as for redlock hold: "acquired key=KEY token=TOKEN id=ID". With -json it
 is JSON.
 
-The exit status is 0 if the lock was taken and FILE was written, and otherwise
-   64  bad usage                             75  held by another (-try, -wait)
-   69  too few masters can be used           78  -generation is two or more behind
-   74  FILE could not be written             128 + n if signal n ended the wait
-   76  several want it, and nobody was seen to get it (-try)`,
+The exit status is 0 if the lock was taken and FILE was written, or
+    64  bad usage
+    69  too few masters can be used
+    74  FILE could not be written
+    75  another holds the lock (-try, -wait)
+    76  several want the lock, and none was seen to get it (-try)
+    78  -generation is two or more behind
+   128 + n  signal n ended the wait`,
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			a := &acquirer{}
 			a.masters.define(fs)
