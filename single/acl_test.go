@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// leastRights are the rules that docs/operate/security.md gives users.
+// leastRights are the rules in docs/operate/security.md.
 func leastRights(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/operate/security.md")
@@ -84,7 +84,7 @@ func underRights(t *testing.T, rules []string, run string) func() ([]byte, error
 	}
 }
 
-// everyOperation does all that the library ever asks of a master for one key.
+// everyOperation sends every request that the library uses, for one key.
 func everyOperation(t *testing.T, m *single.Master, key string) {
 	t.Helper()
 	ctx := t.Context()
@@ -211,7 +211,7 @@ func TestARestrictedUserReachesOnlyItsOwnKeys(t *testing.T) {
 	}
 }
 
-// TestTheDocumentedCommandsAreThoseOfTheScripts finds a command that a new script needs and the documentation has not.
+// TestTheDocumentedCommandsAreThoseOfTheScripts finds commands that a new script needs and the documentation lacks.
 func TestTheDocumentedCommandsAreThoseOfTheScripts(t *testing.T) {
 	rules := leastRights(t)
 	for name, program := range single.Programs() {

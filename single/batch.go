@@ -174,7 +174,7 @@ func (m *Master) settleCounted(more []exchange, e *exchange, counted *wire.Reply
 // taken reports that the form for a free key found the key taken.
 func taken(a *wire.Reply) bool { return a.Kind() == wire.Null }
 
-// neverSent reports that err came before a byte was written.
+// neverSent reports that err occurred before a byte was written.
 func (m *Master) neverSent(err error) bool {
 	if !m.exact {
 		return false

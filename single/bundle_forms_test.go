@@ -9,7 +9,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Releases go together although no two reserve their keys for the same time, since that follows from round trips; all for the longest.
+// Releases go together although each reserves its key for a different time, which depends on round trips. All keys
+// are reserved for the longest time.
 func TestReleasesThatReserveForOtherTimesGoTogether(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -39,7 +40,7 @@ func TestReleasesThatReserveForOtherTimesGoTogether(t *testing.T) {
 	}
 }
 
-// Which call comes first in a batch, and whether it has anybody to go with, is nothing to those behind it.
+// The first call of a batch may have no call of its form to go with. That does not affect the calls behind it.
 func TestADifferentFirstCallDoesNotKeepOthersFromGoingTogether(t *testing.T) {
 	const many = 100
 	var two, one []string

@@ -317,7 +317,7 @@ func TestAHugeBatchOfSeveralKeysIsTakenWhole(t *testing.T) {
 	}
 }
 
-// Acquisitions live each for its own ttl.
+// Each acquisition has its own ttl.
 func TestABundleTakesKeysForOneTTL(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -432,7 +432,7 @@ func TestHazard94ASlotWithoutANodeDoesNotFailOtherCallsOfABundle(t *testing.T) {
 	}
 }
 
-// A bundle that travels alone is one command, and has as many votes as calls: a reply too many must not pass for its own.
+// A single bundle is one command and has as many votes as calls. A surplus reply must not be taken for its reply.
 func TestHazard95ASurplusReplyDoesNotGrantABundle(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks

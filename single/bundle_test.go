@@ -45,7 +45,7 @@ func ran(tb testing.TB, s *redistest.Server) map[string]int {
 	return counts
 }
 
-// said is what became of a batch, in short.
+// said describes a batch's results in short form.
 func said(batch []*single.Call) string {
 	var words []string
 	for _, c := range batch {
@@ -129,7 +129,7 @@ func TestUnusualReleasesInABundleAreHandledOneByOne(t *testing.T) {
 	}
 }
 
-// masterKinds are the ways to a server that take bundles.
+// masterKinds are the kinds of connections that use bundles.
 func masterKinds() map[string]func(*testing.T, *redistest.Server) *single.Master {
 	return map[string]func(*testing.T, *redistest.Server) *single.Master{
 		"own connections": func(t *testing.T, s *redistest.Server) *single.Master {
@@ -226,7 +226,7 @@ func contents(tb testing.TB, s *redistest.Server) map[string]string {
 	return found
 }
 
-// A master that refuses a bundle for the sake of one key gets the releases one by one, and no other bundle for a while.
+// A master that refuses a bundle because of one key gets the releases one by one, and no other bundle for a while.
 func TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased(t *testing.T) {
 	server := redistest.Start(t, redistest.WithUser(append(leastRights(t), "~mine:*", "+flushall")...))
 	m := dial(t, server.URL())
@@ -297,7 +297,7 @@ func TestABundleGoesOutOnAnotherConnectionWhenTheMasterHasClosedItsOwn(t *testin
 	}
 }
 
-// A master that does not answer has perhaps released them all.
+// A master that does not answer may have released all keys.
 func TestABundleWithoutAnAnswerIsUnsure(t *testing.T) {
 	server := redistest.Start(t)
 	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
@@ -353,7 +353,7 @@ func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 	}
 }
 
-// Each release reserves its key for as long as it says, and one that says nothing for no time.
+// Each release reserves its key for the time that it states; without a time the key is not reserved.
 func TestABundleReservesAsItsReleasesDo(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -404,7 +404,7 @@ func TestOtherReleasesAreNotBundled(t *testing.T) {
 	}
 }
 
-// A client that may send twice, or to several servers, gets no bundle.
+// A client that may send a request twice, or to several servers, gets no bundle.
 func TestAClusterClientGetsNoBundle(t *testing.T) {
 	t.Parallel()
 	server, client := clusterOf(t)
@@ -438,7 +438,7 @@ func TestAHugeBatchIsReleasedWhole(t *testing.T) {
 	}
 }
 
-// Whatever a master refuses to do for a waiter, the keys are released and their owners know.
+// A master may refuse any command for a waiter. The keys are still released and their owners know it.
 func TestReleasesSucceedWithoutTheRightsToNotifyWaiters(t *testing.T) {
 	for _, right := range []string{"+time", "+publish", "+zadd", "+pexpire", "+pttl"} {
 		server := redistest.Start(t, redistest.WithUser("~*", "&*", "+@all", strings.Replace(right, "+", "-", 1)))
@@ -458,7 +458,7 @@ func TestReleasesSucceedWithoutTheRightsToNotifyWaiters(t *testing.T) {
 	}
 }
 
-// That a master takes no writes is no reason to send releases one by one for a while.
+// A master that cannot write still gets bundles of releases later.
 func TestAMasterThatTakesNoWritesGetsBundlesAgain(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

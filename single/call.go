@@ -27,7 +27,7 @@ type Call struct {
 	Request *Request
 	// Reply is valid when Err is nil.
 	Reply Reply
-	// Err is why there is no reply.
+	// Err is the reason why there is no reply.
 	Err error
 	// Sent says that the request may have taken effect: some of it has left this process, and no reply says that the
 	// master did nothing. Such a reply is an error or, where requests are sent once only, the refusal of an

@@ -107,8 +107,8 @@ func TestHazard42ASurplusReplyInsideTLSAnswersNoRequest(t *testing.T) {
 	}
 }
 
-// A TLS connection that comes too late for the request it was begun for is used, though the server has sent session tickets on
-// it. There is no step of a set-up, which would read them.
+// A TLS connection comes too late for its first request, and is used for later ones, although the server has sent
+// session tickets on it. Without a set-up, no read has consumed the tickets.
 func TestALateTLSConnectionWithASessionTicketIsUsed(t *testing.T) {
 	t.Parallel()
 	certificate := redistest.SelfSigned(t)
@@ -189,7 +189,7 @@ func TestClosingATLSConnectionKeepsTheDeadline(t *testing.T) {
 	}
 }
 
-// A reply too many in a batch behind which the guard asks again.
+// A batch with a surplus reply is followed by the guard's questions.
 func TestARecheckHidesNoSurplusReply(t *testing.T) {
 	var extra atomic.Bool
 	server := oddServer(t, func(_ int, words []string) string {

@@ -161,7 +161,7 @@ func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
 	}
 }
 
-// A reply that comes too late must not be taken for that to the next request.
+// A late reply must not be taken for the reply to the next request.
 func TestALateReplyAnswersNoOtherRequest(t *testing.T) {
 	server := redistest.Start(t)
 	m := direct(t, &redis.Options{Addr: server.Addr()}, 1)
@@ -194,7 +194,7 @@ func TestALateReplyAnswersNoOtherRequest(t *testing.T) {
 	}
 }
 
-// Also where it comes alone, so that nothing else on its connection gives it away.
+// The same, if the late reply comes alone, so that no other bytes on the connection reveal it.
 func TestALateReplyThatComesAloneAnswersNoRequest(t *testing.T) {
 	late, next := make(chan struct{}), make(chan struct{})
 	server := oddServer(t, func(_ int, words []string) string {
@@ -280,7 +280,7 @@ func (c *breaking) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A replica behind a master's name may be replaced: the next connection finds out.
+// The replica at a master's address may be replaced by the master: the next connection finds out.
 func TestAConnectionToAReplicaIsReplaced(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	m := direct(t, &redis.Options{Addr: servers[0].Addr()}, 1)
@@ -357,7 +357,7 @@ type limiter struct{}
 func (*limiter) Allow() error         { return errLimited }
 func (*limiter) ReportResult(_ error) {}
 
-// A connection that could not be set up is closed by then, although the reason is a reply: it must not be used again.
+// A connection with a failed set-up is closed, even if the failure is a reply: it must not be used again.
 func TestAWrongPasswordIsReportedEveryTime(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("right"))
 	m, err := single.Open(&redis.Options{Addr: server.Addr(), Password: "wrong"}, single.Options{})

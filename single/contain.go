@@ -10,8 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// This file turns a panic of a user's function into an error of one master. The library and go-redis call such functions from
-// their own goroutines. There a panic would end the process, and runtime.Goexit would end the goroutine.
+// This file turns a panic in a user's function into an error of one master. The library and go-redis call such
+// functions from their own goroutines. There a panic would end the process, and runtime.Goexit would end the
+// goroutine.
 
 // contain wraps the functions of opt that make connections.
 func contain(opt *redis.Options) {
@@ -33,7 +34,8 @@ func contain(opt *redis.Options) {
 	opt.CredentialsProviderContext, opt.CredentialsProvider = provided(opt), nil
 }
 
-// contained calls a function in another goroutine and returns its error. A panic becomes an error, and so does runtime.Goexit.
+// contained calls a function in another goroutine and returns its error. A panic becomes an error, and so does
+// runtime.Goexit.
 func contained(what, password string, call func() error) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -49,7 +51,8 @@ func contained(what, password string, call func() error) error {
 	return <-ended
 }
 
-// shown is the value of a panic, without the password. A value that is no text may have it in a field, so it is shown by its type.
+// shown returns the value of a panic, without the password. Any value but a text may have the password in a field, so
+// only its type is shown.
 func shown(p any, password string) string {
 	var text string
 	switch p := p.(type) {

@@ -13,7 +13,7 @@ import (
 // more.
 const maxAbandoned = 4
 
-// credentials is where opt, which [contain] has seen, takes user and password from; nil when there are none.
+// credentials returns opt's source of user and password; nil if there is none. [contain] must have wrapped opt before.
 func credentials(opt *redis.Options) func(context.Context) (user, password string, err error) {
 	switch {
 	case opt.CredentialsProviderContext != nil:
@@ -25,7 +25,7 @@ func credentials(opt *redis.Options) func(context.Context) (user, password strin
 	}
 }
 
-// provided makes one provider of those that opt may have, in go-redis's order; nil when it has none.
+// provided returns the provider of opt that go-redis would use; nil if it has none.
 func provided(opt *redis.Options) func(context.Context) (user, password string, err error) {
 	call, plain := opt.CredentialsProviderContext, opt.CredentialsProvider
 	if call == nil && plain != nil {
@@ -40,14 +40,14 @@ func provided(opt *redis.Options) func(context.Context) (user, password string, 
 	return (&provider{call: call, password: opt.Password}).ask
 }
 
-// isProvided reports that a function of the user's makes the credentials, in one of go-redis's three ways.
+// isProvided reports whether a user's function makes the credentials, in one of go-redis's three ways.
 func isProvided(
 	withContext func(context.Context) (user, password string, err error), plain func() (user, password string), streaming auth.StreamingCredentialsProvider,
 ) bool {
 	return withContext != nil || plain != nil || streaming != nil
 }
 
-// provider is a user's function that may not return when its context ends, or never.
+// provider is a user's function. It may return late after its context ends, or never.
 type provider struct {
 	call      func(context.Context) (user, password string, err error)
 	password  string // is not shown

@@ -29,7 +29,7 @@ func (h *hanging) credentials() (user, password string) {
 	return "default", "password"
 }
 
-// A credentials provider that hangs costs a bounded number of goroutines, and delays nothing but its own connections.
+// A hanging credentials provider costs a bounded number of goroutines, and delays only its own connections.
 func TestAHangingCredentialsProviderCostsABoundedNumberOfGoroutines(t *testing.T) {
 	const size, abandoned = 3, 4
 	synctest.Test(t, func(t *testing.T) {

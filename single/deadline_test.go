@@ -24,14 +24,14 @@ const (
 	long  = 3 * time.Second
 )
 
-// clusterOf makes a server that is all of a Redis Cluster, and its client.
+// clusterOf makes a server that is a whole Redis Cluster, and its client.
 func clusterOf(t *testing.T) (*redistest.Server, *redis.ClusterClient) {
 	t.Helper()
 	server := clusterServer(t)
 	return server, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 }
 
-// clusterServer is all of a Redis Cluster.
+// clusterServer is a whole Redis Cluster.
 func clusterServer(t *testing.T) *redistest.Server {
 	t.Helper()
 	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
@@ -66,7 +66,7 @@ func TestHazard04TheDeadlineIsKeptWithADefaultClient(t *testing.T) {
 	if took := pausedRequest(t, server, m); took < short || took > long/2 {
 		t.Errorf("took %v, want %v", took, short)
 	}
-	// The control: the same client, asked directly, does not keep the deadline.
+	// The control: the same client, used directly, does not keep the deadline.
 	go func() { raw <- client.Get(within(t, short), "key").Err() }()
 	select {
 	case err := <-raw:
@@ -80,7 +80,7 @@ func TestHazard04TheDeadlineIsKeptWithADefaultClient(t *testing.T) {
 	}
 }
 
-// Also where the options would leave it longer.
+// The same, if the options would allow it longer.
 func TestHazard04TheDeadlineIsKeptOnConnectionsOfOurOwn(t *testing.T) {
 	server := redistest.Start(t)
 	m, err := single.Open(&redis.Options{Addr: server.Addr(), ReadTimeout: long}, single.Options{})
@@ -263,8 +263,8 @@ func lateCommand(t *testing.T, open func(*redistest.Server) *single.Master) bool
 		t.Error(err)
 	}
 	must(t, server.Resume())
-	// Connections are served in the order of their arrival at best, so the server has read all it was ever to read once
-	// it is left with those that it had before.
+	// Connections are served in the order of their arrival at best. So when only the earlier connections are left,
+	// the server has read all that it will ever read.
 	redistest.Eventually(t, patience, func() bool {
 		return connections(t, list) <= before
 	}, "the server to see the end of the connection")
@@ -281,7 +281,7 @@ func lister(t *testing.T, s *redistest.Server) *redis.Client {
 	return c
 }
 
-// connections is how many a server has.
+// connections returns how many connections a server has.
 func connections(t *testing.T, list *redis.Client) int {
 	t.Helper()
 	all, err := list.ClientList(t.Context()).Result()
@@ -357,7 +357,7 @@ func TestHazard04TheDeadlineIsKeptByARing(t *testing.T) {
 	}
 }
 
-// The deadline of a request is what bounds it, whatever a brought client's own timeouts are.
+// The deadline of a request bounds it, whatever timeouts the user's client has.
 func TestHazard68AShorterTimeoutOfTheClientDoesNotEndARequest(t *testing.T) {
 	server := redistest.Start(t)
 	m := over(t, redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond}))

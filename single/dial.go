@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// defaultPoolSize is how many connections there may be: as many as there are batches in flight to a master that is far away,
-// and two.
+// defaultPoolSize is the default bound of connections: one for each batch in flight to a distant master,
+// and two more.
 const defaultPoolSize = 18
 
-// dialTimeout bounds a new connection where a request's own deadline does not.
+// dialTimeout bounds the making of a connection, which may outlast a request's deadline.
 const dialTimeout = time.Second
 
 // Dial makes a Master from a URL that [ParseURL] accepts. It connects when the first request is sent.
@@ -31,11 +31,12 @@ func Dial(rawURL string, opts Options) (*Master, error) {
 }
 
 // ParseURL reads the URL of a master: redis://user:password@host:port/db, rediss:// for TLS, unix:// for a socket.
-// valkey:// is redis://, and valkeys:// is rediss://. Settings follow a question mark, as in [redis.ParseURL]. Add to
-// the result what no URL can say, such as an authority of your own, and give it to [Open].
+// valkey:// is redis://, and valkeys:// is rediss://. Settings follow a question mark, as in [redis.ParseURL]. A URL
+// cannot contain everything, for example your own certificate authority: set such options in the result, and give it
+// to [Open].
 //
-// Errors quote nothing of the URL, which may hold a password. A URL can't turn the verification of certificates off:
-// skip_verify is an error.
+// An error quotes no part of the URL, which may contain a password. A URL cannot turn off the verification of
+// certificates: skip_verify is an error.
 func ParseURL(rawURL string) (*redis.Options, error) {
 	opt, err := redis.ParseURL(asRedis(rawURL))
 	if err != nil {
@@ -57,7 +58,7 @@ func ParseURL(rawURL string) (*redis.Options, error) {
 // schemes maps Valkey's URL schemes to go-redis's.
 var schemes = map[string]string{"valkey": "redis", "valkeys": "rediss"}
 
-// asRedis is the URL with a scheme that go-redis knows.
+// asRedis returns the URL with a scheme that go-redis knows.
 func asRedis(rawURL string) string {
 	if scheme, rest, found := strings.Cut(rawURL, ":"); found {
 		if known, ok := schemes[strings.ToLower(scheme)]; ok {
@@ -130,10 +131,10 @@ func Open(opt *redis.Options, opts Options) (*Master, error) {
 	return m, nil
 }
 
-// maxPoolSize is more connections than a server accepts by default, and than a system has ports for.
+// maxPoolSize is more than a server accepts by default, and more than a system has ports.
 const maxPoolSize = 1 << 16
 
-// checkOptions refuses what go-redis would panic on or ignore.
+// checkOptions rejects options that make go-redis panic or that it ignores.
 func checkOptions(opt *redis.Options) error {
 	switch {
 	case opt.PoolSize < 0 || opt.PoolSize > maxPoolSize:
@@ -146,7 +147,7 @@ func checkOptions(opt *redis.Options) error {
 	return nil
 }
 
-// isPort reports that an address has no number for a port that none can have.
+// isPort returns false if an address has a port number that is out of range.
 func isPort(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -9,5 +9,5 @@ func Programs() map[string][2]string {
 	return programs
 }
 
-// MaxBundle is how many keys a bundle has at most.
+// MaxBundle is the greatest number of keys in a bundle.
 const MaxBundle = maxBundle

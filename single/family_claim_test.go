@@ -191,7 +191,7 @@ func TestASharedWaiterQueuesLikeAnyOther(t *testing.T) {
 	if got := names(t, server, queueOf("key")); slices.Contains(got, "w51") {
 		t.Error("the waiter that was granted beside another still queues")
 	}
-	// As of a plain lock, the entry of one that has found the key free goes with its release.
+	// As with a plain lock, a waiter that has found the key free leaves its queue entry with its release.
 	ask(t, m, by("w50", 0, as(single.Release, reader("r", "1", 0))))
 	if got := names(t, server, queueOf("key")); slices.Contains(got, "w50") {
 		t.Error("the waiter that has released still queues")
@@ -227,7 +227,7 @@ func TestHoldIdsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// A claim and a reservation made by hand, as if written long ago: neither keeps anybody out.
+// A claim and a reservation, written by hand, have ended long ago: neither keeps a waiter out.
 func TestEndedClaimsAndReservationsKeepNoWaiterOut(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -21,7 +21,7 @@ func slot(tb testing.TB, s *redistest.Server, key string) int64 {
 	return n
 }
 
-// oddKeys have braces in every position that Redis Cluster treats in its own way, and some that it does not.
+// oddKeys have braces in every position that Redis Cluster treats specially, and in some others.
 var oddKeys = []string{
 	"key", "orders:42", "{tag}", "{tag}key", "key{tag}", "a{b}c{d}e", "{a}{b}", "{{tag}}", "{{tag", "key{", "{", "{a{b}c",
 	" ", "\x00", "ключ", "a{ }b", "{\x00}x", "}", "a}b", "{}", "{}a", "}{a", "a{}b{c}", "x{y}z", "{x}", "x", "}}", "{{}}x", "}{",
@@ -81,7 +81,7 @@ func TestHazard57EverySlotHasATag(t *testing.T) {
 	}
 }
 
-// Every operation of every kind on a Cluster, which refuses what touches more than one slot.
+// Every operation of every kind on a Cluster, which refuses commands that touch more than one slot.
 func TestEveryKindOfLockWorksOnACluster(t *testing.T) {
 	t.Parallel()
 	server := clusterServer(t)

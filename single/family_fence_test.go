@@ -25,7 +25,7 @@ func raise(key, owner string, token uint64) single.Request {
 	return single.Request{Op: single.Raise, Keys: []string{key}, Owner: owner, Token: token}
 }
 
-// counterOf is the name of a key's counter, spelled out.
+// counterOf returns the name of a key's counter.
 func counterOf(key string) string { return "redlock:token:{" + key + "}" }
 
 // counted returns the value of key's counter, "" if there is none.
@@ -39,7 +39,7 @@ func counted(tb testing.TB, s *redistest.Server, key string) string {
 	return strconv.FormatFloat(score, 'f', 0, 64)
 }
 
-// setCounter makes the counter of key say n, for a minute.
+// setCounter sets the counter of key to n, for a minute.
 func setCounter(tb testing.TB, s *redistest.Server, key string, n float64) {
 	tb.Helper()
 	must(tb, s.Client().ZAdd(tb.Context(), counterOf(key), redis.Z{Score: n, Member: "redlock:token"}).Err())
@@ -62,7 +62,7 @@ func TestATokenIsTheProposalOrAboveTheCounter(t *testing.T) {
 	}
 }
 
-// retained says that the request need not keep its counter, so it goes out as SET NX and ZADD.
+// retained marks a request that need not keep its counter, so it goes out as SET NX and ZADD.
 func retained(r single.Request) single.Request {
 	r.Retained = true
 	return r
@@ -165,7 +165,7 @@ func TestCommandsBetweenAKeyAndItsCounterDoNoHarm(t *testing.T) {
 		if got := ask(t, m, fenced("key", "other", 77)); got.Token != 77 {
 			t.Fatalf("%+v", got)
 		}
-		// Our second command, which must not be taken for accepted.
+		// This is our second command; it must not count as accepted.
 		changed, err := c.ZAddArgs(t.Context(), counterOf("key"), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: 77, Member: "redlock:token"}}}).Result()
 		if must(t, err); changed != 0 {
 			t.Error("the counter accepted one number twice")
@@ -329,7 +329,7 @@ func TestPlainLocksHaveNoCounter(t *testing.T) {
 	}
 }
 
-// Lua counts in doubles, which are exact up to 2^53 and print large numbers with an exponent if one lets them.
+// Lua counts in doubles. These are exact up to 2^53, and by default print large numbers with an exponent.
 func TestTokensAreExactUpToTheGreatest(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// transfer takes key from an owner, with a token from this one on.
+// transfer takes key from an owner, with at least this token.
 func transfer(key, owner, from string, token uint64) single.Request {
 	return single.Request{Op: single.Transfer, Keys: []string{key}, Owner: owner, From: from, Token: token, TTL: time.Minute}
 }

@@ -37,7 +37,7 @@ func as(op single.Op, r single.Request) single.Request {
 	return r
 }
 
-// by enters the request's waiter.
+// by sets the request's waiter.
 func by(waiter string, waited time.Duration, r single.Request) single.Request {
 	r.Waiter, r.Waited = waiter, waited
 	return r
@@ -123,7 +123,7 @@ func listen(tb testing.TB, s *redistest.Server, waiters ...string) <-chan string
 	return heard
 }
 
-// hears waits for the next call.
+// hears waits for the next notification.
 func hears(tb testing.TB, heard <-chan string) string {
 	tb.Helper()
 	select {

@@ -26,7 +26,7 @@ func waits(name string, waited time.Duration, kind single.Kind) single.Request {
 	return by(name, waited, hold(single.Acquire, kind, name, "1", time.Minute))
 }
 
-// The first in the queue knows of a kept key for how long. When it leaves, the next one has to know.
+// The first waiter in the queue knows for how long a key is kept. When it leaves, the next one must learn it.
 func TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -70,7 +70,7 @@ func TestAWriterThatLeavesTakesItsClaimAway(t *testing.T) {
 	}
 }
 
-// Who leaves holds nothing, and so removes nothing: whatever is on the key.
+// A leaving waiter holds nothing, so it removes nothing, whatever is at the key.
 func TestLeavingRemovesNoLock(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
@@ -141,7 +141,7 @@ func TestHazard49AWaiterThatLeavesASharedKeyLeavesItsQueue(t *testing.T) {
 	}
 }
 
-// A free key is reserved for a waiter that leaves: the next one gets the call.
+// A free key is reserved for a waiter that leaves: the next one is notified.
 func TestHazard49ANotifiedWaiterThatLeavesASharedKeyNotifiesTheNext(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

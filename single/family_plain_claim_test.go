@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// lets sends a request that has to be granted.
+// lets sends a request that must be granted.
 func lets(tb testing.TB, m *single.Master, what string, r single.Request) {
 	tb.Helper()
 	if got := ask(tb, m, r); got.Outcome == single.Refused {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// exact asks for just this token.
+// exact requests exactly this token.
 func exact(key, owner string, token uint64) single.Request {
 	r := fenced(key, owner, token)
 	r.Exact = true
@@ -49,7 +49,7 @@ func TestAnExactTokenIsGivenOrRefused(t *testing.T) {
 	}
 }
 
-// A refusal must leave no key behind that says a token which it has not.
+// After a refusal there must be no key with a value that names a token which it does not have.
 func TestARefusedExactTokenSetsNothing(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

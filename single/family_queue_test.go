@@ -36,7 +36,7 @@ func TestWaitersQueueByTheTimeTheyHaveWaited(t *testing.T) {
 	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
 		t.Errorf("the queue is %q", got)
 	}
-	// A later attempt has waited longer by as much as time has passed, and keeps its place.
+	// A later attempt has waited longer by the time that has passed, and so keeps its position.
 	ask(t, m, by("a", 2*time.Second-time.Millisecond, acquire("key", "me", time.Minute)))
 	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"c", "b", "a"}) {
 		t.Errorf("after a repeated attempt the queue is %q", got)
@@ -280,7 +280,7 @@ func TestARepeatedAcquireOfAWaiterIsGrantedAgain(t *testing.T) {
 	}
 }
 
-// Who gets the key does not wait for it any more.
+// A waiter that gets the key is not queued for it any more.
 func TestAWaiterThatGetsTheKeyLeavesTheQueue(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

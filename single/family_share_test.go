@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// plain and foreign put something else than a shared lock on the key.
+// plain and foreign put data of other kinds at the key.
 func plain(tb testing.TB, s *redistest.Server) {
 	tb.Helper()
 	must(tb, s.Client().Set(tb.Context(), "key", "plain", time.Minute).Err())

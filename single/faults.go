@@ -40,8 +40,8 @@ type Fault struct {
 	is func(error) bool
 }
 
-// Faults returns the table that [Lasts] uses. The first entry that matches an error counts. The last entry matches every
-// error.
+// Faults returns the table that [Lasts] uses. The first entry that matches an error counts. The last entry matches
+// every error.
 func Faults() []Fault { return slices.Clone(faults) }
 
 var faults = []Fault{
@@ -95,8 +95,8 @@ var (
 // does not recognise a missing right inside a script; each kind of server words that refusal differently.
 func IsDenied(err error) bool { return denied(err) }
 
-// IsElsewhere reports whether err came from the wrong server: a replica, or a cluster node without the key. A Sentinel or
-// Cluster client finds the right server by itself after a failover or a move of keys.
+// IsElsewhere reports whether err came from the wrong server: a replica, or a cluster node without the key. A
+// Sentinel or Cluster client finds the right server by itself after a failover or a move of keys.
 func IsElsewhere(err error) bool { return elsewhere(err) }
 
 func isClosed(err error) bool { return errors.Is(err, redis.ErrClosed) }

@@ -85,7 +85,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// clusterTag is the part of a key that decides about its slot, by the letter of the specification of Redis Cluster.
+// clusterTag is the part of a key that decides its slot, exactly as the specification of Redis Cluster says.
 func clusterTag(key string) (tag string, has bool) {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
@@ -134,8 +134,8 @@ func FuzzBeside(f *testing.F) {
 	})
 }
 
-// FuzzDial: a URL is understood or refused, without a panic, and neither the error nor the master's name ever contains
-// the password, wherever in a broken URL it has ended up.
+// FuzzDial: a URL is accepted or refused, without a panic. Neither the error nor the master's name ever contains the
+// password, wherever it is in a broken URL.
 func FuzzDial(f *testing.F) {
 	for _, seed := range []string{
 		"redis://user:PASSWORD@127.0.0.1:6379/0", "rediss://:PASSWORD@host", "redis://user:PASSWORD@host:port", "redis://u:PASSWORD@[::1",

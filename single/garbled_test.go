@@ -60,8 +60,8 @@ func mayBe(raw []byte, o single.Outcome) bool {
 	return err == nil && n > 0 && (o == single.Granted || n == 2)
 }
 
-// TestGarbledReplies: whatever a master says to any request, it is not taken for a grant unless it is one, and an error comes with
-// nothing that could be taken for a reply. By a seed, as often as there is time for.
+// TestGarbledReplies: a master may send anything to any request. Only a real grant is taken for one, and an error
+// comes without a reply. From a seed, as often as there is time for.
 func TestGarbledReplies(t *testing.T) {
 	const seed = 2
 	source, requests, n := garble.New(seed, spoken), asks(), soak.Or(50_000, 10_000_000)
@@ -96,7 +96,7 @@ func TestGarbledReplies(t *testing.T) {
 	t.Logf("granted %d, repaired %d, refused %d, failed %d of %d", granted, repaired, refused, failed, n)
 }
 
-// The control: what no such reply is.
+// The control: these replies are no grants.
 func TestControlRepliesThatGrantNothingAreRecognised(t *testing.T) {
 	for _, raw := range []string{"", "+QUEUED\r\n", ":0\r\n", ":-1\r\n", "$2\r\nOK\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:0\r\n", "#t\r\n", "+OK\n", "-OK\r\n"} {
 		if mayBe([]byte(raw), single.Granted) {

@@ -74,23 +74,24 @@ var errGuardNeedsOpen = errors.New("single: RestartGuard needs connections of th
 const GuardKey = "redlock:guard"
 
 const (
-	// uptimeGrain is how much uptime_in_seconds can be ahead of the truth: both its ends are whole seconds.
+	// uptimeGrain is how far uptime_in_seconds can be ahead of the real uptime, because both of its ends are whole
+	// seconds.
 	uptimeGrain = time.Second
-	// guardDrift is by how much the clocks of a server and of this process may differ in rate.
+	// guardDrift is how much the clock rates of a server and of this process may differ.
 	guardDrift = 0.01
 )
 
 // GuardError says that a master may have restarted without its data, so its connections are not used until every lock
 // that it may have forgotten has expired. Nothing was sent; the vote is unknown. Match it with errors.As.
 type GuardError struct {
-	// Master is its name.
+	// Master is the master's name.
 	Master string
-	// Guard is the Options.RestartGuard.
+	// Guard is Options.RestartGuard.
 	Guard time.Duration
-	// Remaining is for how long the master does not vote, from the moment of the check; Guard or less.
+	// Remaining is how long the master does not vote, counted from the check; at most Guard.
 	Remaining time.Duration
-	// Unclear is why the master's age is not known. Remaining is then always the whole Guard. It is empty when the
-	// age is known.
+	// Unclear says why the master's age is unknown. Remaining is then always the whole Guard. It is empty if the age
+	// is known.
 	Unclear string
 }
 

@@ -20,7 +20,7 @@ type Sighting struct {
 // Judge is the guard without a server.
 type Judge struct{ guard guard }
 
-// NewJudge makes one that wants servers to be of this age.
+// NewJudge makes a Judge for a guard of this length.
 func NewJudge(age time.Duration) *Judge { return &Judge{guard{guard: age}} }
 
 // Judge returns for how long the sighting's connection must not be used.
@@ -31,7 +31,7 @@ func (j *Judge) Judge(s Sighting) time.Duration {
 	})
 }
 
-// Heard says that a request which began at this time was answered.
+// Heard notes that a request which began at this time was answered.
 func (j *Judge) Heard(began time.Duration) {
 	j.guard.answered(began, []exchange{{answer: wire.Parse([]byte("+OK\r\n"), &wire.ExpectOK)}})
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// guardFor is the guard of these tests; a server's first vote needs up to a second more, since uptime is in seconds.
+// guardFor is the guard of these tests. A server's first vote may take up to a second more, because uptime is in
+// whole seconds.
 const guardFor = 1200 * time.Millisecond
 
 // forReplicas is for servers that follow each other: a replica is a client of its master.
@@ -40,7 +41,7 @@ func try(t *testing.T, m *single.Master, owner string) error {
 	return err
 }
 
-// untilItVotes tries until the master votes, and fails the test when anything but the guard is in the way.
+// untilItVotes tries until the master votes. It fails the test after any error but the guard's.
 func untilItVotes(t *testing.T, m *single.Master) (refusals int) {
 	t.Helper()
 	var others []error
@@ -102,7 +103,7 @@ func TestAnUnguardedMasterVotesAtOnceAfterARestart(t *testing.T) { // the contro
 	must(t, try(t, m, "second"))
 }
 
-// refused fails the test unless a new connection to the master is turned away by the guard.
+// refused fails the test unless the guard rejects a new connection to the master.
 func refused(t *testing.T, m *single.Master, when string) {
 	t.Helper()
 	_ = try(t, m, "owner") // the old connection is broken
@@ -153,7 +154,7 @@ func TestAMasterThatFsyncsAlwaysAndLostItsDiskDoesNotVoteForOneGuardTime(t *test
 	must(t, server.Restart())
 	votes(t, m, "after a restart with the data of a run that voted")
 
-	// The control: it is the mark that makes the difference.
+	// The control: the mark alone makes the difference.
 	must(t, server.RestartEmpty())
 	must(t, server.Client().Set(t.Context(), single.GuardKey, guardFor.Milliseconds(), 0).Err())
 	votes(t, m, "emptied, with the mark put there by hand")
@@ -201,7 +202,7 @@ func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
 	clock.Add(int64(2 * time.Second)) // by then it is asked again whether it is as careful as it was
 	must(t, try(t, m, "owner"))
 	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "600000000").Err()) // ten minutes for a key: until it is killed
-	// Before the child is there: it has the connections too, and keeps one open that the server closes.
+	// Close the connections before the child starts: it would keep them open when the server closes them.
 	must(t, c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 	alive := func() bool { return c.Ping(t.Context()).Err() == nil }
 	redistest.Eventually(t, patience, alive, "an unbroken connection")
@@ -216,7 +217,7 @@ func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
 	refused(t, m, "a server that has forgotten a lock")
 }
 
-// TestAMasterThatWasAReplicaMeanwhileIsGuarded: its data has been replaced, without a restart.
+// TestAMasterThatWasAReplicaMeanwhileIsGuarded: its data was replaced, without a restart.
 func TestAMasterThatWasAReplicaMeanwhileIsGuarded(t *testing.T) {
 	t.Parallel()
 	server, other := redistest.Start(t, forReplicas), redistest.Start(t, forReplicas)
@@ -309,7 +310,7 @@ func TestAMasterThatMayLoseASecondOfWritesIsGuarded(t *testing.T) {
 	}
 }
 
-// user adds a user with all rights but some.
+// user adds a user with all rights except some.
 func user(t *testing.T, server *redistest.Server, rules ...string) *redis.Options {
 	t.Helper()
 	args := []any{"ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all"}

@@ -31,7 +31,7 @@ func durable(s single.Sighting) single.Sighting {
 	return s
 }
 
-// replica is a sighting of a server that follows another one, or did.
+// replica is a sighting of a server that is or was a replica.
 func replica(s single.Sighting) single.Sighting {
 	s.Replica = true
 	return s
@@ -184,7 +184,8 @@ func TestTheGuardIgnoresWhichOfTwoOverlappingChecksCameFirst(t *testing.T) {
 	if got := judge(young); got != 30*second {
 		t.Fatalf("a young server votes in %v", got)
 	}
-	// This check began before the other one had ended, and speaks of the run before: its reply was on its way for long.
+	// This check began before the other one had ended, and describes the previous run: its reply was on its way for
+	// long.
 	late := saw("a", 9*second, 900*second)
 	late.Answered = 11 * second
 	if got := judge(late); got != 30*second {
@@ -285,7 +286,7 @@ func TestTheGuardIsNeverFooledByAStepOfTheServersClock(t *testing.T) {
 	}
 }
 
-// The control: the same histories do fool a guard that asks nothing but uptime.
+// The control: the same histories fool a guard that uses only uptime.
 func TestAGuardThatBelievesUptimeIsFooled(t *testing.T) {
 	const guard = 10 * second
 	naive := func(s single.Sighting) time.Duration { return max(0, guard-s.Uptime+second) }

@@ -16,8 +16,8 @@ import (
 
 // Other programs may keep data under the names that a lock uses. No operation changes such data.
 
-// foreignShapes are the ways to make a value that no lock has made, by their names. Scores and members of sorted sets are
-// chosen to look like ours: times in the past and in the future, their negatives, holds, claims, waiters, tokens.
+// foreignShapes are the kinds of foreign values, by name. Scores and members of their sorted sets look like ours:
+// times in the past and in the future, negative times, holds, claims, waiters, tokens.
 var foreignShapes = map[string]func(t *rapid.T, now int64) []any{
 	"string": func(t *rapid.T, _ int64) []any {
 		return []any{"set", rapid.SampledFrom([]string{"", "somebody", "me:1", "r:me:1", "12", "\x00\xff"}).Draw(t, "text")}
@@ -49,7 +49,7 @@ func scored(t *rapid.T, scores *rapid.Generator[int64]) []any {
 	return command
 }
 
-// auxiliary are values that locks themselves make, in a place that is not theirs.
+// auxiliary are values that locks make themselves, but in the wrong place.
 var auxiliary = map[string]func(now int64) []any{
 	"our queue": func(now int64) []any {
 		return []any{"zadd", single.LeastScore, "redlock:queue", now - 5000, "w", -now - 5000, "!x"}
@@ -107,7 +107,7 @@ func drawForeign(t *rapid.T, now int64) *foreignCase {
 	return c
 }
 
-// drawRequest draws an operation of any kind by "me", with whatever may go with it.
+// drawRequest draws an operation of any kind by "me", with all its options.
 func drawRequest(t *rapid.T) single.Request {
 	r := single.Request{
 		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Raise, single.Transfer, single.Inspect, single.Leave}).Draw(t, "op"),
@@ -152,7 +152,8 @@ func stored(tb testing.TB, s *redistest.Server, key string) string {
 	return fmt.Sprintf("%q until %d", dump.Val(), ends.Val())
 }
 
-// perform runs the case and returns its call. A batch has a release, and an acquisition of something else, around it.
+// perform runs the case and returns its call. In a batch, the call is between a release and an acquisition of other
+// keys.
 func (c *foreignCase) perform(t *testing.T, m *single.Master) *single.Call {
 	call := &single.Call{Request: &c.request}
 	if !c.batched {

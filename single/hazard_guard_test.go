@@ -18,7 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// ownAndThrough are masters that ask a server about itself on connections of the library's own and of go-redis's.
+// ownAndThrough are masters that send the guard's questions on the library's own connections and on go-redis's.
 func ownAndThrough(t *testing.T, addr string, guard time.Duration) map[string]*single.Master {
 	t.Helper()
 	masters := make(map[string]*single.Master)
@@ -47,8 +47,8 @@ func young(words []string) string {
 	return guardAnswer(words)
 }
 
-// Whatever of the guard's questions is answered with an error that passes, nothing is judged by it: the connection is refused,
-// and the next one asks again.
+// If any of the guard's questions gets an error that passes, the guard judges nothing: the connection is refused, and
+// the next one asks again.
 func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
 	for _, code := range []string{"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy", "MASTERDOWN Link with MASTER is down", "CLUSTERDOWN x"} {
 		for _, question := range []string{"info", "time", "get", "config"} {
@@ -170,7 +170,7 @@ func backlogged(t *testing.T) (addr string, accept func()) {
 	return "", nil
 }
 
-// Making a connection is a part of the request: it ends at its deadline, with nothing sent.
+// Connecting is part of the request: it ends at the request's deadline, with nothing sent.
 func TestHazard37DialingKeepsTheDeadline(t *testing.T) {
 	addr, _ := backlogged(t)
 	m := dial(t, "redis://"+addr)
@@ -198,7 +198,7 @@ func TestHazard37DialingKeepsTheDeadline(t *testing.T) {
 	}
 }
 
-// A master that is further away than a request has time gets its connection all the same.
+// A request may be shorter than connecting to a distant master. The master still gets its connection.
 func TestADialGoesOnForTheNextRequest(t *testing.T) {
 	server := redistest.Start(t)
 	hold := make(chan struct{})

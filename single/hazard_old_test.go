@@ -8,7 +8,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Redis before 6.2 has no ZADD GT, and says no more than that there is a syntax error, its scripts likewise.
+// Redis before 6.2 has no ZADD GT, and reports only a syntax error; scripts report the same.
 func TestHazard41AnOldServerIsNamedAsSuch(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		switch words[0] {

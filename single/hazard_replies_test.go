@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// ways are the masters over one server, by how they reach it.
+// ways are the masters over one server, by the kind of connection.
 func ways(t *testing.T, addr string) map[string]*single.Master {
 	t.Helper()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": addr}, MaxRetries: -1, ContextTimeoutEnabled: true})
@@ -105,7 +105,7 @@ func TestHazard42ASurplusReplyAnswersNoRequest(t *testing.T) {
 	}
 }
 
-// A fenced acquisition by itself, which sends two commands, gets nothing from a reply too many in front of theirs.
+// A single fenced acquisition sends two commands. It gets nothing from a surplus reply before theirs.
 func TestHazard42AFencedRequestGetsNothingFromASurplusReply(t *testing.T) {
 	for _, extra := range []string{"", "+OK\r\n", "$-1\r\n", ":1\r\n", ":0\r\n", "+PONG\r\n"} {
 		server := oddServer(t, func(_ int, words []string) string {
@@ -153,7 +153,7 @@ func TestHazard68PushesWithAnythingInThemAreSkipped(t *testing.T) {
 	}
 }
 
-// An error's text is bounded: it is quoted once for every master.
+// An error's text is bounded, because each master's error quotes it once.
 func TestHazard68ALongErrorIsQuotedInPart(t *testing.T) {
 	long := "-ERR " + strings.Repeat("x", 100_000) + "\x1b[2J\r\n"
 	for name, answer := range map[string]answers{
@@ -185,7 +185,7 @@ func TestHazard68ALongErrorIsQuotedInPart(t *testing.T) {
 	}
 }
 
-// hostile are bytes that have made a client panic or take memory without end.
+// hostile are bytes that have made a client panic or allocate without end.
 var hostile = map[string]string{
 	"empty array": "*0\r\n", "numbers": "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "nested": strings.Repeat("*1\r\n", 100_000), "huge bulk": "$999999999999\r\nx",
 	"2 GiB": "$2147483647\r\n" + strings.Repeat("x", 1<<20), "huge map": "%999999999\r\n", "huge array": "*999999999\r\n:1\r\n", "huge push": ">999999999\r\n",
@@ -193,8 +193,8 @@ var hostile = map[string]string{
 	"HTTP": "HTTP/1.1 400 Bad Request\r\n\r\n", "nothing": "\r\n\r\n", "binary": "\x00\xff\x16\x03\x01", "many": "*1024\r\n" + strings.Repeat("$262144\r\n"+strings.Repeat("y", 262144)+"\r\n", 40),
 }
 
-// Whatever one server sends, at whatever point, is an error of that server: the process neither panics nor takes more
-// memory than a reply can need.
+// Anything that a server sends, at any point, is at most an error of that server. The process neither panics nor
+// takes more memory than a reply can need.
 func TestHazard61And62NoBytesHarmTheProcess(t *testing.T) {
 	for name, bytes := range hostile {
 		for _, at := range []string{"auth", "hello", "select", "client", "info", "get", "config", "set", "evalsha", "subscribe"} {
@@ -260,7 +260,7 @@ func guardAnswer(words []string) string {
 	return ""
 }
 
-// A Ring can't subscribe without a channel, and panics when none of its servers is up.
+// A Ring cannot subscribe without a channel, and panics if all its servers are down.
 func TestHazard60ARingSubscribes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

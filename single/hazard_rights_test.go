@@ -41,7 +41,7 @@ func grantedCommands(t *testing.T) []string {
 	return commands
 }
 
-// rightsCase is an operation by a user that lacks some rights, on a master where something may be already.
+// rightsCase is an operation by a user without some rights, on a master that may have data already.
 type rightsCase struct {
 	lacks           []string
 	held            string
@@ -135,7 +135,7 @@ func TestHazard39AUserWithoutRightsLeavesNoLastingData(t *testing.T) {
 	}
 }
 
-// How the row was found: a user that may not PEXPIRE.
+// The case that led to this hazard: a user without the right to PEXPIRE.
 func TestHazard39WithoutPExpireNoKeyStaysLockedForEver(t *testing.T) {
 	server := redistest.Start(t)
 	m, without := limited(t, server)

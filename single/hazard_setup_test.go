@@ -32,8 +32,8 @@ func everyOp(key string) []single.Request {
 	}
 }
 
-// A vote is a reply that this master gave to this request. Where the set-up of a connection is answered with an error,
-// nothing is sent and nothing counts, however many callers there are and however many requests travel together.
+// A vote is this master's reply to this request. If a connection's set-up gets an error, nothing is sent and nothing
+// counts, however many callers there are and however many requests travel together.
 func TestHazard59ABatchOnARefusedConnectionGrantsNothing(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.WithPassword("right"))
@@ -70,7 +70,8 @@ func TestHazard59ABatchOnARefusedConnectionGrantsNothing(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s, RESP%d, %s, %d callers", name, protocol, way, callers), func(t *testing.T) {
-						// NOAUTH is said to the batch itself; of a request through Cluster and Ring it is not known.
+						// NOAUTH is the reply to the batch itself. For a request through Cluster and Ring it is
+						// unknown whether it was sent.
 						nothingCounts(t, m, callers, way == "Ring" || way == "Cluster" || name == "no password")
 					})
 				}
@@ -84,7 +85,7 @@ func TestHazard59ABatchOnARefusedConnectionGrantsNothing(t *testing.T) {
 	}
 }
 
-// nothingCounts asks for everything, in batches of one, two, and all, from so many callers at once.
+// nothingCounts sends every request, in batches of one, two, and all, from several callers at once.
 func nothingCounts(t *testing.T, m *single.Master, callers int, sent bool) {
 	t.Helper()
 	var wg sync.WaitGroup

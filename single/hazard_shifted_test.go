@@ -38,7 +38,7 @@ func behind(t *testing.T, stray string, answer func(words []string) string) *odd
 	})
 }
 
-// grantedNothing fails if any call of the batch is answered, and where nothing is known about it that has to be said.
+// grantedNothing fails if any call of the batch counts as answered. A call with an unknown result must say so.
 func grantedNothing(t *testing.T, m *single.Master, of ...string) {
 	t.Helper()
 	batch := several(single.Acquire, of...)
@@ -66,8 +66,8 @@ func waysTo(t *testing.T, server *odd) map[string]*single.Master {
 	}
 }
 
-// A bundle's reply in the place of the last command's reply shows that the replies are misaligned, whatever the reply and
-// the kind of client.
+// A bundle's reply in the place of the last command's reply shows that the replies are misaligned, whatever the reply
+// and the kind of client.
 func TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt(t *testing.T) {
 	for name, own := range map[string]string{
 		"held": "*2\r\n:-1\r\n:-1\r\n", "forgotten": "-NOSCRIPT No matching script.\r\n", "full": "-OOM command not allowed\r\n", "busy": "-BUSY Redis is busy\r\n",
@@ -87,7 +87,7 @@ func TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt(t *testing.T) {
 	}
 }
 
-// Behind a reply that no bundle can have nothing counts either.
+// After a reply that is impossible for a bundle, nothing counts either.
 func TestHazard95AnImpossibleReplyDiscardsTheRestOfItsBatch(t *testing.T) {
 	for _, stray := range []string{"*1\r\n:1\r\n", "*2\r\n+a\r\n+b\r\n"} {
 		for _, way := range []string{"own", "brought"} {

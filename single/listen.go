@@ -22,8 +22,8 @@ const (
 )
 
 // Listen subscribes to channel on a new connection and calls notified with each message, until stop is called. After
-// stop has returned no call follows. Listen calls ready after each time that it has subscribed, also after a
-// reconnection: messages published before may be missed. Both are called from one goroutine.
+// stop has returned, no call follows. Listen calls ready after each subscription, also after a reconnection: earlier
+// messages may have been missed. One goroutine calls both functions.
 func (m *Master) Listen(channel string, ready func(), notified func(message string)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -27,7 +27,7 @@ func (s *stay) String() string {
 	return fmt.Sprintf("%d %s %s %s..%s %s", s.request.Kind, s.request.Owner, s.request.Hold, s.from.Format("05.000000"), s.to.Format("05.000000"), s.how)
 }
 
-// history collects what several clients have seen of the holds of one key.
+// history collects the observations of several clients about the holds of one key.
 type history struct {
 	mu    sync.Mutex
 	stays []stay
@@ -53,7 +53,7 @@ func (h *history) accuse(format string, args ...any) {
 	h.wrong = append(h.wrong, fmt.Sprintf(format, args...))
 }
 
-// clash appends which holds have stood together that must not.
+// clash appends the pairs of holds that existed together and must not.
 func (h *history) clash() {
 	for i := range h.stays {
 		for j := range h.stays[:i] {
@@ -68,7 +68,7 @@ func (h *history) clash() {
 	}
 }
 
-// lodger is a client that takes one hold after another, and does with it what holders do.
+// lodger is a client that takes one hold after another, and uses it as holders do.
 type lodger struct {
 	*history
 	m      *single.Master
@@ -90,7 +90,7 @@ func (u *lodger) ask(ctx context.Context, r single.Request) (reply single.Reply,
 	return call.Reply, before, time.Now(), call.Err
 }
 
-// once takes a hold, goes on with it for a while, and gives it back or lets it end.
+// once takes a hold, uses it for a while, and releases it or lets it end.
 func (u *lodger) once(ctx context.Context) {
 	u.n++
 	r := single.Request{
@@ -128,7 +128,7 @@ func (u *lodger) once(ctx context.Context) {
 	u.add(s)
 }
 
-// goOn asks for the hold again, or prolongs it, or, as a late request does, asks for less than it has.
+// goOn requests the hold again, or extends it, or, like a late request, asks for less than it has.
 func (u *lodger) goOn(ctx context.Context, s *stay) {
 	next := as(single.Extend, s.request)
 	next.TTL = time.Duration(2+u.random.IntN(14)) * time.Millisecond
@@ -157,7 +157,8 @@ func (u *lodger) goOn(ctx context.Context, s *stay) {
 		u.count("ended")
 	default:
 		u.count("went on")
-		// It may have ended in between, and, asked for again, come back: then it was there for some time, or at least in some moment, between.
+		// The hold may have ended and, after a new request, come back. Then it existed for some time, or at least for
+		// a moment, in between.
 		if before.After(s.to) || next.Op == single.Acquire && after.After(s.to) {
 			u.add(s)
 			s.from, s.to = after, before.Add(next.TTL)

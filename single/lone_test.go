@@ -236,7 +236,7 @@ func TestAHoldThatLostItsExpiryStillBelongsToItsOwner(t *testing.T) {
 	}
 }
 
-// A plain lock's owner can't be taken for a hold.
+// A plain lock's owner cannot be taken for a hold.
 func TestNoPlainLockLooksLikeAHold(t *testing.T) {
 	m := dial(t, redistest.Start(t).URL())
 	const value = "[hold]r:a:1"
@@ -268,7 +268,8 @@ func TestHoldOfParsesTheStringOfAHold(t *testing.T) {
 	}
 }
 
-// Who may delete a string and may not make a set of it leaves it: its hold is another's.
+// A user may delete a string but may not make a set from it. Then the string stays, because its hold is another
+// owner's.
 func TestAMissingRightLosesNoHold(t *testing.T) {
 	server := redistest.Start(t)
 	root := dial(t, server.URL())
@@ -299,7 +300,7 @@ func TestAMissingRightLosesNoHold(t *testing.T) {
 	}
 }
 
-// endOfHold is for how long the hold a:1 lasts, in either form.
+// endOfHold returns for how long the hold a:1 lasts, in either form.
 func endOfHold(tb testing.TB, s *redistest.Server) time.Duration {
 	tb.Helper()
 	if s.Client().Type(tb.Context(), "key").Val() == "string" {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// quiet keeps go-redis from telling of every connection that is refused.
+// quiet stops go-redis from logging every refused connection.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -55,7 +55,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// ask performs one request that has to be answered.
+// ask performs one request that must be answered.
 func ask(tb testing.TB, m *single.Master, r single.Request) single.Reply {
 	tb.Helper()
 	reply, err := m.Ask(tb.Context(), r)
@@ -98,8 +98,8 @@ func life(tb testing.TB, s *redistest.Server, key string) time.Duration {
 	return got
 }
 
-// about reports that got is ttl or, because of the time that has passed since, a little less. The holds of a shared key live
-// for a millisecond longer.
+// about reports whether got is ttl or a little less, because time has passed. Holds of a shared key live a
+// millisecond longer.
 func about(got, ttl time.Duration) bool { return got <= ttl+time.Millisecond && got > ttl-patience }
 
 // within returns a context with this deadline that ends with the test.

@@ -16,14 +16,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Master is one Redis server behind a go-redis client: it speaks the scripts and types their replies.
-// It is safe for concurrent use.
+// Master is one Redis server behind a go-redis client. It runs the scripts and converts their replies. It is safe for
+// concurrent use.
 type Master struct {
 	name   string
 	client redis.UniversalClient
-	// patience is for how long a request without a deadline may take; 0 leaves it to the client.
+	// patience bounds a request without a deadline; 0 leaves that to the client.
 	patience time.Duration
-	// exact says that this client sends a request at most once, so that a failed dial means: not sent.
+	// exact says that this client sends a request at most once. So a failed dial means that nothing was sent.
 	exact     bool
 	owned     bool
 	fixed     bool         // connections go to the given address, not to the current master
@@ -41,11 +41,13 @@ type Options struct {
 	// Name identifies the master in errors and reports. Default: the client's address, never a credential. A client
 	// without a useful address (a Sentinel failover client) needs a name.
 	Name string
-	// RestartGuard keeps a master that restarted from voting until it has run for this long; give the longest ttl that
-	// anybody uses on it. It needs connections of the library's own, so [Open] and [Dial] take it and [New] refuses it.
-	// The user needs INFO and TIME. A master that fsyncs every command before it answers, and still has its data, is
-	// excused where the user may CONFIG GET, GET and SET, the last two on [GuardKey]. See [GuardError].
-	// At least a millisecond. Default: off, which is safe only for masters that keep their data.
+	// RestartGuard keeps a restarted master from voting until it has run for this long. Set it to the longest ttl of
+	// all locks on the master, at least a millisecond. It needs the library's own connections, so [Open] and [Dial]
+	// accept it and [New] refuses it. The user needs INFO and TIME.
+	//
+	// A master that fsyncs every command before it answers, and still has its data, votes at once, if the user may
+	// use CONFIG GET, and GET and SET on [GuardKey]. See [GuardError]. Default: no guard, which is safe only for
+	// masters that keep their data.
 	RestartGuard time.Duration
 	// Clock returns the time since some fixed moment and never goes back. The guard measures with it how long the
 	// master has been known. Default: Go's monotonic clock. If that clock stops while the machine is suspended, the
@@ -57,10 +59,11 @@ type Options struct {
 // Ring. The caller closes the client; Close does not.
 //
 // For a *redis.Client New derives a client that shares its pool, keeps the deadline of every request and never
-// retries. Hooks on commands do not see these requests; DialHooks see the connections. Cluster and Ring clients are used as they are: set ContextTimeoutEnabled and MaxRetries
-// -1. If such a client holds a request past its deadline, the call ends as unknown, but the next request to this
-// master waits until the client returns. Close a Ring only when no request is under way, also none that the Ring
-// holds back: go-redis may panic in a goroutine where no caller can recover.
+// retries. Hooks on commands do not see these requests; DialHooks see the connections. Cluster and Ring clients are
+// used as they are: set ContextTimeoutEnabled and MaxRetries -1. If such a client holds a request past its deadline,
+// the call ends as unknown, but the next request to this master waits until the client returns. Close a Ring only
+// when no request is under way, also none that the Ring holds back: go-redis may panic in a goroutine where no caller
+// can recover.
 func New(client redis.UniversalClient, opts Options) (*Master, error) {
 	if opts.RestartGuard != 0 {
 		return nil, errGuardNeedsOpen
@@ -152,9 +155,9 @@ func (m *Master) Close() error {
 // first one gets it; after that it must not change. For a request that was not prepared, Do builds them each time.
 func (m *Master) Prepare(r *Request) { m.transport.prepare(r) }
 
-// Ask performs one request and returns its reply. It is the way to use a single master without the rest of the
-// library. When err is not nil the request may have taken effect all the same, or may still do so: a caller that
-// acquires releases afterwards, in any case.
+// Ask performs one request and returns its reply. With it, a single master can be used without the rest of the
+// library. If err is not nil, the request may still have taken effect, or may do so later. So after a failed
+// acquisition, always release.
 func (m *Master) Ask(ctx context.Context, r Request) (Reply, error) {
 	if err := r.validate(); err != nil {
 		return Reply{}, err

@@ -16,15 +16,15 @@ const (
 	ChannelPrefix = "redlock:free:"
 
 	// KeptPrefix is the start of a message on such a channel. The message says that the key after the prefix was
-	// released and is kept for a while ([Request].Keep), so it can't be taken yet. No key begins with KeptPrefix.
+	// released and is kept for a while ([Request].Keep), so it cannot be taken yet. No key begins with KeptPrefix.
 	KeptPrefix = "redlock:kept:"
 
 	// GenerationKey is where a master keeps the greatest generation that was announced to it: a string of digits.
 	GenerationKey = "redlock:generation"
 
-	// queueKeep is how long a place in an arrival queue is kept without being renewed by another attempt.
+	// queueKeep is how long an entry of a wait queue is kept without another attempt.
 	queueKeep = time.Minute
-	// counterMember is the member of a counter; the scripts know it, too.
+	// counterMember is the member of a counter. The scripts know it, too.
 	counterMember = "redlock:token"
 	// counterKeep is how long a fencing counter outlives the last request to keep it. Not every acquisition asks for
 	// that (see Request.Retained), so a counter outlives the last acquisition of its key by at least thirty days.
@@ -37,8 +37,8 @@ const (
 // same value.
 const WriterClaim = 2500 * time.Millisecond
 
-// Reserved reports that key begins with the library's own prefix and so can't be locked. A lock on such a key could
-// collide with a queue or a counter of another key.
+// Reserved reports whether key begins with the library's own prefix and so cannot be locked. A lock on such a key
+// could collide with a queue or a counter of another key.
 func Reserved(key string) bool { return strings.HasPrefix(key, ReservedPrefix) }
 
 // QueueKey is where a master keeps the wait queue of a key: a sorted set of waiters. A waiter's score is the time at

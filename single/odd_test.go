@@ -24,10 +24,10 @@ type odd struct {
 // answers returns an odd server's reply to a command; "" means a usual server's reply.
 type answers func(conn int, command []string) string
 
-// hangUp is for a server that closes the connection instead.
+// hangUp makes the server close the connection.
 const hangUp = "hang up"
 
-// oddServer starts one that is closed with the test.
+// oddServer starts an odd server; it is closed with the test.
 func oddServer(tb testing.TB, answer answers) *odd {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func usual(name string, words []string) string {
 	}
 }
 
-// command reads one.
+// command reads one command.
 func command(in *bufio.Reader) ([]string, error) {
 	number := func(kind byte) (int, error) {
 		line, err := in.ReadString('\n')
@@ -137,21 +137,21 @@ func command(in *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
-// heard is how often a command came.
+// heard returns how often a command came.
 func (s *odd) heard(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.said[name]
 }
 
-// connected is how many connections there have been.
+// connected returns how many connections there have been.
 func (s *odd) connected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conns
 }
 
-// push has the server say something unasked, on all connections that are still there.
+// push sends an unasked message on all connections that are still open.
 func (s *odd) push(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

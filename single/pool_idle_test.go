@@ -77,7 +77,7 @@ func TestAllConnectionsToAReplicaAreDropped(t *testing.T) {
 	}
 }
 
-// A request that is late before it is sent says nothing of the connection that it got, nor of others.
+// A request that is late before it is sent proves nothing about its connection or other ones.
 func TestARequestThatIsLateCostsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: after(time.Millisecond)}

@@ -109,7 +109,7 @@ func (f *far) serve(conn net.Conn, number int) {
 	}
 }
 
-// pipe is a connection that is nothing but a net.Conn, as one that a user's Dialer wraps.
+// pipe is a bare net.Conn, like a connection that a user's Dialer wraps.
 type pipe struct {
 	net.Conn
 	closed func()
@@ -120,7 +120,7 @@ func (p *pipe) Close() error {
 	return p.Conn.Close()
 }
 
-// master makes one over f.
+// master makes a master over f.
 func (f *far) master(t *testing.T, opt redis.Options) *single.Master {
 	t.Helper()
 	opt.Addr, opt.Dialer = "far:6379", f.dial
@@ -135,7 +135,7 @@ func opened(t *testing.T, opt *redis.Options) *single.Master {
 	return m
 }
 
-// tryFor asks for a key with this deadline, and says whether it was granted.
+// tryFor requests a key with this deadline, and reports whether it was granted.
 func tryFor(t *testing.T, m *single.Master, key string, d time.Duration) (bool, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -167,7 +167,7 @@ func TestRequestsShorterThanADialStillGetAConnection(t *testing.T) {
 	}
 }
 
-// There are never more connections than PoolSize, whatever becomes of the requests that they were begun for.
+// There are never more connections than PoolSize, whatever happens to the requests that caused them.
 func TestThePoolSizeCountsConnectionsThatAreBeingMade(t *testing.T) {
 	for _, size := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestThePoolSizeCountsConnectionsThatAreBeingMade(t *testing.T) {
 	}
 }
 
-// A dial that is stuck, its first packet lost, does not keep others from being begun.
+// A stuck dial, with its first packet lost, does not keep others from beginning.
 func TestAnotherConnectionIsDialledWhenOneIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: func(dial int) time.Duration {
@@ -286,7 +286,7 @@ func TestHazard42ASurplusReplyOnAWrappedConnectionAnswersNoRequest(t *testing.T)
 	})
 }
 
-// Of a pipeline that gets a reply too many nothing counts, however late the last reply comes.
+// A pipeline with a surplus reply counts for nothing, however late the last reply comes.
 func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 	for _, extra := range []string{"", "+OK\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 	}
 }
 
-// A Dialer that ignores the end of its context delays Close for a second at most.
+// A Dialer that ignores the end of its context delays Close by a second at most.
 func TestCloseDoesNotWaitForADialerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -332,7 +332,7 @@ func TestCloseDoesNotWaitForADialerThatHangs(t *testing.T) {
 	})
 }
 
-// Close does not wait for a server that does not answer when it is given the guard's mark.
+// Close does not wait for a server that does not answer the guard's mark.
 func TestCloseDoesNotWaitForTheGuardsMark(t *testing.T) {
 	marking, ended := make(chan struct{}, 1), make(chan struct{})
 	server := oddServer(t, func(_ int, words []string) string {

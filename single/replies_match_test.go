@@ -16,7 +16,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// moody is a master that says of each key that it holds itself, and does so late, in pieces, not at all, or not to the end.
+// moody is a master that says of each key that the key itself is the holder. It replies late, in pieces, not at all,
+// or not completely.
 type moody struct {
 	mu     sync.Mutex
 	random *rand.Rand

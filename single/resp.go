@@ -8,7 +8,7 @@ import (
 
 // This file makes commands: arrays of bulk strings.
 
-// appendCommand appends a command as it goes over the wire.
+// appendCommand appends a command in wire format.
 func appendCommand(out []byte, args []arg) []byte {
 	out = wire.AppendHeader(out, '*', int64(len(args)))
 	for i := range args {
@@ -32,7 +32,7 @@ func appendCommand(out []byte, args []arg) []byte {
 	return out
 }
 
-// commandSize is how many bytes [appendCommand] appends.
+// commandSize returns how many bytes [appendCommand] appends.
 func commandSize(args []arg) int {
 	size := headerSize(len(args))
 	for i := range args {
@@ -54,10 +54,10 @@ func commandSize(args []arg) int {
 	return size
 }
 
-// headerSize is the length of a line of a type and a number.
+// headerSize returns the length of a line with a type and a number.
 func headerSize(n int) int { return numberSize(int64(n)) + len("$\r\n") }
 
-// numberSize is how many characters a number has.
+// numberSize returns how many characters a number has.
 func numberSize(n int64) int {
 	size := 1
 	if n < 0 {

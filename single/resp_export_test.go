@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/wire"
 )
 
-// Encode is a request's first command as it goes over the wire, and as go-redis gets it.
+// Encode returns a request's first command in wire format and in go-redis's form.
 func Encode(r *Request) (encoded []byte, boxed []any) {
 	return r.encode(nil, stageFirst, false), r.boxed(stageFirst, false)
 }
@@ -32,7 +32,7 @@ func ReadReply(from io.Reader, r *Request) (reply Reply, replyErr, err error) {
 // ErrProtocol is the error for a reply that no master sends.
 var ErrProtocol = wire.ErrProtocol
 
-// Direct reports that m has connections that it writes to itself.
+// Direct reports whether m has its own connections.
 func Direct(m *Master) bool {
 	_, direct := m.transport.(conns)
 	return direct
@@ -46,7 +46,7 @@ func IdleConnections(m *Master) int {
 	return len(p.idle)
 }
 
-// BusyConnections is how many connections of m's own are in use.
+// BusyConnections is how many of m's own connections are in use.
 func BusyConnections(m *Master) int {
 	p := m.transport.(conns)
 	p.mu.Lock()
@@ -54,13 +54,13 @@ func BusyConnections(m *Master) int {
 	return p.all - p.dialing - len(p.idle)
 }
 
-// EncodedSize is for how many bytes there is room when r is encoded, and how many it has.
+// EncodedSize returns how many bytes are reserved to encode r, and how many it takes.
 func EncodedSize(r *Request) (room, used int) {
 	first := r.encodeFirst()
 	return cap(first), len(first)
 }
 
-// IdleClean reports that nothing is left to be read on any idle connection.
+// IdleClean reports that no idle connection has unread bytes.
 func IdleClean(m *Master) bool {
 	p := m.transport.(conns)
 	p.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// requests are one of each form that a command can take.
+// requests has one request of each form that a command can take.
 func requests() []single.Request {
 	return []single.Request{
 		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second},
@@ -131,7 +131,7 @@ func TestRepliesAreDecoded(t *testing.T) {
 	}
 }
 
-// An error reply, and an array of the wrong form, are answers; the connection goes on.
+// An error reply, and an array of the wrong form, are answers; the connection stays open.
 func TestRepliesThatGrantNothing(t *testing.T) {
 	set := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second}
 	long := strings.Repeat("x", 100_000)
@@ -155,7 +155,7 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 	}
 }
 
-// A number that a script does not return for the request grants nothing, nor does one that no script returns.
+// A number grants nothing if the request's script cannot return it.
 func TestANumberGrantsOnlyRequestsThatCanReturnIt(t *testing.T) {
 	plain := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Polite: true} // by script
 	fence := plain

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A request that is sent again may set its key after the release that followed its first attempt. So it is sent once, whatever the client's
-// options say.
+// A request that is sent twice may set its key after the release that followed the first attempt. So it is sent once,
+// whatever the client's options say.
 func TestARequestIsSentOnceThroughAClientThatRetries(t *testing.T) {
 	server := oddServer(t, func(_ int, words []string) string {
 		if words[0] == "set" {
@@ -25,7 +25,7 @@ func TestARequestIsSentOnceThroughAClientThatRetries(t *testing.T) {
 	if _, err := m.Ask(within(t, patience), acquire("key", "me", time.Minute)); err == nil || server.heard("set") != 1 {
 		t.Errorf("%v after %d requests, want an error after one", err, server.heard("set"))
 	}
-	// The control: the client itself does.
+	// The control: the client itself does send it again.
 	if err := client.Set(within(t, patience), "key", "me", 0).Err(); err == nil || server.heard("set") != 1+4 {
 		t.Errorf("%v after %d requests of the client: this test shows nothing", err, server.heard("set")-1)
 	}

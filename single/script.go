@@ -107,7 +107,7 @@ func newScript(name, source string) script {
 	return script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// program names the script that performs the request.
+// program returns the script that performs the request.
 func (r *Request) program() program {
 	shared := r.Kind != Plain
 	switch {

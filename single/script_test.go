@@ -205,7 +205,7 @@ func TestReleaseRemovesOnlyItsOwnersKeys(t *testing.T) {
 	}
 }
 
-// Waiting does not help where a key is no lock at all, so that is an error, not a refusal.
+// If a key is not a lock, waiting does not help, so that is an error and not a refusal.
 func TestAKeyOfAnotherTypeIsAnError(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())

@@ -100,7 +100,7 @@ func TestAnExtensionLetsASharedKeyLiveAsLongAsItsHolds(t *testing.T) {
 	}
 }
 
-// told is a reply in words.
+// told describes a reply in words.
 func told(reply single.Reply, err error) string {
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):

@@ -1,5 +1,5 @@
-// Package single does the operations of a lock on ONE Redis master, each atomically: take a key, keep it, give it
-// back.
+// Package single performs the operations of a lock on ONE Redis master, each atomically: take a key, keep it, release
+// it.
 //
 // It is the lowest layer of redlock and is usable alone. It knows nothing of majorities, validity or waiting: the
 // root package adds those. It promises that each [Request] takes effect on its master in one step or not at all, and
@@ -27,8 +27,8 @@ const (
 	Extend
 	// Release removes the owner's holds, and nothing else.
 	Release
-	// Raise lifts the fencing counter of a key that the owner still holds to Token; it is refused, with the counter in
-	// Reply.Token, if that is at Token or above.
+	// Raise lifts the fencing counter of a key that the owner still holds to Token. It is refused, with the counter
+	// in Reply.Token, if the counter is at Token or above.
 	Raise
 	// Inspect reads who holds a key and for how long; it changes nothing.
 	Inspect
@@ -60,7 +60,8 @@ const (
 	Exclusive
 )
 
-// MaxToken is the greatest fencing token: Lua counts exactly up to here. As microseconds it is the year 2255.
+// MaxToken is the greatest fencing token: up to here Lua counts exactly. As microseconds since 1970 it is the year
+// 2255.
 const MaxToken = 1<<53 - 1
 
 // Outcome is the answer of a master.
@@ -68,22 +69,22 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	// Refused: Acquire found another holder, Extend and Release found that the owner does not have the keys (any
-	// more), or Inspect found the key free. It is the zero value, so a reply that was never filled in grants nothing.
+	// Refused: Acquire found another holder, Extend and Release found that the owner does not (or no longer) have the
+	// keys, or Inspect found the key free. It is the zero value, so a reply that was never filled in grants nothing.
 	Refused Outcome = iota
 	// Granted: the operation was done; for Inspect, the key is held.
 	Granted
-	// Repaired: Extend found the key gone and free, and set it again because Request.Repair was set. The key is the
-	// owner's from now on, but it was not in between.
+	// Repaired: Extend found the key missing, and set it again because Request.Repair was set. The key is the owner's
+	// from now on, but it was not in between.
 	Repaired
 )
 
-// Request is one operation for one master. It is never changed once it has been sent, so that one Request can be
-// sent to many masters at the same time.
+// Request is one operation for one master. It never changes after it was sent, so one Request can go to many masters
+// at the same time.
 type Request struct {
 	Op   Op
 	Kind Kind
-	// Repair lets Extend set keys again that are gone and free.
+	// Repair lets Extend set missing keys again.
 	Repair bool
 	// Polite makes Acquire by a Waiter respect a key that is free but reserved for another waiter.
 	Polite bool
@@ -96,7 +97,7 @@ type Request struct {
 	Fence bool
 	// Exact makes a fenced Acquire get exactly Token as its token. The master refuses it unless the counter is below
 	// Token, and returns the counter in Reply.Token. A repeated request is granted again if the first was granted. So
-	// a token that an Owner value contains is true.
+	// the token inside an Owner value is the real one.
 	Exact bool
 	// Spare is the number of further tokens that a granted fenced Acquire or Raise gets after its own. The counter
 	// passes them in the same step, so the master gives none of these tokens to another request.
@@ -108,22 +109,22 @@ type Request struct {
 	// Keys are the keys to operate on, all or none; one for every kind but Plain. Sorted and without duplicates. None
 	// begins with [ReservedPrefix].
 	Keys []string
-	// Owner proves who holds the keys. Compared in full, never by prefix.
+	// Owner proves who holds the keys. Masters compare it in full, never by prefix.
 	Owner string
 	// From is the owner that a Transfer takes the key from.
 	From string
-	// Hold tells the holds of one owner apart (Shared, Exclusive). Adding the same hold twice is adding it once. It must
-	// not contain a colon.
+	// Hold distinguishes the holds of one owner (Shared, Exclusive). Adding the same hold twice has the effect of
+	// adding it once. It must not contain a colon.
 	Hold string
-	// Within is a hold of the same owner that a Shared acquisition is made under: a writer that waits for that one must
-	// not keep this one out.
+	// Within is a hold of the same owner that a Shared acquisition happens under. A writer that waits for the outer
+	// hold must not keep the inner one out.
 	Within string
 	// TTL is how long the master keeps the keys after this request, in whole milliseconds, at least one.
 	TTL time.Duration
 	// Token: see Fence. For a Transfer it is the least token to return.
 	Token uint64
-	// Waiter, when set, enters the key's arrival queue under this name if Acquire is refused. Waited is for how long it
-	// has been waiting, which decides its position. A Release by a Waiter takes it out of the queue before it notifies
+	// Waiter, if set, enters the key's wait queue under this name if Acquire is refused. Waited is how long it has
+	// been waiting, which decides its position. A Release by a Waiter takes it out of the queue before it notifies
 	// another one.
 	Waiter string
 	Waited time.Duration
@@ -134,9 +135,9 @@ type Request struct {
 	// braces, as in the root package.
 	Keep   time.Duration
 	KeepAs string
-	// Stays says that a Waiter that leaves goes on waiting, for other keys beside these: its claims stay.
+	// Stays says that a leaving Waiter goes on waiting for other keys, so its claims stay.
 	Stays bool
-	// Reserve is for how long Release and Leave keep the key for the waiter that they notify.
+	// Reserve is how long Release and Leave keep the key for the waiter that they notify.
 	Reserve time.Duration
 
 	// The first commands of the request, for each kind of connection; see Master.Prepare.
@@ -154,7 +155,7 @@ type Reply struct {
 	// TTL is the time left of the hold in the way (a refused Acquire), or of the hold that was found (Inspect). It is
 	// zero when unknown, and negative when the hold never expires.
 	TTL time.Duration
-	// Holder is the owner of the hold in the way or of the hold that was found, if the master told it.
+	// Holder is the owner of the hold in the way, or of the hold that was found, if the master reported it.
 	Holder string
 	// Key is the key in the way, for requests with several keys.
 	Key string

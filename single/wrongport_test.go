@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// whyNot is why a master at this URL answers no request.
+// whyNot returns the reason why a master at this URL answers no request.
 func whyNot(t *testing.T, url string) string {
 	t.Helper()
 	m, err := single.Dial(url, single.Options{})

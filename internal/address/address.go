@@ -3,8 +3,8 @@ package address
 
 import "strings"
 
-// Fold returns the same for spellings of one address. The database number is no part of a name: two databases of one server
-// are one voter.
+// Fold returns the same text for all spellings of one address. The database number does not count: two databases of
+// one server are one voter.
 func Fold(name string) string {
 	name = strings.ToLower(name)
 	if host, port, found := strings.Cut(name, ":"); found && host == "localhost" {

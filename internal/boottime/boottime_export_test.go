@@ -4,10 +4,10 @@ package boottime
 
 import "time"
 
-// ClocksApart is how exact the boot clock is.
+// ClocksApart is the precision of the boot clock.
 const ClocksApart = clocksApart
 
-// NewBootClock is a boot clock that reads others than the kernel's.
+// NewBootClock returns a boot clock that reads other clocks than the kernel's.
 func NewBootClock(read func() (monotonic, wall time.Duration), ask func() (time.Duration, error)) func() time.Duration {
 	return (&bootClock{read: read, ask: ask}).now
 }

@@ -1,5 +1,5 @@
-// Package delivery hands values on to a function that may be slow: in their order, one at a time, by a goroutine that is
-// there only while values wait. So whatever the function does, wait or end its goroutine, it holds up nothing but later
+// Package delivery passes values to a function that may be slow: in order, one at a time, in a goroutine that exists
+// only while values wait. So a function that waits, or ends its goroutine, delays only later
 // values. It must not panic.
 package delivery
 
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Queue delivers values. It is safe for concurrent use; its mutex may be taken under any other, and the function is called
-// without any. Make it with [New].
+// Queue delivers values. It is safe for concurrent use, also for callers that hold a mutex. It holds no mutex while it
+// calls the function. Make it with [New].
 type Queue[E any] struct {
 	deliver func(e E, missed int)
 	room    int
@@ -68,7 +68,7 @@ func (q *Queue[E]) run() {
 	finished = true
 }
 
-// take returns the next value. If there is none, the goroutine is to end.
+// take returns the next value. If there is none, the goroutine must end.
 func (q *Queue[E]) take() (item[E], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package embedded runs masters inside this process, over miniredis, for the demo and for tests that need no redis-server
-// on the machine. They speak the protocol on real sockets of 127.0.0.1, and they can be stopped, paused and restarted.
+// Package embedded runs masters inside this process, over miniredis, for the demo and for tests that need no
+// redis-server on the machine. They speak the protocol on real sockets of 127.0.0.1, and they can be stopped, paused
+// and restarted.
 //
 // Like Redis, time moves by itself (keys expire, TIME advances), stops while a script runs, and continues while a
 // master is stopped. A restart brings a new run_id and an empty script cache.
@@ -49,10 +50,10 @@ func New() (*Master, error) {
 // Addr is host:port, the same for the master's whole life.
 func (m *Master) Addr() string { return m.port.Addr() }
 
-// URL is what clients dial.
+// URL is the address for clients.
 func (m *Master) URL() string { return "redis://" + m.Addr() }
 
-// Running says whether connections are accepted: true also while paused.
+// Running reports whether connections are accepted, which is also true while the master is paused.
 func (m *Master) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +94,7 @@ func (m *Master) shutLocked() error {
 }
 
 // Restart stops the master if it runs and brings it back at the same address: with its data, unless StopLosingData took
-// it. A paused master comes back unpaused. On failure (the port was taken by a stranger) it stays stopped.
+// it. A paused master comes back unpaused. After an error (another program took the port) it stays stopped.
 func (m *Master) Restart() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +162,7 @@ type Cluster struct {
 	Masters []*Master
 }
 
-// Start starts n masters. When one fails the others are closed.
+// Start starts n masters. If one fails, the others are closed.
 func Start(n int) (*Cluster, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("embedded: %d masters asked for, want at least 1", n)

@@ -48,7 +48,7 @@ func newEngine() (*engine, error) {
 	return e, nil
 }
 
-// advance tells miniredis the time. Readings are taken under the lock, so its time never goes back.
+// advance passes the time to miniredis. It reads the clock under the lock, so miniredis's time never goes back.
 func (e *engine) advance() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,8 +77,8 @@ func (e *engine) disconnect() {
 // close drops the data.
 func (e *engine) close() { e.db.Close() }
 
-// timedConn is a client's connection that holds back what arrives while the master is paused, and tells the master the
-// time before it sees any of it.
+// timedConn is a client's connection. It holds back bytes that arrive while the master is paused, and sets the
+// master's time before the master sees a byte.
 type timedConn struct {
 	net.Conn
 	gate   *gate
@@ -106,7 +106,7 @@ func (c *timedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// gate lets through while it is open. The zero value is open.
+// gate blocks its users while it is shut. The zero value is open.
 type gate struct {
 	mu      sync.Mutex
 	opening chan struct{} // closed when the gate opens; nil while it is open
@@ -129,7 +129,7 @@ func (g *gate) open() {
 	}
 }
 
-// wait returns true once the gate is open, or false if it is shut when closed is.
+// wait returns true once the gate is open, or false if closed is closed first.
 func (g *gate) wait(closed <-chan struct{}) bool {
 	for {
 		g.mu.Lock()

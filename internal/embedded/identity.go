@@ -23,7 +23,7 @@ type identity struct {
 	port    int
 }
 
-// renew gives the server a new run_id and sets its uptime back.
+// renew gives the server a new run_id and resets its uptime.
 func (i *identity) renew(port int) {
 	id := make([]byte, 20)
 	_, _ = rand.Read(id) // never fails, says crypto/rand
@@ -32,8 +32,8 @@ func (i *identity) renew(port int) {
 	i.runID, i.started, i.port = hex.EncodeToString(id), time.Now(), port
 }
 
-// settings are what CONFIG GET knows. They describe how the master behaves: Stop keeps all that was ever answered, as
-// an append-only file that is fsynced every time would, and nothing is evicted.
+// settings are the answers to CONFIG GET. They describe the master's behaviour: Stop keeps all data that was ever
+// confirmed, as an append-only file with an fsync for each write would, and nothing is evicted.
 var settings = [][2]string{
 	{"appendfsync", "always"},
 	{"appendonly", "yes"},
@@ -42,8 +42,8 @@ var settings = [][2]string{
 	{"save", ""},
 }
 
-// answer is run before every command; true means that the command is done. It may run inside a script, while miniredis
-// is locked, so it must not call miniredis.
+// answer runs before every command; true means that it has answered the command. It may run inside a script, while
+// miniredis is locked, so it must not call miniredis.
 func (i *identity) answer(c *server.Peer, command string, args ...string) bool {
 	switch {
 	case command == "AUTH" && len(args) == 2 && args[0] == "default":
@@ -70,13 +70,13 @@ func (i *identity) answer(c *server.Peer, command string, args ...string) bool {
 	}
 }
 
-// globs matches as CONFIG GET does, whatever the case.
+// globs matches as CONFIG GET does, in any case of letters.
 func globs(pattern, name string) bool {
 	matched, err := path.Match(strings.ToLower(pattern), name)
 	return err == nil && matched
 }
 
-// info is the text of INFO for the sections asked for, or all.
+// info returns the text of INFO for the wanted sections, or for all.
 func (i *identity) info(wanted []string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

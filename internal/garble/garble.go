@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// Source makes spoilt replies, always the same from the same seed. It is for one goroutine.
+// Source makes damaged replies, always the same from the same seed. Only one goroutine may use it.
 type Source struct {
 	random *rand.Rand
 	whole  []string
 }
 
-// New makes a Source of what becomes of whole, which are replies as they should be or not.
+// New makes a Source that damages the replies in whole, which may be right or wrong.
 func New(seed uint64, whole []string) *Source {
 	return &Source{random: rand.New(rand.NewPCG(seed, 0x6761726c65)), whole: whole}
 }
 
-// fragments are put into replies: the beginnings of everything that the protocol has, lengths that are none, ends of lines.
+// fragments are inserted into replies: the beginnings of all types of the protocol, invalid lengths, ends of lines.
 var fragments = []string{
 	"+OK\r\n", "+", "-ERR x\r\n", "-", ":1\r\n", ":3\r\n", ":0\r\n", ":-1\r\n", ":9007199254740992\r\n", ":9223372036854775808\r\n", ":", "$2\r\nOK\r\n", "$-1\r\n", "$0\r\n\r\n", "$",
 	"*0\r\n", "*1\r\n", "*2\r\n", "*5\r\n", "*-1\r\n", "*999999999\r\n", "*", "%1\r\n", "%", "~2\r\n", ">2\r\n", ">0\r\n", ">", "|1\r\n+a\r\n:1\r\n", "|0\r\n", "|", "_\r\n", "#t\r\n",
@@ -27,10 +27,10 @@ var fragments = []string{
 	"999999999", "2147483648", "4611686018427387905", "$536870912\r\n",
 }
 
-// longest is how long a spoilt reply gets.
+// longest bounds a damaged reply.
 const longest = 16 << 10
 
-// Next is one more spoilt reply, which is the caller's.
+// Next returns the next damaged reply. The caller owns it.
 func (s *Source) Next() []byte {
 	raw := []byte(s.pick(s.whole))
 	for range 1 + s.random.IntN(4)*s.random.IntN(2) {
@@ -41,7 +41,7 @@ func (s *Source) Next() []byte {
 	return raw
 }
 
-// IntN draws a number below n from the same seed, for what else a test has to decide.
+// IntN draws a number below n from the same seed, for other decisions of a test.
 func (s *Source) IntN(n int) int { return s.random.IntN(n) }
 
 func (s *Source) pick(from []string) string { return from[s.random.IntN(len(from))] }
@@ -79,7 +79,7 @@ func (s *Source) spoil(raw []byte) []byte {
 	}
 }
 
-// miscount puts another number in place of one of a digit or more, the first at or behind a place.
+// miscount replaces a number, the first one at or behind a place.
 func (s *Source) miscount(raw []byte, at int) []byte {
 	for at < len(raw) && (raw[at] < '0' || raw[at] > '9') {
 		at++

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// sizes are how many items there are.
+// sizes are the numbers of items.
 var sizes = []int{1_000, 10_000, 100_000}
 
-// Run has fill make n items, and return what keeps them alive, for every size. It reports ns/item and the heap bytes that an
-// item takes while it is kept.
+// Run lets fill make n items for every size; fill returns a value that keeps them alive. Run reports ns/item and the
+// heap bytes that an item takes while it is kept.
 func Run(b *testing.B, fill func(n int) (kept any)) {
 	b.Helper()
 	for _, n := range sizes {
@@ -28,7 +28,7 @@ func Run(b *testing.B, fill func(n int) (kept any)) {
 	}
 }
 
-// inUse is how many bytes of the heap can be reached.
+// inUse returns how many bytes of the heap are reachable.
 func inUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -49,7 +49,7 @@ type Config struct {
 	// Now reads the clock. After calls a function after some time.
 	Now   func() time.Duration
 	After func(time.Duration, func()) schedule.Timer
-	// Send sends a call to the master of its Index, and Down reports that a master counts as down.
+	// Send sends a call to the master with its Index. Down reports whether a master counts as down.
 	Send func(*lane.Call)
 	Down func(master int) bool
 	// Timeout returns how long a request for a lock with this ttl may take.

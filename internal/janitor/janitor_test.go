@@ -63,7 +63,7 @@ func (m *masters) janitor(n int) *janitor.Janitor {
 	})
 }
 
-// answer has them answer from now on, and counts anew.
+// answer sets the masters' answer from now on, and resets the counts.
 func (m *masters) answer() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func release(master int) *lane.Call {
 	return &lane.Call{Call: single.Call{Request: request, Err: errSilent}, Index: master}
 }
 
-// settle lets time pass, up to just before the next sweep.
+// settle waits until just before the next sweep.
 func settle(intervals int) {
 	<-time.After(time.Duration(intervals)*janitor.Interval + janitor.Interval/2)
 	synctest.Wait()

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// answerAfter lets the batch in flight be answered after it has taken this long.
+// answerAfter answers the batch in flight after this time.
 func (g *gate) answerAfter(d time.Duration) {
 	<-g.arrived
 	<-time.After(d)
@@ -19,7 +19,7 @@ func (g *gate) answerAfter(d time.Duration) {
 	synctest.Wait()
 }
 
-// once has one call be answered after this time, so that the lane knows how long a batch takes.
+// once sends one call that is answered after this time, so that the lane knows how long a batch takes.
 func (g *gate) once(queue *lane.Lane, takes time.Duration) {
 	one, ended := calls(1, time.Hour)
 	queue.Send(one[0])
@@ -139,7 +139,7 @@ func TestAStalledBatchCounts(t *testing.T) {
 	})
 }
 
-// gathering is a master that says itself when it wants a batch.
+// gathering is a master that decides itself when it takes a batch.
 type gathering struct {
 	*gate
 	ready chan struct{}
@@ -174,7 +174,7 @@ func TestCallsThatAPacedMasterHasNotCalledForAreNoBacklog(t *testing.T) {
 // sample has the lane's estimate when a call was sent, and the call's real wait.
 type sample struct{ estimated, waited time.Duration }
 
-// sampled keeps a lane busy with n calls, one every batchEvery, to a master that takes so long for a batch of a size.
+// sampled keeps a lane busy with n calls, one every batchEvery; takes gives the master's time for a batch of a size.
 func sampled(t *testing.T, n int, takes func(size int) time.Duration) (samples []sample) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestTheBacklogIsAboutTheWaitOfACall(t *testing.T) {
 	}
 }
 
-// To a master that is far away many batches are on the way at the same time; the estimate is then too long, never too
+// Many batches are on the way to a distant master at the same time. The estimate is then too long, and never too
 // short by more than a batch.
 func TestTheBacklogOfAFarMasterIsNotTooShort(t *testing.T) {
 	const rtt = 100 * time.Millisecond

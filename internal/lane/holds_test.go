@@ -23,14 +23,14 @@ func operations(n int, timeout time.Duration) ([]*lane.Call, receiver) {
 	return all, ended
 }
 
-// silent is a master that answers nothing by the deadline of its context.
+// silent is a master that gives no answer until the deadline of its context.
 func silent(ctx context.Context, batch []*single.Call) {
 	deadline, _ := ctx.Deadline()
 	<-time.After(time.Until(deadline))
 	finish(batch, context.DeadlineExceeded)
 }
 
-// How much silence a master is given depends on its distance, and not on the deadlines of its callers.
+// How long a master may be silent depends on its distance, not on the deadlines of its callers.
 func TestHazard96OnlyALongSilenceCountsAgainstAMaster(t *testing.T) {
 	const short = 10 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,8 @@ func TestHazard96AMasterThatIsDownStillGetsOperationsOfHolds(t *testing.T) {
 	}
 }
 
-// stuck makes a lane to a master with one batch in flight that has no end, and returns how many calls later batches bring.
+// stuck makes a lane to a master with one batch in flight that never ends. It returns the numbers of calls in later
+// batches.
 func stuck(t *testing.T, then time.Duration) (queue *lane.Lane, batches chan []*single.Call) {
 	t.Helper()
 	release, began := make(chan struct{}), time.Now()
@@ -159,7 +160,7 @@ func stuck(t *testing.T, then time.Duration) (queue *lane.Lane, batches chan []*
 	return queue, batches
 }
 
-// Behind a batch that is stuck, operations of holds leave in time and nothing else does, however many there are.
+// Behind a stuck batch, operations of holds leave in time, and no other call leaves, however many there are.
 func TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck(t *testing.T) {
 	const timeout = 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestHazard100OperationsOfHoldsLeaveWhileABatchIsStuck(t *testing.T) {
 	})
 }
 
-// A master that has become slow is not sent more batches at a time for it.
+// A master that has become slow does not get more batches at a time because of that.
 func TestHazard100ASlowMasterGetsNoMoreBatchesAtATime(t *testing.T) {
 	var now, beside atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +230,8 @@ func TestHazard100ASlowMasterGetsNoMoreBatchesAtATime(t *testing.T) {
 	})
 }
 
-// An operation of a hold does not travel with calls that may take much longer: it could not be tried again before they end.
+// An operation of a hold does not travel with calls that may take much longer: it could not be tried again before
+// they end.
 func TestHazard100OtherCallsKeepNoOperationOfAHoldInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
@@ -258,7 +260,7 @@ func TestHazard100OtherCallsKeepNoOperationOfAHoldInFlight(t *testing.T) {
 	})
 }
 
-// When more waits than a batch takes, operations of holds go first.
+// If more calls wait than a batch takes, operations of holds go first.
 func TestHazard100OperationsOfHoldsGoBeforeALongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()

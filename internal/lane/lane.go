@@ -22,7 +22,7 @@ const (
 	sweepEvery = 64
 	// maxInFlight bounds the batches on the way to one master at the same time.
 	maxInFlight = 16
-	// batchWindow is the round-trip time up to which one batch in flight is best: the requests that gather during the
+	// Up to batchWindow of round-trip time, one batch in flight is best: the requests that gather during the
 	// trip travel together, and that saves more than their wait costs. Each further window of round-trip time allows
 	// one more batch.
 	batchWindow = time.Millisecond
@@ -147,7 +147,7 @@ func (l *Lane) Queued() bool { return l.queued.Load() > 0 }
 
 // Backlog estimates for how long a new call would wait before it is sent; in doubt the estimate is too long. It
 // counts batches as if each waited for the previous one, although several may be in flight, and it counts calls that
-// follow a call in flight. A slow master cannot be told from a distant one in time. With a lower estimate, callers
+// follow a call in flight. For too long, a slow master looks like a distant one. With a lower estimate, callers
 // flooded a slow master before its late answers could show that it was slow.
 func (l *Lane) Backlog(now time.Time) time.Duration {
 	queued := l.queued.Load()

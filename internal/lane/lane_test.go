@@ -80,7 +80,7 @@ func calls(n int, deadline time.Duration) ([]*lane.Call, receiver) {
 	return all, to
 }
 
-// sendFirst sends the first of the calls on its way, and then the others, which have to queue.
+// sendFirst sends the first call, and then the others, which have to queue.
 func (g *gate) sendFirst(queue *lane.Lane, all []*lane.Call) {
 	queue.Send(all[0])
 	<-g.arrived
@@ -211,7 +211,7 @@ func TestAFullQueueRefuses(t *testing.T) {
 	})
 }
 
-// fail has batches of one call go unanswered until the lane counts its master as down.
+// fail leaves batches of one call unanswered until the lane counts its master as down.
 func fail(t *testing.T, queue *lane.Lane, master *gate) {
 	t.Helper()
 	for i := range lane.DownAfter {
@@ -316,7 +316,7 @@ func TestALateProbeMakesWayForTheNext(t *testing.T) {
 	})
 }
 
-// inFlight measures how many batches a busy lane keeps on the way to a master that is rtt away.
+// inFlight measures how many batches a busy lane keeps on the way to a master with this round-trip time.
 func inFlight(t *testing.T, rtt time.Duration) int64 {
 	t.Helper()
 	var now, most atomic.Int64

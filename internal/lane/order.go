@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file decides which calls enter and leave the queue of a lane, and in which order.
+// This file decides which calls enter and leave the queue of a lane, and their order.
 
 // refuseLocked returns why a call cannot be queued now; nil if it can. A call that follows another is always queued.
 // If it ended before the other call, its receiver would believe that the other call's work is undone, although it may

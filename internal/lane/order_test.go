@@ -80,8 +80,8 @@ func TestACallLeavesOnlyWhenTheOneItFollowsHasEnded(t *testing.T) {
 	})
 }
 
-// A release that follows an acquire in flight is not refused because the master counts as down: the acquire may be the
-// probe that finds it back, and the key would stay.
+// A release that follows an acquire in flight is not refused because the master counts as down. The acquire may be
+// the probe that finds the master back, and then its key would stay.
 func TestACallThatFollowsAProbeIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		master := newGate()
@@ -140,7 +140,7 @@ func TestALaneUsesTheResultOfTheAcquisitionBeforeARelease(t *testing.T) {
 	}
 }
 
-// A release is left out only where a master has answered its acquisition with a refusal, and so has nothing of it.
+// A release is skipped only if a master has refused its acquisition, and so has no key of it.
 func TestAReleaseIsSkippedOnlyIfItsAcquisitionWasRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		acquired single.Call

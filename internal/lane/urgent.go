@@ -9,15 +9,16 @@ import (
 // This file lets operations of holds overtake others. A lane has few batches in flight. A lost packet keeps one batch
 // in flight until TCP sends the packet again, or until the latest deadline in the batch.
 //
-// So an operation of a hold leaves as an extra, beyond the limit and on another connection, under two conditions. Half of its
-// time is over, and the latest batch is overdue: it has been in flight for longer than the lane's patience. Extras do not flood a
-// slow master. Patience grows with the time of its answers, and there are at most maxExtras at a time.
+// So an operation of a hold leaves as an extra, beyond the limit and on another connection, under two conditions.
+// Half of its time is over, and the latest batch is overdue: it has been in flight for longer than the lane's
+// patience. Extras do not flood a slow master. Patience grows with the time of its answers, and there are at most
+// maxExtras at a time.
 
 // maxExtras bounds the batches beyond the limit. With maxInFlight it is as many as a master has connections by
 // default.
 const maxExtras = 2
 
-// leastAlarm is the least time until an alarm rings.
+// leastAlarm is the shortest time for which the alarm is set.
 const leastAlarm = time.Millisecond
 
 // alarm makes a worker look at the queue even if no batch has come back. The lane's mutex guards it.

@@ -40,7 +40,7 @@ func TestAValueWithoutAnOperationTakesNoPlace(t *testing.T) {
 	}
 }
 
-// Where all masters are down an operation ends before it has been sent.
+// If all masters are down, an operation ends before it has been sent.
 func TestAnOperationMayEndBeforeStartHasReturned(t *testing.T) {
 	var l *limiter.Limiter[int]
 	count := 0

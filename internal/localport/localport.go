@@ -17,13 +17,14 @@ import (
 	"time"
 )
 
-// The range ports are drawn from: above most well-known services, below the ephemeral range of Linux (from 32768).
+// The range of ports: above most well-known services, below the ephemeral range of Linux (from 32768).
 const (
 	lowest  = 12000
 	highest = 32000
 )
 
-// attempts bounds the search of Reserve; with 20,000 numbers to draw from, using it up means that something is wrong.
+// attempts bounds the search of Reserve. There are 20,000 numbers, so a search that fails so often means that
+// something is wrong.
 const attempts = 200
 
 // ErrTaken matches the error of Reserve and ReserveNumber when the port is in use or reserved by another user.
@@ -68,7 +69,7 @@ func ReserveNumber(number int) (*Port, error) {
 	return &Port{number: number, guard: guard}, nil
 }
 
-// patience is how long Listen goes on trying: much longer than a child needs to become another program.
+// patience is how long Listen keeps trying: much longer than a child needs until it runs its program.
 const patience = 200 * time.Millisecond
 
 // Listen listens on a TCP address that this process has listened on before, for example in Reserve. A child process
@@ -90,5 +91,5 @@ func (p *Port) Number() int { return p.number }
 // Addr is host:port.
 func (p *Port) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.number)) }
 
-// Release gives the number back. Calling it again does nothing but return an error.
+// Release gives the number back. Calling it again only returns an error.
 func (p *Port) Release() error { return p.guard.Close() }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Lockstep has five processes try for the same at the same moment, 100 times, in a synctest bubble. Their requests take up
-// to 2 ms to each of five masters. Each time so many processes have to win, and the others have to get
+// Lockstep has five processes try for the same at the same moment, 100 times, in a synctest bubble. Their requests
+// take up to 2 ms to each of five masters. Each time so many processes have to win, and the others have to get
 // [redlock.ErrHeld].
 //
 // process makes what a process does: a try that returns nil if it has won, after 5 s in which the others have tried.

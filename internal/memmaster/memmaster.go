@@ -207,7 +207,8 @@ func (m *Master) perform(r *single.Request, start int) (reply single.Reply, ok b
 // now returns the time of all masters.
 func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
-// Clock is a redlock.Clock that follows the time of a synctest bubble. Its wall clock is ahead by Skew, which may be negative.
+// Clock is a redlock.Clock that follows the time of a synctest bubble. Its wall clock is ahead by Skew, which may be
+// negative.
 type Clock struct {
 	start time.Time
 	Skew  time.Duration

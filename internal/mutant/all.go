@@ -19,8 +19,8 @@ var (
 	}
 )
 
-// All are the mutants. Choose texts that are short and do not change often; where one is not found any more, the mistake
-// has to be made anew in the present code.
+// All returns the mutants. Choose short texts that change seldom. If a text is no longer found, make the same mistake
+// in the present code.
 func All() []Mutant {
 	return slices.Concat(rules(), parts(), connections(), oneMaster(), luaScripts(), engine(), waiting(), tries(), observers(), edges(), around(), theCommand())
 }

@@ -23,7 +23,7 @@ func wrong(name string, t mutant.Tests) mutant.Mutant {
 	}
 }
 
-// Nothing but the failure of the very test that has to notice a mutant makes it caught.
+// A mutant is caught only if the very test that must notice it fails.
 func TestOnlyTheTestThatMustFailCatchesAMutant(t *testing.T) {
 	t.Parallel()
 	c := &mutant.Checker{Dir: t.TempDir()}

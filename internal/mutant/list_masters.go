@@ -2,7 +2,7 @@ package mutant
 
 import "time"
 
-// oneMaster are the mutants of what speaks to one master, and of the guard.
+// oneMaster are the mutants of the code that talks to one master, and of the guard.
 func oneMaster() []Mutant {
 	return []Mutant{
 		{

@@ -1,6 +1,6 @@
 package mutant
 
-// observers are the mutants of what tells an operator of an outage.
+// observers are the mutants of the code that informs an operator of an outage.
 func observers() []Mutant {
 	const waits = "TestHazard125AnObserverKnowsWhoWaits"
 	return []Mutant{

@@ -1,6 +1,6 @@
 package mutant
 
-// luaScripts are the mutants of what runs on masters.
+// luaScripts are the mutants of the scripts that run on masters.
 func luaScripts() []Mutant {
 	return []Mutant{
 		{

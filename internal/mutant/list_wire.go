@@ -2,7 +2,7 @@ package mutant
 
 import "time"
 
-// connections are the mutants of what reads and writes on one connection.
+// connections are the mutants of the code that reads and writes on one connection.
 func connections() []Mutant {
 	return []Mutant{
 		{

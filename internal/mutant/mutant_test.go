@@ -38,7 +38,7 @@ func TestEveryMutantAppliesToTheTree(t *testing.T) {
 	}
 }
 
-// declared tells whether a test is declared in a package.
+// declared reports whether a package declares a test.
 func declared(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -99,7 +99,7 @@ func TestWithoutSourceNoMutantIsBuilt(t *testing.T) {
 	})
 }
 
-// The page has a row of every mutant, and of no other.
+// The page has a row for every mutant, and no other rows.
 func TestThePageHasEveryMutant(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "evidence", "mutants.md"))
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-624411e5/redlock/internal/oddserver"
 )
 
-// answer is one way of answering any step.
+// answer is one way to answer a step.
 type answer struct {
 	name string
 	act  oddserver.Act
 }
 
-// says are replies that come instead of the real one, to a command that the server behind did not get.
+// says are replies in place of the real one, to a command that the server behind did not get.
 func says() []answer {
 	raw := []string{
 		"+QUEUED\r\n", "+\r\n", "+ok\r\n", "+OKAY\r\n", "+OK\n", "+OK",
@@ -49,7 +49,7 @@ func redisErrors() []string {
 	}
 }
 
-// vast are replies that want more memory than there should be.
+// vast are replies that would take too much memory.
 func vast() []answer {
 	const gib = 1 << 30
 	return []answer{
@@ -110,12 +110,12 @@ var steps = []string{
 	"SUBSCRIBE", oddserver.Push, // hearing of releases
 }
 
-// guarded reports that a step only happens with a restart guard.
+// guarded reports that a step exists only with a restart guard.
 func guarded(step string) bool {
 	return slices.Contains([]string{"INFO", "TIME", "CONFIG", "GET"}, step)
 }
 
-// script plays act at a step.
+// script plays an act at a step.
 func script(step string, act oddserver.Act) oddserver.Script {
 	at := oddserver.At(step, act)
 	switch step {
@@ -127,7 +127,7 @@ func script(step string, act oddserver.Act) oddserver.Script {
 	return at
 }
 
-// oddCase is one answer at one step, on so many of five masters.
+// oddCase is one answer at one step, on some of five masters.
 type oddCase struct {
 	step    string
 	answer  answer
@@ -169,7 +169,7 @@ func deadly(a answer) bool {
 	return false
 }
 
-// beyond are the cases that deadly is about, each at a step of a connection's beginning, of a request and of a subscription.
+// beyond are the deadly cases, each at a step of a connection's beginning, of a request and of a subscription.
 func beyond() []oddCase {
 	var all []oddCase
 	answers := slices.DeleteFunc(says(), func(a answer) bool { return !deadly(a) })

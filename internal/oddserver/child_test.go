@@ -78,7 +78,7 @@ func beChild() error {
 	return goleak.Find()
 }
 
-// takeTurn plays a case, alone if it is a vast one, and ends the process if it hangs.
+// takeTurn plays a case, a vast one alone, and ends the process if the case hangs.
 func takeTurn(n int, turns *sync.RWMutex, play func() error, alone bool) error {
 	if alone {
 		turns.Lock()
@@ -130,7 +130,7 @@ func oneLine(err error) string {
 	return strings.ReplaceAll(fmt.Sprintf("%.500v", err), "\n", " ")
 }
 
-// watchMemory ends the process before it is a danger to the machine.
+// watchMemory ends the process before its memory endangers the machine.
 func watchMemory(allowed int64, stop <-chan struct{}) {
 	tick := time.Tick(10 * time.Millisecond)
 	for {
@@ -146,7 +146,7 @@ func watchMemory(allowed int64, stop <-chan struct{}) {
 	}
 }
 
-// resident is how much memory this process has; 0 where the system does not say.
+// resident returns the process's resident memory; 0 if the system does not say.
 func resident() int64 {
 	raw, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -160,7 +160,7 @@ func resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// peakResident is the most that it ever had.
+// peakResident returns the greatest resident memory so far.
 func peakResident() int64 {
 	raw, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(raw)) {
@@ -178,8 +178,8 @@ type verdicts map[int]string
 // noCase is the number for reports about a process after its last case.
 const noCase = -100
 
-// inChildren plays cases over the servers at addrs, whatever it costs in processes, and returns the greatest peak of those that
-// lived on. Each may have so many bytes resident.
+// inChildren plays cases over the servers at addrs, in as many processes as it takes. It returns the greatest peak
+// memory of the processes that survived. Each may have this many bytes resident.
 func inChildren(t *testing.T, addrs []string, numbers []int, allowed int64) (found verdicts, peak int64) {
 	t.Helper()
 	found = make(verdicts)

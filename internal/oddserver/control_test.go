@@ -59,7 +59,7 @@ func TestControlALockThatTheServersDidNotGrantIsFound(t *testing.T) {
 
 var errUnfounded = errors.New("not given by a majority")
 
-// unfounded takes a lock and says whether it was given, without waiting for long.
+// unfounded takes a lock and reports whether it was granted, without waiting for long.
 func (s *stand) unfounded(ctx context.Context, key string) error {
 	lock, err := s.first.TryAcquire(ctx, key, longTTL)
 	if lock == nil {

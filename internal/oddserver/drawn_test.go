@@ -8,7 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
-// TestDrawnDisorders is FuzzReplies by a seed, in one process: what becomes of replies is drawn, and so are the requests.
+// TestDrawnDisorders is FuzzReplies from a seed, in one process: both the damage to replies and the requests are
+// drawn.
 func TestDrawnDisorders(t *testing.T) {
 	server := redistest.Start(t)
 	const seed = 3

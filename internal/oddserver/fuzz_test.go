@@ -11,14 +11,14 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// fragments are what odd replies are put together from, besides any bytes.
+// fragments are the parts of odd replies, besides random bytes.
 var fragments = []string{
 	"+OK\r\n", "+", "-ERR x\r\n", "-NOSCRIPT x\r\n", ":1\r\n", ":", "$2\r\nOK\r\n", "$-1\r\n", "$", "*1\r\n", "*3\r\n", "*", "%1\r\n", "%", "~2\r\n", ">2\r\n", ">",
 	"|1\r\n+a\r\n:1\r\n", "|", "_\r\n", "#t\r\n", ",1\r\n", "(1\r\n", "!3\r\nERR\r\n", "=6\r\ntxt:OK\r\n", "999999999", "2147483648\r\n", "-5\r\n", "0\r\n", "\r\n",
 	"$9\r\nsubscribe\r\n", "$7\r\nmessage\r\n",
 }
 
-// odd makes a script from bytes: rules of a step, a way, a length and so many fragments.
+// odd makes a script from bytes: rules with a step, a way, a length and a number of fragments.
 func odd(data []byte) (s oddserver.Script, claims bool) {
 	var rules []oddserver.Script
 	for len(data) >= 3 && len(rules) < 4 {
@@ -48,8 +48,8 @@ func acts(raw string) []oddserver.Act {
 	}
 }
 
-// FuzzOddServers: whatever two of five masters say at whatever step, locks are taken, exclude each other and are given back; whatever
-// three say, it ends.
+// FuzzOddServers: two of five masters may say anything at any step. Locks are still taken, exclude each other and are
+// released. If three masters do, every call still ends.
 func FuzzOddServers(f *testing.F) {
 	var addrs []string
 	for _, s := range redistest.StartN(f, 5, redistest.WithPassword(password)) {

@@ -18,9 +18,9 @@ const (
 	patience = 20 * time.Second
 	// timeout is how long to wait for one master.
 	timeout = 250 * time.Millisecond
-	// password and database make sure that connections have to be set up.
+	// password and database force a set-up on each connection.
 	password, database = "right", 1
-	// guardTime is short, because servers must have run for longer.
+	// guardTime is short, because servers must have run for longer than that.
 	guardTime = time.Second
 )
 
@@ -44,7 +44,7 @@ func (w *world) close() {
 	}
 }
 
-// holders counts the servers that have given key to owner.
+// holders counts the servers that have granted key to owner.
 func (w *world) holders(ctx context.Context, key, owner string) int {
 	n := 0
 	for _, c := range w.clients {
@@ -55,7 +55,7 @@ func (w *world) holders(ctx context.Context, key, owner string) int {
 	return n
 }
 
-// within asks until cond holds, for so long at most, and says whether it does.
+// within checks cond until it is true or the time is over. It reports the last result.
 func within(d time.Duration, cond func() bool) bool {
 	tick, ended := time.NewTicker(2*time.Millisecond), time.After(d)
 	defer tick.Stop()
@@ -88,7 +88,7 @@ type stand struct {
 	closers []func()
 }
 
-// stand makes it. Which servers are odd depends on turn.
+// stand makes a stand. turn decides which servers are odd.
 func (w *world) stand(script oddserver.Script, odd, turn int, brought, guarded bool) (*stand, error) {
 	s := &stand{world: w}
 	addrs := make([]string, len(w.addrs))
@@ -148,7 +148,7 @@ func (s *stand) locker(addrs []string, brought, guarded bool) (*redlock.Locker, 
 	return locker, nil
 }
 
-// close ends it, the last made first.
+// close closes everything in reverse order.
 func (s *stand) close() {
 	for len(s.closers) > 0 {
 		last := len(s.closers) - 1
@@ -199,10 +199,10 @@ func (w *world) playOnce(c oddCase) (acted bool, err error) {
 	return slices.ContainsFunc(s.odd, func(o *oddserver.Server) bool { return o.Acted() > 0 }), err
 }
 
-// checkTime is how long a check may take here. It takes half a second when all is well.
+// checkTime is how long a check may take here. Without faults it takes half a second.
 const checkTime = 2 * time.Second
 
-// checked runs Check, which has to end with its context and to report the odd servers or nothing about them.
+// checked runs Check. It must end with its context, and may report only the odd servers.
 func (s *stand) checked() error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
@@ -220,7 +220,7 @@ func (s *stand) checked() error {
 	return nil
 }
 
-// once takes a lock and gives it back.
+// once takes a lock and releases it.
 func (s *stand) once(key string, ttl time.Duration, opts []redlock.Option) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -300,12 +300,13 @@ func (s *stand) waits(ctx context.Context, key, step string) {
 	}
 }
 
-// given says whether a majority of the servers has really given key to owner; the last may do so after the round was decided.
+// given reports whether a majority of the servers has really granted key to owner. The last one may do so after the
+// round was decided.
 func (s *stand) given(ctx context.Context, key, owner string) error {
 	return eventually(func() bool { return s.holders(ctx, key, owner) > len(s.addrs)/2 }, "%s given to %s by a majority", key, owner)
 }
 
-// done extends a lock and releases it. One that is over by then has only lasted for too short a time.
+// done extends a lock and releases it. If the lock is over by then, its ttl was only too short.
 func (s *stand) done(lock *redlock.Lock, ttl time.Duration, claims bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -342,7 +343,7 @@ func (s *stand) honestly(ctx context.Context, lock *redlock.Lock) bool {
 	return true
 }
 
-// short forgives a lock with a short ttl that it is over.
+// short accepts that a lock with a short ttl is over.
 func short(lock *redlock.Lock, ttl time.Duration, err error) error {
 	if over := lock.Err() != nil; !over || ttl > guardTime {
 		return err
@@ -350,7 +351,7 @@ func short(lock *redlock.Lock, ttl time.Duration, err error) error {
 	return nil
 }
 
-// longestError is how long an error may be that quotes what five servers say.
+// longestError bounds an error that quotes five servers.
 const longestError = 4 << 10
 
 // noQuorum checks a majority of odd servers. The call must return an error that says so, or a lock that a majority

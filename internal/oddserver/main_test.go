@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// quiet keeps go-redis from telling of every reply that it does not understand.
+// quiet stops go-redis from logging every reply that it does not understand.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Names that a Step has where there is no command.
+// Names of steps without a command.
 const (
 	// Connect is a connection that has just been accepted.
 	Connect = "CONNECT"
@@ -28,8 +28,8 @@ const (
 	Push = "PUSH"
 )
 
-// Step is one point of a conversation at which a Script may interfere: a command on its way to the server behind, or one of
-// the two events above.
+// Step is one point of a conversation at which a Script may interfere: a command on its way to the server behind, or
+// one of the two events above.
 type Step struct {
 	// Conn and Index number the connections of a Server, and the steps of a connection, from 0; the first is Connect.
 	Conn, Index int
@@ -105,7 +105,7 @@ func (s *Server) Play(script Script) {
 	s.script = script
 }
 
-// Acted returns at how many steps something was altered.
+// Acted returns how many steps were altered.
 func (s *Server) Acted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ type talk struct {
 	subscribed bool
 }
 
-// errEnd ends a conversation as its script wants it.
+// errEnd ends a conversation because its script says so.
 var errEnd = errors.New("oddserver: the script ended the conversation")
 
 // serve is a conversation from its first byte. It ends when either side does, or the Server.
@@ -231,7 +231,7 @@ func (t *talk) step(name string, args []string) Act {
 	return t.server.decide(step)
 }
 
-// command hands one command on, or not, and brings back the reply, or another.
+// command passes one command on, or not, and returns the real reply or another.
 func (t *talk) command(words []string, raw []byte) error {
 	act := t.step(strings.ToUpper(words[0]), words[1:])
 	if act.unheard {
@@ -269,7 +269,7 @@ func (t *talk) pump() {
 	}
 }
 
-// answer writes what act makes of a reply.
+// answer writes a reply, as act changes it.
 func (t *talk) answer(act Act, reply []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

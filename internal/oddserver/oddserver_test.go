@@ -123,7 +123,7 @@ func TestASubscriptionIsPassedOn(t *testing.T) {
 	}
 }
 
-// A stream for ever ends with the client, and with the server.
+// An endless stream ends when the client or the server ends.
 func TestAStreamForEverEnds(t *testing.T) {
 	server := redistest.Start(t)
 	s := oddserver.Start(t, server.Addr(), oddserver.At("GET", oddserver.Say("+").ThenStreamForEver("x")))

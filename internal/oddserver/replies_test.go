@@ -99,7 +99,7 @@ func order(addr string, look *redis.Client, plan, asks []byte) (answered int, er
 	return answered, nil
 }
 
-// askOne asks one thing; ok says that there was an answer.
+// askOne sends one request; ok reports whether an answer came.
 func askOne(ctx context.Context, m *single.Master, look *redis.Client, what int, free string) (ok bool, err error) {
 	key, owner := heldKey(what / 4)
 	switch what % 4 {
@@ -130,7 +130,7 @@ func askOne(ctx context.Context, m *single.Master, look *redis.Client, what int,
 	}
 }
 
-// disorders are plans and requests worth beginning with.
+// disorders are good starting points: plans and requests.
 var disorders = [][2][]byte{
 	{{1}, {2, 1, 1}},                                   // a grant twice
 	{{5}, {0, 1, 5, 0}},                                // an OK behind an inspection
@@ -141,7 +141,8 @@ var disorders = [][2][]byte{
 	{{4, 20, 9, 25, 10, 11}, {0, 1, 2, 3, 4, 5, 6, 7}}, // bent, but in order
 }
 
-// TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError has whole replies added, lost, repeated, late and in pieces on one connection.
+// TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError adds, loses, repeats, delays and splits whole replies on one
+// connection.
 func TestHazard42ARequestIsAnsweredByItsOwnReplyOrByAnError(t *testing.T) {
 	server := redistest.Start(t)
 	answered := 0
@@ -200,7 +201,8 @@ func TestHazard42APipelineWithSurplusRepliesCountsForNothing(t *testing.T) {
 	}
 }
 
-// Behind a reply that can't be to its request, those that follow may be others', too: the OK of the first of two here comes as the second's.
+// After a reply that cannot belong to its request, the following ones may belong to others, too. Here the first
+// request's OK comes as the second one's.
 func TestHazard42AMisalignedReplyDiscardsTheRestOfItsPipeline(t *testing.T) {
 	server := redistest.Start(t)
 	odd := oddserver.Start(t, server.Addr(), func(step oddserver.Step) oddserver.Act {
@@ -248,7 +250,7 @@ func over(t *testing.T, client *redis.Client) *single.Master {
 	return m
 }
 
-// FuzzReplies is the same with any disorder.
+// FuzzReplies does the same with any disorder.
 func FuzzReplies(f *testing.F) {
 	server := redistest.Start(f)
 	for _, d := range disorders {

@@ -10,7 +10,8 @@ import (
 // errSyntax is what neither go-redis nor a Redis server sends.
 var errSyntax = errors.New("oddserver: not Redis's protocol")
 
-// maxPart bounds a word or a field. Both ends are the test's own, so this only has to keep a mistake from being a big one.
+// maxPart bounds a word or a field. Both ends are the test's own, so this only has to keep a mistake from being a big
+// one.
 const maxPart = 64 << 20
 
 // readCommand reads one command: an array of bulk strings. raw has the bytes that were read.

@@ -119,7 +119,7 @@ var operations = []operation{
 	},
 }
 
-// bg is for looking at real servers, which answer.
+// bg is for looking at real servers, which always answer.
 var bg = context.Background()
 
 func counter(key string) string { return single.CounterKey(key) }
@@ -129,7 +129,7 @@ func hold(ttl time.Duration) func(redis.Pipeliner, string, string) {
 	return func(pipe redis.Pipeliner, key, owner string) { pipe.Set(bg, key, owner, ttl) }
 }
 
-// kindOfClient makes a master that speaks to addr, and says which database it uses.
+// kindOfClient makes a master for addr, and says which database it uses.
 type kindOfClient struct {
 	name string
 	db   int
@@ -165,7 +165,7 @@ func brought(client redis.UniversalClient) (*single.Master, func(), error) {
 	return m, func() { _ = client.Close() }, err
 }
 
-// setupCase is one fault at one step of connections' beginnings.
+// setupCase is one fault at one step of a connection's set-up.
 type setupCase struct {
 	kind    kindOfClient
 	step    string
@@ -253,7 +253,7 @@ func (c setupCase) check(t *testing.T, addr string, look *redis.Client, first, n
 	return n, granted, err
 }
 
-// enqueue has those waiters wait in their queues that are going to leave them.
+// enqueue puts the waiters that are going to leave into their queues.
 func enqueue(look *redis.Client, batch []*single.Call) error {
 	m, err := single.New(look, single.Options{})
 	if err != nil {
@@ -294,8 +294,8 @@ func judge(odd *oddserver.Server, look *redis.Client, op operation, call *single
 	return nil
 }
 
-// TestHazard59ARequestThatWasNotSentIsNotGranted breaks the set-up of connections in every way, under one, two and many calls at once,
-// for every operation and every kind of client.
+// TestHazard59ARequestThatWasNotSentIsNotGranted breaks the set-up of connections in every way, under one, two and
+// many calls at once, for every operation and every kind of client.
 func TestHazard59ARequestThatWasNotSentIsNotGranted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword(password))
@@ -336,7 +336,7 @@ func TestHazard59ARequestThatWasNotSentIsNotGranted(t *testing.T) {
 	}
 }
 
-// tally counts locks on one key, and those that began while another had not ended.
+// tally counts the locks on one key, and the locks that began while another one was held.
 type tally struct {
 	locks, overlaps atomic.Int64
 	held            atomic.Int32
@@ -352,7 +352,7 @@ func (h *tally) begin() {
 
 func (h *tally) end() { h.held.Add(-1) }
 
-// contend has many goroutines of two Lockers take one key, again and again, until ctx is done.
+// contend lets many goroutines of two Lockers take one key, again and again, until ctx is done.
 func (h *tally) contend(ctx context.Context, key string, lockers []*redlock.Locker, goroutines int) {
 	var wg sync.WaitGroup
 	for i := range goroutines {

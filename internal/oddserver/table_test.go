@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/soak"
 )
 
-// servers starts five real ones, old enough for the guard.
+// servers starts five real servers and waits until they are old enough for the guard.
 func servers(t *testing.T) []string {
 	t.Helper()
 	var addrs []string
@@ -22,7 +22,8 @@ func servers(t *testing.T) []string {
 	return addrs
 }
 
-// TestOddServersCostTimeAndNothingElse plays every answer at every step of a conversation, on two and on three of five masters.
+// TestOddServersCostTimeAndNothingElse plays every answer at every step of a conversation, on two and on three of
+// five masters.
 func TestOddServersCostTimeAndNothingElse(t *testing.T) {
 	t.Parallel()
 	addrs := servers(t)
@@ -47,7 +48,8 @@ func TestOddServersCostTimeAndNothingElse(t *testing.T) {
 	t.Logf("%d cases, %d bad; at most %d MiB resident", len(numbers), len(found), peak>>20)
 }
 
-// A check asks more than a lock does. It went through go-redis's parser, which one reply can end the process by.
+// A check sends more kinds of requests than a lock. It once used go-redis's parser, where one reply can end the
+// process.
 func TestHazard139OddAnswersToACheckCostTimeAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var numbers []int
@@ -67,11 +69,11 @@ func TestHazard139OddAnswersToACheckCostTimeAndNothingElse(t *testing.T) {
 	t.Logf("%d cases; at most %d MiB resident", len(numbers), peak>>20)
 }
 
-// share is which part of the cases is played: one of so many, or all where there are minutes for that.
+// share selects the cases to play: one in so many, or all if there is time.
 var share = soak.Or(defaultShare, 1)
 
-// TestListRepliesThatEndAProcessWithGoRedis finds out which of the replies that go-redis's parser cannot take end its process. It never
-// fails: its log is the source for docs/operate/security.md about users' clients.
+// TestListRepliesThatEndAProcessWithGoRedis finds out which of the replies that go-redis's parser cannot take end its
+// process. It never fails: its log is the source for docs/operate/security.md about users' clients.
 func TestListRepliesThatEndAProcessWithGoRedis(t *testing.T) {
 	if !soak.On() {
 		t.Skip("takes a process for each case: REDLOCK_SOAK=1")

@@ -19,7 +19,7 @@ import (
 const (
 	// MaxIdentity bounds an identity, in bytes: it travels with every request.
 	MaxIdentity = 64
-	// maxHost bounds the host's part of the default one.
+	// maxHost bounds the host in the default identity.
 	maxHost = 40
 	// randomSize is the length of the random part.
 	randomSize = 32

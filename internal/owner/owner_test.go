@@ -72,7 +72,7 @@ func TestTheDefaultIdentityIsValid(t *testing.T) {
 	}
 }
 
-// FuzzShow: of whatever stands under a key, nothing is shown but an identity that can be printed, or a fingerprint.
+// FuzzShow: of any value under a key, only a printable identity or a fingerprint is shown.
 func FuzzShow(f *testing.F) {
 	f.Add("orders:12/00112233445566778899aabbccddeeff")
 	f.Add("hunter2\n/00112233445566778899aabbccddeeff")

@@ -26,7 +26,8 @@ func tie(cmd *exec.Cmd) {
 // killGroup ends the process and its children, such as the child that writes the server's file.
 func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }
 
-// isStopped reads the states of the process's threads. With all it asks whether every one is stopped, else whether any is.
+// isStopped reads the states of the process's threads. With all it reports whether every thread is stopped, otherwise
+// whether any is.
 func isStopped(pid int, all bool) (bool, error) {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

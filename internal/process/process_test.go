@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shell runs a script and returns when it says that it is ready.
+// shell runs a script and returns when the script says that it is ready.
 func shell(t *testing.T, script string) *process.Process {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script+"; echo ready; while :; do sleep 1; done")

@@ -16,14 +16,15 @@ import (
 	"time"
 )
 
-// Certificate is one for localhost and 127.0.0.1, of servers and clients, that is its own authority. It is valid for an hour.
+// Certificate is a self-signed certificate for localhost and 127.0.0.1, for servers and clients. It is valid for an
+// hour.
 type Certificate struct {
 	Files TLS // for WithTLS; they are removed when the test ends
 	Pair  tls.Certificate
 	Roots *x509.CertPool
 }
 
-// SelfSigned makes one.
+// SelfSigned makes a Certificate.
 func SelfSigned(tb TB) *Certificate {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "redistest-tls-")

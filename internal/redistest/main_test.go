@@ -40,7 +40,7 @@ func makeOrphan() int {
 	return 0
 }
 
-// fakeTB is a TB that notes what became of the test instead of failing this one.
+// fakeTB is a TB that records the test's fate and does not fail this test.
 type fakeTB struct {
 	errors, fatals, skips []string
 	cleanups              []func()

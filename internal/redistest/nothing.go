@@ -85,8 +85,8 @@ func note(why any) {
 	_, _ = fmt.Fprintln(file, strings.ReplaceAll(fmt.Sprint(why), "\n", " "))
 }
 
-// forgetResult has the go command not keep this program's result: it would say "ok (cached)" also when there is a server. The
-// log that it reads for that is removed.
+// forgetResult prevents the go command from caching this program's result: it would say "ok (cached)" even with a
+// server. The function removes the log that the go command reads for that.
 func forgetResult() {
 	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
 		_ = os.Remove(log.Value.String())

@@ -30,13 +30,13 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
-// Start starts one server and has it stopped when the test ends. Without a redis-server on PATH there is [NothingTested].
+// Start starts one server and stops it when the test ends. Without a redis-server on PATH it calls [NothingTested].
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	return StartN(tb, 1, opts...)[0]
 }
 
-// Need ends a test that starts servers by other ways than Start if there is none to start: there is [NothingTested].
+// Need is for tests that start servers without Start. If there is no server to start, it calls [NothingTested].
 func Need(tb TB) {
 	tb.Helper()
 	if _, err := (Config{}).binary(); err != nil {
@@ -44,7 +44,7 @@ func Need(tb TB) {
 	}
 }
 
-// StartN is Start for n servers, started side by side.
+// StartN is Start for n servers, which start concurrently.
 func StartN(tb TB, n int, opts ...Option) []*Server {
 	tb.Helper()
 	var cfg Config

@@ -53,7 +53,7 @@ func TestAMethodThatFailsFailsItsTest(t *testing.T) {
 	}
 }
 
-// A server must die with the program, but not with the thread that happened to ask for it.
+// A server must die with the program, but not with the thread that happened to start it.
 func TestServersOutliveTheThreadThatAskedForThem(t *testing.T) {
 	redistest.Need(t)
 	servers := make(chan []*redistest.Server)

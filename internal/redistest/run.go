@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// startTimeout bounds one start, loading of an append-only file included.
+	// startTimeout bounds one start, including the loading of an append-only file.
 	startTimeout = 20 * time.Second
 	// portAttempts is how often Run tries another port when a different program takes the first.
 	portAttempts = 20
@@ -59,7 +59,7 @@ func RunN(ctx context.Context, n int, cfg Config) ([]*Server, error) {
 	return nil, err
 }
 
-// runWith is Run with the source of ports to be chosen.
+// runWith is Run with a source of ports.
 func runWith(ctx context.Context, cfg Config, reserve func() (*localport.Port, error)) (*Server, error) {
 	binary, err := cfg.binary()
 	if err != nil {
@@ -201,15 +201,15 @@ func (s *Server) whyNotReady(ctx context.Context, log io.ReaderAt, offset int64)
 	}
 }
 
-// serves tells whether a server that answers this serves commands; "who are you" is an answer, "loading" is not.
+// serves reports whether a server with this answer performs commands. An error about the user counts, LOADING does not.
 func serves(answer string) bool {
 	return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH") || strings.HasPrefix(answer, "-NOPERM")
 }
 
-// listens is serves that is content with "loading".
+// listens is serves, but also accepts LOADING.
 func listens(answer string) bool { return serves(answer) || strings.HasPrefix(answer, "-LOADING") }
 
-// answer is the first line that the server behind the socket says to a PING; empty when there is none.
+// answer returns the first line of the server's reply to PING, through the socket; empty without a reply.
 func answer(socket string) string {
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Server) Port() int { return s.port.Number() }
 // Dir holds the log (redis.log) and the data directory (data); Stop removes it.
 func (s *Server) Dir() string { return s.base }
 
-// URL is what clients dial: redis:// or rediss://, with the password if there is one.
+// URL is the address for clients: redis:// or rediss://, with the password if there is one.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "redis", Host: s.Addr()}
 	if s.cfg.TLS != nil {
@@ -109,7 +109,8 @@ func (s *Server) Pause() error {
 	})
 }
 
-// Resume lets a paused process go on (SIGCONT). It does nothing to one that is not paused. ErrDown if it does not run.
+// Resume continues a paused process (SIGCONT). It does nothing to any other process. It returns ErrDown if the
+// process does not run.
 func (s *Server) Resume() error {
 	return s.change("resume", func() error {
 		if !s.proc.Alive() {
@@ -126,7 +127,7 @@ func (s *Server) Kill() error {
 }
 
 // Restart kills the process if it runs and starts it anew on the same port and directory. With Config.AOF everything
-// that was answered is back when Restart returns; without it the data is gone, as after RestartEmpty.
+// that was confirmed is back when Restart returns; without it the data is lost, as after RestartEmpty.
 func (s *Server) Restart() error {
 	return s.change("restart", func() error {
 		if err := s.proc.Kill(); err != nil {
@@ -136,8 +137,8 @@ func (s *Server) Restart() error {
 	})
 }
 
-// RestartWith is Restart with more arguments this once, which returns as soon as the server listens: it may still load its
-// data then, and answer LOADING.
+// RestartWith is Restart with more arguments for this run. It returns as soon as the server listens: it may still
+// load its data then, and answer LOADING.
 func (s *Server) RestartWith(args ...string) error {
 	return s.change("restart", func() error {
 		if err := s.proc.Kill(); err != nil {
@@ -194,7 +195,7 @@ func (s *Server) tell(what string, err error) error {
 	return err
 }
 
-// reportTo makes errors of later calls known to f as well; nil ends that.
+// reportTo passes errors of later calls to f, too; nil ends that.
 func (s *Server) reportTo(f func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// silence is how long an answer must stay away to count as not given; a healthy server answers in microseconds.
+// silence is how long an answer must be missing to count as not given; a healthy server answers in microseconds.
 const silence = 50 * time.Millisecond
 
 func TestPauseStopsAnsweringAndResumeAnswersEarlierCommands(t *testing.T) {
@@ -79,7 +79,8 @@ func TestKillRefusesConnectionsUntilRestart(t *testing.T) {
 	}
 }
 
-// TestKillEndsTheServersChildren: a child that writes the server's file would go on for minutes, in a directory that is gone.
+// TestKillEndsTheServersChildren: a child that writes the server's file would go on for minutes, in a directory that
+// is gone.
 func TestKillEndsTheServersChildren(t *testing.T) {
 	server := redistest.Start(t)
 	set(t, server, "key")

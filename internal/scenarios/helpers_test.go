@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	key = "scenarios:a"
-	// longTTL is for locks that must not lapse during a test, shortTTL for those that have to.
+	// longTTL is for locks that must not expire during a test, shortTTL for locks that must.
 	longTTL  = time.Hour
 	shortTTL = 150 * time.Millisecond
 	// promptly bounds what should happen at once.
@@ -82,7 +82,7 @@ func put(tb testing.TB, s *redistest.Server, k, v string) {
 	must(tb, s.Client().Set(tb.Context(), k, v, 0).Err())
 }
 
-// having counts the servers that have this under a key.
+// having counts the servers with this value under a key.
 func having(tb testing.TB, servers []*redistest.Server, k, v string) (n int) {
 	tb.Helper()
 	for _, s := range servers {
@@ -99,7 +99,7 @@ func everywhere(tb testing.TB, servers []*redistest.Server, k, v string) {
 	redistest.Eventually(tb, promptly, func() bool { return having(tb, servers, k, v) == len(servers) }, "all masters to have "+k)
 }
 
-// left is what remains of a key's life on a server, -1 for one that stays.
+// left returns the rest of a key's life on a server, -1 without an expiry.
 func left(tb testing.TB, s *redistest.Server, k string) time.Duration {
 	tb.Helper()
 	d, err := s.Client().PTTL(tb.Context(), k).Result()
@@ -116,7 +116,7 @@ func about(tb testing.TB, s *redistest.Server, k string, want time.Duration, sin
 	}
 }
 
-// lapses waits until a lock is over and its key gone from all servers.
+// lapses waits until a lock is over and its key is gone from all servers.
 func lapses(tb testing.TB, servers []*redistest.Server, lock *redlock.Lock) {
 	tb.Helper()
 	select {

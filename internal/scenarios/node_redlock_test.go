@@ -14,7 +14,7 @@ import (
 
 // The cases of node-redlock's tests: over one master, and over three.
 
-// ages is so long that no clock of a test notices the end of it.
+// ages is so long that no test sees its end.
 const ages = 20 * 365 * 24 * time.Hour
 
 func TestNodeRedlockALockIsTakenExtendedAndReleased(t *testing.T) {
@@ -52,7 +52,7 @@ func and(keys []string) []redlock.Option {
 	return []redlock.Option{redlock.AndKeys(keys[1:]...)}
 }
 
-// attempts is node-redlock's default: once, and ten times more.
+// attempts is node-redlock's default: one attempt and ten retries.
 const attempts = 11
 
 func TestNodeRedlockNoLockIsGrantedWithoutAMaster(t *testing.T) {
@@ -100,7 +100,8 @@ func TestNodeRedlockALockIsExclusive(t *testing.T) {
 	everywhere(t, servers, "{redlock}c", "")
 }
 
-// refusedElevenTimes has another process try for a lock as often as node-redlock does, and every master that answers refuse it.
+// refusedElevenTimes lets another process try for a lock as often as node-redlock does. Every master that answers
+// must refuse it.
 func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...string) {
 	t.Helper()
 	var rounds atomic.Int64
@@ -110,7 +111,8 @@ func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...strin
 	if q, ok := errors.AsType[*redlock.QuorumError](err); !ok || q.Granted >= q.Quorum {
 		t.Errorf("%v does not say how the masters voted", err)
 	}
-	// A round more is no attempt: one looks for a release that may have been missed until the masters could tell of it.
+	// An additional round is not an attempt: the waiter looks for a release that it may have missed before the
+	// masters could notify it.
 	redistest.Eventually(t, promptly, func() bool { return rounds.Load() >= attempts }, "eleven attempts to be observed")
 	most := int64(attempts + 1)
 	if sharedOut(servers, keys[0]) { // the last attempt asks again and again, for as long as a request may take
@@ -121,7 +123,7 @@ func refusedElevenTimes(t *testing.T, servers []*redistest.Server, keys ...strin
 	}
 }
 
-// sharedOut reports that several owners have a key, each on some servers.
+// sharedOut reports that a key has several owners, each on some servers.
 func sharedOut(servers []*redistest.Server, key string) bool {
 	owners := make(map[string]bool)
 	for _, s := range servers {

@@ -41,7 +41,7 @@ func TestRedislockALockIsTakenOnceAndAgainWhenItIsReleased(t *testing.T) {
 	must(t, again.Release(t.Context()))
 }
 
-// redislock's metadata are a lock's own; here they are a process's, or public and fenced.
+// redislock's metadata belong to one lock. Here they belong to a process, or are published by a fenced lock.
 func TestRedislockALockShowsATextToEveryReader(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := process(t, servers, redlock.Options{Identity: "my-data"})

@@ -167,7 +167,7 @@ func TestRedsyncAHolderCanAskWhetherItsLockIsValid(t *testing.T) {
 	is(t, lock.Err(), redlock.ErrNotHeld)
 }
 
-// redsync unlocks in another process by the value; here a lock is handed over, once, and has a new value there.
+// In redsync another process can unlock with the value. Here a lock is handed over, once, and gets a new value there.
 func TestRedsyncALockCanBeReleasedByAnotherProcess(t *testing.T) {
 	servers := redistest.StartN(t, 4)
 	lock, err := process(t, servers, redlock.Options{}).Acquire(within(t), key, longTTL, redlock.Fenced())

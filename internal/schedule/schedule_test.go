@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock follows the time of the bubble, and can be ahead of its timers, as the machine's is after a suspension.
+// clock follows the time of the bubble. It can be ahead of its timers, as the machine's clock is after a suspension.
 type clock struct {
 	began time.Time
 	slept atomic.Int64 // nanoseconds
@@ -58,7 +58,7 @@ func TestEntriesFireInTheirOrderAndNeverEarly(t *testing.T) {
 	})
 }
 
-// Two that are due one soon after the other, set in either order, and sooner than the timer that was set before.
+// Two entries are due one soon after the other, sooner than the timer that is set, and are set in either order.
 func TestEachEntryFiresAtItsOwnTime(t *testing.T) {
 	for _, at := range [][]time.Duration{
 		{100 * time.Millisecond, 100*time.Millisecond + 1}, {100*time.Millisecond + 1, 100 * time.Millisecond}, {900 * time.Millisecond, 5 * time.Millisecond},
@@ -82,7 +82,7 @@ func TestEachEntryFiresAtItsOwnTime(t *testing.T) {
 	}
 }
 
-// The race detector is the oracle: others set an entry as it fires.
+// The race detector is the check: other goroutines set an entry while it fires.
 func TestAnEntryMayBeSetByOthersAsItFires(*testing.T) {
 	c := clock{began: time.Now()}
 	s := schedule.New(c.now, after)

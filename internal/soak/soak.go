@@ -1,4 +1,5 @@
-// Package soak tells tests whether they have the time for all of their cases: REDLOCK_SOAK=1 in the environment says so.
+// Package soak tells tests whether they have the time for all of their cases: REDLOCK_SOAK=1 in the environment says
+// so.
 package soak
 
 import "os"
@@ -6,7 +7,7 @@ import "os"
 // On reports whether REDLOCK_SOAK is 1.
 func On() bool { return os.Getenv("REDLOCK_SOAK") == "1" }
 
-// Or returns all if there is time, and usual if not.
+// Or returns all if there is time, and otherwise usual.
 func Or[T any](usual, all T) T {
 	if On() {
 		return all

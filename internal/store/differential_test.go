@@ -23,7 +23,7 @@ import (
 // request. (Queues keep entries for a minute, which is half a unit away from an even number.)
 const unit = 8 * time.Second
 
-// tolerance is how far apart remaining times may be.
+// tolerance is how much remaining times may differ.
 const tolerance = unit / 4
 
 // twin is a real server and a store that get the same requests.
@@ -42,7 +42,8 @@ type twin struct {
 	passed time.Duration  // how far the store's clock was set ahead; the real server's data was aged instead
 }
 
-// patience is how long a sequence may take before its times can't be compared any more: who waits keeps readers out for a while.
+// patience is how long a sequence may take. After that its times cannot be compared, because a waiter's claim on
+// readers ends.
 const patience = single.WriterClaim * 7 / 10
 
 // ask sends r to both and compares the replies. It reports false when the machine has stalled.
@@ -73,7 +74,7 @@ func (w *twin) ask(t *rapid.T, r single.Request) bool {
 	return true
 }
 
-// form is the type of the key of a request for a lock that several can hold; "" of another request.
+// form is the type of the key of a Shared or Exclusive request; "" for other requests.
 func (w *twin) form(t *rapid.T, r *single.Request) string {
 	if r.Kind == single.Plain || r.Op == single.Inspect {
 		return ""
@@ -135,7 +136,7 @@ func code(err error) string {
 	return word
 }
 
-// intrude puts what no lock has made under a key, in its queue's place or in its counter's, of both.
+// intrude puts foreign data under a key, or in the place of its queue or counter, in both.
 func (w *twin) intrude(t *rapid.T) {
 	key := rapid.SampledFrom([]string{"k", "{t}m"}).Draw(t, "intrudes on")
 	key = rapid.SampledFrom([]string{key, single.QueueKey(key), single.CounterKey(key), single.GenerationKey}).Draw(t, "intrudes at")
@@ -163,7 +164,7 @@ func (w *twin) intrude(t *rapid.T) {
 	w.asked = append(w.asked, fmt.Sprintf("somebody puts a %s at %s", command, key))
 }
 
-// fill uses up all memory of both, or frees it.
+// fill uses up both masters' memory, or frees it.
 func (w *twin) fill(t *rapid.T, full bool) {
 	limit := "0"
 	if full {
@@ -230,7 +231,7 @@ func (w *twin) pass(t *rapid.T, d time.Duration) {
 	}
 }
 
-// request draws a request such as the engine sends, and some that it would not.
+// request draws a request of the kinds that the engine sends, and some other ones.
 func request(t *rapid.T) single.Request {
 	if rapid.IntRange(0, 15).Draw(t, "announces") == 0 {
 		return single.Request{Op: single.Announce, Keys: []string{single.GenerationKey}, Token: uint64(rapid.IntRange(1, 5).Draw(t, "generation"))}
@@ -274,7 +275,7 @@ func request(t *rapid.T) single.Request {
 	r.Repair = r.Op == single.Extend && rapid.Bool().Draw(t, "repair")
 	if (r.Op == single.Acquire || r.Op == single.Release || r.Op == single.Leave) && rapid.Bool().Draw(t, "waits") {
 		r.Waiter = rapid.SampledFrom([]string{"w1", "w2", "w3"}).Draw(t, "waiter")
-		// Places differ by whole units, and by waiter, so that equal times do not leave the order to chance.
+		// Positions differ by whole units and by waiter, so that the order never depends on equal times.
 		r.Waited = time.Duration(10*rapid.IntRange(0, 3).Draw(t, "waited")+int(r.Waiter[1]-'0')) * unit / 30
 		r.Polite = r.Op == single.Acquire && rapid.Bool().Draw(t, "polite")
 	}
@@ -287,8 +288,8 @@ func request(t *rapid.T) single.Request {
 	return r
 }
 
-// contended draws requests that belong together, which drawing one by one seldom finds: a key that waiters want is released, and kept or
-// not, and waiters leave.
+// contended draws requests that belong together, which single draws seldom produce: a key with waiters is released,
+// and kept or not, and waiters leave.
 func contended(t *rapid.T) []single.Request {
 	key := []string{rapid.SampledFrom([]string{"k", "l", "{t}m"}).Draw(t, "contended")}
 	kind := rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive})
@@ -375,7 +376,7 @@ func claimed(t *rapid.T) []single.Request {
 // keptAs is a kept owner value of the engine's form.
 var keptAs = owner.NewKept("a")
 
-// token draws a token, seldom the last one that there is.
+// token draws a token, rarely the greatest one.
 func token(t *rapid.T) uint64 {
 	if rapid.IntRange(0, 15).Draw(t, "the last token") == 0 {
 		return single.MaxToken
@@ -388,7 +389,7 @@ func spare(t *rapid.T, token uint64) uint64 {
 	return min(uint64(rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "spare")), single.MaxToken-token)
 }
 
-// sequences is how many random sequences are compared; each has up to 30 requests and three passages of time.
+// sequences is how many random sequences are compared. Each has up to 30 requests and three passages of time.
 const sequences = 600
 
 func TestTheStoreAnswersLikeARealServer(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// How long package single keeps what belongs to a key; the differential test would notice another value.
+// How long package single keeps a key's queue and counter. The differential test would notice a different value.
 const (
 	counterKeep = 32 * 24 * time.Hour
 	queueKeep   = time.Minute
@@ -46,7 +46,7 @@ func (s *Store) holds(key, owner string) (v *value, mine, free bool, _ error) {
 	}
 }
 
-// inTheWay refuses a plain request for what holds a key.
+// inTheWay refuses a plain request because of the key's holder.
 func (s *Store) inTheWay(v *value, key string, counter uint64) single.Reply {
 	if v.what == holds {
 		there := v.standing(s.now)
@@ -58,7 +58,8 @@ func (s *Store) inTheWay(v *value, key string, counter uint64) single.Reply {
 	return refused(s.pttl(v), v.text, key, counter)
 }
 
-// claimTo keeps new readers out of the first key that readers have and of those before it, if nothing else than readers is in the way.
+// claimTo keeps new readers out of the first key that readers have and of the keys before it, if only readers are in
+// the way.
 func (s *Store) claimTo(r *single.Request, first int) bool {
 	if s.Full {
 		return false
@@ -77,7 +78,8 @@ func (s *Store) claimTo(r *single.Request, first int) bool {
 	return true
 }
 
-// keep gives a key to an owner, or lets it live for at least ttl from now if that owner has it. Claims that are left in it may last longer.
+// keep gives a key to an owner, or makes it live for at least ttl from now if that owner has it. Claims in it may
+// last longer.
 func (s *Store) keep(key, owner string, ttl int64) {
 	v := s.get(key)
 	if left := s.pttl(v); v != nil && v.what == holds || left < ttl && left != -1 {
@@ -102,7 +104,7 @@ func (s *Store) setCounter(key string, n uint64) {
 	s.expire(counterOf(key), counterKeep.Milliseconds())
 }
 
-// acquire is acquire.lua.
+// acquire does the work of acquire.lua.
 func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 	count := uint64(0)
 	if r.Fence {
@@ -156,7 +158,7 @@ func (s *Store) acquire(r *single.Request) (single.Reply, error) {
 	return single.Reply{Outcome: single.Granted, Token: count, Spare: r.Spare}, nil
 }
 
-// extend is extend.lua.
+// extend does the work of extend.lua.
 func (s *Store) extend(r *single.Request) (single.Reply, error) {
 	gone := false
 	for _, key := range r.Keys {
@@ -194,7 +196,7 @@ func (s *Store) extend(r *single.Request) (single.Reply, error) {
 	return single.Reply{Outcome: single.Granted}, nil
 }
 
-// leaves is leave.lua.
+// leaves does the work of leave.lua.
 func (s *Store) leaves(r *single.Request) {
 	for _, key := range r.Keys {
 		_, _, free, err := s.holds(key, "")
@@ -205,7 +207,7 @@ func (s *Store) leaves(r *single.Request) {
 	}
 }
 
-// release is release.lua.
+// release does the work of release.lua.
 func (s *Store) release(r *single.Request) (single.Reply, error) {
 	for _, key := range r.Keys { // before anything is removed
 		if _, _, _, err := s.holds(key, r.Owner); err != nil {
@@ -259,7 +261,7 @@ func (s *Store) keepAs(r *single.Request, key string, v *value, mine bool) bool 
 	return true
 }
 
-// raise is raise.lua.
+// raise does the work of raise.lua.
 func (s *Store) raise(r *single.Request) (single.Reply, error) {
 	key := r.Keys[0]
 	if _, mine, _, err := s.holds(key, r.Owner); !mine {
@@ -276,7 +278,7 @@ func (s *Store) raise(r *single.Request) (single.Reply, error) {
 	return single.Reply{Outcome: single.Granted, Token: r.Token, Spare: r.Spare}, nil
 }
 
-// transfer is transfer.lua.
+// transfer does the work of transfer.lua.
 func (s *Store) transfer(r *single.Request) (single.Reply, error) {
 	key, ttl := r.Keys[0], r.TTL.Milliseconds()
 	v, mine, free, err := s.holds(key, r.Owner)
@@ -304,7 +306,7 @@ func (s *Store) transfer(r *single.Request) (single.Reply, error) {
 	return single.Reply{Outcome: single.Granted, Token: token}, nil
 }
 
-// announce is announce.lua.
+// announce does the work of announce.lua.
 func (s *Store) announce(r *single.Request) (single.Reply, error) {
 	known := uint64(0)
 	switch v := s.get(r.Keys[0]); {

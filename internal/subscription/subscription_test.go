@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// master counts how often it is listened on.
+// master counts the subscriptions to it.
 type master struct {
 	begun, ended int
 	ready        func()

@@ -6,7 +6,8 @@ import "context"
 
 type key struct{}
 
-// Release returns a context for the release of a lock that was acquired and not used: its key is not kept for a MinHold.
+// Release returns a context for the release of a lock that was acquired and never used. The release does not keep the
+// key for a MinHold.
 func Release(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
 // Is reports that ctx is such a context.

@@ -1,4 +1,4 @@
-// Package tlsfiles makes a client's TLS settings of PEM files, as the -tls flags of the commands name them.
+// Package tlsfiles makes a client's TLS settings from PEM files, which the -tls flags of the commands name.
 package tlsfiles
 
 import (
@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Files are paths of PEM files; those that are empty are left out.
+// Files are paths of PEM files. An empty path names no file.
 type Files struct {
 	// CA has the authorities that sign the servers' certificates, instead of the system's.
 	CA string

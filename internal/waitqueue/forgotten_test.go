@@ -28,7 +28,7 @@ func TestNoWaiterIsForgotten(t *testing.T) {
 	}
 }
 
-// play takes a number of steps, and counts the passes, and those that were too late.
+// play takes a number of steps. It counts the passes, and the passes that came too late.
 func play(t *rapid.T, passes, late *int) {
 	p := &process{t: t, q: waitqueue.New(atLeast(2), func(time.Duration, func()) {}), now: time.Second}
 	for range rapid.IntRange(50, 150).Draw(t, "steps") {
@@ -49,7 +49,7 @@ func play(t *rapid.T, passes, late *int) {
 
 const modelWindow = 10 * time.Millisecond
 
-// actor is a goroutine that waits.
+// actor is a waiting goroutine.
 type actor struct {
 	waitqueue.Entry
 	patient bool
@@ -96,7 +96,7 @@ func (p *process) remove(a *actor) {
 	p.all = slices.DeleteFunc(p.all, func(other *actor) bool { return a == other })
 }
 
-// look wakes those who have been woken, and finds who is forgotten.
+// look wakes the actors that have been woken, and finds forgotten ones.
 func (p *process) look() {
 	for _, a := range p.all {
 		if woken(p.q, &a.Entry) {
@@ -128,7 +128,7 @@ func (p *process) leaves(a *actor, followed bool) {
 	}
 }
 
-// released is the end of the lock on the masters.
+// released ends the lock on the masters.
 func (p *process) released() {
 	p.holder = nil
 	p.q.HandOver(p.keys())

@@ -17,7 +17,7 @@ func takes(q *waitqueue.Queue) *waitqueue.Entry {
 	return e
 }
 
-// Once an entry's wait has ended nothing is passed to it, and one that has been taken knows it wherever it looks.
+// After an entry's wait has ended, no key is passed to it. An entry that has been taken knows it wherever it looks.
 func TestAnEntryIsTakenOrLeaves(t *testing.T) {
 	q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})
 	var first, second waitqueue.Entry
@@ -85,8 +85,8 @@ func TestOnlyTheFirstRestingEntryIsTaken(t *testing.T) {
 	}
 }
 
-// TestEveryWaiterIsTakenOrWoken is a property. Each entry is taken, tries or leaves, one at a time and in the order of arrival. No
-// entry is forgotten when its predecessor has left quietly and the reminder has come.
+// TestEveryWaiterIsTakenOrWoken is a property. Each entry is taken, tries or leaves, one at a time and in the order
+// of arrival. No entry is forgotten when its predecessor has left quietly and the reminder has come.
 func TestEveryWaiterIsTakenOrWoken(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := waitqueue.New(atLeast(2), func(time.Duration, func()) {})

@@ -59,7 +59,7 @@ const (
 	First Reason = 1 << iota
 	// Free: its key was released, or masters have notified this process.
 	Free
-	// Missed: something may have been missed, so it is worth looking.
+	// Missed: the entry may have missed something, so it should look at the masters.
 	Missed
 	// Company: an entry waits behind this one and would try more often than it does; or a favour has ended.
 	Company
@@ -70,7 +70,7 @@ const (
 // Want describes one wait.
 type Want struct {
 	Keys []string // at least one, without duplicates
-	// Class: see there.
+	// Class is the entry's class.
 	Class Class
 	// Since is when the wait began.
 	Since time.Duration
@@ -110,7 +110,7 @@ type Entry struct {
 	passed     bool          // it has been passed the key
 }
 
-// Queue is the queues of one process, one a key. Make it with [New].
+// Queue has the wait queues of one process, one for each key. Make it with [New].
 type Queue struct {
 	majority func(masters uint64) bool
 	after    func(time.Duration, func())
@@ -124,8 +124,8 @@ type Queue struct {
 	ours    fading[passing]
 }
 
-// New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum; after calls a function once,
-// after some time.
+// New makes an empty Queue. majority reports whether masters, a bit for each, contain a quorum. after calls a
+// function once, after some time.
 func New(majority func(masters uint64) bool, after func(time.Duration, func())) *Queue {
 	return &Queue{majority: majority, after: after, queues: make(map[string]*keyQueue), roaming: make(map[string]int)}
 }
@@ -271,7 +271,7 @@ type Attempt struct {
 	Followed bool
 }
 
-// Begin notes that e makes an attempt, which ends with [Queue.End] or, if it succeeds, with [Queue.Leave].
+// Begin notes that e makes an attempt. The attempt ends with [Queue.End] or, if it succeeds, with [Queue.Leave].
 func (q *Queue) Begin(e *Entry, now time.Duration) (a Attempt) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

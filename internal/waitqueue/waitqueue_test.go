@@ -25,7 +25,7 @@ func newQueue() *waitqueue.Queue {
 	return waitqueue.New(atLeast(2), func(d time.Duration, f func()) { time.AfterFunc(d, f) })
 }
 
-// enter adds one that waits for keys.
+// enter adds an entry that waits for keys.
 func enter(q *waitqueue.Queue, keys ...string) *waitqueue.Entry {
 	e := new(waitqueue.Entry)
 	q.Enter(e, waitqueue.Want{Keys: keys})
@@ -76,7 +76,7 @@ func TestAnEntryBlockedByAnotherKeyMakesRoom(t *testing.T) {
 	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0, 1}) || !woken(q, a1) {
 		t.Errorf("%v have the turn, want the first of each queue, the new one woken", got)
 	}
-	// It comes back to its place by age, once a is in its way.
+	// It returns to its position by age when a is in its way.
 	q.Begin(both, 0)
 	q.Blocked(both, []string{"a"}, 0)
 	if got := turns(q, both, a1, a2); !slices.Equal(got, []int{0}) {
@@ -223,7 +223,7 @@ func TestAFavourKeepsKeysFromYoungerEntriesForAShortTime(t *testing.T) {
 	})
 }
 
-// A favour keeps keys from the younger alone: those who have waited for longer go first as before.
+// A favour keeps keys only from younger entries: older ones go first as before.
 func TestAFavourTakesNothingFromOlderEntries(t *testing.T) {
 	q := newQueue()
 	older, both, younger := enter(q, "b"), enter(q, "a", "b"), enter(q, "b")
@@ -252,7 +252,8 @@ func TestAFavouredKeyIsNotPassedOnToAYoungerEntry(t *testing.T) {
 	}
 }
 
-// Who began a queue and was then overtaken by an older entry inherits the position that this one has left in the masters' queues.
+// An older entry overtakes the entry that began the queue, and leaves. The overtaken one inherits its position in the
+// masters' queues.
 func TestTheNewFirstEntryInheritsThePosition(t *testing.T) {
 	q := newQueue()
 	a, both := enter(q, "a"), enter(q, "a", "b")

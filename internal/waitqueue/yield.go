@@ -17,7 +17,7 @@ const (
 	favourRest = 4
 )
 
-// rival is a waiter of another process that a release of ours has notified.
+// rival is a waiter of another process that a release of this process has notified.
 type rival struct {
 	ahead time.Duration // until then this process does not ask the masters for the key
 	until time.Duration // until then attempts of this process are polite

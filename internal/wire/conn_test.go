@@ -30,7 +30,7 @@ func (s socket) SyscallConn() (syscall.RawConn, error) {
 
 func (l layered) NetConn() net.Conn { return l.Conn }
 
-// wrapping is one way.
+// wrapping is one way to wrap a connection.
 type wrapping struct {
 	wrap   func(net.Conn) net.Conn
 	resets bool
@@ -51,14 +51,14 @@ func wrappings(config *tls.Config) map[string]wrapping {
 	}
 }
 
-// peer is the other side of a connection.
+// peer is the other end of a connection.
 type peer struct {
 	conn net.Conn // the connection for writes
 	raw  *net.TCPConn
 	mine *net.TCPConn // this side's, beneath the wrapping
 }
 
-// connected makes a connection through a wrapping, and returns its other side.
+// connected makes a connection through a wrapping, and returns its other end.
 func connected(t *testing.T, certificate *redistest.Certificate, w wrapping) (*wire.Conn, *peer) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func connected(t *testing.T, certificate *redistest.Certificate, w wrapping) (*w
 	return c, p
 }
 
-// arrived reports that there is something to be read.
+// arrived reports that there are bytes to read.
 func (p *peer) arrived(t *testing.T) bool {
 	t.Helper()
 	raw, err := p.mine.SyscallConn()

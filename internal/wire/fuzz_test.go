@@ -85,7 +85,7 @@ func wrong(raw []byte, reply, inPieces *wire.Reply, expect *wire.Expect) string 
 	}
 }
 
-// inPieces reads the same from a connection that brings a few bytes at a time, and then ends.
+// inPieces reads the same bytes from a connection that delivers a few at a time, and then ends.
 func inPieces(t *testing.T, raw []byte, step int, expect *wire.Expect) wire.Reply {
 	t.Helper()
 	config := wire.Config{Network: "tcp", Addr: "fake", Dialer: func(context.Context, string, string) (net.Conn, error) {
@@ -131,7 +131,7 @@ func (*pieces) SetDeadline(time.Time) error      { return nil }
 func (*pieces) SetReadDeadline(time.Time) error  { return nil }
 func (*pieces) SetWriteDeadline(time.Time) error { return nil }
 
-// A bound that nothing could exceed would show nothing: a parser that takes the server's word for a length does.
+// The control: a bound that nothing can exceed proves nothing. A parser that trusts the server's length exceeds it.
 func TestReadingStaysWithinItsMemoryBound(t *testing.T) {
 	var before, after runtime.MemStats
 	raw := []byte("$536870912\r\n")

@@ -17,7 +17,7 @@ func allocated(sample []metrics.Sample) uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// exactly is how much memory reading raw takes.
+// exactly returns how much memory reading raw takes.
 func exactly(raw []byte, expect *wire.Expect) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -26,7 +26,7 @@ func exactly(raw []byte, expect *wire.Expect) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestGarbledReplies is FuzzReply by a seed, in one process, as often as there is time for.
+// TestGarbledReplies is FuzzReply from a seed, in one process, as often as there is time for.
 func TestGarbledReplies(t *testing.T) {
 	const seed = 1
 	source, n := garble.New(seed, replies), soak.Or(20_000, 10_000_000)

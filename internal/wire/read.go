@@ -168,8 +168,8 @@ func (r *reader) items(line []byte, expect *Expect, depth int) (Reply, error) {
 	return Reply{kind: kind, items: items}, nil
 }
 
-// line reads a line, without its end; it has at least one byte. It is valid until the next read. Of a long error only the
-// beginning is returned.
+// line reads a line, without its end; it has at least one byte. It is valid until the next read. Of a long error only
+// the beginning is returned.
 func (r *reader) line() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

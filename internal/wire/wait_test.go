@@ -72,7 +72,7 @@ func TestAReplyIsNotMissed(t *testing.T) {
 	}
 }
 
-// A wait ends at its deadline, and the next one is not over because that one was; it ends when the other side goes, too.
+// A wait ends at its deadline, and an ended wait does not end the next one. A wait also ends when the peer goes away.
 func TestAWaitForAReplyEnds(t *testing.T) {
 	c, p := connected(t, nil, wrappings(nil)["as it is"])
 	for range 2 {

@@ -116,7 +116,7 @@ func (r *Reply) Err() error {
 	return r.err
 }
 
-// Refused reports that this is an error reply to this very command, and that it begins with prefix.
+// Refused reports whether this is an error reply to this very command, and begins with prefix.
 func (r *Reply) Refused(prefix string) bool {
 	return r.kind == Refusal && strings.HasPrefix(strings.TrimPrefix(r.err.Error(), "ERR "), prefix)
 }

@@ -127,7 +127,7 @@ func count(r *wire.Reply) int {
 	return n
 }
 
-// A set-up is one round trip, and a connection that comes of it is the user's, in the database, with the name.
+// A set-up is one round trip. The connection then has the user, the database and the name of the configuration.
 func TestASetUpFollowsTheConfig(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	for _, protocol := range []int{2, 3} {
@@ -164,7 +164,7 @@ func TestAUnixSocketIsDialled(t *testing.T) {
 	must(t, c.Close())
 }
 
-// A status that says something else is the reply to another command.
+// A different status is the reply to another command.
 func TestOnlyTheExpectedStatusIsAReply(t *testing.T) {
 	for raw, want := range map[string]wire.Kind{"+OK\r\n": wire.Status, "+QUEUED\r\n": wire.Failure, "+ok\r\n": wire.Failure, "-ERR no\r\n": wire.Refusal} {
 		if r := wire.Parse([]byte(raw), &wire.ExpectOK); r.Kind() != want {

@@ -20,9 +20,9 @@ import (
 // places bounds how many mutants are built and run at the same time.
 var places = make(chan struct{}, min(2, runtime.GOMAXPROCS(0)))
 
-// MustFail runs the tests of the package in the working directory in builds with the mutants that name tests there, one
-// build for each mutant. Each of these tests must fail. It takes minutes, so it is for when there is time ([soak.On]): a test of
-// package mutant tries a sample of all mutants, and `redlock-chaos mutants` all.
+// MustFail builds and runs the tests of the package in the working directory with each mutant that names tests there.
+// Each of these tests must fail. That takes minutes, so it is only for runs with time ([soak.On]). A test of package
+// mutant tries a sample of all mutants, and `redlock-chaos mutants` tries all.
 func MustFail(t *testing.T) {
 	t.Helper()
 	switch {
@@ -93,7 +93,7 @@ func run(t *testing.T, m mutant.Mutant, tests string) string {
 	return out.String()
 }
 
-// verdict is what verbose output says of a test: PASS, FAIL or SKIP; empty: nothing.
+// verdict returns the result of a test in verbose output: PASS, FAIL or SKIP; empty if there is none.
 func verdict(out, name string) string {
 	m := regexp.MustCompile(`(?m)^ *--- (\w+): ` + regexp.QuoteMeta(name) + ` \(`).FindStringSubmatch(out)
 	if m == nil {
