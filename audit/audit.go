@@ -39,17 +39,17 @@ func (s Severity) String() string {
 	return [...]string{"none", "note", "risk", "unsafe"}[s&3]
 }
 
-// Finding is one thing that was noticed.
+// Finding is one fact about the masters that matters for locks.
 type Finding struct {
 	Severity Severity
-	// Master is the name of the master it is about; names, separated by commas, if it is about several; empty if it is
-	// about the set.
+	// Master is the name of the master concerned. It is a list, separated by commas, for several masters, and "" for
+	// the whole set.
 	Master string
 	// The finding (What), Why it matters, and how to Fix it: a sentence each.
 	What, Why, Fix string
 }
 
-// String is the finding in one line.
+// String returns the finding in one line.
 func (f Finding) String() string {
 	where := f.Master
 	if where == "" {
@@ -67,26 +67,26 @@ type MasterReport struct {
 	// Unusable is the reason why no lock could be taken on the master. It is nil if a lock could be taken, and also if
 	// this user may not use the key of the trial lock.
 	Unusable error
-	// RunID is the server's own name for this run of it.
+	// RunID is the server's own name for its present run.
 	RunID   string
 	Version string
-	// Role is "master" or "slave", in the server's words.
+	// Role is "master" or "slave", as the server reports it.
 	Role string
-	// Uptime is how old the server says it is, in whole seconds.
+	// Uptime is the server's uptime, in whole seconds.
 	Uptime time.Duration
-	// Persistence is how it keeps its data: "none", or "aof, fsync always" and so on.
+	// Persistence is how the server keeps its data: "none", or "aof, fsync always" and so on.
 	Persistence string
 	// Generation is the highest configuration generation that the master knows; 0 if it knows none or did not report
 	// it.
 	Generation uint64
-	// Guard is for how long it does not vote after a restart; 0 if it is not guarded.
+	// Guard is how long the master does not vote after a restart; 0 if it has no restart guard.
 	Guard time.Duration
 	// Latency is the median round trip.
 	Latency time.Duration
-	// ClockOffset is how far its wall clock is ahead of this machine's, known to within half a round trip.
+	// ClockOffset is how far the master's wall clock is ahead of this machine's, known to within half a round trip.
 	ClockOffset time.Duration
-	// ClockRate is how much faster than this machine's its clock ran during the check, as a fraction of one;
-	// ClockRateError is how far that may be off.
+	// ClockRate is how much faster than this machine's the master's clock ran during the check, as a fraction.
+	// ClockRateError is the uncertainty of ClockRate.
 	ClockRate, ClockRateError float64
 }
 
@@ -130,8 +130,8 @@ type Master interface {
 	Do(ctx context.Context, batch []*single.Call)
 }
 
-// Asked is a master whose server answers questions about itself. The audit reads the address and TLS settings from
-// Client, and sends nothing through it.
+// Asked is a master with a server that answers questions about itself. The audit reads the address and TLS settings
+// from Client, and sends nothing through it.
 type Asked interface {
 	Client() redis.UniversalClient
 	Questions(ctx context.Context) (*single.Questions, error)
@@ -141,26 +141,26 @@ type Asked interface {
 type Set struct {
 	// Name distinguishes two sets; "" if there is one.
 	Name string
-	// Members are the masters that belong to it: a bit for each of those given to [Run].
+	// Members are the masters of the set: a bit for each master given to [Run].
 	Members uint64
 	// Quorum is the number of masters that must agree.
 	Quorum int
 }
 
-// Settings are the limits by which Run judges masters, and the clock. All fields are required.
+// Settings are Run's limits for a judgement, and its clock. All fields are required.
 type Settings struct {
 	// Sets are the sets of masters, each with its quorum: one set, or two during an exchange of masters.
 	Sets []Set
-	// DriftFactor is how much faster or slower a master's clock may run, as a fraction of one.
+	// DriftFactor is how much faster or slower a master's clock may run, as a fraction.
 	DriftFactor float64
-	// RequestTimeout is how long one master may take to answer; if it is 0, a share of the ttl: one in TimeoutShare, at
-	// least LeastTimeout and at most MostTimeout.
+	// RequestTimeout is how long one master may take to answer. If it is 0, the limit is a share of the ttl: one part
+	// in TimeoutShare, at least LeastTimeout and at most MostTimeout.
 	RequestTimeout, LeastTimeout, MostTimeout time.Duration
 	TimeoutShare                              int
 	// Now is a reading of a clock that never goes back, Wall the time of day.
 	Now  func() time.Duration
 	Wall func() time.Time
-	// Sleep waits for d; the error says that it was cut short.
+	// Sleep waits for d. It returns an error if it was cut short.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Go runs f in a new goroutine, which may outlast Run. Run starts one for each master. It ends when the master's
 	// client returns.
@@ -191,7 +191,7 @@ func Run(ctx context.Context, masters []Master, s Settings) (*Report, error) {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// lookAtAll looks at every master in parallel. One that has not answered by the end of ctx is reported as such.
+// lookAtAll looks at every master in parallel. It reports a master that has not answered by the end of ctx.
 func (s *Settings) lookAtAll(ctx context.Context, masters []Master) []facts {
 	type answer struct {
 		index int

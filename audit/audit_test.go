@@ -39,13 +39,13 @@ func look(t *testing.T, masters []redlock.Master, opts redlock.Options) *audit.R
 	return got
 }
 
-// sound starts n servers that nothing is wrong with.
+// sound starts n servers without faults.
 func sound(t *testing.T, n int) []*redistest.Server {
 	t.Helper()
 	return redistest.StartN(t, n, redistest.WithAOF())
 }
 
-// masterOf makes a master that is closed with the test.
+// masterOf returns a master that is closed with the test.
 func masterOf(t *testing.T, opt *redis.Options) redlock.Master {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})
@@ -246,7 +246,7 @@ func TestAServersClockAndDiskStateAreJudged(t *testing.T) {
 			server := sound(t, 1)[0]
 			got := look(t, among(t, lying(t, server.Addr(), test.liar)), redlock.Options{})
 			wants(t, got, test.severity, server.Addr(), test.what)
-			rate := regexp.MustCompile(`ran [456]\.\d%`) // a busy machine measures it less well
+			rate := regexp.MustCompile(`ran [456]\.\d%`) // a busy machine measures it less exactly
 			if strings.HasPrefix(test.what, "%") && !rate.MatchString(got.String()) {
 				t.Errorf("want about five percent: %v", got)
 			}
@@ -278,8 +278,8 @@ func TestHazard41AServerThatIsTooOldIsFound(t *testing.T) {
 	}
 }
 
-// Each server words it in its own way that a script may not run a command, or see a key. The texts were read off
-// redis-server 7.0.15 and 8.0.2 and valkey-server 8.1.1 and 9.1.2.
+// Each server has its own words for the refusal of a command in a script, or of a key. These texts are from
+// redis-server 7.0.15 and 8.0.2 and from valkey-server 8.1.1 and 9.1.2.
 func TestHazard40EveryServersWordsForAMissingRightAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ reply, what string }{

@@ -40,7 +40,7 @@ func TestMastersThatKnowDifferentGenerationsAreFound(t *testing.T) {
 			got := look(t, masters, redlock.Options{})
 			if c.what != "" {
 				wants(t, got, c.severity, servers[c.behind].Addr(), c.what)
-			} else if got.Worst() > audit.Note || len(got.Findings) != 1 { // that they are on one machine
+			} else if got.Worst() > audit.Note || len(got.Findings) != 1 { // the note that they are on one machine
 				t.Errorf("found:\n%v", got)
 			}
 			for i, m := range got.Masters {

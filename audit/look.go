@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// clockSpan is how far apart the two readings of a master's clock are that tell its rate.
+	// clockSpan is the time between the two readings of a master's clock that give its rate.
 	clockSpan = 500 * time.Millisecond
 	// clockReadings are taken each time; the quickest one is the most exact.
 	clockReadings = 5
-	// probeTTL is for how long the probe's key would stay if its release were lost.
+	// probeTTL is how long the probe's key would stay if its release were lost.
 	probeTTL = 5 * time.Second
 	// sentinelChannel is where Sentinels meet, on every master that they watch.
 	sentinelChannel = "__sentinel__:hello"
@@ -37,16 +37,16 @@ type facts struct {
 	secure   bool              // by TLS
 	info     map[string]string // INFO; nil if that was not allowed
 	config   map[string]string // the relevant settings of CONFIG GET; nil if it was not allowed
-	sentinel bool              // Sentinels watch it, or lead to it
+	sentinel bool              // Sentinels watch it, or go-redis found it through them
 	denied   []string          // commands that this user may not run
 	probe    error             // why a lock could not be taken
 	wrong    string            // a fault found by the probe that makes locks impossible
 	publish  error             // why waiters can't be notified
-	told     bool              // its generation is known, also if that is none
-	foreign  bool              // it has something else where that belongs
+	told     bool              // its generation is known; it may have none
+	foreign  bool              // it has other data under the generation's key
 }
 
-// lookAt asks one master. It works with whatever the master offers.
+// lookAt asks one master, with all operations that the master offers.
 func (s *Settings) lookAt(ctx context.Context, m Master) facts {
 	f := facts{}
 	f.Name = m.Name()
@@ -93,7 +93,7 @@ type reading struct {
 	quick time.Duration // the round trip; 0 if there was none
 }
 
-// readClock compares the clocks; it keeps the quickest of several readings, and their median as the latency.
+// readClock compares the clocks several times. It keeps the quickest reading, and the median as the latency.
 func (f *facts) readClock(ctx context.Context, questions *single.Questions, s *Settings) reading {
 	var best reading
 	var trips []time.Duration
@@ -194,7 +194,7 @@ func (f *facts) persistence() string {
 	}
 }
 
-// keepsAll reports that the master answers nothing that is not on its disk.
+// keepsAll reports whether the master answers only after its data is on disk.
 func (f *facts) keepsAll() bool { return f.Persistence == "aof, fsync always" }
 
 // mayNot notes a command that this user may not run or that the server does not know.
@@ -207,7 +207,7 @@ func (f *facts) mayNot(what string, err error) {
 // isReply reports that the server answered, with an error.
 func isReply(err error) bool { return replyIn(err) != nil }
 
-// replyIn returns the server's own error within err, nil if there is none.
+// replyIn returns the server's own error within err; nil if there is none.
 func replyIn(err error) error {
 	if reply, is := errors.AsType[redis.Error](err); is {
 		return reply
@@ -215,7 +215,7 @@ func replyIn(err error) error {
 	return nil
 }
 
-// probePatience is for how long each request of tryLock waits for a master that may hang.
+// probePatience is how long each request of tryLock waits for a master that may hang.
 const probePatience = time.Second
 
 // tryLock takes a key that no other client uses, as a lock would, and releases it, even if the audit is cut short.

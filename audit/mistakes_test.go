@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// planted is a mistake on a real server, and how it is to be found.
+// planted is a mistake on a real server, and the finding that it must cause.
 type planted struct {
 	name     string
 	args     []string                                      // of the server
@@ -34,7 +34,7 @@ func run(t *testing.T, s *redistest.Server, args ...any) {
 	}
 }
 
-// user makes a user with all rights but some.
+// user creates a user with all rights except some.
 func user(rules ...string) func(t *testing.T, s *redistest.Server) {
 	return func(t *testing.T, s *redistest.Server) {
 		t.Helper()
@@ -46,7 +46,7 @@ func user(rules ...string) func(t *testing.T, s *redistest.Server) {
 	}
 }
 
-// joinCluster makes a server that is cluster-enabled a whole Cluster.
+// joinCluster makes a cluster-enabled server a whole Cluster.
 func joinCluster(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	run(t, s, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
@@ -101,7 +101,7 @@ var mistakes = []planted{
 		name: "a Sentinel watches it",
 		plant: func(t *testing.T, s *redistest.Server) {
 			t.Helper()
-			sentinel := s.Client().Subscribe(t.Context(), "__sentinel__:hello") // as a Sentinel does first of all
+			sentinel := s.Client().Subscribe(t.Context(), "__sentinel__:hello") // the first step of a Sentinel
 			t.Cleanup(func() { _ = sentinel.Close() })
 			if _, err := sentinel.Receive(t.Context()); err != nil {
 				t.Fatal(err)

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// minMajor and minMinor are the first version of Redis that knows ZADD GT, which keeps fencing counters from
-	// falling.
+	// minMajor and minMinor are the first Redis version with ZADD GT, which keeps fencing counters from falling.
 	minMajor, minMinor = 6, 2
 	// maxOffset is the clock offset beyond which an operator is likely to set the clock.
 	maxOffset = time.Second
@@ -272,5 +271,5 @@ func notPermitted(err error) bool {
 	return isReply(err) && slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
-// sentence ends a text from elsewhere.
+// sentence ends a text from another source with a full stop.
 func sentence(text string) string { return strings.TrimRight(text, ". ") + "." }

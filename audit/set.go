@@ -50,7 +50,7 @@ func judgeIdentity(all []facts) []Finding {
 	return findings
 }
 
-// judgeNumber looks at how many masters a set has, and where.
+// judgeNumber checks how many masters a set has, and on which hosts.
 func judgeNumber(all []facts, set Set) []Finding {
 	var findings []Finding
 	note := func(what, why, fix string) {
@@ -133,7 +133,7 @@ func judgeClocks(all []facts) []Finding {
 	if len(offsets) == 0 {
 		return nil
 	}
-	var middle time.Duration // of few masters none is more right than this machine
+	var middle time.Duration // with one or two masters, none is more right than this machine
 	if len(offsets) > 2 {
 		slices.SortFunc(offsets, cmp.Compare[time.Duration])
 		middle = offsets[len(offsets)/2]

@@ -33,7 +33,7 @@ type config struct {
 	command    string
 }
 
-// parse reads the flags. Everything that makes no sense is an error here, before any server is started.
+// parse reads the flags. Invalid flags are an error here, before any server is started.
 func parse(args []string, stderr io.Writer) (config, error) {
 	c := config{command: strings.Join(append([]string{"go run ./bench"}, args...), " ")}
 	var scenarios, subjects, workers, addrs string

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// hosts are the servers of the subjects that are not on the masters.
+// hosts are the servers of the subjects that do not use the masters.
 type hosts struct {
 	fleets map[string]*fleet.Fleet
 	// facts say which servers run and which subjects are left out.

@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 var errMissed = errors.New("a target was missed, or has no rows to look at")
 
-// bench measures, and shows whatever was measured even when something fails on the way.
+// bench measures, and shows the results so far even after a failure.
 func bench(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error) {
 	masters, err := cfg.fleet(ctx)
 	if err != nil {
@@ -90,8 +90,8 @@ func bench(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error
 	return errors.Join(err, show(cfg, machine, rows, ran, stdout))
 }
 
-// measure runs the scenarios one after another and says which could run here. The first failure ends it; the rows
-// measured before are returned.
+// measure runs the scenarios one after another and reports those that can't run here. It ends at the first failure and
+// returns the rows so far.
 func measure(ctx context.Context, scenarios []scenario.Scenario, env *scenario.Env) ([]result.Row, map[string]bool, error) {
 	var rows []result.Row
 	ran := map[string]bool{}
@@ -151,7 +151,8 @@ func hasLimit(rows []result.Row) bool {
 	return false
 }
 
-// writeFile does nothing without a path. A file that could not be written whole is an error, also when closing says so.
+// writeFile does nothing without a path. It returns an error if the file could not be written completely, also if
+// closing it fails.
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	if path == "" {
 		return nil

@@ -36,11 +36,11 @@ type StaleError struct {
 	Key string
 	// Token is the refused token.
 	Token uint64
-	// Seen is the greatest one known.
+	// Seen is the greatest known token.
 	Seen uint64
 }
 
-// Error names key and tokens.
+// Error names the key and the tokens.
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("fence: token %d for %q is stale: %d has been seen", e.Token, e.Key, e.Seen)
 }
@@ -60,9 +60,9 @@ type Guard struct {
 type entry struct {
 	key   string
 	seen  uint64
-	users int        // calls that use it
+	users int        // calls in progress
 	place int        // in the heap of idle entries, counted from 1; 0: not in it
-	busy  sync.Mutex // held while a change is made
+	busy  sync.Mutex // held during a change
 }
 
 // New makes a Guard that remembers at most limit keys, and more only while more are being changed at the same time; 0
@@ -119,7 +119,7 @@ func (g *Guard) Len() int {
 	return len(g.keys)
 }
 
-// enter finds or makes the entry of key and keeps it from being forgotten until leave.
+// enter finds or makes the entry of key. The entry can't be forgotten before leave.
 func (g *Guard) enter(key string) *entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()

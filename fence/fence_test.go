@@ -76,7 +76,7 @@ func TestAChangeThatFailedStillCountsAsSeen(t *testing.T) {
 	stale(t, guard.Check("row", 1), fence.StaleError{Key: "row", Token: 1, Seen: 2})
 }
 
-// A newer token that arrives while an older one's change is being made has to wait for it.
+// A newer token waits while an older token's change is being made.
 func TestNothingGetsInBetweenComparisonAndChange(t *testing.T) {
 	var guard fence.Guard
 	older, proceed, newer := make(chan struct{}), make(chan struct{}), make(chan struct{})

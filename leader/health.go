@@ -13,11 +13,13 @@ import (
 
 // Errors of Healthy, for errors.Is.
 var (
-	// ErrOverstayed: its term is over, not having been renewed in time, and the function that leads has not returned.
+	// ErrOverstayed: the candidate's term is over, because it was not renewed in time, and its lead function has not
+	// returned.
 	ErrOverstayed = errors.New("leader: still leading after the end of the term")
-	// ErrStuck: the candidate campaigns, masters answer, no one leads, and still it is not elected.
+	// ErrStuck: the candidate campaigns and the masters answer, but there is no leader, and the candidate is not
+	// elected.
 	ErrStuck = errors.New("leader: not elected although there is no leader")
-	// ErrStopped: Run has returned, so this candidate will not lead any more.
+	// ErrStopped: Run has returned, so this candidate will not lead again.
 	ErrStopped = errors.New("leader: not running any more")
 )
 
@@ -78,7 +80,7 @@ func (c *Candidate) look(now time.Time) (campaigns bool, err error) {
 	return false, nil
 }
 
-// healthTimeout bounds how long ServeHTTP asks.
+// healthTimeout limits how long ServeHTTP asks the masters.
 const healthTimeout = 2 * time.Second
 
 // ServeHTTP answers a health probe: 200 and "leading" or "following", or 503 and the error of [Candidate.Healthy].

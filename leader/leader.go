@@ -27,35 +27,35 @@ import (
 
 // Config configures a Candidate.
 type Config struct {
-	// Key is the election's. All candidates and observers have the same one.
+	// Key is the election's key. All candidates and observers use the same one.
 	Key string
-	// TTL is how long the others wait after a leader died; see [redlock.NewElection].
+	// TTL is how long the others wait after a leader has died; see [redlock.NewElection].
 	TTL time.Duration
 	// Value is the value that observers see while this candidate leads; see [redlock.Published]. It may be empty.
 	Value string
-	// Tolerance is for how long something may be wrong before [Candidate.Healthy] says so. Default: TTL.
+	// Tolerance is how long a fault may last before [Candidate.Healthy] reports it. Default: TTL.
 	Tolerance time.Duration
 	// Options are the options of the election.
 	Options []redlock.Option
 }
 
-// Candidate takes part in one election and knows how it stands. It is safe for concurrent use and need not be closed.
+// Candidate takes part in one election and knows its own state. It is safe for concurrent use and need not be closed.
 type Candidate struct {
 	election  *redlock.Election
 	key       string
 	tolerance time.Duration
 	suspect   chan struct{}                      // has an element when a look found no leader
-	term      atomic.Pointer[redlock.Leadership] // while it is led
+	term      atomic.Pointer[redlock.Leadership] // while the candidate leads it
 
 	mu      sync.Mutex
 	began   bool // Run was called
 	running bool
-	ended   error     // of the last Run
-	over    time.Time // since when the term that is still led is known to be over
+	ended   error     // error of the last Run
+	over    time.Time // when the candidate learned that the term it still leads is over
 	vacant  vacancy
 }
 
-// New makes a candidate. Nothing is sent yet. The error matches [redlock.ErrInvalid].
+// New returns a candidate. It sends nothing yet. The error matches [redlock.ErrInvalid].
 func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 	if cfg.Tolerance < 0 {
 		return nil, fmt.Errorf("%w: leader.Config.Tolerance is negative: %v", redlock.ErrInvalid, cfg.Tolerance)
@@ -71,7 +71,7 @@ func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 	return &Candidate{election: election, key: cfg.Key, tolerance: cfg.Tolerance, suspect: make(chan struct{}, 1)}, nil
 }
 
-// ErrRunning is returned by Run while another Run of the same Candidate has not returned.
+// ErrRunning is Run's error while another Run of the same Candidate has not returned.
 var ErrRunning = errors.New("leader: the candidate is running already")
 
 // Run is [redlock.Election.Run]: it campaigns and calls lead when elected, until ctx is done. One Run at a time.
@@ -118,7 +118,7 @@ func (c *Candidate) end(err error) {
 	c.running, c.ended = false, err
 }
 
-// leads notes the term that is led from now on; nil: none.
+// leads notes the term that the candidate leads from now on; nil: none.
 func (c *Candidate) leads(term *redlock.Leadership) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

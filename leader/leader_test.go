@@ -30,7 +30,7 @@ func inBubble(t *testing.T, body func(t *testing.T, masters []*memmaster.Master)
 	})
 }
 
-// hold runs a candidate until ctx is done or the returned function is called; lead waits for either.
+// hold runs a candidate until ctx is done or the returned function is called. lead also waits for that.
 func hold(t *testing.T, c *leader.Candidate) (resign func() error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

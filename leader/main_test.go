@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTheTestsNoticeMutants runs the tests of this package that are there for one mistake in a build that makes it.
+// TestTheTestsNoticeMutants runs this package's tests for single mistakes in builds with the mistakes.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
 func must(tb testing.TB, err error) {
@@ -55,12 +55,12 @@ func candidate(tb testing.TB, l *redlock.Locker, value string) *leader.Candidate
 
 // During an outage the candidate can't see whether there is a leader. That time does not count as a vacancy.
 func TestAnOutageIsNotCountedAsAVacancy(t *testing.T) {
-	for range 10 { // when the next attempt comes after the outage is left to chance
+	for range 10 { // chance decides when the next attempt follows the outage
 		synctest.Test(t, outage)
 	}
 }
 
-// Nor are masters that answer at once, and only that they can't.
+// Masters that answer at once that they can't serve are no vacancy either.
 func TestMastersThatFailAtOnceAreNoVacancy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))

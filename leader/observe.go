@@ -22,7 +22,7 @@ type Term struct {
 	ID string
 }
 
-// Led reports that there is a leader.
+// Led reports whether there is a leader.
 func (t Term) Led() bool { return t.Token > 0 }
 
 // Source reports the current leader: a [*redlock.Election], or another implementation.
@@ -30,7 +30,7 @@ type Source interface {
 	Leader(ctx context.Context) (redlock.Holder, error)
 }
 
-// DefaultEvery is how often observers ask, if they do not say.
+// DefaultEvery is how often observers ask by default.
 const DefaultEvery = time.Second
 
 // Observe reports the leader, and then every change, until ctx is done or the caller stops; see [Observe].

@@ -18,12 +18,12 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// trouble is one thing that happens in a schedule.
+// trouble is one fault in a schedule.
 type trouble struct {
 	// Kind is stop: the master does not answer; slow; forget: it restarts without its data; or resign.
 	Kind   string
 	Master int
-	After  time.Duration // since the one before
+	After  time.Duration // after the one before
 	For    time.Duration
 }
 
@@ -42,7 +42,7 @@ func drawSchedule(t *rapid.T) schedule {
 	}
 	kinds := []string{"stop", "stop", "slow", "resign"}
 	forgets := rapid.Bool().Draw(t, "forgets")
-	if forgets { // then tokens rest on the wall clocks
+	if forgets { // then tokens depend on the wall clocks
 		kinds = append(kinds, "forget", "forget")
 	}
 	for range 3 {
@@ -81,7 +81,7 @@ func (r *record) faultLocked(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
-// sameLocked judges that a token is of one term.
+// sameLocked checks that a token belongs to one term only.
 func (r *record) sameLocked(term leader.Term) {
 	if first, found := r.terms[term.Token]; found && first != term {
 		r.faultLocked("token %d is of %+v and of %+v", term.Token, first, term)
@@ -182,7 +182,7 @@ func play(t *testing.T, s schedule) (faults []string, led int) {
 			<-time.After(what.After)
 			befall(masters[what.Master], what, resign)
 		}
-		<-time.After(6*time.Second + 10*ttl) // the longest trouble ends, and then terms and backoffs
+		<-time.After(6*time.Second + 10*ttl) // the longest trouble ends, then terms and backoffs end
 		r.quiet(candidates)
 		stop()
 		all.Wait()
@@ -219,7 +219,8 @@ func befall(m *memmaster.Master, what trouble, resign []chan struct{}) {
 	}
 }
 
-// Whatever masters do: tokens grow, a value is of one term, and when all is well again every observer knows the leader.
+// Whatever faults masters have, tokens grow, and a value belongs to one term. When all faults are over, every observer
+// knows the leader.
 func TestObserversEndAtTheLeaderAndSeeTokensGrow(t *testing.T) {
 	t.Parallel()
 	terms, checks := 0, 0

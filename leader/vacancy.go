@@ -17,10 +17,10 @@ import (
 // for p = 1/2, and one in eight for p = 9/10. That suits a probe: where there is mostly no leader, a process that is
 // not elected is not healthy.
 const (
-	// looksPerTolerance is how often at least the candidate asks by itself.
+	// looksPerTolerance is how often at least the candidate looks in each tolerance.
 	looksPerTolerance = 20
-	// gapShare of the tolerance may go by from the beginning of one look to the end of the next. A term that lasts for
-	// that long and begins between the two includes the whole of the second, so it is seen.
+	// gapShare is the part of the tolerance that may pass between the beginning of one look and the end of the next. A
+	// term that lasts for that long and begins between the two looks includes the whole second look, so it is seen.
 	gapShare = 4
 )
 

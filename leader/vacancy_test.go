@@ -50,7 +50,7 @@ func lead(t *testing.T, others *redlock.Locker, d time.Duration) {
 	must(t, term.Release(t.Context()))
 }
 
-// Two looks that fall into the gaps between terms have not seen one long vacancy.
+// Two looks into the gaps between terms do not make one long vacancy.
 func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
 	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, _ func() int) {
 		for range 20 {
@@ -143,7 +143,7 @@ func TestAVacancyThatWasNotWatchedDoesNotCount(t *testing.T) {
 	})
 }
 
-// A question of the candidate's own that hangs does not keep Run from its end.
+// If a question of the candidate hangs, Run still ends.
 func TestRunEndsThoughAQuestionHangs(t *testing.T) {
 	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, _ *redlock.Locker, _ func() int) {
 		l := locker(t, masters, 0)

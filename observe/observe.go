@@ -15,8 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Join returns an observer that passes every event on to all of these, in their order. Nil ones are left out; without
-// any it returns nil, which costs a Locker nothing.
+// Join returns an observer that passes every event on to all of these, in their order. It leaves out nil observers. If
+// none is left it returns nil, which costs a Locker nothing.
 func Join(observers ...func(redlock.Event)) func(redlock.Event) {
 	observers = slices.DeleteFunc(slices.Clone(observers), func(f func(redlock.Event)) bool { return f == nil })
 	switch len(observers) {
@@ -32,7 +32,7 @@ func Join(observers ...func(redlock.Event)) func(redlock.Event) {
 	}
 }
 
-// results are the words for errors; the first that matches holds.
+// results are the words for errors; the first match counts.
 var results = [...]struct {
 	is   error
 	word string
@@ -50,7 +50,7 @@ var results = [...]struct {
 	{context.DeadlineExceeded, "canceled"},
 }
 
-// other is the word for an error that is not one of this library's.
+// other is the word for an error from outside this library.
 const other = "error"
 
 // Result is an event's Err in one word, for labels: there are few such words, and none contains data of the program.
@@ -64,7 +64,7 @@ func Result(err error) string {
 	return other
 }
 
-// Results returns every word that [Result] can be, each once.
+// Results returns each possible result of [Result] once.
 func Results() []string {
 	words := make([]string, 0, len(results)+1)
 	for _, r := range results {

@@ -50,7 +50,7 @@ func told(document string) []string {
 	return found
 }
 
-// rules are a model's rules: its inlines with a capital.
+// rules are a model's rules: its inlines with a capital letter.
 func rules(model string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(`(?m)^inline ([A-Z]\w*)\(`).FindAllStringSubmatch(model, -1) {
@@ -75,7 +75,7 @@ func mapped(document, model string) (names, places []string) {
 	return names, places
 }
 
-// isThere reports that a file has a function, or that a file that is no Go file exists.
+// isThere reports whether a Go file has a function, or whether another file exists.
 func isThere(place string) bool {
 	path, name, _ := strings.Cut(place, " ")
 	path = filepath.Join("..", path)

@@ -12,7 +12,7 @@ import (
 // Locker could renew a lock after its own clock has jumped and before the masters' clocks have. The masters would then
 // keep the key for less time than the holder believes.
 type worldTime struct {
-	began time.Time    // by Go's clock; its wall time is where Wall begins
+	began time.Time    // by Go's clock; Wall begins at its wall time
 	ahead atomic.Int64 // of Go's clock
 }
 
@@ -29,7 +29,7 @@ type clock struct {
 	timers map[*timer]struct{}
 }
 
-// zero is where clocks begin, because redlock takes a reading of 0 for "not yet".
+// zero is the first reading of clocks, because to redlock a reading of 0 means "not yet".
 const zero = time.Hour
 
 func newClock(world *worldTime) *clock {
@@ -50,7 +50,7 @@ func (c *clock) nowLocked() time.Duration {
 // Wall implements redlock.Clock.
 func (c *clock) Wall() time.Time { return c.world.began.Round(0).Add(c.Now() - zero) }
 
-// advance moves this clock on by itself; 0 takes note of a jump of the world's time. Timers that are due fire.
+// advance moves this clock on by itself. With 0 it notices a jump of the world's time. Due timers fire.
 func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,12 +61,12 @@ func (c *clock) advance(d time.Duration) {
 	}
 }
 
-// timer is a call that is going to happen. The clock's mutex guards it.
+// timer is a future call. The clock's mutex guards it.
 type timer struct {
 	clock   *clock
 	call    func()
 	at      time.Duration
-	setting int         // how many times it was set
+	setting int         // how often it was set
 	inner   *time.Timer // nil while it is not
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// met counts the masters that a failed attempt met this error on.
+// met counts the masters on which a failed attempt got this error.
 func met(tb testing.TB, err, want error) int {
 	tb.Helper()
 	quorum, ok := errors.AsType[*redlock.QuorumError](err)

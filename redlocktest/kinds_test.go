@@ -250,7 +250,8 @@ func TestWaitersAreNotified(t *testing.T) {
 	}
 }
 
-// A message that is under way when connections break is lost. The waiter looks when it is connected again.
+// A message that is on its way when the connection breaks is lost. The waiter checks the lock when it is connected
+// again.
 func TestAWaiterRecoversFromALostMessage(t *testing.T) {
 	bubble(t, func(t *testing.T, masters redlocktest.Masters, locker *redlock.Locker) {
 		masters.Hold(key)

@@ -43,7 +43,7 @@ func (m *Master) Listen(channel string, ready func(), notified func(message stri
 	}
 }
 
-// listensLocked reports that a waiter's subscription stands. The mutex is the master's.
+// listensLocked reports whether a waiter's subscription exists. The mutex is the master's.
 func (m *Master) listensLocked(waiter string) bool {
 	for s := range m.channels {
 		if s.channel == single.ChannelPrefix+waiter && s.made {
@@ -74,7 +74,8 @@ func (m *Master) publishLocked(channel, message string) {
 	}
 }
 
-// begin is called when the subscription is made, and breakOff when its connection breaks. The master's mutex is held.
+// begin is called when the subscription is made, breakOff when its connection breaks. The caller holds the master's
+// mutex.
 func (s *subscription) begin() {
 	s.made = true
 	s.put(s.ready)

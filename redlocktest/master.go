@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// ErrStopped is the error of a stopped master's unknown vote; a redlock.QuorumError has it for each.
+// ErrStopped is the error of a stopped master; a redlock.QuorumError has it for each such master.
 var ErrStopped = errors.New("redlocktest: the master is stopped")
 
 // Errors of requests to a master.
@@ -22,9 +22,9 @@ var (
 	errSilent = fmt.Errorf("redlocktest: no answer in time: %w", os.ErrDeadlineExceeded)
 )
 
-// ReplyError is an error that a master replies with, for [Master.Fail]: "OOM command not allowed when used memory >
-// 'maxmemory'.", or "NOPERM …". For redlock and for redis.Error it is a server's; any other error is one of the
-// connection.
+// ReplyError is an error reply of a master, for [Master.Fail]: "OOM command not allowed when used memory >
+// 'maxmemory'.", or "NOPERM …". redlock and redis.Error treat it as the server's reply. Any other error is an error of
+// the connection.
 type ReplyError string
 
 // Error returns the reply.
@@ -42,9 +42,9 @@ type Master struct {
 
 	mu       sync.Mutex
 	store    *store.Store
-	ahead    time.Duration // of the other masters' time
+	ahead    time.Duration // relative to the other masters' time
 	stopped  chan struct{} // closed while it is stopped
-	guarded  time.Duration // by the clock, until when it does not vote
+	guarded  time.Duration // by the clock: until then it does not vote
 	latency  time.Duration
 	err      error // the answer to every request
 	next     error // the error of the next acquisition
@@ -60,13 +60,13 @@ func newMaster(w *world, name string, guard time.Duration) *Master {
 // Name implements redlock.Master.
 func (m *Master) Name() string { return m.name }
 
-// Format implements fmt.Formatter: by any verb a Master is printed as its name.
+// Format implements fmt.Formatter: with any verb it prints the Master's name.
 func (m *Master) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(m.name)) }
 
 // RestartGuard implements redlock.Guarded.
 func (m *Master) RestartGuard() time.Duration { return m.guard }
 
-// Clock implements redlock.Timed: a Locker that is made by redlock.New goes by the masters' time. See [Masters.Clock].
+// Clock implements redlock.Timed: a Locker made by redlock.New follows the masters' time. See [Masters.Clock].
 func (m *Master) Clock() redlock.Clock {
 	m.world.tb.Helper()
 	m.world.checkBubble(m.world.tb)
@@ -74,7 +74,7 @@ func (m *Master) Clock() redlock.Clock {
 }
 
 // Stop makes the master unreachable: new requests fail at once with [ErrStopped], and requests under way and
-// subscriptions break off. It keeps its keys, whose ttls run on. Stop does nothing to a stopped master.
+// subscriptions break off. It keeps its keys, and their ttls run on. Stop does nothing to a stopped master.
 //
 // A Locker that has had no answer from a master three times in a row, here or with [Master.Fail], asks it at most
 // every 20 ms. So a TryAcquire within 20 ms of Start may still count it as away; Acquire tries again.
@@ -90,8 +90,8 @@ func (m *Master) Stop() {
 	}
 }
 
-// Start lets a stopped master answer again, with the keys that it had; [Master.Forget] before it is a restart that
-// loses them. With a [RestartGuard] it votes when that is over. It does nothing to a master that runs.
+// Start starts a stopped master again, with its keys. Call [Master.Forget] before it for a restart that loses them.
+// With a [RestartGuard] the master votes after the guard's time. Start does nothing to a running master.
 func (m *Master) Start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,9 +139,9 @@ func (m *Master) Lose(keys ...string) {
 	}
 }
 
-// SlowDown makes the master answer after d, half of it on the way there and half on the way back; 0, the default, is
-// at once. Requests sent before keep their time. A request is performed even if its caller has stopped waiting after
-// redlock.Options.RequestTimeout. With a d above that timeout the master never answers in time.
+// SlowDown makes the master answer after d, half of it on the way there and half on the way back. 0, the default, means
+// at once. Requests already sent keep their times. The master performs a request even if its caller has stopped waiting
+// after redlock.Options.RequestTimeout. With a d above that timeout the master never answers in time.
 func (m *Master) SlowDown(d time.Duration) {
 	if d < 0 {
 		m.world.tb.Helper()
@@ -168,9 +168,9 @@ func (m *Master) FailNext(err error) {
 	m.next = err
 }
 
-// StepClock sets this master's clock ahead by d, or back if it is negative, as an administrator would: keys expire
-// earlier than Lockers count on, or later. It voids redlock's promise of one holder, which fencing tokens are for. See
-// [Masters.Advance] for time that passes.
+// StepClock moves this master's clock forward by d, or back if d is negative, as an administrator would. Then keys
+// expire earlier or later than Lockers expect. That voids redlock's promise of one holder; fencing tokens protect
+// against it. See [Masters.Advance] for time that passes.
 func (m *Master) StepClock(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +198,7 @@ func (m *Master) do(ctx context.Context, batch []*single.Call, c *clock) {
 	m.mu.Lock()
 	f := &flight{master: m, stopped: m.stopped, answered: make(chan struct{}), requests: make([]single.Request, len(batch))}
 	for i := range batch {
-		f.requests[i] = *batch[i].Request // it may be performed when its call is the caller's again
+		f.requests[i] = *batch[i].Request // the request may run after its caller has the call back
 	}
 	latency := m.latency
 	if latency == 0 || m.isStopped() {
@@ -234,7 +234,7 @@ type answer struct {
 	sent  bool
 }
 
-// wait sends the flight off and returns when it is back, or why it is not waited for any longer.
+// wait sends the flight off and returns when it is back, or the reason why it does not wait any longer.
 func (f *flight) wait(ctx context.Context, latency time.Duration, c *clock) error {
 	there := latency / 2
 	f.master.world.clock.AfterFunc(there, func() {
@@ -257,7 +257,7 @@ func (f *flight) wait(ctx context.Context, latency time.Duration, c *clock) erro
 	}
 }
 
-// arrive performs the flight, unless the master was stopped since it departed.
+// arrive performs the flight, unless the master was stopped after the departure.
 func (f *flight) arrive() {
 	f.master.mu.Lock()
 	defer f.master.mu.Unlock()

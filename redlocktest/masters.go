@@ -18,7 +18,7 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// DefaultCount is how many masters New starts unless [Count] says otherwise.
+// DefaultCount is the number of masters without [Count].
 const DefaultCount = 5
 
 // Option changes the masters that New starts.
@@ -32,8 +32,8 @@ type settings struct {
 // Count is the number of masters, from 1 to redlock.New's maximum.
 func Count(n int) Option { return func(s *settings) { s.count = n } }
 
-// RestartGuard makes a master not vote for d after it is started again, as single.Options.RestartGuard does; 0 is no
-// guard. New's masters vote at once. It is for Lockers with a RestartGuard in their Options.
+// RestartGuard keeps a restarted master from voting for d, as single.Options.RestartGuard does; 0 means no guard. New's
+// masters vote at once. Use it for Lockers with a RestartGuard in their Options.
 func RestartGuard(d time.Duration) Option { return func(s *settings) { s.guard = d } }
 
 // Masters are masters in this process. Slice it to act on some of the masters:
@@ -53,7 +53,7 @@ type world struct {
 	clocks []*clock // all of them
 }
 
-// tb is the test of the first master; of none a test that has none.
+// tb returns the test of the first master, and for no masters a test that does nothing.
 func (m Masters) tb() TB {
 	if len(m) == 0 {
 		return nobody{}
@@ -114,9 +114,8 @@ func (w *world) checkBubble(tb TB) {
 	}
 }
 
-// All returns the masters as redlock.New takes them. A Locker that it makes goes by the masters' time, unless its
-// Options have another Clock. It is the caller's to close: a bubble of testing/synctest takes one that is still open
-// for a deadlock.
+// All returns the masters for redlock.New. A Locker made from them follows the masters' time, unless its Options have
+// another Clock. The caller must close it: a bubble of testing/synctest takes an open Locker for a deadlock.
 func (m Masters) All() []redlock.Master {
 	all := make([]redlock.Master, len(m))
 	for i := range m {
@@ -163,13 +162,13 @@ func (m Masters) Locker(tb TB, opts redlock.Options) *redlock.Locker {
 const (
 	// calm is how long the Close of a Locker may take to release held locks.
 	calm = 100 * time.Millisecond
-	// patience is for how long it may take in the end.
+	// patience is how long the close may take in the end.
 	patience = 10 * time.Second
 	// longestJump is the longest step of a Locker's clock in Advance.
 	longestJump = 365 * 24 * time.Hour
 )
 
-// closeSoon closes a Locker, and moves its clock on until it has nothing left to wait for.
+// closeSoon closes a Locker, and moves its clock on until it waits for nothing.
 func closeSoon(l *redlock.Locker, c *clock) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -185,9 +184,9 @@ func closeSoon(l *redlock.Locker, c *clock) error {
 	}
 }
 
-// Clock is the masters' time, which Lockers that are made by redlock.New have by default; put it in their Options where
-// something else stands between them and the masters. It begins an hour after its zero, runs as Go's clock does, and
-// jumps with [Masters.Advance].
+// Clock is the masters' time. Lockers made by redlock.New use it by default. Set it in their Options if a wrapper
+// stands between them and the masters. It begins an hour after its zero, runs as Go's clock does, and jumps with
+// [Masters.Advance].
 func (m Masters) Clock() redlock.Clock {
 	if len(m) == 0 {
 		return newClock(&worldTime{began: time.Now()})
@@ -197,8 +196,8 @@ func (m Masters) Clock() redlock.Clock {
 
 // Advance moves time on by d, which must not be negative, for the masters and for all Lockers that follow them. For a
 // Locker it is as if its process had been suspended for d. All timers that are due in d fire now, at the same time:
-// locks whose validity has passed are lost, renewed or not, and ttls are over. To see a renewal, advance by less than
-// two thirds of the ttl. To see events in their order, use a bubble of testing/synctest and time.Sleep.
+// locks are lost at the end of their validity, renewed or not, and ttls are over. To see a renewal, advance by less
+// than two thirds of the ttl. To see events in their order, use a bubble of testing/synctest and time.Sleep.
 //
 // Advance returns at once; other goroutines do the work of the timers soon after.
 func (m Masters) Advance(d time.Duration) {
@@ -219,7 +218,7 @@ func (m Masters) Advance(d time.Duration) {
 	}
 }
 
-// newClock returns a clock that follows the world's time until it is dropped.
+// newClock returns a clock that follows the world's time until it is garbage.
 func (w *world) newClock() *clock {
 	w.mu.Lock()
 	defer w.mu.Unlock()

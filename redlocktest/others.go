@@ -12,7 +12,7 @@ import (
 
 // This file acts for other lock holders.
 
-// Somebody is the redlock.Options.Identity of the holder that [Masters.Hold] plays.
+// Somebody is the redlock.Options.Identity of [Masters.Hold]'s holder.
 const Somebody = "somebody-else"
 
 const (
@@ -20,7 +20,7 @@ const (
 	somebody = Somebody + "/00000000000000000000000000000000"
 	// heldFor is longer than any test.
 	heldFor = 100 * 365 * 24 * time.Hour
-	// reserve is for how long a key that is released is kept for the waiter that is notified.
+	// reserve is how long a released key is kept for the notified waiter.
 	reserve = 50 * time.Millisecond
 )
 

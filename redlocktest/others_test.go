@@ -92,7 +92,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// failure returns the text with which a test fails that calls do.
+// failure calls do in a test and returns the test's failure text.
 func failure(do func(tb redlocktest.TB)) string {
 	var r recorder
 	over := make(chan struct{})
@@ -152,7 +152,7 @@ func TestMisuseFailsTheTestAndSaysWhatWasWrong(t *testing.T) {
 	redlocktest.Masters{}.Hold("")
 }
 
-// Whatever a test leaves behind, it ends at once.
+// A test ends at once, whatever locks it leaves behind.
 func TestATestThatEndsLeavesNothingRunning(t *testing.T) {
 	began, waited := time.Now(), make(chan error, 1)
 	said := failure(func(tb redlocktest.TB) {
@@ -178,7 +178,7 @@ func TestATestThatEndsLeavesNothingRunning(t *testing.T) {
 	is(t, <-waited, redlock.ErrClosed)
 }
 
-// With the race detector: everything at once.
+// With the race detector: all methods at the same time.
 func TestAllMethodsAreSafeForConcurrentUse(t *testing.T) {
 	masters := redlocktest.New(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -261,7 +261,7 @@ func TestAMasterAnswersWithoutALocker(t *testing.T) {
 	})
 }
 
-// onlyDeadline is a context as the lanes of a Locker give it: it does not announce its end.
+// onlyDeadline is a context with a deadline and no Done channel, as a Locker's lanes use it.
 type onlyDeadline struct{ context.Context }
 
 func (onlyDeadline) Done() <-chan struct{} { return nil }

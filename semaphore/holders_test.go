@@ -20,24 +20,24 @@ import (
 
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
-// schedule is a series of faults for a semaphore: processes take permits while requests are late or lost, answers do
+// schedule is a series of faults for a semaphore. Processes take permits while requests are late or lost, answers do
 // not come, masters restart without their data, and holders end without a release.
 type schedule struct {
 	Masters, Permits int
 	TTL              time.Duration
 	Processes        []process
-	Fates            []memmaster.Fate // of requests, in turns
-	Restarts         []time.Duration  // the pauses between them, of one master after the other
+	Fates            []memmaster.Fate // the delays of requests, in turns
+	Restarts         []time.Duration  // the pauses between the restarts, of one master after the other
 }
 
 // process takes permits until the schedule is over.
 type process struct {
 	Hold, Think   time.Duration
 	Waits, Renews bool
-	Dies          int // its so many-th permit is not released; 0: none
+	Dies          int // this permit is not released; 0: none
 }
 
-// guard is for how long a master that restarted does not vote: no less than any ttl.
+// guard is how long a restarted master does not vote: no less than any ttl.
 const guard = time.Second
 
 func drawSchedule(t *rapid.T) schedule {
@@ -73,11 +73,11 @@ type holders struct {
 	mu     sync.Mutex
 	most   int // there may be
 	of     map[*semaphore.Permit]int
-	full   int // how often there were as many
+	full   int // how often all permits were held
 	faults []string
 }
 
-// took notes a permit that has been returned, and judges: the number of holders grows by nothing else.
+// took notes a new permit and checks the count: only a new permit can raise the number of holders.
 func (h *holders) took(who int, p *semaphore.Permit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +141,7 @@ func (s schedule) play(t *testing.T) (faults []string, full int) {
 	return faults, full
 }
 
-// run takes permits, holds them and gives them back.
+// run takes permits, holds them and releases them.
 func (p process) run(ctx context.Context, who int, s *semaphore.Semaphore, ttl time.Duration, h *holders) {
 	var opts []redlock.Option
 	if p.Renews {
@@ -165,7 +165,7 @@ func (p process) run(ctx context.Context, who int, s *semaphore.Semaphore, ttl t
 	}
 }
 
-// At most n hold a permit at a time, each within its validity, whatever becomes of requests, masters and holders.
+// At most n hold a permit at a time, each within its validity, whatever happens to requests, masters and holders.
 func TestNeverMoreThanNHoldersWhateverHappens(t *testing.T) {
 	t.Parallel()
 	full, checks := 0, 0

@@ -37,7 +37,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/surplus"
 )
 
-// MaxPermits is the greatest n. A waiter waits for every slot at once, and gets the first that is free.
+// MaxPermits is the greatest n. A waiter waits for every slot at once and gets the first free one.
 const MaxPermits = 256
 
 // Locker takes the locks: a [redlock.Locker], or a Locker of package sharded.
@@ -57,14 +57,14 @@ type Semaphore struct {
 // Permit is the lock of one slot. It has the methods and guarantees of [redlock.Lock].
 type Permit struct {
 	*redlock.Lock
-	// Slot is which one, from 0 to n-1.
+	// Slot is the number of the slot, from 0 to n-1.
 	Slot int
 }
 
-// New makes a semaphore of n permits, from 1 to [MaxPermits]. All processes that share it have to agree on the name, on
-// n and on the masters: with a greater n one lets more holders in than the others count on. A smaller n holds once the
-// holders of the slots beyond it have ended. Slot i is the lock of the key name:slot:i. The error matches
-// [redlock.ErrInvalid].
+// New returns a semaphore of n permits, from 1 to [MaxPermits]. All its processes must use the same name, n and
+// masters. A process with a greater n lets in more holders than the others expect. After a change to a smaller n, the
+// limit holds when the holders of the slots beyond it have ended. Slot i is the lock on the key name:slot:i. The error
+// matches [redlock.ErrInvalid].
 func New(locker Locker, name string, n int) (*Semaphore, error) {
 	switch {
 	case locker == nil:

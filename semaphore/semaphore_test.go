@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait for something that is to happen.
+// patience limits every wait for an event.
 const patience = 30 * time.Second
 
 func must(tb testing.TB, err error) {
@@ -311,7 +311,7 @@ func TestCountingOnEachMasterLetsTooManyIn(t *testing.T) {
 	}
 }
 
-// mostInside is how many more can get a majority, when these permits have been given: sets of masters from next on.
+// mostInside returns how many more can get a majority after these permits. It tries sets of masters from next on.
 func mostInside(given []int, permits int, next uint) (most int) {
 	n := len(given)
 search:

@@ -43,7 +43,7 @@ func TestHazard102MinHoldDoesNotKeepSurplusSlots(t *testing.T) {
 			}
 			defer func() { must(t, p.Release(t.Context())) }() //nolint:gocritic // all, at the end
 		}
-		must(t, first.Release(t.Context())) // the control: that one is kept
+		must(t, first.Release(t.Context())) // the control: the permit's slot is kept
 		if p, err := others.Acquire(within(t, time.Second), time.Minute); err == nil {
 			t.Errorf("slot %d was granted, although MinHold keeps it", p.Slot)
 		}

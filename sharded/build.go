@@ -39,7 +39,7 @@ func (s *Locker) build(opts Options) (err error) {
 	return s.joinMoving()
 }
 
-// open opens the masters that are given by their URLs. A URL that two groups have is one master of both.
+// open opens the masters given by URLs. A URL in two groups is one master of both.
 func (s *Locker) open() error {
 	byURL := make(map[string]*single.Master)
 	for i := range s.groups {
@@ -111,13 +111,13 @@ func (s *Locker) checkMasters() error {
 	return nil
 }
 
-// moves reports that there are keys that move between two groups: to those that are added, and away from those that are
-// removed. Rendezvous hashing moves none between groups that stay.
+// moves reports whether keys move between two groups: to added groups, and away from removed ones. Rendezvous hashing
+// moves none between groups that stay.
 func (s *Locker) moves(from, to int) bool {
 	return from != to && s.before[from] != 0 && s.after[to] != 0 && (s.before[to] == 0 || s.after[from] == 0)
 }
 
-// seeds returns a hash for each group that takes part, and 0 for those that do not. No names mean all groups.
+// seeds returns a hash for each group that takes part, and 0 for the others. No names mean all groups.
 func (s *Locker) seeds(field string, names []string) ([]uint64, error) {
 	seeds := make([]uint64, len(s.groups))
 	if names == nil {

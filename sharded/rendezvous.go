@@ -2,7 +2,7 @@ package sharded
 
 import "strings"
 
-// Where a key belongs. Every process that ever shares keys must compute the same, so nothing here may
+// This file decides where a key belongs. Every process that ever shares keys must compute the same, so nothing here may
 // change.
 
 // hashTag is the part of a key that decides about its place: as in a Redis Cluster.
@@ -15,8 +15,8 @@ func hashTag(key string) string {
 	return key
 }
 
-// rendezvous returns the place of the group with the highest score for a key. Seed 0 takes no part. The groups are
-// sorted by name, so equal scores, should they ever happen, have the same winner everywhere.
+// rendezvous returns the index of the group with the highest score for a key. A group with seed 0 takes no part. The
+// groups are sorted by name, so equal scores, if they ever happen, have the same winner everywhere.
 func rendezvous(key uint64, seeds []uint64) int {
 	best, at := uint64(0), -1
 	for i, seed := range seeds {

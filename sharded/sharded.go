@@ -16,12 +16,11 @@
 //  2. When the last old process has ended, wait for its locks to end: the longest ttl in use.
 //  3. Restart every process with the new groups only. They and the transition's processes exclude each other.
 //
-// Held locks stay valid, and no process needs to stop its work. A lock belongs for its whole life to the groups in
-// which it was acquired. During the transition a key that moves needs a majority of each of its two groups
-// ([redlock.NewJoint]), and each group tolerates as many failed masters as at other times. The groups may have
-// different numbers of masters, and masters in common: the same Master, or the same URL, in both. For such a key Set
-// in errors and events, "old" or "new", names the group that failed. The observer of the key's new group receives the
-// events.
+// Held locks stay valid, and no process needs to stop its work. A lock belongs for its whole life to the groups of its
+// acquisition. During the transition a key that moves needs a majority of each of its two groups ([redlock.NewJoint]),
+// and each group tolerates as many failed masters as at other times. The groups may have different numbers of masters,
+// and masters in common: the same Master, or the same URL, in both. For such a key Set in errors and events, "old" or
+// "new", names the group that failed. The observer of the key's new group receives the events.
 //
 // Fencing tokens of a key that moves stay in order on one condition: a process of the transition acquires the key,
 // [redlock.Fenced], between steps 2 and 3. That is after the last acquisition by an old process, and before the first
@@ -48,15 +47,15 @@ import (
 
 // Group is one independent set of masters.
 type Group struct {
-	// Name decides together with a key's whether the key belongs to this group. It must never change, be the same in
-	// every process, and may outlive the masters: give a number or a place, not an address.
+	// Name decides, together with the key, whether the key belongs to this group. It must never change, and must be the
+	// same in every process. It may outlive the masters, so use a number or a place, not an address.
 	Name string
-	// URLs are the group's masters as [redlock.Dial] takes them; Close closes their connections. Or:
+	// URLs are the URLs of the group's masters for [redlock.Dial]; Close closes their connections. Or:
 	URLs []string
-	// Masters are the group's masters as [redlock.New] takes them; they stay the caller's to close, after the Locker.
+	// Masters are the group's masters for [redlock.New]. The caller closes them after the Locker.
 	Masters []redlock.Master
 	// Options configure the group's Locker. All groups need the same Prefix. Groups between which keys move need the
-	// same Generation, plus one with every step.
+	// same Generation; raise it by one with every step.
 	Options redlock.Options
 }
 
@@ -67,7 +66,7 @@ type Options struct {
 	Before, After []string
 }
 
-// Locker takes locks in the groups to which their keys belong. It is safe for concurrent use. Close ends its
+// Locker takes each lock in the group of its key. It is safe for concurrent use. Close ends its
 // goroutines.
 type Locker struct {
 	groups        []Group           // sorted by name
@@ -80,7 +79,7 @@ type Locker struct {
 	ended  chan struct{} // closed when Close has returned; nil in a Locker that New has not made
 }
 
-// New makes a Locker over groups, in any order. Nothing is sent yet. The error matches [redlock.ErrInvalid].
+// New returns a Locker over groups, in any order. It sends nothing yet. The error matches [redlock.ErrInvalid].
 func New(groups []Group, opts Options) (*Locker, error) {
 	s := &Locker{groups: slices.Clone(groups), joint: make(map[[2]int]*redlock.Locker), ended: make(chan struct{})}
 	slices.SortFunc(s.groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
@@ -262,9 +261,9 @@ func sharedServer(first, second string) audit.Finding {
 	}
 }
 
-// Close calls [redlock.Locker.Close] for every group and every joint Locker at the same time. None of them takes a
-// lock from then on, and each has the whole time that ctx leaves. A second Close waits for the first to return, and
-// returns nil, or its own ctx's error if that is done before.
+// Close calls [redlock.Locker.Close] for every group and every joint Locker at the same time. No Locker takes a lock
+// from then on, and each has the whole time that ctx leaves. A second Close waits for the first to return, and returns
+// nil, or its own ctx's error if that is done before.
 func (s *Locker) Close(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err

@@ -23,20 +23,21 @@ type result struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed"`
 	Subject  string `json:"subject"`
-	// Plan is a hash of the plan that was carried out, the same for all subjects of a scenario and seed.
+	// Plan is a hash of the plan. It is the same for all subjects of a scenario and seed.
 	Plan string `json:"plan"`
-	// Refused says why the subject can't take part; then nothing below was measured.
+	// Refused is the reason why the subject can't take part; then the fields below are empty.
 	Refused string `json:"refused,omitempty"`
 
 	Verdict report.Verdict `json:"verdict,omitempty"`
-	// Reasons say why the verdict is not pass.
+	// Reasons explain a verdict other than pass.
 	Reasons          []string `json:"reasons,omitempty"`
 	Acquisitions     int      `json:"acquisitions"`
 	Overlaps         int      `json:"overlaps"`
 	Orphans          int      `json:"orphans"`
 	LostUpdates      int      `json:"lost_updates"`
 	UnexpectedErrors int      `json:"unexpected_errors"`
-	// OutageMSMax, P50MS and P99MS are as in a report of the chaos harness, StandstillMSMax is in standstill.go.
+	// OutageMSMax, P50MS and P99MS have the meaning of the chaos harness's report. standstill.go defines
+	// StandstillMSMax.
 	OutageMSMax     float64        `json:"outage_ms_max"`
 	StandstillMSMax float64        `json:"standstill_ms_max"`
 	P50MS           float64        `json:"acquire_p50_ms"`
@@ -46,7 +47,7 @@ type result struct {
 	// not promise to exclude.
 	Broken  map[string]int `json:"broken,omitempty"`
 	Allowed map[string]int `json:"allowed,omitempty"`
-	// Faults counts how often each fault came on, Unavailable says why one could not.
+	// Faults counts each fault. Unavailable has the reason why a fault was not possible.
 	Faults      map[string]int    `json:"faults,omitempty"`
 	Unavailable map[string]string `json:"unavailable,omitempty"`
 	Errors      []string          `json:"errors,omitempty"`
@@ -61,7 +62,7 @@ type section struct {
 	results  []result
 }
 
-// comparison runs subjects by the same plans.
+// comparison runs subjects under the same plans.
 type comparison struct {
 	config
 
@@ -157,14 +158,14 @@ func byOracle(violations []oracle.Violation) map[string]int {
 func digest(p *plan.Plan) string {
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return err.Error() // a plan is numbers and names, so there is none
+		return err.Error() // a plan is numbers and names, so there is no error
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(raw) // a hash takes everything
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// merged adds a subject's runs up: counts are sums, times the worst of all.
+// merged combines a subject's runs: counts are sums, and times are the worst of all.
 func (s section) merged(subject string) (sum result, found bool) {
 	sum.Broken, sum.Allowed = make(map[string]int), make(map[string]int)
 	for _, r := range s.results {
@@ -193,7 +194,7 @@ func (s section) merged(subject string) (sum result, found bool) {
 	return sum, found
 }
 
-// unavailable are the faults of the plans that could not be done here, with the reason.
+// unavailable lists the faults that were not possible here, with the reason.
 func (s section) unavailable() []string {
 	var out []string
 	for _, r := range s.results {

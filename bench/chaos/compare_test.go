@@ -74,7 +74,7 @@ func TestASeedGivesEverySubjectTheSamePlan(t *testing.T) {
 				t.Errorf("%s: the plans of %s and %s have different hashes", name, r.subject, first.subject)
 			}
 		}
-		// The control: another seed is another plan.
+		// The control: another seed gives another plan.
 		if reflect.DeepEqual(runs[0].plan, runs[n].plan) || s.results[0].Plan == s.results[n].Plan {
 			t.Errorf("%s: seeds 7 and 8 give one plan", name)
 		}

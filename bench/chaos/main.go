@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// show runs everything and shows each scenario when it is done, also those before something failed.
+// show runs everything and prints each scenario when it is done. It also prints the scenarios before a failure.
 func show(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error) {
 	facts := describe(ctx)
 	fmt.Fprintf(stdout, "%s\n%s\n", cfg.command, strings.Join(facts, "\n"))

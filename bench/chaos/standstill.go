@@ -11,7 +11,7 @@ import (
 // span is a stretch of time in nanoseconds, end not included.
 type span struct{ from, to int64 }
 
-// together joins attempts that are no further apart, as the outage of the harness's report does.
+// together is the distance up to which attempts are joined, as for the outage in the harness's report.
 const together = int64(50 * time.Millisecond)
 
 // standstill returns the longest time in which a client wanted a key, no client acted under it, and no client got it.
@@ -38,7 +38,7 @@ func standstill(v *history.View) time.Duration {
 	return time.Duration(longest)
 }
 
-// joined sorts spans and joins those that overlap or are no further apart than gap. It reuses their memory.
+// joined sorts spans, and joins those that overlap or whose distance is at most gap. It reuses their memory.
 func joined(spans []span, gap int64) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	out := spans[:0]

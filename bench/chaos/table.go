@@ -99,7 +99,7 @@ func (s section) cells(r result, n int) []string {
 		millis(r.P50MS), millis(r.P99MS), "  "+found(r))
 }
 
-// millis writes a time; none at all is missing.
+// millis writes a time; for no time it writes missing.
 func millis(ms float64) string {
 	if ms == 0 {
 		return missing
@@ -140,7 +140,7 @@ func (s section) faults() string {
 	return fmt.Sprintf("seed %s: %s", strings.Join(seeds, ", "), cmp.Or(strings.Join(out, ", "), "no faults"))
 }
 
-// reachFirst says how many of the faults can hit the first master, or the way of some client to it.
+// reachFirst says how many of the faults can hit the first master, or a client's connection to it.
 func (s section) reachFirst() string {
 	reach, all := 0, 0
 	for _, p := range s.plans {
@@ -158,7 +158,7 @@ func (s section) reachFirst() string {
 	return fmt.Sprintf(", which %d of these %d faults can reach", reach, all)
 }
 
-// writeJSON does nothing without a path. A file that could not be written whole is an error.
+// writeJSON does nothing without a path. It returns an error if the file could not be written completely.
 func writeJSON(path string, facts []string, sections []section) (err error) {
 	if path == "" {
 		return nil

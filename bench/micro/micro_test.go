@@ -131,7 +131,7 @@ func pairs() []struct {
 	}
 }
 
-// ask sends one request and fails unless it was granted: a benchmark of refusals would measure something else.
+// ask sends one request and fails unless it is granted: a benchmark of refusals would measure something else.
 func ask(b *testing.B, m *single.Master, r single.Request) {
 	b.Helper()
 	reply, err := m.Ask(b.Context(), r)
@@ -261,7 +261,7 @@ func held(b *testing.B, m *single.Master, callers int) []*single.Request {
 	return out
 }
 
-// extend sends one request again and again for as long as there is something left to do.
+// extend sends one request again and again while there is something to extend.
 func extend(queue *lane.Lane, request *single.Request, left *atomic.Int64) error {
 	done := make(ended, 1)
 	for left.Add(-1) >= 0 {

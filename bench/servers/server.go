@@ -13,8 +13,8 @@ import (
 // look reads the holders of these keys from the server at addr.
 type look func(ctx context.Context, addr string, keys []string) ([]masters.Key, error)
 
-// server is a process of this machine as the harness hurts it: it can be killed, and started again with the data it has
-// on disk.
+// server makes a process of this machine a master of the harness: it can be killed, and started again with its data on
+// disk.
 type server struct {
 	*backend.Server
 	look look
@@ -29,7 +29,7 @@ func fleetOf(name string, cluster *backend.Cluster, look look) *masters.Fleet {
 	return fleet
 }
 
-// unavailable says in the harness's words that a program is missing.
+// unavailable reports a missing program in the harness's words.
 func unavailable(err error) error {
 	if errors.Is(err, backend.ErrNotInstalled) {
 		return fmt.Errorf("%w: %w", masters.ErrUnavailable, err)

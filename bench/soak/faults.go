@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// fault is done to one master, and undone before it returns.
+// fault hits one master, and is undone before do returns.
 type fault struct {
 	name string
 	do   func(ctx context.Context, s *redistest.Server, d time.Duration) error
@@ -77,7 +77,7 @@ func hurt(ctx context.Context, servers []*redistest.Server, draw *rand.Rand, t *
 	}
 }
 
-// one does a fault that is drawn to a master that is drawn, or stops a majority.
+// one makes a random fault on a random master, or stops a majority.
 func one(ctx context.Context, servers []*redistest.Server, draw *rand.Rand, most bool) (name string, err error) {
 	if most {
 		return majority, stopMajority(ctx, servers, draw)

@@ -27,7 +27,7 @@ type sample struct {
 	Files      float64 `json:"open_files"` // 0 where the system does not tell
 }
 
-// observe lets the Lockers work and the masters suffer, and takes samples.
+// observe lets the Lockers work during the faults, and takes samples.
 func observe(ctx context.Context, s settings, log io.Writer) (_ *observation, err error) {
 	servers, err := redistest.RunN(ctx, masters, redistest.Config{AOF: true})
 	if err != nil {

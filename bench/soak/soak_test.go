@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestEveryWorkIsDoneOnRealServers is short: it has too few samples and faults to show anything, and has to say so.
+// TestEveryWorkIsDoneOnRealServers is short: it has too few samples and faults to prove anything, and must say so.
 func TestEveryWorkIsDoneOnRealServers(t *testing.T) {
 	redistest.Start(t) // is there a server?
 	dir := t.TempDir()

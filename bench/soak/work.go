@@ -21,7 +21,7 @@ type work struct {
 	do      func(ctx context.Context, l *redlock.Locker, draw *rand.Rand) error
 }
 
-// serial numbers keys that never come again.
+// serial numbers keys that are used only once.
 var serial atomic.Uint64
 
 func works() []work {
@@ -65,7 +65,7 @@ func works() []work {
 	}
 }
 
-// under does something under a lock, for as long as the lock is there.
+// under works under a lock while the lock is valid.
 func under(ctx context.Context, l *redlock.Locker, key string, do func(ctx context.Context), opts ...redlock.Option) error {
 	lock, err := l.Acquire(ctx, key, ttl, opts...)
 	if err != nil {
@@ -77,7 +77,7 @@ func under(ctx context.Context, l *redlock.Locker, key string, do func(ctx conte
 
 func nothing(context.Context) {}
 
-// tally counts how often something succeeded and how often not, by name.
+// tally counts successes and failures, by name.
 type tally struct {
 	names []string
 	did   map[string]*[2]atomic.Int64

@@ -60,7 +60,7 @@ func OneAtATime(locker Locker, ttl time.Duration, keyOf func(*asynq.Task) string
 	}
 }
 
-// busyError says that a task has not begun, because its key is locked.
+// busyError says that a task has not begun because its key is locked.
 type busyError struct{ error }
 
 func (e *busyError) Unwrap() error { return e.error }

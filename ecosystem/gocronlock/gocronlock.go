@@ -4,11 +4,11 @@
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
 // Before each run, gocron asks for a lock with the job's name, skips the run on an error, and unlocks afterwards. Set
-// the name with gocron.WithName: the default is the function's name.
-// gocron does not synchronise clocks. If two schedulers' clocks differ by more than the job takes, both run the job,
-// one after the other. redlock.MinHold prevents that if it keeps the key for longer than the clocks differ.
-// The job gets no context of the lock, so a job goes on after it has lost its lock. If runs must not overlap,
-// check a fencing token in the job, or run the job's work under Locker.Do.
+// the name with gocron.WithName: the default is the function's name. gocron does not synchronise clocks. If two
+// schedulers' clocks differ by more than the job takes, both run the job, one after the other. To prevent that, set
+// redlock.MinHold so that it keeps the key for longer than the clocks differ. The job gets no context of the lock, so a
+// job goes on after it has lost its lock. If runs must not overlap, check a fencing token in the job, or run the job's
+// work under Locker.Do.
 //
 // [NewElector] offers another way: one scheduler leads and runs all jobs.
 package gocronlock
@@ -69,7 +69,7 @@ type held struct {
 	lost func(job string, err error)
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (h *held) Unlock(ctx context.Context) error {
 	err := h.lock.Release(ctx)
 	if errors.Is(err, redlock.ErrNotHeld) {
@@ -81,7 +81,7 @@ func (h *held) Unlock(ctx context.Context) error {
 // Leader has the method that NewElector needs: pass a *leader.Candidate.
 type Leader interface{ IsLeader() bool }
 
-// ErrNotLeader is why a scheduler that does not lead runs nothing.
+// ErrNotLeader is the reason why a scheduler that does not lead runs no job.
 var ErrNotLeader = errors.New("gocronlock: another scheduler leads, or none")
 
 type elector struct{ leader Leader }

@@ -27,7 +27,8 @@ type Server struct {
 // every is the interval at which Run asks the masters who leads.
 const every = time.Second
 
-// New makes a server that is reached at url, such as http://10.0.0.1:8080. serve answers requests while it leads.
+// New returns a server with the address url, such as http://10.0.0.1:8080. serve answers requests while the server
+// leads.
 func New(locker *redlock.Locker, key, url string, serve func(w http.ResponseWriter, r *http.Request, term *redlock.Leadership)) (*Server, error) {
 	candidate, err := leader.New(locker, leader.Config{Key: key, TTL: 10 * time.Second, Value: url})
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) follow(ctx context.Context) {
 	for term, err := range s.candidate.Observe(ctx, every) {
 		if err != nil {
-			return // Run's campaign fails for the same reason, and says so
+			return // Run's campaign fails for the same reason and returns the error
 		}
 		s.known.Store(&term)
 	}

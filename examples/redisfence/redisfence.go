@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/fence"
 )
 
-// set writes a value unless a greater token has been there. Returns {1} or {0, the greater token}. Lua's numbers are
+// set writes a value unless the hash has a greater token. It returns {1} or {0, the greater token}. Lua's numbers are
 // exact up to 2^53, and so are this library's tokens.
 //
 // KEYS: the hash. ARGV: token, value.
@@ -27,8 +27,8 @@ redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
 return {1}
 `)
 
-// Set writes the value of key under the token of the lock that protects it. The error is a [*fence.StaleError] when
-// another holder has written it since; nothing was changed then.
+// Set writes the value of key under the token of the lock that protects it. The error is a [*fence.StaleError] if
+// another holder has written the value since; then nothing was changed.
 func Set(ctx context.Context, client redis.Scripter, key, value string, token uint64) error {
 	if token == 0 {
 		return fence.ErrNoToken

@@ -55,8 +55,9 @@ func Open(ctx context.Context, db *sql.DB, dialect sqlfence.Dialect) (*Documents
 	return d, nil
 }
 
-// Update changes one row under the token of the lock that protects it. The error is a [*fence.StaleError] when another
-// holder has written the row since, and matches [sql.ErrNoRows] when there is no such row; nothing was changed then.
+// Update changes one row under the token of the lock that protects it. The error is a [*fence.StaleError] if another
+// holder has written the row since, and matches [sql.ErrNoRows] if there is no such row. On an error nothing was
+// changed.
 func (d *Documents) Update(ctx context.Context, id, body string, token uint64) error {
 	if token == 0 {
 		return fence.ErrNoToken
@@ -64,8 +65,9 @@ func (d *Documents) Update(ctx context.Context, id, body string, token uint64) e
 	return d.change(ctx, id, body, token, d.update, body, int64(token), id, int64(token))
 }
 
-// Replace is Update for a row that has the body from, or body already, as a call that is repeated finds it. The error
-// matches [sqlfence.ErrCondition] when it has another; nothing was changed then.
+// Replace is Update for a row with the body from. It also succeeds if the row has body already, so that a repeated call
+// finds its own change. The error matches [sqlfence.ErrCondition] if the row has another body. On an error nothing was
+// changed.
 func (d *Documents) Replace(ctx context.Context, id, from, body string, token uint64) error {
 	if token == 0 {
 		return fence.ErrNoToken
@@ -73,7 +75,7 @@ func (d *Documents) Replace(ctx context.Context, id, from, body string, token ui
 	return d.change(ctx, id, body, token, d.replace, body, int64(token), id, int64(token), from)
 }
 
-// change gives a row this body by a statement that compares.
+// change gives a row this body, by a statement that compares the token.
 func (d *Documents) change(ctx context.Context, id, body string, token uint64, statement string, args ...any) error {
 	result, err := d.db.ExecContext(ctx, statement, args...)
 	if err != nil {

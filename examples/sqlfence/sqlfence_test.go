@@ -54,7 +54,7 @@ func tables(t *testing.T, b backend, db *sql.DB) *sqlfence.Documents {
 		_, err := db.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+table)
 		must(t, err)
 	}
-	for range 2 { // there already, they are left alone
+	for range 2 { // existing tables are left alone
 		_, err := sqlfence.Open(t.Context(), db, b.dialect)
 		must(t, err)
 	}
@@ -110,7 +110,7 @@ func TestFencesOnEveryDatabase(t *testing.T) {
 func updateRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
 	d, ctx := tables(t, b, db), t.Context()
 	must(t, d.Update(ctx, "report", "first", 33))
-	must(t, d.Update(ctx, "report", "first", 33)) // which changes nothing, and MySQL counts no row
+	must(t, d.Update(ctx, "report", "first", 33)) // this changes nothing, and MySQL counts no row
 	must(t, d.Update(ctx, "report", "first again", 33))
 	must(t, d.Update(ctx, "report", "second", 34))
 	stale(t, d.Update(ctx, "report", "late", 33), fence.StaleError{Key: "report", Token: 33, Seen: 34})
@@ -125,8 +125,8 @@ func updateRefusesOlderTokens(t *testing.T, b backend, db *sql.DB) {
 	}
 }
 
-// Where no row was counted and the row has the caller's own token, the change may have been made before, or not been
-// allowed.
+// If no row was counted and the row has the caller's own token, there are two cases: the change was made before, or it
+// was not allowed.
 func aThirdConditionIsTold(t *testing.T, b backend, db *sql.DB) {
 	d, ctx := tables(t, b, db), t.Context()
 	must(t, d.Update(ctx, "report", "draft", 33))

@@ -29,7 +29,7 @@ type Dialect uint8
 // The dialects.
 const (
 	// SQLite is version 3.35 or later. Its transactions should begin as writers (_txlock=immediate with most drivers)
-	// and wait for each other (busy_timeout); otherwise the database is found locked and InTx returns that error.
+	// and wait for each other (busy_timeout). Otherwise InTx may return the error that the database is locked.
 	SQLite Dialect = iota + 1
 	// PostgreSQL is version 9.5 or later, and servers with its SQL. Drivers: pgx's stdlib, lib/pq.
 	PostgreSQL
@@ -37,17 +37,17 @@ const (
 	MySQL
 )
 
-// DefaultTable is the table of a Fences that is given no other.
+// DefaultTable is the table of a Fences if New gets no other.
 const DefaultTable = "redlock_fences"
 
-// MaxKey is the longest key, in bytes: the longest that every one of these databases has an index for.
+// MaxKey is the longest key, in bytes. All of these databases can index a key of this length.
 const MaxKey = 1024
 
-// ErrInvalid is matched by errors about arguments. Nothing was sent then.
+// ErrInvalid matches errors about arguments. Nothing was sent to the database.
 var ErrInvalid = errors.New("sqlfence: invalid argument")
 
-// Fences is a table with the greatest token of each key. It is safe for concurrent use, and needs a connection only in
-// its methods.
+// Fences is a table with the greatest token of each key. It is safe for concurrent use. It needs a connection only
+// during calls of its methods.
 type Fences struct {
 	dialect Dialect
 	table   string
@@ -59,8 +59,8 @@ type Fences struct {
 
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
 
-// New makes a Fences over a table, which may have a schema's name in front; "" is [DefaultTable]. Nothing is sent. The
-// error matches [ErrInvalid].
+// New returns a Fences over a table. The table's name may begin with a schema; "" is [DefaultTable]. New sends nothing.
+// The error matches [ErrInvalid].
 func New(dialect Dialect, table string) (*Fences, error) {
 	if table == "" {
 		table = DefaultTable
@@ -81,8 +81,9 @@ func New(dialect Dialect, table string) (*Fences, error) {
 			``,
 			`SELECT token FROM {} WHERE name = $1`,
 		},
-		// INSERT IGNORE and then UPDATE would have two transactions wait for each other: the first takes a shared lock
-		// of a row that is there. The row is read with its lock, because a snapshot may be older than it.
+		// An INSERT IGNORE followed by an UPDATE would make two transactions wait for each other, because the first
+		// statement takes a shared lock on an existing row. Read the row with its lock, because a snapshot may be
+		// older.
 		MySQL: {
 			`CREATE TABLE IF NOT EXISTS {} (name VARBINARY(1024) PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
 			`INSERT INTO {} (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`,
@@ -100,7 +101,7 @@ func New(dialect Dialect, table string) (*Fences, error) {
 	return &Fences{dialect: dialect, table: table, schema: form[0], raise: form[1], read: form[2], seen: form[3]}, nil
 }
 
-// Schema is the statement that creates the table where there is none. Rows are never removed: one that is forgets its
+// Schema returns the statement that creates the table if it does not exist. Never remove rows: a removed row loses its
 // key's token.
 func (f *Fences) Schema() string { return f.schema }
 
@@ -165,7 +166,7 @@ func (f *Fences) Raise(ctx context.Context, tx *sql.Tx, key string, token uint64
 	return nil
 }
 
-// Seen returns the greatest token of key that was committed, 0 if there is none.
+// Seen returns the greatest committed token of key; 0 if there is none.
 func (f *Fences) Seen(ctx context.Context, db *sql.DB, key string) (uint64, error) {
 	if db == nil {
 		return 0, fmt.Errorf("%w: nil database", ErrInvalid)
@@ -193,8 +194,8 @@ func check(key string, token uint64) error {
 	return nil
 }
 
-// ErrCondition says that the row exists, no newer holder has written it, and still it was not changed. A condition of
-// the UPDATE other than the row's name and token did not hold.
+// ErrCondition says that the row was not changed although it exists and no newer holder has written it. A condition of
+// the UPDATE, other than the row's name and token, was false.
 var ErrCondition = errors.New("sqlfence: a condition of the statement has kept the row from being changed")
 
 // Row reports the result of a change to one row that has a column for the token of its last change:
@@ -222,7 +223,7 @@ func Row(result sql.Result, now *sql.Row, name string, token uint64) error {
 	}
 	var seen int64
 	var done sql.NullBool
-	read := now.Scan(&seen, &done) // which gives the connection back
+	read := now.Scan(&seen, &done) // Scan gives the connection back
 	if token == 0 {
 		return fmt.Errorf("%w (%.64q)", fence.ErrNoToken, name)
 	}

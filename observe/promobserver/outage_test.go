@@ -27,7 +27,7 @@ import (
 	"github.com/seed-624411e5/redlock/observe/promobserver"
 )
 
-// onPath finds a program of Prometheus.
+// onPath finds a Prometheus program on PATH.
 func onPath(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -73,7 +73,7 @@ type outage struct {
 	end      func()
 }
 
-// newOutage begins with a lock that was acquired and released while all was well.
+// newOutage begins with a lock that was acquired and released before the outage.
 func newOutage(t *testing.T) *outage {
 	t.Helper()
 	o := &outage{registry: prometheus.NewRegistry(), servers: redistest.StartN(t, 5)}
@@ -108,7 +108,7 @@ func newOutage(t *testing.T) *outage {
 	return o
 }
 
-// are has three of the masters be paused, or resumed.
+// are pauses or resumes three of the masters.
 func (o *outage) are(t *testing.T, become func(*redistest.Server) error) {
 	t.Helper()
 	for _, s := range o.servers[:3] {
@@ -132,7 +132,7 @@ func TestHazard125AnOutageShowsWhileItsCallersStillWait(t *testing.T) {
 	eventually(func(v float64) bool { return v == 0 }, "redlock_waiting")
 }
 
-// promtool runs the tests of alerts.yaml, with one of its texts replaced.
+// promtool runs the tests of alerts.yaml with one text replaced.
 func promtool(t *testing.T, path, old, changed string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -171,10 +171,10 @@ func TestHazard125EachAlertFiresInTimeAndOnlyForItsFault(t *testing.T) {
 	}
 }
 
-// scrapes is how far apart they are; docs/operate/observability.md promises a minute with 15 s.
+// scrapes is the interval between scrapes. docs/operate/observability.md promises a minute with 15 s.
 const scrapes = 3 * time.Second
 
-// startPrometheus has a Prometheus scrape target and judge alerts.yaml, and returns its address.
+// startPrometheus starts a Prometheus that scrapes target and evaluates alerts.yaml. It returns its address.
 func startPrometheus(t *testing.T, target string) string {
 	t.Helper()
 	path, dir := onPath(t, "prometheus"), t.TempDir()
@@ -202,7 +202,7 @@ func startPrometheus(t *testing.T, target string) string {
 	return port.Addr()
 }
 
-// ask returns the body of an answer of Prometheus, "" as long as there is none.
+// ask returns the body of Prometheus's answer, "" until there is one.
 func ask(t *testing.T, address, path string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)

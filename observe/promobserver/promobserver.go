@@ -15,10 +15,10 @@ import (
 	"github.com/seed-624411e5/redlock/observe"
 )
 
-// Observer holds the metrics of one Locker. Give its Observe method as redlock.Options.Observer. Safe for concurrent
-// use.
+// Observer holds the metrics of one Locker. Give its Observe method to redlock.Options.Observer. It is safe for
+// concurrent use.
 //
-// No label is a key: programs have more keys than Prometheus has room for.
+// No label is a key, because programs have too many keys for Prometheus.
 type Observer struct {
 	rounds   *prometheus.CounterVec
 	took     *prometheus.HistogramVec
@@ -37,12 +37,12 @@ type Observer struct {
 
 	mu     sync.Mutex
 	silent map[string]bool // masters, and whether their latest vote was unknown
-	spare  map[string]int  // by the set of masters, of two: how many a quorum can do without
+	spare  map[string]int  // by the set of masters, of two: how many failures a quorum survives
 }
 
-// New registers the metrics of one Locker. A program with several gives each its own labels:
+// New registers the metrics of one Locker. If a program has several Lockers, give each different labels:
 // prometheus.WrapRegistererWith(prometheus.Labels{"locker": "orders"}, registerer). The error is the registerer's, for
-// instance that there is one already; then nothing stays registered.
+// instance that the metrics exist already; then nothing stays registered.
 func New(registerer prometheus.Registerer) (*Observer, error) {
 	if registerer == nil {
 		return nil, errors.New("promobserver: nil registerer")
@@ -175,7 +175,7 @@ func (o *Observer) Observe(e redlock.Event) {
 	}
 }
 
-// decided learns of a set of masters from a round that it has decided.
+// decided learns the size of a set of masters from a decided round.
 func (o *Observer) decided(e redlock.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,7 +202,7 @@ func (o *Observer) heard(e redlock.Event) {
 		o.margin.Set(float64(answering - e.Quorum))
 		return
 	}
-	// Of two sets of masters it is not known which one a master is in. So each that is silent counts against both.
+	// The set of a master is not known. So a silent master counts against both sets.
 	o.masters.Set(float64(len(o.silent)))
 	o.margin.Set(float64(slices.Min(slices.Collect(maps.Values(o.spare))) - (len(o.silent) - answering)))
 }

@@ -92,8 +92,7 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	eventually(3, "redlock_votes_total", "op=verify", "vote=granted")
 	eventually(1, "redlock_rounds_total", "op=extend") // it is none
 
-	// A master that is killed before it has answered all that was sent to it leaves more pending than the test's own
-	// release.
+	// A master that is killed before it has answered all requests leaves more pending than the test's own release.
 	answered := func(acquires, extends float64) {
 		t.Helper()
 		eventually(acquires, "redlock_votes_total", "op=acquire")
@@ -135,7 +134,7 @@ func TestMetricsTellTheLifeOfLocksOnRealMasters(t *testing.T) {
 	must(t, locker.Close(closing))
 }
 
-// atZero checks that a scrape returns this counter, though it has counted nothing yet.
+// atZero checks that a scrape returns this counter before it has counted anything.
 func atZero(t *testing.T, g prometheus.Gatherer, name, label string) {
 	t.Helper()
 	families, err := g.Gather()
@@ -236,7 +235,7 @@ func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-// Of two sets of masters each silent one counts against both, and the smaller set is the measure.
+// Each silent master counts against both sets, and the smaller set decides.
 func TestTheMarginOfTwoSetsIsTheSmallerOne(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	observer, err := promobserver.New(registry)

@@ -8,16 +8,16 @@ import (
 	"github.com/seed-624411e5/redlock/observe"
 )
 
-// calm is how long nothing must fail until a trouble is over: one that comes and goes is one trouble.
+// calm is how long a trouble must not occur before it is over: repeated failures are one trouble.
 const calm = 10 * time.Second
 
-// trouble is something that fails again and again for one reason.
+// trouble is a failure that repeats for one reason.
 type trouble struct {
 	failed      int // how often, since it began; 0: there is none
 	first, last time.Time
 }
 
-// fails reports that the trouble begins.
+// fails reports whether the trouble begins.
 func (t *trouble) fails(now time.Time) (begins bool) {
 	if t.failed++; t.failed == 1 {
 		t.first = now
@@ -46,7 +46,7 @@ func newTroubles() *troubles {
 	return &troubles{silent: make(map[string]*trouble), dropping: make(map[string]*trouble)}
 }
 
-// of returns the trouble that the event is a case of, nil for none.
+// of returns the trouble of this event; nil if it is none.
 func (t *troubles) of(e redlock.Event) *trouble {
 	switch result := observe.Result(e.Err); {
 	case e.Kind == redlock.EventVote && e.Vote == redlock.Unknown:

@@ -102,7 +102,7 @@ func TestEachLostLockHasItsLine(t *testing.T) {
 	}
 }
 
-// The run that the figures are of: one caller in Acquire while three of five masters hang, which took 319 lines of
+// The run behind the figures: one caller in Acquire while three of five masters hang. It used to take 319 lines in
 // twelve seconds.
 func TestHazard125AHungMajorityIsAFewLines(t *testing.T) {
 	servers := redistest.StartN(t, 5)

@@ -25,8 +25,8 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// levels runs a lock's life on real masters, with one of three stopped and the lock taken away, and returns how often
-// each message was logged at each level.
+// levels plays a lock's life on real masters, with one of three stopped and the lock deleted in the end. It returns how
+// often each message was logged at each level.
 func TestTheLifeOfALockIsLoggedAtItsLevels(t *testing.T) {
 	servers := redistest.StartN(t, 3, redistest.WithPassword("hunter2-hunter2"))
 	var urls []string

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// check loads the packages for a system and returns how many they are.
+// check loads the packages for a system and returns their number.
 func check(dir, system string, patterns []string) (int, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir:  dir,

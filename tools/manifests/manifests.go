@@ -18,7 +18,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Masters are the objects that make one set of masters.
+// Masters are the objects of one set of masters.
 type Masters struct {
 	Config  corev1.ConfigMap
 	Service corev1.Service

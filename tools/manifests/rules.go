@@ -20,13 +20,13 @@ const (
 	zones = "topology.kubernetes.io/zone"
 	// redisPort is the port in the service and in the container.
 	redisPort = 6379
-	// leastLiveness is the time, in seconds, that a master must have been silent for before it is restarted.
+	// leastLiveness is the time, in seconds, of a master's silence before it may be restarted.
 	leastLiveness = 60
-	// leastStartup is the time, in seconds, that a master may take to load its data.
+	// leastStartup is the time, in seconds, that a master may need to load its data.
 	leastStartup = 120
 )
 
-// findings are promises that are not kept.
+// findings are broken promises.
 type findings []string
 
 func (f *findings) want(ok bool, format string, args ...any) {
@@ -35,7 +35,7 @@ func (f *findings) want(ok bool, format string, args ...any) {
 	}
 }
 
-// Broken lists the promises that the manifests do not keep; nil when they keep all.
+// Broken lists the promises that the manifests break; nil if they keep all.
 func (m *Masters) Broken() []string {
 	var f findings
 	m.belongTogether(&f)
@@ -48,7 +48,7 @@ func (m *Masters) Broken() []string {
 	return f
 }
 
-// redis is the container of the server; the empty one if there is not exactly one.
+// redis is the server's container; an empty one unless there is exactly one.
 func (m *Masters) redis() corev1.Container {
 	if all := m.Set.Spec.Template.Spec.Containers; len(all) == 1 {
 		return all[0]
@@ -56,7 +56,7 @@ func (m *Masters) redis() corev1.Container {
 	return corev1.Container{}
 }
 
-// selects reports that a selector is exactly the labels of the pods.
+// selects reports whether a selector is exactly the labels of the pods.
 func (m *Masters) selects(s *metav1.LabelSelector) bool {
 	return s != nil && len(s.MatchExpressions) == 0 && len(s.MatchLabels) > 0 && maps.Equal(s.MatchLabels, m.Set.Spec.Template.Labels)
 }
@@ -76,7 +76,7 @@ func (m *Masters) belongTogether(f *findings) {
 	f.want(len(ports) == 1 && ports[0].ContainerPort == redisPort && ports[0].HostPort == 0, "the container is not for port %d", redisPort)
 }
 
-// spread: two masters are never on one node, and no zone has so many that the others are no quorum.
+// spread: two masters are never on one node. No zone has so many masters that the others are no quorum.
 func (m *Masters) spread(f *findings) {
 	n := 1
 	if m.Set.Spec.Replicas != nil {
@@ -94,12 +94,12 @@ func (m *Masters) spread(f *findings) {
 			return false
 		}
 		least := int(*c.MinDomains)
-		return least > 0 && (n+least-1)/least < n/2+1 // in the fullest of the fewest zones
+		return least > 0 && (n+least-1)/least < n/2+1 // masters in the fullest zone, with the least number of zones
 	})
 	f.want(zoned, "one zone may have a majority of the masters")
 }
 
-// oneAtATime: an update and a drain take one master, and the next one only when it has been back for a while.
+// oneAtATime: an update or a drain takes one master, and the next one only when the first has been back for a while.
 func (m *Masters) oneAtATime(f *findings) {
 	set, budget := m.Set.Spec, m.Budget.Spec
 	one := intstr.FromInt32(1)
@@ -115,7 +115,7 @@ func (m *Masters) oneAtATime(f *findings) {
 	f.want(grace == nil || *grace >= 10, "a master has no time to stop")
 }
 
-// persist: the configuration that the server is started with keeps every grant, on a volume of the master's own.
+// persist: the server's configuration keeps every grant, on a separate volume of each master.
 func (m *Masters) persist(f *findings) {
 	c := m.redis()
 	config, file := m.startedWith(c)
@@ -138,7 +138,7 @@ func (m *Masters) persist(f *findings) {
 	f.want(below(config["maxmemory"], c.Resources.Limits.Memory()), "maxmemory %q is not below the container's limit", config["maxmemory"])
 }
 
-// mounted is where a volume is seen in the container.
+// mounted returns the path of a volume in the container.
 func mounted(c corev1.Container, volume string) string {
 	for _, v := range c.VolumeMounts {
 		if v.Name == volume && v.SubPath == "" {
@@ -148,7 +148,7 @@ func mounted(c corev1.Container, volume string) string {
 	return ""
 }
 
-// startedWith finds the file of the config map that the command names, and its directives; nil if there is none.
+// startedWith returns the directives of the config map's file that the command names; nil if there is none.
 func (m *Masters) startedWith(c corev1.Container) (directives map[string]string, file string) {
 	for _, v := range m.Set.Spec.Template.Spec.Volumes {
 		if v.ConfigMap == nil || v.ConfigMap.Name != m.Config.Name {
@@ -174,14 +174,15 @@ func directivesOf(text string) map[string]string {
 	return all
 }
 
-// below reports that a size as Redis writes it leaves a quarter of the limit free: a rewrite of the file needs some.
+// below reports whether a size, in Redis's form, leaves a quarter of the limit free. A rewrite of the file needs that
+// memory.
 func below(size string, limit *resource.Quantity) bool {
 	number, found := strings.CutSuffix(size, "mb")
 	q, err := resource.ParseQuantity(number + "Mi")
 	return found && err == nil && q.Value() > 0 && q.Value() <= limit.Value()*3/4
 }
 
-// probed: a master that loads its data or is slow for a moment is not restarted for it.
+// probed: a probe does not restart a master that loads its data or is slow for a moment.
 func (m *Masters) probed(f *findings) {
 	c := m.redis()
 	f.want(lasts(c.StartupProbe) >= leastStartup, "a master that takes %d s to load its data is restarted", leastStartup)
@@ -194,8 +195,8 @@ func (m *Masters) probed(f *findings) {
 	}
 }
 
-// lasts is for how long, in seconds, a probe has to fail before something is done; 0 for none. The API's defaults are
-// 10 s and three times.
+// lasts returns how long, in seconds, a probe must fail before it has an effect; 0 if there is no probe. The API's
+// defaults are 10 s and three times.
 func lasts(p *corev1.Probe) int {
 	if p == nil || p.Exec == nil && p.TCPSocket == nil {
 		return 0

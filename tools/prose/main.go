@@ -84,7 +84,7 @@ func (s shares) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// within fails where more is flagged than the file allows, in percent, or where there was next to nothing to read.
+// within returns an error if a share is above its bound, in percent, or if there was almost nothing to read.
 func (s shares) within(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// release prepares the release in a copy of the tree, and takes it over into the tree if asked to.
+// release prepares the release in a copy of the tree, and copies it into the tree if asked to.
 func release(version, date, proxy string, write bool) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("%q is not a version like v0.1.0", version)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// proxy leaves the published modules in dir as a module proxy serves them, for GOPROXY=file://DIR. It may hold other
-// versions and modules already. https://go.dev/ref/mod#goproxy-protocol
+// proxy writes the published modules to dir as a module proxy serves them, for GOPROXY=file://DIR. dir may already
+// contain other versions and modules. https://go.dev/ref/mod#goproxy-protocol
 func (t *tree) proxy(dir, version string) error {
 	for _, m := range t.modules {
 		if slices.Contains(unpublished, m.dir) {
@@ -32,7 +32,7 @@ func (t *tree) proxy(dir, version string) error {
 	return nil
 }
 
-// serve writes the four files that a proxy has of a version.
+// serve writes the four files of a version that a proxy serves.
 func (t *tree) serve(m mod, at, version string) error {
 	goMod, err := os.ReadFile(filepath.Join(t.dir, m.dir, "go.mod"))
 	if err != nil {

@@ -92,7 +92,7 @@ func (t *tree) findModules() error {
 	return t.sort(found)
 }
 
-// sort puts each module behind those that it requires.
+// sort puts each module after the modules that it requires.
 func (t *tree) sort(found []mod) error {
 	done := func(path string) bool {
 		return slices.ContainsFunc(t.modules, func(m mod) bool { return m.path == path })
@@ -120,7 +120,7 @@ func (t *tree) goMod(dir string) (*modfile.File, error) {
 	return modfile.Parse(name, raw, nil)
 }
 
-// prepare writes the version everywhere, and returns the names of the files that it changed.
+// prepare writes the version everywhere, and returns the names of the changed files.
 func (t *tree) prepare(version, date string) (changed []string, err error) {
 	if err := t.edit("CHANGELOG.md", func(old string) (string, error) { return released(old, version, date) }); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (t *tree) prepare(version, date string) (changed []string, err error) {
 	return append(changed, "go.work"), err
 }
 
-// require has m require the others at the version, and know their hashes.
+// require makes m require the others at the version, and writes their hashes.
 func (t *tree) require(m mod, version string, sums map[string]string) error {
 	f, err := t.goMod(m.dir)
 	if err != nil {
@@ -199,7 +199,7 @@ func (t *tree) sum(m mod, version string) (string, error) {
 	return fmt.Sprintf("%s %s %s\n%s %s/go.mod %s", m.path, version, whole, m.path, version, goMod), err
 }
 
-// zip writes the module as the module proxy would have it.
+// zip writes the module as the module proxy would serve it.
 func (t *tree) zip(to io.Writer, m mod, version string) error {
 	return zip.CreateFromDir(to, module.Version{Path: m.path, Version: version}, filepath.Join(t.dir, m.dir))
 }

@@ -18,7 +18,7 @@ func (m measures) enter(subject, name string, figure int) {
 	m[subject][name] = figure
 }
 
-// bounds is bounds.json: a bound for every subject, and those that differ.
+// bounds is bounds.json: a default bound for every subject, and the exceptions.
 type bounds struct {
 	Default map[string]int
 	Of      measures

@@ -36,8 +36,8 @@ func printPaths(all []path) error {
 	return w.Flush()
 }
 
-// tries is how often each operation is measured. The least counts: in the others a connection was opened or a timer
-// fired.
+// tries is how often each operation is measured. The least result counts: in the others a connection was opened or a
+// timer fired.
 const tries = 5
 
 // tracePaths runs each operation over five masters and counts the library's functions that ran.

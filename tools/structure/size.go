@@ -21,7 +21,7 @@ type size struct {
 	fields, methods        most
 }
 
-// most is a type and how many fields or methods it has.
+// most is a type and its number of fields or methods.
 type most struct {
 	n  int
 	of string
@@ -105,7 +105,7 @@ func (s *size) count(o types.Object) {
 	}
 }
 
-// declaredIn is the file of this package that declares o; "" if none does.
+// declaredIn returns the file of this package that declares o; "" if none does.
 func declaredIn(p *packages.Package, o types.Object) string {
 	if o == nil || o.Pkg() != p.Types || o.Pos() == token.NoPos {
 		return ""
@@ -137,7 +137,7 @@ func (g graph) largestCircle() (largest []string) {
 	return largest
 }
 
-// from returns the files that one use or more lead to.
+// from returns the files that one file uses, directly or through others.
 func (g graph) from(file string) map[string]bool {
 	seen := make(map[string]bool)
 	for next := []string{file}; len(next) > 0; {

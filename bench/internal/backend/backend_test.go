@@ -157,7 +157,7 @@ func TestAMissingProgramIsNamedWithItsPackage(t *testing.T) {
 	}
 }
 
-// Ctrl-C may come while they start.
+// Ctrl-C may come while the servers start.
 func TestACanceledStartLeavesNothing(t *testing.T) {
 	for name, start := range map[string]func(ctx context.Context, dir string) (*backend.Cluster, error){
 		"etcd":       func(ctx context.Context, dir string) (*backend.Cluster, error) { return backend.Etcd(ctx, dir, 3) },

@@ -2,7 +2,7 @@ package backend
 
 import "testing"
 
-// HideDebianPostgres has the server looked for at another place than Debian's until the test ends.
+// HideDebianPostgres makes the search for the server skip Debian's directory until the test ends.
 func HideDebianPostgres(t *testing.T, pattern string) {
 	t.Helper()
 	was := debianPostgres

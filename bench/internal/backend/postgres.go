@@ -55,12 +55,12 @@ func Postgres(ctx context.Context, dir string) (*Cluster, error) {
 // postgresUser is the database user, who has all rights.
 const postgresUser = "locks"
 
-// PostgresURL is how the server at addr is reached.
+// PostgresURL returns the URL of the server at addr.
 func PostgresURL(addr string) string {
 	return "postgres://" + postgresUser + "@" + addr + "/postgres?sslmode=disable&connect_timeout=5"
 }
 
-// findPostgres finds the server's program: on PATH or where Debian has it, of several the newest.
+// findPostgres finds the server's program on PATH or in Debian's directory. Of several versions it returns the newest.
 func findPostgres() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -74,10 +74,10 @@ func findPostgres() (string, error) {
 	return slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(release(a), release(b)) }), nil
 }
 
-// debianPostgres is where Debian keeps the server, out of PATH; a variable for tests of its absence.
+// debianPostgres is Debian's directory of the server, which is not on PATH. Tests change this variable.
 var debianPostgres = "/usr/lib/postgresql/*/bin/postgres"
 
-// release is the number in Debian's path of a server.
+// release returns the version number in Debian's path of a server.
 func release(path string) int {
 	n, _ := strconv.Atoi(strings.Split(path, "/")[4])
 	return n
@@ -97,7 +97,7 @@ func newPostgres(binary, dir, data string, as func(*exec.Cmd)) (*Server, error) 
 			return cmd
 		},
 		ready: func(ctx context.Context) error { return pingPostgres(ctx, port.Addr()) },
-		// It ends at once and, unlike one that is killed, gives its shared memory back.
+		// This signal ends the server at once. In contrast to a killed server, it frees its shared memory.
 		end:   syscall.SIGQUIT,
 		close: func() error { return nil },
 	}, nil

@@ -26,24 +26,24 @@ import (
 var ErrNotInstalled = errors.New("not installed")
 
 const (
-	// startTimeout is how long a server may take to start.
+	// startTimeout limits the start of a server.
 	startTimeout = 30 * time.Second
 	// endTimeout is how long a server may take to end before it is killed.
 	endTimeout = 10 * time.Second
-	// askTimeout bounds one question whether it serves.
+	// askTimeout limits one check whether it serves.
 	askTimeout = time.Second
 	// logTail is how much of the log of a server that did not start is in the error, in bytes.
 	logTail = 4 << 10
 )
 
-// Server is one process, which can be killed and started again with the data it has on disk. Safe for concurrent use.
+// Server is one process. It can be killed, and started again with its data on disk. It is safe for concurrent use.
 type Server struct {
 	port    *localport.Port
 	log     string // the file it writes to
 	command func() *exec.Cmd
 	// ready returns nil when the server serves.
 	ready func(context.Context) error
-	// end is the signal upon which it ends itself; nil: it is killed.
+	// end is the signal that ends the process cleanly; nil: it is killed.
 	end   os.Signal
 	close func() error
 
@@ -101,7 +101,7 @@ func (s *Server) launch() error {
 	return err
 }
 
-// await asks the server until it serves, has ended, or ctx is done.
+// await checks the server until it serves, has ended, or ctx is done.
 func (s *Server) await(ctx context.Context) error {
 	var err error
 	served := process.Poll(ctx, func() bool {
@@ -118,7 +118,7 @@ func (s *Server) await(ctx context.Context) error {
 
 // said returns the end of the server's log.
 func (s *Server) said() []byte {
-	text, _ := os.ReadFile(s.log) // one that can't be read is empty here
+	text, _ := os.ReadFile(s.log) // an unreadable log counts as empty
 	return text[max(0, len(text)-logTail):]
 }
 
@@ -155,7 +155,7 @@ func (s *Server) Pause() error {
 	return s.proc.Pause()
 }
 
-// Resume lets it go on. It does nothing to one that is not paused.
+// Resume continues a paused process. It does nothing to a running one.
 func (s *Server) Resume() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Server) Stop() error {
 	return errors.Join(err, s.port.Release())
 }
 
-// Cluster is servers that are one service, and the directory of their data.
+// Cluster is the servers of one service, and the directory of their data.
 type Cluster struct {
 	// Name is the name of the service, Version the program's own version text.
 	Name, Version string
@@ -203,8 +203,8 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
 
-// start starts all servers at the same time: members of a cluster wait for each other. It closes the cluster on
-// failure.
+// start starts all servers at the same time, because members of a cluster wait for each other. If it fails, it closes
+// the cluster.
 func (c *Cluster) start(ctx context.Context) error {
 	errs := make([]error, len(c.Servers))
 	var group sync.WaitGroup
@@ -218,7 +218,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// version is the line that a program answers to --version, or its name where it says nothing.
+// version returns the program's answer to --version, or its name if there is no answer.
 func version(ctx context.Context, program string) string {
 	out, _ := exec.CommandContext(ctx, program, "--version").Output()
 	line, _, _ := strings.Cut(string(out), "\n")

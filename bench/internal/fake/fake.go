@@ -1,5 +1,5 @@
-// Package fake is a subject without a server, for the tests of the harness. It can be made to misbehave in the ways
-// that a benchmark has to notice.
+// Package fake is a subject without a server, for tests of the harness. It can misbehave in every way that a benchmark
+// must notice.
 package fake
 
 import (
@@ -19,9 +19,9 @@ var ErrFlaky = errors.New("fake: every second one fails")
 type Subject struct {
 	// Called is its name.
 	Called string
-	// Crowd lets this many hold a key at once. 0 and 1 are a correct lock.
+	// Crowd is how many can hold a key at once. 0 and 1 make a correct lock.
 	Crowd int
-	// Stuck makes every acquire hang, whatever its context says, until the channel is closed; nil never does.
+	// Stuck makes every acquire hang until the channel is closed, even if its context is done; nil never does.
 	Stuck chan struct{}
 	// Delay is how long each acquire takes.
 	Delay time.Duration

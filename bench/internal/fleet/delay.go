@@ -57,7 +57,7 @@ func Delay(addrs []string, delays []time.Duration) (*Delayed, error) {
 func (d *Delayed) Addrs() []string { return append([]string(nil), d.addrs...) }
 
 const (
-	// pings is how many answers the median of Pings is taken from, at least.
+	// pings is the least number of answers for the median of Pings.
 	pings = 11
 	// pingEvery is the time between them.
 	pingEvery = 5 * time.Millisecond
@@ -94,7 +94,7 @@ func ping(ctx context.Context, addr string, during <-chan struct{}) (time.Durati
 	return time.Duration(measure.SpreadOf(took).Median), nil
 }
 
-// goesOn reports that something goes on until a channel is closed; nil is nothing.
+// goesOn reports whether a channel is still open; nil counts as closed.
 func goesOn(during <-chan struct{}) bool {
 	select {
 	case <-during:

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// ErrNotOurs means that a server was to be stopped that this process did not start.
+// ErrNotOurs means that the caller wanted to stop a server that this process did not start.
 var ErrNotOurs = errors.New("fleet: only servers that the benchmark started itself can be stopped")
 
-// server is a process that can be stopped where it stands.
+// server is a process that can be suspended.
 type server interface {
 	Addr() string
 	Pause() error
@@ -38,7 +38,7 @@ const (
 	Leader   = "the leader"
 )
 
-// Start runs n servers that keep nothing on disk. Close ends them.
+// Start runs n servers that write nothing to disk. Close ends them.
 func Start(ctx context.Context, n int) (*Fleet, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("fleet: %d masters", n)
@@ -91,7 +91,7 @@ func of(c *backend.Cluster, err error) (*Fleet, error) {
 	return f, nil
 }
 
-// Attach uses servers that run already, each "host:port". They are never stopped nor emptied.
+// Attach uses servers that run already, each "host:port". It never stops or empties them.
 func Attach(addrs []string) (*Fleet, error) {
 	seen := map[string]bool{}
 	for _, a := range addrs {
@@ -112,7 +112,7 @@ func Attach(addrs []string) (*Fleet, error) {
 // Len is the number of masters.
 func (f *Fleet) Len() int { return len(f.addrs) }
 
-// Ours says whether this process started the servers and so may stop them.
+// Ours reports whether this process started the servers and so may stop them.
 func (f *Fleet) Ours() bool { return f.servers != nil }
 
 // Text describes the servers in a line; it is empty for servers that ran already.
@@ -146,7 +146,7 @@ func (f *Fleet) Addrs(n int) ([]string, error) {
 	return append([]string(nil), f.addrs[:n]...), nil
 }
 
-// Pause stops master i where it stands (SIGSTOP): connections stay open and nothing is answered.
+// Pause suspends master i (SIGSTOP): connections stay open and get no answers.
 func (f *Fleet) Pause(i int) error {
 	if !f.Ours() {
 		return ErrNotOurs
@@ -154,7 +154,7 @@ func (f *Fleet) Pause(i int) error {
 	return f.servers[i].Pause()
 }
 
-// Resume lets master i go on. It does nothing to one that is not paused.
+// Resume continues master i. It does nothing to a running one.
 func (f *Fleet) Resume(i int) error {
 	if !f.Ours() {
 		return ErrNotOurs

@@ -2,5 +2,5 @@
 
 package fleet
 
-// exactTimers does nothing where it is not known how late timers are.
+// exactTimers does nothing on systems with unknown timer delays.
 func exactTimers() (stop func()) { return func() {} }

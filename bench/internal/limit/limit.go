@@ -24,7 +24,8 @@ const (
 	connections = 8   // of each redis-benchmark to its master
 	pipeline    = 128 // requests under way on each connection
 
-	// sounding is how many requests the first, short run sends, to learn how many fill the wanted time.
+	// sounding is the number of requests in the first, short run. From its rate follows how many requests fill the
+	// wanted time.
 	sounding = 20_000
 
 	script = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
@@ -37,7 +38,7 @@ type Rates struct {
 	Set, Drop float64
 }
 
-// Cycles is how many acquire-and-release cycles a second that makes: a cycle needs one of each on every master.
+// Cycles returns the possible acquire-and-release cycles a second: a cycle needs one of each on every master.
 func (r Rates) Cycles() float64 {
 	if r.Set <= 0 || r.Drop <= 0 {
 		return 0

@@ -15,7 +15,7 @@ import (
 // key, and do nothing while they have it. In contrast to a [Contention], goroutines share clients. A key may change
 // hands a million times a second, so the harness reads the clock only twice for each handoff and takes no lock.
 type Cohort struct {
-	// Goroutines is how many each client has.
+	// Goroutines is the number of goroutines of each client.
 	Goroutines int
 	// Duration is how long they want the key. TTL is the ttl of each acquisition, far longer than a grant is kept.
 	Duration, TTL time.Duration
@@ -45,7 +45,7 @@ type Passed struct {
 	FirstError error
 }
 
-// Run lets the goroutines of all clients contend. The error is about the harness, never about the subject.
+// Run has the goroutines of all clients compete for the key. The error is about the harness, never about the subject.
 func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, error) {
 	if len(clients) == 0 || c.Goroutines < 1 || c.Duration <= 0 {
 		return Passed{}, fmt.Errorf("load: %d goroutines of %d clients for %v make no contention", c.Goroutines, len(clients), c.Duration)
@@ -88,7 +88,7 @@ type cohort struct {
 	grants
 	start    time.Time
 	clients  []cohortClient
-	holder   atomic.Int64 // the goroutine that is inside
+	holder   atomic.Int64 // the goroutine that holds the key
 	last     atomic.Int64 // one more than the client that had the key last; 0: none yet
 	moves    atomic.Int64
 	overlaps atomic.Int64
@@ -96,7 +96,7 @@ type cohort struct {
 }
 
 type cohortClient struct {
-	left       atomic.Int64 // nanoseconds after start at which one of its goroutines last gave the key back
+	left       atomic.Int64 // nanoseconds after start at which one of its goroutines last released the key
 	goroutines []cohortGoroutine
 }
 
@@ -126,7 +126,7 @@ func (r *cohort) contend(ctx context.Context, i, j int, client subject.Client) {
 		asked = time.Since(r.start)
 		r.clients[i].left.Store(int64(asked))
 		r.holder.Store(nobody)
-		// The last holder's release is not to be cut off by the end of the run.
+		// The end of the run must not cut off the last holder's release.
 		if err := handle.Release(context.WithoutCancel(ctx)); err != nil {
 			r.failed(ctx, err)
 		}

@@ -29,7 +29,7 @@ type Handoff struct {
 	// Wait is the time from the first attempt to the grant, of every contender. A contender that still waits at the end
 	// counts with its time so far, so that starving shows.
 	Wait measure.Latency
-	// Waiting is how many those were.
+	// Waiting is the number of contenders that still waited.
 	Waiting int64
 	// GrantsPerSecond is the rate of all grants.
 	GrantsPerSecond float64
@@ -40,7 +40,7 @@ type Handoff struct {
 	FirstError error
 }
 
-// Run lets all clients contend, each from one goroutine, as separate processes would. The error is about the harness,
+// Run has all clients compete, each from one goroutine, as separate processes would. The error is about the harness,
 // never about the subject.
 func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func() error) (Handoff, error) {
 	if len(clients) == 0 || c.Duration <= 0 {
@@ -109,7 +109,7 @@ func (r *contention) contend(ctx context.Context, i int, client subject.Client) 
 		Wait(context.WithoutCancel(ctx), r.Hold)
 		now := time.Now()
 		r.seen.Releasing(now, now.Sub(granted))
-		// The last holder's release is not to be cut off by the end of the run.
+		// The end of the run must not cut off the last holder's release.
 		if err := handle.Release(context.WithoutCancel(ctx)); err != nil {
 			r.failed(ctx, err)
 		}

@@ -51,7 +51,7 @@ func TestContentionOfACorrectLock(t *testing.T) {
 	}
 }
 
-// The negative control: if this one came out clean, the benchmark could not tell a lock from a turnstile.
+// The negative control: if this lock passed, the benchmark could not tell a lock from a turnstile.
 func TestContentionReportsALockThatLetsTwoIn(t *testing.T) {
 	h := contend(t, &fake.Subject{Crowd: 2}, 4)
 	if h.Overlaps == 0 {

@@ -28,8 +28,8 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// keysPerWorker is how many keys a worker goes through in turn. With one, the acquire after a release could meet a
-// master that has not had the release yet, since no fast subject waits for the slowest one.
+// keysPerWorker is how many keys a worker uses in turn. No fast subject waits for the slowest master. So with one key,
+// the acquire after a release could meet a master that does not have the release yet.
 const keysPerWorker = 8
 
 // failurePause is a worker's pause after a failed attempt, so that it does not spin.
@@ -40,15 +40,16 @@ type Load struct {
 	Workers int
 	// Duration is how long cycles are started and counted.
 	Duration time.Duration
-	// Warmup comes before; cycles that end in it are not counted, but it is the same loop.
+	// Warmup comes first. It runs the same loop, but cycles that end in it do not count.
 	Warmup time.Duration
-	// Bound is how long the workers may take after Duration to end the cycle they are in.
+	// Bound is how long after Duration the workers may take to end their cycles.
 	Bound time.Duration
 	// Rate is how many cycles a second all workers together are to start; 0 is the closed loop.
 	Rate float64
 	// TTL is given to every acquire.
 	TTL time.Duration
-	// Prefix starts every key. No two runs may share one, or the first one's leftovers refuse the second.
+	// Prefix is the beginning of every key. Every run needs a new one, or the leftovers of the first run block the
+	// second.
 	Prefix string
 }
 
@@ -68,12 +69,11 @@ type Sample struct {
 	FirstError error
 }
 
-// Run drives client until the load is over or ctx ends. heal is called once, when nothing
-// is measured any more but operations may still hang (in a stopped master, say); it must make them end, and Run then
-// waits for its workers for at most 30 s. It may be nil.
+// Run drives client until the load is over or ctx ends. The error is about the harness (workers that never came back,
+// an invalid load), never about the subject, whose errors are counted.
 //
-// The error is about the harness (workers that never came back, a load that makes no sense), never about the subject:
-// its errors are counted.
+// Run calls heal once, after the measurement, while operations may still hang, for example in a stopped master. heal
+// must make them end; it may be nil. Run then waits for its workers for at most 30 s.
 func (l Load) Run(ctx context.Context, client subject.Client, heal func() error) (Sample, error) {
 	if l.Workers < 1 || l.Duration <= 0 || l.Rate < 0 {
 		return Sample{}, fmt.Errorf("load: %d workers for %v at %g cycles/s make no load", l.Workers, l.Duration, l.Rate)

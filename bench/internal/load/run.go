@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// run is one Load under way.
+// run is one Load in progress.
 type run struct {
 	load    Load
 	client  subject.Client
@@ -28,8 +28,8 @@ type run struct {
 	ops, errs               atomic.Int64
 	planned                 atomic.Int64 // the next start of the open loop
 
-	// started says for each worker when the cycle it is in began, in nanoseconds after launch: idle between cycles,
-	// over when the measurement has ended.
+	// started has, for each worker, the beginning of its cycle in nanoseconds after launch. It is idle between cycles,
+	// and over when the measurement has ended.
 	started []atomic.Int64
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ type run struct {
 	firstErr error
 }
 
-// The marks of a worker that is in no cycle.
+// The marks of a worker without a cycle.
 const (
 	idle int64 = 0
 	over int64 = -1
@@ -92,7 +92,7 @@ func (r *run) work(ctx context.Context, w int) {
 	}
 }
 
-// plan is when the nth cycle of the open loop is to start.
+// plan returns the planned start of the nth cycle of the open loop.
 func (r *run) plan(nth int64) time.Time {
 	return r.launch.Add(time.Duration(float64(nth) / r.load.Rate * float64(time.Second)))
 }
@@ -128,7 +128,7 @@ func (r *run) oneCycle(ctx context.Context, w int, key string, start time.Time) 
 	}
 }
 
-// grant asks until it has the key; it returns nil when ctx ended.
+// grant asks until it gets the key; it returns nil if ctx ends first.
 func (r *run) grant(ctx context.Context, key string) subject.Handle {
 	for ctx.Err() == nil {
 		h, err := r.client.Acquire(ctx, key, r.load.TTL)
@@ -179,7 +179,7 @@ func (r *run) abandon(now time.Time) int64 {
 	unfinished := int64(0)
 	record := func(w int, start time.Time) {
 		if !start.Before(now) {
-			return // a start of the open loop that was still to come
+			return // a future start of the open loop
 		}
 		unfinished++
 		r.cycle.Record(w, now.Sub(start))

@@ -44,8 +44,8 @@ func (h *Handoffs) Granted(contender int, now time.Time) {
 	}
 }
 
-// Releasing notes that a contender is about to call release, having held the key for held. It stops being a holder
-// with this call and not when release returns: from here on another may rightly be granted the key.
+// Releasing notes that a contender is about to call release, after it has held the key for held. The contender stops
+// being a holder with this call, not when release returns: from now on another may rightly get the key.
 func (h *Handoffs) Releasing(now time.Time, held time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,7 @@ type HandoffStats struct {
 	Grants []int64
 	// Overlaps counts the grants that came while another contender still held the key. Anything but 0 is a broken lock.
 	Overlaps int64
-	// MeanHold is how long the key was really held; a timer never wakes anybody early and often late.
+	// MeanHold is how long the key was really held. A timer never fires early and often fires late.
 	MeanHold time.Duration
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// lowest and highest are the range a histogram can tell apart, in nanoseconds. Shorter durations count as
-	// lowest, longer ones as highest, so that nothing that was measured is ever dropped.
+	// lowest and highest are the range of a histogram, in nanoseconds. Shorter durations count as lowest and longer
+	// ones as highest, so no measurement is ever dropped.
 	lowest  = int64(1 * time.Microsecond)
 	highest = int64(10 * time.Minute)
 
@@ -125,7 +125,7 @@ func Merge(all ...Latency) Latency {
 // Micros is d in microseconds, the unit of every latency in the output.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Spread is one number over several repetitions: the median, and between which bounds it moved.
+// Spread is one number over several repetitions: the median, the least and the greatest.
 type Spread struct {
 	Median, Min, Max float64
 }

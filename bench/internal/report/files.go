@@ -36,7 +36,7 @@ func Plots(dir string, sections []Section) error {
 	return nil
 }
 
-// legendLine is the height of one line of a legend below a drawing.
+// legendLine is the height of one line of the legend below a drawing.
 const legendLine = 0.6 * vg.Centimeter
 
 // save draws the chart into a file, with its legend.

@@ -16,7 +16,7 @@ var page string
 
 // Machine describes the machine, the servers and the program of the measurement.
 type Machine struct {
-	// Command is how to do it again.
+	// Command is the command line that repeats the measurement.
 	Command string
 	// When the run began.
 	When string
@@ -37,8 +37,8 @@ type sectionData struct {
 	Notes       []string
 }
 
-// HTML writes one page that refers to nothing outside itself: the plots are inline SVG, drawn once for light and once
-// for dark screens.
+// HTML writes one page without references to other files: the plots are inline SVG, drawn for light and for dark
+// screens.
 func HTML(w io.Writer, m Machine, sections []Section) error {
 	t, err := template.New("page").Parse(page)
 	if err != nil {

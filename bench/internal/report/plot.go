@@ -87,7 +87,7 @@ type Figure struct {
 	Legend      []Legend
 }
 
-// Legend is one line's name and its colours. It is text of the page and not of the drawing, where it would cover lines.
+// Legend is one line's name and colours. It is text of the page, because in the drawing it would cover lines.
 type Legend struct {
 	Name string
 	// Style has the colours for both pages and the kind of line.
@@ -120,13 +120,13 @@ const (
 	height = 11 * vg.Centimeter
 )
 
-// drawn is the chart without the series that have no points.
+// drawn returns the chart without series that have no points.
 func (c chart) drawn() chart {
 	c.series = slices.DeleteFunc(c.series, func(s series) bool { return len(s.points) == 0 })
 	return c
 }
 
-// figure draws the chart twice. Charts without points give false.
+// figure draws the chart twice. It returns false for a chart without points.
 func (c chart) figure() (Figure, bool, error) {
 	if c = c.drawn(); len(c.series) == 0 {
 		return Figure{}, false, nil

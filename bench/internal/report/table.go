@@ -1,4 +1,4 @@
-// Package report shows rows to people: as tables in a terminal and as one HTML page that needs nothing but itself.
+// Package report shows rows to people: as tables in a terminal and as one self-contained HTML page.
 package report
 
 import (
@@ -76,7 +76,7 @@ func Duration(us float64) string {
 	}
 }
 
-// ratio is how much more of something a row has than the reference subject in the same circumstances.
+// ratio returns how much more of something a row has than the reference subject under the same conditions.
 func ratio(title, name, reference string, all []result.Row) column {
 	return column{title, func(r result.Row) string {
 		own, ok := r.Get(name)
@@ -86,7 +86,7 @@ func ratio(title, name, reference string, all []result.Row) column {
 		for _, other := range all {
 			// The limit has no workers: it was measured once and applies to every row.
 			same := other.Workers == r.Workers || reference == "limit"
-			// Elsewhere than in the scenario about it, servers differ in number because the services do.
+			// Except in the scenario about it, the number of servers differs only because the services differ.
 			beside := other.Masters == r.Masters || r.Scenario != "masters"
 			if other.Subject == reference && (other.Kind == r.Kind || other.Kind == "") && beside && same {
 				if base, ok := other.Get(name); ok && base > 0 {
@@ -98,7 +98,7 @@ func ratio(title, name, reference string, all []result.Row) column {
 	}}
 }
 
-// times writes a ratio. Rivals that a stopped master stops too make some very small and others very large.
+// times writes a ratio. Some ratios are extreme, because a stopped master stops some rivals too.
 func times(ratio float64) string {
 	if ratio > 0 && ratio < 0.095 || ratio >= 1000 {
 		return fmt.Sprintf("%.1e×", ratio)

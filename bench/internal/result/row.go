@@ -60,7 +60,7 @@ type Row struct {
 	BytesPerOp  *float64 `json:"bytes_per_op"`
 	Errors      int64    `json:"errors"`
 	Fairness    *float64 `json:"fairness,omitempty"`
-	// Repeat is of how many repetitions this is the median.
+	// Repeat is the number of repetitions behind the median.
 	Repeat int `json:"repeat"`
 
 	// Extra has the range of the repetitions (ops_per_s_min, p50_us_max, …) and the numbers of single scenarios. In
@@ -149,7 +149,7 @@ func (r *Row) fill(values map[string][]float64) {
 	}
 }
 
-// Get is the number that the JSON has under this name; false when the row has none.
+// Get returns the number with this JSON name; false if the row has none.
 func (r Row) Get(name string) (float64, bool) {
 	fixed := map[string]*float64{
 		"ops_per_s": &r.OpsPerS, "p50_us": r.P50, "p99_us": r.P99, "max_us": r.Max,

@@ -15,9 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// naiveSubject is the lock of Redis's own documentation of SET: one server, SET NX PX with a random value, and a script
-// that deletes the key while it has that value. It polls, renews by the same kind of script, and cleans up after
-// nothing.
+// naiveSubject is the lock in Redis's own documentation of SET: one server, SET NX PX with a random value, and a script
+// that deletes the key while it has that value. It polls, renews by the same kind of script, and never cleans up.
 type naiveSubject struct{}
 
 // Naive is a lock on the first master alone, over go-redis with its default settings.
@@ -103,7 +102,7 @@ func (l *naiveLease) extend(ctx context.Context, ttl time.Duration) (time.Time, 
 
 func (l *naiveLease) release(ctx context.Context) error { return l.run(ctx, compareAndDelete) }
 
-// run runs a script that does something to our key while it is ours, and then answers 1.
+// run runs a script that acts on our key only while it has our value, and then answers 1.
 func (l *naiveLease) run(ctx context.Context, script *redis.Script, args ...any) error {
 	n, err := script.Run(ctx, l.rdb, []string{l.key}, append([]any{l.owner}, args...)...).Int()
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// redislockSubject is bsm/redislock on the first master, over go-redis with its default settings. It waits by the
-// library's own retry strategy, as its README shows it, polling as often as naive does.
+// redislockSubject is bsm/redislock on the first master, over go-redis with its default settings. It waits with the
+// library's own retry strategy, as its README shows, and polls as often as naive does.
 type redislockSubject struct{}
 
 // Redislock is bsm/redislock on the first master alone.

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// redsyncSubject is go-redsync as its README sets it up: mutexes over pools of go-redis clients. The expiry is the only
-// setting that is always given, because every subject gets the workload's.
+// redsyncSubject is go-redsync as its README sets it up: mutexes over pools of go-redis clients. The only setting is
+// the expiry, because every subject gets the workload's.
 type redsyncSubject struct {
 	name    string
 	options []redsync.Option
@@ -108,7 +108,7 @@ func (c *redsyncClient) Acquire(ctx context.Context, r workload.Request) (worklo
 	}
 }
 
-// refused puts an acquisition's error into the workload's words.
+// refused translates an acquisition's error into the workload's words.
 func refused(err error, masters int) error {
 	failed, taken := answers(err)
 	quorum := masters/2 + 1
@@ -122,7 +122,7 @@ func refused(err error, masters int) error {
 	}
 }
 
-// lost puts the error of an extension or a release into the workload's words.
+// lost translates the error of an extension or a release into the workload's words.
 func lost(err error, masters int) error {
 	failed, _ := answers(err)
 	switch {

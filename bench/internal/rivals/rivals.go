@@ -56,7 +56,7 @@ func All() []Rival {
 	}
 }
 
-// Find returns the named subjects in the order of All; no names mean those that are compared by default.
+// Find returns the named subjects in the order of All. No names mean the default subjects.
 func Find(names []string) ([]Rival, error) {
 	var found []Rival
 	known := make([]string, 0, len(All()))
@@ -74,7 +74,7 @@ func Find(names []string) ([]Rival, error) {
 	return found, nil
 }
 
-// plainOnly is the Supports of a library that has nothing but the plain lock.
+// plainOnly is the Supports of a library that has only the plain lock.
 func plainOnly(name string, kind history.Kind) error {
 	if kind == history.Plain {
 		return nil
@@ -122,7 +122,7 @@ type hold struct {
 	until     time.Time
 }
 
-// renewals is how many times in a ttl a hold is renewed, so that two failures in a row can be made good.
+// renewals is how many times in a ttl a hold is renewed. It leaves time for two failures in a row.
 const renewals = 3
 
 // keep makes the hold for a granted acquisition, and renews it if the request asks for that.
@@ -136,7 +136,7 @@ func (c *client) keep(r workload.Request, l lease, owner string, until time.Time
 	return h
 }
 
-// renew extends until the hold is lost or ctx is done. An extension that fails otherwise is tried again in its turn.
+// renew extends until the hold is lost or ctx is done. After another failure it tries again at the next interval.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) {
 	tick := time.NewTicker(ttl / renewals)
 	defer tick.Stop()
@@ -165,7 +165,7 @@ func (h *hold) Remaining() time.Duration {
 	return time.Until(h.until)
 }
 
-// Done implements workload.Hold: no rival has such a channel, their users look at the time.
+// Done implements workload.Hold: no rival has such a channel. Its users watch the time.
 func (h *hold) Done() <-chan struct{} { return nil }
 
 // Extend implements workload.Hold.
@@ -182,8 +182,8 @@ func (h *hold) Extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// Release implements workload.Hold. It ends the renewal and does not wait for it: an extension that is under way finds
-// nothing to extend.
+// Release implements workload.Hold. It ends the renewal without waiting for it: a late extension finds nothing to
+// extend.
 func (h *hold) Release(ctx context.Context) error {
 	h.stop()
 	return h.lease.release(ctx)

@@ -28,7 +28,7 @@ func others() []rivals.Rival {
 	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool { return r.Supports(history.Fenced) == nil || r.ByDone })
 }
 
-// TestAHoldWithoutABoundLastsUntilDone: rueidislock has nothing to tell but that the lock is lost.
+// TestAHoldWithoutABoundLastsUntilDone: rueidislock reports only that the lock is lost.
 func TestAHoldWithoutABoundLastsUntilDone(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	first, second := open(t, rivals.Rueidislock(), servers), open(t, rivals.Rueidislock(), servers)

@@ -113,7 +113,7 @@ type rueidislockHold struct {
 	until   time.Time // far away and fixed: a change would look like an extension
 }
 
-// Owner implements workload.Hold: the library does not tell the value of its keys.
+// Owner implements workload.Hold: the library does not reveal the value of its keys.
 func (h *rueidislockHold) Owner() string { return "" }
 
 // Token implements workload.Hold.
@@ -133,7 +133,7 @@ func (h *rueidislockHold) Remaining() time.Duration {
 // Done implements workload.Hold.
 func (h *rueidislockHold) Done() <-chan struct{} { return h.lock.Done() }
 
-// Extend implements workload.Hold: the library does it by itself.
+// Extend implements workload.Hold: the library extends by itself.
 func (h *rueidislockHold) Extend(context.Context, time.Duration) error {
 	if h.lock.Err() != nil {
 		return workload.ErrLost

@@ -33,7 +33,7 @@ func cost(e *Env) ([]group, error) {
 		}
 		for _, k := range e.Kinds {
 			if k.Kind == subject.Plain {
-				continue // that is this library's row among the subjects
+				continue // this library's row among the subjects
 			}
 			if err := add(k.Kind, k.Subject); err != nil {
 				return nil, err
@@ -44,8 +44,8 @@ func cost(e *Env) ([]group, error) {
 	return groups, nil
 }
 
-// shortKey is how much of a prefix is left here: a key is in a cycle's bytes several times, and most people's are
-// short.
+// shortKey is the length to which a prefix is cut. A cycle's bytes contain the key several times, and most users' keys
+// are short.
 const shortKey = 7
 
 // costs measures cycles and their cost for each master that a cycle asks.

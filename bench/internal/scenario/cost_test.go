@@ -20,8 +20,8 @@ func TestCostMatchesTheMastersStatistics(t *testing.T) {
 	if len(rows) != 2 {
 		t.Fatalf("rows: %+v", rows)
 	}
-	// SET; EVALSHA, GET, DEL; and EXISTS of the queue. This library does not wait for the last master, which gets
-	// several cycles' releases as one where it is behind.
+	// SET; EVALSHA, GET, DEL; and EXISTS of the queue. This library does not wait for the last master. If that master
+	// is behind, it gets the releases of several cycles as one.
 	want := map[string][2]float64{"redsync": {4, 4}, "redlock": {1, 5}}
 	for _, r := range rows {
 		if got, _ := r.Get("commands"); got < want[r.Subject][0]-slack || got > want[r.Subject][1]+slack {

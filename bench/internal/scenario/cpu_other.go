@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// processorTime is only known where getrusage is.
+// processorTime is known only on systems with getrusage.
 func processorTime() (time.Duration, error) {
 	return 0, fmt.Errorf("scenario: processor time: %w", errors.ErrUnsupported)
 }

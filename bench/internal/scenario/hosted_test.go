@@ -34,7 +34,7 @@ func (s *elsewhere) Open(ctx context.Context, addrs []string) (subject.Client, e
 	return s.Subject.Open(ctx, addrs)
 }
 
-// local is a lock in memory that differs from others within one process.
+// local is a lock in memory that marks itself as one for goroutines of one process.
 type local struct{ fake.Subject }
 
 func (*local) OneProcess() {}

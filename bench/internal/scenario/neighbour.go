@@ -22,7 +22,7 @@ import (
 type crowd struct {
 	kind string
 	most int  // the largest of these crowds; 0: any
-	far  bool // the masters are further away than the crowd's requests have time
+	far  bool // requests of the crowd time out, because the masters are too far away
 	join func(ctx context.Context, n *neighbourhood, i int)
 }
 
@@ -110,10 +110,10 @@ type neighbourhood struct {
 	locker *redlock.Locker
 	began  time.Time
 	holds  []*redlock.Lock // quiet, and renewed
-	// Of the phase under way.
+	// These fields are of the present phase.
 	free, extend *measure.Recorder
 	mu           sync.Mutex
-	used         []float64 // of each hold: the greatest share of its ttl that had gone by before it was renewed
+	used         []float64 // for each hold: the greatest share of its ttl that passed before a renewal
 	failed       int64
 	first        error
 }
@@ -152,7 +152,7 @@ func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, pre
 	return n.measure(ctx, e, c, m)
 }
 
-// shut closes a Locker. That a crowd has left something behind is no failure of the measurement.
+// shut closes a Locker. Keys that a crowd leaves behind are no failure of the measurement.
 func (e *Env) shut(ctx context.Context, l *redlock.Locker) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
@@ -236,7 +236,7 @@ func (n *neighbourhood) watch(ctx context.Context, d time.Duration, ttls []time.
 			}
 		})
 	}
-	to := context.WithoutCancel(ctx) // an operation under way is not cut short
+	to := context.WithoutCancel(ctx) // an operation in progress is not cut short
 	every(2*time.Millisecond, func(i int) {
 		start := time.Now()
 		lock, err := n.locker.TryAcquire(to, n.prefix+"free", ttls[i%len(ttls)])
@@ -293,7 +293,7 @@ func (n *neighbourhood) take(ctx context.Context, key string, ttl time.Duration,
 	}
 }
 
-// manyKeys takes and releases a lock of as many keys as the crowd would have members.
+// manyKeys takes and releases a lock on as many keys as the crowd would have members.
 func manyKeys(ctx context.Context, n *neighbourhood, i int) {
 	if i > 0 {
 		return

@@ -20,8 +20,8 @@ import (
 // renewers acquire and release the holds; more would only wait for each other.
 const renewers = 128
 
-// renewed keeps very many holds alive for longer than their ttl and then counts, on the masters and not by the
-// library's word, how many are still there. Only subjects that renew by themselves take part.
+// renewed keeps very many holds alive for longer than their ttl. Then it counts the remaining ones on the masters,
+// without relying on the library. Only subjects that renew by themselves take part.
 func renewed(e *Env) ([]group, error) {
 	addrs, err := e.Fleet.Addrs(e.Masters)
 	if err != nil {
@@ -62,7 +62,7 @@ type renewal struct {
 }
 
 func (r *renewal) run(ctx context.Context, c subject.Renewer) (result.Slice, error) {
-	// Keys and handles are the harness's own: they are there before the first look at the heap.
+	// Keys and handles belong to the harness. Allocate them before the first look at the heap.
 	r.keys, r.handles = make([]string, r.holds), make([]subject.RenewedHandle, r.holds)
 	for i := range r.keys {
 		r.keys[i] = r.prefix + strconv.Itoa(i)
@@ -103,7 +103,7 @@ func (r *renewal) run(ctx context.Context, c subject.Renewer) (result.Slice, err
 	return out, nil
 }
 
-// each calls do for the holds 0 to n-1 from several goroutines and says how long that took in all.
+// each calls do for the holds 0 to n-1 from several goroutines and returns the total time.
 func (r *renewal) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) (time.Duration, error) {
 	start := time.Now()
 	var next atomic.Int64
@@ -144,13 +144,13 @@ func (r *renewal) take(c subject.Renewer, latency *measure.Recorder) func(contex
 
 func (r *renewal) drop(ctx context.Context, i int) error {
 	if r.handles[i] == nil {
-		return nil // it was never granted, and counted as an error then
+		return nil // the hold was never granted, and counted as an error then
 	}
 	return r.handles[i].Release(ctx)
 }
 
-// watched is for how many ttls the holds are left alone: each is renewed a dozen times, and two minutes go by with the
-// usual ttl of 30 s.
+// watched is the number of ttls for which the holds are left alone: each is renewed a dozen times. With the usual ttl
+// of 30 s it is two minutes.
 const watched = 4
 
 // watch leaves the holds alone for so long that only renewed ones are alive afterwards. It returns how many cores this
@@ -172,7 +172,8 @@ func (r *renewal) watch(ctx context.Context) (float64, error) {
 	return (after - before).Seconds() / time.Since(start).Seconds(), err
 }
 
-// lost counts the holds that say so, that were never granted, or that a majority of the masters does not know any more.
+// lost counts the holds that report their loss, that were never granted, or that a majority of the masters no longer
+// has.
 func (r *renewal) lost(ctx context.Context) (int64, error) {
 	there := make([]int, r.holds)
 	for _, addr := range r.addrs {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/subject"
 )
 
-// LimitName is the subject of the rows that redis-benchmark gave.
+// LimitName is the subject of redis-benchmark's rows.
 const LimitName = "limit"
 
 // ErrSkipped matches the error of a scenario that can't run here at all.
@@ -26,13 +26,13 @@ var ErrSkipped = errors.New("scenario: can't run here")
 // Env is the environment of scenarios.
 type Env struct {
 	Fleet *fleet.Fleet
-	// Hosts has the servers of the subjects that are not on Fleet, by name.
+	// Hosts has the servers of subjects that do not use Fleet, by name.
 	Hosts map[string]*fleet.Fleet
-	// Subjects are compared in every scenario but kinds and sharded, each where it can take part; Kinds are compared in
-	// kinds and cost.
+	// Subjects are compared in every scenario except kinds and sharded, each where it can take part. Kinds are compared
+	// in kinds and cost.
 	Subjects []subject.Subject
 	Kinds    []subject.Variant
-	// Masters is the number of masters in every scenario but masters.
+	// Masters is the number of masters in every scenario except masters.
 	Masters int
 	// Workers overrides the numbers of workers of the scenarios that have several; nil leaves them.
 	Workers []int
@@ -61,11 +61,11 @@ type Scenario struct {
 	Name string
 	// About is one line for the reader of a report.
 	About string
-	// Needs is how many masters it uses whatever Env.Masters says; 0 if it does not matter.
+	// Needs is the number of masters that the scenario needs, whatever Env.Masters says; 0 if it does not matter.
 	Needs int
 	// Hosted reports whether subjects with separate servers take part.
 	Hosted bool
-	// groups are the measurements, in order; an error matching ErrSkipped says why there are none.
+	// groups returns the measurements in order. An error that matches ErrSkipped gives the reason why there are none.
 	groups func(*Env) ([]group, error)
 }
 

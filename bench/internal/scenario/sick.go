@@ -19,7 +19,8 @@ import (
 // lateBy is how late the slow master answers.
 const lateBy = 50 * time.Millisecond
 
-// withHealthy adds the healthy reference of the same client in the same run to a slice about a sick master.
+// withHealthy adds the results with healthy masters, of the same client in the same run, to a slice about a sick
+// master.
 func withHealthy(sick result.Slice, healthy load.Sample) result.Slice {
 	maps.Copy(sick.Extra, map[string]float64{
 		"healthy_ops_per_s": healthy.OpsPerSecond,
@@ -42,9 +43,9 @@ func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, [
 	return groups, nil
 }
 
-// stopped first measures healthy masters, then stops one under the same client and measures again from that very
-// moment: the operations that run into the silence are part of the answer. Where members play different parts, stopping
-// each is a row.
+// stopped first measures healthy masters. Then it stops one under the same client, and measures again from that moment,
+// so the result includes the operations that meet the silence. If members have different roles, there is a row for each
+// role.
 func stopped(e *Env) ([]group, error) {
 	if !e.Fleet.Ours() {
 		return nil, fmt.Errorf("%w: %w", ErrSkipped, fleet.ErrNotOurs)

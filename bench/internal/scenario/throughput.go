@@ -19,12 +19,12 @@ const (
 	// that derive their request timeout from it get half a second.
 	ttl = 10 * time.Second
 
-	// endTimeout bounds the closing of a client, which may wait for its stragglers.
+	// endTimeout limits the closing of a client, which may wait for late requests.
 	endTimeout = 30 * time.Second
 )
 
-// warmup fills the connection pools. With a thousand workers that takes longer than a fifth of a short measurement; one
-// that is shorter than that is a trial.
+// warmup fills the connection pools. With a thousand workers that takes longer than a fifth of a short measurement. A
+// shorter measurement is only a trial.
 func (e *Env) warmup() time.Duration {
 	return min(max(e.Duration/5, min(e.Duration, 200*time.Millisecond)), time.Second)
 }

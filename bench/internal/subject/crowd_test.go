@@ -38,7 +38,7 @@ func TestACrowdBehindATurnstileForTwoIsSeen(t *testing.T) {
 	t.Error("two were never seen inside")
 }
 
-// crowd lets four goroutines of each client in five times and counts how often two were inside.
+// crowd lets four goroutines of each client in five times, and counts how often two were inside at once.
 func crowd(t *testing.T, clients ...subject.Client) int64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -26,7 +26,7 @@ type etcdSubject struct {
 	dir         string // of the members' data; empty: where temporary files are
 }
 
-// Etcd is etcd's Mutex with the settings that server and client come with.
+// Etcd is etcd's Mutex with the default settings of server and client.
 func Etcd() Subject {
 	return &etcdSubject{name: "etcd", about: "concurrency.Mutex over 3 members with their default settings (fsync before every answer), " +
 		"a session for every acquisition under way, kept alive and used again"}
@@ -121,7 +121,7 @@ func (l *EtcdLocks) Lock(ctx context.Context, key string, ttl time.Duration, onc
 		return &EtcdLock{l, s, m, seconds}, nil
 	case errors.Is(err, concurrency.ErrLocked):
 		l.giveBack(s, seconds)
-	default: // its key may be there, or come to be there, and stays for as long as the session
+	default: // its key may exist, or appear later, and stays for as long as the session
 		l.ending.Go(func() { _ = s.Close() })
 	}
 	return nil, err
@@ -156,7 +156,7 @@ func (l *EtcdLocks) take(seconds int) *concurrency.Session {
 	return nil
 }
 
-// giveBack keeps a session for the next acquisition.
+// giveBack keeps a session for a later acquisition.
 func (l *EtcdLocks) giveBack(s *concurrency.Session, seconds int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +189,7 @@ func (l *EtcdLocks) Close(ctx context.Context) error {
 // Key is the key that the acquisition wrote.
 func (k *EtcdLock) Key() string { return k.mutex.Key() }
 
-// Revision is that at which it was written: a fencing token, which grows with every acquisition.
+// Revision is the revision of that write: a fencing token, which grows with every acquisition.
 func (k *EtcdLock) Revision() int64 {
 	mine := pb.Compare(k.mutex.IsOwner())
 	return mine.GetCreateRevision()

@@ -30,7 +30,8 @@ func (goRedisFanout) Open(_ context.Context, addrs []string) (Client, error) {
 			MaxRetries: -1,
 			// Without this the request timeout is ignored once the bytes are sent.
 			ContextTimeoutEnabled: true,
-			// The pool has its default size: with a connection a worker, 1,024 workers got a tenth as far.
+			// The pool has its default size. With a connection for each worker, 1,024 workers reached a tenth of the
+			// rate.
 		})})
 	}
 	return m, nil

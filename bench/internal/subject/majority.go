@@ -14,7 +14,7 @@ import (
 // ErrNotHeld is matched by the error of a release of a lock that was lost.
 var ErrNotHeld = errors.New("subject: the key is not held by this owner any more")
 
-// voter is one master as the hand-written Redlock needs it.
+// voter is one master for the hand-written Redlock.
 type voter interface {
 	// take is SET key owner NX PX ttl.
 	take(ctx context.Context, key, owner string, ttl time.Duration) (bool, error)
@@ -129,7 +129,7 @@ func (h *majorityHold) ask(ctx context.Context, ttl time.Duration) <-chan bool {
 	return votes
 }
 
-// drop releases on every master, each one after its own acquire has ended, and does not wait.
+// drop releases on every master, each time after the acquire on that master has ended. It does not wait.
 func (h *majorityHold) drop() {
 	round, end := shared(context.Background(), h.timeout, len(h.m.voters))
 	for i := range h.m.voters {
@@ -144,7 +144,7 @@ func (h *majorityHold) drop() {
 	}
 }
 
-// dropLate is dropOne for a straggler: the shared timeout may be over when its acquire ends.
+// dropLate is dropOne for a late request: the shared timeout may be over when its acquire ends.
 func (h *majorityHold) dropLate(i int) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -178,7 +178,7 @@ func (h *majorityHold) Release(ctx context.Context) error {
 	return nil
 }
 
-// Close implements Client. Stragglers end with their own timeouts, so the wait is bounded even without ctx.
+// Close implements Client. Late requests end with their own timeouts, so the wait is limited even without ctx.
 func (m *majority) Close(ctx context.Context) error {
 	idle := make(chan struct{})
 	go func() {

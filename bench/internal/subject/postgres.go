@@ -13,14 +13,14 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/fleet"
 )
 
-// postgresConnections is how many connections a client has at most: most of the hundred that a server allows by
+// postgresConnections is the greatest number of a client's connections: most of the hundred that a server allows by
 // default.
 const postgresConnections = 90
 
 // postgresSubject is a session-level advisory lock of a PostgreSQL server.
 type postgresSubject struct{}
 
-// Postgres is pg_advisory_lock, which waits on the server, on a connection of the acquisition's own.
+// Postgres is pg_advisory_lock, which waits on the server, with a separate connection for each acquisition.
 func Postgres() Subject { return postgresSubject{} }
 
 func (postgresSubject) Name() string { return "postgres" }
@@ -98,8 +98,8 @@ type AdvisoryLock struct {
 	key  int64
 }
 
-// Lock acquires the key. It waits until it has it or ctx ends; with once the error for a key that is held matches
-// [ErrAdvisoryHeld].
+// Lock acquires the key. It waits until it has the key or ctx ends. With once it does not wait: the error for a held
+// key matches [ErrAdvisoryHeld].
 func (l *AdvisoryLocks) Lock(ctx context.Context, key string, once bool) (*AdvisoryLock, error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (l *AdvisoryLocks) Lock(ctx context.Context, key string, once bool) (*Advis
 	return k, nil
 }
 
-// hangUpTimeout bounds the good-bye to a server that may not answer.
+// hangUpTimeout limits the end of a connection to a server that may not answer.
 const hangUpTimeout = time.Second
 
 // hangUp closes the connection instead of returning it to the pool, and so ends its locks.

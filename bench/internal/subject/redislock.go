@@ -34,8 +34,8 @@ type redislockClient struct {
 	client *redislock.Client
 }
 
-// Acquire implements Client. Waiting is done here and not by a RetryStrategy, because redislock ends that after one
-// ttl when the context has no deadline.
+// Acquire implements Client. It waits here instead of in a RetryStrategy, because redislock ends that after one ttl if
+// the context has no deadline.
 func (c *redislockClient) Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error) {
 	for {
 		l, err := c.client.Obtain(ctx, key, ttl, nil)

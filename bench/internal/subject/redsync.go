@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redsyncSubject is go-redsync as its README sets it up: go-redis clients and mutexes with their default settings; the
-// ttl is the only one that is given, because it is in every subject.
+// redsyncSubject is go-redsync as its README sets it up: go-redis clients and mutexes with their default settings. Only
+// the ttl is set, as for every subject.
 type redsyncSubject struct {
 	name    string
 	options []redsync.Option

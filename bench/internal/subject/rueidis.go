@@ -26,8 +26,8 @@ func (rueidisRedlock) Open(ctx context.Context, addrs []string) (Client, error) 
 			DisableCache:      true,
 			// As with go-redis: each vote is requested once.
 			DisableRetry: true,
-			// The default of half a megabyte each way is for large values; with 32 clients of 5 masters in one process
-			// it would be the machine's memory that is measured.
+			// The default of half a megabyte each way is for large values. With 32 clients of 5 masters in one process,
+			// it would measure the machine's memory.
 			ReadBufferEachConn:  64 << 10,
 			WriteBufferEachConn: 64 << 10,
 		})

@@ -16,7 +16,7 @@ import (
 // Subject is one way of taking locks. Implementations hold no state of a run, so one Subject may open any number of
 // clients at once.
 type Subject interface {
-	// Name is how tables and JSON call it.
+	// Name is the name in tables and JSON.
 	Name() string
 	// Open returns a client as a process would have it, with new connections to all addrs (host:port, one a master) and
 	// new state. ctx limits only the opening. The caller closes the client.
@@ -26,8 +26,8 @@ type Subject interface {
 // Hosted is a Subject that does not use the masters. It runs separate servers, and Open gets their addresses.
 type Hosted interface {
 	Subject
-	// Start runs the servers; ctx bounds the start only. The caller closes them. Where their program is not installed
-	// the error matches [backend.ErrNotInstalled].
+	// Start runs the servers; ctx limits only the start. The caller closes them. If their program is not installed, the
+	// error matches [backend.ErrNotInstalled].
 	Start(ctx context.Context) (*fleet.Fleet, error)
 	// About describes the subject and the settings of its servers in a line.
 	About() string
@@ -38,7 +38,7 @@ type Client interface {
 	// Acquire waits until it has the key or ctx ends. A subject that stops earlier (redsync after 32 tries) returns its
 	// error; the harness counts the error and asks again. ttl is how long the masters keep the key.
 	Acquire(ctx context.Context, key string, ttl time.Duration) (Handle, error)
-	// Close ends the connections, and first whatever still runs in the background, within ctx.
+	// Close ends background work, and then the connections, within ctx.
 	Close(ctx context.Context) error
 }
 

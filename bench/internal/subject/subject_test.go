@@ -42,7 +42,7 @@ func addresses(servers []*redistest.Server) []string {
 	return out
 }
 
-// hosted returns the addresses of a subject's own servers, or masters for one that has none.
+// hosted returns the addresses of a subject's separate servers, or masters if it has none.
 func hosted(t *testing.T, s subject.Subject, masters []string) []string {
 	t.Helper()
 	h, ok := s.(subject.Hosted)
@@ -124,7 +124,7 @@ func TestEverySubjectReleasesOnEveryMaster(t *testing.T) {
 				}
 			}
 			if s.Name() == subject.RedsyncFailFast().Name() {
-				return // it is known to leave keys behind, and the benchmark does not hide it
+				return // it is known to leave keys behind, and the benchmark shows that
 			}
 			redistest.Eventually(t, 5*time.Second, func() bool {
 				for _, server := range servers {
@@ -173,7 +173,7 @@ func TestHandWrittenRivalsNeverLetTwoIn(t *testing.T) {
 	}
 }
 
-// A stopped master must cost the early returners nothing, and its straggling keys must go when it answers again.
+// A stopped master must cost early returners nothing, and its late keys must be removed when it answers again.
 func TestHandWrittenRivalsDoNotWaitForAStoppedMaster(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range []subject.Subject{subject.GoRedisFanout(), subject.Rueidis()} {
@@ -195,7 +195,7 @@ func TestHandWrittenRivalsDoNotWaitForAStoppedMaster(t *testing.T) {
 			if err := handle.Release(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			// The request timeout is one second; waiting for it even once would show.
+			// The request timeout is one second; even one wait for it would show.
 			if took := time.Since(begun); took > 900*time.Millisecond {
 				t.Errorf("a cycle took %v", took)
 			}
@@ -211,7 +211,7 @@ func TestEveryKindIsGrantedAndReleased(t *testing.T) {
 	}
 	for _, k := range kinds {
 		t.Run(k.Kind, func(t *testing.T) {
-			// The second hold is exclusive whatever the first one is, so it is only granted after a release.
+			// The second hold is exclusive, whatever the first one is. So it is granted only after a release.
 			c, plain := open(t, k.Subject, addresses(servers)), open(t, subject.Redlock(), addresses(servers))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/bench/internal/result"
 )
 
-// Verdict is how a target came out. The zero value is not a success.
+// Verdict is the result of a target. The zero value is not a success.
 type Verdict uint8
 
 // The verdicts.
@@ -36,9 +36,9 @@ type Target struct {
 	Scenario string
 	// What names the two compared figures, for the reader.
 	What string
-	// AtLeast must be reached, Goal is wished for.
+	// AtLeast is the bound, Goal is the aim beyond it.
 	AtLeast, Goal float64
-	// Floor says that greater is better; else smaller is.
+	// Floor reports whether greater is better; otherwise smaller is.
 	Floor bool
 	// value takes the number from the rows; false when they are not there.
 	value func(rows) (float64, bool)

@@ -9,7 +9,7 @@ import (
 // ours is the name of this library's subject.
 const ours = "redlock"
 
-// againstLimit is the one target that needs a tool which may not be installed.
+// againstLimit is the target that needs redis-benchmark, which may not be installed.
 const againstLimit = "1,024 workers, cycles/s ÷ redis-benchmark's limit"
 
 func targets() []Target {
@@ -97,7 +97,7 @@ func (c cell) of(rs rows) (float64, bool) {
 	return rs.number(c.scenario, c.subject, c.kind, c.workers, c.name)
 }
 
-// over is a/b; without either there is no ratio, and neither is there one to nothing.
+// over is a/b. It is false if either is missing or b is 0.
 func over(a, b cell) func(rows) (float64, bool) {
 	return func(rs rows) (float64, bool) {
 		x, haveX := a.of(rs)
