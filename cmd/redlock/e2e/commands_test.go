@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// patience bounds every wait for something that is to happen.
+// patience limits every wait for an event.
 const patience = 20 * time.Second
 
 // startMasters is `masters n [password]`: starts n redis-servers, and sets REDLOCK_MASTERS to their URLs.
@@ -67,8 +67,8 @@ func changeMaster(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// keys is `keys n pattern`: on the masters together there are, or are at last, n keys of this pattern. Masters that do
-// not run are not asked.
+// keys is `keys n pattern`: the masters together have n keys of this pattern, or will have. It does not ask masters
+// that do not run.
 func keys(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	check(ts, neg, err)
@@ -116,8 +116,8 @@ func send(ts *testscript.TestScript, neg bool, servers []*redistest.Server, args
 	}
 }
 
-// eventual is `eventual file [text]`: the file has a whole line, and holds the text, or will soon. That it is there is
-// not enough: a shell makes a file before it writes to it.
+// eventual is `eventual file [text]`: the file has a whole line and contains the text, or will soon. The existence of
+// the file is not enough: a shell makes a file before it writes to it.
 func eventual(ts *testscript.TestScript, _ bool, args []string) {
 	read := ""
 	met := wait(func() bool {
@@ -160,7 +160,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exported are the variables that a command under test sees.
+// exported are the variables for a command under test.
 var exported = []string{
 	"PATH", "TMPDIR", "LANG", "HOME", "XDG_CONFIG_HOME", "REDLOCK_MASTERS", "REDLOCK_KEY", "REDLOCK_TTL", "REDLOCK_CONFIG", "REDLOCK_QUIET",
 	"REDLOCK_TLS_CA", "REDLOCK_TLS_CERT", "REDLOCK_TLS_KEY", "URL1", "URL2", "URL3", "TESTSCRIPT_COVER_DIR", "GOCOVERDIR", "GORACE",

@@ -119,7 +119,7 @@ func oneMore(t *testing.T, s *set) {
 	s.master = ""
 }
 
-// beWatched subscribes as a Sentinel does first of all.
+// beWatched subscribes, which is the first step of a Sentinel.
 func beWatched(t *testing.T, s *set) {
 	t.Helper()
 	sentinel := s.servers[0].Client().Subscribe(t.Context(), "__sentinel__:hello")
@@ -128,7 +128,7 @@ func beWatched(t *testing.T, s *set) {
 	must(t, err)
 }
 
-// beCluster puts a Cluster of one in the first master's place.
+// beCluster replaces the first master by a Cluster of one server.
 func beCluster(t *testing.T, s *set) {
 	t.Helper()
 	cluster := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs("--cluster-enabled", "yes"))
@@ -170,12 +170,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestDoctorFindsEveryPlantedMistake looks at each set twice: before the mistake is planted, when nothing of it may be
-// found, and after it.
+// TestDoctorFindsEveryPlantedMistake checks each set twice: before the mistake is planted, when the doctor must find
+// nothing of it, and afterwards.
 func TestDoctorFindsEveryPlantedMistake(t *testing.T) {
 	t.Parallel()
-	// A disk that takes a second for one fsync is something to be found, and three sets of three servers are enough for
-	// one.
+	// The doctor would report a disk that takes a second for one fsync. Three sets of three servers are enough for one
+	// disk.
 	const atOnce = 3
 	for i := range atOnce {
 		t.Run(fmt.Sprintf("%d of %d", i+1, atOnce), func(t *testing.T) {
@@ -252,12 +252,12 @@ type auditDocument struct {
 
 type finding struct{ Severity, Master, What, Why, Fix string }
 
-// about are the findings that say this.
+// about returns the findings with this text.
 func (d *auditDocument) about(what string) []finding {
 	return slices.DeleteFunc(slices.Clone(d.Findings), func(f finding) bool { return !strings.Contains(f.What, what) })
 }
 
-// forgetLate drops the findings that a server of this machine answers late, which on a busy machine it does.
+// forgetLate drops the findings that a server of this machine answers late, because on a busy machine it does.
 func (d *auditDocument) forgetLate(s *set) {
 	all := len(d.Findings)
 	d.Findings = slices.DeleteFunc(d.Findings, func(f finding) bool {
@@ -284,7 +284,7 @@ func (s *set) document(t *testing.T, flags ...string) (status int, doc auditDocu
 	return status, doc
 }
 
-// redlock runs the command. It has nothing to say on standard error, and no secret to tell.
+// redlock runs the command, which must print nothing on standard error and no secret.
 func (s *set) redlock(t *testing.T, args ...string) (status int, stdout string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "redlock", args...)

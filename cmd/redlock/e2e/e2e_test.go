@@ -23,19 +23,19 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// suite is this package's tests, with settings that suit programs which are started by the hundred.
+// suite runs this package's tests with settings for programs that are started by the hundred.
 type suite struct{ *testing.M }
 
 // Run runs them.
 func (s suite) Run() int {
-	redistest.AtOnce(12)                // they wait for locks to end
+	redistest.AtOnce(12)                // they wait until locks end
 	if signal.Ignored(syscall.SIGHUP) { // as under nohup: started programs would ignore it too
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", noSleep) // its name is valid
 	}
-	_ = os.Unsetenv("REDLOCK_SOAK") // no setting of redlock's
+	_ = os.Unsetenv("REDLOCK_SOAK") // this is no setting of redlock
 	dir, err := os.MkdirTemp("", "redlock-e2e")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
@@ -57,10 +57,10 @@ func emptyConfig(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "redlock", "config"), nil, 0o600)
 }
 
-// soaking says whether the tests have the time for all of their cases.
+// soaking reports whether the tests have the time for all of their cases.
 var soaking = soak.On()
 
-// noSleep lets a program that was built with -race end at once, and not a second later.
+// noSleep lets a program built with -race end at once instead of a second later.
 const noSleep = "atexit_sleep_ms=0"
 
 func TestScripts(t *testing.T) {
@@ -125,7 +125,7 @@ type fleet struct{ servers []*redistest.Server }
 
 func fleetOf(ts *testscript.TestScript) *fleet { return ts.Value(fleetKey{}).(*fleet) }
 
-// start is outside of the testing package's life cycle, because a script is not a testing.T.
+// start does not use the testing package's life cycle, because a script is not a testing.T.
 func start(n int, cfg redistest.Config) ([]*redistest.Server, error) {
 	return redistest.RunN(context.Background(), n, cfg)
 }

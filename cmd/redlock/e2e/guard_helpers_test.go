@@ -35,7 +35,7 @@ const (
 type scene struct {
 	t      *testing.T
 	master *redistest.Server
-	link   *link // the way to the master that redlock takes
+	link   *link // redlock's connection to the master
 	log    string
 }
 
@@ -48,7 +48,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// args are redlock's, for a guarded command with these arguments.
+// args are redlock's arguments for a guarded command with these arguments.
 func (s *scene) args(guarded ...string) []string {
 	args := []string{"run", "-masters", "redis://" + s.link.addr(), "-key", guardKey, "-ttl", guardedTTL.String(), "--", "guarded"}
 	return append(append(args, guarded...), s.log)
@@ -183,7 +183,7 @@ func (s *scene) exit(cmd *exec.Cmd) syscall.WaitStatus {
 	return cmd.ProcessState.Sys().(syscall.WaitStatus)
 }
 
-// link is a way to a server that can be cut.
+// link is a connection to a server that can be cut.
 type link struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -261,7 +261,7 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 	return pids
 }
 
-// watchOf is the process that watches over this redlock.
+// watchOf returns the process that watches over this redlock.
 func watchOf(t *testing.T, redlock int) (watch int) {
 	t.Helper()
 	wait(func() bool {

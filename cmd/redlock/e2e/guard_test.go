@@ -127,7 +127,7 @@ func TestHazard71AfterALongPauseTheCommandIsKilledAtOnce(t *testing.T) {
 				must(t, syscall.Kill(pid, syscall.SIGSTOP))
 			}
 			s.rival(0)
-			if i%2 == 1 { // one more signal that a command which is stopped has to be continued for
+			if i%2 == 1 { // one more signal for which a stopped command must be continued
 				must(t, cmd.Process.Signal(syscall.SIGTERM))
 			}
 			must(t, cmd.Process.Signal(syscall.SIGCONT))
@@ -187,14 +187,15 @@ func TestHazard72ACommandUnderTwoLocksOutlivesNeither(t *testing.T) {
 	}
 }
 
-// A command that has become another user can't be killed. redlock says so, and does not pretend that it ended.
+// redlock can't kill a command that has become another user. It must say so, and must not pretend that the command
+// ended.
 func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a program that becomes root")
 	}
 	s := newScene(t)
 	dir := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(dir), 0o755)) // the directory of all of this test's
+	must(t, os.Chmod(filepath.Dir(dir), 0o755)) // the directory of this whole test
 	program := filepath.Join(dir, "guarded")
 	copyFile(t, mustFind(t, "guarded"), program, 0o755)
 	must(t, os.Chmod(program, 0o755|os.ModeSetuid))
@@ -238,7 +239,7 @@ func TestTheOracleSeesWorkAfterTheRival(t *testing.T) {
 	}
 }
 
-// watchedIn is watchOf for a redlock that may have none.
+// watchedIn is watchOf for a redlock that may have no watch.
 func watchedIn(t *testing.T, redlock int) int {
 	t.Helper()
 	for _, pid := range childrenOf(t, redlock) {

@@ -32,7 +32,7 @@ type result struct {
 	took     time.Duration
 }
 
-// redlock runs the command with these additional variables, "NAME=value", until "--", and arguments after it.
+// redlock runs the command. Leading "NAME=value" arguments are additional variables; "--" ends them.
 func runRedlock(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -176,7 +176,7 @@ func TestHazard76ARunUnderARunDoesNotInheritItsKey(t *testing.T) {
 	}
 }
 
-// quickly says whether a run takes less than limit, as one of a few does even on a busy machine.
+// quickly reports whether a run takes less than limit. On a busy machine at least one of a few does.
 func quickly(limit time.Duration, run func() time.Duration) bool {
 	for range 8 {
 		if run() < limit {
@@ -226,8 +226,8 @@ func TestHazard76ASignalEndsTheFirstAttempt(t *testing.T) {
 	}
 }
 
-// quietServer is an HTTP server that is not started yet. It does not print that handshakes fail: here they are meant
-// to.
+// quietServer returns an HTTP server that is not started yet. It does not print failed handshakes, because they are
+// intended here.
 func quietServer(handler http.Handler) *httptest.Server {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -73,7 +73,7 @@ func cancelled(l *lifetime) {
 }
 
 const (
-	// cleanUp is for how long a job goes on writing after a signal.
+	// cleanUp is how long a job goes on writing after a signal.
 	cleanUp = time.Second
 	// jobTime is the life of a job that ignores signals.
 	jobTime = 3 * time.Second
@@ -92,7 +92,7 @@ type lifetime struct {
 	rivalDone chan error
 }
 
-// inside are the words that run a command as process 1 of a PID namespace, nil if that can't be done here.
+// inside are the words that run a command as process 1 of a PID namespace; nil if that is not possible here.
 func inside() []string {
 	for _, words := range [][]string{{"unshare", "-pf", "--mount-proc"}, {"unshare", "-rpf", "--mount-proc"}} {
 		if exec.Command(words[0], append(slices.Clone(words[1:]), "true")...).Run() == nil {
@@ -114,8 +114,8 @@ func newLifetime(t *testing.T, master *redistest.Server) *lifetime {
 	return l
 }
 
-// live runs the job and attacks it, and returns how often it wrote after the rival had the lock, and how often it had
-// come to its end before.
+// live runs the job and attacks it. It returns how often the job wrote after the rival had the lock, and how often the
+// job had reached its end before.
 func live(t *testing.T, master *redistest.Server, around, job []string, a attack, flags ...string) (late, ends int) {
 	t.Helper()
 	l := newLifetime(t, master)
@@ -180,8 +180,8 @@ func (l *lifetime) begin(args []string, tty bool) {
 }
 
 func (l *lifetime) signal(pid int, sig syscall.Signal) {
-	if pid != 0 { // which would be this test's group
-		_ = syscall.Kill(pid, sig) // it may be gone
+	if pid != 0 { // 0 would be this test's group
+		_ = syscall.Kill(pid, sig) // the process may be gone
 	}
 }
 
@@ -211,7 +211,7 @@ func (l *lifetime) rival() {
 	}()
 }
 
-// untilNobodyWrites waits for the lock on the log that a job has for as long as it lives.
+// untilNobodyWrites waits for the lock on the log, which a job has for as long as it lives.
 func (l *lifetime) untilNobodyWrites() {
 	l.t.Helper()
 	f, err := os.Open(l.log)

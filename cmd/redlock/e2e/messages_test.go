@@ -26,7 +26,7 @@ func TestHazard120VariablesOfAServiceInKubernetesAreNoSettings(t *testing.T) {
 		for i := range variables {
 			variables[i] = service + variables[i]
 		}
-		if service == "REDLOCK" { // which runRedlock does not take for a variable
+		if service == "REDLOCK" { // runRedlock does not take it for a variable
 			variables = variables[1:]
 		}
 		runRedlock(t, append(variables, command...)...).want(t, 0, "")

@@ -82,7 +82,7 @@ func TestHazard121OrphansAreReaped(t *testing.T) {
 	}
 }
 
-// zombiesOf counts children that have ended and were not waited for.
+// zombiesOf counts children that have ended and were not reaped.
 func zombiesOf(t *testing.T, parent int) (n int) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")

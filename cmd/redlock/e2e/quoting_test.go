@@ -15,8 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// Whatever a subcommand asks of servers that quote it, also when they begin to while a lock is held: nothing that it
-// prints has an owner value.
+// The servers quote commands in errors, from the start or from a moment at which a lock is held. No subcommand may
+// print an owner value.
 func TestHazard119NoSubcommandPrintsAnOwnerThatAServerQuotes(t *testing.T) {
 	t.Parallel()
 	const holder = "someone:1/00112233445566778899aabbccddeeff"

@@ -65,7 +65,7 @@ func (s *scene) at(name string, args ...string) *screen {
 	return p
 }
 
-// shell starts one with job control.
+// shell starts a shell with job control.
 func (s *scene) shell() *screen {
 	s.t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -90,8 +90,8 @@ func (p *screen) expect(text string) {
 	}
 }
 
-// pressUntil presses a key, and again after a second without the text. On a busy machine two interrupts may arrive as
-// one: the kernel keeps no more for a process that has not run since.
+// pressUntil presses a key, and again after each second without the text. On a busy machine two interrupts may arrive
+// as one, because the kernel keeps only one for a process that has not run since.
 func (p *screen) pressUntil(key, text string) {
 	p.t.Helper()
 	var pressed time.Time
@@ -255,7 +255,7 @@ func TestRepeatedCtrlCEndsACommandThatIgnoresIt(t *testing.T) {
 	p.expect("status 130")
 }
 
-// The terminal is the command's: how many Ctrl-C's it takes is its own affair. Another way out is Ctrl-Z and kill.
+// The command has the terminal to itself, so it decides how many Ctrl-Cs it ignores. Ctrl-Z and kill still end it.
 func TestCtrlCsInTheForegroundGoToTheCommandAlone(t *testing.T) {
 	s := newScene(t)
 	p := s.shell()

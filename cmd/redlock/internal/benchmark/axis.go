@@ -8,8 +8,8 @@ import (
 // Axis is a logarithmic axis of durations, in microseconds.
 type Axis struct{ Low, High float64 }
 
-// AxisOf is an axis that has all of these measures, from and to a round number of 1, 2 or 5; false if there is nothing
-// to show.
+// AxisOf returns an axis for all of these measures. It begins and ends at a round number of 1, 2 or 5. It returns false
+// if there is nothing to show.
 func AxisOf(measures []Measure) (a Axis, ok bool) {
 	a.Low = math.Inf(1)
 	for _, m := range measures {
@@ -50,7 +50,7 @@ func roundUp(v float64) float64 {
 	return 20 * decade
 }
 
-// At is where a duration is, from 0 to 1.
+// At returns the position of a duration, from 0 to 1.
 func (a Axis) At(us float64) float64 {
 	return min(max(math.Log(us/a.Low)/math.Log(a.High/a.Low), 0), 1)
 }
@@ -85,7 +85,7 @@ func (a Axis) Bins(m Measure, n int) []float64 {
 	return bins
 }
 
-// Show writes microseconds as a duration with three digits.
+// Show formats microseconds as a duration with three digits.
 func Show(us float64) string {
 	if us <= 0 {
 		return "0s"

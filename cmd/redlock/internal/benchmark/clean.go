@@ -29,14 +29,14 @@ type Keys struct {
 	Prefix string `json:"prefix"`
 	// Made is the greatest number of locks on one master.
 	Made int `json:"made"`
-	// Left is how many are on the masters that answer, all together, after all were removed: 0 unless the user may not
-	// remove keys.
+	// Left is the number of keys that are left on all answering masters together after the removal: 0 unless the user
+	// may not remove keys.
 	Left int `json:"left"`
 	// Unknown lists masters that did not answer, with the reason. Keys that are left there expire after their ttl.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// keys are all that a run may make on a master: locks, their wait queues, their fencing counters.
+// keys returns all keys that a run may make on a master: locks, their wait queues, their fencing counters.
 func (r *run) keys() (keys []string, locks int) {
 	names := []string{contendedKey(r.prefix)}
 	for worker := range r.config.Workers {
@@ -84,7 +84,7 @@ func closeAll(lockers []*redlock.Locker) {
 	all.Wait()
 }
 
-// remove removes keys until none is left: an acquisition that was under way when its Locker was closed may still
+// remove removes keys until none is left: an acquisition that was in progress when its Locker was closed may still
 // arrive.
 func remove(ctx context.Context, client redis.UniversalClient, names []string) (left int, err error) {
 	for {

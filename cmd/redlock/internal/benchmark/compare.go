@@ -10,30 +10,30 @@ import (
 
 // Verdicts of a comparison.
 const (
-	// Slower: the difference is no chance, and it is as much as matters.
+	// Slower: the difference is not chance, and it is large enough to matter.
 	Slower = "slower"
-	// Faster is the same the other way round.
+	// Faster is the same in the other direction.
 	Faster = "faster"
-	// Small: the difference is no chance, but it is less than matters.
+	// Small: the difference is not chance, but too small to matter.
 	Small = "no relevant difference"
 	// NotShown: the difference may be chance.
 	NotShown = "no difference shown"
-	// Unknown: there are too few samples to tell. It is never a pass.
+	// Unknown: there are too few samples for an answer. It is never a pass.
 	Unknown = "UNKNOWN"
 )
 
 const (
-	// alpha is how probable a false alarm may be, of all rows of a comparison together.
+	// alpha is the allowed probability of a false alarm, for all rows of a comparison together.
 	alpha = 0.05
-	// mostFailed is which part of a measure's operations may fail before the times of the others say nothing.
+	// mostFailed is the greatest share of failed operations at which the times of the others still mean something.
 	mostFailed = 0.01
 )
 
-// Comparison is how a report compares with earlier ones.
+// Comparison compares a report with earlier ones.
 type Comparison struct {
 	Old   []string `json:"old"`   // the files
 	Runs  int      `json:"runs"`  // compared with the old ones
-	Worse float64  `json:"worse"` // as a part of one: by how much a difference matters
+	Worse float64  `json:"worse"` // the least difference that matters, as a fraction
 	Alpha float64  `json:"alpha"`
 	// Verdict is Slower if one row is, else Unknown if one row is, else "not slower".
 	Verdict string   `json:"verdict"`
@@ -50,19 +50,19 @@ type Delta struct {
 	Quantile string  `json:"quantile"`
 	Old      Center  `json:"old"`
 	New      Center  `json:"new"`
-	Change   float64 `json:"change"` // of the median, as a part of the old one
+	Change   float64 `json:"change"` // change of the median, as a fraction of the old one
 	// P is the probability of such samples if nothing differs, by the Mann-Whitney U test. Adjusted is P corrected by
 	// Holm's method: it keeps the probability of a false alarm in any row below Alpha.
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"p_adjusted"`
 	Verdict  string  `json:"verdict"`
-	Why      string  `json:"why,omitempty"` // it is unknown, or no difference is shown although P is small
+	Why      string  `json:"why,omitempty"` // why it is unknown, or why P is small and no difference is shown
 
 	apart bool // every run of the slower side is slower than every run of the other
 }
 
-// Center is the median of the rounds, and the interval that has it with 95 % probability, or the range of fewer than
-// six.
+// Center is the median of the rounds and the interval that contains it with 95 % probability. With fewer than six
+// rounds it is the range.
 type Center struct {
 	Median float64 `json:"median_us"`
 	Low    float64 `json:"low_us"`
@@ -96,7 +96,7 @@ func (j Judgement) Check() error {
 	return nil
 }
 
-// Comparable says why reports with these settings can't be compared; nil if they can.
+// Comparable returns the reason why reports with these settings can't be compared; nil if they can.
 func Comparable(old, now Settings) error {
 	var differ []string
 	add := func(name string, same bool, a, b any) {
@@ -168,12 +168,13 @@ func mediansOf(reports []*Report, measure int, quantile string) (medians []float
 	return medians
 }
 
-// apart reports that all of one side are above all of the other.
+// apart reports whether all values of one side are above all of the other.
 func apart(a, b []float64) bool {
 	return slices.Max(a) < slices.Min(b) || slices.Max(b) < slices.Min(a)
 }
 
-// delta compares one quantile, all but its verdict, which depends on the others, unless that is unknown.
+// delta compares one quantile. It sets the verdict only if that is unknown; otherwise the verdict depends on the other
+// quantiles.
 func delta(old, now Measure, quantile string) Delta {
 	d := Delta{Measure: now.Name, Quantile: quantile, P: 1, Adjusted: 1}
 	before, oldShort := old.samples(quantile)
@@ -211,7 +212,7 @@ func center(values []float64) (c Center) {
 	return c
 }
 
-// judge gives verdicts to the rows that have none.
+// judge sets the verdicts of the rows that have none.
 func (c *Comparison) judge() {
 	p := make([]float64, len(c.Rows))
 	for i, row := range c.Rows {

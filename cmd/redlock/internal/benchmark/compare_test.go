@@ -107,7 +107,7 @@ func TestSlowerResultsAreFound(t *testing.T) {
 	}
 }
 
-// A ratio of means would call this slower: one round of ten had a disturbance.
+// A ratio of means would call this slower, because one round of ten had a disturbance.
 func TestOneBadRoundIsNoVerdict(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	quiet := func() *benchmark.Report {
@@ -217,8 +217,8 @@ func TestSeveralRunsShowTheNoiseBetweenThem(t *testing.T) {
 	}
 }
 
-// Days that are good or bad as a whole: with one run a side most comparisons are false alarms, with five a side few
-// are.
+// If whole days are good or bad, most comparisons with one run on each side are false alarms. With five runs on each
+// side few are.
 func TestRunsThatDifferAsAWholeAreNoVerdict(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	day := func() *benchmark.Report { return steady(10, 200*math.Exp(0.3*random.NormFloat64())) }

@@ -10,18 +10,18 @@ const (
 	// MaxOps is the greatest number of operations begun a second. A master gets one command, or a few, of each
 	// operation.
 	MaxOps = 1000
-	// MaxWorkers is how many workers there may be, and how many contenders.
+	// MaxWorkers is the greatest number of workers, and of contenders.
 	MaxWorkers = 16
-	// MaxTime is for how long may be measured.
+	// MaxTime is the longest time of measurement.
 	MaxTime = 2 * time.Minute
-	// MaxRounds is the most rounds there can be, limited or not.
+	// MaxRounds is the greatest number of rounds, with and without Unlimited.
 	MaxRounds = 1000
 
 	// leastWindow is the shortest useful window. leastOps is the least number of operations a second: a contender holds
 	// the lock for two of their intervals.
 	leastWindow = 10 * time.Millisecond
 	leastOps    = 10
-	// leastTTL lets a lock outlive every pause that is no outage.
+	// leastTTL is long enough that a lock outlives every pause except an outage.
 	leastTTL = time.Second
 )
 
@@ -36,11 +36,11 @@ type Config struct {
 	Workers, Contenders int
 	// Rate is how many operations begin a second in an open loop; 0: a closed loop.
 	Rate float64
-	// Ops is how many operations may begin a second; 0, with Unlimited: any number.
+	// Ops is how many operations may begin a second; 0 with Unlimited means any number.
 	Ops int
 	// TTL is the ttl of all locks.
 	TTL time.Duration
-	// Fenced has acquisitions ask for a fencing token.
+	// Fenced makes acquisitions ask for a fencing token.
 	Fenced bool
 	// Prefix is the beginning of all keys; a random part follows.
 	Prefix string
@@ -51,10 +51,10 @@ type Config struct {
 // parts are the kinds of window, in the order of the first round.
 var parts = []string{"round trips", "free locks", "contended lock", "renewals"}
 
-// Time is for how long is measured, without the warm-up and pauses.
+// Time returns the time of measurement, without the warm-up and pauses.
 func (c Config) Time() time.Duration { return time.Duration(c.Rounds*len(parts)) * c.Window }
 
-// cycleOps is how many operations a cycle is: an acquisition and a release.
+// cycleOps is the number of operations in a cycle: an acquisition and a release.
 const cycleOps = 2
 
 // Check returns an error if c is invalid, in the words of the command's flags.

@@ -56,7 +56,7 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever queues behind a stall has waited since it was to begin.
+// Operations that queue behind a stall have waited since their planned start.
 func TestAnOpenLoopLeavesNothingOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := config

@@ -30,7 +30,7 @@ func bucketOf(d time.Duration) int {
 	return shift<<precision + int(v>>shift)
 }
 
-// bucketRange is from where, and up to but without where, durations are in this bucket.
+// bucketRange returns the range of durations in this bucket: from, and up to but without to.
 func bucketRange(i int) (from, to time.Duration) {
 	shift := max(i>>precision-1, 0)
 	low := i - shift<<precision
@@ -56,7 +56,7 @@ func (h *Histogram) grow(n int) {
 	}
 }
 
-// Add adds all that another histogram has counted.
+// Add adds all durations of another histogram.
 func (h *Histogram) Add(other *Histogram) {
 	if other.n == 0 {
 		return
@@ -78,8 +78,8 @@ func (h *Histogram) Count() int { return int(h.n) }
 // Max is the longest duration, exactly; 0 if there is none.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Quantile is the least duration that a share q of all does not exceed, from 0 to 1, within 1/512 of its value; 0 if
-// there is none.
+// Quantile returns the least duration that a share q of all durations does not exceed, for q from 0 to 1. Its error is
+// at most 1/512 of its value. It is 0 if there is no duration.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.n == 0 {
 		return 0
@@ -109,7 +109,7 @@ func rankOf(q float64, n uint64) uint64 {
 // bucket is at most 1/32 of its values, which is finer than the drawing.
 const reportedBits = 3
 
-// Buckets are the buckets that have counted something, in order, several put together.
+// Buckets returns the buckets that have counted something, in order. It puts several counted buckets together.
 func (h *Histogram) Buckets() (buckets []Bucket) {
 	const together = 1 << reportedBits
 	for i := 0; i < len(h.counts); i += together {

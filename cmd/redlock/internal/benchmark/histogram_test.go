@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/benchmark"
 )
 
-// precise is how far a histogram's quantile may be off.
+// precise is the greatest allowed error of a histogram's quantile.
 const precise = 1.0 / 512
 
 // durations draws times from nanoseconds to minutes, as evenly over their logarithm as over their value.

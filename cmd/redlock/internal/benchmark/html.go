@@ -84,7 +84,7 @@ func drawn(r *Report, old []*Report) chart {
 	return c
 }
 
-// leastBetween is how far labels of ticks are apart at least.
+// leastBetween is the least distance between the labels of ticks.
 const leastBetween = 48
 
 func (a Axis) shownTicks(x func(float64) float64) (ticks []tick) {
@@ -99,7 +99,7 @@ func (a Axis) shownTicks(x func(float64) float64) (ticks []tick) {
 	return ticks
 }
 
-// merged are the histograms of several reports together.
+// merged returns the histograms of several reports together.
 func merged(reports []*Report) []Measure {
 	measures := slices.Clone(reports[0].Measures)
 	for i := range measures {
@@ -117,7 +117,7 @@ func merged(reports []*Report) []Measure {
 	return measures
 }
 
-// bars is a path of a bar for each bin. A bin that has something is seen, however little that is.
+// bars returns a path with a bar for each bin. A bin that is not empty is visible, however small it is.
 func bars(bins []float64, x func(float64) float64, base int) string {
 	most, n := slices.Max(bins), float64(len(bins))
 	var path strings.Builder
@@ -132,7 +132,7 @@ func bars(bins []float64, x func(float64) float64, base int) string {
 	return path.String()
 }
 
-// outline is the line over the bars that there would be.
+// outline returns the line over the bars.
 func outline(bins []float64, x func(float64) float64, base int) string {
 	most, n := slices.Max(bins), float64(len(bins))
 	if most == 0 {

@@ -13,7 +13,7 @@ import (
 //go:embed page.html
 var head string
 
-// htmlPage is a page that is being written. Package html/template would keep 11 MB of methods in the command.
+// htmlPage is a page in the making. Package html/template would add 11 MB of methods to the command.
 type htmlPage struct{ strings.Builder }
 
 // add writes markup. It escapes its arguments, so they may be in texts and in quoted attributes.

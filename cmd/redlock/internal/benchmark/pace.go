@@ -30,7 +30,7 @@ func newPace(c Config, ops int, now time.Time, window time.Duration) *pace {
 	return p
 }
 
-// take returns when the next operation begins, or was to begin, and false if that is after the end.
+// take returns the planned start of the next operation, and false if it is after the end.
 func (p *pace) take() (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,8 +45,9 @@ func (p *pace) take() (at time.Time, ok bool) {
 	return at, true
 }
 
-// await takes the next operation and waits for its moment. It returns from when on it counts: from the moment at which
-// it was to begin, in an open loop, and else from now on. False: there is none before the end, or ctx is done.
+// await takes the next operation and waits for its start. It returns the time from which the operation counts: in an
+// open loop its planned start, otherwise now. It returns false if no operation starts before the end, or if ctx is
+// done.
 func (p *pace) await(ctx context.Context) (from time.Time, ok bool) {
 	at, ok := p.take()
 	if !ok || !sleep(ctx, time.Until(at)) {
@@ -58,7 +59,7 @@ func (p *pace) await(ctx context.Context) (from time.Time, ok bool) {
 	return time.Now(), true
 }
 
-// missed are the operations of an open loop that were to begin before the end, and did not.
+// missed returns the operations of an open loop that should have begun before the end, and did not.
 func (p *pace) missed() (at []time.Time) {
 	for p.open {
 		next, ok := p.take()
@@ -70,7 +71,7 @@ func (p *pace) missed() (at []time.Time) {
 	return at
 }
 
-// sleep waits, and reports that ctx was not done before.
+// sleep waits. It returns false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

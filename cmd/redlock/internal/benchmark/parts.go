@@ -43,7 +43,7 @@ func partOf(measure string) int {
 	return 0 // a round trip
 }
 
-// window is one part of one round under way.
+// window is one part of one round in progress.
 type window struct {
 	*run
 	length time.Duration
@@ -98,7 +98,7 @@ func (w *window) free(ctx context.Context) {
 	})
 }
 
-// renewals has workers extend a lock that each has.
+// renewals has workers extend locks, each worker its own.
 func (w *window) renewals(ctx context.Context) {
 	extensions := newPace(w.config, 1, time.Now(), w.length)
 	w.workers(w.config.Workers, func(worker int) {
@@ -166,8 +166,7 @@ func (w *window) workers(n int, work func(i int)) {
 	all.Wait()
 }
 
-// loop does operations at a pace. Those that were to begin and did not, because all before them were cut off, are noted
-// too.
+// loop does operations at a pace. It also records those that did not begin because earlier ones were cut off.
 func (w *window) loop(ctx context.Context, p *pace, s *series, do func(from time.Time) error) {
 	for {
 		from, ok := p.await(ctx)
@@ -203,15 +202,15 @@ func (w *window) release(ctx context.Context, lock *redlock.Lock, s *series) err
 	return err
 }
 
-// relay watches the lock change hands.
+// relay watches the lock as it changes hands.
 type relay struct {
 	handoffs *series
 	overlaps *int
 
 	mu       sync.Mutex
-	lock     *redlock.Lock // that is held now; nil if none is
+	lock     *redlock.Lock // the lock held now; nil if none
 	last     int           // the last holder that released it
-	released time.Time     // when that was begun; zero: never
+	released time.Time     // when that release began; zero: never
 }
 
 // granted records that contender i has the lock, which it has wanted since wanted. If it already waited when another
@@ -228,7 +227,7 @@ func (r *relay) granted(i int, lock *redlock.Lock, wanted, now time.Time) {
 	r.lock = lock
 }
 
-// releasing notes that a contender is about to let the lock go: from now on another may have it.
+// releasing notes that a contender is about to release the lock: from now on another may have it.
 func (r *relay) releasing(i int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

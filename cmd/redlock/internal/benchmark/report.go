@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reportFormat is the number of the form of saved reports. A report of another number is not compared.
+// reportFormat is the version of stored reports. A report of another version can't be compared.
 const reportFormat = 1
 
 // Report has the results of a run; it is stored and printed as JSON. Times are in microseconds.
@@ -24,7 +24,7 @@ type Report struct {
 	Seconds     float64   `json:"seconds"` // that were measured, warm-up included
 	Operations  int64     `json:"operations"`
 	Interrupted bool      `json:"interrupted,omitempty"`
-	// Overlaps is how often two held the lock at once. Anything but 0 is a broken lock.
+	// Overlaps is how often two held the lock at once. A number other than 0 means a broken lock.
 	Overlaps   int         `json:"overlaps"`
 	Keys       Keys        `json:"keys"`
 	Measures   []Measure   `json:"measures"`
@@ -56,10 +56,10 @@ func settingsOf(c Config, masters int) Settings {
 	return s
 }
 
-// SettingsOf are the settings that a report of c on so many masters will have.
+// SettingsOf returns the settings in a report of c on so many masters.
 func SettingsOf(c Config, masters int) Settings { return settingsOf(c, masters) }
 
-// Master is one that was measured.
+// Master is one measured master.
 type Master struct {
 	Name   string `json:"name"`
 	Usable bool   `json:"usable"`
@@ -107,7 +107,7 @@ var quantiles = []struct {
 // fields are the quantiles in the order of the names above.
 func (q *Quantiles) fields() []**float64 { return []**float64{&q.P50, &q.P90, &q.P99, &q.P999} }
 
-// leastOf is how many samples the quantile of this name takes; 0 if there is none.
+// leastOf returns how many samples the quantile with this name needs; 0 if there is no such quantile.
 func leastOf(name string) int {
 	for _, q := range quantiles {
 		if q.name == name {
@@ -147,7 +147,7 @@ func newMeasure(name string, rounds []Round, total *Histogram, why string) Measu
 	return m
 }
 
-// samples are the rounds' values of a quantile, and how many rounds have fewer operations than it takes.
+// samples returns the rounds' values of a quantile, and how many rounds have too few operations for it.
 func (m *Measure) samples(quantile string) (values []float64, short int) {
 	least := leastOf(quantile)
 	for i := range m.Rounds {
@@ -162,7 +162,7 @@ func (m *Measure) samples(quantile string) (values []float64, short int) {
 	return values, short
 }
 
-// whole reports that r has the measures that go with its masters, in their order.
+// whole reports whether r has exactly the measures of its masters, in their order.
 func (r *Report) whole() bool {
 	want := measuresOf(r.Masters)
 	if len(r.Masters) == 0 || len(r.Masters) != r.Settings.Masters || len(r.Measures) != len(want) {
@@ -185,10 +185,10 @@ func measuresOf(masters []Master) []string {
 	return append(names, acquireFree, releaseFree, renew, acquireContended, releaseContended, handoff)
 }
 
-// maxReport bounds a file that is read.
+// maxReport limits the size of a file that is read.
 const maxReport = 64 << 20
 
-// Read reads a report that was saved.
+// Read reads a stored report.
 func Read(in io.Reader) (*Report, error) {
 	var r Report
 	decoder := json.NewDecoder(io.LimitReader(in, maxReport))

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// warmUp is for how long each part runs before it is measured: connections are made, and scripts loaded.
+	// warmUp is how long each part runs before its measurement, so that connections are made and scripts loaded.
 	warmUp = 250 * time.Millisecond
-	// surveyTimeout bounds how long masters may take to say that they are there.
+	// surveyTimeout limits how long masters may take to answer the first question.
 	surveyTimeout = 3 * time.Second
 	// progressEvery is the interval between progress reports.
 	progressEvery = 200 * time.Millisecond
@@ -36,7 +36,7 @@ type Target struct {
 	Contenders []*redlock.Locker // each with separate connections, as processes have
 	// Quorum returns the reason why the usable masters are no quorum; nil if they are one.
 	Quorum func(usable func(i int) bool) error
-	// Say words an error for people, without passwords.
+	// Say formats an error for people, without passwords.
 	Say func(error) string
 }
 
@@ -49,10 +49,10 @@ type Progress struct {
 	Operations int64
 }
 
-// ErrNoQuorum is matched by the error of a run that could not measure for want of a quorum.
+// ErrNoQuorum matches the error of a run that could not measure because there was no quorum.
 var ErrNoQuorum = errors.New("too few masters can be used")
 
-// run is a measurement under way.
+// run is a measurement in progress.
 type run struct {
 	config  Config
 	target  Target
@@ -124,7 +124,7 @@ func (r *run) whyNot() error {
 	return errors.Join(errs...)
 }
 
-// measure plays all parts, round by round. Each round begins with another part than the one before.
+// measure plays all parts, round by round. Each round begins with the next part.
 func (r *run) measure(ctx context.Context, tell func(Progress)) error {
 	var now atomic.Pointer[Progress]
 	now.Store(&Progress{Part: parts[0], Rounds: r.config.Rounds, Left: r.config.Time() + time.Duration(r.config.Rounds-1)*r.config.Pause})
@@ -185,7 +185,7 @@ func (r *run) window(length time.Duration) *window {
 	return w
 }
 
-// played plays a part. The error says that nothing of it could be done, so that there is no use in going on.
+// played plays a part. An error means that none of its operations succeeded, so there is no point in going on.
 func (w *window) played(ctx context.Context, part int) error {
 	begun := time.Now()
 	w.play(ctx, part)

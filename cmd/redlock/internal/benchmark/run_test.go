@@ -64,7 +64,7 @@ func targetOf(t *testing.T, servers []*redistest.Server, contenders int) benchma
 	return target
 }
 
-// keyspace is everything that is on a server, by key: the value as DUMP has it.
+// keyspace returns everything on a server, by key: the value in the form of DUMP.
 func keyspace(t *testing.T, s *redistest.Server) map[string]string {
 	t.Helper()
 	all := make(map[string]string)

@@ -28,7 +28,7 @@ func (s *series) note(ctx context.Context, took time.Duration, err error) {
 	case errors.Is(context.Cause(ctx), errCutOff):
 		s.unfinished++
 		s.done.Record(took)
-	case ctx.Err() != nil: // the whole run was interrupted, which says nothing of the operation
+	case ctx.Err() != nil: // the whole run was interrupted; that means nothing for the operation
 		return
 	default:
 		s.failed++
@@ -41,7 +41,7 @@ func (s *series) note(ctx context.Context, took time.Duration, err error) {
 // errCutOff ends a window with operations that do not end.
 var errCutOff = errors.New("it had not ended when the window was long over")
 
-// round is the series in numbers.
+// round returns the series in numbers.
 func (s *series) round() Round {
 	s.mu.Lock()
 	defer s.mu.Unlock()

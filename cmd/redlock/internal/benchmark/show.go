@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// None is shown where there is nothing to show.
+// None marks a figure that does not exist.
 const None = "–"
 
-// ShowCenter writes a median and how far it is to the farther end of its interval, or the range where there are too few
-// for one.
+// ShowCenter formats a median and the distance to the farther end of its interval. With too few values it shows the
+// range.
 func ShowCenter(c Center) string {
 	switch {
 	case c.N == 0:
@@ -23,10 +23,10 @@ func ShowCenter(c Center) string {
 	return fmt.Sprintf("%s ±%.0f%%", Show(c.Median), max(c.High-c.Median, c.Median-c.Low)/c.Median*100)
 }
 
-// ShowPercent writes a part of one.
+// ShowPercent formats a fraction as a percentage.
 func ShowPercent(part float64) string { return fmt.Sprintf("%+.1f%%", part*100) }
 
-// ShowPart writes a part of one that is no change.
+// ShowPart formats a fraction that is not a change.
 func ShowPart(part float64) string { return fmt.Sprintf("%g%%", part*100) }
 
 // ShowP writes a probability.
@@ -68,7 +68,7 @@ func (m *Measure) ShowTrouble() string {
 	return text
 }
 
-// String says how was measured, in a sentence.
+// String describes the method of measurement in a sentence.
 func (s Settings) String() string {
 	loop := "closed loop"
 	if s.Rate > 0 {
@@ -129,7 +129,7 @@ func (r *Report) Warnings() (warnings []string) {
 	return warnings
 }
 
-// isDown reports that a measure is the round trip of a master that did not answer.
+// isDown reports whether a measure is the round trip of a master that did not answer.
 func (r *Report) isDown(measure string) bool {
 	for _, m := range r.Masters {
 		if !m.Usable && measure == roundTrip+" "+m.Name {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// exactUpTo is up to how many samples of both sides the p-value of [MannWhitney] is exact. Above, the normal
+// exactUpTo is the number of samples of both sides up to which the p-value of [MannWhitney] is exact. Above, the normal
 // approximation is as good.
 const exactUpTo = 60
 
@@ -36,8 +36,8 @@ func MannWhitney(a, b []float64) (u, p float64) {
 	return u, normalP(u, n1, n2, ties)
 }
 
-// doubledRanks are twice the ranks of a's values and then of b's, whole numbers also where ties share a rank, and how
-// many values each tie has.
+// doubledRanks returns twice the ranks of a's values, then of b's. Doubled ranks are whole numbers even if ties share a
+// rank. It also returns the number of values in each tie.
 func doubledRanks(a, b []float64) (ranks, ties []int) {
 	all := slices.Concat(a, b)
 	order := make([]int, len(all))
@@ -81,7 +81,8 @@ func exactP(ranks []int, n, sum int) float64 {
 			}
 		}
 	}
-	// Twice the doubled mean is 2·n·total/N; both sides of the comparison are multiplied by N to stay whole.
+	// Twice the doubled mean is 2·n·total/N. Both sides of the comparison are multiplied by N, so that they stay whole
+	// numbers.
 	size := len(ranks)
 	distance := abs(sum*size - n*total)
 	var far, all float64
@@ -121,8 +122,9 @@ func LeastP(n1, n2 int) float64 {
 	return 2 / choices
 }
 
-// Median is the median of values, with an interval of order statistics that has it with 95 % or more. Fewer than six
-// values have none such: then known is false, and the interval is from the least to the greatest. No values give zeros.
+// Median returns the median of values, with an interval of order statistics that contains it with 95 % or more. For
+// fewer than six values there is no such interval: then known is false, and the interval is from the least to the
+// greatest. Without values the result is zeros.
 func Median(values []float64) (median, low, high float64, known bool) {
 	if len(values) == 0 {
 		return 0, 0, 0, false
@@ -130,8 +132,7 @@ func Median(values []float64) (median, low, high float64, known bool) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	median = (sorted[(n-1)/2] + sorted[n/2]) / 2
-	// The k-th least and the k-th greatest have the median between them unless fewer than k values are on one side of
-	// it.
+	// The k-th least and the k-th greatest value enclose the median unless fewer than k values are on one side of it.
 	below, term := 0.0, math.Pow(0.5, float64(n)) // P(X < k) for X of Binomial(n, 1/2), and P(X = k)
 	k := 0
 	for 1-2*(below+term) >= confidence {

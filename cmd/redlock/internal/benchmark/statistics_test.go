@@ -32,12 +32,12 @@ func TestTheUTestGivesKnownValues(t *testing.T) {
 	}
 }
 
-// withU are samples of these sizes that have this U.
+// withU returns samples of these sizes with this U.
 func withU(n1, n2, u int) (a, b []float64) {
 	for i := range n2 {
 		b = append(b, float64(i)+0.5)
 	}
-	for range n1 { // each a is above as many of b as it adds to U
+	for range n1 { // each a is above as many of b as it must add to U
 		above := min(u, n2)
 		u -= above
 		a = append(a, float64(above)-0.1+float64(len(a))*1e-6)
@@ -45,8 +45,8 @@ func withU(n1, n2, u int) (a, b []float64) {
 	return a, b
 }
 
-// The critical values of U at 5 %, two-sided, as every textbook has them: up to this one a difference is significant,
-// above it is not.
+// The critical values of U at 5 %, two-sided, from textbooks. Up to this value a difference is significant, above it is
+// not.
 func TestTheUTestHasTheCriticalValuesOfTheTables(t *testing.T) {
 	for _, c := range []struct{ n1, n2, critical int }{
 		{4, 4, 0},
@@ -154,7 +154,7 @@ func TestSamplesWithoutOverlapHaveTheLeastP(t *testing.T) {
 }
 
 func TestIntervalsOfMediansMatchTheTables(t *testing.T) {
-	// The ranks of order statistics that have the median with 95 % or more.
+	// The ranks of order statistics that enclose the median with 95 % or more.
 	for n, ranks := range map[int][2]float64{6: {1, 6}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}} {
 		var values []float64
 		for i := n; i > 0; i-- {

@@ -26,7 +26,7 @@ func Above() bool {
 	return false
 }
 
-// parentOf returns 0 if there is none, or none that is seen from here.
+// parentOf returns 0 if there is no parent, or none that is visible from here.
 func parentOf(pid int) int {
 	fields := statOf(pid)
 	if len(fields) <= parent {

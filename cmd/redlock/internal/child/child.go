@@ -47,9 +47,9 @@ import (
 )
 
 const (
-	// WatchCommand is this program's only argument when it is to be a [Watch], see [RunWatch].
+	// WatchCommand is this program's only argument if it is to be a [Watch], see [RunWatch].
 	WatchCommand = "(watch)"
-	// ExecCommand is its first one when it is to become a command, see [RunExec].
+	// ExecCommand is this program's first argument if it is to become a command, see [RunExec].
 	ExecCommand = "(exec)"
 	// cantRun is the exit status of a command that could not be started.
 	cantRun = 126
@@ -59,16 +59,16 @@ const (
 type Config struct {
 	// Argv is the program and its arguments.
 	Argv []string
-	// Env is its whole environment.
+	// Env is the command's whole environment.
 	Env []string
-	// Mark is the entry in it that no other command has. By it, on Linux, processes are found that have left the job's
+	// Mark is an entry of Env that no other command has. On Linux it identifies processes that have left the job's
 	// group. It may be a secret.
 	Mark string
 	// Standard input, output and error.
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Process is a command that was started. Its methods may be called concurrently.
+// Process is a started command. Its methods may be called concurrently.
 type Process struct {
 	platform
 	done    chan struct{}
@@ -82,11 +82,12 @@ type Status struct {
 	Code, Signal int
 }
 
-// Done is closed when the command, not necessarily everything it has started, has ended.
+// Done is closed when the command has ended. Processes that it has started may still run.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Gone is closed when the command and everything that it has started has ended. On Linux that is every process that
-// descends from it, wherever it went; on other Unix systems every process of its group; on Windows the command alone.
+// Gone is closed when the command and all processes that it has started have ended. On Linux these are all its
+// descendants, wherever they went. On other Unix systems they are the processes of its group. On Windows it is the
+// command alone.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
 func (p *Process) hasEnded() bool {
@@ -106,13 +107,13 @@ func (p *Process) end(status Status) {
 // Stopped delivers the signal each time the command is stopped.
 func (p *Process) Stopped() <-chan os.Signal { return p.stopped }
 
-// Status waits for Done and says how the command ended.
+// Status waits for Done and returns how the command ended.
 func (p *Process) Status() Status {
 	<-p.done
 	return p.status
 }
 
-// Missing says whether an error of Start means that there is no such program.
+// Missing reports whether an error of Start means that there is no such program.
 func Missing(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }

@@ -22,14 +22,14 @@ func Start(cfg Config) (*Process, error) {
 	}
 	p := &Process{platform: platform{cmd.Process}, done: make(chan struct{}), gone: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		_ = cmd.Wait() // cmd.ProcessState has the result
 		p.end(Status{Code: cmd.ProcessState.ExitCode()})
 		close(p.gone)
 	}()
 	return p, nil
 }
 
-// Begin does nothing: it has begun.
+// Begin does nothing: the command has already begun.
 func (p *Process) Begin(time.Duration) error { return nil }
 
 // RunExec is not needed on this system.
@@ -47,7 +47,7 @@ func (p *Process) SignalOutside(os.Signal) error { return nil }
 // Left is not asked.
 func (p *Process) Left(int) (names []string, n int) { return nil, 0 }
 
-// Terminate ends the command. There is no way to ask.
+// Terminate kills the command: there is no signal to ask for its end.
 func (p *Process) Terminate() error { return p.Kill() }
 
 // Kill ends the command at once.
@@ -94,5 +94,5 @@ var began = time.Now()
 // Now is the time since some fixed moment.
 func Now() time.Duration { return time.Since(began) }
 
-// DieOf returns: this system has no such deaths.
+// DieOf returns: on this system no program ends by a signal.
 func DieOf(os.Signal, bool) {}

@@ -25,10 +25,10 @@ type platform struct {
 	mark     string
 
 	mu     sync.Mutex
-	halted *marked // outside of the group, which Suspend has stopped; nil: none
+	halted *marked // processes outside the group that Suspend has stopped; nil: none
 }
 
-// maxScriptLine is how much of a script's first line Linux reads.
+// maxScriptLine is the length of a script's first line that Linux reads.
 const maxScriptLine = 256
 
 // Start prepares the command as the leader of a new process group: a process that waits for [Process.Begin] and becomes
@@ -105,7 +105,7 @@ func (p *Process) start(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// Begin lets the command begin, if that is before the deadline, by [Now], which it asks itself.
+// Begin lets the command begin. It does not begin after the deadline, which it checks itself by [Now].
 func (p *Process) Begin(deadline time.Duration) error {
 	_, err := fmt.Fprintln(p.begin, int64(deadline))
 	return errors.Join(err, p.begin.Close())
@@ -155,7 +155,7 @@ func interpreter(path string) string {
 	}
 	defer f.Close()
 	begin := make([]byte, maxScriptLine)
-	n, _ := io.ReadFull(f, begin) // a shorter file is none of a longer name
+	n, _ := io.ReadFull(f, begin) // the error of a shorter file does not matter
 	if line, ok := strings.CutPrefix(string(begin[:n]), "#!"); ok {
 		line, _, _ = strings.Cut(line, "\n")
 		name, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
@@ -171,7 +171,7 @@ func interpreter(path string) string {
 func (p *Process) Signal(sig os.Signal) error {
 	var err error
 	if sig == Continue {
-		err = p.resumeHalted() // first: a shell with job control ends its wait when it finds its job stopped
+		err = p.resumeHalted() // first: a shell with job control stops waiting when it finds its job stopped
 	}
 	if p.hasEnded() {
 		return errors.Join(err, p.signalLeft(sig))
@@ -179,7 +179,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return errors.Join(err, signalGroup(p.pid, sig))
 }
 
-// Kill ends at once the whole group, also one that is stopped, and whatever else the command has started.
+// Kill kills the whole group at once, even if it is stopped, and every other process that the command has started.
 func (p *Process) Kill() error {
 	return errors.Join(signalGroup(p.Group(), syscall.SIGKILL), killMarked(p.mark, descendsOrHas))
 }
@@ -196,7 +196,7 @@ func (p *Process) Terminate() error {
 // SignalOutside sends sig, and SIGCONT, to processes with the command's mark that have left its group.
 func (p *Process) SignalOutside(sig os.Signal) error { return askMarked(p.mark, p.pid, sig) }
 
-// halt stops the group, and whatever else has the command's mark.
+// halt stops the group and every other process with the command's mark.
 func (p *Process) halt() error {
 	err := p.Signal(syscall.SIGSTOP)
 	halted := stopMarked(p.mark, p.Group())
@@ -237,7 +237,7 @@ func signalGroup(group int, sig os.Signal) error {
 	return err
 }
 
-// groupLeft says whether any process of the group is left. One that has ended counts until its parent has taken note.
+// groupLeft reports whether the group has any process left. An ended process counts until its parent has reaped it.
 func groupLeft(group int) bool {
 	return group > 0 && !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 }
@@ -245,7 +245,7 @@ func groupLeft(group int) bool {
 func (p *Process) tellStop(sig os.Signal) {
 	select {
 	case p.stopped <- sig:
-	default: // so many stops at once say no more than a few
+	default: // so many stops at once mean no more than a few
 	}
 }
 

@@ -29,7 +29,7 @@ var own struct {
 	pids map[int]bool
 }
 
-// startOwn starts a child that is not the command's.
+// startOwn starts a child that does not belong to the command.
 func startOwn(start func() (pid int, err error)) error {
 	own.Lock()
 	defer own.Unlock()
@@ -55,11 +55,11 @@ func isOwn(pid int) bool {
 	return own.pids[pid]
 }
 
-// errOtherProc is why a command does not start where processes have other numbers than in /proc.
+// errOtherProc is the reason why a command does not start if /proc numbers processes differently.
 var errOtherProc = errors.New("/proc is not that of this PID namespace, so what the command starts can't be found; " +
 	"mount it, as unshare --mount-proc does")
 
-// adopt makes this program the parent of orphans below it. The children that it has already are not the command's.
+// adopt makes this program the parent of orphans below it. Its present children do not belong to the command.
 func adopt() error {
 	if name, err := os.Readlink("/proc/self"); err != nil || name != strconv.Itoa(os.Getpid()) {
 		return errOtherProc
@@ -143,7 +143,7 @@ func (p *Process) wait() {
 			ended = true
 		}
 		own.Lock()
-		delete(own.pids, pid) // the number may be another's soon
+		delete(own.pids, pid) // another process may soon have the number
 		own.Unlock()
 		if ended && !anyLeft() {
 			close(p.gone)
@@ -152,7 +152,7 @@ func (p *Process) wait() {
 	}
 }
 
-// Left names processes that the command has left, at most this many, and says how many there are.
+// Left names processes that the command has left, at most this many, and returns their total number.
 func (p *Process) Left(atMost int) (names []string, n int) {
 	for _, pid := range processes() {
 		if fields := statOf(pid); len(fields) == 0 || bytes.ContainsAny(fields[state], "ZX") || !descends(pid) {
@@ -165,7 +165,7 @@ func (p *Process) Left(atMost int) (names []string, n int) {
 	return names, n
 }
 
-// nameOf is the name of a process's program, as far as it can be shown.
+// nameOf returns the name of a process's program, in a form that is safe to print.
 func nameOf(pid int) string {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
@@ -175,7 +175,8 @@ func nameOf(pid int) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// Group is the id of the command's process group, 0 when the command has ended: its number may be another's then.
+// Group returns the id of the command's process group, and 0 when the command has ended, because another group may have
+// its number then.
 func (p *Process) Group() int {
 	if p.hasEnded() {
 		return 0

@@ -18,10 +18,11 @@ const kinAgain = 10 * time.Millisecond
 // ErrLeadsNothing: the children of the process can't be told from the children of other processes.
 var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from others; start it by setsid")
 
-// KinGone returns a channel that is closed when the process has ended, and all others of its session, if it leads that,
-// or else of its group. This program and others like it that hold a lock for the same process do not count, nor do
-// processes that have ended and were not waited for. An error says that there is no such process, or that it leads
-// nothing. The goroutine that waits ends with the program or the channel.
+// KinGone returns a channel that is closed when the process and its kin have ended. If the process leads a session, its
+// kin are the session's processes. If it leads only a process group, they are the group's. This program does not count,
+// nor do other redlock processes that hold a lock for the same process, nor ended processes that were not reaped.
+// KinGone returns an error if there is no such process, or if it leads nothing. A goroutine waits until the channel is
+// closed or the program ends.
 func KinGone(pid int) (<-chan struct{}, error) {
 	const group, session = 2, 3
 	fields := statOf(pid)
@@ -68,7 +69,7 @@ func kinOf(field int, id string) int {
 	return 0
 }
 
-// untilEnded waits for a process that is no child.
+// untilEnded waits for a process that is not a child.
 func untilEnded(pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil { // it has ended, or the kernel is older than 5.3

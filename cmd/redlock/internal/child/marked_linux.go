@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// looksAtMost bounds how often the list of processes is read again because new ones have come up.
+	// looksAtMost limits how often the list of processes is read again because of new processes.
 	looksAtMost = 100
 	// execTime is how long each look waits for a process that has no environment because it is becoming another
 	// program.
@@ -43,13 +43,13 @@ type marked struct {
 	look  func(pid int, entry []byte) answer // nil: has
 }
 
-// answer is whether a process has the entry.
+// answer says whether a process has the entry.
 type answer uint8
 
 const (
 	no answer = iota
 	yes
-	becoming // not known: it is in the middle of an exec
+	becoming // not known: the process is in the middle of an exec
 )
 
 // find opens the processes that have the entry. Unless each is nil, it calls each for every process as soon as it finds
@@ -137,7 +137,7 @@ func (m *marked) outside(group int) {
 	m.open = kept
 }
 
-// killMarked kills all that have the entry, and all that look finds.
+// killMarked kills all processes that have the entry, and all that look finds.
 func killMarked(entry string, look func(pid int, entry []byte) answer) error {
 	m := marked{entry: []byte(entry), look: look}
 	defer m.forget()
@@ -167,7 +167,7 @@ func (p *Process) signalLeft(sig os.Signal) error {
 	return firstFailure(m.find(nil), m.signal(sig))
 }
 
-// descendsOrHas finds whatever the command has started.
+// descendsOrHas finds every process that the command has started.
 func descendsOrHas(pid int, entry []byte) answer {
 	if descends(pid) {
 		return yes
@@ -175,7 +175,7 @@ func descendsOrHas(pid int, entry []byte) answer {
 	return has(pid, entry)
 }
 
-// markedLeft says whether any process has the entry.
+// markedLeft reports whether any process has the entry.
 func markedLeft(entry string) bool {
 	m := marked{entry: []byte(entry)}
 	defer m.forget()
@@ -220,7 +220,7 @@ func signalOpen(p *os.Process, sig os.Signal) error {
 	return err
 }
 
-// processes are the numbers of all that can be seen; none where /proc is not there.
+// processes returns the ids of all visible processes; none without /proc.
 func processes() (pids []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -236,8 +236,8 @@ func processes() (pids []int) {
 	return pids
 }
 
-// openMarked opens the process if it has the entry in its environment, exactly; otherwise it returns nil. It is not
-// sure of a process that is in the middle of an exec.
+// openMarked opens the process if it has exactly this entry in its environment; otherwise it returns nil. sure is false
+// for a process in the middle of an exec.
 func openMarked(pid int, entry []byte, look func(int, []byte) answer) (p *os.Process, sure bool) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -251,7 +251,7 @@ func openMarked(pid int, entry []byte, look func(int, []byte) answer) (p *os.Pro
 	return nil, has == no
 }
 
-// has says whether the process has the entry in its environment, exactly.
+// has reports whether the process has exactly this entry in its environment.
 func has(pid int, entry []byte) answer {
 	for until := time.Now().Add(execTime); ; <-time.After(time.Millisecond) {
 		environ, err := environment(pid)
@@ -307,7 +307,7 @@ func execs(pid int) bool {
 // state and parent are fields of statOf.
 const state, parent = 0, 1
 
-// statOf are the fields of proc_pid_stat(5) from the one behind the name; none of a process that is gone or hidden.
+// statOf returns the fields of proc_pid_stat(5) after the name; none of a process that is gone or hidden.
 func statOf(pid int) [][]byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// sleeper is a process with this environment.
+// sleeper starts a process with this environment.
 func sleeper(t *testing.T, environ ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("sleep")
@@ -172,7 +172,7 @@ func TestHazard93AShellDoesNotSeeItsJobStopped(t *testing.T) {
 	}
 }
 
-// stopAndGoOn stops a command of so many processes, and continues it, a hundred times: all have to be there still.
+// stopAndGoOn stops a command of so many processes and continues it, a hundred times. All processes must survive.
 func stopAndGoOn(t *testing.T, args []string, processes int) {
 	t.Helper()
 	mark := "MARK=" + strconv.Itoa(os.Getpid()) + "/" + strings.ReplaceAll(t.Name(), "/", "-")

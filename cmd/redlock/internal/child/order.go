@@ -9,11 +9,11 @@ import (
 
 // Order is a message to a [Watch].
 type Order struct {
-	// Group is the process group to be killed; 0: none.
+	// Group is the process group to kill; 0: none.
 	Group int
-	// Deadline is when, by [Now], unless another order moves it.
+	// Deadline is the time of the kill, by [Now], unless another order moves it.
 	Deadline time.Duration
-	// Grace is for how long the group may go on, and at most to the deadline, when this program is gone.
+	// Grace is how long the group may go on when this program is gone, but not beyond the deadline.
 	Grace time.Duration
 	// Mark is the [Config]'s: the watch also kills processes that have it. With "" it kills none.
 	Mark string

@@ -4,7 +4,7 @@ package child
 
 import "os"
 
-// noSignal is one that never comes.
+// noSignal is a signal that never comes.
 type noSignal string
 
 // String implements os.Signal.
@@ -25,7 +25,7 @@ const (
 // console sends to both.
 func Forwarded() []os.Signal { return []os.Signal{os.Interrupt} }
 
-// Ends says whether sig is meant to end a program.
+// Ends reports whether sig is meant to end a program.
 func Ends(sig os.Signal) bool { return sig == os.Interrupt }
 
 // InForeground is true: there is no job control on this system.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The signals that job control is about, and others with a meaning.
+// The signals of job control, and others with a meaning for redlock.
 const (
 	Stop     = syscall.SIGTSTP
 	Continue = syscall.SIGCONT
@@ -30,7 +30,7 @@ func Forwarded() []os.Signal {
 	return all
 }
 
-// Ends says whether sig is meant to end a program, which it can't do to one that is stopped.
+// Ends reports whether sig is meant to end a program. It can't end a stopped one.
 func Ends(sig os.Signal) bool {
 	switch sig {
 	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
@@ -42,8 +42,8 @@ func Ends(sig os.Signal) bool {
 // WantsTerminal reports whether sig is a signal by which the kernel stops a background program that uses its terminal.
 func WantsTerminal(sig os.Signal) bool { return sig == syscall.SIGTTIN || sig == syscall.SIGTTOU }
 
-// WriteErrors makes a write to a closed pipe an error, instead of the death of this program. The commands that it
-// starts die of it as they should.
+// WriteErrors turns a write to a closed pipe into an error, instead of the death of this program. Commands that it
+// starts still die of such a write.
 func WriteErrors() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
@@ -63,7 +63,7 @@ func DieOf(sig os.Signal, all bool) {
 	if number == syscall.SIGQUIT {
 		signal.Ignore(sig)
 		if all {
-			_ = syscall.Kill(0, number) // our own group, which exists
+			_ = syscall.Kill(0, number) // this is our own group, which exists
 		}
 		return
 	}
@@ -73,6 +73,6 @@ func DieOf(sig os.Signal, all bool) {
 	}
 	signal.Reset(sig)
 	if err := syscall.Kill(whom, number); err == nil {
-		<-time.After(time.Second) // the signal is on its way to one of our threads
+		<-time.After(time.Second) // the signal is on its way to a thread of this program
 	}
 }

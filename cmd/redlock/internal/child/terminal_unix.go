@@ -33,7 +33,7 @@ func (t *terminal) close() {
 	}
 }
 
-// foreground is the group that has the terminal.
+// foreground returns the group that has the terminal.
 func (t *terminal) foreground() (group int, ok bool) {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return group, err == nil
@@ -43,12 +43,12 @@ func (t *terminal) give(group int) bool {
 	return unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
 }
 
-// ignoreTerminalOutput keeps this program from being stopped when it writes to its terminal, or takes it back, from the
-// background. It is called after the command was started, which would inherit it.
+// ignoreTerminalOutput prevents a stop of this program when it writes to its terminal, or takes it back, from the
+// background. Call it after the command was started, which would inherit it.
 func ignoreTerminalOutput() { signal.Ignore(syscall.SIGTTOU) }
 
-// InForeground says whether this program is in the foreground of its terminal, so that it may read from it and draw on
-// it.
+// InForeground reports whether this program is in the foreground of its terminal. Then it may read from the terminal
+// and draw on it.
 func InForeground() bool {
 	t := openTerminal()
 	if t == nil {
@@ -59,13 +59,13 @@ func InForeground() bool {
 	return ok && group == unix.Getpgrp()
 }
 
-// HearsKeyboard says whether the signals of the terminal's keys come to this program.
+// HearsKeyboard reports whether this program gets the signals of the terminal's keys.
 func HearsKeyboard() bool { return InForeground() }
 
-// IgnoreTerminalInput has a read of the terminal from the background fail, instead of stopping this program.
+// IgnoreTerminalInput makes a read of the terminal from the background fail, instead of stopping this program.
 func IgnoreTerminalInput() { signal.Ignore(syscall.SIGTTIN) }
 
-// isTerminal says whether f is this program's controlling terminal.
+// isTerminal reports whether f is this program's controlling terminal.
 func isTerminal(f *os.File) bool {
 	if f == nil {
 		return false
@@ -74,11 +74,11 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// HasTerminal says whether this program has a controlling terminal.
+// HasTerminal reports whether this program has a controlling terminal.
 func (p *Process) HasTerminal() bool { return p.terminal != nil }
 
-// GiveTerminal puts the command into the terminal's foreground, if this program is there, and says whether it is there
-// then.
+// GiveTerminal puts the command into the terminal's foreground if this program is there. It reports whether the command
+// is there then.
 func (p *Process) GiveTerminal() bool {
 	if p.terminal == nil {
 		return false
@@ -94,7 +94,8 @@ func (p *Process) GiveTerminal() bool {
 	}
 }
 
-// TakeTerminal puts this program's group into the foreground again, if the command's is there, and says whether it was.
+// TakeTerminal puts this program's group into the foreground again if the command's group is there. It reports whether
+// it was.
 func (p *Process) TakeTerminal() bool {
 	if p.terminal == nil {
 		return false
@@ -129,7 +130,7 @@ func (p *Process) RestoreTerminal() {
 func (p *Process) Suspend(all bool) error {
 	err := p.halt()
 	if unix.Getpid() == sessionOf(0) {
-		return err // the leader of a session has no shell above it
+		return err // a session's leader has no shell above it
 	}
 	if all {
 		signal.Ignore(Stop)

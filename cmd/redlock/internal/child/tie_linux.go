@@ -11,5 +11,5 @@ const getModes, setModes = unix.TCGETS, unix.TCSETS
 
 func tieToParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGTERM }
 
-// self is this program's own file, also after it was replaced by another version.
+// self returns this program's own file, even after another version has replaced it.
 func self() (string, error) { return "/proc/self/exe", nil }

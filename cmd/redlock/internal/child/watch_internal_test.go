@@ -56,7 +56,7 @@ func TestOrdersAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// watched is a follow in virtual time, with a machine that can be suspended: its clock goes on, and its timers do not.
+// watched is a follow in virtual time on a machine that can be suspended: its clock goes on, and its timers do not.
 type watched struct {
 	orders    chan Order
 	began     time.Time
@@ -153,7 +153,8 @@ func TestAWatchThatWasHeldUpReadsItsOrdersFirst(t *testing.T) {
 	})
 }
 
-// redlock was killed while the watch was held up: the end of the pipe is no order, and least of all one to let go.
+// redlock was killed while the watch was held up. The end of the pipe is no order, and does not mean that the watch may
+// let go.
 func TestHazard72AWatchThatWasHeldUpRemembersItsOrder(t *testing.T) {
 	for range 20 { // the timer and the end of the pipe are both there, and either may be taken
 		watching(t, func(w *watched) {

@@ -19,12 +19,12 @@ const (
 	lookAgain = 100 * time.Millisecond
 	// killAgain is the interval between kills of processes that do not end.
 	killAgain = time.Second
-	// orderTimeout is how long an order may take to be written into a pipe, which only a watch that was stopped long
-	// ago leaves full.
+	// orderTimeout limits the write of an order into a pipe. Only a watch that was stopped long ago leaves the pipe
+	// full.
 	orderTimeout = 10 * time.Millisecond
 )
 
-// Now is the time since some fixed moment, the same for all processes, and goes on while this one is stopped.
+// Now is the time since a fixed moment. It is the same for all processes, and goes on while this one is stopped.
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(clock, &ts); err != nil { // no such clock: a Linux before 2.6.39
@@ -33,7 +33,7 @@ func Now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Watch is the process that ends the command when this one does not.
+// Watch is the process that ends the command if this program does not.
 type Watch struct {
 	orders *os.File
 	ended  chan struct{}
@@ -93,13 +93,14 @@ func (w *Watch) Worked() bool {
 	return w.worked
 }
 
-// Tell gives it an order. It does not wait: if a watch does not take the order, its earlier one stands.
+// Tell sends the watch an order. It does not wait: if the watch does not read the order, its earlier one stays in
+// force.
 func (w *Watch) Tell(o Order) { w.write(o.line()) }
 
-// Dismiss ends it without harm to the group.
+// Dismiss ends the watch without harm to the group.
 func (w *Watch) Dismiss() {
 	w.write(dismissed)
-	_ = w.orders.Close() // whatever comes of it, there is nothing left to guard
+	_ = w.orders.Close() // after this there is nothing left to guard, whatever the result
 }
 
 func (w *Watch) write(line string) {
@@ -118,7 +119,7 @@ func RunWatch(in, out *os.File) {
 	switch {
 	case last == (Order{}): // there has not been a command yet
 	case !ended:
-		kill(last) // whatever redlock says now comes too late
+		kill(last) // a later order of redlock comes too late
 	case !<-wasDismissed:
 		end(last)
 	}
@@ -142,7 +143,7 @@ func follow(orders <-chan Order, now func() time.Duration) (last Order, ended bo
 			case last == (Order{}), late < 0:
 			case !heldUp:
 				return last, false
-			default: // this process was: a newer order may be in the pipe
+			default: // this process was stopped: a newer order may be in the pipe
 				o, ok, some := nextOrder(orders)
 				switch {
 				case !some:
@@ -167,7 +168,7 @@ func nextOrder(orders <-chan Order) (o Order, ok, some bool) {
 	}
 }
 
-// pause is for how long a watch need not read the clock.
+// pause returns how long a watch need not read the clock.
 func pause(o Order, now time.Duration) time.Duration {
 	if o == (Order{}) {
 		return lookAgain
@@ -183,7 +184,7 @@ func end(o Order) {
 		kill(o)
 		return
 	}
-	_ = signalGroup(o.Group, syscall.SIGTERM) // if it does not, the next signal is no question
+	_ = signalGroup(o.Group, syscall.SIGTERM) // if this fails, the next signal is no question
 	_ = signalGroup(o.Group, syscall.SIGCONT)
 	_ = askMarked(o.Mark, o.Group, syscall.SIGTERM)
 	for {

@@ -23,11 +23,11 @@ const (
 	closeTimeout = 2 * time.Second
 	// confirmedTimeout is the limit if a quorum has confirmed: a key on one of the other masters keeps no one waiting.
 	confirmedTimeout = 200 * time.Millisecond
-	// attemptTimeout does after an attempt that has failed, or that a signal has ended.
+	// attemptTimeout is the limit after an attempt that has failed, or that a signal has ended.
 	attemptTimeout = 500 * time.Millisecond
 )
 
-// taker takes a lock as its flags ask for it.
+// taker takes a lock as its flags say.
 type taker struct {
 	lockFlags
 	masters  masterFlags
@@ -39,7 +39,7 @@ type taker struct {
 	ends     string          // the reason why unwanted was closed
 }
 
-// held is a lock, or a permit, that was taken.
+// held is a lock or permit that was taken.
 type held struct {
 	*redlock.Lock
 	slot   *int // of a permit; nil: it is none
@@ -139,7 +139,7 @@ func (t *taker) conflict(err error) error {
 	return &statusError{status: t.conflictStatus, err: err}
 }
 
-// acquire waits for the lock; a signal that is meant to end a program ends the wait.
+// acquire waits for the lock. A signal that is meant to end a program ends the wait.
 func (t *taker) acquire(ctx context.Context, io *terminal, locker *redlock.Locker, options []redlock.Option) (*held, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan os.Signal)
@@ -152,13 +152,13 @@ func (t *taker) acquire(ctx context.Context, io *terminal, locker *redlock.Locke
 		return h, err
 	}
 	stopped := fmt.Errorf("%v while waiting for %s", ended, t.what())
-	if err == nil { // the lock and the signal at once: the command is not started any more
+	if err == nil { // the lock and the signal came at once: do not start the command
 		stopped = also(stopped, h.Release(context.WithoutCancel(ctx)))
 	}
 	return nil, &statusError{status: statusSignal + number(ended), err: stopped, signal: ended}
 }
 
-// firstEnd calls cancel at the first signal which ends a wait, and returns it; nil if ctx ends before.
+// firstEnd calls cancel at the first signal that ends a wait, and returns the signal; nil if ctx ends first.
 func (t *taker) firstEnd(ctx context.Context, cancel context.CancelFunc, w *wait) os.Signal {
 	for {
 		select {
@@ -175,7 +175,7 @@ func (t *taker) firstEnd(ctx context.Context, cancel context.CancelFunc, w *wait
 	}
 }
 
-// attempts makes the first attempt and, unless it is to be the only one, waits.
+// attempts makes the first attempt, and then waits unless one attempt is wanted.
 func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []redlock.Option) (*held, error) {
 	h, err := t.take(ctx, w, false, options)
 	if err == nil {
@@ -215,7 +215,7 @@ func (t *taker) attempts(ctx context.Context, io *terminal, w *wait, options []r
 // errUnwanted ends a wait of redlock hold.
 var errUnwanted = errors.New("nobody wants the lock any more")
 
-// take takes the lock or a permit, now or not at all unless it waits.
+// take takes the lock or a permit. Unless it waits, it makes one attempt.
 func (t *taker) take(ctx context.Context, w *wait, waits bool, options []redlock.Option) (*held, error) {
 	options = append(options, t.options()...)
 	if t.permits == 0 {
@@ -291,7 +291,7 @@ func (w *wait) inWords(err error) error {
 	return &heldError{fmt.Sprintf("held by another%s: %q is held%s", set, key, o.by(0)), err}
 }
 
-// heldError is a conflict in the command's words, without the details of each master, or of the slot that was tried
+// heldError is a conflict in the command's words, without the details of each master or of the slot that was tried
 // last.
 type heldError struct {
 	text string

@@ -135,7 +135,7 @@ func (b *bench) run(ctx context.Context, t *terminal, args []string) error {
 }
 
 // confirmed compares a report with others. If it is slower, it measures again, up to -confirm times, and all of these
-// runs have to be slower.
+// runs must be slower too.
 func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Report, old []*benchmark.Report) (os.Signal, error) {
 	now := []*benchmark.Report{report}
 	b.compare(report, old, now)
@@ -155,7 +155,7 @@ func (b *bench) confirmed(ctx context.Context, t *terminal, report *benchmark.Re
 	return nil, nil //nolint:nilnil // there was neither a signal nor an error
 }
 
-// verdict is the exit status.
+// verdict returns the error with the exit status.
 func (b *bench) verdict(r *benchmark.Report) error {
 	switch {
 	case r.Overlaps > 0:
@@ -170,7 +170,8 @@ func (b *bench) verdict(r *benchmark.Report) error {
 	return silently(statusUnknown)
 }
 
-// measure runs the benchmark until it is done or a signal comes, which it returns. A second signal ends the program.
+// measure runs the benchmark until it is done or a signal comes, and returns the signal. A second signal ends the
+// program.
 func (b *bench) measure(ctx context.Context, t *terminal, old []*benchmark.Report) (report *benchmark.Report, sig os.Signal, err error) {
 	target, closeAll, err := b.target(old)
 	if err != nil {

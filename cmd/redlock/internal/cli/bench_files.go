@@ -42,13 +42,13 @@ func readReport(path string) (*benchmark.Report, error) {
 	return r, nil
 }
 
-// compare adds to a report how it, and other runs of the same, compare with old ones.
+// compare adds to a report its comparison with old ones, together with other runs of the same.
 func (b *bench) compare(report *benchmark.Report, old, now []*benchmark.Report) {
 	report.Comparison = benchmark.Compare(old, now, b.judgement)
 	report.Comparison.Old = b.old
 }
 
-// compareFiles compares results that were kept.
+// compareFiles compares stored results.
 func (b *bench) compareFiles(t *terminal, paths []string) error {
 	all, err := readReports(append(append([]string{}, b.old...), paths...))
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) compareFiles(t *terminal, paths []string) error {
 	return b.verdict(&benchmark.Report{Comparison: last.Comparison})
 }
 
-// outputs are files that are there in full or not at all.
+// outputs are files that appear completely or not at all.
 type outputs struct{ save, html *replacement }
 
 func (b *bench) create() (*outputs, error) {
@@ -84,7 +84,7 @@ func (b *bench) create() (*outputs, error) {
 	return o, nil
 }
 
-// public is the mode of a file without secrets, as other programs make files.
+// public is the mode of a file without secrets, the usual mode of files.
 const public = 0o644
 
 // keep writes the files. It stores the report for later comparisons only if the run is complete.

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// histogramWidth is how many columns a histogram has where a terminal does not say how many there are room for, and
-	// the most it has.
+	// histogramWidth is the number of columns of a histogram if the terminal's width is unknown, and the greatest
+	// number.
 	histogramWidth, histogramMost, histogramLeast = 50, 100, 20
-	// labelGap is how far the axis's labels are apart at least.
+	// labelGap is the least distance between the axis's labels.
 	labelGap = 2
 )
 
-// Levels of a histogram, from nothing to all.
+// The levels of a histogram, from empty to full.
 const (
 	blockLevels = " ▁▂▃▄▅▆▇█"
 	plainLevels = " .:-=+*#@"
@@ -108,7 +108,7 @@ func histogramLine(bins []float64, levels []rune) string {
 	return string(line)
 }
 
-// axisLine writes the labels of an axis, each beginning where its time is, as far as there is room.
+// axisLine writes the labels of an axis. Each begins at the position of its time, as far as there is room.
 func axisLine(axis benchmark.Axis, columns int) string {
 	line := []rune(strings.Repeat(" ", columns))
 	free := 0

@@ -16,13 +16,13 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/child"
 )
 
-// Exit statuses. Those above 63 are chosen so that a command run under a lock is unlikely to use them itself.
+// Exit statuses. Statuses above 63 are chosen so that a command under a lock is unlikely to use them itself.
 const (
 	statusOK        = 0   // done
-	statusNo        = 1   // done, and the answer is no: not held, unsafe, not all of it held
+	statusNo        = 1   // done, and the answer is no: not held, unsafe, a check failed
 	statusUsage     = 64  // bad usage; no master was asked
 	statusNoQuorum  = 69  // too few masters can be used
-	statusUnknown   = 70  // too little was measured to tell
+	statusUnknown   = 70  // there was too little data for a verdict
 	statusLost      = 73  // the lock was lost while the command ran
 	statusWrite     = 74  // the output could not be written
 	statusHeld      = 75  // another client holds the lock
@@ -71,11 +71,11 @@ func commands() []command {
 	}
 }
 
-// statusError is an error with an exit status; a nil error says nothing.
+// statusError is an error with an exit status; with a nil error nothing is printed.
 type statusError struct {
 	status int
 	err    error
-	signal os.Signal // which this program dies of instead, if it can
+	signal os.Signal // this program dies of this signal instead, if it can
 	group  bool      // and its process group with it
 }
 
@@ -110,7 +110,7 @@ func asStatus(err error) *statusError {
 	return &statusError{status: statusOf(err), err: err}
 }
 
-// silently exits with a status that needs no words.
+// silently exits with a status and without a message.
 func silently(status int) error {
 	if status == statusOK {
 		return nil
@@ -131,7 +131,7 @@ func Main(args []string) int {
 		}
 		return status
 	}
-	redis.SetLogger(silence{}) // every failed connection is in an error of ours, and only there is it wanted
+	redis.SetLogger(silence{}) // our errors already contain every failed connection
 	t := &terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, environ: os.Environ()}
 	err := dispatch(context.Background(), t, args)
 	if err == nil {
@@ -156,7 +156,7 @@ func Main(args []string) int {
 	return s.status
 }
 
-// helpCommand is the command line that explains this one.
+// helpCommand returns the command line that explains this command.
 func helpCommand(args []string) string {
 	if len(args) > 0 {
 		if c, err := find(args[0]); err == nil {
@@ -166,7 +166,7 @@ func helpCommand(args []string) string {
 	return "redlock -h"
 }
 
-// bare is an error of the library without the name in front, for use inside a sentence of this command.
+// bare is an error of the library without the package's name, for use inside a sentence of this command.
 type bare struct{ error }
 
 // Error implements error.

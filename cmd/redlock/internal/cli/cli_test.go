@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/cli"
 )
 
-// Every flag is documented, and nothing is documented that is no flag.
+// Every flag is documented, and the manual mentions no flag that does not exist.
 func TestTheManualKnowsEveryFlag(t *testing.T) {
 	raw, err := os.ReadFile("../../../../docs/operate/command.md")
 	if err != nil {

@@ -50,7 +50,7 @@ type completed struct {
 type completedFlag struct {
 	name, text string
 	takesValue bool
-	values     []string // all there are; nil: any
+	values     []string // all of them; nil: any
 	file       bool     // its value is one
 }
 
@@ -75,7 +75,7 @@ func completion() (all []completed) {
 	return append(all, completed{command: command{name: "help", summary: "explain a command"}, words: commandNames()})
 }
 
-// valuesOf are all values that a flag takes; nil if they are not so few.
+// valuesOf returns all values of a flag; nil if there are too many.
 func valuesOf(f *flag.Flag) []string {
 	if _, is := f.Value.(*form); is {
 		return []string{string(textForm), string(jsonForm)}
@@ -83,7 +83,7 @@ func valuesOf(f *flag.Flag) []string {
 	return nil
 }
 
-// valueFlags are the flags of a command that take a value, as alternatives of a shell's pattern.
+// valueFlags returns the flags of a command that take a value, as alternatives of a shell's pattern.
 func valueFlags(of, separator string) string {
 	var names []string
 	for _, c := range completion() {
@@ -97,7 +97,7 @@ func valueFlags(of, separator string) string {
 }
 
 // writeBash writes a function that completes the command's name, then its flags and their values, then other commands.
-// Bash makes a word of "=", so that -flag=value is three.
+// Bash treats "=" as a word, so -flag=value is three words.
 func writeBash(out io.Writer) {
 	fmt.Fprint(out, `# Where the command begins that redlock run runs; 0: it has not.
 _redlock_command() {

@@ -15,7 +15,7 @@ import (
 
 // content is the value of a key on one master.
 type content struct {
-	holds   []single.Request // that release a lock of several holds
+	holds   []single.Request // each releases one hold of a lock with several
 	notLock string           // why it is no lock; "" if it may be one
 }
 

@@ -80,7 +80,7 @@ func (d *demonstration) run(ctx context.Context, t *terminal, args []string) err
 	return nil
 }
 
-// play runs the show before the audience that there is: a program, a terminal, or a file.
+// play runs the show for its audience: a program, a terminal, or a file.
 func (d *demonstration) play(ctx context.Context, t *terminal, show *demo.Show) (demo.Report, error) {
 	if d.json {
 		report := show.Run(ctx, nil)

@@ -127,8 +127,8 @@ func (d *doctor) probeMasters(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-// tooFew says that fewer masters of a set than a quorum can be used: they do not answer, do not let this user in, or
-// grant it no lock. The rest of the audit is not worth much then.
+// tooFew reports a set with fewer usable masters than a quorum. A master is unusable if it does not answer, refuses
+// this user, or grants no lock. The rest of the audit is not worth much then.
 func tooFew(a *audit.Report, f *fleet) bool {
 	return f.short(func(i int) bool { return a.Masters[i].Err == nil && a.Masters[i].Unusable == nil }) != nil
 }

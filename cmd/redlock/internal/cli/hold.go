@@ -19,7 +19,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/owner"
 )
 
-// readAgain is when a terminal is read again that this program, in the background, may not read.
+// readAgain is the pause before another read of a terminal that this program, in the background, may not read.
 const readAgain = 200 * time.Millisecond
 
 func holdCommand() command {
@@ -147,7 +147,7 @@ func (k *keeper) until(t *terminal) (err error) {
 	return nil
 }
 
-// forOthers says whether the lock is held for processes that may have got the same signal as this one, and work on.
+// forOthers reports whether the lock is held for processes that may have got the same signal as this one and work on.
 func (k *keeper) forOthers() bool { return k.pid != 0 || k.fd != noFD }
 
 // keep returns when the lock is over or no longer wanted. If a signal ended it, keep returns the signal.
@@ -185,7 +185,7 @@ func (k *keeper) lost(t *terminal, why error) error {
 	return err
 }
 
-// endedBy is how this program ends that gave the lock up at a signal, if it was one. SIGTERM is how scripts end it.
+// endedBy returns how this program ends after a signal. Scripts usually end it by SIGTERM.
 func endedBy(sig os.Signal) error {
 	if sig == nil || sig == os.Signal(syscall.SIGTERM) {
 		return nil
@@ -228,7 +228,7 @@ func (t *taker) print(io *terminal, asJSON bool, r receipt) error {
 // plainWord is a key that needs no quotes.
 var plainWord = regexp.MustCompile(`^[[:graph:]]+$`)
 
-// keyWord is a key as one word, quoted as in Go if it is not.
+// keyWord returns a key as one word, quoted as in Go if necessary.
 func keyWord(key string) string {
 	if plainWord.MatchString(key) && !strings.ContainsAny(key, `"\`) {
 		return key
@@ -248,7 +248,7 @@ func inputEnd(in *os.File) <-chan struct{} {
 		return nil
 	}
 	if isTerminal {
-		child.IgnoreTerminalInput() // which would stop a job in the background, and its renewals
+		child.IgnoreTerminalInput() // a read would stop a job in the background, and its renewals
 	}
 	end := make(chan struct{})
 	go func() {

@@ -11,7 +11,7 @@ import (
 // a task and going on. After that time such a command gets each Ctrl-C as a first one.
 const interruptsWithin = 10 * time.Second
 
-// interrupts counts the Ctrl-C's that come soon after each other.
+// interrupts counts Ctrl-Cs that come soon after each other.
 type interrupts struct {
 	n    int
 	last time.Duration // by child.Now

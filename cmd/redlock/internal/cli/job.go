@@ -12,27 +12,27 @@ const (
 	// wakeAfter is how long this program waits, after it asked to be stopped, before it concludes that it was not: no
 	// parent could continue it.
 	wakeAfter = 500 * time.Millisecond
-	// inVainAtMost is how often a command that wants a terminal it can't have is continued before it is hung up on.
+	// inVainAtMost is how often a command that can't get the terminal is continued before it gets a SIGHUP.
 	inVainAtMost = 3
 	// nudges is how often redlock continues a command that got the terminal. One of the command's processes may stop
 	// itself a moment after the kernel has stopped the others, and redlock gets no notice of that.
 	nudges = 2
-	// nudgeAfter is how long after each other, and ten times that.
+	// nudgeAfter is the time before the first nudge; the next one waits ten times that.
 	nudgeAfter = 100 * time.Millisecond
 )
 
 // job is the state of a command's stops. All times are by child.Now.
 type job struct {
-	askedToStop bool          // by a signal to this program
+	askedToStop bool          // a signal to this program asked for it
 	halted      os.Signal     // the signal that stopped the command; nil while it runs
 	wakeAt      time.Duration // 0 unless this program has asked to be stopped
-	inVain      int           // how often it was not
-	hadTerminal bool          // the command, when it was stopped
+	inVain      int           // how often this program was not stopped
+	hadTerminal bool          // the command had the terminal when it was stopped
 	nudges      int
 	nudgeAt     time.Duration
 }
 
-// next is when something is to be done.
+// next returns when nudge must run again.
 func (j *job) next() (time.Duration, bool) {
 	switch {
 	case j.wakeAt > 0:
@@ -64,7 +64,7 @@ func (s *supervisor) pass(sig os.Signal) {
 		s.suspend()
 	case s.wakeAt == 0:
 		s.askedToStop = true
-		_ = s.process.Signal(sig) // a command that does not stop has a reason, and its lock is renewed
+		_ = s.process.Signal(sig) // the command has a reason not to stop, and its lock is renewed
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *supervisor) pass(sig os.Signal) {
 func (s *supervisor) stopped(sig os.Signal) {
 	s.halted, s.nudges = sig, 0
 	switch {
-	case s.lost != nil: // it is to end
+	case s.lost != nil: // the command must end
 		s.resume()
 	case s.wakeAt > 0: // by Suspend itself
 	case child.WantsTerminal(sig) && s.process.GiveTerminal():
@@ -83,7 +83,7 @@ func (s *supervisor) stopped(sig os.Signal) {
 	} // otherwise its stopper continues it; its lock is renewed until then
 }
 
-// suspend stops this program after its command, as a shell expects it.
+// suspend stops this program after its command, as a shell expects.
 func (s *supervisor) suspend() {
 	s.hadTerminal = s.process.TakeTerminal()
 	// Watch kills a process that does not stop when the validity ends.
@@ -97,7 +97,7 @@ func (s *supervisor) suspend() {
 func (s *supervisor) resume() {
 	halted := s.halted
 	s.halted, s.askedToStop, s.wakeAt = nil, false, 0
-	signal.Notify(s.signals, child.Forwarded()...) // Suspend has taken some away
+	signal.Notify(s.signals, child.Forwarded()...) // Suspend has removed some handlers
 	if err := s.lock.Err(); halted != nil && s.lost == nil && err != nil {
 		s.lost = err
 		s.kill()

@@ -21,12 +21,12 @@ type journal struct {
 type entry struct {
 	Time    time.Time `json:"time"`
 	Event   eventName `json:"event"`
-	Key     string    `json:"key"`            // the first, of several
+	Key     string    `json:"key"`            // the first key of several
 	Keys    []string  `json:"keys,omitempty"` // of several
 	Slot    *int      `json:"slot,omitempty"`
 	Token   string    `json:"token,omitempty"`       // as text: JSON's numbers are too small
 	Holder  string    `json:"holder,omitempty"`      // holds the lock that is wanted
-	FreeIn  float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never
+	FreeIn  float64   `json:"ttl_seconds,omitempty"` // unless its holder renews it; -1: never free
 	Waited  float64   `json:"waited_seconds,omitempty"`
 	Held    float64   `json:"held_seconds,omitempty"`
 	Status  int       `json:"status,omitempty"` // of the exit
@@ -42,21 +42,21 @@ const (
 	eventWaiting       eventName = "waiting"
 	eventAcquired      eventName = "acquired"
 	eventRenewalFailed eventName = "renewal_failed"
-	eventRenewed       eventName = "renewed" // after one has failed
+	eventRenewed       eventName = "renewed" // the first success after a failure
 	eventLosing        eventName = "losing"  // the command gets the signal to end
 	eventLost          eventName = "lost"
 	eventLeft          eventName = "left" // a command that has ended left processes, and redlock waits for their end
 	eventKilling       eventName = "killing"
-	eventRunsOn        eventName = "runs_on"   // the command, though it was killed
+	eventRunsOn        eventName = "runs_on"   // the command still runs, though it was killed
 	eventInterrupt     eventName = "interrupt" // one Ctrl-C more
-	eventWatch         eventName = "watch"     // of the process that watches over this one
+	eventWatch         eventName = "watch"     // the end of the process that watches over this one
 	eventHeld          eventName = "held"      // the answer to SIGUSR1
 	eventReleased      eventName = "released"
 	eventTextfile      eventName = "textfile" // it can't be written
 	eventError         eventName = "error"    // the last line
 )
 
-// say says something that people want to know even if they have asked for nothing.
+// say prints a message that people want even without -v.
 func (j *journal) say(e entry, format string, args ...any) {
 	if j != nil && !j.quiet {
 		j.write(e, fmt.Sprintf(format, args...))

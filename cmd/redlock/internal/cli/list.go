@@ -18,7 +18,7 @@ import (
 const (
 	// listTimeout limits the scan of the masters, and again the questions who holds the found locks.
 	listTimeout = 10 * time.Second
-	// listScan and listLimit are the defaults of -scan and -limit, listMost the greatest values of both.
+	// listScan and listLimit are the defaults of -scan and -limit. listMost is the greatest value of both.
 	listScan, listLimit, listMost = 100_000, 1000, 10_000_000
 	// inspectPage is the number of keys in one request to a master.
 	inspectPage = 200
@@ -62,11 +62,11 @@ type lister struct {
 // listing is the output of `redlock list`.
 type listing struct {
 	Prefix   string         `json:"prefix"`
-	Complete bool           `json:"complete"` // no lock that was held all the while is missing
-	More     int            `json:"more"`     // so many keys were found beyond the limit
+	Complete bool           `json:"complete"` // no lock is missing that was held all the time
+	More     int            `json:"more"`     // the number of found keys beyond the limit
 	Locks    []listedLock   `json:"locks"`
 	Masters  []listedMaster `json:"masters"`
-	seenAll  bool           // a majority was looked through
+	seenAll  bool           // a majority was scanned
 	fleet    *fleet
 }
 
@@ -84,7 +84,7 @@ type listedLock struct {
 	on      map[int]bool
 }
 
-// listedMaster is how far a master was looked through.
+// listedMaster says how far a master was scanned.
 type listedMaster struct {
 	Master string `json:"master"`
 	Set    string `json:"set,omitempty"`
@@ -166,7 +166,8 @@ func (l *lister) look(ctx context.Context, f *fleet) *listing {
 	return list
 }
 
-// sawAll reports that no quorum of a set fits into the masters that were not looked through: a lock needs one in each.
+// sawAll reports whether the masters that were not scanned are no quorum of any set. A lock needs a quorum in each set,
+// so then no lock was missed.
 func (l *listing) sawAll() bool {
 	for _, set := range l.fleet.sets {
 		if len(set.at)-set.count(func(i int) bool { return l.Masters[i].Done }) >= set.quorum() {
@@ -176,7 +177,7 @@ func (l *listing) sawAll() bool {
 	return true
 }
 
-// search goes through the keys of a master, and returns those that look like locks; done, if it has gone through all.
+// search scans the keys of a master and returns those that look like locks. done means that it has scanned all.
 func (l *lister) search(ctx context.Context, m *single.Master) (found []string, done bool, err error) {
 	var cursor uint64
 	for seen := 0; seen < l.scan; seen += scanPage {
@@ -198,7 +199,7 @@ func (l *lister) search(ctx context.Context, m *single.Master) (found []string, 
 	return found, false, nil
 }
 
-// globQuoted is a pattern of Redis's that matches just this text.
+// globQuoted returns a Redis pattern that matches exactly this text.
 func globQuoted(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
@@ -215,7 +216,7 @@ func inspectAll(ctx context.Context, m *single.Master, keys []string) []*single.
 	return calls
 }
 
-// unanswered is why a call has no answer. That there is something else than a lock is one.
+// unanswered returns the reason why a call has no answer. Data other than a lock are one.
 func unanswered(c *single.Call) error {
 	switch {
 	case c == nil:
@@ -235,7 +236,7 @@ func callAt(calls []*single.Call, n int) *single.Call {
 	return calls[n]
 }
 
-// each does something for n masters at once.
+// each calls do for n masters at once.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -40,7 +40,7 @@ func judge(f *fleet, key string, answer func(i int) *single.Call) (lock listedLo
 	return lock, len(lock.on) > 0
 }
 
-// decide finds the holds that a quorum of a set has, of those that are on these masters.
+// decide finds the holds that a quorum of a set has; the map has the masters of each hold.
 func (l *listedLock) decide(set masterSet, holds map[string][]int, answer func(i int) *single.Call) {
 	held := 0
 	silent := set.count(func(i int) bool { return unanswered(answer(i)) != nil })
@@ -71,7 +71,7 @@ func holdsIn(r single.Reply) []string {
 	return holds
 }
 
-// lifeOn is for how long a quorum of the set keeps the key, of the masters that have it.
+// lifeOn returns how long a quorum of the set keeps the key.
 func lifeOn(on []int, set masterSet, answer func(i int) *single.Call) time.Duration {
 	var lives []time.Duration
 	for _, i := range on {
@@ -83,10 +83,10 @@ func lifeOn(on []int, set masterSet, answer func(i int) *single.Call) time.Durat
 	return lives[len(lives)-set.quorum()]
 }
 
-// longestKey is how many characters are shown of a key, in a table.
+// longestKey is the greatest number of a key's characters in a table.
 const longestKey = 64
 
-// briefKey is a key as one word, or its beginning with its length.
+// briefKey returns a key as one word, or its beginning and its length.
 func briefKey(key string) string {
 	word := keyWord(key)
 	if runes := []rune(word); len(runes) > longestKey {

@@ -17,7 +17,7 @@ import (
 const (
 	// forever is the default of -wait.
 	forever = time.Duration(math.MaxInt64)
-	// graceShare of the ttl, or of -max-hold, is the default grace.
+	// graceShare: the default grace is this fraction of the ttl, or of -max-hold.
 	graceShare = 6
 	// namesAtMost is the greatest number of keys that a message names.
 	namesAtMost = 4
@@ -33,7 +33,7 @@ type lockFlags struct {
 	grace             time.Duration
 	minHold, maxHold  time.Duration
 	try, quiet        bool
-	conflictStatus    int // of the exit, if the lock is held by another
+	conflictStatus    int // exit status if the lock is held by another
 	verbose           bool
 	form              form
 }
@@ -45,7 +45,7 @@ func (f *lockFlags) define(fs *flag.FlagSet) {
 	durationVar(fs, &f.minHold, "min-hold", 0, "keep the key from others for this `time`, even if the lock is released earlier; less than the ttl (default 0s)")
 }
 
-// defineWhat defines the flags of every command that takes a lock; the others are of those that keep it.
+// defineWhat defines the flags of every command that takes a lock. The other flags are for commands that keep it.
 func (f *lockFlags) defineWhat(fs *flag.FlagSet) {
 	fs.Var(&f.keys, "key", "`key` of the lock; give it several times to lock all of these keys together, or none")
 	countVar(fs, &f.permits, "n", semaphore.MaxPermits, "be one of at most this `number` of holders at a time; every user of KEY must give the same number (0, the default: a lock)")
@@ -107,7 +107,7 @@ func (f *lockFlags) checkWhat(command string) error {
 	return nil
 }
 
-// once are the keys in their order, each once.
+// once returns the keys in their order, without repetitions.
 func once(keys keyList) (all keyList) {
 	for _, key := range keys {
 		if !slices.Contains(all, key) {
@@ -117,7 +117,7 @@ func once(keys keyList) (all keyList) {
 	return all
 }
 
-// checkTimes refuses times that can't be meant, and chooses the grace.
+// checkTimes refuses times without a meaning, and chooses the grace.
 func (f *lockFlags) checkTimes(command string) error {
 	switch {
 	case f.ttl < time.Millisecond:
@@ -148,7 +148,7 @@ func (f *lockFlags) checkTimes(command string) error {
 	return nil
 }
 
-// hasToken reports that a lock of this kind has a fencing token.
+// hasToken reports whether this kind of lock has a fencing token.
 func (f *lockFlags) hasToken() bool {
 	return f.fenced.on && !f.shared && !f.exclusive && len(f.keys) == 1
 }
@@ -190,7 +190,7 @@ func (f *lockFlags) what() string {
 	return "the lock on " + enumerated(f.keys)
 }
 
-// enumerated is a text that names these keys, or the first of many.
+// enumerated names these keys, or the first of many, for a message.
 func enumerated(keys []string) string {
 	var quoted []string
 	for _, key := range keys[:min(len(keys), namesAtMost)] {
@@ -206,8 +206,7 @@ func enumerated(keys []string) string {
 	return strings.Join(quoted[:last], ", ") + " and " + quoted[last]
 }
 
-// keyList is a flag that may be given several times. A key may hold any byte, also a comma, so that one value is one
-// key.
+// keyList is a flag that may be given several times. A key may contain any byte, even a comma, so one value is one key.
 type keyList []string
 
 // String implements flag.Value.
@@ -238,7 +237,7 @@ func (s *toggle) Set(value string) error {
 	return nil
 }
 
-// IsBoolFlag has package flag take the flag without a value for true.
+// IsBoolFlag makes package flag accept the flag without a value as true.
 func (s *toggle) IsBoolFlag() bool { return true }
 
 // countVar defines a flag for a whole number from 0 to most.

@@ -103,7 +103,7 @@ func manHead(out io.Writer, name, summary string) {
 		strings.ToUpper(manText(name)), day, "redlock "+v.Version, manText(name), manText(summary))
 }
 
-// manDate is the day of the revision or, if that is not known, of this program's file.
+// manDate returns the day of the revision. If it is not known, it is the date of this program's file.
 func manDate(v version) string {
 	if day, _, ok := strings.Cut(v.Time, "T"); ok {
 		return day
@@ -119,7 +119,7 @@ func manDate(v version) string {
 	return file.ModTime().UTC().Format(time.DateOnly)
 }
 
-// manParagraphs writes a help text: paragraphs, and lines that begin with blanks as they are.
+// manParagraphs writes a help text: paragraphs, and indented lines unchanged.
 func manParagraphs(out io.Writer, text string) {
 	begin, literal := "", false
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -146,7 +146,7 @@ func manParagraphs(out io.Writer, text string) {
 	}
 }
 
-// manText has roff print the text as it stands.
+// manText makes roff print the text unchanged.
 func manText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, `"`, `\(dq`, "`", "\\`", `^`, `\(ha`, `~`, `\(ti`).Replace(text)
 	if strings.HasPrefix(text, ".") {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// masterFlags say which masters there are and how to reach them; every command that talks to masters has them.
+// masterFlags select the masters and how to reach them. Every command that talks to masters has them.
 type masterFlags struct {
 	urls, next    list
 	config        string
@@ -35,7 +35,7 @@ func (m *masterFlags) define(fs *flag.FlagSet) {
 	generationVar(fs, &m.generation, "generation", 0, "`number` of this configuration of masters, one more with every step of an exchange; 0: none")
 }
 
-// defineOld defines the flags of a command that knows one list only.
+// defineOld defines the flags of a command that has one list only.
 func (m *masterFlags) defineOld(fs *flag.FlagSet) {
 	fs.Var(&m.urls, "masters", "`URLs` of the masters, separated by commas: redis:// or valkey://user:password@host:port, rediss:// or valkeys:// for TLS")
 	fs.StringVar(&m.config, "config", "", "`file` with settings, or none (default ~/.config/redlock/config or /etc/redlock/config, if there is one)")
@@ -61,7 +61,7 @@ type masterSet struct {
 
 func (s masterSet) quorum() int { return redlock.Quorum(len(s.at)) }
 
-// count is how many of the set's masters are so.
+// count returns how many of the set's masters satisfy is.
 func (s masterSet) count(is func(i int) bool) int {
 	n := 0
 	for _, i := range s.at {
@@ -72,7 +72,7 @@ func (s masterSet) count(is func(i int) bool) int {
 	return n
 }
 
-// of words a count of the set's masters.
+// of describes a number of the set's masters.
 func (s masterSet) of(n int) string {
 	if s.name == "" {
 		return fmt.Sprintf("%d of %d masters", n, len(s.at))
@@ -80,7 +80,7 @@ func (s masterSet) of(n int) string {
 	return fmt.Sprintf("%d of %d %s masters", n, len(s.at), s.name)
 }
 
-// joint reports that there are two sets.
+// joint reports whether there are two sets.
 func (f *fleet) joint() bool { return len(f.sets) > 1 }
 
 // short returns a set if fewer of its masters than a quorum satisfy is; nil if there is none.
@@ -114,7 +114,7 @@ func (f *fleet) setsOf(i int) string {
 	return strings.Join(names, ", ")
 }
 
-// open connects to nothing yet; the error says which URL is bad, without its password.
+// open makes no connection yet. The error names a bad URL without its password.
 func (m *masterFlags) open() (*fleet, error) {
 	if len(m.urls) == 0 {
 		return nil, usage("no masters: give -masters, REDLOCK_MASTERS or a configuration file such as /etc/redlock/config")
@@ -223,7 +223,7 @@ func (m *masterFlags) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// locker makes a Locker, with an observer unless that is nil; the fleet is to be closed after it.
+// locker returns a Locker, with an observer unless that is nil. The caller closes the Locker first and then the fleet.
 func (m *masterFlags) locker(observe func(redlock.Event)) (l *redlock.Locker, f *fleet, err error) {
 	f, err = m.open()
 	if err != nil {
@@ -261,7 +261,7 @@ func closeMasters(masters []*single.Master) {
 	}
 }
 
-// statusOf is the exit status for an error of the library.
+// statusOf returns the exit status for an error of the library.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, redlock.ErrInvalid):
@@ -278,12 +278,12 @@ func statusOf(err error) int {
 		return statusLost
 	}
 	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Op == "write" {
-		return statusWrite // not 1, which would be an answer
+		return statusWrite // not 1, because 1 would be an answer
 	}
 	return statusNo
 }
 
-// atOnce does something for each of n, such as masters, side by side, and returns when all of it is done.
+// atOnce calls f for each of n, such as masters, in parallel, and returns when all calls have.
 func atOnce(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {

@@ -24,7 +24,7 @@ const (
 	// or a connection that comes or goes is on only some of its masters for a moment. A short job that has its quorum
 	// may also end before it is connected to the other masters.
 	looksAtMost, lookAgain = 6, 100 * time.Millisecond
-	// oftenEnough is the number of looks in which a lock must be only on masters of one list. Then its holder counts as
+	// oftenEnough is a number of looks. A lock must be only on masters of one list that often. Then its holder counts as
 	// a user of that list alone.
 	oftenEnough = 3
 	// freshness is how long a process may go on before it learns of a new generation.
@@ -36,8 +36,8 @@ type member struct {
 	err        error
 	role       string
 	generation uint64
-	unread     error          // why the generation is not known
-	clients    map[string]int // connections of others, by where they come from; nil if it does not tell
+	unread     error          // why the generation could not be read
+	clients    map[string]int // connections of others, by source; nil if the master does not list them
 	owners     map[string]int // locks, by the identity of the holder
 	locks      int
 	longest    time.Duration // the longest ttl of a lock
@@ -48,7 +48,7 @@ type member struct {
 type membership struct {
 	fleet   *fleet
 	members []member
-	// oldAlone and newAlone are those that seem to use one list of two alone.
+	// oldAlone and newAlone are the users that seem to use one list of two alone.
 	oldAlone, newAlone []*user
 }
 
@@ -77,7 +77,7 @@ func observe(ctx context.Context, look func() *membership) *membership {
 	}
 }
 
-// suspects are those that some look found to use one list alone, and none found to use the other one.
+// suspects are the users that some look found on one list alone, and that no look found on the other list.
 type suspects map[string]*suspect
 
 type suspect struct {
@@ -181,7 +181,7 @@ func connections(list string) map[string]int {
 	return n
 }
 
-// scan looks at keys that may be locks.
+// scan reads keys that may be locks.
 func (m *member) scan(ctx context.Context, c redis.UniversalClient) {
 	m.owners = make(map[string]int)
 	var cursor uint64
@@ -222,7 +222,7 @@ type lookalike struct {
 // holdsMark is the member that distinguishes a set of holds from other sorted sets, like HOLDS in single/lua/kind.lua.
 const holdsMark = "redlock:holds"
 
-// lookLikeLocks picks the keys that look like locks. The error may be of single keys, and is a reply then.
+// lookLikeLocks returns the keys that look like locks. An error about single keys is a reply of the server.
 func lookLikeLocks(ctx context.Context, c redis.UniversalClient, keys []string) (locks []lookalike, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -293,7 +293,7 @@ func isHold(start string) bool {
 	return hold
 }
 
-// isLock reports that a string with this ttl may be a plain lock. One that publishes something has brackets in it.
+// isLock reports whether a string with this ttl may be a plain lock. A lock that publishes a value contains brackets.
 func isLock(ttl time.Duration, value string) bool {
 	_, _, published := owner.Published(value)
 	return ttl > 0 && (published || ownerForm.MatchString(value) && !dataForm.MatchString(value))
@@ -301,7 +301,7 @@ func isLock(ttl time.Duration, value string) bool {
 
 func (s *membership) answers(i int) bool { return s.members[i].err == nil }
 
-// reads reports that the generation which master i knows was read.
+// reads reports whether the generation of master i was read.
 func (s *membership) reads(i int) bool { return s.answers(i) && s.members[i].unread == nil }
 
 // unread returns a set if fewer of its masters than a quorum reported their generation; nil if there is none.
@@ -349,7 +349,7 @@ func (s *membership) known() uint64 {
 	return 0
 }
 
-// wait is how long is to be waited after a step, as far as the locks tell.
+// wait returns how long to wait after a step, as far as the locks show.
 func (s *membership) wait(generations bool) string {
 	longest, partly := time.Duration(0), false
 	for i := range s.members {

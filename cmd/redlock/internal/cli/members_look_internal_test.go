@@ -15,8 +15,8 @@ func TestItTakesSeveralLooksToFindUsersOfOneListAlone(t *testing.T) {
 	both, old, none := []int{0, 1, 3}, []int{0, 1}, []int(nil)
 	for name, tt := range map[string]struct {
 		connected, locked [][]int // on which masters, in each look; the last entry is for all later looks
-		away              int     // in how many looks, from the second one on, master 3 does not answer; 9: in the first one too
-		silent            bool    // it does not tell its clients
+		away              int     // looks, from the second on, without an answer of master 3; 9: in the first too
+		silent            bool    // it does not list its clients
 		alone             bool
 	}{
 		"a process with both lists":                     {connected: [][]int{both}},

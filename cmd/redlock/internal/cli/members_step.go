@@ -7,11 +7,11 @@ import (
 	"github.com/seed-624411e5/redlock/audit"
 )
 
-// step is the next one of an exchange.
+// step is the next step of an exchange.
 type step struct {
-	// Name is "joint", "announce" or "new"; "outdated" if the lists are not those in use.
+	// Name is "joint", "announce" or "new"; "outdated" if other lists are in use.
 	Name string `json:"step"`
-	// Safe says that it can be taken now.
+	// Safe reports whether it can be taken now.
 	Safe bool     `json:"safe"`
 	Do   string   `json:"do"`
 	Not  []string `json:"not_yet,omitempty"` // why it is not safe
@@ -35,8 +35,8 @@ func (s *membership) next(own uint64, report *audit.Report) step {
 	return n
 }
 
-// outdated says that masters know a generation that other lists go with than those given here; empty if not. The one
-// that follows two lists is announced while they are in use.
+// outdated returns a message if masters know a generation that belongs to later lists than these; otherwise "". While
+// two lists are in use, the generation after theirs is announced, so that one does not count.
 func (s *membership) outdated(own uint64) string {
 	known, latest := s.greatest(), own
 	if s.fleet.joint() {

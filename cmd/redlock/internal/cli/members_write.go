@@ -23,7 +23,7 @@ type memberDocument struct {
 	Error      string  `json:"error,omitempty"`
 	Role       string  `json:"role,omitempty"`
 	Generation *uint64 `json:"generation,omitempty"` // 0: it knows none; absent: it was not read
-	Clients    *int    `json:"clients,omitempty"`    // absent: it does not tell
+	Clients    *int    `json:"clients,omitempty"`    // absent: the master does not list them
 	Locks      int     `json:"locks"`
 	Longest    float64 `json:"longest_ttl_seconds"`
 	Complete   bool    `json:"complete"` // all of its keys were read
@@ -52,7 +52,7 @@ func (s *membership) document(next step) membersDocument {
 	return doc
 }
 
-// connected is how many connections of others a master has.
+// connected returns the number of other clients' connections to a master.
 func (m *member) connected() (n int) {
 	for _, each := range m.clients {
 		n += each
@@ -86,7 +86,7 @@ func (s *membership) write(out io.Writer, next step) error {
 	return next.write(out)
 }
 
-// cells are the columns behind the role.
+// cells returns the columns after the role.
 func (m *member) cells() []string {
 	generation, clients, locks, longest := "none", "?", strconv.Itoa(m.locks), ""
 	switch {
@@ -157,7 +157,7 @@ func (n step) write(out io.Writer) error {
 	return err
 }
 
-// writeMarked writes texts below each other, each behind a mark.
+// writeMarked writes texts one per line, each with a mark in front.
 func writeMarked(out io.Writer, mark string, texts []string) {
 	for _, text := range texts {
 		for i, line := range demo.Wrap(text, 96) {

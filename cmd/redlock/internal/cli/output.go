@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// noteBacklog is how many notes may wait to be written. More are dropped: they are for people.
+	// noteBacklog is how many notes may wait. Further notes are dropped, because they are only for people.
 	noteBacklog = 64
-	// noteTimeout bounds how long the end of the program waits for notes to be written.
+	// noteTimeout limits how long the end of the program waits until notes are written.
 	noteTimeout = time.Second
-	// clearTimeout bounds how long a command waits for its terminal's line to be cleared.
+	// clearTimeout limits how long a command waits until its line on the terminal is cleared.
 	clearTimeout = 100 * time.Millisecond
 )
 
@@ -28,15 +28,14 @@ func writeWhole(out io.Writer, write func(io.Writer)) error {
 	return err
 }
 
-// replacement is a file that takes the place of another one, in full or not at all. It is made before its content is
-// known, so that a folder that is not there, or can't be written to, is known then. A nil replacement is of no file,
-// and does nothing.
+// replacement is a file that replaces another one, completely or not at all. It is created before its content is known,
+// so that a missing or read-only folder is noticed early. A nil replacement does nothing.
 type replacement struct {
 	file *os.File
 	path string
 }
 
-// replace makes a replacement of the file of this name; nil, if that is empty.
+// replace returns a replacement for the file with this name; nil if the name is "".
 func replace(path string) (*replacement, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // no file is wanted
@@ -51,7 +50,7 @@ func replace(path string) (*replacement, error) {
 	return &replacement{file, path}, nil
 }
 
-// finish writes the file, and puts it into its place.
+// finish writes the file and moves it into its place.
 func (r *replacement) finish(mode fs.FileMode, write func(io.Writer) error) error {
 	if r == nil {
 		return nil
@@ -79,7 +78,7 @@ func (r *replacement) discard() {
 	r.file = nil
 }
 
-// checkedWriter remembers the first error, for those that write much and look at none.
+// checkedWriter remembers the first error, for code that writes much and checks no result.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -101,14 +100,14 @@ type notes struct {
 	closed  bool
 }
 
-// note is a line, or one that the next takes the place of.
+// note is a line, or a status line that the next note replaces.
 type note struct {
 	text   string
 	status bool
 	done   chan<- struct{} // closed when it was written, if it is not nil
 }
 
-// clearLine has a terminal go back to the beginning of its line, and empty it.
+// clearLine moves a terminal to the beginning of its line and clears the line.
 const clearLine = "\r\x1b[K"
 
 // newNotes starts a goroutine that writes, until flush.
@@ -164,7 +163,7 @@ func (n *notes) send(line note) {
 	}
 }
 
-// flush waits until everything is written, but not for long. Nothing is written after it.
+// flush waits a moment until everything is written. Later notes are not written.
 func (n *notes) flush() {
 	n.mu.Lock()
 	if !n.closed {

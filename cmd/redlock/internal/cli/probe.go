@@ -22,22 +22,22 @@ const (
 	probeTTL = 20 * time.Second
 	// probeTimeout bounds each probe.
 	probeTimeout = 20 * time.Second
-	// wakeRounds is how often a waiter may miss a release, having subscribed too late, and wokenWithin how long it may
-	// take to be woken. It would ask by itself after pollEvery.
+	// wakeRounds is how often a waiter may miss a release because it subscribed too late. wokenWithin is how long a
+	// notification may take. Without one the waiter would ask after pollEvery.
 	wakeRounds, wokenWithin, pollEvery = 3, time.Second, 3 * time.Second
-	// queuedWithin is how soon a waiter is in the server's queue of arrivals, if it can be at all.
+	// queuedWithin is how soon a waiter must be in the server's wait queue.
 	queuedWithin = time.Second
 	// outage is how long the probe retries a server that does not answer.
 	outage = 3 * time.Second
 )
 
-// probe is one thing that a lock needs of a server.
+// probe is one feature that a lock needs from a server.
 type probe struct {
 	name string
 	try  func(p *probed, ctx context.Context) error
 }
 
-// probes are done in this order; without the first there is no use in the others.
+// probes run in this order. If the first one fails, the others are not tried.
 var probes = []probe{
 	{"take", (*probed).take},
 	{"extend", (*probed).extend},
@@ -62,7 +62,7 @@ type probeReport struct {
 	OK     bool          `json:"ok"`
 	Probes []probeResult `json:"probes"`
 
-	unusable bool // it does not answer, or does not let this user in or take a lock
+	unusable bool // it does not answer, or refuses this user or a lock
 }
 
 type probeResult struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// askTimeout bounds one request to one master by commands that an operator waits for.
+// askTimeout limits one request to one master in commands that an operator waits for.
 const askTimeout = 2 * time.Second
 
 func releaseCommand() command {

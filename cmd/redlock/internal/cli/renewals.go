@@ -65,7 +65,8 @@ func word(e redlock.Event) string {
 	return e.Vote.String()
 }
 
-// why is the last renewal's end, with a colon before it; nothing if it was won, or there was none. r may be nil.
+// why returns the reason of the last renewal's failure, with a colon in front; "" if it succeeded or there was none. r
+// may be nil.
 func (r *renewals) why() string {
 	if r == nil {
 		return ""

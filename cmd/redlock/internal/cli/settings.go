@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// envPrefix and a flag's name in capitals, with underscores, name the variable that sets it.
+	// envPrefix is the beginning of a flag's variable; the flag's name in capitals, with underscores, follows.
 	envPrefix = "REDLOCK_"
 
 	settingsHelp = `Settings come from flags, else from the environment (REDLOCK_MASTERS, REDLOCK_TTL, ...), else from one file: the one that
@@ -31,7 +31,7 @@ const (
 file. The file has lines of "name = value" with the names of flags, and comments that begin with #.
 Everyone on the machine can read a command line. Keep passwords in the file, in the environment, or in a -password-file.
 `
-	// noFile is the name of no configuration file, not even the default.
+	// noFile as a file name means no configuration file, not even the default.
 	noFile = "none"
 )
 

@@ -97,7 +97,7 @@ func (a *acquirer) run(ctx context.Context, t *terminal, args []string) error {
 // errKept is the result of a release that must keep the lock.
 var errKept = errors.New("not released")
 
-// replaceable refuses to replace a file that is no ticket, or the only means to release another lock.
+// replaceable refuses to replace a file that is no ticket, and a file that is the only way to release another lock.
 func (a *acquirer) replaceable() error {
 	old, err := readTicket(a.out)
 	switch {
@@ -117,13 +117,13 @@ const ticketForm = "redlock-ticket-1"
 // onlyHold is package redlock's name for the hold of a reader or writer that has no other.
 const onlyHold = "1"
 
-// ticket is the content of a file. Keys may be any bytes, which JSON has in base64 only.
+// ticket is the content of a file. Keys may contain any bytes, so JSON has them in base64.
 type ticket struct {
 	Form  string      `json:"form"`
 	Keys  [][]byte    `json:"keys"`
 	Kind  single.Kind `json:"kind"`
 	Owner string      `json:"owner"` // of printable ASCII
-	Until time.Time   `json:"until"` // by the clock of the machine that took it
+	Until time.Time   `json:"until"` // by the clock of the acquiring machine
 }
 
 func (a *acquirer) ticket(h *held) ticket {
@@ -160,7 +160,7 @@ func (t *ticket) keys() (keys []string) {
 	return keys
 }
 
-// ask has all masters do something with this lock, and with no other.
+// ask sends an operation for exactly this lock to all masters.
 func (t *ticket) ask(ctx context.Context, masters []*single.Master, op single.Op) []sight {
 	request := single.Request{Op: op, Kind: t.Kind, Keys: t.keys(), Owner: t.Owner, TTL: time.Millisecond}
 	if t.Kind != single.Plain {
@@ -208,7 +208,8 @@ func (r *releaser) releaseStep(ctx context.Context, t *terminal) error {
 
 func (t *ticket) what() string { return "the lock on " + enumerated(t.keys()) }
 
-// lost returns an error unless a quorum of a set of masters has the lock. No other holder can have it then.
+// lost returns an error unless a quorum of a set of masters has the lock. With such a quorum no other holder can have
+// it.
 func (t *ticket) lost(masters *fleet, seen []sight) error {
 	ends := t.Until.Format(time.RFC3339)
 	switch {
@@ -222,7 +223,7 @@ func (t *ticket) lost(masters *fleet, seen []sight) error {
 	return &statusError{status: statusLost, err: fmt.Errorf("%s is not held any more: it was taken away, or these are not the masters that it was taken on", t.what())}
 }
 
-// tellFailures says which masters have not answered.
+// tellFailures names the masters that have not answered.
 func tellFailures(t *terminal, masters *fleet, seen []sight) {
 	for i, s := range seen {
 		if s.err != nil {

@@ -14,10 +14,10 @@ var otherNames = map[string]string{
 	"check": "doctor", "benchmark": "bench", "latency": "bench", "perf": "bench", "completions": "completion", "manual": "man",
 }
 
-// didYouMean is the end of a sentence about an unknown name, with the one among these that it may have been meant for;
-// "" if there is none.
+// didYouMean returns the end of a sentence about an unknown name: the name among these that was probably meant; "" if
+// there is none.
 func didYouMean(name, prefix string, names []string) string {
-	best, least := "", len(name)/3+1 // so many slips are a slip, and not another word
+	best, least := "", len(name)/3+1 // with so many mistakes it is still the same word
 	for _, candidate := range names {
 		if d := distance(name, candidate); d <= least && d < len(candidate) && (d < least || best == "") {
 			best, least = candidate, d
@@ -32,7 +32,7 @@ func didYouMean(name, prefix string, names []string) string {
 	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
 }
 
-// distance is how many letters have to be added, left out, changed, or exchanged with the next one, to make a into b.
+// distance is the number of letters to add, remove, change, or swap with the next one, to turn a into b.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -56,7 +56,7 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// undefined is how package flag words that there is no such flag.
+// undefined matches package flag's error for an unknown flag.
 var undefined = regexp.MustCompile(`^flag provided but not defined: -([A-Za-z][A-Za-z-]{0,24})$`)
 
 // suggestion returns the flag that the user may have meant; err reports an unknown flag.

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// looks is how often during a ttl the supervisor asks its lock, at least.
+	// looks is how often during a ttl the supervisor checks its lock, at least.
 	looks = 6
 	// extend ignores changes of the bound below ttl / boundSlack. usedUp is that imprecise.
 	boundSlack = 50
-	// killAgain is how often it kills a command that does not end.
+	// killAgain is the interval between kills of a command that does not end.
 	killAgain = time.Second
-	// watchesAtMost is how many watches are started again.
+	// watchesAtMost is how many times a watch is restarted.
 	watchesAtMost = 10
-	// stuckAfter so many kills a command is said to run on.
+	// stuckAfter is the number of kills after which a command counts as running on.
 	stuckAfter = 3
 )
 
-// process is the command, as [child.Process] is one; its signals reach the whole group.
+// process has the methods of [child.Process]; its signals reach the whole group.
 type process interface {
 	Begin(deadline time.Duration) error
 	Done() <-chan struct{}
@@ -59,23 +59,23 @@ type supervisor struct {
 	log                 *journal
 	renewals            *renewals // why they fail; nil if unknown
 
-	usedUp  time.Duration // when -max-hold is, about, by child.Now, as all that follow
-	bound   time.Duration // when the lock's validity ends, as far as is known
-	lost    error         // why the command is being ended
-	killAt  time.Duration // when it is killed then, or killed again
+	usedUp  time.Duration // when -max-hold is over, about; by child.Now, like the times below
+	bound   time.Duration // the known end of the lock's validity
+	lost    error         // the reason to end the command; nil: none
+	killAt  time.Duration // time of the next kill
 	kills   int
 	refused error // why a kill reached no process
 	watches int   // how many were restarted
 	job
 	left
 	interrupts
-	fromKeyboard func() bool // whether a SIGINT may be; nil: asks the terminal
+	fromKeyboard func() bool // reports whether a SIGINT may be; nil: asks the terminal
 
 	received os.Signal // would have ended this program; passed on
 	keyboard bool      // the command had the terminal when it ended
 }
 
-// guard returns when the command has ended, and all that it has started, unless that is not waited for.
+// guard returns when the command has ended, and with it all processes that it waits for.
 func (s *supervisor) guard() {
 	signal.Notify(s.signals, child.Forwarded()...)
 	over, done, gone := s.lock.Done(), s.process.Done(), s.process.Gone()
@@ -129,7 +129,7 @@ func (s *supervisor) settle() {
 	s.tellOfLeft()
 }
 
-// ended is called when there is nothing left to wait for.
+// ended runs when there is nothing left to wait for.
 func (s *supervisor) ended() {
 	if s.lost != nil { // the command's processes run without a lock
 		s.refused = firstError(s.process.Kill(), s.refused)
@@ -168,7 +168,7 @@ func (s *supervisor) look() {
 	}
 }
 
-// extend notes that the lock is valid for longer. Clocks of two processes may differ by a little.
+// extend notes that the lock is valid for longer. The clocks of two processes may differ a little.
 func (s *supervisor) extend(bound time.Duration) {
 	if bound-s.bound < s.ttl/100 {
 		return
@@ -223,7 +223,7 @@ func usedUp(first, ttl, maxHold time.Duration) time.Duration {
 	return first + min(max(0, maxHold-validity), math.MaxInt64-first)
 }
 
-// ending is why there is only so little left: -max-hold, if that is where the validity ends, or renewals that failed.
+// ending explains why so little time is left: -max-hold, if it ends the validity, or failed renewals.
 func (s *supervisor) ending(now time.Duration) error {
 	why := "it was not renewed" + s.renewals.why()
 	if s.maxHold > 0 && s.bound >= s.usedUp-s.ttl/boundSlack {
@@ -232,7 +232,7 @@ func (s *supervisor) ending(now time.Duration) error {
 	return fmt.Errorf("%s, and ends in %v", why, (s.bound - now).Round(time.Millisecond))
 }
 
-// stop asks the command to end, and plans its death.
+// stop sends the command the signal to end, and sets the time of the kill.
 func (s *supervisor) stop(why error, killAt time.Duration) {
 	err := s.process.Terminate()
 	s.lost, s.killAt = why, killAt
@@ -242,7 +242,7 @@ func (s *supervisor) stop(why error, killAt time.Duration) {
 	}
 }
 
-// kill kills the command, and does so again until it has ended.
+// kill kills the command, and again until it has ended.
 func (s *supervisor) kill() {
 	err := s.process.Kill()
 	s.kills++
@@ -274,7 +274,7 @@ func (s *supervisor) outcome(released error) error {
 	case ended.Signal != 0:
 		return s.diedOf(syscall.Signal(ended.Signal))
 	default:
-		return silently(ended.Code) // that too few masters confirmed is no concern of the command's
+		return silently(ended.Code) // too few confirmations do not concern the command
 	}
 }
 
@@ -285,7 +285,7 @@ func (s *supervisor) diedOf(sig syscall.Signal) error {
 	switch {
 	case s.received == os.Signal(sig):
 		e.signal = sig
-	case s.interruptedBy(sig): // a script around this one is to stop as it would at the first
+	case s.interruptedBy(sig): // a script around this one must stop as at the first Ctrl-C
 		e.status, e.signal = statusSignal+int(syscall.SIGINT), syscall.SIGINT
 	case s.keyboard && (sig == syscall.SIGINT || sig == syscall.SIGQUIT):
 		e.signal, e.group = sig, true
@@ -297,7 +297,7 @@ func (s *supervisor) say(what eventName, format string, args ...any) {
 	s.log.say(entry{Event: what}, format, args...)
 }
 
-// also is err, and the other one with it on the same line.
+// also returns err with the other error on the same line.
 func also(err, other error) error {
 	if other == nil {
 		return err

@@ -22,7 +22,7 @@ import (
 
 // fakeProcess is a command that only records the calls of its methods.
 type fakeProcess struct {
-	terminal          bool // there is one, and it is the command's to have
+	terminal          bool // there is a terminal, and the command may have it
 	continued, killed int
 }
 
@@ -88,7 +88,7 @@ var events = []event{
 // losing is the beginning of the grace, when the command gets the signal to end. It comes while the lock is held.
 var losing = event{"grace", func(s *supervisor) { s.grace = s.ttl }}
 
-// sequences are all of these events of at most n.
+// sequences returns all sequences of these events, of at most n.
 func sequences(of []event, n int) [][]event {
 	all := [][]event{nil}
 	for begin := 0; n > 0; n-- {
@@ -170,7 +170,7 @@ func TestHazard71APauseDuringTheCheckOfTheLockContinuesNothing(t *testing.T) {
 	}
 }
 
-// history is a supervisor after some events which came while its lock was held.
+// history returns a supervisor after some events that came while its lock was held.
 type history struct {
 	supervisor
 	process fakeProcess

@@ -31,7 +31,7 @@ func writeTable(out io.Writer, rows [][]string) error {
 	return nil
 }
 
-// withSets adds to a table with a row for each master, below a heading, which sets it is in, if there are two.
+// withSets adds a column with the sets of each master to a table with a heading, if there are two sets.
 func (f *fleet) withSets(rows [][]string) [][]string {
 	if !f.joint() {
 		return rows

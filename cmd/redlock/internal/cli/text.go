@@ -12,8 +12,8 @@ import (
 // the match reaches to the last @. Without an @, as in a piece of such a URL, everything after a colon matches.
 var credentials = regexp.MustCompile(`(?s)://(?:.*@|[^\s:]*:\S*)`)
 
-// hidePasswords takes user names and passwords out of URLs. Errors are made without them; this is for those that others
-// make. It rather hides too much.
+// hidePasswords removes user names and passwords from URLs in errors of other packages; our own errors have none. In
+// doubt it hides too much.
 func hidePasswords(text string) string {
 	return credentials.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasSuffix(found, "@") {
@@ -43,7 +43,7 @@ func oneLine(text string) string {
 
 func steers(r rune) bool { return !unicode.IsPrint(r) }
 
-// shown is an error as people may see it.
+// shown returns an error as people may see it.
 func shown(err error) string { return oneLine(hidePasswords(bare{err}.Error())) }
 
 // columns is the width of text for an unknown terminal.

@@ -40,8 +40,8 @@ type wait struct {
 type obstacle struct {
 	holder string        // "" if it is not known
 	key    string        // the blocking key of several
-	free   time.Duration // when it is free, unless it is renewed; negative: never, 0: not known
-	why    string        // instead of all these: why masters can't grant it
+	free   time.Duration // when it is free without renewal; negative: never, 0: not known
+	why    string        // if set, only this: why masters can't grant it
 }
 
 // inTheWay returns the obstacle that an attempt has met.
@@ -84,7 +84,7 @@ func (o obstacle) text(permits, keys int) string {
 	return text + o.by(permits)
 }
 
-// by names the holder, behind "held".
+// by names the holder, after the word "held".
 func (o obstacle) by(permits int) (text string) {
 	switch {
 	case o.holder == "":
@@ -102,7 +102,7 @@ func (o obstacle) by(permits int) (text string) {
 	return text
 }
 
-// brief is a time for people.
+// brief formats a time for people.
 func brief(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:
@@ -171,7 +171,7 @@ func (w *wait) watch(ctx context.Context, io *terminal, live bool) {
 			if time.Since(w.looked) >= lookEvery || w.way.free > 0 && w.left() == 0 {
 				w.look(ctx)
 			}
-			if width := w.liveWidth(io); width > 0 { // not of a job that is in the background now
+			if width := w.liveWidth(io); width > 0 { // a job in the background does not draw
 				w.draw(width)
 			}
 		case log.verbose || log.json:
@@ -216,7 +216,7 @@ func (w *wait) entry() entry {
 	return entry{Event: eventWaiting, Holder: w.way.holder, FreeIn: seconds(w.left()), Waited: time.Since(w.began).Seconds()}
 }
 
-// draw writes the line of a terminal.
+// draw rewrites the line on a terminal.
 func (w *wait) draw(width int) {
 	line := []rune("redlock: " + oneLine(hidePasswords(w.sentence())))
 	if len(line) >= width { // a line that wraps could not be rewritten

@@ -23,7 +23,7 @@ func noted(s *supervisor) string {
 	return said.String()
 }
 
-// watching is a supervisor of a command with a watch that has an order to kill it now.
+// watching returns the supervisor of a command; its watch has an order to kill the command now.
 func watching(t *testing.T, order child.Order) *supervisor {
 	t.Helper()
 	watch, err := child.StartWatch()

@@ -21,7 +21,7 @@ func (s *Show) play(ctx context.Context) {
 		return
 	}
 	s.handoffs(ctx, fmt.Sprintf("all %d masters answer", n))
-	for i := range n / 2 { // as many as may fail: one less than half, rounded up
+	for i := range n / 2 { // as many as may fail: half, rounded up, less one
 		s.stop(2 * i)
 		if i < n/2-1 {
 			s.handoffs(ctx, fmt.Sprintf("%d of %d masters stopped", i+1, n))
@@ -144,7 +144,7 @@ func innermost(err error) error {
 	}
 }
 
-// resume brings the masters back and shows that the lock works again.
+// resume restarts the masters and shows that the lock works again.
 func (s *Show) resume(ctx context.Context) {
 	if ctx.Err() != nil {
 		return

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// board is where everything that happens is noted; all its methods may be called concurrently.
+// board records all events. All its methods may be called concurrently.
 type board struct {
 	resource *resource
 	members  int      // masters of a list
-	addrs    []string // of all masters there ever were; add appends
+	addrs    []string // of all masters so far; add appends
 
 	telling sync.Mutex // held during a call of tell, so that events keep their order
 
@@ -24,7 +24,7 @@ type board struct {
 	workers  []workerState
 	acts     []*actState
 	outage   window
-	refusal  error // the last answer to the observer that was a refusal
+	refusal  error // the observer's last refusal
 	failures []error
 }
 
@@ -43,15 +43,15 @@ type actState struct {
 	ended     time.Time
 	winners   map[int]int     // acquisitions by worker
 	lists     map[list]int    // acquisitions by the list of masters
-	waits     []time.Duration // of the workers, except those that lasted through an outage
+	waits     []time.Duration // waits of the workers, except those through an outage
 	through   []time.Duration // those
 	free      []time.Duration // the observer's acquisitions
 	refusals  int             // the observer's
 	firstWin  time.Time       // the first acquisition by a worker
-	lastGrant time.Time       // the last acquisition by anybody
+	lastGrant time.Time       // the last acquisition by a worker or the observer
 }
 
-// window is a stretch of time that has begun when from is set, and ended when to is set.
+// window is a period. It has begun if from is set, and ended if to is set.
 type window struct{ from, to time.Time }
 
 func (w window) touches(from, to time.Time) bool {
@@ -110,7 +110,7 @@ func (b *board) act(title string) *actState {
 	return a
 }
 
-// step begins the next part of the act that is on.
+// step begins the next part of the present act.
 func (b *board) step(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,14 +192,14 @@ func (b *board) observed(began time.Time, err error) {
 	b.refusal = err
 }
 
-// failed notes an error that no part of the show expects.
+// failed records an error that no part of the show expects.
 func (b *board) failed(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures = append(b.failures, err)
 }
 
-// add notes a master that has come, and is up.
+// add records a new master, which is up.
 func (b *board) add(addr string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

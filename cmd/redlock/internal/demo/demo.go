@@ -24,20 +24,20 @@ type Config struct {
 	// Workers is the number of workers that want the lock, from 2 to 16. Default: 5. Each has a separate Locker and
 	// separate connections, like a separate process.
 	Workers int
-	// Key is the lock's. Default: one with a random part, so that shows on the same masters leave each other alone.
+	// Key is the lock's key. Default: one with a random part, so that shows on the same masters do not interfere.
 	Key string
 	// Act is the least duration of each part. A part lasts longer only if it has not shown its point yet. The last part
 	// replaces a master. Its steps take half of Act, except one, which takes the locks' ttl. Default: 2 s.
 	Act time.Duration
 	// Hold is about how long a worker keeps the lock. Default: 70 ms.
 	Hold time.Duration
-	// Options are the Lockers'. Default: a request timeout of 500 ms, so that a machine which is busy with other things
-	// is not taken for masters that are down.
+	// Options are the Lockers' options. Default: a request timeout of 500 ms, so that masters on a busy machine do not
+	// count as down.
 	Options redlock.Options
 }
 
 const (
-	// ttl of the lock: long against a hold, short enough that the show would notice a key left behind.
+	// ttl is the lock's ttl: long compared with a hold, and so short that the show would notice a key left behind.
 	ttl = 2 * time.Second
 	// actLimit is how much longer than Config.Act an act may take to show its point.
 	actLimit = 5 * time.Second
@@ -84,7 +84,7 @@ type Show struct {
 	observer *observer
 	resource *resource
 	board    *board
-	leaving  sync.WaitGroup // Lockers that are being closed, because their process has another one
+	leaving  sync.WaitGroup // Lockers that close because their process has a new one
 	tell     func(Event)
 	checks   []Check
 	refusal  string
@@ -162,7 +162,7 @@ func (s *Show) MostMasters() int {
 	return s.board.members
 }
 
-// Snapshot says how things stand now.
+// Snapshot returns the present state.
 func (s *Show) Snapshot() Snapshot { return s.board.snapshot() }
 
 // cleanUp closes every Locker, which releases all keys, and checks this on each master. It first restarts masters that
@@ -194,7 +194,7 @@ func (s *Show) cleanUp(interrupted bool) {
 	}
 }
 
-// closeLockers closes them side by side: each may have to wait for a ttl.
+// closeLockers closes the Lockers in parallel, because each may have to wait for a ttl.
 func (s *Show) closeLockers(ctx context.Context) error {
 	lockers := make([]*redlock.Locker, 0, len(s.workers)+1)
 	for _, w := range s.workers {
@@ -212,12 +212,12 @@ func (s *Show) closeLockers(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// keys are all that the show ever locks.
+// keys returns all keys that the show ever locks.
 func (s *Show) keys() []string {
 	return []string{s.cfg.Key, s.cfg.Key + freeSuffix, s.cfg.Key + heldSuffix}
 }
 
-// keysLeft names the keys of this show that a master still has, and counts the masters that did not answer.
+// keysLeft lists the show's keys that a master still has, and counts the masters that did not answer.
 func (s *Show) keysLeft(ctx context.Context) (left []string, unseen int) {
 	for i, name := range s.board.addrs {
 		for _, key := range s.keys() {

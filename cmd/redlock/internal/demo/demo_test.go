@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// quick is a show in a hurry: every act ends as soon as it has shown its point.
+// quick is a fast show: every act ends as soon as it has shown its point.
 var quick = demo.Config{Act: 100 * time.Millisecond, Hold: 10 * time.Millisecond}
 
 func newShow(t *testing.T, cfg demo.Config) *demo.Show {
@@ -61,7 +61,7 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	if r.Overlaps != 0 || r.Acquisitions == 0 || r.Handoffs == 0 || r.Seconds > 60 {
 		t.Errorf("%d overlaps, %d acquisitions, %d handoffs in %.1f s", r.Overlaps, r.Acquisitions, r.Handoffs, r.Seconds)
 	}
-	// One may have been granted just as the third master was stopped.
+	// One may have been granted in the moment when the third master was stopped.
 	if len(r.Acts) != 6 || r.Acts[3].Acquisitions > 1 || r.Acts[3].Refusals == 0 || r.Acts[4].Acquisitions == 0 {
 		t.Fatalf("acts: %+v; want six, at most one lock acquired in the fourth and at least one in the fifth", r.Acts)
 	}
@@ -81,8 +81,8 @@ func TestTheWholeShowHoldsWithinItsTime(t *testing.T) {
 	}
 }
 
-// With a "quorum" of two out of five, two workers can hold the lock at once: in a build with that mutant the show must
-// notice and say so.
+// With a "quorum" of two out of five, two workers can hold the lock at once. In a build with that mutant the show must
+// notice the overlap and report it.
 func TestTheShowFindsOverlapsOfALockThatDoesNotExclude(t *testing.T) {
 	t.Parallel()
 	if _, within := mutanttest.Within(t, "half-quorum"); !within {

@@ -54,10 +54,10 @@ func (f *fleet) names() []string {
 	return names
 }
 
-// ours says whether masters can be stopped.
+// ours reports whether masters can be stopped.
 func (f *fleet) ours() bool { return f.cluster != nil }
 
-// add starts a master of our own, new and empty, after the others.
+// add starts a new empty master after the others.
 func (f *fleet) add() error {
 	m, err := embedded.New()
 	if err != nil {
@@ -74,12 +74,12 @@ func (f *fleet) add() error {
 
 func (f *fleet) stop(i int) error { return f.cluster.Masters[i].Stop() }
 
-// anyStopped says whether restart has anything to do.
+// anyStopped reports whether restart has anything to do.
 func (f *fleet) anyStopped() bool {
 	return f.ours() && slices.ContainsFunc(f.cluster.Masters, func(m *embedded.Master) bool { return !m.Running() })
 }
 
-// restart brings back every master that is stopped.
+// restart restarts every stopped master.
 func (f *fleet) restart() error {
 	if !f.ours() {
 		return nil
@@ -93,7 +93,7 @@ func (f *fleet) restart() error {
 	return err
 }
 
-// holds asks master i whether anybody holds key there.
+// holds asks master i whether key is held there.
 func (f *fleet) holds(ctx context.Context, i int, key string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()

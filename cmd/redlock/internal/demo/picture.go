@@ -110,7 +110,7 @@ func doing(w WorkerView) (text, colour string) {
 	return "waits " + short(w.Waiting), dim
 }
 
-// jointMark is a hold with the agreement of both the old and the new masters.
+// jointMark marks a hold with a quorum of both the old and the new masters.
 func jointMark(style term.Style) string {
 	if style.Unicode {
 		return "▒"
@@ -150,7 +150,7 @@ func millis(d time.Duration) string {
 	return fmt.Sprint(d.Milliseconds())
 }
 
-// shortName keeps the end of a name that is too long, where the port is.
+// shortName keeps the end of a long name, because the port is there.
 func shortName(name string) string {
 	name = strings.TrimPrefix(name, "127.0.0.1")
 	if n := labelWidth - 20; len(name) > n {
@@ -159,7 +159,7 @@ func shortName(name string) string {
 	return name
 }
 
-// fit cuts a text without sequences to width characters.
+// fit cuts a text without control sequences to width characters.
 func fit(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

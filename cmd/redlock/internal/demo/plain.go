@@ -15,7 +15,8 @@ type Plain struct {
 	style term.Style
 }
 
-// NewPlain writes to out in the given style. A failed write is not noticed: the show does not depend on its audience.
+// NewPlain returns a Plain that writes to out in the given style. It ignores failed writes: the show does not depend on
+// its audience.
 func NewPlain(out io.Writer, style term.Style) *Plain { return &Plain{out, style} }
 
 // Tell writes one event.
@@ -104,7 +105,7 @@ func spent(l Latency, d Duration) string {
 	return d.String()
 }
 
-// The SGR sequences in use: the eight colours that every terminal has in its own palette.
+// The SGR sequences in use: the eight colours that every terminal has.
 const (
 	bold    = "1"
 	dim     = "2"

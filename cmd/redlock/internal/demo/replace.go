@@ -11,11 +11,11 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// replacement says which masters others take the place of.
+// replacement says which masters are replaced.
 type replacement struct {
 	leave []int
 	dead  bool // they stop before
-	// skipJoint leaves out the step that makes it safe: the new list where both belong. For the test of the verdict.
+	// skipJoint skips the safe step and gives processes the new list at once. It is for the test of the verdict.
 	skipJoint bool
 }
 
@@ -29,7 +29,8 @@ type exchange struct {
 	checks        []Check
 }
 
-// replace shows that locks go on and exclude each other while masters are exchanged, and that the new ones then count.
+// replace shows that locks go on and exclude each other while masters are exchanged, and that the new masters count
+// afterwards.
 func (s *Show) replace(ctx context.Context, how replacement) {
 	if ctx.Err() != nil {
 		return
@@ -116,7 +117,7 @@ func (x *exchange) play(ctx context.Context) error {
 	return nil
 }
 
-// newOnesCount stops so many of the masters of both lists that there is no quorum without those that are new.
+// newOnesCount stops so many masters of both lists that there is no quorum without the new masters.
 func (x *exchange) newOnesCount(ctx context.Context) {
 	s := x.show
 	if ctx.Err() != nil {
@@ -166,7 +167,7 @@ func (x *exchange) dial(ctx context.Context, with list) (*redlock.Locker, error)
 	return redlock.Dial(ctx, x.after, x.show.cfg.Options)
 }
 
-// leave closes a Locker that its process does not have any more, in the background.
+// leave closes, in the background, a Locker that its process no longer uses.
 func (s *Show) leave(locker *redlock.Locker) {
 	s.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
@@ -193,17 +194,17 @@ func (s *Show) awaitLeaving(ctx context.Context) {
 // phase is a part of the exchange with its results.
 type phase struct {
 	What  string
-	Least time.Duration // that it has to last
+	Least time.Duration // the least duration
 	With  []list        // workers must take locks with each of these lists
 
 	Took   map[list]int // how many were taken with each
 	Lasted time.Duration
 }
 
-// exchangeLimit is how much longer than it has to last a phase may take, on a machine that is busy with other things.
+// exchangeLimit is how much longer than its least duration a phase may take on a busy machine.
 const exchangeLimit = 20 * time.Second
 
-// leastTaken is how often a list has to be used. One lock may have been granted before the phase and be noted in it.
+// leastTaken is how often each list must be used. One lock may have been granted before the phase and be counted in it.
 const leastTaken = 2
 
 func (x *exchange) phase(ctx context.Context, p phase) {
@@ -224,7 +225,7 @@ func (x *exchange) phase(ctx context.Context, p phase) {
 	x.checks = append(x.checks, p.check())
 }
 
-// check judges: every list that is in use gave locks, no other one did, and it lasted.
+// check judges the phase: every list in use gave locks, no other list did, and the phase lasted long enough.
 func (p phase) check() Check {
 	ok := p.Lasted >= p.Least
 	var took []string
@@ -241,7 +242,7 @@ func (p phase) check() Check {
 	}
 }
 
-// exclude lets each of two processes try for a lock that the other one holds.
+// exclude has each of two processes try for a lock that the other one holds.
 func (x *exchange) exclude(ctx context.Context, between string, a, b *process) {
 	answers := []error{x.show.tried(ctx, a, b), x.show.tried(ctx, b, a)}
 	x.checks = append(x.checks, exclusion(between, answers))

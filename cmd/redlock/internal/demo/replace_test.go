@@ -13,11 +13,11 @@ import (
 	"github.com/seed-624411e5/redlock/cmd/redlock/internal/demo"
 )
 
-// The shows of this file are not parallel to others: on a busy machine a list of two workers may wait long for its
-// turn.
+// The shows of this file do not run in parallel with others: on a busy machine a list of two workers may wait long for
+// its turn.
 
-// Three of five masters leave, so that a majority of the old and one of the new masters need share none. With the step
-// in between all is well; without it two hold the lock at once, and the same show has to say so.
+// Three of five masters leave, so a majority of the old and one of the new masters need not share a master. With the
+// step in between there is no overlap. Without it two workers hold the lock at once, and the same show must report it.
 func TestTheShowFindsTheOverlapOfAnExchangeWithoutItsMiddleStep(t *testing.T) {
 	right := newShow(t, quick)
 	right.OnlyReplace(false, false, 2, 3, 4)

@@ -40,7 +40,7 @@ type ActReport struct {
 	Lists map[string]int `json:"acquisitions_by_list,omitempty"`
 	Free  Latency        `json:"acquire_free"`
 	Wait  Latency        `json:"acquire_contended"`
-	// Through is how many of the acquisitions had waited through the outage, which Wait leaves out; Longest of them.
+	// Through is the number of acquisitions that had waited through the outage; Wait leaves them out. Longest is the longest such wait.
 	Through int      `json:"waited_through_outage"`
 	Longest Duration `json:"longest_through_outage_ms"`
 }
@@ -62,7 +62,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 
 func (d Duration) String() string { return round(time.Duration(d)).String() }
 
-// Check is something that was expected.
+// Check is one expectation and its result.
 type Check struct {
 	What   string `json:"what"`
 	OK     bool   `json:"ok"`
@@ -73,7 +73,7 @@ func latency(d []time.Duration) Latency {
 	return Latency{N: len(d), P50: Duration(percentile(d, 50)), P99: Duration(percentile(d, 99))}
 }
 
-// report sums up. Everybody has stopped.
+// report sums up the show after all workers have stopped.
 func (s *Show) report(interrupted bool) Report {
 	_, handoffs, overlaps := s.resource.look()
 	s.check("no two workers were inside at once", overlaps == 0, "")
@@ -130,7 +130,7 @@ func (a *actState) report() ActReport {
 	return r
 }
 
-// round keeps three digits or so.
+// round keeps about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Second:

@@ -10,9 +10,9 @@ import (
 type resource struct {
 	mu       sync.Mutex
 	inside   []int // workers, in the order of their arrival
-	overlaps int   // how often a worker came in while another one was inside
-	last     int   // the worker that came in last, -1 before the first
-	handoffs int   // how often that was another one than before
+	overlaps int   // how often a worker came in while another was inside
+	last     int   // the last worker that came in, -1 before the first
+	handoffs int   // how often that was another worker than before
 }
 
 func newResource() *resource { return &resource{last: -1} }

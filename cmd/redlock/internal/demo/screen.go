@@ -14,11 +14,12 @@ const (
 	// frameEvery is the interval between frames. columnEvery is the time that one character of the diagram covers.
 	frameEvery  = 40 * time.Millisecond
 	columnEvery = 80 * time.Millisecond
-	// The least that the picture fits into.
+	// The least size for the picture.
 	minWidth, minHeight = 80, 20
 )
 
-// The sequences in use, understood by every terminal since the VT100 but the alternate screen, which xterm brought.
+// The control sequences in use. Every terminal since the VT100 understands them, except the alternate screen, which
+// came with xterm.
 const (
 	enter     = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
 	exit      = "\x1b[?25h\x1b[?1049l"
@@ -41,7 +42,7 @@ type Screen struct {
 	stopped chan struct{}
 }
 
-// Fits says whether a terminal of this size shows the whole picture for so many masters and workers.
+// Fits reports whether a terminal of this size can show the whole picture for so many masters and workers.
 func Fits(width, height, masters, workers int) bool {
 	return width >= minWidth && height >= max(minHeight, masters+workers+11)
 }
@@ -69,7 +70,7 @@ func (s *Screen) run() {
 	}
 }
 
-// draw writes one frame at once, so that a terminal that is slow shows whole frames.
+// draw writes each frame in one piece, so that a slow terminal shows whole frames.
 func (s *Screen) draw() {
 	v := s.snapshot()
 	s.mu.Lock()
@@ -90,7 +91,7 @@ func (s *Screen) draw() {
 	_, _ = io.WriteString(s.out, b.String())
 }
 
-// Tell keeps an event for the lines under the picture.
+// Tell stores an event for the lines under the picture.
 func (s *Screen) Tell(e Event) {
 	if e.Kind == "progress" || e.Kind == "act" {
 		return
@@ -100,7 +101,7 @@ func (s *Screen) Tell(e Event) {
 	s.log = append(s.log, strings.Split(e.Text, "\n")...)
 }
 
-// Close stops drawing and gives the terminal back as it was. Calling it again does nothing.
+// Close stops drawing and restores the terminal. A second call does nothing.
 func (s *Screen) Close() {
 	select {
 	case <-s.stop:
@@ -131,7 +132,7 @@ type history struct {
 	columns []column
 }
 
-// column is one moment: bit i of each word is worker or master i. There are at most 64 of either.
+// column is one moment: bit i of each word is worker or master i. There are at most 64 of each.
 type column struct {
 	inside uint64
 	up     uint64
@@ -167,8 +168,8 @@ func (h *history) last(n int) []column {
 	return h.columns[max(0, len(h.columns)-max(n, 0)):]
 }
 
-// squeezed returns n moments, evenly spread over all there are; a column stays a moment, so that two workers in one
-// column always mean two at once.
+// squeezed returns n moments, evenly spread over all columns. Each column stays a moment, so two workers in one column
+// always mean two at once.
 func (h *history) squeezed(n int) []column {
 	total := len(h.columns)
 	if n <= 0 || total <= n {

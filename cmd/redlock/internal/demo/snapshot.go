@@ -7,7 +7,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Event is something worth a line.
+// Event is something worth a line of output.
 type Event struct {
 	// At is the time since the show began.
 	At time.Duration
@@ -17,12 +17,12 @@ type Event struct {
 	Text string
 }
 
-// Snapshot is how things stand at one moment.
+// Snapshot is the state at one moment.
 type Snapshot struct {
 	At      time.Duration
 	Title   string // of the act that is on
 	Act     int    // its number, from 1; 0 before the show
-	Members int    // how many masters a Locker asks; while one takes another's place there are more
+	Members int    // how many masters a Locker asks; during a replacement there are more
 	Masters []MasterView
 	Workers []WorkerView
 	// Inside are the workers that use the resource now. The lock must prevent more than one.
@@ -45,11 +45,12 @@ type MasterView struct {
 
 // WorkerView is one worker of a Snapshot.
 type WorkerView struct {
-	// Holds says whether it holds the lock, Left how long at least; otherwise it has been Waiting.
+	// Holds reports whether it holds the lock; then Left is how long at least. Otherwise Waiting is how long it has
+	// waited.
 	Holds         bool
 	Left, Waiting time.Duration
 	Acquisitions  int
-	// List is which masters it asks while some are exchanged: "old", "both" or "new". Otherwise it is empty.
+	// List is the worker's list while masters are exchanged: "old", "both" or "new". Otherwise it is "".
 	List string
 }
 

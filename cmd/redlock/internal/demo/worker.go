@@ -10,8 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// list is one of the lists of masters that processes can have while masters are exchanged; before that all have the old
-// one.
+// list is one of the lists that processes can have while masters are exchanged. Before that all have the old one.
 type list string
 
 const (
@@ -29,7 +28,7 @@ type member struct {
 	list   list
 }
 
-// start makes the process one with this list, and returns the Locker that it had before, for closing.
+// start gives the process a Locker with this list. It returns the previous Locker, which the caller closes.
 func (p *process) start(locker *redlock.Locker, with list) (before *redlock.Locker) {
 	if m := p.current.Swap(&member{locker, with}); m != nil {
 		before = m.locker
@@ -39,7 +38,7 @@ func (p *process) start(locker *redlock.Locker, with list) (before *redlock.Lock
 
 func (p *process) locker() *redlock.Locker { return p.current.Load().locker }
 
-// hasLeft reports that an acquisition failed because the process has another Locker by now.
+// hasLeft reports whether an acquisition failed because the process has another Locker by now.
 func (p *process) hasLeft(m *member, err error) bool {
 	return errors.Is(err, redlock.ErrClosed) && p.current.Load() != m
 }
@@ -78,7 +77,7 @@ func (w *worker) work(ctx context.Context) {
 	}
 }
 
-// use does the work that must not overlap, for as long as the lock is held and no longer.
+// use does the work that must not overlap. It works only as long as the lock is held.
 func (w *worker) use(ctx context.Context, lock *redlock.Lock) {
 	held := lock.Context(ctx)
 	if held.Err() != nil {

@@ -2,7 +2,7 @@ package term
 
 import "golang.org/x/sys/windows"
 
-// size also switches the console to the sequences that everything else understands; one that can't is no terminal.
+// size also switches the console to the usual control sequences. A console that can't switch counts as no terminal.
 func size(fd uintptr) (width, height int, err error) {
 	var mode uint32
 	handle := windows.Handle(fd)

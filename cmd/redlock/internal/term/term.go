@@ -15,13 +15,13 @@ func Size(f *os.File) (width, height int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	if width <= 0 || height <= 0 { // a terminal that does not know, such as a serial line
+	if width <= 0 || height <= 0 { // a terminal that does not know its size, such as a serial line
 		width, height = 80, 24
 	}
 	return width, height, true
 }
 
-// Style is how text may be drawn.
+// Style says how text may be drawn.
 type Style struct {
 	// Colour allows SGR sequences. See https://no-color.org.
 	Colour bool
@@ -32,7 +32,7 @@ type Style struct {
 // StyleOf reads the abilities of a terminal from the environment. getenv is os.Getenv, or a fake in a test.
 func StyleOf(getenv func(string) string) Style {
 	locale := ""
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first one set decides, as POSIX says
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first variable that is set decides, as POSIX says
 		if locale = getenv(name); locale != "" {
 			break
 		}
