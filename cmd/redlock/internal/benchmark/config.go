@@ -69,7 +69,7 @@ func (c Config) Check() error {
 	case c.Workers < 1:
 		return fmt.Errorf("-workers %d: want at least 1", c.Workers)
 	case c.Contenders < 2:
-		return fmt.Errorf("-contenders %d: want at least 2, of whom one hands the lock to the other", c.Contenders)
+		return fmt.Errorf("-contenders %d: want at least 2, so that one can hand the lock to the other", c.Contenders)
 	case c.TTL < leastTTL:
 		return fmt.Errorf("-ttl %v: want at least %v", c.TTL, leastTTL)
 	case !(c.Rate >= 0 && c.Rate <= 1e6): // NaN is neither

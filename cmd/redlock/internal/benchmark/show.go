@@ -110,11 +110,11 @@ func (r *Report) Warnings() (warnings []string) {
 		add("TWO CLIENTS HELD THE LOCK AT ONCE, %d times: the lock does not work on these masters", r.Overlaps)
 	}
 	if r.Interrupted {
-		add("interrupted: this is what was measured up to then")
+		add("interrupted: these are the results up to then")
 	}
 	for _, m := range r.Masters {
 		if !m.Usable {
-			add("%s did not answer: what is measured is the locks of the others", m.Name)
+			add("%s did not answer: the times are for locks on the others", m.Name)
 		}
 	}
 	for i := range r.Measures {

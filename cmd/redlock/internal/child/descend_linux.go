@@ -56,7 +56,7 @@ func isOwn(pid int) bool {
 }
 
 // errOtherProc is the reason why a command does not start if /proc numbers processes differently.
-var errOtherProc = errors.New("/proc is not that of this PID namespace, so what the command starts can't be found; " +
+var errOtherProc = errors.New("/proc is not of this PID namespace, so the processes that the command starts can't be found; " +
 	"mount it, as unshare --mount-proc does")
 
 // adopt makes this program the parent of orphans below it. Its present children do not belong to the command.
@@ -65,7 +65,7 @@ func adopt() error {
 		return errOtherProc
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("can't wait for what a command leaves: %w", err)
+		return fmt.Errorf("can't wait for processes that a command leaves: %w", err)
 	}
 	own.Lock()
 	defer own.Unlock()

@@ -21,7 +21,7 @@ const (
 	standTime = 200 * time.Millisecond
 )
 
-var errTooMany = errors.New("what it has started goes on starting other processes")
+var errTooMany = errors.New("its processes go on starting other processes")
 
 // marked are the processes with an entry in their environment, wherever they have gone: to another group, session or
 // parent. A process inherits its environment from its creator, as it inherits its group, but timeout(1) and a shell's

@@ -114,7 +114,7 @@ func (m *members) check(seen *membership) error {
 		return &statusError{status: statusNoQuorum, err: fmt.Errorf("members: only %s tell which generation they know, and %d are needed to see whether -announce %d is one step",
 			set.of(set.count(seen.reads)), set.quorum(), m.announce)}
 	case from == 0 && m.announce > 1:
-		return usage("members: masters know no generation, and no -generation is set: nobody can tell whether -announce %d is one step", m.announce)
+		return usage("members: masters know no generation, and no -generation is set: it is not known whether -announce %d is one step", m.announce)
 	case m.announce > from+1:
 		return usage("members: masters know generation %d, and -announce %d would be more than one step: processes with generation %d would stop, which may be all of them",
 			from, m.announce, m.announce-2)

@@ -45,18 +45,18 @@ func (s *membership) outdated(own uint64) string {
 	if own == 0 || known <= latest {
 		return ""
 	}
-	return fmt.Sprintf("generation %d is in use, and these lists are of generation %d; nobody can tell from them which step is next", known, own)
+	return fmt.Sprintf("generation %d is in use, and these lists are of generation %d; they do not show which step is next", known, own)
 }
 
 // nextOfOne is the step after one list.
 func (s *membership) nextOfOne(own uint64) step {
 	n := step{Name: "joint", Do: "To exchange masters, give every process the masters that are to be used in addition: new-masters = …"}
-	const alike = "looks here like one with this list alone, and nobody can tell whether there is one."
+	const alike = "looks like a process with this list alone, so this command can't see whether there is one."
 	switch {
 	case own == 0:
 		n.Unseen = []string{"A process that still has both lists of an earlier exchange " + alike + " It has to have ended before the next one."}
 	case own > 1:
-		n.Unseen = []string{fmt.Sprintf("A process of generation %d, with both lists of the exchange before, %s Generation %d stops it, and it loses what it holds.",
+		n.Unseen = []string{fmt.Sprintf("A process of generation %d, with both lists of the exchange before, %s Generation %d stops it, and it loses its locks.",
 			own-1, alike, own+1)}
 	}
 	if own > 0 {
@@ -97,7 +97,7 @@ func (s *membership) untold() string {
 	if slices.ContainsFunc(s.apart(1, 0), func(i int) bool { return s.members[i].clients != nil }) {
 		return ""
 	}
-	return " Who uses the old masters alone can't be seen here: no master that is in the new list alone tells who its clients are."
+	return " Users of the old masters alone can't be seen here: no master that is in the new list alone lists its clients."
 }
 
 // blocking lists faults that must be repaired before any step.
@@ -116,7 +116,7 @@ func (s *membership) blocking(own uint64, report *audit.Report) []string {
 		}
 	}
 	if known := s.greatest(); own == 0 && known > 0 {
-		why = append(why, fmt.Sprintf("masters know generation %d, and no -generation is given: nobody can tell whether these are the lists in use", known))
+		why = append(why, fmt.Sprintf("masters know generation %d, and no -generation is given: it is not known whether these are the lists in use", known))
 	}
 	return why
 }

@@ -228,7 +228,7 @@ func (p *probed) wake(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("a release wakes nobody who waits (PUBLISH and SUBSCRIBE): waiters ask again in turns, here after %v", fastest.Round(time.Millisecond))
+	return fmt.Errorf("a release notifies no waiter (PUBLISH and SUBSCRIBE): waiters try again in turns, here after %v", fastest.Round(time.Millisecond))
 }
 
 // wakeOnce is how long after a release a waiter has the lock.
@@ -324,7 +324,7 @@ func writeProbes(out io.Writer, reports []probeReport) error {
 			}
 		}
 	}
-	summary := "Everything that a lock can ask of these servers works. What they do when they fail is not probed; see the audit."
+	summary := "All operations of locks work on these servers. Their behaviour in failures is not probed; see the audit."
 	if !all {
 		summary = "Not everything works on these servers. Plain locks need take, extend, release and expire."
 	}

@@ -73,7 +73,7 @@ func (r *releaser) run(ctx context.Context, t *terminal, args []string) error {
 	case len(args) != 1 || args[0] == "":
 		return usage("release: want one key after the flags")
 	case single.Reserved(args[0]):
-		return usage("release: %q is no lock: names that begin with %q are kept beside the keys", args[0], single.ReservedPrefix)
+		return usage("release: %q is no lock: names that begin with %q are redlock's own", args[0], single.ReservedPrefix)
 	case !r.force:
 		return usage("release: this takes the lock from its holder; say -force if that is what you want, or -in FILE for a lock of redlock acquire")
 	}

@@ -218,7 +218,7 @@ func (t *ticket) lost(masters *fleet, seen []sight) error {
 	case masters.won(func(i int) bool { return seen[i].held() || seen[i].err != nil }) != nil:
 		return &statusError{status: statusNoQuorum, err: fmt.Errorf("too few masters answered to tell whether %s is still held; it ends at %s at the latest", t.what(), ends)}
 	case time.Now().After(t.Until):
-		return &statusError{status: statusLost, err: fmt.Errorf("%s ended at %s, with its ttl: the work may have run beside that of another holder", t.what(), ends)}
+		return &statusError{status: statusLost, err: fmt.Errorf("%s ended at %s, with its ttl: the work may have overlapped with another holder's", t.what(), ends)}
 	}
 	return &statusError{status: statusLost, err: fmt.Errorf("%s is not held any more: it was taken away, or these are not the masters that it was taken on", t.what())}
 }

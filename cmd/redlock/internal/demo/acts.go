@@ -92,7 +92,7 @@ func (s *Show) outage(ctx context.Context) {
 		return
 	}
 	t := s.board.tally(a)
-	s.check("without a quorum nobody gets the lock", shown && !t.lastGrant.After(settled),
+	s.check("without a quorum no worker gets the lock", shown && !t.lastGrant.After(settled),
 		fmt.Sprintf("%d attempts refused", t.refusals))
 }
 
@@ -106,7 +106,7 @@ func (s *Show) refuse(q *redlock.QuorumError) {
 }
 
 func tooFew(q *redlock.QuorumError) string {
-	return fmt.Sprintf("%d of %d would not do: the others could give the same lock to somebody else", q.Quorum-1, q.N)
+	return fmt.Sprintf("%d of %d are not enough: the others could give the same lock to another worker", q.Quorum-1, q.N)
 }
 
 // explanation spreads a refusal over lines: the decision, and every master's answer.
