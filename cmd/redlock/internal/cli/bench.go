@@ -74,7 +74,7 @@ func (b *bench) define(fs *flag.FlagSet) {
 	countVar(fs, &c.Ops, "ops", 10_000_000, "begin at most this `number` of operations a second; with -unlimited, 0 for any number (default 1000)")
 	durationVar(fs, &c.TTL, "ttl", 30*time.Second, "`time` after which masters drop a lock (default 30s)")
 	fs.BoolVar(&c.Fenced, "fenced", false, "ask for fencing tokens")
-	fs.StringVar(&c.Prefix, "prefix", "", "`prefix` of the keys, before redlock-bench:, for users with rights to such keys only")
+	fs.StringVar(&c.Prefix, "prefix", "", "beginning of the `keys`, before redlock-bench:, for users with rights to such keys only")
 	fs.BoolVar(&c.Unlimited, "unlimited", false, "allow more operations, workers and time than masters in use should get")
 	fs.StringVar(&b.save, "save", "", "store the result in this `file`")
 	fs.Var(&b.old, "compare", "compare with the result in this `file`, or in several, separated by commas")

@@ -43,7 +43,7 @@ The exit status is 0 if a quorum of masters has answered, or
 		setup: func(fs *flag.FlagSet) func(context.Context, *terminal, []string) error {
 			l := &lister{limit: listLimit, scan: listScan}
 			l.masters.define(fs)
-			fs.StringVar(&l.prefix, "prefix", "", "`prefix` of the keys (default: any)")
+			fs.StringVar(&l.prefix, "prefix", "", "beginning of the `keys` (default: any)")
 			countVar(fs, &l.limit, "limit", listMost, "ask about at most this `number` of keys (default 1000)")
 			countVar(fs, &l.scan, "scan", listMost, "scan at most this `number` of keys of each master (default 100000)")
 			fs.BoolVar(&l.json, "json", false, "print JSON")
