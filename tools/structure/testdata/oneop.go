@@ -1,5 +1,5 @@
-// Command oneop runs one operation of the library over real masters and writes the coverage counters of that operation
-// alone. Command structure builds it with -cover and counts the functions that ran.
+// Command oneop runs one operation of the library over real masters and writes the coverage counters of that operation alone.
+// Command structure builds it with -cover and counts the functions that ran.
 //
 //	oneop acquire|release|extend|wait COVERAGE_DIR MASTER_URL...
 package main
