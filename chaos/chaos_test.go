@@ -108,7 +108,7 @@ func clean(t *testing.T, cfg chaos.Config, runs func(chaos.Config) *chaos.Report
 	if cfg.TTL == 0 {
 		cfg.TTL = 10 * time.Second // the machine may be busy with other tests
 		if cfg.Scenario == "dying-clients" {
-			cfg.TTL = 4 * time.Second // the others wait for what the dead have held
+			cfg.TTL = 4 * time.Second // the others wait for the locks of dead clients
 		}
 	}
 	rep := runs(cfg)
@@ -279,9 +279,9 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 			}
 			limits := quick
 			limits.Orphan = time.Second
-			duration := max(c.Duration, 5*time.Second) // with many others beside it
+			duration := max(c.Duration, 5*time.Second) // in parallel with many others
 			want := report.Violation
-			if c.Oracle == oracle.NameValidity { // under such a lock nobody may act, so nothing more can be known
+			if c.Oracle == oracle.NameValidity { // no client may act under such a lock, so it shows nothing more
 				want = report.Unknown
 			}
 			caught := func(rep *chaos.Report) bool {

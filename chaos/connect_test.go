@@ -36,7 +36,7 @@ func TestWhatNobodyCanConnectToCostsNothingOnAMinority(t *testing.T) {
 			for _, e := range v.Events {
 				switch e.Type {
 				case history.FaultOn:
-					on = e.At + int64(500*time.Millisecond) // what was under way is answered by then
+					on = e.At + int64(500*time.Millisecond) // requests in flight are answered by then
 				case history.FaultOff:
 					off = e.At
 				case history.MajorityLost:

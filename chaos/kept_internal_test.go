@@ -22,7 +22,7 @@ func TestAHoldIsLostByRightIfTooFewOfThoseThatHadItCouldBeAsked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  string
 		have []int         // masters that are seen with the key
-		away map[int]int64 // masters, and from what second on they can't be asked
+		away map[int]int64 // masters, and the second when they become unreachable
 		late int           // a master that has the key from the sixth second on
 		want bool
 	}{

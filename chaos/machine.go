@@ -85,7 +85,7 @@ func (m *machine) run(ctx context.Context, processes func() []process) {
 			m.stall(lastLook-int64(d), now, d, "goroutines that could run")
 		}
 		for _, p := range append(processes(), process{name: "this process"}) {
-			if d := kernel.of(p); d > 2*m.tolerate { // one thread of many, of which the others may have done its work
+			if d := kernel.of(p); d > 2*m.tolerate { // one thread of many; the others may have done its work
 				m.stall(lastLook-int64(d), now, d, p.name)
 			}
 		}

@@ -31,7 +31,7 @@ func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
 	}{
 		{0, 5000, 10, 0}, // before it was known
 		{20 * time.Millisecond, 5003, 12, 3 * time.Millisecond},
-		{40 * time.Millisecond, 15003, 13, 40 * time.Millisecond}, // ten seconds, of which it may have waited from its turn before the last look on
+		{40 * time.Millisecond, 15003, 13, 40 * time.Millisecond}, // ten seconds; it may have waited since its turn before the last look
 		{60 * time.Millisecond, 15003, 13, 0},                     // it waits
 		{80 * time.Millisecond, 15003, 13, 0},
 		{9 * time.Second, 23943, 14, 8940 * time.Millisecond}, // and really has for nine seconds

@@ -213,7 +213,7 @@ func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
 	t.Run("a goroutine", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		sched := newSchedule()
-		const many = 200 // the runtime looks at some of them
+		const many = 200 // the runtime measures only some goroutines
 		var ran sync.WaitGroup
 		for range many {
 			ran.Go(func() {})

@@ -31,7 +31,7 @@ type thread struct {
 	waited time.Duration // since it exists
 	turns  int64         // on a processor
 	looked time.Time     // the last look
-	ran    time.Time     // a wait that is not over yet, or of which the kernel has not told, is counted from here on at the earliest
+	ran    time.Time     // a wait that is not over, or not yet reported, counts from here at the earliest
 }
 
 func newDelays() *delays {
@@ -98,7 +98,7 @@ func (d *delays) ofThread(file string, now time.Time) time.Duration {
 		before.file = f
 	}
 	waited, turns, ok := readSchedstat(before.file)
-	if !ok { // it is gone; the next one of its number has a file of its own
+	if !ok { // it is gone; the next thread with its number has another file
 		d.drop(file, before)
 		return 0
 	}

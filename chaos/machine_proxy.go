@@ -48,7 +48,7 @@ func (m *machine) askProxy(ctx context.Context, api string) {
 			answered = now
 		}
 		select {
-		case <-ctx.Done(): // one more question, which fails: what was not answered until the end is a stall
+		case <-ctx.Done(): // one more request, which fails: a request without an answer at the end is a stall
 		case <-tick.C:
 		}
 		if err == nil {

@@ -41,7 +41,7 @@ func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	r.add(harm{masters: []int{4}, leaves: masters.HoldsOnly}, 1)
 	told() // a minority of each
 	r.add(harm{masters: []int{3}, leaves: masters.HoldsOnly}, 1)
-	told(history.MajorityLost) // of the new ones, which keep what is held
+	told(history.MajorityLost) // of the new masters, which still keep their keys
 	endJoint()
 	told(history.MajorityBack)
 	endNew := r.use(0, [][]int{{2, 3, 4}})
@@ -49,7 +49,7 @@ func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	r.add(harm{masters: []int{3, 4}, leaves: masters.HoldsOnly}, -1)
 	told(history.MajorityBack)
 	r.add(harm{masters: []int{1}}, 1)
-	told(history.MajorityLost, history.KeepLost) // of the old ones, by which it may hold something
+	told(history.MajorityLost, history.KeepLost) // of the old masters, which may still have its holds
 	endOld()
 	told(history.MajorityBack, history.KeepBack)
 	endNew()

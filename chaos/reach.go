@@ -26,9 +26,9 @@ type reach struct {
 	recorder *history.Recorder
 
 	mu   sync.Mutex
-	away map[path]bands // the times in which a client could not ask a master
+	away map[path]bands // the times when a client could not reach a master
 	cuts [][]int        // faults on each path
-	full []int          // faults on each master that leave what is held
+	full []int          // faults on each master that keep its keys
 	down []int          // faults on each master that leave nothing
 	uses [][]*use       // by client
 	// By master: the number of uses, the times without any use, and the start of the present time

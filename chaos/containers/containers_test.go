@@ -125,7 +125,7 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 func TestEveryActionHasItsEffect(t *testing.T) {
 	fleet := open(t, containers.Backend(containers.Options{}), masters.Options{N: 1, Clients: 1, AOF: true})
 	m := fleet.Masters[0]
-	if len(left(t)) < 5 { // two containers, two networks, a volume: what the tests of cleaning up look for
+	if len(left(t)) < 5 { // two containers, two networks, a volume: the clean-up tests look for these
 		t.Errorf("an open fleet consists of %v", left(t))
 	}
 	for _, action := range masters.Actions() {

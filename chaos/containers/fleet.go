@@ -113,7 +113,7 @@ const openPatience = 2 * time.Minute
 // startAll starts toxiproxy and the masters side by side.
 func (f *fleet) startAll(ctx context.Context) error {
 	f.nodes = make([]*node, f.want.N)
-	var group errgroup.Group // without a context: what has begun is let end
+	var group errgroup.Group // without a context, so that started work ends
 	group.Go(func() error { return f.startProxy(ctx) })
 	for i := range f.nodes {
 		group.Go(func() error { return f.startMaster(ctx, i) })
@@ -146,7 +146,7 @@ func (f *fleet) startMaster(ctx context.Context, i int) error {
 		EndpointSettingsModifier: f.control.settle(10 + i),
 	}
 	n.remake = func(ctx context.Context, plugged bool) (string, error) {
-		own := request // CreateContainer writes to what it is given
+		own := request // CreateContainer writes to its argument
 		own.Labels = maps.Clone(f.labels)
 		if !plugged {
 			return f.run(ctx, own, "", nil)

@@ -23,7 +23,7 @@ func (f *fleet) newSubnet(ctx context.Context, what string, internal bool) (subn
 	s := subnet{name: f.name(what)}
 	options := client.NetworkCreateOptions{Driver: "bridge", Internal: internal, Labels: f.labels}
 	var err error
-	for range 5 { // somebody else may get the range in between
+	for range 5 { // another network may get the range in between
 		var chosen client.NetworkInspectResult
 		var made client.NetworkCreateResult
 		options.IPAM = nil

@@ -45,7 +45,7 @@ func startWatchdog(ctx context.Context, dockerHost, label string) (*watchdog, er
 	}
 	// Not tied to ctx: it is there for when this process no longer cancels anything.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", watchdogScript, "redlock-chaos-watchdog", label)
-	cmd.Dir = "/" // keep nobody's directory busy
+	cmd.Dir = "/" // keep no directory busy
 	cmd.Env = append(os.Environ(), "DOCKER_HOST="+dockerHost)
 	stdin, err := cmd.StdinPipe()
 	if err == nil {

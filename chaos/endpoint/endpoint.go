@@ -157,7 +157,7 @@ func Redacted(s string) string {
 
 // Format implements fmt.Formatter: an endpoint is printed as its String, whatever the verb.
 func (e Endpoint) Format(s fmt.State, _ rune) {
-	_, _ = io.WriteString(s, e.String()) // a State keeps what is written
+	_, _ = io.WriteString(s, e.String()) // a State keeps the text written
 }
 
 // Options returns the options of go-redis for this master: address, credentials, database, TLS, and

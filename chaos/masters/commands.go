@@ -172,7 +172,7 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 	for i, name := range names {
 		types[i], ttls[i], values[i] = pipe.Type(ctx, name), pipe.PTTL(ctx, name), pipe.Get(ctx, name)
 	}
-	_, failed := pipe.Exec(ctx) // GET of a hash is an error and expected; what matters is asked one by one
+	_, failed := pipe.Exec(ctx) // GET of a hash is an error and expected; the important keys are read one by one
 	var keys []Key
 	for i, name := range names {
 		if err := errors.Join(types[i].Err(), ttls[i].Err()); err != nil {
@@ -223,7 +223,7 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 			return nil, fmt.Errorf("keyspace: %w", err)
 		}
 		for i, name := range names {
-			if ttl := ttls[i].Val(); ttl != -2 && name != probe && !strings.HasPrefix(name, probe+":") { // it may be gone meanwhile
+			if ttl := ttls[i].Val(); ttl != -2 && name != probe && !strings.HasPrefix(name, probe+":") { // it may be gone by now
 				keys[name] = ttl
 			}
 		}

@@ -46,7 +46,7 @@ func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 		return Injection{}, errors.Join(err, sweep(ctx))
 	}
 	if err := m.client.Ping(ctx).Err(); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
-		return Injection{}, err // nobody is there who could hear it later
+		return Injection{}, err // the server is gone and can't get it later
 	}
 	err := insist(ctx, func(ctx context.Context) error {
 		if err := m.client.Eval(ctx, layBallast, keys, ballast).Err(); err != nil || m.keeps {

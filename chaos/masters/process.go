@@ -20,7 +20,7 @@ import (
 type process struct {
 	commands
 	server *redistest.Server
-	config redistest.Config // what the server is like, and its replica
+	config redistest.Config // the settings of the server and its replica
 	clock  *shim.Clock      // nil when it can't be moved
 	why    error            // why not
 	keeps  bool             // it has an append-only file

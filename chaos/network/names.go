@@ -21,7 +21,7 @@ type Names struct {
 	mu    sync.Mutex
 	addrs map[string]netip.Addr
 	gone  map[string]int // how many times each name was hidden
-	asked map[string]int // how often it was asked for meanwhile
+	asked map[string]int // how often a client asked for it while hidden
 }
 
 // domain is reserved for tests, so that no other name server knows it. The dot at the end keeps clients from trying other domains.
@@ -107,7 +107,7 @@ const (
 	typeA       = 1
 	noSuchName  = 3
 	flagReply   = 0x8480 // a reply, authoritative, recursion is available
-	flagDesired = 0x0100 // recursion was asked for, which the reply repeats
+	flagDesired = 0x0100 // the query asked for recursion, and the reply repeats this
 )
 
 // answer is the reply to a query with one question; nil for anything else.

@@ -63,9 +63,9 @@ type local struct {
 
 	mu     sync.Mutex
 	proxy  *toxiproxy.Proxy
-	toxics []Toxic // what the proxy should have, to bring it back after a replacement
+	toxics []Toxic // the proxy's intended toxics, to restore them after a replacement
 	door   door
-	mute   *muteListener // stands in for the proxy while the door is silent
+	mute   *muteListener // listens in place of the proxy while the door is silent
 	stuck  int
 }
 

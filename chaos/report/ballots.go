@@ -122,7 +122,7 @@ func masterStates(v *history.View, r *Report, key int) []masterState {
 		last[s.Master] = len(out)
 		out = append(out, masterState{s.Master, at, at, state})
 	}
-	const tail = 100_000 // what the last look saw is taken to last for as long as there may be between two
+	const tail = 100_000 // the state of the last look is taken to last as long as the longest time between two looks
 	for _, i := range last {
 		out[i].to += tail
 	}

@@ -60,7 +60,7 @@ func (f *faultSpan) aim(p *plan.Plan) {
 		f.Target = strings.TrimPrefix(list("master", s.Masters)+list("client", s.Clients), ", ")
 		return
 	}
-	cut := make(map[string][]int) // masters that are cut off, of which clients
+	cut := make(map[string][]int) // masters that are cut off, and from which clients
 	for c := range p.Clients {
 		var ms []int
 		for _, l := range kind.Cuts(s, p.Clients, p.Masters) {

@@ -64,7 +64,7 @@ type Clock struct {
 	mu      sync.Mutex
 	control control
 	now     func() time.Time
-	rate    int64 // parts in 1e9 by which the clock runs fast
+	rate    int64 // the clock's gain in parts in 1e9
 	offset  int64 // nanoseconds at base
 	base    int64
 }

@@ -18,9 +18,9 @@ type client struct {
 	tasks  []*task
 
 	steps    int      // that it has begun
-	atStep   []*Fault // that wait for one of them
-	stopped  int64    // it stands still until then
-	late     int64    // until when what it does may be late for that
+	atStep   []*Fault // faults that begin at a step
+	stopped  int64    // it is paused until then
+	late     int64    // until when its actions may be late because of the pause
 	dead     bool
 	died     int64
 	flushing bool

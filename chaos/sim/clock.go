@@ -39,7 +39,7 @@ func (c *client) reference(d time.Duration) int64 {
 type timer struct {
 	c          *client
 	call       func()
-	name       uint64 // of what it calls, to order timers of one instant
+	name       uint64 // of its function, to order timers of one instant
 	armed      bool
 	generation uint64
 }

@@ -36,7 +36,7 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args   []string
 		status int
-		out    string // a part of what is printed
+		out    string // a part of the output
 		err    string // a part of the complaint; "": there is none
 	}{
 		"a pass":                {[]string{"-schedules", "3"}, 0, "verdict: pass\n", ""},

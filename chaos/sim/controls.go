@@ -30,7 +30,7 @@ func Controls() []Control {
 			if s.Name != "" {
 				c.Name = s.Name
 			}
-			c.Profile, _ = findProfile(s.Profile) // a test looks at all of them
+			c.Profile, _ = findProfile(s.Profile) // a test checks every seed
 			out = append(out, c)
 		}
 	}

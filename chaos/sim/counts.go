@@ -24,48 +24,48 @@ type Counts struct {
 	Split      int `json:"split"`       // rounds that got some masters, but too few, while others got the rest
 	NoQuorum   int `json:"no_quorum"`   // attempts that could not reach a quorum
 	Expired    int `json:"expired"`     // attempts that were granted too late
-	Ended      int `json:"ended"`       // holds whose Done closed before a release
+	Ended      int `json:"ended"`       // Done closed before a release
 	Lost       int `json:"lost"`        // holds under renewal that were lost
 	Passed     int `json:"passed"`      // holds that were passed on by one that was released
 	WithTokens int `json:"with_tokens"` // of these with a token each
 	Repaired   int `json:"repaired"`    // keys set again by an extension
-	Unanswered int `json:"unanswered"`  // requests whose time was up
+	Unanswered int `json:"unanswered"`  // requests that timed out
 	HeldBack   int `json:"held_back"`   // messages that were lost or cut off, first time
 	Spikes     int `json:"spikes"`      // messages that took far longer than usual
 	Stragglers int `json:"stragglers"`  // acquires that ended after their round
-	LateServed int `json:"late_served"` // requests served after their sender had given up
+	LateServed int `json:"late_served"` // requests served after their sender had abandoned the request
 	Repeated   int `json:"repeated"`    // requests served twice
 	Discarded  int `json:"discarded"`   // requests that a reset took away
 	Guarded    int `json:"guarded"`     // requests turned away by a master that had restarted
 	Called     int `json:"called"`      // messages to waiters
 	Pauses     int `json:"pauses"`      // of clients
 	Refusing   int `json:"refusing"`    // requests that a master refused, whatever they were
-	Denied     int `json:"denied"`      // requests for which a master had no memory
+	Denied     int `json:"denied"`      // requests refused because a master had no memory
 	Dialled    int `json:"dialled"`     // connections that were to be made
-	Redialled  int `json:"redialled"`   // of which nothing was heard for a second
+	Redialled  int `json:"redialled"`   // without any reply for a second
 	Faults     int `json:"faults"`
 	Old        int `json:"old"`       // holds of clients with the old set of masters
 	Both       int `json:"both"`      // with both
 	New        int `json:"new"`       // with the new one
-	Announced  int `json:"announced"` // exchanges whose second part did not wait for old clients
+	Announced  int `json:"announced"` // exchanges that did not wait for old clients before the second part
 	Outdated   int `json:"outdated"`  // attempts of those that were refused because of it
-	Bridged    int `json:"bridged"`   // keys whose tokens went from an old client's over one's with both sets to a new one's
+	Bridged    int `json:"bridged"`   // keys with tokens of an old client, one with both sets, then a new one
 
 	// Acquisitions.
 	TriedAgain int `json:"tried_again"`  // further rounds of attempts that do not wait
-	ReadLate   int `json:"read_late"`    // answers to acquires that came when nobody waited for them any more
-	CutShort   int `json:"cut_short"`    // calls whose context ended while a request of theirs was on its way
+	ReadLate   int `json:"read_late"`    // replies to acquires that came after their sender had stopped waiting
+	CutShort   int `json:"cut_short"`    // calls that were cancelled while a request was in flight
 	LateGrants int `json:"late_grants"`  // acquires that a master granted after their round had been decided
 	Refused    int `json:"refused"`      // acquires that a master refused
 	Mixed      int `json:"mixed"`        // attempts that some masters refused while others did not answer
 	OneSet     int `json:"one_set"`      // attempts that were lost in one of two sets of masters
 	Graceless  int `json:"graceless"`    // attempts that were granted with less than their grace left
-	DownAtOnce int `json:"down_at_once"` // attempts of which a request ended before it was sent, because its master counts as down
+	DownAtOnce int `json:"down_at_once"` // attempts with a request that failed unsent: its master counts as down
 
 	// Extensions.
 	Overtook       int `json:"overtook"`        // requests to extend that left while an earlier one to their master was overdue
 	ExtendedLate   int `json:"extended_late"`   // answers to an extension came after the old bound
-	Shorter        int `json:"shorter"`         // requests to extend by less than what is left
+	Shorter        int `json:"shorter"`         // requests to extend by less than the remaining time
 	MajorityGone   int `json:"majority_gone"`   // holds that ended before their bound, because a majority had lost them
 	PartlyGone     int `json:"partly_gone"`     // extensions that some masters refused while too few others answered
 	RepairSilent   int `json:"repair_silent"`   // repairs that were not answered
@@ -96,15 +96,15 @@ type Counts struct {
 	// Waiting.
 	Unheard      int `json:"unheard"`       // notifications for a client that does not listen there yet, or not any more
 	NotifiedDead int `json:"notified_dead"` // notifications for a client that has died
-	Divided      int `json:"divided"`       // releases by which masters notified different clients
+	Divided      int `json:"divided"`       // releases that made masters notify different clients
 	LeftQueue    int `json:"left_queue"`    // waiters taken out of a queue
-	GaveWay      int `json:"gave_way"`      // acquisitions by a client whose release has just notified another
+	GaveWay      int `json:"gave_way"`      // acquisitions by a client that has just notified another by its release
 	Polite       int `json:"polite"`        // acquires that respect a reservation
-	KeptOut      int `json:"kept_out"`      // acquires of readers that somebody's claim kept out
+	KeptOut      int `json:"kept_out"`      // acquires of readers refused because of a writer's claim
 
 	// Neighbours.
-	QuietHolds int `json:"quiet_holds"` // renewed holds that nobody else wanted, judged
-	QuietFree  int `json:"quiet_free"`  // acquisitions of keys that nobody else wanted, judged
+	QuietHolds int `json:"quiet_holds"` // renewed holds that no other client wanted, judged
+	QuietFree  int `json:"quiet_free"`  // acquisitions of keys that no other client wanted, judged
 	Crowded    int `json:"crowded"`     // members of crowds
 	Retold     int `json:"retold"`      // messages that a blip lost
 	Queued     int `json:"queued"`      // requests that waited for others to be served

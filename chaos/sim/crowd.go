@@ -83,7 +83,7 @@ func (a *generator) neighbouring(s *Schedule) {
 	s.Net = Net{MinDelay: 20*time.Microsecond + a.upTo("min delay", 300*time.Microsecond)}
 	s.Net.MaxDelay = s.Net.MinDelay + a.upTo("delay spread", 200*time.Microsecond)
 	switch a.number("world", 0, 2) {
-	case 0: // the masters are further away than the crowd's requests have time, and half as far as those of the victims
+	case 0: // the round trip is longer than the crowd's timeout, and half of the victims'
 		for _, task := range c.Tasks {
 			for i := range task {
 				task[i].TTL = max(task[i].TTL, 600*time.Millisecond)
@@ -117,7 +117,7 @@ func (a *generator) neighbouring(s *Schedule) {
 		c.Crowds = append(c.Crowds, a.crowd(1, 10, quietKeys))
 	}
 	other := Client{PPM: a.rate("client ppm", a.clientPPM), Tasks: [][]Session{{held}}}
-	if a.one(3, "readers") { // who take turns, so that one of them has the key all the time
+	if a.one(3, "readers") { // they take turns, so that one always has the key
 		held.Kind, held.Renew = history.Shared, false
 		held.TTL, held.Hold, held.Wait = time.Second, 400*time.Millisecond, span
 		other.Tasks = nil

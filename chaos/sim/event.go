@@ -6,7 +6,7 @@ import "math"
 type event struct {
 	at     int64
 	tie    uint64 // decides between events of one instant
-	client int    // the client whose step it is; none for what a paused client does not hold up
+	client int    // the client that makes the step; none if a paused client does not delay the event
 	kind   eventKind
 	gen    uint64 // of the timer
 	f      *flight

@@ -159,7 +159,7 @@ func TestTheDeathOfTheLastOldClientBeginsTheSecondPart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("dead at step %d: %v", 1+step, err)
 		}
-		if len(r.Violations) > 0 || r.Counts.New < 2 { // its session, and the one of the run's end
+		if len(r.Violations) > 0 || r.Counts.New < 2 { // the client's session, and the session at the run's end
 			t.Errorf("dead at step %d: %v, and new masters were used %d times", 1+step, r.Violations, r.Counts.New)
 		}
 	}

@@ -109,7 +109,7 @@ func (w *world) mend(f *Fault) {
 	w.record(history.Event{Type: history.FaultOff, Client: f.Client, Master: f.Master, Name: string(f.Kind)})
 	if f.Kind == Blip {
 		w.record(history.Event{Type: history.KeepBack, Client: f.Client})
-		w.at(w.now+int64(f.Amount), hidden, none, 0, func() { // acquisitions may wait for what was lost
+		w.at(w.now+int64(f.Amount), hidden, none, 0, func() { // acquisitions may wait for lost messages
 			w.record(history.Event{Type: history.MajorityBack, Client: f.Client})
 		})
 	}
@@ -167,7 +167,7 @@ func (w *world) pause(c *client, f *Fault) {
 		back = max(back, w.suspend(c, int64(f.For)))
 	}
 	c.late = max(c.late, back)
-	w.at(back, hidden, none, 0, func() { // also what its timers are late by is no fault of the client's
+	w.at(back, hidden, none, 0, func() { // the client is not to blame for late timers either
 		if c.late == back {
 			w.record(history.Event{Type: history.Resumed, Client: c.number})
 		}
@@ -197,7 +197,7 @@ func (w *world) kill(c *client) {
 		return
 	}
 	c.dead, c.died = true, w.now
-	w.record(history.Event{Type: history.MajorityLost, Client: c.number}) // what it waits for it will not get
+	w.record(history.Event{Type: history.MajorityLost, Client: c.number}) // the replies will not arrive
 	for _, h := range w.live {
 		if h.task.c == c {
 			h.gone = true

@@ -29,7 +29,7 @@ type flight struct {
 	seq      uint64
 	batch    []*single.Call   // the lane's again once Do has returned
 	repeats  bool             // the request is performed twice
-	asks     []single.Request // what the batch asks for; stays, since it may be served later than that
+	asks     []single.Request // the batch's requests; stays, since it may be served later than that
 	space    [1]single.Request
 	owners   []*owner // of these; nil where a request has none
 	own      [1]*owner
@@ -40,14 +40,14 @@ type flight struct {
 	returned bool  // Do has returned, or is about to
 	gaveUp   int64 // when the client closed the connection; 0: it has not
 	begun    int64
-	sentAt   int64 // when the request left for good
+	sentAt   int64 // when the request finally left
 	replies  []single.Reply
-	errs     []error  // what the master replied with instead
-	set      []bool   // fenced calls whose key has been set; an error of the counter's does not change that
-	halfway  []int    // fenced calls whose counter is still to be raised, by their place in the batch
+	errs     []error  // the master's reply instead
+	set      []bool   // fenced calls that have set their key; an error of the counter's does not change that
+	halfway  []int    // fenced calls that still have to raise their counter, by their place in the batch
 	counters []uint64 // what theirs had reached when the first command was served
 	second   []int    // calls that need another command
-	one      answers  // where what is said of a single call is kept
+	one      answers  // the buffer for the replies to a single call
 	err      error
 	dialling bool
 	unsent   bool

@@ -34,7 +34,7 @@ type generator struct {
 	salt uint64        // the seed of the schedule, if it comes from one
 	n    uint64        // decisions so far
 	ttl  time.Duration // about which everything happens
-	span time.Duration // the time in which things happen
+	span time.Duration // the time with events
 	// family is the kind of lock that most sessions ask for: Plain, Fenced, or Shared for all kinds that several can hold.
 	family history.Kind
 }
@@ -105,7 +105,7 @@ func (a *generator) addFaults(s *Schedule) (forgets bool) {
 			a.keepTold(&f)
 		}
 		forgets = forgets || f.loses()
-		if f.Kind == Pause || f.Kind == Suspend { // what is late after it ends at once, and must not wake two tasks at one instant
+		if f.Kind == Pause || f.Kind == Suspend { // then late calls end at once, and must not wake two tasks together
 			s.Clients[f.Client].Tasks = s.Clients[f.Client].Tasks[:1]
 		}
 		s.Faults = append(s.Faults, f)
@@ -275,7 +275,7 @@ func (a *generator) fault(masters, clients int) Fault {
 	case Pause, Suspend, Kill:
 		f.Client, f.Master = a.number("client", 0, clients-1), All
 		if f.Kind == Kill && a.ttl > time.Second {
-			f.Kind = Pause // what waits for a dead client's keys would send too many rounds
+			f.Kind = Pause // waiters for a dead client's keys would send too many rounds
 		}
 		if f.Step = a.number("step", 0, 60); f.Step > 0 {
 			f.At = 0

@@ -27,7 +27,7 @@ type link struct {
 	cutThere  int       // faults that hold requests back
 	cutBack   int       // faults that hold replies back
 	lossy     int64     // messages are lost, and sent again after this time
-	queued    int64     // with one connection: until when what is sent waits for what was lost
+	queued    int64     // with one connection: when the lost messages have arrived; later messages wait until then
 	healed    []*flight // held back, until the last of these faults is over
 	open      []*flight // all that were launched and may not have returned
 	sub       *subscription

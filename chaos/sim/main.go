@@ -248,7 +248,7 @@ func explain(ctx context.Context, o *options, b *Batch, f *Failure, r *report, s
 	for _, v := range f.Violations {
 		fmt.Fprintf(stdout, "  %s\n", v)
 	}
-	if !b.Profile.Promised && o.broken == "" { // a mistake is looked for by oracles that find nothing there without it
+	if !b.Profile.Promised && o.broken == "" { // only oracles that find nothing without the mistake count
 		fmt.Fprintf(stdout, "\nThis was to be expected %s: nothing is promised there.\n", b.Profile.About)
 		r.Verdict = "violation, as expected " + b.Profile.About
 	}

@@ -22,13 +22,13 @@ type master struct {
 	down         bool
 	crashes      int           // crashes that are not over: it is down until the last one is
 	died         int           // how often it has crashed
-	restartGuard time.Duration // the guard with which it then restarts
+	restartGuard time.Duration // the guard after the restart
 	frozen       int           // how many faults keep it still
 	refusing     int           // how many faults make it refuse everything
 	full         int           // how many faults leave it no memory
 	guarded      int64
 	slow         int64
-	busy         int64    // until when it serves what has come
+	busy         int64    // until when it serves the commands that have arrived
 	socket       []packet // what arrived while it was frozen
 	loading      int64    // it loads its data until then
 	saves        []saved

@@ -31,10 +31,10 @@ type Profile struct {
 	exchanges  bool // one set of masters takes another's place
 	together   bool // clients of the old and of the new set are at work at the same time
 	cohorts    bool // clients have several goroutines that want one key for one ttl, and mostly hold it for a moment
-	forgotten  bool // and generations stop the old ones, for which nobody waits
-	margins    bool // Done closes long before the bound, and holders extend beside the renewals
+	forgotten  bool // and generations stop the old ones; the exchange does not wait for their end
+	margins    bool // Done closes long before the bound, and holders extend in addition to the renewals
 	restarts   bool // masters that restart load their data for a while
-	crowds     bool // quiet locks live beside crowds
+	crowds     bool // quiet locks live next to crowds
 	long       bool // holds last for hundreds of ttls, and little happens in one
 }
 

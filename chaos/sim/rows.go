@@ -11,7 +11,7 @@ import (
 type Row struct {
 	Part  string   // the heading it stands under
 	What  string   // how its first cell begins
-	Count string   // which of Counts, as JSON has it, says that it happened
+	Count string   // the JSON name of the count that shows it happened
 	Tests []string // what shows it instead
 }
 

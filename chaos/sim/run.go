@@ -157,7 +157,7 @@ func (w *world) recover() {
 	w.now = max(w.now, inspection)
 	w.inspect()
 	for i, c := range w.clients {
-		if c.dead || len(c.tasks) == 0 || c.plan.Sets == OldSet { // whose time is over
+		if c.dead || len(c.tasks) == 0 || c.plan.Sets == OldSet { // old clients have ended
 			continue
 		}
 		t := c.tasks[0]
@@ -207,7 +207,7 @@ func (w *world) shutDown() error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, c := range w.clients {
-		go func() { _ = c.locker.Close(ended) }() // what it leaves behind is of no interest any more
+		go func() { _ = c.locker.Close(ended) }() // its leftovers do not matter any more
 		for _, l := range c.links {
 			for _, f := range l.open {
 				if !f.returned {
@@ -269,10 +269,10 @@ func (w *world) grace() time.Duration {
 	ttl := w.plan.maxTTL()
 	timeout := w.requestTimeout()
 	grace := 3*sweepInterval + 3*timeout + 4*w.plan.Net.MaxDelay
-	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind == Rollback }) { // what was released is there again
+	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind == Rollback }) { // released holds may be back
 		grace += ttl + ttl/50
 	}
-	if w.plan.Net.Stray { // late repetitions are beyond the janitor: what they set goes with its ttl
+	if w.plan.Net.Stray { // the janitor can't see late repetitions: the keys that they set expire with their ttl
 		grace += ttl + ttl/50 + strayFor*2*timeout // a batch with a release that follows its acquire has two timeouts
 	}
 	return grace

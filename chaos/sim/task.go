@@ -18,11 +18,11 @@ type task struct {
 	sessions  []Session
 	work      chan func() // what to call next
 	ended     chan struct{}
-	then      func() // what the scheduler does when it has returned; nil: nothing is under way
+	then      func() // the scheduler's next step when it has returned; nil: nothing is under way
 	at        int    // the next session
 	finished  bool
 	ending    bool     // the last session acquires and extends no more
-	acquiring *hold    // whose acquisition is under way
+	acquiring *hold    // the hold that it is acquiring
 	parked    *Session // that waits for the second part of an exchange
 	cancel    context.CancelCauseFunc
 }
@@ -41,7 +41,7 @@ type hold struct {
 	gone    bool // it was released, its Done closed, or its client died
 
 	// What counting takes.
-	began  time.Duration // when it was asked for, by the client's clock
+	began  time.Duration // the time of the request, by the client's clock
 	since  time.Duration // when it was got
 	ttl    time.Duration
 	grace  time.Duration

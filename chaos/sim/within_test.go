@@ -47,7 +47,7 @@ func TestWhatIsDifficultHappens(t *testing.T) {
 	if raced {
 		t.Skip("it counts what schedules do, which the race detector changes nothing of")
 	}
-	asked := make(map[string]bool) // every count is asked for somewhere
+	asked := make(map[string]bool) // each count is required by at least one profile
 	for _, tt := range []struct {
 		profile sim.Profile
 		n       int

@@ -22,21 +22,21 @@ type world struct {
 	events    []history.Event
 	attempt   uint64
 	counts    Counts
-	trace     *[]Line  // nil: nobody wants to know
+	trace     *[]Line  // nil: not recorded
 	healed    int64    // since when
-	mended    int64    // when the last fault is over that is known of
+	mended    int64    // the end of the last known fault
 	part      part     // of an exchange
-	calm      bool     // the network is as it should be, for good
+	calm      bool     // the network stays healthy from now on
 	live      []*hold  // holds that are not over
 	waiting   []*pacer // calls that wait for their turn to end
 	steps     int
 	removed   map[string]uint64 // the masters that have performed a release, a bit each, by its owner
 	lingering []lingering
-	notified  map[[2]string]string // whom masters notified first because of a release, by its owner and the key; "": different ones
+	notified  map[[2]string]string // the first waiter notified by a release, per owner and key; "": different ones
 
 	mu      sync.Mutex
 	pending eventHeap
-	asked   []*link // links of which the engine asked something since the last settling
+	asked   []*link // links with requests from the engine since the last settling
 	paced   []*pacer
 	flights []flight // room for the next ones
 	over    bool     // the run has been judged: whatever waits is sent back
@@ -99,7 +99,7 @@ func (w *world) perform(e event) {
 				return
 			}
 		}
-		if at < c.stopped { // once it goes on it finds all that has happened meanwhile, in any order
+		if at < c.stopped { // once it resumes it finds all earlier events, in any order
 			draw := chanceOf(w.plan.Seed, ofResume, uint64(e.client), e.tie, uint64(c.stopped))
 			e.at = c.stopped + draw.below(resumeSpread)
 			w.mu.Lock()

@@ -38,7 +38,7 @@ var ErrNoHello = errors.New("workload: the process that was started as a client 
 type childConfig struct {
 	Subject string              `json:"subject"`
 	Client  int                 `json:"client"`
-	Masters []endpoint.Endpoint `json:"masters"` // with their passwords, which nobody else can read here
+	Masters []endpoint.Endpoint `json:"masters"` // with their passwords, which no other process can read here
 	Profile Profile             `json:"profile"`
 	Seed    uint64              `json:"seed"`
 	// Origin is the reading of Monotonic that is reference time 0.
@@ -155,7 +155,7 @@ type Child struct {
 	recorder *history.Recorder
 	checked  Resource
 	plain    Resource
-	said     chan string   // what it says before it begins: hello, ready
+	said     chan string   // the child's messages before it begins: hello, ready
 	exited   chan struct{} // closed when the process has ended and everything it wrote is recorded
 
 	mu   sync.Mutex

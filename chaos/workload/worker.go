@@ -181,7 +181,7 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 	wait := w.Profile.Wait
 	switch {
 	case w.Rand.Float64() < w.Profile.Cancel:
-		wait = 0 // its caller gives up; that it got nothing says nothing
+		wait = 0 // its caller cancels; that it got nothing says nothing
 		attempt, cancel = context.WithTimeout(ctx, w.draw(Span{0, 10 * ms}))
 	case wait > 0:
 		attempt, cancel = context.WithTimeout(ctx, wait)

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(silent) != "" { // a program whose author has forgotten what comes next
+	if os.Getenv(silent) != "" { // a program that forgot to call Main
 		fmt.Println("PASS")
 		os.Exit(0)
 	}

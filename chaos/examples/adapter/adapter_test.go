@@ -70,7 +70,7 @@ func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold
 		if l.everywhere(r.TTL/20, func(ctx context.Context, m *redis.Client) bool { return m.SetNX(ctx, h.key, h.owner, r.TTL).Val() }) && h.Remaining() > 0 {
 			return h, nil
 		}
-		_ = h.Release(context.WithoutCancel(ctx)) // what was got in vain
+		_ = h.Release(context.WithoutCancel(ctx)) // locks of a lost round
 		if r.Once {
 			return nil, workload.ErrHeld
 		}

@@ -50,7 +50,7 @@ func (l *counting) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 		if got && p.Remaining() > 0 {
 			return p, nil
 		}
-		_ = p.Release(context.WithoutCancel(ctx)) // what was got in vain
+		_ = p.Release(context.WithoutCancel(ctx)) // permits of a lost round
 		if r.Once {
 			return nil, workload.ErrHeld
 		}
