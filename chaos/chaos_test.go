@@ -187,9 +187,9 @@ func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 	}
 }
 
-// TestThisLibraryPassesWhereNobodyCanConnect runs scenarios that make every client dial all the
+// TestThisLibraryPassesWhileNoClientCanConnect runs scenarios that make every client dial all the
 // time, hence few clients.
-func TestThisLibraryPassesWhereNobodyCanConnect(t *testing.T) {
+func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 	besides(t)
 	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
 		t.Run(scenario, func(t *testing.T) {
@@ -242,9 +242,9 @@ func TestAReplicaIsNotExcusedByItsMastersMark(t *testing.T) {
 	}
 }
 
-// TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad: a master that answers LOADING to a question of the guard has not
+// TestAGuardedLockUsesMastersAgainAfterASlowLoad: a master that answers LOADING to a question of the guard has not
 // lost its data, and votes as soon as it serves.
-func TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad(t *testing.T) {
+func TestAGuardedLockUsesMastersAgainAfterASlowLoad(t *testing.T) {
 	limits := quick
 	limits.Liveness, limits.Recovery = 4*time.Second, 4*time.Second // the guard's time is 15 s
 	rep := run(t, chaos.Config{Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2, Duration: 8 * time.Second, Limits: limits}, acquired(5))
@@ -254,7 +254,7 @@ func TestAGuardedLibraryKnowsMastersAgainThatTookTimeToLoad(t *testing.T) {
 	}
 }
 
-func TestEmbeddedMastersNeedNothing(t *testing.T) {
+func TestEmbeddedMastersNeedNoInstallation(t *testing.T) {
 	rep := run(t, chaos.Config{Backend: "embedded", Scenario: "everything", Seed: 4, Duration: 3 * time.Second})
 	mustPass(t, rep)
 	for name, why := range rep.Unavailable {
@@ -308,7 +308,7 @@ func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
 	}
 }
 
-func TestTheFilesSayWhatTheReportSays(t *testing.T) {
+func TestTheFilesAgreeWithTheReport(t *testing.T) {
 	dir := t.TempDir()
 	rep := run(t, chaos.Config{Scenario: "slow-network", Seed: 9, Duration: 1500 * time.Millisecond, Dir: dir})
 	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
@@ -342,7 +342,7 @@ func TestTheFilesSayWhatTheReportSays(t *testing.T) {
 	}
 }
 
-func TestARunThatIsCutShortIsNoPassAndLeavesNothing(t *testing.T) {
+func TestAnInterruptedRunIsNoPassAndLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -358,7 +358,7 @@ func TestARunThatIsCutShortIsNoPassAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestSetupErrorsSayWhat(t *testing.T) {
+func TestSetupErrorsNameTheProblem(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  chaos.Config
 		says string
@@ -381,9 +381,9 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 	}
 }
 
-// TestAnExternalFleetHasAsManyMastersAsItHas: the plan is drawn for the masters that exist, and a
+// TestAnExternalFleetDecidesTheNumberOfMasters: the plan is drawn for the masters that exist, and a
 // caller who asked for more gets an error that says so.
-func TestAnExternalFleetHasAsManyMastersAsItHas(t *testing.T) {
+func TestAnExternalFleetDecidesTheNumberOfMasters(t *testing.T) {
 	fleet, err := masters.OpenEmbedded(t.Context(), masters.Options{N: 3})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-func TestAHoldIsLostByRightIfTooFewOfThoseThatHadItCouldBeAsked(t *testing.T) {
+func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 	const second = int64(time.Second)
 	v := history.NewView([]history.Event{
 		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k", TTL: 10 * second, Renew: true},

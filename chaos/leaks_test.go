@@ -39,9 +39,9 @@ func (l leakyLocker) Acquire(ctx context.Context, r workload.Request) (workload.
 
 func (l leakyLocker) linger() { <-l.end }
 
-// TestGoroutinesThatAreLeftAreFound runs a leaking subject and a clean one at the same time in this
+// TestLeakedGoroutinesAreFound runs a leaking subject and a clean one at the same time in this
 // process. Only the leaking run reports the leak.
-func TestGoroutinesThatAreLeftAreFound(t *testing.T) {
+func TestLeakedGoroutinesAreFound(t *testing.T) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	limits := quick

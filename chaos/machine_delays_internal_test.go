@@ -16,10 +16,10 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe has counts as the kernel gives them. The
+// TestAWaitIsNeverCountedLongerThanItCanHaveBeen has counts as the kernel gives them. The
 // kernel adds a wait to its count when the wait is over. It may add ten seconds although the thread
 // has spent nearly all of that time on a processor.
-func TestTheKernelsCountOfAWaitIsNoLongerThanTheWaitCanBe(t *testing.T) {
+func TestAWaitIsNeverCountedLongerThanItCanHaveBeen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "schedstat")
 	d := &delays{threads: make(map[string]thread)}
 	defer d.close()
@@ -70,8 +70,8 @@ func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	}
 }
 
-// TestWhatIsGoneIsForgotten has a process that ends, and one that no longer belongs to the run: their files are not kept open.
-func TestWhatIsGoneIsForgotten(t *testing.T) {
+// TestProcessesThatLeftTheRunAreForgotten has a process that ends, and one that no longer belongs to the run: their files are not kept open.
+func TestProcessesThatLeftTheRunAreForgotten(t *testing.T) {
 	d := newDelays()
 	defer d.close()
 	if len(d.threads) == 0 {

@@ -173,7 +173,7 @@ func TestTheProcessesOfARunAreItsMasters(t *testing.T) {
 	}
 }
 
-func TestWhatTheRunWasGivenIsWaitedFor(t *testing.T) {
+func TestWaitsCountOnlyTimeThatTheRunWasGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // every beat is punctual
 		start := time.Now()
 		m := bare(history.NewRecorder(func() int64 { return int64(time.Since(start)) }), time.Second)
@@ -207,9 +207,9 @@ func TestWhatTheRunWasGivenIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestWhatWaitsForAProcessorIsSeen has one processor of the Go scheduler, which one goroutine keeps busy while another could
+// TestWaitingForAProcessorIsSeen has one processor of the Go scheduler, which one goroutine keeps busy while another could
 // run; and a process that competes with others for the processors of the machine.
-func TestWhatWaitsForAProcessorIsSeen(t *testing.T) {
+func TestWaitingForAProcessorIsSeen(t *testing.T) {
 	t.Run("a goroutine", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		sched := newSchedule()

@@ -55,8 +55,8 @@ func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	endNew()
 }
 
-// TestMastersThatNobodyHasAreToHaveNothing has a key on a master before it joined, while it was used, just after that, and later.
-func TestMastersThatNobodyHasAreToHaveNothing(t *testing.T) {
+// TestKeysOnUnusedMastersAreFound has a key on a master before it joined, while it was used, just after that, and later.
+func TestKeysOnUnusedMastersAreFound(t *testing.T) {
 	const second = int64(time.Second)
 	now := int64(0)
 	r := newReach(history.NewRecorder(func() int64 { return now }), 2, 2)
@@ -83,9 +83,9 @@ func TestMastersThatNobodyHasAreToHaveNothing(t *testing.T) {
 	}
 }
 
-// TestAReleaseIsLookedForInEachSetOfItsHold: a key that a majority of one set still has is not
+// TestAReleaseMustReachEachSetOfMasters: a key that a majority of one set still has is not
 // released, even if the other set has removed it.
-func TestAReleaseIsLookedForInEachSetOfItsHold(t *testing.T) {
+func TestAReleaseMustReachEachSetOfMasters(t *testing.T) {
 	const second = int64(time.Second)
 	v := history.NewView([]history.Event{
 		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
@@ -113,10 +113,10 @@ func TestAReleaseIsLookedForInEachSetOfItsHold(t *testing.T) {
 	}
 }
 
-// TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor: the key of a successor with the same owner
+// TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged: the key of a successor with the same owner
 // value does not belong to the previous hold; a key that is left after the last hold is a
 // violation.
-func TestOfALockThatIsPassedOnTheLastReleaseIsLookedFor(t *testing.T) {
+func TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged(t *testing.T) {
 	const second = int64(time.Second)
 	v := history.NewView([]history.Event{
 		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
@@ -202,9 +202,9 @@ func twoMembers(t *testing.T) (m *members, openedFor func(client int) []*scripte
 	return m, openedFor, clients
 }
 
-// TestNobodyHasTheNewMastersAloneWhileAHoldOfTheOldOnesLasts: the hold stays with the client of the lock that took it, who waits
+// TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes: the hold stays with the client of the lock that took it, who waits
 // asks the new one, and the second step waits until the hold was given back. Control: without the order it does not wait.
-func TestNobodyHasTheNewMastersAloneWhileAHoldOfTheOldOnesLasts(t *testing.T) {
+func TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes(t *testing.T) {
 	for _, ordered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			m, opened, clients := twoMembers(t)

@@ -55,9 +55,9 @@ func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	}
 }
 
-// TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet: the change does not wait for clients with
+// TestAnUnsafePlanUsesOldAndNewMastersAtOnce: the change does not wait for clients with
 // the old masters.
-func TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet(t *testing.T) {
+func TestAnUnsafePlanUsesOldAndNewMastersAtOnce(t *testing.T) {
 	p := &plan.Plan{
 		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4, Members: []int{0, 1, 2},
 		Hold: plan.Duration(20 * time.Millisecond), Duration: plan.Duration(3 * time.Second),
@@ -70,8 +70,8 @@ func TestAPlanOutsideTheAssumptionsLetsOldAndNewMastersMeet(t *testing.T) {
 	}
 }
 
-// TestMembersAloneAreTheMastersOfARun: clients, and what counts as a majority, are of these.
-func TestMembersAloneAreTheMastersOfARun(t *testing.T) {
+// TestARunUsesOnlyTheMembersOfItsPlan: clients, and what counts as a majority, are of these.
+func TestARunUsesOnlyTheMembersOfItsPlan(t *testing.T) {
 	p := &plan.Plan{
 		Scenario: "three-of-five", Inside: true, Workload: "hot-key", Members: []int{4, 0, 2}, Duration: plan.Duration(2 * time.Second),
 		Steps: []plan.Step{{At: plan.Duration(200 * time.Millisecond), For: plan.Duration(time.Second), Fault: "down", Masters: []int{1, 3}}},

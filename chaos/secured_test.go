@@ -130,7 +130,7 @@ func TestPasswordsInErrorsOfTheLockAreNotWritten(t *testing.T) {
 // bare is a lock that opens masters by their addresses alone.
 type bare struct{ workload.Subject }
 
-func TestWhatIsWrongWithAWayToReachMastersIsSaid(t *testing.T) {
+func TestMistakesInCredentialsAndTLSAreNamed(t *testing.T) {
 	_, o := guarded(t, "jobs", true)
 	wrong, stranger, plain := o, o, o
 	wrong.Addrs = []string{strings.Replace(o.Addrs[0], "hush", "hushed", 1)}

@@ -63,7 +63,7 @@ func TestVotesAreCountedPerMaster(t *testing.T) {
 // mute is a subject that can't tell votes.
 type mute struct{ workload.Subject }
 
-func TestWhoCanNotTellVotesHasNone(t *testing.T) {
+func TestASubjectThatReportsNoVotesHasNone(t *testing.T) {
 	dir := t.TempDir()
 	rep := run(t, chaos.Config{Subject: mute{chaos.Redlock()}, Scenario: "calm", Duration: 2 * time.Second, Dir: dir})
 	mustPass(t, rep)

@@ -199,9 +199,9 @@ func hear(t *testing.T, conn net.Conn, d time.Duration) string {
 	return string(reply[:n])
 }
 
-// TestWhatWasSentIntoAPartitionArrivesWhenItHeals: unplugging differs from a proxy that drops data,
+// TestDataSentDuringAPartitionArrivesAfterIt: unplugging differs from a proxy that drops data,
 // because the kernel sends again, for minutes.
-func TestWhatWasSentIntoAPartitionArrivesWhenItHeals(t *testing.T) {
+func TestDataSentDuringAPartitionArrivesAfterIt(t *testing.T) {
 	fleet := open(t, containers.Backend(containers.Options{}), masters.Options{N: 1, Clients: 1})
 	place := fleet.Places[0]
 	if _, err := toxiproxy.NewClient(fleet.Proxy).CreateProxy("path", place.Listen, fleet.Upstreams[0]); err != nil {
@@ -354,9 +354,9 @@ func whileItOpens(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestNothingIsLeftOfAProcessThatDies checks the purpose of the watchdog: a dead process can't
+// TestContainersOfADeadProcessAreRemoved checks the purpose of the watchdog: a dead process can't
 // clean up after itself.
-func TestNothingIsLeftOfAProcessThatDies(t *testing.T) {
+func TestContainersOfADeadProcessAreRemoved(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"panic": nil, "interrupt": os.Interrupt, "kill": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			self, err := os.Executable()

@@ -43,7 +43,7 @@ esac
 	}
 }
 
-func TestTheWatchdogRemovesWhatADeadProcessLeft(t *testing.T) {
+func TestTheWatchdogCleansUpForADeadProcess(t *testing.T) {
 	log := fakeDocker(t)
 	die, _, err := containers.WatchdogOf(t.Context(), "unix:///a.sock", "l=1")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestTheWatchdogRemovesWhatADeadProcessLeft(t *testing.T) {
 	}
 }
 
-func TestTheWatchdogLeavesAloneWhatItsFleetHasRemoved(t *testing.T) {
+func TestTheWatchdogDoesNothingAfterTheFleetCleanedUp(t *testing.T) {
 	log := fakeDocker(t)
 	_, end, err := containers.WatchdogOf(t.Context(), "unix:///a.sock", "l=1")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestTheWatchdogLeavesAloneWhatItsFleetHasRemoved(t *testing.T) {
 	}
 }
 
-func TestTheWatchdogTriesAgainWhatItsFleetCouldNotRemove(t *testing.T) {
+func TestTheWatchdogRetriesAFailedCleanUp(t *testing.T) {
 	log := fakeDocker(t)
 	_, end, err := containers.WatchdogOf(t.Context(), "unix:///a.sock", "l=1")
 	if err != nil {
@@ -100,7 +100,7 @@ func TestWithoutTheDockerCommandThereIsNoWatchdog(t *testing.T) {
 	}
 }
 
-func TestPortsArePublishedOnlyHereWhenTheEngineIs(t *testing.T) {
+func TestPortsArePublishedOnLoopbackIfTheEngineIsLocal(t *testing.T) {
 	for host, want := range map[string][2]string{
 		"localhost":  {"127.0.0.1", "127.0.0.1"},
 		"127.0.0.1":  {"127.0.0.1", "127.0.0.1"},

@@ -115,7 +115,7 @@ func TestAnEndpointIsPrintedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestBehindAProxyTheCertificateIsStillTheMasters(t *testing.T) {
+func TestBehindAProxyTheCertificateNamesTheMaster(t *testing.T) {
 	e, err := endpoint.Parse("rediss://:pass@redis.example.com:1/2", endpoint.TLS{})
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func TestResetForgetsAndReusesMemory(t *testing.T) {
 	}
 }
 
-func TestViewPutsALifeTogether(t *testing.T) {
+func TestAViewCollectsTheEventsOfEachAttempt(t *testing.T) {
 	v := history.NewView([]history.Event{
 		{At: 1, Type: history.AcquireCall, Client: 4, Attempt: 7, Key: "k", Kind: history.Fenced, TTL: 100},
 		{At: 2, Type: history.AcquireReturn, Attempt: 7, Outcome: history.Acquired, Owner: "o", Until: 90, Token: 5},

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 )
 
-// TestAnExpiredCertificateKeepsOutWhoChecksIt: the connection that there was is closed and no new one can be made, by any name
+// TestAClientThatChecksCertificatesRefusesAnExpiredOne: the connection that there was is closed and no new one can be made, by any name
 // but the master's none can at all, and afterwards all is as before.
-func TestAnExpiredCertificateKeepsOutWhoChecksIt(t *testing.T) {
+func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 	fleet := open(t, "process", masters.Options{N: 1, Secure: true})
 	m, reach := fleet.Masters[0], fleet.Reach()[0]
 	dial := func(e endpoint.Endpoint) *redis.Client {

@@ -171,7 +171,7 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 }
 
 // Two faults of a plan can meet on one master.
-func TestWhatABusyMasterCanNotDoIsDoneAfterwards(t *testing.T) {
+func TestActionsOnABusyMasterTakeEffectAfterItsScript(t *testing.T) {
 	t.Parallel()
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	for _, action := range []masters.Action{masters.ScriptFlush, masters.ClientKill, masters.FlushAll, masters.Busy} {
@@ -203,8 +203,8 @@ func TestWhatABusyMasterCanNotDoIsDoneAfterwards(t *testing.T) {
 	}
 }
 
-// TestAnActionThatIsOnTwiceIsOverWithTheSecond: lanes of a plan do not know of each other.
-func TestAnActionThatIsOnTwiceIsOverWithTheSecond(t *testing.T) {
+// TestAnActionInjectedTwiceLastsUntilTheSecondHeal: lanes of a plan do not know of each other.
+func TestAnActionInjectedTwiceLastsUntilTheSecondHeal(t *testing.T) {
 	t.Parallel()
 	m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
 	for _, action := range []masters.Action{masters.Pause, masters.Full, masters.ReadOnly, masters.Credentials, masters.Rights, masters.Loading} {
@@ -315,10 +315,10 @@ func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 	}
 }
 
-// TestALookThatWasCutShortIsAnError: permissions are revoked, or the connection is closed, between
+// TestALookWithAMissingAnswerIsAnError: permissions are revoked, or the connection is closed, between
 // two answers. The owner of such a key could not be read, so Look must not report the key as
 // removed.
-func TestALookThatWasCutShortIsAnError(t *testing.T) {
+func TestALookWithAMissingAnswerIsAnError(t *testing.T) {
 	for _, denied := range []string{"get", "pttl", "type"} {
 		s := redistest.Start(t, redistest.WithArgs("--user", "jobs", "on", ">hush", "~*", "&*", "+@all", "-"+denied))
 		m := open(t, "external", masters.Options{Addrs: []string{"redis://jobs:hush@" + s.Addr()}}).Masters[0]
@@ -353,7 +353,7 @@ func TestALookThatIsRefusedIsAnError(t *testing.T) {
 	}
 }
 
-func TestOpenNamesWhatItHas(t *testing.T) {
+func TestOpenNamesTheKnownBackends(t *testing.T) {
 	_, err := masters.Standard().Open(t.Context(), "containers", masters.Options{})
 	if err == nil || !strings.Contains(err.Error(), "embedded external process") {
 		t.Errorf("error %v", err)
@@ -372,9 +372,9 @@ func TestOpenNamesWhatItHas(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenLastIsLost: after a loss of power, or a failover to a replica that was behind,
+// TestTheLastWritesAreLost: after a loss of power, or a failover to a replica that was behind,
 // earlier writes are back and the writes of the last moments are lost.
-func TestWhatWasWrittenLastIsLost(t *testing.T) {
+func TestTheLastWritesAreLost(t *testing.T) {
 	t.Parallel()
 	for _, action := range []masters.Action{masters.LoseFsync, masters.Failover} {
 		t.Run(string(action), func(t *testing.T) {
@@ -434,8 +434,8 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 	}
 }
 
-// TestWhatFaultsLeaveIsNotInTheKeyspace: a fault that could not clean up is no key of the lock's.
-func TestWhatFaultsLeaveIsNotInTheKeyspace(t *testing.T) {
+// TestTheKeyspaceLeavesOutKeysOfFaults: a fault that could not clean up is no key of the lock's.
+func TestTheKeyspaceLeavesOutKeysOfFaults(t *testing.T) {
 	m := open(t, "embedded", masters.Options{N: 1}).Masters[0]
 	c := client(t, m)
 	for _, name := range []string{"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0", "redlock-chaos:probes:0"} {
@@ -475,9 +475,9 @@ func TestFaultsLeaveNoDump(t *testing.T) {
 	}
 }
 
-// TestLoadingSaysAtOnceThatThereIsNobody: commands are repeated for a slow server, but not for one
+// TestLoadingFailsAtOnceIfTheServerIsGone: commands are repeated for a slow server, but not for one
 // that is gone.
-func TestLoadingSaysAtOnceThatThereIsNobody(t *testing.T) {
+func TestLoadingFailsAtOnceIfTheServerIsGone(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
 	away, err := m.Inject(t.Context(), masters.Kill, masters.Params{})
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestARateIsNeverMeasuredBeyondWhatIsSaid: however late a server answers, a clock that runs at the wanted rate is found to, and one
+// TestAMeasuredRateIsWithinItsStatedError: however late a server answers, a clock that runs at the wanted rate is found to, and one
 // that runs true is not.
-func TestARateIsNeverMeasuredBeyondWhatIsSaid(t *testing.T) {
+func TestAMeasuredRateIsWithinItsStatedError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(300) {
 			r := rand.New(rand.NewPCG(seed, seed))
@@ -42,7 +42,7 @@ func serverClock(rate float64, late func() time.Duration) func(context.Context) 
 	}
 }
 
-func TestARateIsMeasuredWhateverTheMachineDoes(t *testing.T) {
+func TestARateIsMeasuredOnBusyAndIdleMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		busy := func() time.Duration { return time.Duration(r.Int64N(int64(10 * time.Millisecond))) }
@@ -66,8 +66,8 @@ func TestARateIsMeasuredWhateverTheMachineDoes(t *testing.T) {
 	})
 }
 
-// TestAFirstAnswerThatWasLateDoesNotSpoilTheRest: a machine that was busy when the fault came on is not for the ten seconds after it.
-func TestAFirstAnswerThatWasLateDoesNotSpoilTheRest(t *testing.T) {
+// TestALateFirstAnswerDoesNotSpoilTheMeasurement: a machine that was busy when the fault came on is not for the ten seconds after it.
+func TestALateFirstAnswerDoesNotSpoilTheMeasurement(t *testing.T) {
 	for _, rate := range []float64{0.992, 1.008} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -90,8 +90,8 @@ func TestAFirstAnswerThatWasLateDoesNotSpoilTheRest(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeDoneTwiceIsDoneUntilItSucceeds, or for as long as there is time.
-func TestWhatMayBeDoneTwiceIsDoneUntilItSucceeds(t *testing.T) {
+// TestIdempotentCommandsAreRepeatedUntilTheySucceed, or for as long as there is time.
+func TestIdempotentCommandsAreRepeatedUntilTheySucceed(t *testing.T) {
 	late := errors.New("late")
 	synctest.Test(t, func(t *testing.T) {
 		n := 0

@@ -66,8 +66,8 @@ func TestANameIsUnknownWhileItIsHidden(t *testing.T) {
 	}
 }
 
-// TestWhoeverDialsAnUnknownNameIsNeeded: a fault without any client that notices it has no effect.
-func TestWhoeverDialsAnUnknownNameIsNeeded(t *testing.T) {
+// TestHidingANameFailsIfNoClientNotices: a fault without any client that notices it has no effect.
+func TestHidingANameFailsIfNoClientNotices(t *testing.T) {
 	n := build(t, network.Options{Clients: 1, Upstreams: []string{"127.0.0.1:1"}})
 	s, err := network.NewNames(n)
 	if err != nil {

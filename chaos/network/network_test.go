@@ -250,7 +250,7 @@ func TestResetPeerResets(t *testing.T) {
 	}
 }
 
-func TestLimitDataClosesAfterThatMany(t *testing.T) {
+func TestLimitDataClosesAfterThatManyBytes(t *testing.T) {
 	n, _ := pair(t)
 	add(t, n, network.LimitData(network.Replies, 10))
 	w := dial(t, n.Addrs(0)[0])

@@ -125,10 +125,10 @@ func TestAShortStallInALongWaitChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStallsDoNotHideWaitsInVain: nine of ten waits of a second fail, although the key is free
+// TestStallsDoNotHideFailedWaits: nine of ten waits of a second fail, although the key is free
 // nearly all the time. Each meets a stall, with an effect that lasts twice the length of the stall.
 // While half of a wait is undisturbed, the stall is no excuse.
-func TestStallsDoNotHideWaitsInVain(t *testing.T) {
+func TestStallsDoNotHideFailedWaits(t *testing.T) {
 	for stall, hidden := range map[int64]bool{40: false, 51: false, 240: false, 260: true} {
 		h := &tape{}
 		for i := range 100 {
@@ -148,7 +148,7 @@ func TestStallsDoNotHideWaitsInVain(t *testing.T) {
 }
 
 // A stall is no excuse for two holders at a time, nor for tokens out of order.
-func TestStallsExcuseNothingThatIsAboutSafety(t *testing.T) {
+func TestStallsExcuseNoSafetyViolation(t *testing.T) {
 	h := &tape{}
 	h.hold(1, history.Fenced, 0, 5, 200, token(9))
 	h.hold(2, history.Fenced, 10, 20, 200, token(3))

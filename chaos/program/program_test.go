@@ -76,7 +76,7 @@ func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
 // script is a program of one shell script.
 func script(text string) workload.Subject { return program.Subject([]string{"sh", "-c", text}, false) }
 
-func TestAProgramThatDoesNotSpeakTheProtocolIsSaidToBeOne(t *testing.T) {
+func TestAProgramThatBreaksTheProtocolIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct{ text, says string }{
 		"it ends":       {"echo no such module >&2; exit 3", "exit status 3; its standard error ends with: no such module"},
 		"nonsense":      {"echo hello; sleep 60", `"hello", which is no line of the protocol`},
@@ -117,7 +117,7 @@ func talk(t *testing.T, answers ...string) workload.Locker {
 	return locker
 }
 
-func TestAnswersMeanWhatTheProtocolSays(t *testing.T) {
+func TestAnswersFollowTheProtocol(t *testing.T) {
 	request := workload.Request{Key: "k", TTL: 10 * time.Second, Once: true, Kind: history.Plain}
 	for word, want := range map[string]error{
 		"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired, "unsupported": workload.ErrUnsupported,
@@ -155,7 +155,7 @@ func TestAnswersMeanWhatTheProtocolSays(t *testing.T) {
 	left(30 * time.Second)
 }
 
-func TestAHoldThatIsLostIsDone(t *testing.T) {
+func TestALostHoldClosesDone(t *testing.T) {
 	for name, after := range map[string]string{
 		"it says so": `{"event":"lost","hold":"h"}`,
 		"it ends":    `'; exit 1; echo '`,

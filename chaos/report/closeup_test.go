@@ -101,7 +101,7 @@ func data(t *testing.T, r *report.Report) (d drawn) {
 	return d
 }
 
-func TestAViolationIsShownFromNear(t *testing.T) {
+func TestAViolationHasACloseUp(t *testing.T) {
 	d := data(t, twice())
 	if len(d.Closeups) != 1 || d.Closeups[0].List != "violations" || d.Closeups[0].Index != 0 || len(d.Closeups[0].Holds) != 2 {
 		t.Fatalf("close-ups %+v, want one of the violation that has attempts", d.Closeups)

@@ -84,7 +84,7 @@ func read(t *testing.T, elements ...string) string {
 	return string(b)
 }
 
-func TestThePageNeedsNothingElse(t *testing.T) {
+func TestThePageNeedsNoOtherFiles(t *testing.T) {
 	page := strings.ReplaceAll(read(t, write(t, sample(50)), "a", "report.html"), "'href', '#'", "") // within the page
 	for _, outside := range []string{"src=", "href", "@import", "url(", "http://", "https://", "fetch("} {
 		if strings.Contains(page, outside) {

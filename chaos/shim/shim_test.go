@@ -117,7 +117,7 @@ func TestARealServersClockDrifts(t *testing.T) {
 	}
 }
 
-func TestBuildSaysWhatIsMissing(t *testing.T) {
+func TestBuildNamesTheMissingCompiler(t *testing.T) {
 	t.Setenv("CC", "no-such-compiler")
 	_, err := shim.Build(t.Context(), t.TempDir())
 	if !errors.Is(err, shim.ErrUnavailable) || !strings.Contains(err.Error(), "no-such-compiler") {

@@ -206,7 +206,7 @@ func TestTheReplayCommandFailsInTheSameWay(t *testing.T) {
 
 // A night runs every profile that the library promises to survive. It fails if one of the required
 // events never happened.
-func TestANightThatHasSeenTooLittleIsNoPass(t *testing.T) {
+func TestANightWithoutAllInterleavingsIsNoPass(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "night.json")
 	status, stdout, stderr := command(t.Context(), "-night", "-quiet", "-schedules", "22", "-seed", "5", "-json", path)

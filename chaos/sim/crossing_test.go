@@ -49,10 +49,10 @@ func crossing(seed uint64) *sim.Schedule {
 	return s
 }
 
-// TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor: a waiter for two keys, a free one
+// TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers: a waiter for two keys, a free one
 // and one that another client holds and renews, must not keep the free key from tasks that want no
 // other.
-func TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor(t *testing.T) {
+func TestHazard45AFreeKeyIsAcquiredWhileItsProcessWaitsForOthers(t *testing.T) {
 	n := uint64(200)
 	if testing.Short() {
 		n = 40
@@ -74,9 +74,9 @@ func TestHazard45AKeyThatIsFreeIsHadWhateverElseItsProcessWaitsFor(t *testing.T)
 	}
 }
 
-// TestACrossingThatBlocksIsFound is the control. It uses the same schedule, but tells the oracle
+// TestABlockedFreeKeyIsFound is the control. It uses the same schedule, but tells the oracle
 // that the waiters for the free key got nothing, as if they stood behind the waiter for both keys.
-func TestACrossingThatBlocksIsFound(t *testing.T) {
+func TestABlockedFreeKeyIsFound(t *testing.T) {
 	r, err := sim.Run(crossing(1))
 	if err != nil {
 		t.Fatal(err)

@@ -140,7 +140,7 @@ func (m *machine) believers() int {
 // tally counts what rapid's cases did, to tell whether they meant anything.
 type tally struct{ acquired, extended, released, faults int }
 
-func TestStateMachine(t *testing.T) {
+func TestRandomStepsBreakNoPromise(t *testing.T) {
 	var did tally
 	batches := 20
 	if testing.Short() {
@@ -156,7 +156,7 @@ func TestStateMachine(t *testing.T) {
 }
 
 // The state machine must notice a lock that is broken.
-func TestStateMachineFindsABrokenLock(t *testing.T) {
+func TestRandomStepsFindABrokenLock(t *testing.T) {
 	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "1s"} {
 		before := flag.Lookup(name).Value.String()
 		if err := flag.Set(name, value); err != nil {

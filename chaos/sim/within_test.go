@@ -41,9 +41,9 @@ func TestNoPromiseIsBrokenInsideTheAssumptions(t *testing.T) {
 	}
 }
 
-// TestWhatIsDifficultHappens shows that the schedules contain difficult events. The required
+// TestSchedulesContainDifficultEvents shows that the schedules contain difficult events. The required
 // minimum of each count is about a third of its usual value.
-func TestWhatIsDifficultHappens(t *testing.T) {
+func TestSchedulesContainDifficultEvents(t *testing.T) {
 	if raced {
 		t.Skip("it counts what schedules do, which the race detector changes nothing of")
 	}
@@ -93,8 +93,8 @@ func TestWhatIsDifficultHappens(t *testing.T) {
 	}
 }
 
-// TestSchedulesDrawnByRapid is the same property with rapid's own shrinking, and its file of the failure.
-func TestSchedulesDrawnByRapid(t *testing.T) {
+// TestSchedulesDrawnByRapidBreakNoPromise is the same property with rapid's own shrinking, and its file of the failure.
+func TestSchedulesDrawnByRapidBreakNoPromise(t *testing.T) {
 	schedules := sim.Schedules(sim.Within())
 	rapid.Check(t, func(rt *rapid.T) {
 		s := schedules.Draw(rt, "schedule")

@@ -175,9 +175,9 @@ func eventually(t *testing.T, cond func() bool) {
 	}
 }
 
-// TestWorkersRecordWholeLives runs every profile that the subject supports. The record must be
+// TestWorkersRecordEachHoldCompletely runs every profile that the subject supports. The record must be
 // complete.
-func TestWorkersRecordWholeLives(t *testing.T) {
+func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 	for _, profile := range workload.Profiles() {
 		m := &memory{}
 		if err := profile.Check(m); err != nil {
@@ -223,7 +223,7 @@ func TestWorkersRecordWholeLives(t *testing.T) {
 // alone is a subject that has no locks over several keys.
 type alone struct{ workload.Subject }
 
-func TestALibraryWithoutLocksOverSeveralKeysIsToldSo(t *testing.T) {
+func TestALibraryWithoutLocksOverSeveralKeysIsRefused(t *testing.T) {
 	mixed, err := workload.FindProfile("mixed")
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestTheCheckingRegisterRefusesStaleTokens(t *testing.T) {
 	}
 }
 
-func TestClassify(t *testing.T) {
+func TestErrorsAreClassified(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tt := range []struct {
@@ -329,9 +329,9 @@ func TestAProcessThatIsNoClientIsASetUpError(t *testing.T) {
 	}
 }
 
-// TestAKilledChildLeavesItsHoldToNobody starts this test as a client, stops it, resumes it, kills
+// TestTheHoldOfAKilledChildHasNoHolder starts this test as a client, stops it, resumes it, kills
 // it, and reads its events.
-func TestAKilledChildLeavesItsHoldToNobody(t *testing.T) {
+func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 	origin := workload.Monotonic()
 	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
 	options := workload.ChildOptions{

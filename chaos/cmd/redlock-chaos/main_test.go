@@ -56,7 +56,7 @@ func patiently(ctx context.Context, t *testing.T, args ...string) (status int, s
 	return 0, "", ""
 }
 
-func TestStatusesTellTheVerdicts(t *testing.T) {
+func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "calm.yaml")

@@ -67,7 +67,7 @@ func TestOnlyMutantsThatAreCaughtOrEquivalentAreAPass(t *testing.T) {
 	}
 }
 
-func TestMutantsThatAreNotThereAreNamed(t *testing.T) {
+func TestUnknownMutantsAreNamed(t *testing.T) {
 	for args, says := range map[string]string{
 		"-only nonsense": `no mutant is called "nonsense"`, "-only retention-*,none": `"none"`, "-only [": "syntax error",
 		"-sample -only retention-no-bound": "sample", "-workers 0": "-workers", "-only retention-no-bound x": "unexpected",

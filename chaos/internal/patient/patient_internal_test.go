@@ -55,8 +55,8 @@ func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) 
 	}
 }
 
-// TestABrokenLockIsLookedForInSeveralRuns has runs that are only counted: each has the next seed, whether that is the run's or its plan's.
-func TestABrokenLockIsLookedForInSeveralRuns(t *testing.T) {
+// TestABrokenLockMayTakeSeveralRunsToCatch has runs that are only counted: each has the next seed, whether that is the run's or its plan's.
+func TestABrokenLockMayTakeSeveralRunsToCatch(t *testing.T) {
 	planned := &plan.Plan{Scenario: "calm", Seed: 1}
 	for name, cfg := range map[string]chaos.Config{"scenario": {Scenario: "calm", Seed: 1}, "plan": {Plan: planned}} {
 		for _, tt := range []struct{ catches, runs uint64 }{{1, 1}, {3, 3}, {0, most}} {
