@@ -54,7 +54,7 @@ func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 				}
 			}
 			if lost != tt.lost || (within == 0) != tt.lost || after == 0 || rep.Availability != 1 {
-				t.Errorf("a majority was lost: %v; %d acquired meanwhile, %d afterwards; availability %g", lost, within, after, rep.Availability)
+				t.Errorf("a majority was lost: %v; %d acquired during the fault, %d afterwards; availability %g", lost, within, after, rep.Availability)
 			}
 		})
 	}

@@ -225,7 +225,7 @@ func TestWaitingForAProcessorIsSeen(t *testing.T) {
 			t.Errorf("a goroutine that waited for some 8 ms is said to have waited for %v", d)
 		}
 		if d := sched.longest(); d > time.Second {
-			t.Errorf("the same wait was told again: %v", d)
+			t.Errorf("the same wait was counted again: %v", d)
 		}
 	})
 	t.Run("a process", func(t *testing.T) {

@@ -251,7 +251,7 @@ func TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes(t *testing.T) {
 				t.Error(err)
 			}
 			if known := opened(0)[1].known; !slices.Equal(known, []uint64{3, 3}) {
-				t.Errorf("announced %v: wants to be asked again once that was in vain", known)
+				t.Errorf("announced %v: a failed announcement must be repeated", known)
 			}
 			_ = second.Release(t.Context())
 			for _, c := range clients {

@@ -85,7 +85,7 @@ func TestARunUsesOnlyTheMembersOfItsPlan(t *testing.T) {
 		}
 	}
 	if !judged(rep) {
-		t.Errorf("%+v: nobody had lost a majority", rep.Service)
+		t.Errorf("%+v: no client had lost a majority", rep.Service)
 	}
 	if !strings.Contains(rep.Plan.Steps[0].String(), "masters [1 3]") {
 		t.Errorf("%v", rep.Plan.Steps)

@@ -43,7 +43,7 @@ func checkOwn(own []Oracle) error {
 		case o.Judge == nil:
 			return fmt.Errorf("oracle %q of your own: it has no Judge", o.Name)
 		case o.Text == "":
-			return fmt.Errorf("oracle %q of your own: it has no Text, which says what it finds", o.Name)
+			return fmt.Errorf("oracle %q of your own: it has no Text that describes its findings", o.Name)
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ func injectOwn(ctx context.Context, f plan.Fault, on plan.Target) (_ effect, err
 	}
 	switch {
 	case injected.Observed == "":
-		err = errors.New("it was not observed: its Injection does not say what was seen")
+		err = errors.New("it was not observed: its Injection has no Observed text")
 	case f.Lasts && injected.Heal == nil:
 		err = errors.New("it lasts, and its Injection has no Heal")
 	default:

@@ -144,7 +144,7 @@ func TestEveryActionHasItsEffect(t *testing.T) {
 			}
 			_, err = m.Look(within(t, 300*time.Millisecond), []string{"k"})
 			if (err == nil) != want.answered {
-				t.Errorf("meanwhile: %v (%s)", err, injected.Observed)
+				t.Errorf("during the fault: %v (%s)", err, injected.Observed)
 			}
 			for range 2 { // a second heal does nothing
 				if err := injected.Heal(within(t, 30*time.Second)); err != nil {

@@ -50,7 +50,7 @@ func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 		}
 		var invalid x509.CertificateInvalidError
 		if !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
-			t.Errorf("%s client is told %v", name, err)
+			t.Errorf("%s client gets %v", name, err)
 		}
 	}
 	if err := injected.Heal(within(t)); err != nil {

@@ -36,7 +36,7 @@ func expireCertificate(ctx context.Context, m *process, _ Params) (Injection, er
 	}
 	err = greet(ctx, reach)
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); !ok || invalid.Reason != x509.Expired {
-		return Injection{}, errors.Join(fmt.Errorf("a client was told %w", orAsUsual(err)), heal(ctx))
+		return Injection{}, errors.Join(fmt.Errorf("a client got the error %w", orAsUsual(err)), heal(ctx))
 	}
 	return seen(heal, "%d connections closed, and %v", n, err), nil
 }

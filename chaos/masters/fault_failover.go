@@ -18,7 +18,7 @@ import (
 const Failover Action = "failover"
 
 var failover = Fault{
-	Action: Failover, Text: "the server is killed and its replica promoted, which lacks what was written during the last step (default 1s)",
+	Action: Failover, Text: "the server is killed and its replica promoted, which lacks the writes of the last step (default 1s)",
 	Needs: Process | Arguments, Lasts: true, Outside: true, Forgets: true, Check: checkLoss, process: failOver,
 }
 

@@ -13,7 +13,7 @@ import (
 const Full Action = "full"
 
 var full = Fault{
-	Action: Full, Text: "memory is full and nothing is evicted: what is new is refused, what is held stays",
+	Action: Full, Text: "memory is full and nothing is evicted: new keys are refused, held locks stay",
 	Needs: Server | Consent, Lasts: true, Leaves: HoldsOnly, act: fill,
 }
 

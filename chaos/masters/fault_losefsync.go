@@ -25,7 +25,7 @@ const (
 )
 
 var loseFsync = Fault{
-	Action: LoseFsync, Text: "the server loses power, and with it what it wrote during the last step (default 1s)",
+	Action: LoseFsync, Text: "the server loses power and the writes of the last step (default 1s)",
 	Needs: Process | Arguments | AppendOnly, Lasts: true, Outside: true, Forgets: true,
 	Check: checkLoss, process: losePower,
 }
@@ -33,7 +33,7 @@ var loseFsync = Fault{
 // checkLoss checks the length of the time of lost writes.
 func checkLoss(p *Params) error {
 	if p.Step < 0 {
-		return &ParamError{"step", "what is lost is a time above 0"}
+		return &ParamError{"step", "the time of lost writes must be above 0"}
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func observe(t *testing.T, m masters.Master, action masters.Action) {
 	}
 	if want.answered {
 		if keys, err := m.Look(within(t), []string{"k"}); err != nil || (len(keys) == 1) != want.kept {
-			t.Errorf("%s: keys meanwhile %+v, %v (%s)", action, keys, err, injected.Observed)
+			t.Errorf("%s: keys during the fault %+v, %v (%s)", action, keys, err, injected.Observed)
 		}
 	}
 	if err := injected.Heal(within(t)); err != nil {
@@ -196,7 +196,7 @@ func TestActionsOnABusyMasterTakeEffectAfterItsScript(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := m.Inject(ended, masters.ScriptFlush, masters.Params{}); err == nil {
-		t.Error("a master that stays busy did what it was asked")
+		t.Error("a master that stays busy executed the action")
 	}
 	if err := busy.Heal(within(t)); err != nil {
 		t.Error(err)
@@ -426,7 +426,7 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 	}
 	fresh := client(t, m)
 	if got, err := fresh.Get(within(t), "before").Result(); err != nil || got != "owner" {
-		t.Errorf("what was on the disk is %q, %v", got, err)
+		t.Errorf("the disk had %q, %v", got, err)
 	}
 	got, err := fresh.Get(within(t), "during").Int64()
 	if err != nil && !errors.Is(err, redis.Nil) || last.Load() == 0 || got >= last.Load() {

@@ -194,7 +194,7 @@ func (n *Network) Unname(ctx context.Context, s *Names, links []Link, within tim
 		select {
 		case <-ctx.Done():
 			show()
-			return 0, show, errors.New("network: names: nobody has asked for one that is gone")
+			return 0, show, errors.New("network: names: no client asked for a hidden name")
 		case <-tick.C:
 		}
 	}

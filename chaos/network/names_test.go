@@ -75,6 +75,6 @@ func TestHidingANameFailsIfNoClientNotices(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	if _, _, err := n.Unname(t.Context(), s, []network.Link{{}}, 50*time.Millisecond); err == nil {
-		t.Error("it was observed by nobody")
+		t.Error("no client observed it")
 	}
 }

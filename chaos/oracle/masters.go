@@ -16,7 +16,7 @@ func ForeignRelease(v *history.View) []Violation {
 		if e.Type != history.Removed || e.Before == "" || e.Before == e.Owner || e.After == e.Before {
 			continue
 		}
-		then := "nobody had it"
+		then := "no client had it"
 		if e.After != "" {
 			then = "owner " + short(e.After) + " had it"
 		}
@@ -110,7 +110,7 @@ func orphan(e *history.Event, i int, a *history.Attempt, deadline int64) Violati
 	if e.Value < 0 {
 		lives = "never expires"
 	}
-	whose := "nobody that was recorded"
+	whose := "no recorded client"
 	if a != nil {
 		whose = holder(a)
 		v.Attempts = []uint64{a.ID}

@@ -23,6 +23,6 @@ func clientFaults() []Fault {
 	}
 	return append(faults, Fault{
 		Name: Reconfigure, Where: OnClient, Leaves: masters.FullService,
-		Text: "a client goes on with other masters (sets); what it holds stays with those that it was taken from",
+		Text: "a client changes to other masters (sets); its holds stay on the masters that granted them",
 	})
 }

@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := plan.Parse(first)
 		if err != nil {
-			t.Fatalf("what was written can't be read: %v\n%s", err, first)
+			t.Fatalf("the written plan can't be read: %v\n%s", err, first)
 		}
 		second, err := again.YAML()
 		if err != nil || !bytes.Equal(first, second) {

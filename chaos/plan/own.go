@@ -62,7 +62,7 @@ func checkOwn(own []Fault) error {
 		case f.Inject == nil:
 			return fail("it has no Inject")
 		case f.Text == "":
-			return fail("it has no Text, which says what it does")
+			return fail("it has no Text that describes it")
 		case !slices.Contains([]Where{OnMaster, OnNetwork, OnClient, Elsewhere}, f.Where):
 			return fail(fmt.Sprintf("Where is %q, and can be %q, %q, %q or %q", f.Where, OnMaster, OnNetwork, OnClient, Elsewhere))
 		case f.Where != OnMaster && (f.Forgets || f.Leaves == masters.HoldsOnly):

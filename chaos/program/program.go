@@ -162,7 +162,7 @@ func (c *client) read(out io.Reader) {
 		c.take(r)
 	}
 	if err := lines.Err(); err != nil && c.broken == nil {
-		c.broken = fmt.Errorf("what it wrote can't be read: %w", err)
+		c.broken = fmt.Errorf("can't read its output: %w", err)
 		_ = c.cmd.Process.Kill()
 	}
 	// The program's own children may keep its output open; Wait closes this end of the pipe.

@@ -154,7 +154,7 @@ func newCloseHold(v *history.View, a *history.Attempt, votes []*Ballot, masters 
 	case a.Granted():
 		h.End, h.Until = min(a.End(), v.End)/micro, a.LastUntil()/micro
 		text += " and had the key from " + clock(a.Return)
-		text += fmt.Sprintf(" to %s; it was told that it may act until %s.", clock(min(a.End(), v.End)), clock(a.LastUntil()))
+		text += fmt.Sprintf(" to %s; its bound was %s.", clock(min(a.End(), v.End)), clock(a.LastUntil()))
 	case a.Return == history.Never:
 		text += " and was not answered."
 	default:

@@ -108,8 +108,8 @@ func TestAViolationHasACloseUp(t *testing.T) {
 	}
 	c := d.Closeups[0]
 	for i, want := range []string{
-		"Client 0 asked at 0.0000 s and had the key from 0.0100 s to 0.0800 s; it was told that it may act until 0.2000 s. Its last round began at 0.0010 s: of 3 masters granted: 0 1; unknown: 2.",
-		"Client 1 asked at 0.0050 s and had the key from 0.0400 s to 0.0900 s; it was told that it may act until 0.2000 s. Its last round began at 0.0380 s: of 3 masters granted: 1 2; refused: 0.",
+		"Client 0 asked at 0.0000 s and had the key from 0.0100 s to 0.0800 s; its bound was 0.2000 s. Its last round began at 0.0010 s: of 3 masters granted: 0 1; unknown: 2.",
+		"Client 1 asked at 0.0050 s and had the key from 0.0400 s to 0.0900 s; its bound was 0.2000 s. Its last round began at 0.0380 s: of 3 masters granted: 1 2; refused: 0.",
 	} {
 		if c.Holds[i].Text != want {
 			t.Errorf("of hold %d it says\n%s\nwant\n%s", i, c.Holds[i].Text, want)

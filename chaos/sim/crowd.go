@@ -52,7 +52,7 @@ const (
 // because the engine does not keep this promise in every schedule.
 func Neighbours() Profile {
 	p := Within()
-	p.Name, p.About = "neighbours", "within the assumptions, with quiet locks beside crowds of the same client"
+	p.Name, p.About = "neighbours", "within the assumptions, with quiet locks next to crowds of the same client"
 	p.crowds, p.faults = true, nil
 	return p
 }

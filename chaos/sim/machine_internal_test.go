@@ -234,7 +234,7 @@ func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 			rt.Errorf("it did not settle: %+v", last)
 		}
 		if h := m.holds[m.w.clients[0]]; h == nil {
-			rt.Error("nobody can have the key after all has settled")
+			rt.Error("no client can get the key after all has settled")
 		}
 	}
 }

@@ -170,7 +170,7 @@ func Cohorts() Profile {
 // renews them.
 func Margins() Profile {
 	p := Within()
-	p.Name, p.About = "margins", "within the assumptions, with long graces, and extensions beside renewals"
+	p.Name, p.About = "margins", "within the assumptions, with long graces, and extensions in addition to renewals"
 	p.ttls = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 	p.faults = append(p.faults, Suspend, Suspend, Suspend, Slow, Slow, Slow)
 	p.margins = true

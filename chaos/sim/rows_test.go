@@ -81,7 +81,7 @@ func TestARowThatIsNotInTheListIsNoticed(t *testing.T) {
 		t.Errorf("%q, and all match", got)
 	}
 	if len(sim.Unseen(new(sim.Counts))) < 40 || len(sim.Unseen(&sim.Counts{Refused: 1})) != len(sim.Unseen(new(sim.Counts)))-1 {
-		t.Error("what has never happened passes for seen")
+		t.Error("a row that never happened counts as seen")
 	}
 }
 

@@ -259,7 +259,7 @@ func (w *world) ended() []oracle.Violation {
 		return nil
 	}
 	return []oracle.Violation{{
-		Oracle: NameEnds, At: w.now, Text: fmt.Sprintf("after %d events at %s somebody still had not finished", w.steps, stamp(w.now)),
+		Oracle: NameEnds, At: w.now, Text: fmt.Sprintf("after %d events, at %s, a client still had not finished", w.steps, stamp(w.now)),
 	}}
 }
 

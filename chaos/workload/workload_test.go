@@ -252,7 +252,7 @@ func TestAShutGateStopsAWorkerUntilItOpens(t *testing.T) {
 	go func() { gate.Pass(); close(passed) }()
 	select {
 	case <-passed:
-		t.Error("a shut gate let somebody pass")
+		t.Error("a worker passed a shut gate")
 	case <-time.After(20 * time.Millisecond):
 	}
 	gate.Open()
