@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// crowded is a fault of our own: other programs put many keys into a master, and take them away again.
+// crowded is an additional fault: other programs put many keys into a master, and remove them again.
 var crowded = plan.Fault{
 	Name: "crowded", Text: "other programs keep many keys there", Where: plan.OnMaster, Lasts: true, Leaves: masters.FullService,
 	Inject: func(ctx context.Context, on plan.Target) (masters.Injection, error) {

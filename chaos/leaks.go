@@ -44,7 +44,7 @@ func (r *run) lookForLeaks(ctx context.Context) {
 	})
 }
 
-// leaks is what lookForLeaks found.
+// leaks is the result of lookForLeaks.
 func (r *run) leaks() []oracle.Violation {
 	if r.left == 0 {
 		return nil

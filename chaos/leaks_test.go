@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// leaky is this library with a goroutine for each acquisition that stays until the test lets it go.
+// leaky is this library plus one leaked goroutine for each acquisition, which ends when the test allows it.
 type leaky struct {
 	workload.Subject
 	end chan struct{}

@@ -47,7 +47,7 @@ func TestAWaitIsNeverCountedLongerThanItCanHaveBeen(t *testing.T) {
 	}
 }
 
-// TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept for all the time, and then got by mistake what looks like a long wait.
+// TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept all the time, and then got by mistake a count that looks like a long wait.
 func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	d, self := newDelays(), process{pid: os.Getpid()}
 	defer d.close()

@@ -70,7 +70,7 @@ func TestAnUnsafePlanUsesOldAndNewMastersAtOnce(t *testing.T) {
 	}
 }
 
-// TestARunUsesOnlyTheMembersOfItsPlan: clients, and what counts as a majority, are of these.
+// TestARunUsesOnlyTheMembersOfItsPlan: clients use only these masters, and only these count for a majority.
 func TestARunUsesOnlyTheMembersOfItsPlan(t *testing.T) {
 	p := &plan.Plan{
 		Scenario: "three-of-five", Inside: true, Workload: "hot-key", Members: []int{4, 0, 2}, Duration: plan.Duration(2 * time.Second),

@@ -36,7 +36,7 @@ type ownSubject struct {
 	// hasty makes clients change from old masters to new ones without a time with both, which is
 	// forbidden.
 	hasty bool
-	// aged lets masters pass for ones that have run for longer than the restart guard.
+	// aged makes masters look as if they had run for longer than the restart guard.
 	aged bool
 }
 

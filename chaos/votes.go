@@ -25,7 +25,7 @@ const (
 	mostBallots = 1 << 18
 )
 
-// votes counts what each master said, over time. Its methods may be called concurrently.
+// votes counts each master's answers, over time. Its methods may be called concurrently.
 type votes struct {
 	now    func() int64
 	bucket time.Duration

@@ -30,7 +30,7 @@ const (
 // NameReleased is the oracle that finds releases which released nothing.
 const NameReleased = "released"
 
-// watch asks the masters, past all broken networks, who holds what.
+// watch asks the masters for the holders of keys, past all network faults.
 type watch struct {
 	plan     *plan.Plan
 	fleet    *masters.Fleet

@@ -1,4 +1,4 @@
-// Package chaostest runs chaos in a Go test and fails it with what there is to know: why, the seed, and where the report is.
+// Package chaostest runs chaos in a Go test and fails it with the reason, the seed, and the place of the report.
 //
 //	func TestOurLockUnderPartitions(t *testing.T) {
 //		chaostest.Run(t, chaos.Config{Backend: "process", Scenario: "partitions", Duration: 10 * time.Second})

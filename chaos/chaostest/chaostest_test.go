@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/controls"
 )
 
-// fakeTB notes what became of the test.
+// fakeTB records the result of the test.
 type fakeTB struct {
 	ctx     context.Context
 	fatal   string

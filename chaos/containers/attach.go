@@ -19,12 +19,12 @@ const redisPort = "6379"
 
 func redisAt(host string) string { return net.JoinHostPort(host, redisPort) }
 
-// member is a container that is to be a master.
+// member is a container that will be a master.
 type member struct {
 	node *node
 	// control is its address from here past all faults, upstream its address as the proxies reach it.
 	control, upstream string
-	// keeps tells whether it has its data over a kill.
+	// keeps reports whether it keeps its data across a kill.
 	keeps bool
 }
 
@@ -97,7 +97,7 @@ func awaits(ctx context.Context, addr string) bool {
 	return poll(ctx, startPatience, func() bool { return answers(ctx, addr, time.Second) })
 }
 
-// answers sends a PING and tells whether something came back in time.
+// answers sends a PING and reports whether a reply came in time.
 func answers(ctx context.Context, addr string, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -224,7 +224,7 @@ func (p *project) claim(url string) error {
 	return nil
 }
 
-// empty deletes what earlier runs left in the masters.
+// empty deletes the keys of earlier runs on the masters.
 func (p *project) empty(ctx context.Context, out *masters.Fleet) error {
 	for _, m := range out.Masters {
 		if _, err := m.Inject(ctx, masters.FlushAll, masters.Params{}); err != nil {
@@ -234,7 +234,7 @@ func (p *project) empty(ctx context.Context, out *masters.Fleet) error {
 	return nil
 }
 
-// leave removes the probes and lets everything run on.
+// leave removes the probes and leaves all services running.
 func (p *project) leave() error {
 	var err error
 	if p.url != "" {

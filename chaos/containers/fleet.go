@@ -36,7 +36,7 @@ func Backend(o Options) masters.Factory {
 	return func(ctx context.Context, want masters.Options) (*masters.Fleet, error) { return open(ctx, o, want) }
 }
 
-// fleet is what open makes.
+// fleet is the result of open.
 type fleet struct {
 	*engine
 	options Options
@@ -96,7 +96,7 @@ func open(ctx context.Context, o Options, want masters.Options) (_ *masters.Flee
 	return f.out, nil
 }
 
-// remove removes everything and lets the watchdog go. What could not be removed stays the watchdog's.
+// remove removes everything and ends the watchdog. The watchdog then removes the rest, if there is any.
 func (f *fleet) remove() error {
 	err := f.removeAll(fleetLabel + "=" + f.id)
 	if f.watchdog != nil {

@@ -17,7 +17,7 @@ const startPatience = 20 * time.Second
 type master struct {
 	masters.Master
 	node *node
-	// keeps tells whether it has its data over a kill; mustKeep that the plan counts on that.
+	// keeps reports whether it keeps its data across a kill; mustKeep that the plan relies on this.
 	keeps, mustKeep bool
 	// probe is where a client would reach it, past the run's proxies.
 	probe *probe
@@ -140,7 +140,7 @@ func (m *master) disconnect(ctx context.Context) (observed string, heal func(con
 	return seen, heal, nil
 }
 
-// answers tells whether the server answers over the control network.
+// answers reports whether the server answers over the control network.
 func (m *master) answers(ctx context.Context, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

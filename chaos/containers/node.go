@@ -62,7 +62,7 @@ func (n *node) pause(ctx context.Context) error {
 	return err
 }
 
-// unpause lets it go on, if it is still the paused one: a kill may have ended the pause.
+// unpause resumes the container if it is still the paused one: a kill may have ended the pause.
 func (n *node) unpause(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

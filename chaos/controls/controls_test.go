@@ -50,15 +50,15 @@ func TestVariantsAreLocksWhenNothingIsWrong(t *testing.T) {
 			if d := hold.Remaining(); d > r.TTL || d < r.TTL-r.TTL/50-time.Since(began) {
 				t.Errorf("it may act for another %v", d)
 			}
-			if v == controls.QuorumOfTwo { // which does not wait for the third of five, as whom another could have it
+			if v == controls.QuorumOfTwo { // its acquisition does not wait for the third of five masters
 				everywhere(t, fleet)
 			}
-			if v != controls.PlainDelete { // whose failed attempts free what others hold
+			if v != controls.PlainDelete { // its failed attempts delete the keys of others
 				if _, err := locker.Acquire(t.Context(), r); !errors.Is(err, workload.ErrHeld) {
 					t.Errorf("a second acquisition: %v", err)
 				}
 			}
-			if v != controls.PlainDelete { // whose release does not wait for an extension's stragglers either
+			if v != controls.PlainDelete { // its release does not wait for an extension's late requests either
 				if err := hold.Extend(t.Context(), r.TTL); err != nil {
 					t.Errorf("extend: %v", err)
 				}

@@ -25,7 +25,7 @@ import (
 type Endpoint struct {
 	// Addr is host:port to dial. If the path has a proxy, Addr is the proxy's address.
 	Addr string `json:"addr"`
-	// Username and Password are what to log in with; none if both are empty.
+	// Username and Password are the credentials; none if both are empty.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 	// DB is the database to use.
@@ -110,7 +110,7 @@ func Plain(addr string) Endpoint { return Endpoint{Addr: addr} }
 // hidden replaces a password in text, as package url does it.
 const hidden = "xxxxx"
 
-// IsPlain tells whether the address is all that a client needs.
+// IsPlain reports whether a client needs only the address.
 func (e Endpoint) IsPlain() bool { return e == Plain(e.Addr) }
 
 // Via is the same master behind another address, such as a proxy's. Its certificate must still be for the master.
@@ -185,7 +185,7 @@ func dialer(resolver string, config *tls.Config) func(ctx context.Context, netwo
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext
 }
 
-// dialTimeout bounds what context does not.
+// dialTimeout bounds dials without a deadline in their context.
 const dialTimeout = 5 * time.Second
 
 func (e Endpoint) tlsConfig() (*tls.Config, error) {

@@ -26,7 +26,7 @@ const probe = "redlock-chaos:probe"
 // commands performs the actions that need only commands to a master.
 type commands struct {
 	client *redis.Client
-	// dial opens a connection as a client of the lock would, to observe what happens to one.
+	// dial opens a connection as a client of the lock would, to observe the effect of faults on it.
 	dial func() *redis.Client
 	// user and password are the lock clients' credentials; User and Password if both are empty.
 	user, password string
@@ -83,7 +83,7 @@ func once(f func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// inject does what action says.
+// inject performs the action.
 func (c *commands) inject(ctx context.Context, action Action, p Params) (Injection, error) {
 	return patiently(ctx, func() (Injection, error) { return c.act(ctx, action, p) })
 }
@@ -103,12 +103,12 @@ func patiently(ctx context.Context, do func() (Injection, error)) (Injection, er
 	}
 }
 
-// passing tells whether an error is another fault's, which will be over.
+// passing reports whether an error comes from another fault, which will end.
 func passing(err error) bool {
 	return err != nil && (closed(err) || slices.ContainsFunc(others, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) }))
 }
 
-// closed tells whether a connection was closed that had lain idle over a restart or another fault.
+// closed reports whether the error means a connection that was idle during a restart or another fault, and was closed.
 func closed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
@@ -128,7 +128,7 @@ func (c *commands) act(ctx context.Context, action Action, p Params) (Injection,
 	return done, err
 }
 
-// says tells whether the server's information has a text; not if it does not answer.
+// says reports whether the server answers and its INFO contains the text.
 func (c *commands) says(ctx context.Context, section, text string) bool {
 	info, _ := c.client.Info(ctx, section).Result()
 	return strings.Contains(info, text)
@@ -159,7 +159,7 @@ func (c *commands) look(ctx context.Context, names []string) (keys []Key, err er
 	return keys, err
 }
 
-// errNotAnswered is of a command that has neither a reply nor an error.
+// errNotAnswered is the error of a command without a reply or another error.
 var errNotAnswered = errors.New("not answered")
 
 // lookAttempts bounds the attempts to read the keys of a master that closes each connection.
@@ -248,7 +248,7 @@ func (c *commands) members(ctx context.Context, name string) ([]string, error) {
 	return c.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: name, Start: after, Stop: "+inf", ByScore: true}).Result()
 }
 
-// pause lets a little time pass between two questions.
+// pause waits a little between two requests.
 func pause(ctx context.Context) { pauseFor(ctx, 20*time.Millisecond) }
 
 func pauseFor(ctx context.Context, d time.Duration) {

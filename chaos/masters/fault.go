@@ -16,13 +16,13 @@ type Fault struct {
 	Text string
 	// Needs lists the features that the action needs from a backend.
 	Needs Needs
-	// Lasts tells whether it stays on until it is healed.
+	// Lasts reports whether the fault stays on until it is healed.
 	Lasts bool
 	// Outside reports that the action breaks the assumptions of a lock with any numbers.
 	Outside bool
 	// Leaves is the service that the master still gives during the fault.
 	Leaves Service
-	// Forgets tells that keys may vanish which were to live on.
+	// Forgets reports that keys may vanish before they expire.
 	Forgets bool
 	// Check fills in and checks the numbers; a nil Check needs none. An error is a *ParamError.
 	Check func(*Params) error

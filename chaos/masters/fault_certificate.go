@@ -41,7 +41,7 @@ func expireCertificate(ctx context.Context, m *process, _ Params) (Injection, er
 	return seen(heal, "%d connections closed, and %v", n, err), nil
 }
 
-// orAsUsual is the error, or what says that there is none.
+// orAsUsual returns the error, or a text that says there is none.
 func orAsUsual(err error) error {
 	if err == nil {
 		return errAsUsual

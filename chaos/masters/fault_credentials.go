@@ -51,7 +51,7 @@ func takeRights(ctx context.Context, c *commands, _ Params) (Injection, error) {
 }
 
 // changeUser applies rules of Redis's ACL to the clients' user and closes their connections. A client must then be answered
-// with an error. Heal applies what back makes of the rules that the user had.
+// with an error. Heal applies the rules that back returns for the user's former rules.
 func (c *commands) changeUser(ctx context.Context, rules []string, back func(was []string) []string) (Injection, error) {
 	user, _ := c.login()
 	admin, err := c.officer(ctx)

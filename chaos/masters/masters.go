@@ -26,7 +26,7 @@ type Action string
 // The actions that each backend performs in its own way; the others are in the files of their
 // faults. All effects but changes of clocks are over when Injection.Heal has returned.
 const (
-	// Pause stops the server where it stands: connections are accepted and nothing is answered. Heal lets it go on.
+	// Pause stops the server's process: connections are accepted and nothing is answered. Heal resumes it.
 	Pause Action = "pause"
 	// Kill ends the server as a crash would; Heal starts it again with the data it has on disk, which for a server
 	// without persistence is none.
@@ -187,7 +187,7 @@ func (f *Fleet) Close() error {
 	return err
 }
 
-// Options say what fleet is wanted.
+// Options describe a fleet.
 type Options struct {
 	// N is how many masters. Default: 5.
 	N int

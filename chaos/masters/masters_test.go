@@ -492,7 +492,7 @@ func TestLoadingFailsAtOnceIfTheServerIsGone(t *testing.T) {
 	}
 }
 
-// TestAMasterThatIsBackIsSeenAtOnce: looks that are refused while it is away teach a client nothing for the time after.
+// TestAMasterThatIsBackIsSeenAtOnce: looks that fail while a master is down do not delay later looks.
 func TestAMasterThatIsBackIsSeenAtOnce(t *testing.T) {
 	for _, backend := range []string{"embedded", "process"} {
 		t.Run(backend, func(t *testing.T) {

@@ -63,7 +63,7 @@ func (m *overlapping) Inject(ctx context.Context, action Action, p Params) (Inje
 	return Injection{Observed: s.injection.Observed, Heal: once(heal)}, nil
 }
 
-// leave tells whether s is over now. The next one injects anew.
+// leave reports whether s is over now. The next injection then starts afresh.
 func (m *overlapping) leave(key repeat, s *shared) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -198,7 +198,7 @@ func (m *process) setRate(ctx context.Context, rate float64) (Injection, error) 
 	return seen(heal, "TIME runs at %.4f of the true rate", measured), nil
 }
 
-// readTime asks what time it is on the server.
+// readTime reads the server's clock.
 func (m *process) readTime(ctx context.Context) (reading, error) {
 	before := time.Now()
 	there, err := m.client.Time(ctx).Result()

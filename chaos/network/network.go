@@ -53,7 +53,7 @@ func Latency(dir Direction, d, jitter time.Duration) Toxic {
 	}
 }
 
-// Bandwidth lets kbPerSecond kilobytes a second through.
+// Bandwidth limits the flow to kbPerSecond kilobytes a second.
 func Bandwidth(dir Direction, kbPerSecond int64) Toxic {
 	return Toxic{Type: "bandwidth", Direction: dir, Attributes: map[string]int64{"rate": kbPerSecond}}
 }
@@ -149,7 +149,7 @@ type Place struct {
 	Addr string
 }
 
-// Options say what network is wanted.
+// Options describe a network.
 type Options struct {
 	// Clients is how many clients there are.
 	Clients int
@@ -298,7 +298,7 @@ func (n *Network) takeOff(l Link, p proxy, parts []Toxic) error {
 	return err
 }
 
-// shift counts what closes a path: it is open again only when the last is removed.
+// shift counts the toxics that close a path: it is open again only when the last is removed.
 func (n *Network) shift(l Link, p proxy, t Toxic, by int) error {
 	n.mu.Lock()
 	d := n.down[l]

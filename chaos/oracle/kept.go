@@ -9,7 +9,7 @@ import (
 // lost returns when the hold ended without a release.
 func lost(a *history.Attempt) int64 { return min(a.Done, a.Stopped) }
 
-// wasLost tells whether a hold ended before its holder released it.
+// wasLost reports whether a hold ended before its holder released it.
 func wasLost(a *history.Attempt) bool { return lost(a) != history.Never && lost(a) < a.ReleaseCall }
 
 func lastTTL(a *history.Attempt) window { return window{max(a.Return, lost(a)-a.TTL), lost(a)} }
@@ -55,7 +55,7 @@ func (k *keeping) without(a *history.Attempt) int64 {
 	return last.to - last.from - covered(last, ws)
 }
 
-// excuses tells whether that was too much to keep it.
+// excuses reports whether the outage was too long to keep the hold.
 func (k *keeping) excuses(a *history.Attempt) bool {
 	last := lastTTL(a)
 	return wasLost(a) && k.without(a) > (last.to-last.from)/5

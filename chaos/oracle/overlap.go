@@ -12,7 +12,7 @@ import (
 type span struct {
 	start, end int64
 	attempt    int
-	// until tells whether the end is the bound rather than the holder's own leaving.
+	// until reports whether the span ends at the bound, and not because the holder stopped acting.
 	until bool
 }
 

@@ -80,7 +80,7 @@ func nextSet(r *rand.Rand, masters int, old []int, far bool) []int {
 	return next
 }
 
-// minorityOfEach chooses a minority of every set of masters that clients ever have, together with what other steps hit then.
+// minorityOfEach chooses masters that are a minority of every set that clients ever have, together with other faulty masters then.
 func minorityOfEach(r *rand.Rand, p *Plan, s *Step) {
 	sets := p.FirstSets()
 	var hit []int
@@ -103,7 +103,7 @@ func minorityOfEach(r *rand.Rand, p *Plan, s *Step) {
 	slices.Sort(s.Masters)
 }
 
-// isMinority tells that without these masters each set still has a majority.
+// isMinority reports whether each set still has a majority without these masters.
 func isMinority(hit []int, sets [][]int) bool {
 	return !slices.ContainsFunc(sets, func(set []int) bool {
 		left := 0

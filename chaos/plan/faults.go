@@ -33,13 +33,13 @@ type Fault struct {
 	Where Where  `json:"where"`
 	// Text describes the fault.
 	Text string `json:"text"`
-	// Lasts tells whether it stays on until it is healed.
+	// Lasts reports whether the fault stays on until it is healed.
 	Lasts bool `json:"lasts"`
 	// Outside reports that the fault breaks the assumptions of a lock with any numbers.
 	Outside bool `json:"outside"`
 	// Leaves is the service that the affected masters and clients still give.
 	Leaves masters.Service `json:"-"`
-	// Forgets tells that masters may lose keys that were to live on.
+	// Forgets reports that masters may lose keys before they expire.
 	Forgets bool `json:"forgets,omitempty"`
 
 	// Children reports that the fault needs clients in separate processes, and hits one such client
@@ -98,7 +98,7 @@ func FindFault(name string) (Fault, error) {
 	return Fault{}, fmt.Errorf("%w: %q; there are %v", ErrUnknownFault, name, names)
 }
 
-// masterFaults are what masters can do.
+// masterFaults are the faults of masters.
 func masterFaults() []Fault {
 	var out []Fault
 	for _, f := range masters.Faults() {

@@ -11,7 +11,7 @@ const (
 	Reconfigure = "reconfigure"
 )
 
-// clientFaults are what happens to clients.
+// clientFaults are the faults of clients.
 func clientFaults() []Fault {
 	faults := []Fault{
 		{Name: ClientPause, Text: "the code that uses the lock stands still, as in a garbage collection"},

@@ -10,7 +10,7 @@ import (
 // NoName is the fault that makes names unknown. In a plan that has it clients dial names.
 const NoName = "no-name"
 
-// always tells of a fault that leaves paths useful whatever its numbers.
+// always is for a fault that leaves paths useful with any numbers.
 func always(Step, time.Duration) bool { return true }
 
 // delayOf fills in a delay that was left out.

@@ -34,7 +34,7 @@ func (p *Plan) FindFault(name string) (Fault, error) {
 	return f, err
 }
 
-// nameForm is what faults and oracles are named by.
+// nameForm is the valid form of the names of faults and oracles.
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
 // CheckName returns an error if a fault or oracle of a caller's own can't have this name.

@@ -76,7 +76,7 @@ func decodeError(err error) error {
 	return fmt.Errorf("line %d: %s (at %q)", at.Position.Line, syntax.GetMessage(), strings.TrimSpace(at.Value))
 }
 
-// shapes are of fields that can be got wrong in their nesting: the decoder's errors name Go types there.
+// shapes has the fields that are easy to nest wrongly: the decoder's errors for them name Go types.
 var shapes = map[string]string{
 	"sets":    "a list of lists of masters: [[0, 1, 2]], or the old and the new ones: [[0, 1, 2], [0, 1, 3]]",
 	"members": "a list of masters: [0, 1, 2]",

@@ -61,7 +61,7 @@ type reply struct {
 	Renews bool `json:"renews"`
 	Lost   bool `json:"lost"`
 	Waits  bool `json:"waits"`
-	// Secured tells that it logs in and speaks TLS as the request says.
+	// Secured reports that the program logs in and uses TLS as the request says.
 	Secured bool   `json:"secured"`
 	Event   string `json:"event"`
 }

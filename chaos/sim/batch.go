@@ -36,7 +36,7 @@ type Failure struct {
 	Err        error
 }
 
-// Outcome is what came of a batch.
+// Outcome is the result of a batch.
 type Outcome struct {
 	Done     int
 	Steps    int

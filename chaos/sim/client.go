@@ -102,7 +102,7 @@ func (c *client) flush(l *link) {
 	}
 }
 
-// openGate lets the workers at the gate go on. The first takes all there is.
+// openGate lets the waiting workers pass. The first takes all pending requests.
 func (l *link) openGate() {
 	l.w.mu.Lock()
 	n := l.waiting

@@ -75,7 +75,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// functionNames caches what functions are called, by their code: the same in every run, unlike their addresses.
+// functionNames caches a hash of each function's name: the name is the same in every run, unlike the address.
 var functionNames sync.Map // uintptr → uint64
 
 func nameOf(f func()) uint64 {

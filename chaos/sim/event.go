@@ -125,7 +125,7 @@ func (h *eventHeap) pop() event {
 	return e
 }
 
-// postpone lets events come later, those that which says.
+// postpone delays the events that which selects.
 func (h *eventHeap) postpone(d int64, which func(*event) bool) {
 	for i := range h.order {
 		if p := &h.order[i]; which(&h.events[p.slot]) {

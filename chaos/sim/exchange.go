@@ -150,7 +150,7 @@ func (c *client) mastersOf(set []int) []redlock.Master {
 	return masters
 }
 
-// postponed tells whether a session has to wait for the second part.
+// postponed reports whether a session has to wait for the second part.
 func (t *task) postponed(s *Session) bool {
 	x := t.c.w.plan.Exchange
 	return x != nil && !x.Together && t.c.w.part != second && (t.c.plan.Sets == NewSet || t.c.plan.Sets == BothSets && s.Second)
@@ -189,7 +189,7 @@ func (w *world) announced() {
 	w.waitForSecond(wait + wait/100)
 }
 
-// mayAnnounce tells whether a client is still to announce the third generation.
+// mayAnnounce reports whether a client still has to announce the third generation.
 func (c *client) mayAnnounce() bool {
 	return !c.dead && slices.ContainsFunc(c.tasks, func(t *task) bool {
 		left := t.sessions[max(0, t.at-1):] // with the one under way
@@ -197,7 +197,7 @@ func (c *client) mayAnnounce() bool {
 	})
 }
 
-// mayStillHold tells whether an old client may begin to hold something, or prolong a hold.
+// mayStillHold reports whether an old client may still acquire or extend a lock.
 func (c *client) mayStillHold() bool {
 	if c.plan.Sets != OldSet || c.dead {
 		return false
@@ -206,7 +206,7 @@ func (c *client) mayStillHold() bool {
 		slices.ContainsFunc(c.w.live, func(h *hold) bool { return h.task.c == c && h.renewed && !h.gone })
 }
 
-// beginSecond lets those go on that have waited for the second part, and its faults happen.
+// beginSecond resumes the clients that have waited for the second part, and plans its faults.
 func (w *world) beginSecond() {
 	w.part = second
 	w.mended = max(w.mended, w.arm(true))

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
-// tooEarly tells whether a client with the new set of masters asked for something while one with the old set held, or could
+// tooEarly reports whether a client with the new set of masters asked for something while one with the old set held, or could
 // still have got, something.
 func tooEarly(t *testing.T, s *sim.Schedule) bool {
 	t.Helper()

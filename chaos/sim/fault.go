@@ -48,7 +48,7 @@ func (w *world) arm(later bool) (over int64) {
 // clock of any holder.
 func (w *world) guard() time.Duration { return w.plan.maxTTL() + w.plan.maxTTL()/100 }
 
-// breakDown lets a fault begin, unless all are to be over.
+// breakDown begins a fault, unless all faults must be over.
 func (w *world) breakDown(f *Fault) {
 	if w.calm {
 		return
@@ -104,7 +104,7 @@ func (w *world) breakDown(f *Fault) {
 	}
 }
 
-// mend lets it end.
+// mend ends a fault.
 func (w *world) mend(f *Fault) {
 	w.record(history.Event{Type: history.FaultOff, Client: f.Client, Master: f.Master, Name: string(f.Kind)})
 	if f.Kind == Blip {
@@ -224,7 +224,7 @@ func (w *world) eachMaster(f *Fault, do func(*master)) {
 	}
 }
 
-// loses tells whether a master has lost something when it is back.
+// loses reports whether the fault makes a master lose data.
 func (f *Fault) loses() bool { return f.Kind == Forget || f.Kind == Rollback }
 
 // note describes a fault for the reader of the history.

@@ -20,7 +20,7 @@ var (
 // redial is after how long a lost packet of a connection that is being made is sent again.
 const redial = int64(time.Second)
 
-// retransmit is after how long what got lost is sent again.
+// retransmit is the delay after which a lost message is sent again.
 const retransmit = int64(200 * time.Millisecond)
 
 // flight is one batch on its way.
@@ -153,7 +153,7 @@ func (l *link) again(t int64) int64 {
 	return t
 }
 
-// send lets the request arrive, and breaks the connection or repeats the request if that is its fate.
+// send delivers the request. It breaks the connection or repeats the request if that is its fate.
 func (w *world) send(f *flight) {
 	travel := f.delay()
 	f.schedule(f.sentAt+travel, hidden, none, func() { f.arrive(false) })
@@ -197,7 +197,7 @@ func (f *flight) schedule(at int64, kind eventKind, client int, do func()) {
 	w.pending.push(event{at: at, kind: kind, client: client, tie: tie, f: f, do: do})
 }
 
-// replyAt lets the client have what there is at that time.
+// replyAt gives the client the replies that exist at that time.
 func (f *flight) replyAt(at int64) { f.schedule(at, answer, f.link.client.number, nil) }
 
 // back returns from Do with the replies that have arrived.

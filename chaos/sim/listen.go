@@ -97,7 +97,7 @@ func (m *master) notifyWaiters(f *flight, r *single.Request) {
 	}
 }
 
-// notify lets a notification travel to the client.
+// notify sends a notification to the client.
 func (l *link) notify(key string, i int) {
 	w := l.w
 	w.mu.Lock()

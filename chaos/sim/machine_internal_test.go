@@ -57,7 +57,7 @@ func newMachine(seed uint64, broken BrokenVariants) *machine {
 	return m
 }
 
-// do lets f run in the bubble and waits for it.
+// do runs f in the bubble and waits for it.
 func (m *machine) do(f func()) {
 	m.tell <- f
 	<-m.told
@@ -137,7 +137,7 @@ func (m *machine) believers() int {
 	return n
 }
 
-// tally counts what rapid's cases did, to tell whether they meant anything.
+// tally counts the events in rapid's cases, to show that they tested something.
 type tally struct{ acquired, extended, released, faults int }
 
 func TestRandomStepsBreakNoPromise(t *testing.T) {
@@ -239,7 +239,7 @@ func machineProperty(broken BrokenVariants, did *tally) func(*rapid.T) {
 	}
 }
 
-// actions are what rapid may do, and what must be true after each.
+// actions are rapid's possible steps, and the check after each.
 func (m *machine) actions(did *tally) map[string]func(*rapid.T) {
 	client := rapid.IntRange(0, 2)
 	span := func(rt *rapid.T, most time.Duration) time.Duration {
@@ -249,7 +249,7 @@ func (m *machine) actions(did *tally) map[string]func(*rapid.T) {
 		return time.Duration(rapid.IntRange(50, int(machineTTL/time.Millisecond)).Draw(rt, "ms")) * time.Millisecond
 	}
 	master := func(rt *rapid.T) int { return rapid.IntRange(0, 4).Draw(rt, "master") }
-	// holder lets f have one of the holds there are, if there is one.
+	// holder calls f with one of the holds, if there is one.
 	holder := func(rt *rapid.T, f func(*hold)) {
 		which := rapid.IntRange(0, 5).Draw(rt, "hold") // 6 is 1 · 2 · 3: fair for each number of holders
 		m.do(func() {
@@ -306,7 +306,7 @@ func (m *machine) actions(did *tally) map[string]func(*rapid.T) {
 	}
 }
 
-// check is what must always be true.
+// check checks the invariants.
 func (m *machine) check(rt *rapid.T) {
 	var found []oracle.Violation
 	believers := 0

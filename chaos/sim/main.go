@@ -181,7 +181,7 @@ func (o *options) choose(b *Batch) error {
 	return nil
 }
 
-// report is what -json writes.
+// report is the content of the -json file.
 type report struct {
 	Verdict   string             `json:"verdict"`
 	Profile   string             `json:"profile"`
@@ -269,7 +269,7 @@ func explain(ctx context.Context, o *options, b *Batch, f *Failure, r *report, s
 	return exitViolation
 }
 
-// command is what replays one seed.
+// command returns the command that replays one seed.
 func (o *options) command(seed uint64) string {
 	s := fmt.Sprintf("go run ./chaos/cmd/redlock-chaos sim -schedules 1 -seed %d", seed)
 	if o.profile != "" {

@@ -140,7 +140,7 @@ func (f *flight) between(i int, before uint64) {
 	}
 }
 
-// thaw lets a frozen master go on: it reads its sockets in any order.
+// thaw resumes a frozen master: it reads its sockets in any order.
 func (m *master) thaw() {
 	if m.frozen--; m.frozen > 0 {
 		return
@@ -152,7 +152,7 @@ func (m *master) thaw() {
 	}
 }
 
-// read is arrive for what already is in the socket: no reset takes it away.
+// read is arrive for data already in the socket: no reset discards them.
 func (p packet) read() {
 	m := p.f.link.master
 	switch {

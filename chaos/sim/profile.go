@@ -6,10 +6,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Profile says what kind of schedules to draw.
+// Profile describes the kind of schedules to draw.
 type Profile struct {
 	Name string
-	// Promised tells that schedules stay within the assumptions, so that every violation is a bug.
+	// Promised says that schedules stay within the assumptions, so that every violation is a bug.
 	Promised bool
 	// About is a sentence for the reader.
 	About string

@@ -67,7 +67,7 @@ func (w *world) unreleased(v *history.View) (out []oracle.Violation) {
 	return out
 }
 
-// has tells whether the master has one of the keys for an owner.
+// has reports whether the master has a key of the owner.
 func (m *master) has(keys []string, owner string) bool {
 	for _, key := range keys {
 		if holder, _ := m.store.Holder(m.time(), key); holder == owner {

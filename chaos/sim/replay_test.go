@@ -30,7 +30,7 @@ func encoded(t *testing.T, p sim.Profile, seed uint64) []byte {
 	return b.Bytes()
 }
 
-// parallel calls f for the seeds 1 to n, several at a time: a replay must not depend on what else the machine does.
+// parallel calls f for the seeds 1 to n, several at a time: a replay must not depend on other load on the machine.
 func parallel(n int, f func(seed uint64)) {
 	var next atomic.Uint64
 	var wg sync.WaitGroup

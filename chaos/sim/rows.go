@@ -122,7 +122,7 @@ func tryRows() []Row {
 	}
 }
 
-// connectionRows are of packages single and wire: the simulator's masters take requests, not bytes.
+// connectionRows concern packages single and wire: the simulator's masters take requests, not bytes.
 func connectionRows() []Row {
 	const part = "A vote, and the connection it comes over"
 	rows := []Row{
@@ -144,7 +144,7 @@ func connectionRows() []Row {
 	)...)
 }
 
-// bundleRows are of package single, which puts releases of one batch together, and acquisitions of several keys.
+// bundleRows concern package single, which combines the releases of one batch, and acquisitions of several keys.
 func bundleRows() []Row {
 	const part = "Release"
 	return []Row{
@@ -166,7 +166,7 @@ func bundleRows() []Row {
 	}
 }
 
-// holdRows are of package single, too: the simulator's masters have one form for holds that several can have.
+// holdRows concern package single, too: the simulator's masters have one form for shared holds.
 func holdRows() []Row {
 	const part = "Shared, exclusive and reentrant locks"
 	return append(

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/store"
 )
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	History    []history.Event
 	Violations []oracle.Violation
@@ -132,7 +132,7 @@ func (w *world) keeps() bool {
 		!slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Full && f.Kind != Blip })
 }
 
-// idle tells that all tasks have gone through their sessions and all holds are over.
+// idle reports that all tasks have finished their sessions and all holds are over.
 func (w *world) idle() bool {
 	for _, c := range w.clients {
 		for _, t := range c.tasks {
@@ -186,7 +186,7 @@ func (w *world) inspect() {
 	}
 }
 
-// excused tells whether an owner's client died so lately that its keys may not have expired yet.
+// excused reports whether an owner's client died so lately that its keys may not have expired yet.
 func (w *world) excused(name string) bool {
 	for _, o := range w.names {
 		if o.name == name && o.client != nil && o.client.dead {

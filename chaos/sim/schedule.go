@@ -27,7 +27,7 @@ type BrokenVariants struct {
 	Mutant string `json:"mutant,omitempty"`
 	// PlainDelete makes every release delete the key, even if another owner has it.
 	PlainDelete bool `json:"plain_delete,omitempty"`
-	// FullDenies lets a master that is full refuse extensions, too.
+	// FullDenies makes a full master refuse extensions, too.
 	FullDenies bool `json:"full_denies,omitempty"`
 	// NoGuard lets masters vote at once after a restart without their data.
 	NoGuard bool `json:"no_guard,omitempty"`
@@ -136,7 +136,7 @@ type Net struct {
 	Service time.Duration `json:"service,omitempty"`
 }
 
-// FaultKind says what breaks.
+// FaultKind is the kind of a fault.
 type FaultKind string
 
 // The faults. Those that end take For.
@@ -144,7 +144,7 @@ const (
 	// CutRequests, CutReplies: messages of Client to (from) Master do not get through.
 	CutRequests FaultKind = "cut-requests"
 	CutReplies  FaultKind = "cut-replies"
-	// Freeze: Master stops; what arrives is read when it goes on, in any order.
+	// Freeze: Master stops; it reads later arrivals when it resumes, in any order.
 	Freeze FaultKind = "freeze"
 	// Slow: messages of Master take Amount longer, in both directions.
 	Slow FaultKind = "slow"
@@ -189,9 +189,9 @@ type Fault struct {
 	// the client's step of that number. A step is a send, the arrival of a reply, the ring of a
 	// timer, or the next piece of the client's own work.
 	Step int `json:"step,omitempty"`
-	// Unguarded lets a master that forgot vote at once.
+	// Unguarded lets a master that lost its data vote at once.
 	Unguarded bool `json:"unguarded,omitempty"`
-	// Second lets At count from the beginning of the second part of an exchange.
+	// Second makes At count from the beginning of the second part of an exchange.
 	Second bool `json:"second,omitempty"`
 }
 

@@ -87,7 +87,7 @@ func add(n *int, really bool) {
 	}
 }
 
-// ended counts what becomes of the calls of a flight as its client learns of it.
+// ended counts the results of a flight's calls when its client learns them.
 func (f *flight) ended(err error) {
 	l := f.link
 	now, counts := l.client.reading(), &l.w.counts
@@ -137,7 +137,7 @@ func (c *client) round(r *single.Request) {
 	}
 }
 
-// underWay tells whether a request of this client is on its way that is as asked for.
+// underWay reports whether a matching request of this client is in flight.
 func (c *client) underWay(is func(*single.Request) bool) bool {
 	for _, l := range c.links {
 		for _, f := range l.open {

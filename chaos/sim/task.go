@@ -63,7 +63,7 @@ func (t *task) run() {
 	}
 }
 
-// call lets the goroutine call f; then runs on the scheduler once f has returned and all is settled.
+// call makes the goroutine call f; then runs on the scheduler once f has returned and all goroutines are idle.
 func (t *task) call(f, then func()) {
 	t.then = then
 	t.work <- f

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Timeline writes what happened in a traced run, one line an event, so that a reader can follow it.
+// Timeline writes the events of a traced run, one line each, so that a reader can follow it.
 func Timeline(out io.Writer, s *Schedule, r *Result) error {
 	lines := make([]Line, 0, len(r.History)+len(r.Trace))
 	for i := range r.History {

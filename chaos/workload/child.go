@@ -229,7 +229,7 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	return c, nil
 }
 
-// says tells whether the child says that in time.
+// says reports whether the child sends that message in time.
 func (c *Child) says(what string, within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -290,7 +290,7 @@ func (c *Child) follow(e history.Event) {
 	}
 }
 
-// Holds tells whether the process has a key, as far as it has told.
+// Holds reports whether the process has a key, according to its messages so far.
 func (c *Child) Holds() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,7 +300,7 @@ func (c *Child) Holds() bool {
 // Pid is the process's id.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
-// Alive tells whether the process has not ended.
+// Alive reports whether the process has not ended.
 func (c *Child) Alive() bool {
 	select {
 	case <-c.exited:
@@ -319,7 +319,7 @@ func (c *Child) Pause() error {
 	return nil
 }
 
-// Resume lets it go on (SIGCONT).
+// Resume continues the process (SIGCONT).
 func (c *Child) Resume() error {
 	err := c.signal(sigCont)
 	c.recorder.Record(history.Event{Type: history.Resumed, Client: c.client})

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Resource is what holders read and write under a lock: a [Register], or the way to one from a client that is a process.
+// Resource is read and written under a lock: a [Register], or a connection to one from a client in another process.
 type Resource interface {
 	// Read returns the value, or false if the token was refused.
 	Read(attempt uint64, client int, key string, token uint64) (value int64, ok bool)

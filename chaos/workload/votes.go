@@ -53,7 +53,7 @@ type Ballot struct {
 	Took time.Duration
 }
 
-// VoteTeller is a Subject that can tell what each master said to it.
+// VoteTeller is a Subject that can report each master's answers.
 type VoteTeller interface {
 	// OpenTelling is [Open], and the client also reports votes. It calls tell at once for every
 	// vote that it requested from a master, even if the vote came too late to count. tell may be

@@ -88,7 +88,7 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.within)
 			defer cancel()
 			again := patiently
-			if tt.status == exitUnknown { // which is what it waits for
+			if tt.status == exitUnknown { // the test waits for this verdict
 				again = execute
 			}
 			status, stdout, stderr := again(ctx, t, slices.Concat(common, []string{"-dir", t.TempDir()}, tt.args)...)

@@ -82,7 +82,7 @@ func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold
 	}
 }
 
-// everywhere tells whether a majority says yes; it waits for all.
+// everywhere asks all masters, waits for all, and reports whether a majority says yes.
 func (l *locker) everywhere(within time.Duration, ask func(context.Context, *redis.Client) bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

@@ -62,7 +62,7 @@ func (l *counting) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 	}
 }
 
-// majority tells whether a majority says yes; it waits for all.
+// majority reports whether a majority says yes; it waits for all.
 func (l *counting) majority(within time.Duration, ask func(context.Context, *redis.Client) bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()

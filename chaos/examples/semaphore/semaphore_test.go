@@ -140,7 +140,7 @@ func mostAtATime(v *history.View) int {
 	return n
 }
 
-// Each of these lets more in than the others count on, and the oracle has to find it.
+// Each of these allows more holders than permits, and the oracle has to find it.
 func TestTooManyHoldersAreConvicted(t *testing.T) {
 	more := semaphores{name: "one-permit-more", permits: permits + 1} // one process has another number than is promised
 	for _, broken := range []struct {
