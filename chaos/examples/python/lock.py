@@ -22,13 +22,13 @@ EXTEND = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPI
 
 
 class Master:
-    """One master: a connection for one request at a time, made anew after anything that went wrong."""
+    """One master: one connection for one request at a time, replaced after any error."""
 
     def __init__(self, url, tls, name):
         parts = urllib.parse.urlsplit(url)
         self.address = (parts.hostname, parts.port)
         self.tls, self.name = tls if parts.scheme == "rediss" else None, name
-        self.login = []  # what a new connection begins with
+        self.login = []  # the first commands of a new connection
         if parts.password is not None:
             user, password = urllib.parse.unquote(parts.username or "default"), urllib.parse.unquote(parts.password)
             self.login.append(("AUTH", user, password))
@@ -67,7 +67,7 @@ class Master:
             if line[:1] == b"-":
                 raise OSError(line.decode().strip())
         except Exception:
-            conn.close()  # a late reply must not be taken for that of the next request
+            conn.close()  # a late reply must not look like the next request's reply
             raise
         return line[:1] != b"$" and line != b":0\r\n"
 
@@ -85,7 +85,7 @@ class Lock:
         self.cleaning = []
 
     def everywhere(self, ask, timeout):
-        """Asks all masters at the same time; returns who said yes, who said no, and who did not answer."""
+        """Asks all masters at the same time; returns the masters that said yes, that said no, and that did not answer."""
         votes = queue.Queue()
 
         def one(m):
@@ -131,7 +131,7 @@ class Lock:
         return {}
 
     def give_back(self, key, owner, ttl):
-        """Removes the key wherever it is; a master that does not answer is asked again until the key has gone by itself."""
+        """Removes the key from all masters; repeats this on a master without an answer until the key has expired there."""
         timeout = max(0.05, ttl / 20000)
         yes, _, silent = self.everywhere(lambda m: m.ask(timeout, "EVAL", RELEASE, 1, key, owner), timeout)
 
@@ -173,7 +173,7 @@ def main():
                 answer = lock.release(r["hold"])
             else:
                 answer = {"error": "unsupported", "message": r["op"]}
-        except Exception as e:  # the harness is told; the client goes on
+        except Exception as e:  # report it to the harness, and continue
             answer = {"error": "failed", "message": repr(e)}
         say({"id": r["id"], **answer})
 
@@ -187,7 +187,7 @@ def main():
                 thread.join(2)
             say({"id": r["id"]})
             return
-        elif r["op"] != "cancel":  # an attempt takes a twentieth of the ttl, and is not worth being canceled
+        elif r["op"] != "cancel":  # an attempt takes only a twentieth of the ttl, so it need not be canceled
             threading.Thread(target=serve, args=(r,), daemon=True).start()
 
 

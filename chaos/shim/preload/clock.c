@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The control file. seq is odd while the writer is at work.
+// The control file. seq is odd during a write.
 struct control {
 	uint64_t seq;
 	int64_t offset_ns; // added to the true time
