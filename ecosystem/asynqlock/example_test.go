@@ -3,6 +3,7 @@ package asynqlock_test
 import (
 	"context"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 	"github.com/seed-624411e5/redlock/ecosystem/asynqlock"
 	"github.com/seed-624411e5/redlock/internal/embedded"
+	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
 // handlers charges one order at a time, over all workers. The payload of a task is the number of the order.
@@ -51,7 +53,7 @@ func Example() {
 		fmt.Println("charging", order)
 		return nil
 	})
-	fmt.Println(mux.ProcessTask(ctx, asynq.NewTask("charge", []byte("42")))) // worker(queue).Run(mux) does this
+	fmt.Println(mux.ProcessTask(ctx, asynq.NewTask("charge", []byte("42")))) // worker(queue).Run(mux) does this for each task
 	closing, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	fmt.Println(locker.Close(closing))
@@ -59,4 +61,35 @@ func Example() {
 	// charging 42
 	// <nil>
 	// <nil>
+}
+
+func TestTheWorkerOfTheRecipeChargesAnOrder(t *testing.T) {
+	redis := redistest.Start(t)
+	locker, err := redlock.Dial(t.Context(), []string{redis.URL()}, redlock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	charged := make(chan string, 1)
+	mux := handlers(locker, func(_ context.Context, order string) error {
+		charged <- order
+		return nil
+	})
+	queue := asynq.RedisClientOpt{Addr: redis.Addr()}
+	server := worker(queue)
+	if err := server.Start(mux); err != nil {
+		t.Fatal(err)
+	}
+	client := asynq.NewClient(queue)
+	if _, err := client.Enqueue(asynq.NewTask("charge", []byte("42"))); err != nil {
+		t.Error(err)
+	} else if order := <-charged; order != "42" {
+		t.Errorf("charged %q, want 42", order)
+	}
+	server.Shutdown()
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := locker.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

@@ -36,7 +36,7 @@ func lead(ctx context.Context, locker *redlock.Locker) error {
 
 	ctx, stop := context.WithCancelCause(ctx)
 	go func() { stop(server.Serve(listener)) }() // a process that can't serve does not lead
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	err = candidate.Run(ctx, func(ctx context.Context, _ *redlock.Leadership) error {
 		fmt.Println("leading at", address)
 		<-ctx.Done() // the leader's work

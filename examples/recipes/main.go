@@ -25,13 +25,14 @@ var recipes = map[string]func(ctx context.Context, locker *redlock.Locker) error
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	if len(os.Args) < 3 || recipes[os.Args[1]] == nil {
 		log.Fatal("usage: recipes NAME URL...")
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[2:], recipes[os.Args[1]])
-	if err != nil && ctx.Err() == nil { // after an interrupt the error says no more than that
+	interrupted := ctx.Err() != nil
+	stop()
+	if err != nil && !interrupted {
 		log.Fatal(err)
 	}
 }
