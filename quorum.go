@@ -70,6 +70,11 @@ func (s electorates) majority(masters uint64) bool {
 	return true
 }
 
+// anyMajority reports that masters contain a quorum of one of the sets.
+func (s electorates) anyMajority(masters uint64) bool {
+	return slices.ContainsFunc(s, func(e electorate) bool { return e.of(masters) >= e.quorum })
+}
+
 // tally has the votes of one round: a bit for each master that has given one.
 type tally struct{ granted, refused, unknown uint64 }
 

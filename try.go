@@ -133,21 +133,24 @@ func (c *contest) held(sets electorates) bool {
 				lasting |= masters & (1 << i)
 			}
 		}
-		for i := range sets {
-			if c.round > 1 && sets[i].of(lasting) >= sets[i].quorum {
-				return true
-			}
+		if c.round > 1 && sets.anyMajority(lasting) {
+			return true
 		}
 	}
 	return false
 }
 
-// verdict returns the reason for a try that ended with q. Contenders change from round to round. An owner that a master named in the
-// first and in the last round is no contender. If such owners and silent masters leave no quorum, the key is held: waiting helps,
-// and trying again does not.
+// verdict returns the reason for a try that ended with q. The key is held if a quorum of a set named one owner. Otherwise owners
+// count that a master named in the first and in the last round, since contenders change from round to round. If these owners and
+// silent masters leave no quorum, the key is held: waiting helps, and trying again does not.
 func (c *contest) verdict(sets electorates, q *QuorumError) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, masters := range c.named {
+		if sets.anyMajority(masters) {
+			return ErrHeld
+		}
+	}
 	var lasting uint64
 	for i, first := range c.first {
 		lasting |= c.named[first] & (1 << i)

@@ -180,6 +180,8 @@ func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T
 		if took := time.Since(began); took > tryTimeout/5 {
 			t.Errorf("it took %v", took)
 		}
+		_, err = l.TryAcquire(within(t, time.Microsecond), key, tryTTL) // which has no time for another round
+		onlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
 		must(t, lock.Release(t.Context()))
 	})
 }
