@@ -59,9 +59,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		rep.Notes = append(rep.Notes, "ending the run: "+err.Error())
 	}
 	if ctx.Err() != nil {
-		rep.Reasons = append(rep.Reasons, "the run was cut short: "+context.Cause(ctx).Error())
-		if rep.Verdict == report.Pass {
-			rep.Verdict = report.Unknown
+		cut := "the run was cut short: " + context.Cause(ctx).Error()
+		if rep.Verdict == report.Violation {
+			rep.Reasons = append(rep.Reasons, cut)
+		} else {
+			rep.Verdict, rep.Reasons = report.Unknown, append([]string{cut}, rep.Reasons...)
 		}
 	}
 	r.hideIn(rep)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,6 +30,9 @@ func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 		e, err := endpoint.Parse(addr, o.TLS)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("masters: address %d of %d: %w", i+1, len(o.Addrs), err), fleet.Close())
+		}
+		if first := slices.IndexFunc(fleet.Endpoints, func(other endpoint.Endpoint) bool { return other.Addr == e.Addr }); first >= 0 {
+			return nil, errors.Join(fmt.Errorf("masters: address %d of %d is that of address %d: each master counts once", i+1, len(o.Addrs), first+1), fleet.Close())
 		}
 		fleet.Endpoints = append(fleet.Endpoints, e)
 	}

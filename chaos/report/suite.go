@@ -13,9 +13,11 @@ import (
 type SuiteRun struct {
 	Scenario string
 	Seed     uint64
-	// Report is the run's report; nil if there was no run, for the reason in Skipped.
+	// Report is what it found; nil when it was not made, for the reason in Skipped or Failed.
 	Report  *Report
 	Skipped string
+	// Failed is why it could not be made, or why its files could not be written.
+	Failed string
 }
 
 // WriteSuite writes the runs as one JUnit file with a case for each run and oracle, and one for each run's verdict.
@@ -40,8 +42,15 @@ func WriteSuite(name string, oracles []string, runs []SuiteRun) error {
 // findings.
 func (s *SuiteRun) cases(oracles []string) []junitCase {
 	name := fmt.Sprintf("%s/seed-%d", s.Scenario, s.Seed)
-	if s.Report == nil {
+	var setup []junitCase
+	if s.Failed != "" {
+		setup = []junitCase{{Class: "redlock-chaos", Name: name + "/setup", Error: &junitFault{Message: s.Failed}}}
+	}
+	switch {
+	case s.Skipped != "":
 		return []junitCase{{Class: "redlock-chaos", Name: name, Skipped: &junitFault{Message: s.Skipped}}}
+	case s.Report == nil:
+		return setup
 	}
 	r := s.Report
 	class := "redlock-chaos." + r.Backend + "." + r.Subject
@@ -53,7 +62,7 @@ func (s *SuiteRun) cases(oracles []string) []junitCase {
 	case Unknown:
 		verdict.Error = &junitFault{Message: string(r.Verdict), Text: text}
 	}
-	out := []junitCase{verdict}
+	out := append(setup, verdict)
 	for _, oracle := range oracles {
 		out = append(out, oracleCase(class, name+"/"+oracle, oracle, r))
 	}
@@ -86,7 +95,11 @@ func Markdown(w io.Writer, runs []SuiteRun) error {
 	for i := range runs {
 		s := &runs[i]
 		if s.Report == nil {
-			fmt.Fprintf(&b, "| %s | %d | skipped | | | | %s |\n", s.Scenario, s.Seed, cell(s.Skipped))
+			how, why := "skipped", s.Skipped
+			if s.Failed != "" {
+				how, why = "failed", s.Failed
+			}
+			fmt.Fprintf(&b, "| %s | %d | %s | | | | %s |\n", s.Scenario, s.Seed, how, cell(why))
 			continue
 		}
 		r, why := s.Report, ""

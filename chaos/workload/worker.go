@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -198,7 +199,8 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 		e.Lock = h.id
 	}
 	w.record(h, e)
-	hold, err := w.Locker.Acquire(attempt, r)
+	var hold Hold
+	err := safely(func() (err error) { hold, err = w.Locker.Acquire(attempt, r); return err })
 	e.Type, e.Outcome = history.AcquireReturn, Classify(attempt, err)
 	if err != nil {
 		e.Note = err.Error()
@@ -308,7 +310,7 @@ func (w *Worker) still(h *held) bool {
 func (w *Worker) extend(ctx context.Context, h *held) {
 	e := history.Event{Type: history.ExtendCall, TTL: int64(w.Profile.TTL)}
 	w.record(h, e)
-	err := h.Extend(ctx, w.Profile.TTL)
+	err := safely(func() error { return h.Extend(ctx, w.Profile.TTL) })
 	e.Type, e.Outcome = history.ExtendReturn, Classify(ctx, err)
 	if err != nil {
 		e.Note = err.Error()
@@ -350,6 +352,16 @@ func (w *Worker) update(ctx context.Context, h *held) {
 	}
 }
 
+// safely makes an error of a panic in the library, so that it is judged like any other and the run goes on.
+func safely(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("workload: the library panicked: %v", p)
+		}
+	}()
+	return call()
+}
+
 // releasePatience bounds a release, whatever became of the run.
 const releasePatience = 10 * time.Second
 
@@ -360,7 +372,7 @@ func (w *Worker) release(ctx context.Context, h *held) {
 	w.record(h, e)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()
-	err := h.Release(bounded)
+	err := safely(func() error { return h.Release(bounded) })
 	e.Type, e.Outcome = history.ReleaseReturn, Classify(bounded, err)
 	if err != nil {
 		e.Note = err.Error()

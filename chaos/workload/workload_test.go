@@ -48,6 +48,7 @@ func (m *memory) Supports(kind history.Kind) error {
 }
 
 func (m *memory) SupportsSeveral() error { return nil }
+func (m *memory) RenewsHolds()           {}
 
 func (m *memory) Open(context.Context, []string) (workload.Locker, error) { return m, nil }
 func (m *memory) Close(context.Context) error                             { return nil }
@@ -239,6 +240,59 @@ func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
 	for _, a := range v.Attempts {
 		if a.Granted() && a.Done == history.Never {
 			t.Errorf("Done was not recorded: %+v", a)
+		}
+	}
+}
+
+// clumsy panics where its name says.
+type clumsy struct {
+	workload.Locker
+	at string
+}
+
+type clumsyHold struct {
+	workload.Hold
+	at string
+}
+
+func trip(at, here string) {
+	if at == here {
+		panic("oh") //nolint:forbidigo // as a library's code may
+	}
+}
+
+func (c clumsy) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
+	trip(c.at, "acquire")
+	h, err := c.Locker.Acquire(ctx, r)
+	return clumsyHold{h, c.at}, err
+}
+
+func (h clumsyHold) Extend(ctx context.Context, ttl time.Duration) error {
+	trip(h.at, "extend")
+	return h.Hold.Extend(ctx, ttl)
+}
+
+func (h clumsyHold) Release(ctx context.Context) error {
+	trip(h.at, "release")
+	return h.Hold.Release(ctx)
+}
+
+func TestHazard138APanicOfTheLibraryIsAFailedCall(t *testing.T) {
+	profile := workload.Profile{Name: "x", TTL: time.Minute, Extend: 1, Hold: workload.Span{Min: time.Millisecond, Max: time.Millisecond}}
+	for _, at := range []string{"acquire", "extend", "release"} {
+		recorder := history.NewRecorder(workload.Monotonic)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := workload.Worker{
+			Locker: clumsy{&memory{}, at}, Sink: recorder, Profile: profile, Rand: rand.New(rand.NewPCG(1, 1)),
+			Unexpected: func(string, error) { cancel() },
+		}
+		w.Run(ctx)
+		cancel()
+		failed := func(e history.Event) bool {
+			return e.Outcome == history.Failed && e.Type.String() == at+"-return" && strings.Contains(e.Note, "panicked: oh")
+		}
+		if !slices.ContainsFunc(recorder.Events(), failed) {
+			t.Errorf("%s: no call failed", at)
 		}
 	}
 }

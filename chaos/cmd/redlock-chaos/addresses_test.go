@@ -79,6 +79,8 @@ func TestMistakesInAddressesAreNamedAndNotQuoted(t *testing.T) {
 		"a comma":         {append(external, "-addrs", "redis://jobs:123,hushhush@a:1"), exitSetup, "address 2 of 2"},
 		"a blank":         {append(external, "-addrs", "redis://jobs:a@a:1,", "redis://jobs:hushhush@b:1"), exitUsage, "has to be quoted"},
 		"an empty one":    {append(external, "-addrs", "a:1,,b:1"), exitUsage, "address 2 of 3 is empty"},
+		"one twice":       {append(external, "-addrs", "a:1,b:1,redis://:hushhush@a:1"), exitSetup, "address 3 of 3 is that of address 1"},
+		"a proxy":         {[]string{"-backend", "process", "-proxy", "http://127.0.0.1:1"}, exitUsage, "-proxy is for -backend external"},
 		"none":            {external, exitSetup, "needs addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,6 +53,9 @@ func (w *where) config() (chaos.Config, error) {
 		Options: masters.Options{AOF: w.aof, Secure: w.tls, Binary: w.binary, Proxy: w.proxy, Destructive: w.destructive},
 	}
 	w.containers.apply(&cfg)
+	if w.proxy != "" && cfg.Backend != "external" {
+		return cfg, fmt.Errorf("-proxy is for -backend external, and it is %s: the clients of other backends have proxies of their own", cfg.Backend)
+	}
 	err := w.addrs.apply(&cfg, w.backend)
 	return cfg, err
 }
@@ -112,11 +115,14 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		cfg.Log = stderr
 	}
 	if strings.Contains(*scenario, ",") || *seeds != "" || *markdown != "" {
-		if *file != "" || *jsonFile != "" || *htmlFile != "" {
-			fmt.Fprintln(stderr, "redlock-chaos run: -file, -json and -html are for a single run")
+		if *jsonFile != "" || *htmlFile != "" {
+			fmt.Fprintln(stderr, "redlock-chaos run: -json and -html are for a single run")
 			return exitUsage
 		}
 		several, err := newSuite(*scenario, *seeds, w.seed)
+		if cfg.Plan != nil && err == nil {
+			several.scenarios = []string{cfg.Plan.Scenario}
+		}
 		if err != nil {
 			fmt.Fprintf(stderr, "redlock-chaos run: %v\n", err)
 			return exitUsage
@@ -193,7 +199,9 @@ func replayLine(f *flag.FlagSet) string {
 // replayOne is replayLine for one run of several.
 func replayOne(f *flag.FlagSet) func(scenario string, seed uint64) string {
 	return func(scenario string, seed uint64) string {
-		_ = f.Set("scenario", scenario) // flags of these types take these values
+		if f.Lookup("file").Value.String() == "" {
+			_ = f.Set("scenario", scenario) // flags of these types take these values
+		}
 		_ = f.Set("seed", strconv.FormatUint(seed, 10))
 		return replayLine(f)
 	}

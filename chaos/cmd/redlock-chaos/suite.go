@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,8 +53,8 @@ func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
 	return s, nil
 }
 
-// run makes the runs, each with a subdirectory of cfg.Dir, and writes junit.xml there for all runs.
-// The status is the worst of all: a violation before unknown before pass.
+// run makes the runs, each with a directory of its own in cfg.Dir, and writes junit.xml there for all of them. The status is that of the
+// worst: a violation before a run that could not be made, before unknown, before pass. Runs that are not made are listed.
 func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string, stdout, stderr io.Writer) int {
 	var runs []report.SuiteRun
 	worst, junit := exitPass, cfg.JUnit
@@ -63,35 +64,29 @@ func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario 
 	}
 	for _, scenario := range s.scenarios {
 		for _, seed := range s.seeds {
-			if ctx.Err() != nil || s.failFast && worst == exitViolation {
-				continue
-			}
-			cfg.Scenario, cfg.Seed, cfg.Replay = scenario, seed, replay(scenario, seed)
-			cfg.Dir = filepath.Join(dir, fmt.Sprintf("%s-%d", scenario, seed))
-			cfg.HTML, cfg.JSON, cfg.JUnit = "", "", ""
-			rep, err := chaos.Run(ctx, cfg)
+			one := report.SuiteRun{Scenario: scenario, Seed: seed}
 			switch {
-			case rep == nil && errors.Is(err, workload.ErrUnsupported):
-				runs = append(runs, report.SuiteRun{Scenario: scenario, Seed: seed, Skipped: err.Error()})
-				fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %v\n", scenario, seed, err)
-				continue
-			case err != nil:
-				return setupFailed(stderr, err)
+			case ctx.Err() != nil:
+				one.Skipped = "not run: " + context.Cause(ctx).Error()
+				worst = worse(worst, exitUnknown)
+			case s.failFast && worst == exitViolation:
+				one.Skipped = "not run: there is a violation, and -failfast was given"
+			default:
+				cfg.Scenario, cfg.Seed, cfg.Replay = scenario, seed, replay(scenario, seed)
+				cfg.Dir = filepath.Join(dir, fmt.Sprintf("%s-%d", scenario, seed))
+				cfg.HTML, cfg.JSON, cfg.JUnit = "", "", ""
+				worst = worse(worst, s.runOne(ctx, cfg, &one, stdout, stderr))
 			}
-			summarize(stdout, rep)
-			runs = append(runs, report.SuiteRun{Scenario: scenario, Seed: seed, Report: rep})
-			if status := exitOf(rep.Verdict); status == exitViolation || worst == exitPass {
-				worst = status
+			if one.Skipped != "" {
+				fmt.Fprintf(stdout, "SKIPPED: %s, seed %d: %s\n", scenario, seed, one.Skipped)
 			}
+			runs = append(runs, one)
 		}
 	}
 	if err := s.write(junit, runs); err != nil {
-		return setupFailed(stderr, err)
+		worst = worse(worst, setupFailed(stderr, err))
 	}
 	fmt.Fprintf(stdout, "%d runs: %s\n", len(runs), junit)
-	if ctx.Err() != nil && worst == exitPass {
-		worst = exitUnknown
-	}
 	if shown := len(runs) - skipped(runs); shown == 0 && worst == exitPass {
 		fmt.Fprintln(stderr, "redlock-chaos: every scenario was skipped, so nothing was shown")
 		worst = exitUnknown
@@ -99,10 +94,38 @@ func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario 
 	return worst
 }
 
+// runOne makes one of the runs and says how it went. What one run can't write keeps nothing from the others.
+func (s *suite) runOne(ctx context.Context, cfg chaos.Config, one *report.SuiteRun, stdout, stderr io.Writer) int {
+	if cfg.Plan != nil {
+		own := *cfg.Plan
+		own.Seed, cfg.Plan = cfg.Seed, &own
+	}
+	rep, err := chaos.Run(ctx, cfg)
+	if rep == nil && errors.Is(err, workload.ErrUnsupported) {
+		one.Skipped = err.Error()
+		return exitPass
+	}
+	status := exitPass
+	if err != nil {
+		one.Failed, status = err.Error(), setupFailed(stderr, err)
+	}
+	if one.Report = rep; rep != nil {
+		summarize(stdout, rep)
+		status = worse(status, exitOf(rep.Verdict))
+	}
+	return status
+}
+
+// worse returns the status that matters more.
+func worse(a, b int) int {
+	order := []int{exitPass, exitUnknown, exitSetup, exitViolation}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
+
 func skipped(runs []report.SuiteRun) int {
 	n := 0
 	for i := range runs {
-		if runs[i].Report == nil {
+		if runs[i].Skipped != "" {
 			n++
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/xml"
 	"os"
 	"path/filepath"
@@ -36,8 +37,9 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	if err := xml.Unmarshal(raw, &got); err != nil {
 		t.Fatal(err)
 	}
-	// Two runs that were skipped, and one with a verdict and all oracles; the other seed was not run any more.
-	if want := 2 + 1 + len(chaos.Oracles()); got.Tests != want && got.Tests != want+1+len(chaos.Oracles()) || got.Skipped != 2 || got.Failures < 2 {
+	// Two runs that were skipped, and one with a verdict and all oracles; the other seed was not run, or was violated.
+	one := 2 + 1 + len(chaos.Oracles())
+	if (got.Tests != one+1 || got.Skipped != 3) && (got.Tests != one+1+len(chaos.Oracles()) || got.Skipped != 2) || got.Failures < 2 {
 		t.Errorf("%+v", got)
 	}
 	overlap := false
@@ -70,4 +72,36 @@ func TestASuiteOfNothingIsNoPass(t *testing.T) {
 			t.Errorf("%v: status %d, %s%s", args, status, stdout, stderr)
 		}
 	}
+}
+
+// TestHazard134AViolationIsNotLostByWhatComesAfterIt has a run whose files can't be written after one with a violation, and then an interrupt.
+func TestHazard134AViolationIsNotLostByWhatComesAfterIt(t *testing.T) {
+	for _, order := range [][3]int{
+		{exitViolation, exitSetup, exitViolation},
+		{exitSetup, exitViolation, exitViolation},
+		{exitUnknown, exitSetup, exitSetup},
+		{exitPass, exitUnknown, exitUnknown},
+	} {
+		if got := worse(order[0], order[1]); got != order[2] {
+			t.Errorf("after %d, %d: %d", order[0], order[1], got)
+		}
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "calm-2"), nil, 0o600); err != nil { // where a directory has to be
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, seed := range []string{"2", "3"} {
+		want := map[string]string{"2": "/setup", "3": "not run: context canceled"}[seed]
+		if seed == "3" {
+			cancel()
+		}
+		status, stdout, stderr := execute(ctx, t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-scenario", "calm,bridge", "-seeds", seed, "-duration", "300ms")
+		raw, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
+		if status == exitPass || err != nil || !strings.Contains(string(raw), want) || !strings.Contains(string(raw), "bridge/seed-"+seed) {
+			t.Errorf("status %d, %v: %s%s%s", status, err, stdout, stderr, raw)
+		}
+	}
+	cancel()
 }
