@@ -268,7 +268,8 @@ func TestEmbeddedMastersNeedNoInstallation(t *testing.T) {
 func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range chaos.Controls() {
-		if c.Duration > 5*time.Second {
+		_, err := controls.FindEntry(c.Subject.Name())
+		if c.Duration > 5*time.Second || err == nil { // those of the catalogue have a test of their own
 			continue
 		}
 		t.Run(c.Subject.Name(), func(t *testing.T) {
@@ -358,7 +359,12 @@ func TestAnInterruptedRunIsNoPassAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestSetupErrorsNameTheProblem(t *testing.T) {
+// renewing says that it renews holds.
+type renewing struct{ workload.Subject }
+
+func (renewing) RenewsHolds() {}
+
+func TestSetupErrorsSayWhat(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  chaos.Config
 		says string
@@ -366,7 +372,7 @@ func TestSetupErrorsNameTheProblem(t *testing.T) {
 		"backend":  {chaos.Config{Backend: "nonsense"}, "no backend"},
 		"scenario": {chaos.Config{Scenario: "nonsense"}, "no scenario"},
 		"kind":     {chaos.Config{Scenario: "reentrant", Subject: controls.New(controls.Textbook)}, "no reentrant locks"},
-		"members":  {chaos.Config{Scenario: "membership", Subject: controls.New(controls.Textbook)}, "implement workload.Members"},
+		"members":  {chaos.Config{Scenario: "membership", Subject: renewing{controls.New(controls.Textbook)}}, "implement workload.Members"},
 		"plan":     {chaos.Config{Plan: &plan.Plan{}}, "needs a name"},
 		"external": {chaos.Config{Backend: "external"}, "needs addresses"},
 		"nobody":   {chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}}, "refused"},

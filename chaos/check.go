@@ -89,14 +89,15 @@ func ofHistory(v *history.View, l Limits) []oracle.Violation {
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
 		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05), victims(v, l),
-		oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l))
+		oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l),
+		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness))
 }
 
 func operations(v *history.View, l Limits) []oracle.Violation {
 	atLeast := orElse(l.Operations, 0.5)
 	if l.Operations == 0 && len(oracle.FaultsFired(v)) == 0 {
-		atLeast = 1
+		atLeast = 0.8
 	}
-	_, _, found := oracle.Operations(v, l.Settle, atLeast)
+	_, found := oracle.Operations(v, l.Settle, atLeast)
 	return found
 }

@@ -87,7 +87,10 @@ type Limits struct {
 	// Outage is for how long, all in all, keys may stay free that somebody wants who has a majority, while one kind of fault
 	// is on. Default: half the ttl and half a second.
 	Outage time.Duration
-	// Operations is the share of releases, and of extensions, that must not fail. Default: 0.5, and 1 if no fault came on.
+	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth of the
+	// ttl and a quarter of a second.
+	Context time.Duration
+	// Operations is the share of releases, and of extensions, that must not fail. Default: 0.5, and 0.8 if no fault came on.
 	Operations float64
 	// Victim is how long a neighbour may take to acquire a key that nobody else wants. Default: half a second.
 	Victim time.Duration
@@ -205,6 +208,7 @@ func (l Limits) withDefaults(ttl time.Duration) Limits {
 	l.Orphan = orElse(l.Orphan, 1500*time.Millisecond)
 	l.Liveness = orElse(l.Liveness, ttl+3*time.Second)
 	l.Outage = orElse(l.Outage, ttl/2+500*time.Millisecond)
+	l.Context = orElse(l.Context, ttl/20+250*time.Millisecond)
 	l.Victim = orElse(l.Victim, 500*time.Millisecond)
 	l.Reentry = orElse(l.Reentry, ttl/2)
 	l.Recovery = orElse(l.Recovery, ttl+3*time.Second)

@@ -15,6 +15,9 @@ import (
 func (r *run) quiesce(ctx context.Context) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 	defer cancel()
+	if n, _, err := goroutinesOf(r.label); err == nil {
+		r.grown = n
+	}
 	r.closeClients(closing)
 	if ctx.Err() != nil {
 		return // cut short: there is no time for orphans and leaks to show

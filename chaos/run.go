@@ -96,7 +96,8 @@ type run struct {
 	lasted             time.Duration
 
 	machine *machine
-	left    int    // goroutines of the subject
+	grown   int    // goroutines of the subject when all holds had been released
+	left    int    // goroutines of the subject when its clients were closed
 	leftAt  string // where the first of them is
 
 	keysBefore, keysAfter []map[string]time.Duration // by master: those that live for long

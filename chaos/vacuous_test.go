@@ -24,7 +24,10 @@ func TestHazard131ARunThatShowsNothingIsNoPass(t *testing.T) {
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			rep := run(t, chaos.Config{Scenario: scenario, Seed: 1, Duration: 1200 * time.Millisecond})
-			if rep.Verdict != report.Unknown || !strings.HasPrefix(rep.Reasons[0], "none of the faults came on") || !strings.Contains(rep.Reasons[0], says) {
+			why := slices.IndexFunc(rep.Reasons, func(s string) bool {
+				return strings.HasPrefix(s, "none of the faults came on") && strings.Contains(s, says)
+			})
+			if rep.Verdict == report.Pass || why < 0 || why > 0 && rep.Verdict == report.Unknown {
 				t.Errorf("%s: %q", rep.Verdict, rep.Reasons)
 			}
 		})
@@ -39,10 +42,14 @@ func TestHazard131ARunThatShowsNothingIsNoPass(t *testing.T) {
 	})
 }
 
-// TestTheCatalogueIsCaught has broken locks, each in the scenario and by the oracle that it names.
+// TestTheCatalogueIsCaught has some of the broken locks, each in the scenario and by the oracle that it names; the command
+// controls runs all.
 func TestTheCatalogueIsCaught(t *testing.T) {
 	t.Parallel()
 	for _, e := range controls.Catalogue() {
+		if !e.Sample {
+			continue
+		}
 		t.Run(e.Name, func(t *testing.T) {
 			cfg := chaos.Config{Subject: e.Subject(), Scenario: e.Scenario, Seed: 1, Duration: e.For, TTL: 3 * time.Second}
 			caught := func(rep *chaos.Report) bool {

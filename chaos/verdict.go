@@ -23,7 +23,7 @@ func Oracles() []string {
 	return []string{
 		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
 		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
-		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameReleased, NameOwner, NameKeyspace,
+		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameContext, oracle.NameService, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameGrowth, NameReleased, NameOwner, NameKeyspace,
 	}
 }
 
@@ -71,7 +71,7 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 		found = append(found, r.cfg.Oracles[i].judge(v)...)
 	}
 	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
-		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
+		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), r.watch.lagging(v, min(l.Orphan, r.profile.TTL/4)), growth(r.grown, granted(v)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
 }
 
 func granted(v *history.View) int {
@@ -128,7 +128,7 @@ func (r *run) describe(v *history.View) *Report {
 		rep.Neighbours = &q
 		rep.Notes = append(rep.Notes, r.aboutNeighbours(q))
 	}
-	rep.Releases, rep.Extensions, _ = oracle.Operations(v, r.limits().Settle, 0)
+	rep.Operated, _ = oracle.Operations(v, r.limits().Settle, 0)
 	if !slices.ContainsFunc(v.Attempts, func(a history.Attempt) bool { return a.Kind == history.Fenced }) {
 		rep.Notes = append(rep.Notes, "no fencing tokens were asked for")
 	}

@@ -20,6 +20,8 @@ type Entry struct {
 	// Scenario is where it must be caught, Oracle by what, and For how long a run of it lasts.
 	Scenario, Oracle string
 	For              time.Duration
+	// Sample marks one of those that every test run has; the command controls runs all.
+	Sample bool
 
 	// quorum is how many masters it wants of so many.
 	quorum func(masters int) int
@@ -30,6 +32,18 @@ type Entry struct {
 	// extend and release replace the operations of a hold.
 	extend  func(ctx context.Context, h workload.Hold, ttl time.Duration) error
 	release func(ctx context.Context, h workload.Hold) error
+	// done replaces Done, which there is none of.
+	done func() <-chan struct{}
+}
+
+// releaseSome releases a hold on the first three masters alone.
+func releaseSome(ctx context.Context, h workload.Hold) error {
+	part := *h.(*hold)
+	all := part.locker
+	part.locker, part.acquired = &locker{variant: all.variant, quorum: 2, masters: all.masters[:3], tell: all.tell}, part.acquired[:3]
+	err := part.Release(ctx)
+	part.locker.cleanup.Wait()
+	return err
 }
 
 var errBroken = errors.New("controls: broken on purpose")
@@ -41,7 +55,7 @@ func Catalogue() []Entry {
 	return []Entry{
 		{
 			Name: "owner-wrong", Text: "It reports an owner that no master has, and its release does nothing.",
-			Scenario: "calm", Oracle: "owner", For: 5 * sec, release: idle, owner: func(string) string { return newOwner() },
+			Scenario: "calm", Oracle: "owner", For: 5 * sec, Sample: true, release: idle, owner: func(string) string { return newOwner() },
 		},
 		{
 			Name: "owner-missing", Text: "It reports no owner, and its release does nothing.",
@@ -53,7 +67,7 @@ func Catalogue() []Entry {
 		},
 		{
 			Name: "release-errors", Text: "Every release gives back the key and fails.",
-			Scenario: "calm", Oracle: "operations", For: 4 * sec,
+			Scenario: "calm", Oracle: "operations", For: 4 * sec, Sample: true,
 			release: func(ctx context.Context, h workload.Hold) error { return errors.Join(errBroken, h.Release(ctx)) },
 		},
 		{
@@ -64,6 +78,62 @@ func Catalogue() []Entry {
 		{
 			Name: "extend-errors", Text: "Every extension fails.", Scenario: "many-keys", Oracle: "operations", For: 8 * sec,
 			extend: func(context.Context, workload.Hold, time.Duration) error { return errBroken },
+		},
+		{
+			Name: "extend-lost", Text: "Every extension says that the hold was lost.", Scenario: "many-keys", Oracle: "operations", For: 8 * sec,
+			extend: func(context.Context, workload.Hold, time.Duration) error { return workload.ErrLost },
+		},
+		{
+			Name: "release-never-returns", Text: "Every release gives back the key and returns when its context ends.",
+			Scenario: "many-keys", Oracle: "operations", For: 12 * sec,
+			release: func(ctx context.Context, h workload.Hold) error {
+				_ = h.Release(ctx)
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		},
+		{
+			Name: "release-on-three", Text: "A release asks three of five masters, and leaves the others to the ttl.",
+			Scenario: "calm", Oracle: "released", For: 5 * sec, release: releaseSome,
+		},
+		{
+			Name: "context-ignored", Text: "An acquisition goes on after its caller has given up.",
+			Scenario: "paused-clients", Oracle: "context", For: 10 * sec,
+			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
+				<-time.After(time.Second)
+				return l.Acquire(context.WithoutCancel(ctx), r)
+			},
+		},
+		{
+			Name: "goroutine-for-each-hold", Text: "Each hold leaves a goroutine until the client is closed.",
+			Scenario: "calm", Oracle: "growth", For: 5 * sec,
+			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
+				closed := l.(*locker).closed
+				go func() { <-closed }()
+				return l.Acquire(ctx, r)
+			},
+		},
+		{
+			Name: "done-early", Text: "Done closes when the lock is granted.", Scenario: "calm", Oracle: "operations", For: 4 * sec,
+			done: func() <-chan struct{} { c := make(chan struct{}); close(c); return c },
+		},
+		{
+			Name: "held-always", Text: "Every second acquisition is refused without asking.", Scenario: "many-keys", Oracle: "availability", For: 6 * sec,
+			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
+				if time.Now().UnixNano()/1000%2 == 0 {
+					return nil, workload.ErrHeld
+				}
+				return l.Acquire(ctx, r)
+			},
+		},
+		{
+			Name: "panics", Text: "Every tenth acquisition panics.", Scenario: "many-keys", Oracle: "availability", For: 6 * sec,
+			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
+				if time.Now().UnixNano()/1000%10 == 0 {
+					panic(errBroken) //nolint:forbidigo // that is what is wrong with it
+				}
+				return l.Acquire(ctx, r)
+			},
 		},
 	}
 }
@@ -138,6 +208,14 @@ func (h alteredHold) Owner() string {
 		return h.entry.owner(h.Hold.Owner())
 	}
 	return h.Hold.Owner()
+}
+
+// Done implements workload.Hold.
+func (h alteredHold) Done() <-chan struct{} {
+	if h.entry.done != nil {
+		return h.entry.done()
+	}
+	return h.Hold.Done()
 }
 
 // Extend implements workload.Hold.

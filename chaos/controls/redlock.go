@@ -119,7 +119,7 @@ func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint, t
 	if s.variant == SingleNX {
 		masters = masters[:1]
 	}
-	l := &locker{variant: s.variant, quorum: len(masters)/2 + 1, tell: tell}
+	l := &locker{variant: s.variant, quorum: len(masters)/2 + 1, tell: tell, closed: make(chan struct{})}
 	if s.variant == QuorumOfTwo {
 		l.quorum = min(2, len(masters))
 	}
@@ -141,10 +141,12 @@ type locker struct {
 	masters []*redis.Client
 	tell    func(workload.Ballot)
 	cleanup sync.WaitGroup
+	closed  chan struct{} // closed when the client is
 }
 
 // Close implements workload.Locker.
 func (l *locker) Close(context.Context) error {
+	close(l.closed)
 	l.cleanup.Wait()
 	var err error
 	for _, m := range l.masters {

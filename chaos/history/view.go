@@ -22,18 +22,19 @@ type Extension struct {
 
 // Attempt is one acquisition attempt and, when it was granted, the whole life of the hold.
 type Attempt struct {
-	ID     uint64
-	Client int
-	Worker int
-	Key    string
-	Kind   Kind
-	Owner  string
-	Hold   int
-	TTL    int64
-	Wait   int64
-	Renew  bool
-	Quiet  bool
-	Lock   uint64 // shared with the attempts for the other keys of the same lock; 0 when there are none
+	ID       uint64
+	Client   int
+	Worker   int
+	Key      string
+	Kind     Kind
+	Owner    string
+	Hold     int
+	TTL      int64
+	Wait     int64
+	Patience int64
+	Renew    bool
+	Quiet    bool
+	Lock     uint64 // shared with the attempts for the other keys of the same lock; 0 when there are none
 	// Call and Return bracket the acquisition; Return is Never for an attempt that was not answered.
 	Call, Return int64
 	Outcome      Outcome
@@ -150,7 +151,7 @@ func (v *View) begin(e *Event, i int) {
 	}
 	v.Attempts = append(v.Attempts, Attempt{
 		ID: e.Attempt, Client: e.Client, Worker: e.Worker, Key: e.Key, Kind: e.Kind, Owner: e.Owner, Hold: e.Hold, TTL: e.TTL,
-		Wait: e.Wait, Renew: e.Renew, Quiet: e.Quiet, Lock: e.Lock, Call: e.At, Return: Never, Extensions: extensions, NoDone: e.NoDone,
+		Wait: e.Wait, Patience: e.Patience, Renew: e.Renew, Quiet: e.Quiet, Lock: e.Lock, Call: e.At, Return: Never, Extensions: extensions, NoDone: e.NoDone,
 		ReleaseCall: Never, ReleaseReturn: Never, Done: Never, Stopped: Never,
 		CallEvent: i, ReturnEvent: -1, DoneEvent: -1, ReleaseEvent: -1,
 	})

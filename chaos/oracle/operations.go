@@ -17,17 +17,26 @@ type Tally struct {
 	first  Violation
 }
 
-// Operations counts how releases and extensions fared, and finds that fewer than atLeast of either did what was asked.
+// Operated counts how releases, extensions and holds fared. A hold fares badly if its Done closes in the first half of
+// its time.
+type Operated struct {
+	Releases   Tally `json:"releases"`
+	Extensions Tally `json:"extensions"`
+	Holds      Tally `json:"holds"`
+}
+
+// Operations counts how operations on holds fared, and finds that fewer than atLeast of a sort did what was asked, and that
+// three or more did not.
 //
 // One is judged if its hold had time left when it returned, nobody had told that it was lost, and its client could reach
-// a majority from settle before the hold was asked for until then; the machine must not have stood still meanwhile. Then
+// a majority from settle before the hold was asked for until then; the machine must not have stood still meanwhile, or shortly before. Then
 // a majority has the key, and can be told. It may have been another majority: that is why some may fail while faults are on.
-func Operations(v *history.View, settle time.Duration, atLeast float64) (releases, extensions Tally, found []Violation) {
-	reach, still := newReach(v), stalls(v)
+func Operations(v *history.View, settle time.Duration, atLeast float64) (o Operated, found []Violation) {
+	reach, felt := newReach(v), echoes(stalls(v), int64(settle))
 	judge := func(t *Tally, a *history.Attempt, what string, call, ret int64, outcome history.Outcome, event int) {
 		own := history.Attempt{Call: a.Call, Return: ret}
 		if outcome == history.Pending || outcome == history.Unsupported || ret > boundInForce(a) || min(a.Done, a.Stopped) < call ||
-			!inside(&own, reach.of(a.Client), int64(settle)) || covered(window{call, ret + 1}, still) > 0 {
+			!inside(&own, reach.of(a.Client), int64(settle)) || covered(window{call, ret + 1}, felt) > 0 {
 			return
 		}
 		if t.Judged++; outcome == history.Acquired {
@@ -45,25 +54,32 @@ func Operations(v *history.View, settle time.Duration, atLeast float64) (release
 		if !a.Granted() {
 			continue
 		}
+		switch half := a.Return + (a.Until-a.Return)/2; {
+		case a.NoDone || a.Until <= a.Return:
+		case a.Done < min(a.ReleaseCall, half):
+			judge(&o.Holds, a, "the hold", a.Return, a.Done, history.Expired, a.DoneEvent)
+		case min(a.Done, a.ReleaseCall) != history.Never:
+			judge(&o.Holds, a, "the hold", a.Return, min(a.Done, a.ReleaseCall, half), history.Acquired, a.ReturnEvent)
+		}
 		for _, x := range a.Extensions {
-			if o := v.Events[x.Event].Outcome; !x.Seen && x.Return != history.Never && o != history.Cancelled {
-				judge(&extensions, a, "the extension", x.Call, x.Return, o, x.Event)
+			if outcome := v.Events[x.Event].Outcome; !x.Seen && x.Return != history.Never && outcome != history.Cancelled {
+				judge(&o.Extensions, a, "the extension", x.Call, x.Return, outcome, x.Event)
 			}
 		}
 		if a.ReleaseReturn != history.Never {
-			judge(&releases, a, "the release", a.ReleaseCall, a.ReleaseReturn, v.Events[a.ReleaseEvent].Outcome, a.ReleaseEvent)
+			judge(&o.Releases, a, "the release", a.ReleaseCall, a.ReleaseReturn, v.Events[a.ReleaseEvent].Outcome, a.ReleaseEvent)
 		}
 	}
 	for _, t := range []struct {
 		*Tally
 		what string
-	}{{&releases, "releases"}, {&extensions, "extensions"}} {
-		if float64(t.Judged-t.Failed) < atLeast*float64(t.Judged) {
+	}{{&o.Releases, "releases"}, {&o.Extensions, "extensions"}, {&o.Holds, "holds, by their Done,"}} {
+		if t.Failed >= 3 && float64(t.Judged-t.Failed) < atLeast*float64(t.Judged) {
 			x := t.first
 			x.Text = fmt.Sprintf("%d of %d %s failed although the hold had time left and a majority was reachable (at least %.0f %% are to work); the first is %s",
 				t.Failed, t.Judged, t.what, 100*atLeast, x.Text)
 			found = append(found, x)
 		}
 	}
-	return releases, extensions, found
+	return o, found
 }

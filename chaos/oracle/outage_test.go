@@ -74,14 +74,17 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		h.add(call, history.Event{Type: typ, Attempt: id})
 		h.add(ret, history.Event{Type: typ + 1, Attempt: id, Outcome: outcome})
 	}
+	thrice := func(write func(h *tape)) func(h *tape) {
+		return func(h *tape) { write(h); write(h); write(h) }
+	}
 	release := func(outcome history.Outcome, before func(h *tape, id uint64)) func(h *tape) {
-		return func(h *tape) {
-			id := h.hold(1, history.Plain, 2000, 2002, 3000)
+		return thrice(func(h *tape) {
+			id := h.hold(1, history.Plain, 2000, 2002, 2700)
 			if before != nil {
 				before(h, id)
 			}
 			ended(h, history.ReleaseCall, outcome, id, 2500, 2505)
-		}
+		})
 	}
 	judge(t, []trial{
 		{"a release that works", release(history.Acquired, nil), 0},
@@ -107,6 +110,21 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 			}
 			release(history.Failed, nil)(h)
 		}, 0},
+		{"two of two", func(h *tape) {
+			for range 2 {
+				ended(h, history.ReleaseCall, history.Failed, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 2505)
+			}
+		}, 0},
+		{"Done closes early", thrice(func(h *tape) {
+			h.add(2005, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
+		}), 1},
+		{"Done closes early, without a majority", thrice(func(h *tape) {
+			h.mark(1500, history.MajorityLost, 1)
+			h.add(2005, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
+		}), 0},
+		{"Done closes at its bound", thrice(func(h *tape) {
+			h.add(2950, history.Event{Type: history.DoneClosed, Attempt: h.hold(1, history.Plain, 2000, 2002, 3000)})
+		}), 0},
 		{"an extension that errors", release(history.Acquired, func(h *tape, id uint64) {
 			ended(h, history.ExtendCall, history.Failed, id, 2100, 2105)
 		}), 1},
@@ -117,7 +135,7 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 			ended(h, history.ExtendCall, history.Cancelled, id, 2100, 2105)
 		}), 0},
 	}, oracle.NameOperations, func(v *history.View) []oracle.Violation {
-		_, _, found := oracle.Operations(v, time.Second, 0.8)
+		_, found := oracle.Operations(v, time.Second, 0.8)
 		return found
 	})
 }

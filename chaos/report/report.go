@@ -59,12 +59,10 @@ type Report struct {
 	// Availability is the share of the attempts with a majority in reach that did not fail.
 	Availability float64        `json:"availability"`
 	Service      oracle.Service `json:"service"`
-	// Releases and Extensions count those that were judged, and of these those that failed.
-	Releases   oracle.Tally `json:"releases"`
-	Extensions oracle.Tally `json:"extensions"`
-	// StalledMS is for how long the machine gave the run, or a part of it, no processor time, in
-	// milliseconds. Starved reports that this was more than half of the limits: the run may have
-	// lacked the time to observe its events.
+	// Operated counts releases, extensions and holds that were judged, and of these those that failed.
+	Operated oracle.Operated `json:"operated"`
+	// StalledMS is for how long the machine gave the run, or something of it, no time, in milliseconds. Starved tells that this
+	// was more than half of what the limits allow: what the run did not see it may not have had the time to see.
 	StalledMS float64 `json:"stalled_ms"`
 	Starved   bool    `json:"starved,omitempty"`
 	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired again.

@@ -127,7 +127,7 @@ func Profiles() []Profile {
 		{
 			Name: "register", Text: "Read-modify-writes under the lock, on a resource that checks tokens and one that doesn't.",
 			Keys: 2, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms},
-			Wait: 20 * time.Second, Register: true,
+			Wait: 20 * time.Second, Register: true, Cancel: 0.05,
 		},
 		{
 			Name: "contended-extends", Text: "Holders extend their holds themselves, without a look at the bound, while others wait.",

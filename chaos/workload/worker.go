@@ -180,16 +180,18 @@ type held struct {
 func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 	attempt, cancel := ctx, context.CancelFunc(func() {})
 	wait := w.Profile.Wait
+	patience := wait
 	switch {
 	case w.Rand.Float64() < w.Profile.Cancel:
-		wait = 0 // its caller cancels; that it got nothing says nothing
-		attempt, cancel = context.WithTimeout(ctx, w.draw(Span{0, 10 * ms}))
+		wait = 0 // its caller gives up; that it got nothing says nothing
+		patience = w.draw(Span{0, 10 * ms})
+		attempt, cancel = context.WithTimeout(ctx, patience)
 	case wait > 0:
 		attempt, cancel = context.WithTimeout(ctx, wait)
 	}
 	defer cancel()
 	e := history.Event{
-		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait), Renew: r.Renew, Quiet: w.Profile.Quiet,
+		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait), Patience: int64(patience), Renew: r.Renew, Quiet: w.Profile.Quiet,
 	}
 	h := &held{key: r.Key, keys: append([]string{r.Key}, r.Also...)}
 	for range h.keys {

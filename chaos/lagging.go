@@ -1,0 +1,76 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-624411e5/redlock/chaos/history"
+	"github.com/seed-624411e5/redlock/chaos/oracle"
+)
+
+// NameGrowth is the oracle that finds goroutines which stay for each hold.
+const NameGrowth = "growth"
+
+// lagging finds holds whose release was confirmed, and which some master still had for longer than grace after that, while no
+// fault was on and the machine ran: a release asks every master that can be reached, not a majority of them.
+func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation {
+	const settle = int64(time.Second)
+	disturbed := disturbances(v)
+	byOwner := make(map[string]*history.Attempt) // the last hold of each owner and key
+	for i := range v.Attempts {
+		if a := &v.Attempts[i]; w.watches(a) >= 0 && a.Owner != "" {
+			byOwner[a.Key+"\x00"+a.Owner] = a
+		}
+	}
+	seen := make(map[*history.Attempt]bool)
+	var out []oracle.Violation
+	for _, s := range w.samples {
+		for k, owner := range s.Owners {
+			a := byOwner[w.keys[k]+"\x00"+owner]
+			if a == nil || seen[a] || !s.Up || !a.Released || s.At <= a.ReleaseReturn+int64(grace) || disturbed.overlaps(a.Call-settle, s.Until) {
+				continue
+			}
+			seen[a] = true
+			out = append(out, oracle.Violation{
+				Oracle: NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
+				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and master %d, which could be reached all the time, had it at %v",
+					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), s.Master, time.Duration(s.At)),
+			})
+		}
+	}
+	return out
+}
+
+// disturbances are when a fault was on or the machine stood still.
+func disturbances(v *history.View) bands {
+	var out bands
+	on, since := 0, int64(0)
+	for i := range v.Events {
+		switch e := &v.Events[i]; e.Type {
+		case history.Stall:
+			out = append(out, [2]int64{e.At, e.At + e.Value})
+		case history.FaultOn:
+			if on++; on == 1 {
+				since = e.At
+			}
+		case history.FaultOff:
+			if on--; on == 0 {
+				out = append(out, [2]int64{since, e.At})
+			}
+		}
+	}
+	if on > 0 {
+		out = append(out, [2]int64{since, history.Never})
+	}
+	return out
+}
+
+// growth finds that goroutines of the subject were left by holds, before its clients were closed.
+func growth(goroutines, acquisitions int) []oracle.Violation {
+	if goroutines <= 300+acquisitions/2 {
+		return nil
+	}
+	return []oracle.Violation{{
+		Oracle: NameGrowth, Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines", acquisitions, goroutines),
+	}}
+}
