@@ -138,7 +138,7 @@ func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration, observer
 	r = k.newExtensionLocked(max(ttl, x.wanted), asOf, observer)
 	x.latest, x.wanted = r, 0
 	if x.begun++; x.begun == 1 {
-		k.notPassedLocked()
+		after.unpassed = k
 	}
 	k.issueLocked(r, &after)
 	return r, true, nil

@@ -155,23 +155,28 @@ func (k *Lock) Handover() (Handover, error) {
 	return h, err
 }
 
-// handOver ends the hold, and leaves its keys as they are.
-func (k *Lock) handOver() (Handover, error) {
+// handOver ends the hold, and leaves its keys as they are. Nobody releases them here, so those who wait here are told now, and the masters'
+// queues are left where nobody does.
+func (k *Lock) handOver() (h Handover, err error) {
 	var after effects
-	defer after.run()
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.state.Over() {
-		return Handover{}, k.over
+	queued := k.isQueuedLocked()
+	if err = k.over; err == nil {
+		h = newHandover(handover{
+			Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token,
+			Masters: k.locker.names, Doubt: k.locker.namesOf(k.inDoubtLocked()),
+		})
+		k.overLocked(hold.HandedOver, nil, &after)
+		k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
 	}
-	h := newHandover(handover{Key: []byte(k.Key()), Prefix: []byte(k.locker.opts.Prefix), Owner: []byte(k.owner), Token: k.token, Masters: k.locker.names, Doubt: k.locker.namesOf(k.inDoubtLocked())})
-	k.overLocked(hold.HandedOver, nil, &after)
-	// Nobody releases the key here, so those who wait here are told now, and the masters' queues are left where nobody does.
-	unclaimed := k.locker.queue.HandOver(k.spec.keys)
-	if len(unclaimed) > 0 && k.isQueuedLocked() {
+	k.mu.Unlock()
+	if err != nil {
+		return h, err
+	}
+	if unclaimed := k.locker.queue.HandOver(k.spec.keys); len(unclaimed) > 0 && queued {
 		after.leave(k, unclaimed, everyMaster)
 	}
-	k.locker.observeHandover(k, k.locker.clock.Now()-k.since)
+	after.run()
 	return h, nil
 }
 

@@ -85,11 +85,13 @@ func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return err
 	}
+	var after effects
+	defer after.run()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r.verdict != won {
 		k.passing.doubt = true
-		k.notPassedLocked()
+		after.unpassed = k
 	}
 	return r.resultLocked(r.refusal())
 }

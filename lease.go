@@ -34,6 +34,7 @@ type lease struct {
 	longest  time.Duration // the greatest ttl of a request to a master
 	asOf     time.Duration // when the configuration was found current, for its acquisition
 	passing  passing
+	leaving  chan struct{} // closed when present does not leave any more; nil while nobody waits for that
 }
 
 // fewMasters is up to how many masters a hold and its rounds are allocated in one piece each.

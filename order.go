@@ -147,6 +147,7 @@ func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint6
 //	defer k.mu.Unlock()
 //	k.overLocked(reason, &after)
 type effects struct {
+	leaving  leaving          // asks and ends the leaving of its lock
 	reason   error            // why the contexts end
 	contexts []*lockContext   // of a hold that is over
 	late     *round           // whose time is up
@@ -160,6 +161,7 @@ type effects struct {
 	leaves   []string
 	leavesAt uint64 // on these masters
 	renews   *Lock  // is to be renewed when it is its turn
+	unpassed *Lock  // is not going to be passed on
 }
 
 // leave has k's Locker leave the arrival queues of keys on masters.
@@ -169,6 +171,9 @@ func (e *effects) leave(k *Lock, keys []string, masters uint64) {
 
 // run does what is left to do. No mutex is held. Whoever depends on a hold that is over is told before its first master is.
 func (e *effects) run() {
+	if e.leaving.lock != nil {
+		e.leaving.ask()
+	}
 	for _, c := range e.contexts {
 		c.cancel(e.reason)
 	}
@@ -180,6 +185,12 @@ func (e *effects) run() {
 	}
 	if e.observer != nil {
 		e.observer.onDecided(e.observed)
+	}
+	if e.leaving.lock != nil {
+		e.leaving.end()
+	}
+	if e.unpassed != nil {
+		e.unpassed.notPassed()
 	}
 	if e.send != nil {
 		lanes := e.send.lock.locker.lanes

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-624411e5/redlock/internal/hold"
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
@@ -92,55 +91,55 @@ func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
 	return uint64(window/time.Millisecond) * tokensPerMillisecond
 }
 
-// leaveQuietlyLocked takes the wait that has got the lock out of the queue. As long as the lock may be passed on, those behind it do not try. They
-// take their place in the masters' queues once it can't be any more.
-func (k *Lock) leaveQuietlyLocked(e *waitqueue.Entry) (inherited bool) {
+// leaveQuietly takes the wait that has got the lock out of the queue. As long as the lock may be passed on, those behind it do not try. They
+// take their place in the masters' queues once it can't be any more. An extension, or a check that finds the lock lost, may come between the
+// first look and the queue. It has told the queue in vain then, so whether the lock may be passed on is looked at again.
+func (k *Lock) leaveQuietly(e *waitqueue.Entry) (inherited bool) {
 	queue, key, until, now := k.locker.queue, k.spec.keys[0], k.passing.ends, k.locker.clock.Now()
+	k.mu.Lock()
 	if k.state.Over() || !k.passableLocked(now) {
 		until = 0
 	}
+	k.mu.Unlock()
 	inherited = queue.LeaveQuietly(e, until)
-	if until > 0 && !k.passing.reminds {
-		k.passing.reminds = true
+	if until == 0 {
+		return inherited
+	}
+	k.mu.Lock()
+	passable, first := !k.state.Over() && k.passableLocked(now), !k.passing.reminds
+	k.passing.reminds = true
+	k.mu.Unlock()
+	if !passable {
+		queue.Remind(key, until)
+	}
+	if first { // others have the reminder of theirs
 		k.locker.clock.AfterFunc(until-now, func() { queue.Remind(key, until) })
 	}
 	return inherited
 }
 
-// notPassedLocked tells those who wait behind the lock that it is not going to be passed on, although its window lasts.
-func (k *Lock) notPassedLocked() {
+// notPassed tells those who wait behind the lock that it is not going to be passed on, although its window lasts.
+func (k *Lock) notPassed() {
 	if k.locker.clock.Now() < k.passing.ends {
 		k.locker.queue.Remind(k.spec.keys[0], k.passing.ends)
 	}
 }
 
-// pass passes the lock on to the first goroutine that waits for it, if there is one and it may be, and reports whether it did. Then the
-// lock is over.
-func (k *Lock) pass() bool {
-	if k.passing.window == 0 { // most locks: nothing to look at
-		return false
-	}
-	l := k.locker
-	k.mu.Lock()
+// pass passes the lock on to the first goroutine that waits for it, if there is one that it fits, and reports whether it did.
+func (e *leaving) pass() bool {
+	k, l := e.lock, e.lock.locker
 	now := l.clock.Now()
-	if k.state.Over() || !k.passableLocked(now) || l.isClosing() || l.current.outdated() != nil {
-		k.mu.Unlock()
-		return false
-	}
-	waiter, entry := l.queue.Take(k.spec.keys[0], now, func(waiter any) bool { return k.fitsLocked(waiter.(*waiting).spec, now) })
+	waiter, entry := l.queue.Take(k.spec.keys[0], now, func(waiter any) bool { return k.fits(waiter.(*waiting).spec, now) })
 	if entry == nil {
-		k.mu.Unlock()
 		return false
 	}
-	var after effects
-	held := now - k.since
-	k.overLocked(hold.Passed, nil, &after)
 	w := waiter.(*waiting)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state.Pass()
+	k.leftLocked()
 	w.passed = k.successorLocked(w.spec, now)
-	k.mu.Unlock()
-	after.run()
-	l.observePass(k, held)
-	l.queue.Pass(entry)
+	e.taken = entry
 	return true
 }
 
@@ -150,9 +149,9 @@ func (k *Lock) passableLocked(now time.Duration) bool {
 	return now < p.ends && !p.doubt && k.extending.begun == 0 && (!k.spec.fenced || k.token < p.lastToken)
 }
 
-// fitsLocked reports that the hold is one that was asked for like this, and that its bound leaves it the validity but for a window, and its
+// fits reports that the hold is one that was asked for like this, and that its bound leaves it the validity but for a window, and its
 // holder some of it. A bound beyond that validity would leave the key for longer than it asked for if its process died.
-func (k *Lock) fitsLocked(s *spec, now time.Duration) bool {
+func (k *Lock) fits(s *spec, now time.Duration) bool {
 	bound, whole := k.passing.bound, validUntil(now, s.ttl, k.locker.opts.DriftFactor)
 	return s.passable() && s.fenced == k.spec.fenced && whole-s.passingWindow() <= bound && bound <= whole && now+s.grace < bound
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/lane"
 	"github.com/seed-624411e5/redlock/internal/owner"
 	"github.com/seed-624411e5/redlock/internal/surplus"
+	"github.com/seed-624411e5/redlock/internal/waitqueue"
 	"github.com/seed-624411e5/redlock/single"
 )
 
@@ -42,13 +43,8 @@ func (k *Lock) Release(ctx context.Context) error {
 		k.unused = true
 		k.mu.Unlock()
 	}
-	if k.pass() {
-		return nil
-	}
 	w := k.locker.newRoundWait()
-	if r, undecided := k.finish(hold.Released, w); r == nil {
-		return k.released()
-	} else if undecided {
+	if r, undecided := k.finish(hold.Released, w); undecided {
 		_ = w.wait(context.Background(), k.spec.timeout, r) // ends with the timeout at the latest
 	}
 	k.locker.recycle(w)
@@ -76,10 +72,28 @@ func (k *Lock) released() error {
 	return k.unconfirmed
 }
 
-// finish ends the hold, for the first reason given, and begins to release it everywhere, if that has not begun. It returns
-// the release, nil if the Locker was shut down before, and whether the observer, which may be nil, is going to be told of its
-// decision.
+// finish ends the hold, for the first reason given, and passes it on or begins to release it everywhere, if that has not begun. It
+// returns the release, nil if there is none, and whether the observer, which may be nil, is going to be told of its decision.
 func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undecided bool) {
+	if k.leave(why, observer) {
+		return k.ending, k.ending != nil && observer != nil // this goroutine has set it
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for k.state.Phase == hold.Leaving { // another goroutine is about to send the release
+		if k.leaving == nil {
+			k.leaving = make(chan struct{})
+		}
+		over := k.leaving
+		k.mu.Unlock()
+		<-over
+		k.mu.Lock()
+	}
+	return k.ending, k.ending != nil && observer != nil && k.ending.addObserverLocked(observer)
+}
+
+// leave ends the hold, and reports whether it was here that the hold left its keys.
+func (k *Lock) leave(why hold.Why, observer decisionObserver) (leaves bool) {
 	var after effects
 	defer after.run()
 	k.mu.Lock()
@@ -87,14 +101,10 @@ func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undeci
 	if !k.state.Over() {
 		k.overLocked(why, nil, &after)
 	}
-	if k.state.Phase == hold.Grace {
+	if leaves = k.state.Phase == hold.Grace; leaves {
 		k.releaseLocked(observer, &after)
-		return k.ending, observer != nil
 	}
-	if k.ending != nil && observer != nil {
-		undecided = k.ending.addObserverLocked(observer)
-	}
-	return k.ending, undecided
+	return leaves
 }
 
 // overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. What the masters
@@ -116,37 +126,96 @@ func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 	}
 }
 
-// releaseLocked begins to release a hold that is over on every master.
+// releaseLocked begins to release a hold that is over on every master. A failed attempt is released at once: it reserves nothing, and
+// keeps its position in the queue. For a hold that was held, those who wait here are asked first, without the mutex.
 func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.locker.schedule.Remove(&k.attention)
-	var unclaimed []string
-	request := k.request(single.Request{Op: single.Release, TTL: k.longest, Keep: k.keepLocked()})
+	after.leaving.observer = observer
+	if !k.state.Held {
+		after.leaving.sendLocked(k, after)
+		return
+	}
+	k.state.Leave()
+	after.leaving.lock = k
+	after.leaving.passable = k.state.Why == hold.Released && k.passableLocked(k.locker.clock.Now())
+}
+
+// leaving is what becomes of the keys of a hold that is over. While a hold leaves, its mutex is free, and others can do this:
+//
+//   - Another goroutine calls Release, or the first one ends a hold that the second finds over. It waits until the release is there, or
+//     the lock is passed on.
+//   - Validity ends, or an extension that is under way is denied. The phase says that somebody looks after the keys, so nothing happens.
+//   - Close gives the hold up. Then it can't be passed on any more, and whoever was to get it is told that the Locker is closed.
+//   - Somebody begins to wait for the key, or stops waiting. Only the queue decides: who is in it when it is asked is passed the lock or
+//     woken, and who comes later asks the masters behind the release.
+type leaving struct {
+	lock      *Lock
+	observer  decisionObserver // of the release
+	passable  bool             // it may be passed on
+	taken     *waitqueue.Entry // of whom it was passed on to
+	unclaimed []string         // keys that nobody waits for here
+	reserve   time.Duration    // for how long the release keeps the keys for whom it notifies
+}
+
+// ask asks those who wait here. No mutex is held.
+func (e *leaving) ask() {
+	k, l := e.lock, e.lock.locker
+	if e.passable && !l.isClosing() && l.current.outdated() == nil && e.pass() {
+		return
+	}
+	if k.passing.window > 0 {
+		k.giveWay() // before waiters here are notified
+	}
+	e.reserve = l.reserve()
+	e.unclaimed = l.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
+}
+
+// end tells who was passed the lock, or sends the release. No mutex is held.
+func (e *leaving) end() {
+	k := e.lock
+	if e.taken != nil {
+		k.locker.observePass(k, k.locker.clock.Now()-k.since)
+		k.locker.queue.Pass(e.taken)
+		return
+	}
+	var after effects
+	defer after.run()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e.sendLocked(k, &after)
+}
+
+// sendLocked has the release sent.
+func (e *leaving) sendLocked(k *Lock, after *effects) {
+	request := k.request(single.Request{Op: single.Release, TTL: k.longest, Keep: k.keepLocked(), Reserve: e.reserve})
 	if request.Keep > 0 {
 		request.KeepAs = owner.NewKept(k.locker.opts.Identity)
 	}
-	if k.state.Held { // a failed attempt reserves nothing, and keeps its position in the queue
-		request.Reserve = k.locker.reserve()
-		if k.passing.window > 0 {
-			k.giveWayLocked() // before waiters here are notified
-		}
-		unclaimed = k.locker.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
-	}
-	allUnclaimed := len(unclaimed) == len(k.spec.keys)
+	allUnclaimed := len(e.unclaimed) == len(k.spec.keys)
 	if allUnclaimed {
 		request.Waiter = k.waiterID
 	}
 	k.state.Release(len(k.states))
-	k.ending = k.newRoundLocked(request, observer)
+	k.ending = k.newRoundLocked(request, e.observer)
 	k.issueLocked(k.ending, after)
-	if len(unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
-		after.leave(k, unclaimed, everyMaster)
+	if len(e.unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
+		after.leave(k, e.unclaimed, everyMaster)
+	}
+	k.leftLocked()
+}
+
+// leftLocked tells those who wait for it that the hold does not leave any more.
+func (k *Lock) leftLocked() {
+	if k.leaving != nil {
+		close(k.leaving)
+		k.leaving = nil
 	}
 }
 
-// giveWayLocked has those who wait here leave the key to whoever is notified of it by the release that is about to be sent. The next in line is
+// giveWay has those who wait here leave the key to whoever is notified of it by the release that is about to be sent. The next in line is
 // reminded to try when the window ends, so its request would follow the release at once, and have the key for another window. Clients of
 // other libraries stand in no queue, and only find a key that is free when they ask: for them it stays free for a moment after each window.
-func (k *Lock) giveWayLocked() {
+func (k *Lock) giveWay() {
 	now := k.locker.clock.Now()
 	ahead := now
 	if now >= k.passing.ends {

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-624411e5/redlock"
@@ -85,5 +86,43 @@ func TestDoFailsThoughItsFunctionDidNotWhenTheLockWasLost(t *testing.T) {
 			return nil
 		})
 		onlyIs(t, err, redlock.ErrNotHeld)
+	})
+}
+
+// stops is a context that calls stopped when a context that descends from it needs it no more.
+type stops struct {
+	context.Context
+	stopped func()
+}
+
+// AfterFunc makes package context call the returned function where it takes its own away.
+func (s stops) AfterFunc(func()) (stop func() bool) {
+	return func() bool {
+		s.stopped()
+		return true
+	}
+}
+
+func (stops) Value(any) any { return nil }
+
+// While a hold ends its contexts it has not sent its release yet. Whoever calls Release meanwhile waits for what comes of it, and other
+// methods do not.
+func TestASecondReleaseWaitsForTheFirst(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, masters fakes) {
+		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
+		second := make(chan error, 1)
+		lock.Context(stops{t.Context(), func() {
+			go func() { second <- lock.Release(t.Context()) }()
+			synctest.Wait()
+			is(t, lock.Err(), redlock.ErrNotHeld)
+			if n := masters.holders(lock.Owner()); n != 3 || len(second) != 0 {
+				t.Errorf("%d masters have the key, and %d releases have returned", n, len(second))
+			}
+		}})
+		must(t, lock.Release(t.Context()))
+		must(t, <-second)
+		if n := masters.holders(lock.Owner()); n != 0 {
+			t.Errorf("%d masters have the key after the release", n)
+		}
 	})
 }

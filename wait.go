@@ -282,17 +282,17 @@ func (k *Lock) leaveQueue(w *waiting) {
 	if w.latest != nil && w.latest != k { // it was passed the lock
 		queued = w.latest.queuedOn()
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	e, inherited := &w.entry, false
 	if k.passing.window > 0 {
-		inherited = k.leaveQuietlyLocked(e)
+		inherited = k.leaveQuietly(e)
 	} else {
 		inherited = k.locker.queue.Leave(e, k.locker.clock.Now)
 	}
 	if inherited {
 		queued = everyMaster
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.queued = k.queued || inherited
 	if queueOn(k.states, queued); queued != 0 {
 		k.waiterID = k.locker.id // also where it was won out of turn

@@ -7,14 +7,16 @@ type Phase uint8
 
 // The phases. From Acquiring on, each is reached from an earlier one only:
 //
-//	Acquiring ──▶ Held ──▶ Grace ──▶ Releasing ──▶ Settled
-//	    │           │                    ▲
-//	    │           └──▶ Parted ◀── (Acquiring, by a shutdown)
-//	    └──────────────▶ Grace ──────────┘
+//	Acquiring ──▶ Held ──▶ Grace ──▶ Leaving ──▶ Releasing ──▶ Settled
+//	    │           │        ▲ │        │            ▲
+//	    │           │        │ └────────┼────────────┘ (never held)
+//	    ├───────────┼────────┘          │
+//	    └───────────┴──▶ Parted ◀───────┘ (passed on)
 const (
 	Acquiring Phase = iota // not held yet
 	Held
 	Grace     // over; its keys stay on the masters until it is released
+	Leaving   // over; it is about to be passed on, or released
 	Releasing // over; its release is on the way to some master
 	Settled   // over; nothing is left to do
 	Parted    // over; its keys are not its own to release any more
@@ -67,14 +69,28 @@ func (s *State) End(why Why) {
 		return
 	}
 	s.Phase, s.Why = Grace, why
-	if why == Passed || why == HandedOver || why == ShutDown {
+	if why == HandedOver || why == ShutDown {
 		s.Phase = Parted
+	}
+}
+
+// Leave notes that one goroutine, the caller's, looks after what becomes of the keys of a hold that is over.
+func (s *State) Leave() {
+	if s.Phase == Grace {
+		s.Phase = Leaving
+	}
+}
+
+// Pass notes that another hold goes on with the keys.
+func (s *State) Pass() {
+	if s.Phase == Leaving {
+		s.Phase, s.Why = Parted, Passed
 	}
 }
 
 // Release notes that a release of the hold, which is over, is about to be sent to so many masters. There is one release.
 func (s *State) Release(masters int) {
-	if s.Phase == Grace {
+	if s.Phase == Grace || s.Phase == Leaving {
 		s.Phase, s.open = Releasing, masters
 	}
 }

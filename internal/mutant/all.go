@@ -321,6 +321,12 @@ func rules() []Mutant {
 			Tests:  in(".", "TestStragglersOfALockThatWasPassedOnAreReleased"),
 		},
 		{
+			Name:   "second-release-does-not-wait",
+			Breaks: "a release that comes while another one is about to be sent takes the lock for released",
+			Edits:  []Edit{{"release.go", "for k.state.Phase == hold.Leaving {", "for false {"}},
+			Tests:  in(".", "TestASecondReleaseWaitsForTheFirst"),
+		},
+		{
 			Name:   "asks-behind-its-own",
 			Breaks: "a waiter behind a lock that is passed on asks the masters, and can't receive it",
 			Edits:  []Edit{{"wait.go", "Patient: s.passable() && s.MaxAttempts == 0 && s.MaxOutage == 0, ", ""}},
@@ -335,7 +341,7 @@ func rules() []Mutant {
 		{
 			Name:   "keeps-its-turn",
 			Breaks: "a process takes the key after its window, although its release has just notified another one",
-			Edits:  []Edit{{"release.go", "\t\t\tk.giveWayLocked() //", "\t\t\t//"}},
+			Edits:  []Edit{{"release.go", "\t\tk.giveWay() //", "\t\t//"}},
 			Tests:  in(".", "TestWhoOnlyPollsGetsAKeyThatIsPassedOn"),
 		},
 		{

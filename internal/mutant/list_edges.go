@@ -57,7 +57,7 @@ func edges() []Mutant {
 		{
 			Name:   "passed-while-closing",
 			Breaks: "a lock is passed on by a Locker that is being closed",
-			Edits:  []Edit{{"pass.go", "|| l.isClosing() ||", "||"}},
+			Edits:  []Edit{{"release.go", "e.passable && !l.isClosing() &&", "e.passable &&"}},
 			Tests:  in(".", "TestALockIsNotPassedOnOnceCloseHasBegun"),
 		},
 		{

@@ -72,7 +72,7 @@ func waiting() []Mutant {
 		{
 			Name:   "handed-over-in-the-queues",
 			Breaks: "a process that hands a lock over stays in the masters' queues, and is notified in the place of another one",
-			Edits:  []Edit{{"handover.go", "if len(unclaimed) > 0 && k.isQueuedLocked() {", "if len(unclaimed) < 0 {"}},
+			Edits:  []Edit{{"handover.go", "len(unclaimed) > 0 && queued {", "len(unclaimed) < 0 && queued {"}},
 			Tests:  in(".", "TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues"),
 		},
 		{
