@@ -75,15 +75,6 @@ var overErrors = [...]error{
 	hold.ShutDown:   fmt.Errorf("%w: %w", ErrNotHeld, ErrClosed),
 }
 
-// overError says why a hold of s is over.
-func (l *Locker) overError(s *spec, why hold.Why) error {
-	err := overErrors[why]
-	if outdated := l.current.outdated(); outdated != nil && s.renew && (why == hold.Lapsed || why == hold.InGrace) {
-		return fmt.Errorf("%w, and it was not renewed: %w", err, outdated)
-	}
-	return err
-}
-
 // NodeResult is the answer of one master in one round.
 type NodeResult struct {
 	// Master is its name.

@@ -170,7 +170,7 @@ func (k *Lock) extendedLocked(r *round, after *effects) error {
 	case k.state.Over():
 		return k.over
 	case late:
-		k.overLocked(k.lapseLocked(), nil, after)
+		k.lapseLocked(after)
 		k.releaseLocked(nil, after)
 		return k.over
 	case r.verdict == won:
@@ -223,7 +223,7 @@ func (r *round) continuityUnknown(c *lane.Call) bool {
 // repairsLocked follows a vote of an extension that is won. It prepares what there is to repair, which is sent when the
 // mutex has been given up, and trusts masters that were repaired and have the key.
 func (k *Lock) repairsLocked(r *round) (repairs []*repair) {
-	if !r.repairs || r.verdict != won || k.state.Over() || k.locker.clock.Now() >= k.until {
+	if r.verdict != won || k.state.Over() || k.locker.clock.Now() >= k.until {
 		return nil
 	}
 	for i := range r.ballots {
@@ -251,7 +251,7 @@ func (k *Lock) newRepairLocked(i int, ttl time.Duration) *repair {
 	p.Call = lane.Call{Call: single.Call{Request: &p.request}, Index: i, To: p, Deadline: time.Now().Add(k.spec.timeout), Timeout: k.spec.timeout}
 	s := &k.states[i]
 	s.last, s.gone, s.continuityUnknown = &p.Call, false, true
-	s.trace.Sending(true)
+	s.trace.Setting()
 	return p
 }
 

@@ -252,20 +252,25 @@ func (k *Lock) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.state.Over() && k.locker.clock.Now() >= k.until {
-		k.overLocked(k.lapseLocked(), nil, &after)
+		k.lapseLocked(&after)
 		k.releaseLocked(nil, &after)
 	}
 	return k.over
 }
 
-// lapseLocked says why validity has ended, or is about to.
-func (k *Lock) lapseLocked() hold.Why {
-	switch {
-	case k.atMost > 0 && k.until >= k.atMost:
-		return hold.MaxHold
-	case k.locker.clock.Now() < k.until:
-		return hold.InGrace
-	default:
-		return hold.Lapsed
+// lapseLocked ends the hold because its validity has ended, or is about to.
+func (k *Lock) lapseLocked(after *effects) {
+	if k.atMost > 0 && k.until >= k.atMost {
+		k.overLocked(hold.MaxHold, nil, after)
+		return
 	}
+	why := hold.Lapsed
+	if k.locker.clock.Now() < k.until {
+		why = hold.InGrace
+	}
+	reason := overErrors[why]
+	if outdated := k.locker.current.outdated(); outdated != nil && k.spec.renew {
+		reason = fmt.Errorf("%w, and it was not renewed: %w", reason, outdated)
+	}
+	k.overLocked(why, reason, after)
 }

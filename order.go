@@ -36,7 +36,10 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 	if takes(r.request.Op) && k.spec.sent.IsZero() {
 		k.spec.sent = now
 	}
-	behind := k.locker.behind(r, now)
+	behind := uint64(0)
+	if r.request.Op == single.Acquire {
+		behind = k.locker.behind(now)
+	}
 	for i := range k.states { // nothing is sent before all of them know
 		s, b := &k.states[i], &r.ballots[i]
 		switch {
@@ -65,7 +68,9 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 			}
 			if !r.verifies {
 				s.last = &b.Call
-				s.trace.Sending(sets(&b.Call))
+				if sets(&b.Call) {
+					s.trace.Setting()
+				}
 			}
 			after.ready |= 1 << i
 		}
@@ -83,10 +88,7 @@ const maxBehind = 20 * time.Millisecond
 // quorum, so under load nothing would keep callers from outrunning the other masters more and more, until these answer
 // everything too late. An acquisition that is not sent need not be released either, so sparing them lets them catch up;
 // a quorum is always asked. Operations of existing holds are sent in any case.
-func (l *Locker) behind(r *round, now time.Time) (masters uint64) {
-	if r.request.Op != single.Acquire {
-		return 0
-	}
+func (l *Locker) behind(now time.Time) (masters uint64) {
 	var space [9]time.Duration
 	waits, worst := space[:0], time.Duration(0)
 	for _, lane := range l.lanes {

@@ -128,8 +128,7 @@ func (k *Lock) notPassed() {
 // pass passes the lock on to the first goroutine that waits for it, if there is one that it fits, and reports whether it did.
 func (e *leaving) pass() bool {
 	k, l := e.lock, e.lock.locker
-	now := l.clock.Now()
-	waiter, entry := l.queue.Take(k.spec.keys[0], now, func(waiter any) bool { return k.fits(waiter.(*waiting).spec, now) })
+	waiter, entry := l.queue.Take(k.spec.keys[0], e.now, func(waiter any) bool { return k.fits(waiter.(*waiting).spec, e.now) })
 	if entry == nil {
 		return false
 	}
@@ -137,8 +136,11 @@ func (e *leaving) pass() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.state.Pass()
-	k.leftLocked()
-	w.passed = k.successorLocked(w.spec, now)
+	if k.leaving != nil {
+		close(k.leaving)
+		k.leaving = nil // the successor is going to leave, too
+	}
+	w.passed = k.successorLocked(w.spec, e.now)
 	e.taken = entry
 	return true
 }

@@ -75,10 +75,17 @@ func (k *Lock) released() error {
 // finish ends the hold, for the first reason given, and passes it on or begins to release it everywhere, if that has not begun. It
 // returns the release, nil if there is none, and whether the observer, which may be nil, is going to be told of its decision.
 func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undecided bool) {
-	if k.leave(why, observer) {
+	var after effects
+	k.mu.Lock()
+	if !k.state.Over() {
+		k.overLocked(why, nil, &after)
+	}
+	if k.state.Phase == hold.Grace {
+		k.releaseLocked(observer, &after)
+		k.mu.Unlock()
+		after.run()
 		return k.ending, k.ending != nil && observer != nil // this goroutine has set it
 	}
-	k.mu.Lock()
 	defer k.mu.Unlock()
 	for k.state.Phase == hold.Leaving { // another goroutine is about to send the release
 		if k.leaving == nil {
@@ -92,26 +99,11 @@ func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undeci
 	return k.ending, k.ending != nil && observer != nil && k.ending.addObserverLocked(observer)
 }
 
-// leave ends the hold, and reports whether it was here that the hold left its keys.
-func (k *Lock) leave(why hold.Why, observer decisionObserver) (leaves bool) {
-	var after effects
-	defer after.run()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.state.Over() {
-		k.overLocked(why, nil, &after)
-	}
-	if leaves = k.state.Phase == hold.Grace; leaves {
-		k.releaseLocked(observer, &after)
-	}
-	return leaves
-}
-
 // overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. What the masters
 // have of it is not released by that. reason is nil where why says everything.
 func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 	if reason == nil {
-		reason = k.locker.overError(k.spec, why)
+		reason = overErrors[why]
 	}
 	k.state.End(why)
 	k.over = reason
@@ -137,7 +129,10 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	}
 	k.state.Leave()
 	after.leaving.lock = k
-	after.leaving.passable = k.state.Why == hold.Released && k.passableLocked(k.locker.clock.Now())
+	if k.state.Why == hold.Released && k.passing.window > 0 {
+		after.leaving.now = k.locker.clock.Now()
+		after.leaving.passable = k.passableLocked(after.leaving.now)
+	}
 }
 
 // leaving is what becomes of the keys of a hold that is over. While a hold leaves, its mutex is free, and others can do this:
@@ -151,7 +146,8 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 type leaving struct {
 	lock      *Lock
 	observer  decisionObserver // of the release
-	passable  bool             // it may be passed on
+	passable  bool             // it may be passed on, by the time that is now
+	now       time.Duration
 	taken     *waitqueue.Entry // of whom it was passed on to
 	unclaimed []string         // keys that nobody waits for here
 	reserve   time.Duration    // for how long the release keeps the keys for whom it notifies
@@ -201,14 +197,8 @@ func (e *leaving) sendLocked(k *Lock, after *effects) {
 	if len(e.unclaimed) > 0 && !allUnclaimed && k.waiterID != "" {
 		after.leave(k, e.unclaimed, everyMaster)
 	}
-	k.leftLocked()
-}
-
-// leftLocked tells those who wait for it that the hold does not leave any more.
-func (k *Lock) leftLocked() {
 	if k.leaving != nil {
 		close(k.leaving)
-		k.leaving = nil
 	}
 }
 

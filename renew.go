@@ -69,7 +69,7 @@ func (k *Lock) attend() {
 	case k.state.Over():
 		k.lapsedLocked(now, &after)
 	case now >= k.until-k.spec.grace:
-		k.overLocked(k.lapseLocked(), nil, &after)
+		k.lapseLocked(&after)
 		k.lapsedLocked(now, &after)
 	case k.renewal.round != nil && now >= k.renewal.deadline:
 		after.late = k.renewal.round // onDecided schedules the hold again

@@ -140,14 +140,18 @@ func (r *round) Ended(c *lane.Call) {
 	if r.countLocked(c.Index, vote) {
 		after.decided = r
 	}
-	r.hurryLocked()
+	if r.request.Op == single.Acquire {
+		r.hurryLocked()
+	}
 	if strays(&k.states[c.Index], c) {
 		after.leave(k, c.Request.Keys, 1<<c.Index)
 	}
 	if !r.verifies {
 		k.settleLocked(c)
 	}
-	after.repairs = k.repairsLocked(r)
+	if r.repairs {
+		after.repairs = k.repairsLocked(r)
+	}
 }
 
 // expire counts every vote still missing as unknown: the round's time is up.

@@ -183,8 +183,7 @@ func (c *contest) patience(k *Lock, took time.Duration) time.Duration {
 // hurryLocked limits the wait for late masters in a round of a try; see patience.
 func (r *round) hurryLocked() {
 	k := r.lock
-	if r.verdict != open || r.hurried || r.votes.refused == 0 || r.request.Op != single.Acquire ||
-		!k.locker.sets.majority(r.votes.granted|r.votes.refused) {
+	if r.verdict != open || r.hurried || r.votes.refused == 0 || !k.locker.sets.majority(r.votes.granted|r.votes.refused) {
 		return
 	}
 	r.hurried = true

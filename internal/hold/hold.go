@@ -124,12 +124,8 @@ const (
 	MayLand              // that was something that sets a free key, and it is not known to have arrived
 )
 
-// Sending notes that an operation is about to be sent; sets says that it sets a free key.
-func (t *Trace) Sending(sets bool) {
-	if sets {
-		t.setters = min(t.setters+1, 2)
-	}
-}
+// Setting notes that an operation is about to be sent that sets a free key.
+func (t *Trace) Setting() { t.setters = min(t.setters+1, 2) }
 
 // End is how an operation has ended that sets or prolongs the key.
 type End struct {

@@ -126,7 +126,9 @@ var (
 func traceOf(ops ...hold.End) *hold.Trace {
 	t := new(hold.Trace)
 	for _, e := range ops {
-		t.Sending(e.Sets)
+		if e.Sets {
+			t.Setting()
+		}
 		t.Ended(e)
 	}
 	return t

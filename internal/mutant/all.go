@@ -14,7 +14,7 @@ var (
 	lateExtend = []Edit{
 		{"lock.go", "if !k.state.Over() && k.locker.clock.Now() >= k.until {", "if false {"},
 		{"extend.go", "late := k.locker.clock.Now() >= k.until", "late := false"},
-		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.overLocked(k.lapseLocked(), nil, &after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
+		{"renew.go", "case now >= k.until-k.spec.grace:\n\t\tk.lapseLocked(&after)\n\t\tk.lapsedLocked(now, &after)\n", ""},
 		{"renew.go", "\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked", "\tcase now >= k.until-k.spec.grace && k.renewal.round == nil:\n\tdefault:\n\t\tk.scheduleLocked()\n\t}\n}\n\n// lapsedLocked"},
 	}
 )
