@@ -10,13 +10,14 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// lease is what masters have under one owner value: what one acquisition got. A lock that is passed on inside the process leaves its
-// lease to its successor, so the holds of a lease follow each other, and present is the latest. Passing changes this pointer only.
+// lease has the result of one acquisition: the keys that masters keep under one owner value. A lock that is passed on inside the process
+// leaves its lease to its successor. So the holds of a lease follow each other, and present is the latest. Passing changes this pointer
+// only.
 //
 // One mutex guards a lease and all of its holds. What that prevents:
 //
 //   - A late answer to the acquisition comes while the lock is being passed on, or after two passes. It changes the one masterState
-//     that there is, and whoever is present finds what it has changed.
+//     of that master, and the present hold uses the same one.
 //   - The former holder asks Err, Verify or Release, or its timer fires, while its successor is being acquired. It finds that it has
 //     parted: its own state says so.
 //   - Close gives the former holder up while it passes the lock on. The lease stays with the former holder, who has parted, and the

@@ -119,7 +119,7 @@ func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 }
 
 // releaseLocked begins to release a hold that is over on every master. A failed attempt is released at once: it reserves nothing, and
-// keeps its position in the queue. For a hold that was held, those who wait here are asked first, without the mutex.
+// keeps its position in the queue. A hold that was held asks the waiters of this Locker first, without the mutex.
 func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	k.locker.schedule.Remove(&k.attention)
 	after.leaving.observer = observer
@@ -135,14 +135,13 @@ func (k *Lock) releaseLocked(observer decisionObserver, after *effects) {
 	}
 }
 
-// leaving is what becomes of the keys of a hold that is over. While a hold leaves, its mutex is free, and others can do this:
+// leaving passes on or releases the keys of a hold that is over. While a hold leaves, its mutex is free, and this can happen:
 //
-//   - Another goroutine calls Release, or the first one ends a hold that the second finds over. It waits until the release is there, or
-//     the lock is passed on.
-//   - Validity ends, or an extension that is under way is denied. The phase says that somebody looks after the keys, so nothing happens.
-//   - Close gives the hold up. Then it can't be passed on any more, and whoever was to get it is told that the Locker is closed.
-//   - Somebody begins to wait for the key, or stops waiting. Only the queue decides: who is in it when it is asked is passed the lock or
-//     woken, and who comes later asks the masters behind the release.
+//   - Another goroutine calls Release. It waits until the first one has passed the lock on, or has a release to wait for.
+//   - Validity ends, or an extension that is under way is denied. The phase is Leaving, so nothing happens.
+//   - Close gives the hold up. Then the hold has no successor, and the waiter that was taken for it gets ErrClosed.
+//   - Goroutines begin to wait for the key, or stop waiting. Only the queue decides: a waiter in the queue gets the lock or is woken, and
+//     a later waiter asks the masters behind the release.
 type leaving struct {
 	lock      *Lock
 	observer  decisionObserver // of the release
@@ -153,7 +152,7 @@ type leaving struct {
 	reserve   time.Duration    // for how long the release keeps the keys for whom it notifies
 }
 
-// ask asks those who wait here. No mutex is held.
+// ask asks the waiters of this Locker. No mutex is held.
 func (e *leaving) ask() {
 	k, l := e.lock, e.lock.locker
 	if e.passable && !l.isClosing() && l.current.outdated() == nil && e.pass() {
@@ -166,7 +165,7 @@ func (e *leaving) ask() {
 	e.unclaimed = l.queue.HandOver(k.spec.keys) // for the others the position is inherited by those who wait here
 }
 
-// end tells who was passed the lock, or sends the release. No mutex is held.
+// end wakes the waiter that got the lock, or sends the release. No mutex is held.
 func (e *leaving) end() {
 	k := e.lock
 	if e.taken != nil {

@@ -1,7 +1,7 @@
-// Package contend decides what a goroutine does that waits for a lock: when it asks the masters again, and when it gives up.
+// Package contend decides when a goroutine that waits for a lock asks the masters again, and when it gives up.
 //
-// Its functions are pure. They read no clock, take no mutex, wait for nothing and know no errors: the caller passes the time, the
-// facts and the source of chance. The loop around them is the waiting of package redlock.
+// Its functions are pure: the caller passes the time, the facts and the source of chance. They read no clock, take no mutex and wait
+// for nothing. Package redlock has the loop around them.
 package contend
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/waitqueue"
 )
 
-// Policy is what the caller of an acquisition has asked for.
+// Policy has the options of one acquisition.
 type Policy struct {
 	Every       time.Duration // from one attempt to the next; 0: backoff
 	MaxAttempts int           // 0: no limit
@@ -18,7 +18,7 @@ type Policy struct {
 	MendTime    time.Duration // for how long the wait goes on while masters complain; 0: for ever
 }
 
-// Progress is what a waiter knows of its wait. Only its own goroutine uses it.
+// Progress is the state of one wait. Only its own goroutine uses it.
 type Progress struct {
 	Since        time.Duration // when the wait began
 	Attempts     int           // as MaxAttempts counts them
@@ -104,14 +104,14 @@ func (p *Progress) refreshAfter(subscribed bool) time.Duration {
 	}
 }
 
-// View is what a waiter sees when it decides what to do next.
+// View has the facts for one decision.
 type View struct {
 	waitqueue.Status
 	Now        time.Duration
 	OutageLeft time.Duration // how much of MaxOutage is left
 }
 
-// Action is what a waiter does next.
+// Action is the next step of a waiter.
 type Action uint8
 
 // The actions.
@@ -131,7 +131,7 @@ type Step struct {
 	Until    time.Duration // when the sleep ends; 0: when the waiter is woken
 }
 
-// Next decides what the waiter does. The first rule that fits applies: a lock that is passed to it; a reason to look at once; an attempt
+// Next decides the next step. The first rule that fits applies: a lock that is passed to it; a reason to look at once; an attempt
 // that is due; the end of an outage.
 func (p *Progress) Next(o *Policy, v *View) Step {
 	switch {
@@ -188,7 +188,7 @@ const (
 	MaxComplainingPause = 5 * time.Second
 )
 
-// Jitter draws a random duration from 0 up to most. The order of draws is part of what a simulated schedule replays.
+// Jitter draws a random duration from 0 up to most. Simulated schedules depend on the order of draws.
 type Jitter func(most time.Duration) time.Duration
 
 // backoff is how long to wait after the n-th attempt: until a quorum can have become free by itself, or a jittered backoff,

@@ -1,8 +1,8 @@
-// Package hold has the rules of one hold: where it is in its life, and what its masters may have of its key. They are pure, and know
-// neither time nor network. Whoever calls them guards them by a mutex.
+// Package hold has two state machines: the life of one hold, and the traces of its key on each master. They read no clock and send
+// nothing. The caller guards them by a mutex.
 package hold
 
-// Phase is where a hold is in its life. Validity is no phase: whoever asks for it compares the clock with its end.
+// Phase is a step in the life of a hold. Validity is no phase: a caller that needs it compares the clock with the end of validity.
 type Phase uint8
 
 // The phases. From Acquiring on, each is reached from an earlier one only:
@@ -74,7 +74,7 @@ func (s *State) End(why Why) {
 	}
 }
 
-// Leave notes that one goroutine, the caller's, looks after what becomes of the keys of a hold that is over.
+// Leave notes that the calling goroutine passes on or releases the keys of a hold that is over. No other goroutine does.
 func (s *State) Leave() {
 	if s.Phase == Grace {
 		s.Phase = Leaving
@@ -107,7 +107,7 @@ func (s *State) Settle() (last bool) {
 	return true
 }
 
-// Trace is what one master may have of a hold's key.
+// Trace says whether one master may have the key of a hold.
 type Trace struct {
 	Level   Level // only the methods change it
 	setters int8  // how many operations were sent that set a free key; two if more
