@@ -63,7 +63,7 @@ func Catalogue() []Entry {
 		},
 		{
 			Name: "quorum-of-all", Text: "It wants all masters, so that nobody gets a lock while one is down.",
-			Scenario: "broken-network", Oracle: "outage", For: 12 * sec, quorum: func(n int) int { return n },
+			Scenario: "broken-network", Oracle: "outage", For: 25 * sec, quorum: func(n int) int { return n },
 		},
 		{
 			Name: "release-errors", Text: "Every release gives back the key and fails.",

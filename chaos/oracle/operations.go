@@ -34,8 +34,12 @@ type Operated struct {
 func Operations(v *history.View, settle time.Duration, atLeast float64) (o Operated, found []Violation) {
 	reach, felt := newReach(v), echoes(stalls(v), int64(settle))
 	judge := func(t *Tally, a *history.Attempt, what string, call, ret int64, outcome history.Outcome, event int) {
+		due := ret
+		if outcome == history.Cancelled {
+			due = call // that it took longer than the hold lasts is what is wrong with it
+		}
 		own := history.Attempt{Call: a.Call, Return: ret}
-		if outcome == history.Pending || outcome == history.Unsupported || ret > boundInForce(a) || min(a.Done, a.Stopped) < call ||
+		if outcome == history.Pending || outcome == history.Unsupported || due > boundInForce(a) || min(a.Done, a.Stopped) < call ||
 			!inside(&own, reach.of(a.Client), int64(settle)) || covered(window{call, ret + 1}, felt) > 0 {
 			return
 		}

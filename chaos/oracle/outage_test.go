@@ -90,7 +90,9 @@ func TestHazard129And133OperationsThatNeverWorkAreFound(t *testing.T) {
 		{"a release that works", release(history.Acquired, nil), 0},
 		{"a release that errors", release(history.Failed, nil), 1},
 		{"a release that says lost", release(history.Held, nil), 1},
-		{"a release that takes for ever", release(history.Cancelled, nil), 1},
+		{"a release that ends with its context", thrice(func(h *tape) {
+			ended(h, history.ReleaseCall, history.Cancelled, h.hold(1, history.Plain, 2000, 2002, 2700), 2500, 12500)
+		}), 1},
 		{"lost before", release(history.Held, func(h *tape, id uint64) {
 			h.add(2400, history.Event{Type: history.DoneClosed, Attempt: id})
 		}), 0},

@@ -40,6 +40,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "run a scenario and judge it", runCommand},
+		{"gate", "run the recommended scenarios, for a pipeline", gateCommand},
 		{"sim", "run schedules in virtual time, on simulated masters", simCommand},
 		{"check", "judge a history that was recorded before", checkCommand},
 		{"list", "list scenarios, workloads, faults, backends and subjects", listCommand},
