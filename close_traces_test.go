@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -131,9 +132,9 @@ func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 		opts := kinds[kind]
 		switch draw(4) {
 		case 0:
-			opts = append(opts[:len(opts):len(opts)], redlock.RetryEvery(ms(500)+time.Millisecond))
+			opts = append(slices.Clip(opts), redlock.RetryEvery(ms(500)+time.Millisecond))
 		case 1:
-			opts = append(opts[:len(opts):len(opts)], redlock.MaxAttempts(1+draw(4)))
+			opts = append(slices.Clip(opts), redlock.MaxAttempts(1+draw(4)))
 		}
 		within, stop := context.WithTimeout(ctx, ms(patience)+time.Millisecond)
 		defer stop()

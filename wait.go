@@ -282,11 +282,11 @@ func (k *Lock) leaveQueue(w *waiting) {
 	if w.latest != nil && w.latest != k { // it was passed the lock
 		queued = w.latest.queuedOn()
 	}
-	e, inherited := &w.entry, false
+	var inherited bool
 	if k.passing.window > 0 {
-		inherited = k.leaveQuietly(e)
+		inherited = k.leaveQuietly(&w.entry)
 	} else {
-		inherited = k.locker.queue.Leave(e, k.locker.clock.Now)
+		inherited = k.locker.queue.Leave(&w.entry, k.locker.clock.Now)
 	}
 	if inherited {
 		queued = everyMaster

@@ -63,6 +63,23 @@ func (s subject) Supports(kind history.Kind) error {
 // RenewsHolds implements workload.Renewer. A program that does not is a workload.Limited.
 func (s subject) RenewsHolds() {}
 
+// client is one process.
+type client struct {
+	cmd        *exec.Cmd
+	in         io.WriteCloser
+	features   reply
+	complaints *tail
+	ended      chan struct{} // closed when the process has ended
+	broken     error         // why, before ended is closed
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]*question
+	holds   map[string]*hold
+
+	writing sync.Mutex
+}
+
 // Lacks implements workload.Limited.
 func (c *client) Lacks(p workload.Profile) error {
 	if p.Renews() && !c.features.Renews {
@@ -129,23 +146,6 @@ type question struct {
 	asked  time.Time // before the program can have read it
 	answer chan reply
 	hold   *hold // what came of it, before it is answered
-}
-
-// client is one process.
-type client struct {
-	cmd        *exec.Cmd
-	in         io.WriteCloser
-	features   reply
-	complaints *tail
-	ended      chan struct{} // closed when the process has ended
-	broken     error         // why, before ended is closed
-
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]*question
-	holds   map[string]*hold
-
-	writing sync.Mutex
 }
 
 // read processes the program's output until it ends.

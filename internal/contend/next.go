@@ -167,9 +167,10 @@ func (p *Progress) Next(o *Policy, v *View) Step {
 }
 
 const (
-	// FirstPause and MaxPause bound the jittered backoff between two rounds of one waiter.
+	// FirstPause is the least jittered backoff between two rounds of one waiter.
 	FirstPause = 2 * time.Millisecond
-	MaxPause   = 64 * time.Millisecond
+	// MaxPause bounds it from above.
+	MaxPause = 64 * time.Millisecond
 	// splitRounds bounds, in rounds of the length of the last one, the pause after a round in which contenders shared the
 	// votes: enough for a few of them to come one after the other. Without it rounds that take long, on a network or a
 	// machine that is slow, would make pauses of many seconds.

@@ -15,7 +15,7 @@ import (
 // in between.
 const kinAgain = 10 * time.Millisecond
 
-// ErrLeadsNothing: the children of the process can't be told from the children of other processes.
+// ErrLeadsNothing says that the children of the process can't be told from the children of other processes.
 var ErrLeadsNothing = errors.New("leads neither a session nor a process group, so what it starts can't be told from others; start it by setsid")
 
 // KinGone returns a channel that is closed when the process and its kin have ended. If the process leads a session, its
