@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,7 +63,7 @@ func (s *SuiteRun) cases(oracles []string) []junitCase {
 	case Unknown:
 		verdict.Error = &junitFault{Message: string(r.Verdict), Text: text}
 	}
-	out := append(setup, verdict)
+	out := slices.Concat(setup, []junitCase{verdict})
 	for _, oracle := range oracles {
 		out = append(out, oracleCase(class, name+"/"+oracle, oracle, r))
 	}
