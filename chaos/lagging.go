@@ -67,7 +67,7 @@ func disturbances(v *history.View) bands {
 
 // growth finds that goroutines of the subject were left by holds, before its clients were closed.
 func growth(goroutines, acquisitions int) []oracle.Violation {
-	if goroutines <= 300+acquisitions/2 {
+	if acquisitions < 300 || goroutines <= 300+acquisitions/2 {
 		return nil
 	}
 	return []oracle.Violation{{

@@ -15,9 +15,11 @@ import (
 func (r *run) quiesce(ctx context.Context) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPatience)
 	defer cancel()
-	if n, _, err := goroutinesOf(r.label); err == nil {
+	r.machine.await(ctx, r.limits().Goroutines, func() bool { // what cleans up after attempts ends by itself
+		n, _, err := goroutinesOf(r.label)
 		r.grown = n
-	}
+		return err != nil || n < 300
+	})
 	r.closeClients(closing)
 	if ctx.Err() != nil {
 		return // cut short: there is no time for orphans and leaks to show

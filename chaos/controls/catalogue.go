@@ -106,7 +106,7 @@ func Catalogue() []Entry {
 		},
 		{
 			Name: "goroutine-for-each-hold", Text: "Each hold leaves a goroutine until the client is closed.",
-			Scenario: "calm", Oracle: "growth", For: 5 * sec,
+			Scenario: "calm", Oracle: "growth", For: 10 * sec,
 			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
 				closed := l.(*locker).closed
 				go func() { <-closed }()
