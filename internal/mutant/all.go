@@ -323,8 +323,11 @@ func rules() []Mutant {
 		{
 			Name:   "second-release-does-not-wait",
 			Breaks: "a release that comes while another one is about to be sent takes the lock for released",
-			Edits:  []Edit{{"release.go", "for k.state.Phase == hold.Leaving {", "for false {"}},
-			Tests:  in(".", "TestASecondReleaseWaitsForTheFirst"),
+			Edits: []Edit{
+				{"release.go", "for k.state.Phase == hold.Leaving {", "for false {"},
+				{"release.go", "case r.verdict == won:", "case r == nil || r.verdict == won:"},
+			},
+			Tests: in(".", "TestASecondReleaseWaitsForTheFirst"),
 		},
 		{
 			Name:   "asks-behind-its-own",
@@ -352,9 +355,9 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "passed-and-released",
-			Breaks: "a lock that needs attention while it is passed on is released when its own validity is over",
-			Edits:  []Edit{{"renew.go", "case k.state.Phase != hold.Grace:", "case k.ending != nil, k.state.Why == hold.HandedOver:"}},
-			Tests:  in(".", "TestALockThatWasPassedOnNeedsNoAttention"),
+			Breaks: "a lock that was passed on, and needs attention, is released when its own validity is over",
+			Edits:  []Edit{{"internal/hold/hold.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() {\n\t\ts.Phase = Leaving"}},
+			Tests:  in("internal/hold", "TestEachEventInEachPhase"),
 		},
 		{
 			Name:   "taken-after-the-end",
