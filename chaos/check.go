@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// Judgement is what the oracles found in a history.
+// Judgement is the oracles' findings in a history.
 type Judgement struct {
 	Verdict      report.Verdict     `json:"verdict"`
 	Reasons      []string           `json:"reasons,omitempty"`
@@ -24,10 +24,10 @@ type Judgement struct {
 	Allowed []oracle.Violation `json:"allowed,omitempty"`
 }
 
-// Check judges a history that something recorded, this package or another program: the fields of its events are those of
-// [history.Event]. The events may come in any order. inside tells
-// that whatever was broken meanwhile was within what a lock assumes. The limits' defaults are for the longest ttl in the history.
-// It returns an error if the history can't be judged because it contradicts itself.
+// Check judges a history recorded by this package or by another program. The fields of its events
+// must follow [history.Event]. The events may come in any order. inside says that all faults were
+// within the lock's assumptions. The limits' defaults are for the longest ttl in the history. Check
+// returns an error if the history can't be judged because it contradicts itself.
 func Check(events []history.Event, l Limits, inside bool) (*Judgement, error) {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })

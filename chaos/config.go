@@ -1,13 +1,14 @@
-// Package chaos finds out whether a lock holds. It runs a workload on real masters, breaks network, servers, clocks and
-// clients by a plan, writes down what everybody saw, and judges that by oracles: overlapping holds, tokens out of order,
-// lost updates of a protected register, orphans, goroutines left behind, availability, recovery, and whether each planned
-// fault really happened.
+// Package chaos tests whether a lock holds. It runs a workload on real masters, breaks network,
+// servers, clocks and clients by a plan, and records all observations. Oracles then judge the
+// record. They look for overlapping holds, tokens out of order, lost updates of a protected
+// register, orphans, leaked goroutines, low availability and slow recovery. They also check that
+// each planned fault really happened.
 //
 //	report, err := chaos.Run(ctx, chaos.Config{Backend: "process", Scenario: "partitions", Seed: 7})
 //
-// An error means that the run could not be made. What the run found is in the report, whose verdict is pass, violation or
-// unknown. The package says "this lock is broken" about any library: see [workload.Subject]. In tests use package
-// chaostest.
+// An error means that the run could not be made. The findings of a run are in the report, with the
+// verdict pass, violation or unknown. The package can report "this lock is broken" about any
+// library: see [workload.Subject]. In tests use package chaostest.
 package chaos
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Report is what a run found.
+// Report has the findings of a run.
 type Report = report.Report
 
 // Config says what to run. The zero value runs this library in the scenario "broken-network" on embedded masters.
@@ -40,29 +41,31 @@ type Config struct {
 	Plan *plan.Plan
 	// Scenario is a name of plan.Scenarios. Default: "broken-network".
 	Scenario string
-	// Seed is what the plan and the workload are drawn from. Default: 1.
+	// Seed is the seed of the plan and of the workload. Default: 1.
 	Seed uint64
 	// Duration is how long the workload runs before the last check. Default: 20 s.
 	Duration time.Duration
 	// Masters and Clients are how many there are. Default: 5 each.
 	Masters, Clients int
-	// TTL replaces that of the workload. A lock that gives each request a share of the ttl needs a long one on a slow or
-	// busy machine: at a ttl of 2 s this library waits 100 ms for a master. Default: the plan's.
+	// TTL replaces the workload's ttl. A lock that gives each request a share of the ttl needs a
+	// long ttl on a slow or busy machine. At a ttl of 2 s this library waits 100 ms for a master.
+	// Default: the plan's.
 	TTL time.Duration
 
-	// Neighbours gives every client that is in this process quiet locks beside the workload: keys that nobody else wants, held
-	// under renewal or taken now and then. See [oracle.Victims]. A subject that is no [workload.Renewer] holds none.
+	// Neighbours gives every client in this process quiet locks in addition to the workload: keys
+	// that no other client wants, held under renewal or taken now and then. See [oracle.Victims]. A
+	// subject that is no [workload.Renewer] holds none.
 	Neighbours bool
 
-	// Oracles are oracles of the caller's own, which judge the run besides those of this package. Faults of the caller's own
-	// stand in the plan that names them, see plan.Plan.Own.
+	// Oracles are the caller's oracles, which judge the run in addition to the oracles of this
+	// package. The caller's faults are in the plan that names them, see plan.Plan.Own.
 	Oracles []Oracle
 
 	Limits Limits
 	// Dir is where report.html, report.json, junit.xml and history.jsonl are written; it is made when it is missing.
 	// Default: "chaos-report" in the working directory.
 	Dir string
-	// HTML, JSON and JUnit are files of their own for these, besides or instead of those in Dir.
+	// HTML, JSON and JUnit name additional files for these reports; Dir may be empty then.
 	HTML, JSON, JUnit string
 	// Replay is the command to print for running this again. Default: one for the redlock-chaos command.
 	Replay string
@@ -82,17 +85,19 @@ type Limits struct {
 	Done time.Duration
 	// Orphan is how long a key may outlive its hold once everything is healed. Default: 1.5 s.
 	Orphan time.Duration
-	// Liveness is how long a free key may go unacquired while somebody with a majority asks. Default: the ttl plus 3 s.
+	// Liveness is how long a free key may go unacquired while a client with a majority asks for it.
+	// Default: the ttl plus 3 s.
 	Liveness time.Duration
-	// Outage is for how long, all in all, keys may stay free that somebody wants who has a majority, while one kind of fault
-	// is on. Default: half the ttl and half a second.
+	// Outage is for how long in all, while one kind of fault is on, keys may stay free although a
+	// client with a majority wants them. Default: half the ttl and half a second.
 	Outage time.Duration
 	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth of the
 	// ttl and a quarter of a second.
 	Context time.Duration
 	// Operations is the share of releases, and of extensions, that must not fail. Default: 0.5, and 0.8 if no fault came on.
 	Operations float64
-	// Victim is how long a neighbour may take to acquire a key that nobody else wants. Default: half a second.
+	// Victim is how long a neighbour may take to acquire a key that no other client wants. Default:
+	// half a second.
 	Victim time.Duration
 	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
 	Reentry time.Duration
@@ -102,11 +107,12 @@ type Limits struct {
 	Availability float64
 	// Judged is the share of all attempts that has to be judged for it; with less the verdict is unknown. Default: 0.1.
 	Judged float64
-	// Enough is how many acquisitions a run must have, and how many judged attempts; with fewer the verdict is unknown. Default:
-	// half of what one holder after another has time for, 5 at least and 10 at most; of a history alone, 10.
+	// Enough is how many acquisitions a run must have, and how many judged attempts; with fewer the
+	// verdict is unknown. Default: half of the holds that fit into the run one after another, 5 at
+	// least and 10 at most; for a history alone, 10.
 	Enough int
-	// Stalled is for which share of the time the machine may give the run no time; with more the verdict is unknown.
-	// Default: 0.5.
+	// Stalled is the largest share of the time that the machine may give the run no processor time;
+	// with more the verdict is unknown. Default: 0.5.
 	Stalled float64
 	// Settle is how long after a majority came back attempts begin to count for it. Default: 1 s.
 	Settle time.Duration
@@ -184,8 +190,9 @@ func (c *Config) drawPlan() error {
 	return err
 }
 
-// replay is the command that runs the same plan again, on the same kind of masters. What the interleaving was is not in it. A subject
-// that the command does not know takes the program that has it.
+// replay returns the command that runs the same plan again, on the same kind of masters. The
+// command can't repeat the interleaving. For a subject that the command does not know, it uses the
+// program that has the subject.
 func (c *Config) replay() string {
 	p := c.Plan
 	if _, err := FindSubject(c.Subject.Name()); err != nil || c.given {

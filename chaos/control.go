@@ -14,7 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
-// Control is a negative control: a broken lock, and where and by what it must be caught.
+// Control is a negative control: a broken lock, with the scenario and the oracle that must catch
+// it.
 type Control struct {
 	// Subject is the broken lock; its name says how it is broken.
 	Subject workload.Subject
@@ -68,7 +69,7 @@ func Controls() []Control {
 	return all
 }
 
-// guard is as long as the longest ttl of a scenario in which masters lose their data.
+// guard is the longest ttl of the scenarios that make masters lose their data.
 const guard = 4 * time.Second
 
 // Guarded is this library with a restart guard, for masters that lose their data.
@@ -79,15 +80,17 @@ func Guarded() workload.Subject {
 // longGuard is longer than a run can wait for masters that count as having lost their data.
 const longGuard = 15 * time.Second
 
-// LongGuarded is this library with a restart guard of which no run lasts longer, and masters that it takes for old enough to
-// vote when the run begins: a master that restarts with its data has to be known again, or is missed for the rest of the run.
+// LongGuarded is this library with a restart guard that is longer than any run. It treats the
+// masters as old enough to vote when the run begins. So a master that restarts with its data has to
+// be recognised, or it can't vote for the rest of the run.
 func LongGuarded() workload.Subject { return longGuarded() }
 
 func longGuarded() ownSubject {
 	return ownSubject{name: "redlock:long-guarded", opts: redlock.Options{RestartGuard: longGuard}, aged: true}
 }
 
-// Subjects lists the locks that can be asked for by name: this library first, then the broken ones.
+// Subjects lists the locks that have a name for the command line: this library first, then the
+// broken ones.
 func Subjects() []workload.Subject {
 	out := []workload.Subject{Redlock(), Guarded(), LongGuarded(), controls.New(controls.Textbook)}
 	for _, c := range Controls() {
@@ -116,7 +119,7 @@ type ControlResult struct {
 	Scenario string `json:"scenario"`
 	Oracle   string `json:"oracle"`
 	Caught   bool   `json:"caught"`
-	// Seed is the one that caught it, and Runs how many it took.
+	// Seed is the seed that caught the lock, and Runs the number of runs until then.
 	Seed uint64 `json:"seed"`
 	Runs int    `json:"runs"`
 	// CaughtRuns is how many of the runs caught it, and StarvedRuns how many of the others the machine gave too little time;
@@ -135,7 +138,8 @@ type ControlResult struct {
 // Failed tells whether the control was not caught, or the unbroken library did not pass where it was.
 func (c ControlResult) Failed() bool { return !c.Caught || c.Unbroken != report.Pass }
 
-// Run is Catch and then Compare. It can't be had of a control with a mutant, whose two parts take two programs.
+// Run is Catch and then Compare. A control with a mutant has no Run, because its two parts need two
+// programs.
 func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
 	result, err := c.Catch(ctx, cfg)
 	if err != nil || !result.Caught {
@@ -168,8 +172,8 @@ func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 	return result, nil
 }
 
-// Rate runs the control with so many seeds, from cfg.Seed on, and counts how many of them catch it: Runs and CaughtRuns of the
-// result. It counts as caught if nine of ten do.
+// Rate runs the control with that many seeds, from cfg.Seed on, and counts the seeds that catch it:
+// Runs and CaughtRuns of the result. The control counts as caught if nine of ten seeds catch it.
 func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult, error) {
 	result := ControlResult{Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1)}
 	cfg = c.configure(cfg, c.Subject)
@@ -214,11 +218,11 @@ func (c Control) Compare(ctx context.Context, cfg Config, result ControlResult) 
 	return result, nil
 }
 
-// evidence returns what the expected oracle found. Where the scenario allows overlaps, they still tell a lock that has
-// them from one that does not.
+// evidence returns the expected oracle's findings. Overlaps count even if the scenario allows them,
+// because only the broken lock has any.
 func (c Control) evidence(rep *Report) string {
 	for _, v := range slices.Concat(rep.Violations, rep.Allowed) {
-		// Of a lock under which nobody may act nothing can be known; that this is noticed is what is asked for.
+		// A lock without any time to act shows nothing. The control requires exactly this finding.
 		if v.Oracle == c.Oracle && (!v.Unknown || c.Oracle == oracle.NameValidity) {
 			return v.Text
 		}

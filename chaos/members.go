@@ -11,10 +11,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// members gives clients other masters while they have locks and wait for others, as a program does that loads its configuration
-// again: what was taken stays with the Locker that took it, who waits goes on to wait with the new one, and the old one is
-// closed when nothing of it is held any more. Across clients it is as docs/operate/membership.md has it: nobody gets the new
-// masters alone before the last Locker over the old ones alone has been closed.
+// members gives clients other masters while they hold locks and wait for others, as a program does
+// that reloads its configuration. A hold stays with the Locker that took it. Waiters continue with
+// the new Locker. The old Locker is closed when it has no holds left. Across clients the rule of
+// docs/operate/membership.md applies: no client gets only the new masters before the last Locker
+// with only the old masters has been closed.
 type members struct {
 	open     func(ctx context.Context, client int, c configuration) (workload.Locker, error)
 	use      func(client int, sets [][]int) (end func()) // notes whose majorities a client needs
@@ -36,17 +37,17 @@ type configuration struct {
 	sets       [][]int
 }
 
-// member is a client whose Locker is another one from time to time. It is a workload.Locker.
+// member is a client that changes its Locker from time to time. It is a workload.Locker.
 type member struct {
 	all    *members
 	number int
 	closes sync.WaitGroup // Lockers that are being closed
 
-	// By all.mu: the last is in use, those before it are until nothing of them is held.
+	// By all.mu: the last Locker is in use; each earlier Locker stays until it has no holds left.
 	terms []*term
 }
 
-// term is the time in which a client uses one Locker.
+// term is the time that a client uses one Locker.
 type term struct {
 	configuration
 	locker   workload.Locker
@@ -67,7 +68,8 @@ func (m *members) begin(ctx context.Context, client int, sets [][]int) (workload
 	return c, nil
 }
 
-// change gives a client other masters, so long after nobody is left who must not meet it.
+// change gives a client other masters. It waits until since has passed after the last client that
+// must not overlap with the change has ended.
 func (m *members) change(ctx context.Context, client int, to configuration, since time.Duration) error {
 	m.mu.Lock()
 	c := m.clients[slices.IndexFunc(m.clients, func(c *member) bool { return c.number == client })]
@@ -97,8 +99,9 @@ func (m *members) change(ctx context.Context, client int, to configuration, sinc
 	return c.enter(ctx, to)
 }
 
-// announce tells the masters that the client has now what comes next, if the new ones alone do. It is tried again until ctx is done:
-// a minority of the masters may be out of reach, and the machine busy.
+// announce tells the masters the client's new generation, if the client has only the new masters.
+// It repeats this until ctx is done: a minority of the masters may be out of reach, and the machine
+// busy.
 func (c *member) announce(ctx context.Context, to configuration) error {
 	t := c.borrow()
 	defer c.giveBack(t)
@@ -227,7 +230,7 @@ func (t *term) isOver() bool {
 	}
 }
 
-// acquire is the Locker's, but gives up waiting when the term is over.
+// acquire is the Locker's acquire, but stops waiting when the term is over.
 func (t *term) acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	if r.Once {
 		return t.locker.Acquire(ctx, r)

@@ -26,7 +26,8 @@ func TestNeighboursAreJudgedBesideAWorkload(t *testing.T) {
 	}
 }
 
-// queueing is a lock whose clients serve one acquisition at a time, also while it waits for a key that somebody else has.
+// queueing is a lock that serves one acquisition of a client at a time, even while that acquisition
+// waits for a key of another client.
 type queueing struct{ workload.Subject }
 
 func (s queueing) Name() string { return "queueing" }

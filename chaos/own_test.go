@@ -35,7 +35,7 @@ func broken() func(context.Context) error {
 	panic("oh") //nolint:forbidigo // as a caller's code may
 }
 
-// observed is what a fault returns that was seen.
+// observed returns the injection of a fault with an observed effect.
 func observed(heal func(context.Context) error) (masters.Injection, error) {
 	return masters.Injection{Observed: "it was seen", Heal: heal}, nil
 }
@@ -91,8 +91,9 @@ func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
 	}
 }
 
-// TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers has faults that break what the lock assumes, take a majority away, or
-// only say so: the one is convicted, the others are known not to be the lock's.
+// TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers has faults that break the lock's
+// assumptions, take a majority away, or only say so. The first kind is convicted; the harness knows
+// that the others are not the lock's mistake.
 func TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers(t *testing.T) {
 	t.Parallel()
 	forget := func(ctx context.Context, on plan.Target) (masters.Injection, error) {
@@ -250,8 +251,9 @@ func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
 	}
 }
 
-// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back can't be told anything meanwhile.
-// What is on at the same time by plan, or hits another master, does not wait.
+// TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed: a server that takes long to come back
+// can't take commands before. A fault that the plan puts at the same time, or on another master,
+// does not wait.
 func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 	const ms = plan.Duration(time.Millisecond)
 	type faults struct { // of one run: one that shows nothing is followed by another

@@ -11,14 +11,16 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// NameOwner is the oracle that finds holds whose owner no master has.
+// NameOwner is the oracle that finds holds with an owner that no master has.
 const NameOwner = "owner"
 
-// A hold is on a majority of masters for as long as it lasts. So whoever looks at a majority of them meanwhile sees its
-// owner at least once. An owner that is never seen is not the one by which the lock is held, and what is known of keys by
-// their owners (whether a release removed them, whose hold was removed) is then known of nothing.
+// A hold is on a majority of masters for as long as it lasts. So looks at a majority of masters in
+// that time see its owner at least once. An owner that is never seen is not the value that the lock
+// stores. The oracles that rely on owners (did a release remove the key, which hold was removed)
+// then know nothing.
 
-// strangers finds holds whose owner was on none of the masters, although a majority of them was looked at meanwhile.
+// strangers finds holds with an owner that was on none of the masters, although the run looked at a
+// majority of masters during the hold.
 func (w *watch) strangers(v *history.View) []oracle.Violation {
 	looks, forgetful := w.byMaster(), forgetfulTimes(v, w.plan)
 	var out []oracle.Violation
@@ -62,7 +64,8 @@ func (w *watch) name(events []history.Event) {
 	}
 }
 
-// watches returns which of the watched keys a hold has, or -1. Of several holds of one key a look shows one.
+// watches returns the index of the watched key that a hold has, or -1. If a key has several holds
+// at once, a look shows only one, so these are left out.
 func (w *watch) watches(a *history.Attempt) int {
 	if !a.Granted() || a.Kind != history.Plain && a.Kind != history.Fenced {
 		return -1
@@ -94,7 +97,8 @@ func (l glances) in(a *history.Attempt, master int) []report.Sample {
 	return all[from:to]
 }
 
-// during counts the masters of a set that were looked at while a hold lasted, and those of them that had the owner.
+// during counts the masters of a set that the run looked at while a hold lasted, and how many had
+// the owner.
 func (l glances) during(a *history.Attempt, key int, set []int, owner string) (looked, seen int) {
 	for _, m := range set {
 		found := l.in(a, m)

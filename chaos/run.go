@@ -19,15 +19,15 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// ErrSetup is matched by errors of Run that say that the run could not be made: no servers, a library that can't do
-// what the workload needs, an unknown scenario.
+// ErrSetup is matched by errors of Run for a run that could not be made: no servers, a library that
+// lacks a feature that the workload needs, an unknown scenario.
 var ErrSetup = errors.New("chaos: can't set the run up")
 
-// endPatience is how long workers and clients may take to give back what they hold and end.
+// endPatience is how long workers and clients may take to release their locks and end.
 const endPatience = 30 * time.Second
 
-// Run makes one run and judges it. It returns when everything that it started has ended, also when ctx is done, which
-// cuts the run short; what was seen until then is judged, and the report says so.
+// Run makes one run and judges it. It returns when everything that it started has ended. If ctx
+// ends first, the run is cut short: Run judges the record up to then, and the report says so.
 //
 // The report's files are written in any case once the run has begun. The error matches ErrSetup if it could not begin;
 // any other error is about writing the files.
@@ -168,8 +168,8 @@ func (r *run) reaches(client int) []endpoint.Endpoint {
 	return all
 }
 
-// replan draws the plan anew if there are not as many masters as it was drawn for: an external fleet has as many as it has. One
-// that was given must fit as it is.
+// replan draws the plan again if the number of masters differs from the plan's: an external fleet
+// has a fixed number. A plan that the caller gave must fit without changes.
 func (r *run) replan(masters int) error {
 	planned := r.plan.Masters
 	if masters == planned {
@@ -259,7 +259,8 @@ func (r *run) drive(ctx context.Context) {
 	around.Wait()
 }
 
-// processes are those of this run: masters, as far as they are processes of this machine, and clients.
+// processes returns the processes of this run: its masters, if they are processes of this machine,
+// and its clients.
 func (r *run) processes() []process {
 	out := r.children.processes()
 	for i, pid := range r.fleet.Pids() {

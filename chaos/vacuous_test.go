@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// TestHazard131ARunThatShowsNothingIsNoPass has faults that are not to be had, or do not fit into the run, and a lock that
-// lets nobody in any more.
+// TestHazard131ARunThatShowsNothingIsNoPass has faults that are not available, or do not fit into
+// the run, and a lock that refuses every client after some time.
 func TestHazard131ARunThatShowsNothingIsNoPass(t *testing.T) {
 	t.Parallel()
 	for scenario, says := range map[string]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// always are the oracles whose promises need no assumption on time or memory. The others are judged only in scenarios
-// that stay within the assumptions.
+// always has the oracles of promises that need no assumption on time or memory. The others are
+// judged only in scenarios that stay within the assumptions.
 var always = []string{oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults, oracle.NameValidity, NameKeyspace}
 
 // Oracles lists the names of all oracles.
@@ -27,7 +27,7 @@ func Oracles() []string {
 	}
 }
 
-// judge runs all oracles over what was recorded.
+// judge runs all oracles over the recorded history.
 func (r *run) judge() *Report {
 	events := slices.Clone(r.recorder.Events())
 	// Children's events arrive late; every oracle wants them in order.
@@ -89,14 +89,14 @@ func (r *run) plannedFaults() []string {
 	return slices.DeleteFunc(r.plan.FaultNames(), func(name string) bool { return r.injector.unavailable[name] != "" })
 }
 
-// promised tells whether a violation breaks what this scenario promises.
+// promised reports whether a violation breaks a promise of this scenario.
 func (r *run) promised(v oracle.Violation) bool {
 	switch {
 	case v.Oracle == oracle.NameRegister && strings.HasSuffix(v.Key, "/checked"):
 		return true
 	case v.Oracle == oracle.NameRegister:
-		// A holder that stands still between its last look at the bound and its write loses updates under any lock;
-		// that is what the checked register is for.
+		// A holder that is paused between its last check of the bound and its write loses updates
+		// under any lock. The checked register prevents this.
 		return r.plan.Inside && !r.profile.Late && !slices.Contains(r.plan.FaultNames(), plan.ClientPause)
 	case slices.Contains(always, v.Oracle):
 		return true
@@ -107,7 +107,7 @@ func (r *run) promised(v oracle.Violation) bool {
 	}
 }
 
-// describe fills in what needs no judgement.
+// describe fills in the fields that need no judgement.
 func (r *run) describe(v *history.View) *Report {
 	service := oracle.Serve(v, r.limits().Settle)
 	rep := &Report{

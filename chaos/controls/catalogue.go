@@ -12,10 +12,11 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/workload"
 )
 
-// Entry is a lock of the catalogue: [Textbook] with one thing otherwise. What is nil is as in Textbook.
+// Entry is a lock of the catalogue: [Textbook] with one difference. A nil field means the same as
+// in Textbook.
 type Entry struct {
 	Name string
-	// Text says in a sentence what is wrong with it.
+	// Text describes the defect in a sentence.
 	Text string
 	// Scenario is where it must be caught, Oracle by what, and For how long a run of it lasts.
 	Scenario, Oracle string
@@ -27,7 +28,7 @@ type Entry struct {
 	quorum func(masters int) int
 	// acquire replaces Acquire.
 	acquire func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error)
-	// owner is what it reports as owner.
+	// owner returns the owner that the lock reports.
 	owner func(owner string) string
 	// extend and release replace the operations of a hold.
 	extend  func(ctx context.Context, h workload.Hold, ttl time.Duration) error

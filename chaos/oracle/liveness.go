@@ -8,12 +8,12 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Liveness finds stretches longer than bound in which clients that could reach a majority asked for a key that nobody
-// held, and nobody got it. Time in which the machine stood still does not count. It needs MajorityLost and MajorityBack
-// events if there were such times.
+// Liveness finds times longer than bound when clients that could reach a majority asked for a free
+// key but did not get it. Time when the machine stood still does not count. Liveness needs
+// MajorityLost and MajorityBack events if there were such times.
 //
-// A client that asks for several keys at once, all or none, asks for each of them only while the others are free, too.
-// Whatever else they have to do with each other, a key that is free and wanted has to be had by one of them.
+// A client that asks for several keys at once, all or none, asks for each key only while the others
+// are free, too. So one of its clients has to get a key that is free and wanted.
 //
 // Attempts no further apart than gap count as asking all the time, so that clients that try once, sleep and try
 // again are judged too. The bound must cover what failed attempts leave behind, a ttl at most.
@@ -30,8 +30,9 @@ func Liveness(v *history.View, bound, gap time.Duration) []Violation {
 	return out
 }
 
-// eachWanted calls visit for every key with the stretches in which somebody who could reach a majority asked for it, and
-// those of them in which nobody had it. Attempts no further apart than gap count as one.
+// eachWanted calls visit for every key. asked has the times when a client that could reach a
+// majority asked for the key; free has the part of these times when the key was free. Attempts no
+// further apart than gap count as one.
 func eachWanted(v *history.View, gap time.Duration, visit func(key string, attempts []int, asked, free []window)) {
 	reach, busy := newReach(v), newTaken(v)
 	v.ByKey(func(key string, attempts []int) {
@@ -74,24 +75,27 @@ type Service struct {
 	// Attempts that are counted: Acquired + Refused + Failed.
 	Attempts int `json:"attempts"`
 	Acquired int `json:"acquired"`
-	// Refused were told that somebody has the key while somebody had, wanted, or had just had it; were cancelled by their caller;
-	// waited in vain while others held the key for most of the time; or were a single attempt that got no quorum because others
-	// had or wanted the key.
+	// Refused attempts had a good reason to fail. Another client had the key, wanted it, or had
+	// just had it. The caller cancelled the attempt. Others held the key for most of the wait. Or a
+	// single attempt got no quorum because others had or wanted the key.
 	Refused int `json:"refused"`
-	// Failed got an error, no quorum or a used-up validity, waited in vain for a key that was mostly free, or were told that
-	// somebody has a key that nobody had.
+	// Failed attempts had no good reason to fail. They got an error, no quorum or a used-up
+	// validity; or waited without success for a key that was mostly free; or got the answer that
+	// the key is held although it was free.
 	Failed int `json:"failed"`
-	// FailedAttempts are the numbers of those that failed, the first hundred of them.
+	// FailedAttempts has the numbers of the first hundred failed attempts.
 	FailedAttempts []uint64 `json:"failed_attempts,omitempty"`
 	// Ratio is Acquired / (Acquired + Failed), 1 when there were neither.
 	Ratio float64 `json:"ratio"`
 }
 
-// Serve counts how attempts fared. An attempt counts if its client could reach a majority from settle before its call
-// to its return, and the machine did not stand still in between, or before, for as long as that was over (settle at most): requests have
-// timed out in it, and a library that finds a master silent does not ask it again at once. One that met such times for no more than a tenth of
-// what it took counts, however it ended: who waits for seconds nearly always meets one, and does not wait in vain for it. And one that waited in vain
-// counts although it met more, if for half of the wait the key was free and the machine did not stand still.
+// Serve counts how attempts ended. An attempt counts if its client could reach a majority from
+// settle before its call to its return, and the machine gave it time throughout. A stall also
+// excuses attempts for as long again after its end, up to settle. Requests have timed out in the
+// stall, and a library does not ask a silent master again at once. If such times made up at most a
+// tenth of the attempt, it counts in any case. A wait of seconds nearly always meets a stall, and
+// does not fail because of it. A failed wait counts even with more such time, if for half of the
+// wait the key was free and there was no stall.
 func Serve(v *history.View, settle time.Duration) Service {
 	var s Service
 	reach := newReach(v)
@@ -123,7 +127,7 @@ func inside(a *history.Attempt, ws []window, settle int64) bool {
 	})
 }
 
-// excused tells whether the times in which stalls were felt may be why a ended as it did: see Serve.
+// excused reports whether the effects of stalls may explain how a ended: see Serve.
 func excused(a *history.Attempt, felt []window, taken func() []window) bool {
 	if 10*covered(window{a.Call, a.Return}, felt) <= a.Return-a.Call {
 		return false
@@ -138,7 +142,8 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 		s.Acquired++
 	case a.Outcome == history.Cancelled && !waitedInVain(a, taken), a.Outcome == history.NoQuorum && a.Wait == 0 && contended(),
 		a.Outcome == history.Held && a.Wait == 0 && contended(),
-		// Who was ready to wait is not to be sent away while the key is free, whoever else wants it.
+		// A client that is ready to wait must not be refused while the key is free, even if others
+		// want the key.
 		a.Outcome == history.Held && a.Wait > 0 && 2*covered(window{a.Call, a.Return}, taken()) >= a.Return-a.Call:
 		s.Refused++
 	default:
@@ -149,11 +154,12 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 	}
 }
 
-// afterwards is for how long what an attempt or a release leaves behind may be in the way of others.
+// afterwards is how long the leftovers of an attempt or a release may block others.
 const afterwards = int64(250 * time.Millisecond)
 
-// contended tells whether somebody else had the key during a's call or shortly before, or asked for it. The masters in reach may then have been
-// divided; that nobody gets the key for long is for Liveness to find.
+// contended reports whether another client had the key during a's call or shortly before, or asked
+// for it. The votes of the reachable masters may then have been split. If no client gets the key
+// for long, Liveness finds that.
 func contended(v *history.View, attempts []int, a *history.Attempt) bool {
 	return slices.ContainsFunc(attempts, func(i int) bool {
 		b := &v.Attempts[i]
@@ -201,9 +207,11 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 	}}
 }
 
-// Recoveries returns, for each time a majority came back to somebody and for the Healed event, how long it took until
-// every key that somebody asked for was acquired again. Time in which nobody asked, somebody held the key, or the machine stood
-// still does not count. A key nobody acquired before the history ends, or before a majority is lost again, is left out: Liveness judges that.
+// Recoveries returns a duration for each return of a majority to a client, and for the Healed
+// event: the time until every wanted key was acquired again. Three kinds of time do not count: time
+// without attempts, time while the key was held, and time when the machine stood still. If a key
+// was not acquired before the history ends, or before a majority is lost again, it is left out:
+// Liveness judges that.
 func Recoveries(v *history.View) []time.Duration {
 	var out []time.Duration
 	for i := range v.Events {
@@ -270,8 +278,8 @@ func Recovery(v *history.View, bound time.Duration) []Violation {
 	return out
 }
 
-// LongestOutage is the longest stretch, in nanoseconds, in which somebody asked for a key that nobody held and nobody
-// got it, whether a majority was reachable or not.
+// LongestOutage is the longest time, in nanoseconds, that a free key stayed free although a client
+// asked for it, with or without a reachable majority.
 func LongestOutage(v *history.View) int64 {
 	longest := int64(0)
 	v.ByKey(func(_ string, attempts []int) {

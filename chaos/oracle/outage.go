@@ -12,15 +12,18 @@ import (
 // NameOutage is the name of Outage.
 const NameOutage = "outage"
 
-// outageShare is for which part of the time that somebody wanted a key while a fault was on nobody had it, in an outage.
+// outageShare is the least share, in an outage, of the time with wanted keys that these keys stay
+// free.
 const outageShare = 0.6
 
-// Outage finds faults under which a lock is dead, although somebody who can reach a majority asks for keys that nobody
-// holds. For each fault, and for all together, it adds up the stretches longer than patience in which a wanted key stayed free while that fault was
-// on. It is an outage if they are longer than bound together, and more than three fifths of the time in which keys were wanted.
+// Outage finds faults that make a lock useless: clients that can reach a majority ask for free
+// keys, and do not get them. For each fault, and for all together, it adds up the times longer than
+// patience that a wanted key stayed free while the fault was on. The result is an outage if it is
+// longer than bound, and more than three fifths of the time with wanted keys.
 //
-// One stretch proves little: what an attempt has left behind, or votes that were split between two, may be in the way.
-// It needs the events that [Liveness] needs, FaultOn and FaultOff. Time in which the machine stood still does not count.
+// One such time proves little: the leftovers of an attempt, or split votes, may block the key.
+// Outage needs the events that [Liveness] needs, FaultOn and FaultOff. Time when the machine stood
+// still does not count.
 func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 	on, still := faultTimes(v), stalls(v)
 	names := slices.Sorted(maps.Keys(on))
@@ -55,10 +58,11 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 	return out
 }
 
-// anyFault stands for all faults together.
+// anyFault is the name for all faults together.
 const anyFault = "any fault"
 
-// faultTimes are the stretches in which each fault was on, wherever. One that nobody healed is on until the end.
+// faultTimes returns the times when each fault was on, on any target. A fault that was not healed
+// is on until the end.
 func faultTimes(v *history.View) map[string][]window {
 	out, since, count := make(map[string][]window), make(map[string]int64), make(map[string]int)
 	for i := range v.Events {

@@ -8,9 +8,10 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// TokenOrder finds fencing tokens that were given twice for one key, or that do not follow real time: if acquisition A
-// returned before the call of acquisition B, A's token must be smaller. It makes no assumption on timing, so it must hold
-// in every run, whatever was broken. Attempts with token 0 have none: see [Tokens].
+// TokenOrder finds fencing tokens that were given twice for one key, or that contradict real time.
+// If acquisition A returned before the call of acquisition B, A's token must be smaller. TokenOrder
+// makes no assumption on timing, so it must hold in every run, with any faults. Attempts with token
+// 0 have none: see [Tokens].
 func TokenOrder(v *history.View) []Violation {
 	var out []Violation
 	v.ByKey(func(key string, attempts []int) {
@@ -29,7 +30,7 @@ func TokenOrder(v *history.View) []Violation {
 // NameTokens is the name of Tokens.
 const NameTokens = "tokens"
 
-// Tokens finds holds that were asked for with a fencing token and have none.
+// Tokens finds holds without a fencing token although the request wanted one.
 func Tokens(v *history.View) []Violation {
 	asked, without := 0, Violation{Oracle: NameTokens}
 	for i := range v.Attempts {

@@ -92,7 +92,7 @@ type template struct {
 
 const ms = time.Millisecond
 
-// oneMaster, minority and majority choose what a fault hits.
+// oneMaster, minority and majority choose the targets of a fault.
 func oneMaster(r *rand.Rand, p *Plan, s *Step) { s.Masters = []int{r.IntN(p.Masters)} }
 
 func minority(r *rand.Rand, p *Plan, s *Step) {
@@ -116,7 +116,7 @@ func mostClients(r *rand.Rand, p *Plan, s *Step) {
 	s.Clients = some(r, p.Clients, max(1, min(p.Clients-1, p.Clients/2+1)))
 }
 
-// inTurn chooses the master after the one that the step before hit.
+// inTurn chooses the master after the previous step's master.
 func inTurn(_ *rand.Rand, p *Plan, s *Step) {
 	s.Masters = []int{0}
 	if last := len(p.Steps) - 1; last >= 0 && len(p.Steps[last].Masters) == 1 {

@@ -17,7 +17,8 @@ func (p *Plan) Reconfigures() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Fault == Reconfigure })
 }
 
-// Generation numbers what a step of [Reconfigure] gives to a client: 1 is what it begins with, 2 what it gets first.
+// Generation returns the number of the configuration that a step of [Reconfigure] gives to a
+// client: a client begins with 1, and its first step gives it 2.
 func (p *Plan) Generation(s Step, client int) int {
 	n := 1
 	for _, earlier := range p.reconfigurations(client) {
@@ -146,7 +147,8 @@ func (p *Plan) checkReconfigurations() error {
 	return nil
 }
 
-// checkAbreast checks that a client gets the same sets as the one that gets the most, and each before that one has the next.
+// checkAbreast checks that client c gets the same sets as the client with the most steps, and gets
+// each set before that client gets the next.
 func (p *Plan) checkAbreast(c int, own []int, leader int, all []int) error {
 	for n, i := range all {
 		var next *Step
@@ -174,7 +176,7 @@ func (p *Plan) checkAbreast(c int, own []int, leader int, all []int) error {
 	return nil
 }
 
-// oneStep tells that one of them is a set and the other one has that and another one.
+// oneStep reports that one argument is a single set and the other is the same set plus another.
 func oneStep(a, b [][]int) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -1,5 +1,6 @@
-// Package plan says what a run does: which workload, which faults, on what, and when. A plan is data. It comes from a
-// named [Scenario] and a seed, the same one each time for the same seed, or from a YAML file, see [Parse].
+// Package plan describes a run: the workload, and which faults occur, on which targets, and when. A
+// plan is data. It comes from a named [Scenario] and a seed, and is always the same for the same
+// seed, or from a YAML file, see [Parse].
 package plan
 
 import (
@@ -24,42 +25,44 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// defaultMasters is how many there are when nobody says how many.
+// defaultMasters is the number of masters if none is given.
 const defaultMasters = 5
 
-// Plan is what a run does.
+// Plan describes a run.
 type Plan struct {
 	// Scenario is its name.
 	Scenario string `yaml:"name" json:"scenario"`
-	// Text says in a sentence what it is for.
+	// Text gives the plan's purpose in a sentence.
 	Text string `yaml:"text" json:"text"`
-	// Inside tells whether everything in it is within what the lock assumes: then two holders at a time are a failure.
-	// Token order and the continuity of extensions are promised in any case.
+	// Inside says that all faults are within the lock's assumptions: then two holders at a time are
+	// a failure. Token order and the continuity of extensions are promised in any case.
 	Inside bool `yaml:"inside" json:"inside"`
-	// Seed is what it was drawn from, and what the workload draws from. 0 in a file means that the caller chooses.
+	// Seed is the seed that the plan was drawn from, and the seed of the workload. 0 in a file
+	// means that the caller chooses.
 	Seed uint64 `yaml:"seed" json:"seed"`
 	// Workload names a profile; "hot-key" when empty.
 	Workload string `yaml:"workload" json:"workload"`
-	// TTL and Hold replace those of the profile when they are not 0.
+	// TTL and Hold replace the profile's values when they are not 0.
 	TTL  Duration `yaml:"ttl" json:"ttl,omitempty"`
 	Hold Duration `yaml:"hold" json:"hold,omitempty"`
 	// Masters and Clients are how many there are; 5 each when 0.
 	Masters int `yaml:"masters" json:"masters"`
 	Clients int `yaml:"clients" json:"clients"`
-	// Members are the masters that clients begin with; all of them when empty. Steps of [Reconfigure] give them others.
+	// Members are the masters that clients begin with; empty: all masters. Steps of [Reconfigure]
+	// give clients other masters.
 	Members []int `yaml:"members,flow,omitempty" json:"members,omitempty"`
-	// AOF asks for servers that keep what they answered over a crash.
+	// AOF requires servers that keep all acknowledged writes across a crash.
 	AOF bool `yaml:"aof" json:"aof"`
 	// TLS asks for servers that speak TLS, with certificates of the run's own.
 	TLS bool `yaml:"tls" json:"tls,omitempty"`
 	// Duration is how long the workload runs; the last fault ends before.
 	Duration Duration `yaml:"duration" json:"duration"`
-	// Defining are the faults that the plan is about: unless one of them came on, the run shows nothing. Default: all
-	// that its steps name.
+	// Defining are the plan's essential faults: unless one of these came on, the run shows nothing.
+	// Default: all faults that its steps name.
 	Defining []string `yaml:"defining,flow,omitempty" json:"defining,omitempty"`
 	// Steps are in the order of their times.
 	Steps []Step `yaml:"steps" json:"steps"`
-	// Own are faults of the caller's own, which steps can name besides those of [Faults].
+	// Own are the caller's faults. Steps can name them in addition to [Faults].
 	Own []Fault `yaml:"-" json:"-"`
 }
 
@@ -70,7 +73,7 @@ type Step struct {
 	For Duration `yaml:"for" json:"for,omitempty"`
 	// Fault is its name, see [Faults].
 	Fault string `yaml:"fault" json:"fault"`
-	// Masters and Clients say what it hits, counted from 0; all of them when empty.
+	// Masters and Clients are the targets, counted from 0; empty: all.
 	Masters []int `yaml:"masters,flow" json:"masters,omitempty"`
 	Clients []int `yaml:"clients,flow" json:"clients,omitempty"`
 	// Direction is "both", "requests" or "replies" (network faults).
@@ -84,7 +87,7 @@ type Step struct {
 	Bytes int64 `yaml:"bytes" json:"bytes,omitempty"`
 	// Step is by how much a clock jumps (clock-step).
 	Step Duration `yaml:"step" json:"step,omitempty"`
-	// Period is how long a flapping path stays as it is.
+	// Period is how long a flapping path stays in one state.
 	Period Duration `yaml:"period" json:"period,omitempty"`
 	// Sets are the masters that clients have from then on (reconfigure): one set, or the old one and the new one while the one takes
 	// the other's place.
@@ -132,7 +135,7 @@ func (p *Plan) FaultNames() []string {
 	return names
 }
 
-// About lists the faults of which one at least has to come on.
+// About lists the essential faults: at least one has to come on.
 func (p *Plan) About() []string {
 	if len(p.Defining) > 0 {
 		return p.Defining
@@ -154,7 +157,7 @@ func wrong(path, format string, args ...any) error {
 	return &fieldError{path: path, err: fmt.Errorf(format, args...)}
 }
 
-// Complete fills in what was left out and checks the rest. Errors name the field.
+// Complete fills in missing fields and checks the others. Errors name the field.
 func (p *Plan) Complete() error {
 	if p.Workload == "" {
 		p.Workload = "hot-key"

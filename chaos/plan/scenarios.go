@@ -8,9 +8,9 @@ import (
 // Scenario is a family of plans, one for each seed.
 type Scenario struct {
 	Name string `json:"name"`
-	// Text says in a sentence what it is for.
+	// Text gives the scenario's purpose in a sentence.
 	Text string `json:"text"`
-	// Inside tells whether it stays within what the lock assumes.
+	// Inside says that the scenario stays within the lock's assumptions.
 	Inside   bool   `json:"inside"`
 	AOF      bool   `json:"aof,omitempty"`
 	TLS      bool   `json:"tls,omitempty"`
@@ -20,11 +20,13 @@ type Scenario struct {
 	// clients, if not 0, is how many there are, whatever the caller asks for: more would get in each other's way.
 	clients   int
 	catalogue []template
-	// defining are the faults of which one must come on, or a run shows nothing. Default: those of the catalogue.
+	// defining are the essential faults: unless one of these came on, a run shows nothing. Default:
+	// the faults of the catalogue.
 	defining []string
 	// exchanges has clients get other sets of masters, one exchange after another.
 	exchanges bool
-	// gap is the range of pauses between the end of a fault and the next, length that of how long one stays.
+	// gap is the range of pauses between the end of a fault and the next. length is the range of a
+	// fault's duration.
 	gap, length [2]time.Duration
 	// atOnce is how many faults may be on at a time. Default 1.
 	atOnce int

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/mutant"
 )
 
-// mutantsCommand tries every mutant of the engine on what has to notice it.
+// mutantsCommand tries every mutant of the engine on the test or scenario that has to notice it.
 func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flagSet("mutants", stderr)
 	only := f.String("only", "", "only these: `names` or patterns as release-* or scripts/*, comma-separated")
@@ -58,7 +58,7 @@ func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	return conclude(results, stdout)
 }
 
-// choose returns the mutants that are asked for. Every pattern has to fit one.
+// choose returns the mutants that the patterns select. Every pattern has to match at least one.
 func choose(only string, sample bool) ([]mutant.Mutant, error) {
 	patterns := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
 	fits := make([]bool, len(patterns))
@@ -123,7 +123,8 @@ func tryMutants(ctx context.Context, chosen []mutant.Mutant, workers int, stdout
 	return results, nil
 }
 
-// tryOnMasters runs the library as it is and then, until it is caught, the mutant in the scenario that has to show it.
+// tryOnMasters runs the unchanged library. Then it runs the mutant in the scenario that has to show
+// it, until it is caught.
 func tryOnMasters(ctx context.Context, m mutant.Mutant, wants mutant.Chaos, dir string) (evidence string, _ error) {
 	all := chaos.Controls()
 	i := slices.IndexFunc(all, func(c chaos.Control) bool { return c.Mutant == m.Name && c.Scenario == wants.Scenario })

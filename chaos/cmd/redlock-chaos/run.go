@@ -148,7 +148,8 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	return exitOf(rep.Verdict)
 }
 
-// fileExcludes refuses flags beside -file that say what the plan says, and would be ignored.
+// fileExcludes refuses flags that would be ignored with -file, because the plan decides these
+// settings.
 func fileExcludes(f *flag.FlagSet) error {
 	given := make(map[string]string)
 	f.Visit(func(x *flag.Flag) { given[x.Name] = x.Value.String() })
