@@ -184,8 +184,9 @@ const (
 	refreshAfter = 24 * time.Second
 	// claimAfter is the same for a waiter that lets no new readers in: its claim lasts for single.WriterClaim, so one of two may be lost.
 	claimAfter = time.Second
-	// complainingShare and MaxComplainingPause make the pauses of a wait longer, the longer masters complain.
-	complainingShare    = 8
+	// complainingShare makes the pauses of a wait longer, the longer masters complain.
+	complainingShare = 8
+	// MaxComplainingPause bounds these pauses.
 	MaxComplainingPause = 5 * time.Second
 )
 
