@@ -210,7 +210,7 @@ func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
 		},
 		"unlike generations": {
 			[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{Generation: 2}}},
-			transition, `groups "a" and "b", whose generations are 0 and 2`,
+			transition, `groups "a" and "b" with the generations 0 and 2`,
 		},
 		"guards of one URL": {
 			[]sharded.Group{{Name: "a", URLs: []string{"redis://1:1"}}, {Name: "b", URLs: []string{"redis://1:1", "redis://2:1"}, Options: redlock.Options{RestartGuard: longTTL}}},
