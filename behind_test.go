@@ -38,7 +38,7 @@ func (m *slow) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// hidden is a slow master whose queue does not count as one, so that it is never spared.
+// hidden is a slow master that hides its backlog from the Locker, so that the Locker never spares it.
 type hidden struct{ *slow }
 
 func (hidden) Gather() {}
@@ -57,7 +57,7 @@ func (m *fake) asks(op single.Op, key string) int {
 	return n
 }
 
-// votes counts what an observer is told of one kind of request.
+// votes counts the replies to one kind of request, from the events that an observer receives.
 type votes struct {
 	mu     sync.Mutex
 	op     string
@@ -98,7 +98,7 @@ type load struct {
 	during  func(t *testing.T, l *redlock.Locker, masters fakes) // called once the slow ones have fallen behind
 }
 
-// run takes and releases lock after lock, and returns what the masters were asked.
+// run takes and releases one lock after the other, and returns the votes on acquisitions and on releases.
 func (c load) run(t *testing.T) (acquires, releases *votes) {
 	t.Helper()
 	count := func(op string) *votes {
@@ -172,7 +172,8 @@ func TestMastersThatAreFarBehindAreSparedAndStillVote(t *testing.T) {
 		}
 	}
 
-	// The control: without a backlog to see nobody is spared, and those who could not keep up answer everything too late.
+	// The control: a Locker that sees no backlog spares no master, and the masters that could not keep up answer
+	// every request too late.
 	acquires, releases := load{each: []time.Duration{0, 0, 0, lag, lag}, hide: true}.run(t)
 	for _, master := range []string{"m4:6379", "m5:6379"} {
 		asked, silent := acquires.by[master]+releases.by[master], acquires.silent[master]+releases.silent[master]
@@ -194,7 +195,7 @@ func (m *remote) Do(ctx context.Context, batch []*single.Call) {
 	m.fake.Do(ctx, batch)
 }
 
-// Far away is not behind: what a master that is idle answers late, it answers in time.
+// A distant master is not behind: an idle master far away answers late, but it answers in time.
 func TestMastersThatAreFarAwayAreAsked(t *testing.T) {
 	v := &votes{op: "acquire", asked: make(map[string]int), by: make(map[string]int), silent: make(map[string]int)}
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -252,7 +253,7 @@ func TestAQuorumIsAlwaysAsked(t *testing.T) {
 	}
 }
 
-// What a master has to do with a lock that is held does not depend on how busy it is.
+// Requests for a lock that is held go to a master however busy it is.
 func TestOperationsOfAHoldAreNotSpared(t *testing.T) {
 	c := load{each: []time.Duration{0, 0, 0, lag, lag}}
 	c.during = func(t *testing.T, l *redlock.Locker, masters fakes) {

@@ -21,8 +21,8 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkCycleOneMasterStopped measures cycles with all masters well and with one of them stopped in turns, so that
-// whatever else the machine does meets both, and reports the medians and their ratio.
+// BenchmarkCycleOneMasterStopped alternates between cycles with all masters well and cycles with one stopped, so that
+// other load on the machine affects both. It reports the medians and their ratio.
 func BenchmarkCycleOneMasterStopped(b *testing.B) {
 	servers := redistest.StartN(b, 5)
 	locker := dial(b, servers, redlock.Options{})
@@ -64,7 +64,7 @@ func median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// BenchmarkGrowthContexts has a lock make n contexts whose parents end at once, or n whose parents go on.
+// BenchmarkGrowthContexts lets a lock make n contexts: with parents that end at once, or with parents that go on.
 func BenchmarkGrowthContexts(b *testing.B) {
 	for name, parent := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"ended": context.WithCancel,

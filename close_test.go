@@ -13,7 +13,7 @@ import (
 	"github.com/seed-624411e5/redlock/sharded"
 )
 
-// Who has seen Close return counts on it that nothing is left, whoever called it first.
+// When Close has returned, its caller relies on it that nothing is left, whether or not this call was the first.
 func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		lock := acquire(t, l, longTTL, redlock.AutoRenew())
@@ -43,7 +43,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 	})
 }
 
-// A first Close that gives up has ended, too, and has said what is left.
+// A first Close whose context ends returns, and its error says what is left. Then the second Close returns too.
 func TestASecondCloseReturnsWhenTheFirstHasGivenUp(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		acquire(t, l, longTTL, redlock.AutoRenew())

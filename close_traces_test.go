@@ -70,7 +70,8 @@ var opNames = map[single.Op]string{
 	single.Acquire: "acquire", single.Extend: "extend", single.Release: "release", single.Leave: "leave",
 }
 
-// drawnFate delays or loses a request, or its reply. What comes late comes so soon that the janitor's second question is behind it.
+// drawnFate delays or loses a request, or its reply. A delayed request arrives before the janitor asks for the second
+// time.
 func drawnFate(random *rand.Rand, faults int) (fate memmaster.Fate) {
 	fate = memmaster.Fate{Before: time.Duration(random.IntN(2000)) * time.Microsecond, After: time.Duration(random.IntN(2000)) * time.Microsecond}
 	switch random.IntN(faults) {
@@ -86,7 +87,8 @@ func drawnFate(random *rand.Rand, faults int) (fate memmaster.Fate) {
 	return fate
 }
 
-// closesWithoutTrace has a Locker wait, hold and give up beside another one, and closes it. It returns what is left on masters.
+// closesWithoutTrace lets a Locker wait, hold and cancel while another Locker does the same, and then closes it. It
+// returns the traces left on the masters.
 func closesWithoutTrace(t *testing.T, seed uint64) (left, log []string) {
 	random := rand.New(rand.NewPCG(seed, 110))
 	var mu sync.Mutex
@@ -207,7 +209,7 @@ func TestHazard110AfterCloseNoMasterKnowsTheProcess(t *testing.T) {
 	}
 }
 
-// overUnreliable is a Locker whose requests to the third master have this fate.
+// overUnreliable makes a Locker whose requests to the third master meet the given fate.
 func overUnreliable(t *testing.T, masters []*memmaster.Master, third func(*single.Request) memmaster.Fate) *redlock.Locker {
 	t.Helper()
 	over := make([]redlock.Master, len(masters))
@@ -235,7 +237,7 @@ func unmarked(t *testing.T, masters []*memmaster.Master, l *redlock.Locker) {
 	}
 }
 
-// has asks a master for the key, or gives it back there, in the name of somebody else.
+// has takes or releases the key on one master, as another owner.
 func has(t *testing.T, m *memmaster.Master, op single.Op) {
 	t.Helper()
 	c := single.Call{Request: &single.Request{Op: op, Keys: []string{key}, Owner: "somebody", TTL: longTTL}}

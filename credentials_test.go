@@ -20,10 +20,11 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// appUser is the Redis user of the programs in these tests. The servers' default user stays as it is, for looking in.
+// appUser is the Redis user of the programs in these tests. The tests inspect the servers as the default user, which
+// they do not change.
 const appUser = "orders"
 
-// account is what a credentials provider knows of appUser: a token, which the masters may not accept any more.
+// account is the source of a credentials provider: appUser's token, which the masters may no longer accept.
 type account struct {
 	servers []*redistest.Server
 
@@ -48,7 +49,7 @@ func (a *account) rules(t *testing.T, rules ...any) {
 	}
 }
 
-// disconnect closes appUser's connections, as services do whose tokens expire.
+// disconnect closes appUser's connections, as a service does when a token expires.
 func (a *account) disconnect(t *testing.T) {
 	t.Helper()
 	for _, s := range a.servers {
@@ -94,7 +95,7 @@ func (a *account) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.
 	}, nil
 }
 
-// rotating are the ways in which a program hands over credentials that change.
+// rotating lists the ways in which a program passes credentials that change.
 var rotating = map[string]struct {
 	set     func(o *redis.Options, a *account)
 	brought bool // the client is the program's own
@@ -107,7 +108,7 @@ var rotating = map[string]struct {
 	"a client with a streaming provider":          {func(o *redis.Options, a *account) { o.StreamingCredentialsProvider = a }, true},
 }
 
-// rotatingLocker makes a Locker whose masters are asked with a's token.
+// rotatingLocker makes a Locker that authenticates with a's token.
 func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account), brought bool, opts redlock.Options) *redlock.Locker {
 	t.Helper()
 	masters := make([]redlock.Master, len(a.servers))
@@ -133,8 +134,8 @@ func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account)
 	return locker
 }
 
-// A token expires while locks are held, some of them renewed, and the provider returns the old one for a while: nothing is
-// granted meanwhile and nothing is lost, and everything goes on with the new one.
+// A token expires while locks are held, some of them renewed, and the provider returns the old token for a while.
+// Until the new token comes, nothing is granted and nothing is lost. Then everything goes on.
 func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 	for name, way := range rotating {
 		t.Run(name, func(t *testing.T) {
@@ -176,8 +177,8 @@ func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 	}
 }
 
-// refusedWithTheOldToken asks for a key that is free, and to extend and give back locks that are held, from many goroutines,
-// while every new connection is refused. None of it may be said to be done, and held stays what it is.
+// refusedWithTheOldToken asks for a free key, and extends and releases locks that are held, from many goroutines,
+// while the servers refuse every new connection. No call may report success, and held stays as it is.
 func refusedWithTheOldToken(t *testing.T, a *account, locker *redlock.Locker, held *redlock.Lock) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -253,8 +254,9 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 	}
 }
 
-// The runbook for a password in a URL: two passwords for a while. Programs with either exclude each other; the one that was
-// not told of the new password loses no lock by it before its connections end, and is granted none afterwards.
+// The runbook for a password in a URL: two passwords are valid for a while. Programs with either password exclude
+// each other. A program that still has the old password loses no lock before its connections end; afterwards it is
+// granted none.
 func TestAPasswordInAURLIsRotatedByTheRunbook(t *testing.T) {
 	a := newAccount(t, redistest.StartN(t, 3))
 	program := func(password string) *redlock.Locker {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
-// A leader is told that its term is over by its context. What it returns then ends Run, unless it is no more than that: a leader that could
-// not save its work must not be elected again as if nothing were wrong.
+// The context of a leader ends when its term is over. If the leader then returns another error than the context's,
+// Run ends with it: a leader that could not save its work must not be elected again as if nothing were wrong.
 func TestWhatALeaderReturnsAfterItsTermEndsRun(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		election, err := redlock.NewElection(l, key, time.Second, redlock.MaxHold(500*time.Millisecond))

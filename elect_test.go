@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// elect makes a candidate with a Locker of its own.
+// elect makes a candidate with a separate Locker.
 func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Duration, opts ...redlock.Option) *redlock.Election {
 	t.Helper()
 	election, err := redlock.NewElection(dial(t, servers, redlock.Options{}), key, ttl, opts...)
@@ -72,7 +72,7 @@ func TestTwoCandidatesNeverLeadAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	const enough = 60
 	for candidate := range 4 {
-		// Two of them resign, two hang on until MaxHold ends their terms.
+		// Two leaders resign. The terms of two others end by MaxHold.
 		election := elect(t, servers, "leader", time.Second, redlock.MaxHold(100*time.Millisecond))
 		wg.Go(func() {
 			err := election.Run(ctx, func(ctx context.Context, term *redlock.Leadership) error {
@@ -148,7 +148,8 @@ func TestResigningHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-// waits reports that somebody listens for a release on this server, as those do who have been refused.
+// waits reports whether a waiter listens for a release on this server. A waiter listens after the masters have
+// refused it.
 func waits(t *testing.T, server *redistest.Server) bool {
 	t.Helper()
 	channels, err := server.Client().PubSubChannels(t.Context(), "*").Result()

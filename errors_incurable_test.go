@@ -14,10 +14,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Some masters fail for good while others fail for now. What waiting can't mend ends the wait, also where it is always the
-// outage that decides the round.
+// Some masters fail permanently while others fail temporarily. An error that waiting can't mend ends the wait, even
+// if the outage decides every round.
 
-// awayFor are the ways in which a master can be away that may come to an end.
+// awayFor lists the temporary outages of a master.
 var awayFor = map[string]act{
 	"silent":  {lost: true},
 	"refused": {err: errors.New("connection refused")},
@@ -25,7 +25,7 @@ var awayFor = map[string]act{
 	"loading": {err: refuses("LOADING Redis is loading the dataset in memory"), after: time.Millisecond},
 }
 
-// forGood are errors that come again. What is said of the generation alone leaves locks as they are.
+// forGood lists the permanent errors. An error about the generation alone does not affect locks that are held.
 var forGood = map[string]act{
 	"password":             {err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
 	"password, slowly":     {err: refuses("WRONGPASS invalid username-password pair or user is disabled."), after: 90 * time.Millisecond},
@@ -34,7 +34,7 @@ var forGood = map[string]act{
 	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
 }
 
-// halves calls f for every combination: one set of two has failed for good, the other for now.
+// halves calls f for every combination: one of two sets fails permanently, the other one temporarily.
 func halves(t *testing.T, f func(t *testing.T, broken, away, masters fakes, set string, fails, misses act)) {
 	t.Helper()
 	for what, fails := range forGood {
@@ -80,7 +80,7 @@ func TestWhatOneSetCanNotGrantIsNotHiddenByAnOutageOfTheOther(t *testing.T) {
 	}
 }
 
-// What asks once says what it knows when it is decided; the outage takes longer here.
+// A call that asks once reports what it has learned when it is decided. The outage takes longer than that here.
 func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
 	const late = 40 * time.Millisecond
 	for name, ask := range map[string]func(t *testing.T, l *redlock.Locker, held *redlock.Lock) error{
@@ -120,7 +120,7 @@ func TestASingleRequestNamesTheSetThatFailsForGood(t *testing.T) {
 	}
 }
 
-// Of two sets one knows a generation that is two ahead, and the other is away: nobody waits for that.
+// One of two sets knows a generation that is two ahead, and the other set is away. The wait ends at once.
 func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T) {
 	for how, misses := range awayFor {
 		for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond} {
@@ -156,7 +156,8 @@ func TestWhatOneSetCanNotGrantIsNotHiddenByItsOwnOutage(t *testing.T) {
 	}
 }
 
-// What was met counts no longer than it lasts: neither what has been mended, nor what an earlier acquisition met.
+// An error counts only while it lasts. An error that has been mended ends no wait, and neither does an error that an
+// earlier acquisition met.
 func TestWhatHasBeenMendedEndsNoWait(t *testing.T) {
 	for _, opts := range []redlock.Options{{}, generation(1)} {
 		bubble(t, 2, func(t *testing.T, masters fakes) {
@@ -211,7 +212,8 @@ func TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait(t *testing.T) {
 	})
 }
 
-// TestAMasterThatGrantsDoesNotFailForGood: what it met in a request that had to wait for another is older than its grant.
+// A master that grants does not fail permanently: an error from a request that had to queue behind another one is
+// older than the master's grant.
 func TestAMasterThatGrantsDoesNotFailForGood(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var extensions atomic.Int64
@@ -280,7 +282,7 @@ func TestProtectedModeEndsAWait(t *testing.T) {
 	})
 }
 
-// What is at an address given to Dial stays there: a replica, or a node of a cluster that has other keys.
+// Dial's addresses are fixed: a replica at such an address, or a cluster node that serves other keys, stays there.
 func TestAnAddressOfSomethingElseEndsTheWait(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"replica": "-READONLY You can't write against a read only replica.\r\n",

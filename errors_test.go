@@ -150,7 +150,8 @@ func TestHazard11ARefusalInAnOutageIsNotHeld(t *testing.T) {
 	})
 }
 
-// What ended the wait, and what the last round said, can both be asked for, and never stand for one another.
+// The caller can ask for the reason that ended the wait, and for the verdict of the last round. Neither error matches
+// the other.
 func TestHazard12CancelledExhaustedAndHeldAreDifferentErrors(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// A token tells the resource which of two holders is the later one.
+// The resource compares the tokens of two holders: the later holder has the greater token.
 func ExampleFenced() {
 	ctx := context.Background()
 	urls, stop := masters(5)
@@ -95,8 +95,8 @@ func ExampleShared() {
 	// a reader beside a writer: true
 }
 
-// SOURCES S0, S2: an owner may take the key again; three acquisitions need three releases, and each hold has an end of
-// its own.
+// SOURCES S0, S2: an owner may take the key again. Three acquisitions need three releases, and each hold expires
+// separately.
 func ExampleReentrant() {
 	ctx := context.Background()
 	urls, stop := masters(3)

@@ -146,7 +146,8 @@ func ExampleLocker_Close() {
 	// redlock: locker closed
 }
 
-// Two tenants share masters, and use the same keys without meeting. To masters, and to whoever uses no Prefix, their keys have other names.
+// Two tenants share masters, and use the same keys without meeting. On the masters, and for clients without Prefix,
+// their keys have other names.
 func ExampleOptions_prefix() {
 	ctx := context.Background()
 	urls, stop := masters(3)

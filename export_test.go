@@ -9,7 +9,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/schedule"
 )
 
-// Verdict is what a tally of votes amounts to.
+// Verdict is the result of a tally of votes.
 type Verdict = verdict
 
 // The verdicts.
@@ -70,7 +70,7 @@ const (
 	MaxGrace   = maxGrace
 	MaxMasters = maxMasters
 	MaxKeySize = maxKeySize
-	// MaxPrefixSize is that of Options.Prefix.
+	// MaxPrefixSize limits Options.Prefix.
 	MaxPrefixSize = maxPrefixSize
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// distant is a round trip of which two do not fit into the request timeout of these tests, a second.
+// distant is a round trip time. Two such round trips do not fit into the request timeout of these tests, a second.
 const distant = 600 * time.Millisecond
 
-// distantHold takes a lock over five masters that are distant, and calls body when all of them have answered.
+// distantHold takes a lock over five distant masters, and calls body when all five have answered.
 func distantHold(t *testing.T, body func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -26,7 +26,7 @@ func distantHold(t *testing.T, body func(t *testing.T, lock *redlock.Lock, maste
 	})
 }
 
-// extensions starts n extensions at the same time and returns what came of them.
+// extensions starts n extensions at the same time and returns their errors.
 func extensions(t *testing.T, lock *redlock.Lock, n int, ttl func(i int) time.Duration) []error {
 	t.Helper()
 	errs, done := make([]error, n), make(chan struct{}, n)
@@ -74,7 +74,7 @@ func TestConcurrentExtensionsAllSucceed(t *testing.T) {
 	}
 }
 
-// Nobody's lock is extended by less than was asked for because somebody else's extension was under way.
+// Every extension lasts as long as its caller asked for, even if another caller's extension was under way.
 func TestAnExtensionCountsFromWhenItWasAskedFor(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, _ fakes) {
 		go func() { _ = lock.Extend(t.Context(), longTTL) }()
@@ -146,7 +146,8 @@ func TestARenewalIsTriedAgainBesideMastersThatDoNotReturn(t *testing.T) {
 	})
 }
 
-// What an extension repairs on a master is no vote for the one behind it: a majority had lost the key.
+// A majority had lost the key. If one extension repairs the key on a master, that master is no vote for the next
+// extension.
 func TestAnExtensionDoesNotWinByTheRepairsOfTheOneBefore(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: time.Second})
@@ -186,8 +187,9 @@ func TestAWaitingExtensionEndsWithItsContextAndWithTheLock(t *testing.T) {
 	})
 }
 
-// An extension by less than a renewal's ttl gives less time than a renewal would: one that is planned must not be put off by it, or a
-// holder that extends again and again loses its lock although all masters answer.
+// If a holder extends by less than the ttl of a renewal, it gets less time than the renewal would give. Such an
+// extension must not put off a planned renewal. Otherwise a holder that extends again and again loses its lock
+// although all masters answer.
 func TestShorterExtensionsPutNoRenewalOff(t *testing.T) {
 	for name, opts := range map[string][]redlock.Option{
 		"usual grace": {redlock.AutoRenew()},

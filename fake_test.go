@@ -15,10 +15,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// errSilent is what a fake master's client says when there was no answer by the deadline.
+// errSilent is the error of a fake master's client when no answer came by the deadline.
 var errSilent = errors.New("i/o timeout")
 
-// act is what a fake master does with one request. The zero value performs and answers it at once.
+// act tells a fake master how to handle one request. The zero value performs and answers it at once.
 type act struct {
 	before time.Duration // until it is performed, be the caller still there or not
 	after  time.Duration // from then until the answer
@@ -27,7 +27,7 @@ type act struct {
 	mute   bool          // it is performed and not answered
 }
 
-// fake is a master in memory whose time is that of the test, virtual in a synctest bubble.
+// fake is a master in memory. It uses the time of the test, which is virtual in a synctest bubble.
 type fake struct {
 	name string
 
@@ -105,7 +105,7 @@ func (m *fake) planned(r *single.Request) act {
 	return does(r)
 }
 
-// behave says what the master does from now on; nil has it perform everything at once.
+// behave sets how the master handles requests from now on. With nil the master performs every request at once.
 func (m *fake) behave(does func(*single.Request) act) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +119,7 @@ func pass(d time.Duration) {
 	}
 }
 
-// perform does what the scripts do.
+// perform imitates the scripts.
 func (m *fake) perform(r *single.Request) single.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +172,7 @@ func (m *fake) put(k, owner string, expires time.Time) {
 	}
 }
 
-// take sets the key as somebody else would.
+// take sets the key as another owner would.
 func (m *fake) take(owner string, ttl time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -314,8 +314,8 @@ func closesAtLast(tb testing.TB, l *redlock.Locker) {
 	})
 }
 
-// inMemory runs body in virtual time with three masters of package redlocktest and a Locker over them: for tests that need no say in what
-// a master does with a single request.
+// inMemory runs body in virtual time with three masters of package redlocktest and a Locker over these masters. It is
+// for tests that do not control how a master handles a single request.
 func inMemory(t *testing.T, body func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// Whoever enters a lock again must not stand in line behind those who wait for that very lock: neither would ever come.
+// An owner that enters its lock again must not queue behind the waiters for that very lock: both would wait forever.
 func TestEnteringAgainDoesNotWaitBehindThoseWhoWaitForTheLock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
@@ -80,7 +80,7 @@ func TestHazard32AWaiterThatIsGrantedAMinorityDoesNotSpin(t *testing.T) {
 	give(t, held)
 }
 
-// farWall is a clock whose time of day nobody can mean.
+// farWall is a clock with an impossible time of day.
 type farWall struct {
 	redlock.Clock
 	wall time.Time
@@ -162,7 +162,7 @@ func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
 	}
 }
 
-// A waiter that gives up leaves the masters' queues, so that no release calls it in vain.
+// A waiter whose context ends leaves the masters' queues, so that no release notifies it.
 func TestAWaiterThatGaveUpIsNotCalled(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, gone, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// soon returns a context that ends with the test, and at the latest when promptly is over.
+// soon returns a context that ends with the test, or after promptly.
 func soon(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), promptly)
@@ -19,7 +19,7 @@ func soon(tb testing.TB) context.Context {
 	return ctx
 }
 
-// take acquires a lock that has to be had.
+// take acquires a lock, and fails the test if it can't.
 func take(tb testing.TB, locker *redlock.Locker, key string, ttl time.Duration, opts ...redlock.Option) *redlock.Lock {
 	tb.Helper()
 	lock, err := locker.Acquire(soon(tb), key, ttl, opts...)
@@ -37,7 +37,7 @@ func give(tb testing.TB, lock *redlock.Lock) {
 	}
 }
 
-// try is TryAcquire of a lock that is given back at once if it was had.
+// try calls TryAcquire and releases the lock at once if it got one.
 func try(tb testing.TB, locker *redlock.Locker, key string, opts ...redlock.Option) error {
 	tb.Helper()
 	lock, err := locker.TryAcquire(soon(tb), key, time.Minute, opts...)
@@ -55,7 +55,7 @@ type waiting struct {
 	ended chan struct{} // closed when the fields above may be read
 }
 
-// wait begins to acquire. The lock it gets is released with the test if nobody does before.
+// wait begins to acquire. The end of the test releases the lock, unless the test has released it before.
 func wait(tb testing.TB, ctx context.Context, locker *redlock.Locker, key string, ttl time.Duration, opts ...redlock.Option) *waiting {
 	tb.Helper()
 	w := &waiting{ended: make(chan struct{})}
@@ -81,7 +81,7 @@ func (w *waiting) get(tb testing.TB) *redlock.Lock {
 	return w.lock
 }
 
-// fail waits for the error with which the wait has to end.
+// fail waits until the acquisition fails, and returns its error.
 func (w *waiting) fail(tb testing.TB) error {
 	tb.Helper()
 	select {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// backoff is the longest that a waiter sleeps between two attempts when nobody calls it, with room for a starved
+// backoff is the longest pause between two attempts of a waiter that gets no notification, with room for a starved
 // machine.
 const backoff = 2 * time.Second
 
@@ -116,7 +116,7 @@ func TestSubscriptionsSurviveReconnects(t *testing.T) {
 	give(t, lock)
 }
 
-// subscriptions counts how often somebody has subscribed.
+// subscriptions counts the SUBSCRIBE commands on all servers.
 func subscriptions(tb testing.TB, servers []*redistest.Server) int {
 	tb.Helper()
 	return calls(tb, servers, "subscribe")
@@ -204,7 +204,7 @@ func TestRetryEveryIsKeptOnRealMasters(t *testing.T) {
 	held := take(t, a, key, longTTL)
 	_, err := b.Acquire(soon(t), key, longTTL, redlock.RetryEvery(5*time.Millisecond), redlock.MaxAttempts(60))
 	is(t, err, redlock.ErrHeld)
-	// The round that looks for what was missed before the subscription was made is no attempt.
+	// Before the subscription was made, a release may have been missed. The round that checks for this is no attempt.
 	if n := attempts(t, servers); n < 60 || n > 61 {
 		t.Errorf("%d rounds were counted, want 60 attempts and at most one round more", n)
 	}

@@ -19,8 +19,8 @@ const childTask = "REDLOCK_TEST_FAMILY_TASK"
 // childTTL is how long a child's lock lives without it.
 const childTTL = 2 * time.Second
 
-// spawn starts a copy of this test binary in the test of this name, with a task, and returns when it says that it is at
-// work. kill ends it as a crash would.
+// spawn starts a copy of this test binary that runs the calling test with a task, and returns when the copy says that
+// it is at work. kill ends the copy as a crash would.
 func spawn(t *testing.T, task string, servers []*redistest.Server) (kill func()) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -40,7 +40,7 @@ func spawn(t *testing.T, task string, servers []*redistest.Server) (kill func())
 	return kill
 }
 
-// work is what the child does: it never comes back from its task alive.
+// work is the child's part: it performs the task until the child is killed.
 func work(t *testing.T) (child bool) {
 	t.Helper()
 	task, found := os.LookupEnv(childTask)

@@ -19,10 +19,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Every error that a call can end with, during a wait: for half a second and for ever. What has to come of it is in the table by which the
-// code decides, single.Faults.
+// These tests try every error that a call can end with, while a caller waits: for half a second and permanently. The
+// table single.Faults, by which the code decides, has the expected results.
 
-// asked is what a request of a plain lock meets at a server through connections with these options.
+// asked returns the error of a request for a plain lock, sent to a server through connections with these options.
 func asked(t *testing.T, opt *redis.Options) error {
 	t.Helper()
 	m, err := single.Open(opt, single.Options{})
@@ -40,7 +40,7 @@ func refusal(t *testing.T, m *single.Master) error {
 	return err
 }
 
-// metWith is what was met, by the name of its fault. Most of it comes from servers.
+// metWith returns example errors by the name of their fault. Servers produce most of these errors.
 func metWith(t *testing.T) map[string][]error {
 	t.Helper()
 	open, secret, replica := redistest.Start(t), redistest.Start(t, redistest.WithPassword("right")), redistest.Start(t)
@@ -222,7 +222,7 @@ func TestMaxOutageBoundsWhatSomebodyHasToMend(t *testing.T) {
 	})
 }
 
-// One attempt says at once what was in its way.
+// One attempt reports the obstacle at once.
 func TestASingleAttemptSaysWhetherSomebodyHasToMend(t *testing.T) {
 	faulty(t, func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act) {
 		l := masters.locker(t, redlock.Options{})
@@ -287,7 +287,7 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 	}
 }
 
-// The negative control: what is not in the table of examples is noticed, and the first row that fits counts.
+// The negative control: the test notices a fault without an example, and the first row that fits counts.
 func TestEveryFaultHasANameAndAReason(t *testing.T) {
 	var names []string
 	for _, f := range single.Faults() {

@@ -53,7 +53,7 @@ func (h *tokens) after(before, token uint64) {
 	h.newest = max(h.newest, token)
 }
 
-// steppedClock is a clock whose time of day is set forwards and back all the time.
+// steppedClock is a clock whose wall time jumps forwards and backwards all the time.
 type steppedClock struct{ redlock.Clock }
 
 func (c *steppedClock) Wall() time.Time {
@@ -145,13 +145,13 @@ func (m *cut) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// oldClock is a clock whose time of day is the beginning of the epoch, so that only counters count.
+// oldClock is a clock that always shows the beginning of the epoch, so that only counters determine tokens.
 type oldClock struct{ redlock.Clock }
 
 func (oldClock) Wall() time.Time { return time.Unix(0, 0) }
 
-// reaching makes a Locker that reaches only the servers for which the bit is set, as it stands at each request, and has
-// no idea of the time of day.
+// reaching makes a Locker without an idea of the time of day. It reaches only the servers whose bit is set at the
+// time of the request.
 func reaching(t *testing.T, servers []*redistest.Server, bits *atomic.Uint64) *redlock.Locker {
 	t.Helper()
 	opts := redlock.Options{Clock: oldClock{redlock.SystemClock()}}
@@ -282,7 +282,7 @@ func TestALockWhoseCountersCanNotBeRaisedIsNotHeld(t *testing.T) {
 	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "what was taken to be released")
 }
 
-// The key is set before its counter is looked at, so it has to be removed again.
+// The master sets the key before it reads the counter, so it has to remove the key again.
 func TestMastersWithoutAUsableCounterAreLeftClean(t *testing.T) {
 	for name, spoil := range map[string]func(s *redistest.Server){
 		"another type": func(s *redistest.Server) { must(t, s.Client().Set(t.Context(), counterKey, "many", 0).Err()) },
@@ -304,7 +304,7 @@ func TestMastersWithoutAUsableCounterAreLeftClean(t *testing.T) {
 	}
 }
 
-// racing is a master whose counter others raise before each of so many raises of ours.
+// racing is a master whose counter others raise: once before each raise of ours, until the given number is used up.
 type racing struct {
 	redlock.Master
 	server *redistest.Server

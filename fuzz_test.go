@@ -32,8 +32,8 @@ func (m *willing) Do(_ context.Context, batch []*single.Call) {
 	}
 }
 
-// FuzzOptions: options are refused with ErrInvalid, or make a Locker whose locks are never valid for longer than their
-// ttl less the drift allowance.
+// FuzzOptions: New refuses options with ErrInvalid, or makes a Locker. Its locks are never valid for longer than
+// their ttl minus the drift allowance.
 func FuzzOptions(f *testing.F) {
 	f.Add(int64(0), 0.0, int64(0))
 	f.Add(int64(-1), -0.5, int64(-1))
@@ -68,8 +68,8 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// FuzzAcquireArguments: an acquisition is refused before anything is sent, with ErrInvalid, or it is made and holds what
-// was asked for.
+// FuzzAcquireArguments: an acquisition is refused with ErrInvalid before anything is sent, or it is made and holds
+// exactly the lock that its arguments ask for.
 func FuzzAcquireArguments(f *testing.F) {
 	f.Add("orders:42", "orders:43", "me", int64(time.Minute), int64(0), 0, uint16(0))
 	f.Add("", "", "", int64(0), int64(-1), -1, uint16(math.MaxUint16))

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// preparing is a master that is told of each request before the round's start is read.
+// preparing is a master that learns of each request before the round reads its start time.
 type preparing struct {
 	*fake
 	prepare func(*single.Request)
@@ -22,8 +22,8 @@ type preparing struct {
 
 func (m preparing) Prepare(r *single.Request) { m.prepare(r) }
 
-// paused makes a Locker of generation 1 whose process is stopped once, for d, between a request of this kind being asked for and its
-// being sent.
+// paused makes a Locker of generation 1. Its process stops once, for d, between the call that asks for a request of
+// this kind and the sending of that request.
 func (f fakes) paused(t *testing.T, op single.Op, d *atomic.Int64) *redlock.Locker {
 	t.Helper()
 	clock := newClock()
@@ -89,7 +89,8 @@ func TestAPauseAfterTheGenerationWasFoundCurrentShortensTheLock(t *testing.T) {
 	})
 }
 
-// An extension that had to wait for another one begins when that one has ended; then it is asked again whether it may.
+// An extension that had to wait for another one begins when the other one has ended. Then the Locker checks the
+// generation again.
 func TestAnExtensionThatWaitedAsksAgainForTheGeneration(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
@@ -164,7 +165,7 @@ func TestALongRequestTimeoutDoesNotPutOffTheNextQuestion(t *testing.T) {
 	})
 }
 
-// So many masters have failed at once that no quorum can answer: nobody waits for the rest.
+// Once so many masters have failed that no quorum can answer, the call returns without the other replies.
 func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, generation(1))
@@ -274,8 +275,9 @@ func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 	})
 }
 
-// The danger is real: a Locker that is two ahead, before its generation was announced and before those who are two behind have had
-// their ten seconds and a ttl, holds a lock beside them. Where the sets share masters, these end it; where they do not, nothing does.
+// The danger is real: a Locker is two generations ahead, and starts before its generation was announced and before
+// Lockers two behind have had their ten seconds and a ttl. Then it holds a lock while they hold it too. Masters that
+// both sets share end this; without shared masters nothing ends it.
 func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 	for shared, ends := range map[int]bool{0: false, 2: true} {
 		bubble(t, 6-shared, func(t *testing.T, masters fakes) {

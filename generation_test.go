@@ -34,7 +34,7 @@ func TestALockerWithoutAGenerationAsksForNone(t *testing.T) {
 	})
 }
 
-// The exchange of c for d, with a process that was forgotten. Its own masters, but for one, are those of the new set.
+// The exchange of c for d, with a process that was forgotten. Except for one, its masters belong to the new set too.
 func TestAForgottenProcessTakesNoLockOnceTheNextGenerationIsAnnounced(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
@@ -102,7 +102,7 @@ func TestAForgottenHoldSaysWhyItIsNotRenewed(t *testing.T) {
 	})
 }
 
-// Whatever masters a quorum of the old set was told by: a process that can reach any quorum of it learns.
+// Any quorum of the old set may know the generation: a process that can reach any quorum of its masters learns it.
 func TestAnyQuorumOfItsMastersTellsAForgottenProcess(t *testing.T) {
 	for told := range 1 << 5 {
 		if n := popcount(told); n != 3 {
@@ -139,7 +139,7 @@ func popcount(set int) (n int) {
 	return n
 }
 
-// An answer that took long says what was so when it was asked for, not when it came.
+// A slow reply about the generation counts from the time of the request, not from its arrival.
 func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{Generation: 1, RequestTimeout: 8 * time.Second})
@@ -162,7 +162,7 @@ func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 	})
 }
 
-// A Locker in use asks again in time, so nobody waits; one that is not asks nothing.
+// A Locker in use asks again ahead of time, so no acquisition waits for the reply. An idle Locker asks nothing.
 func TestTheGenerationIsAskedForAheadOfTime(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, generation(7))
@@ -257,7 +257,8 @@ func TestAClosedLockerAnnouncesNothing(t *testing.T) {
 	})
 }
 
-// On real servers; somebody else's data at the place is left as it is, and such a master is not counted.
+// On real servers. If other data is stored under the key of the generation, the Locker leaves it alone and does not
+// count that master.
 func TestServersKeepTheGreatestGeneration(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	newer, older := dial(t, servers, generation(9)), dial(t, servers, generation(7))

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// takeover has one client hold a lock on two of three masters while the third can't be reached; then one of the two
-// restarts without its data and the third comes back. It returns what a second client is told that tries for a part of
-// the first one's validity: an error unless it got the lock too.
+// takeover lets one client hold a lock on two of three masters while the third can't be reached. Then one of the two
+// restarts without its data and the third comes back. takeover returns the error of a second client that tries for a
+// part of the first one's validity; nil means that it got the lock too.
 func takeover(t *testing.T, opts redlock.Options) error {
 	t.Helper()
 	const ttl = 4 * time.Second

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Whoever waits for the lock asks for it again and again, and masters that refuse it raise the counter all the same.
+// A waiter asks for the lock again and again, and masters that refuse it raise the counter all the same.
 func TestALockIsHandedOverBesideThoseWhoWaitForIt(t *testing.T) {
 	for name, opt := range map[string]redlock.Option{"fenced": redlock.Fenced(), "published": redlock.Published("10.0.0.1:80")} {
 		t.Run(name, func(t *testing.T) { handOverBesideWaiters(t, opt) })
@@ -65,7 +65,7 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	must(t, lock.Release(t.Context()))
 }
 
-// handedOver is what a lock that was just taken is handed over as.
+// handedOver takes a lock and returns it with its Handover.
 func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (*redlock.Lock, redlock.Handover) {
 	t.Helper()
 	lock, err := memLocker(t, masters).Acquire(t.Context(), "job", handedTTL, append(opts, redlock.Fenced())...)
@@ -90,7 +90,7 @@ func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
 	}
 }
 
-// What an attempt may have got is released, also where nobody has been told that it got it, or where it gets it later.
+// An attempt that fails releases every key that it may have got, also if a grant was not answered or comes later.
 func TestAnAttachmentInDoubtLeavesNothing(t *testing.T) {
 	const late = handedTTL/20 + 100*time.Millisecond // behind the first release, which follows the timeout at once
 	for name, fates := range map[string][]memmaster.Fate{
@@ -114,7 +114,8 @@ func TestAnAttachmentInDoubtLeavesNothing(t *testing.T) {
 	}
 }
 
-// An attempt that got too little takes nothing from the next one, be it in the same process or in another.
+// An attempt that got too few votes takes nothing from the next attempt, whether that is in the same process or in
+// another.
 func TestAnAttachmentThatFailedIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -142,7 +143,8 @@ func TestAnAttachmentThatFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Somebody else had the lock in between: what the old process sent to take it has come to a master that late, and does not count.
+// Another owner had the lock in between. An old request that takes the lock has reached one master late, and that
+// vote does not count.
 func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -166,7 +168,7 @@ func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// Whoever asks who holds the lock is told the value, and the token that it has now.
+// Holder returns the published value and the present token.
 func TestWhatIsPublishedGoesOn(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	before, after := dial(t, servers, redlock.Options{Identity: "old"}), dial(t, servers, redlock.Options{Identity: "new"})
@@ -187,7 +189,7 @@ func TestWhatIsPublishedGoesOn(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-// What is counted as held by events is what is held.
+// The number of locks that events count as held is the number of locks that are held.
 func TestAHandoverIsToldToObservers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)

@@ -191,7 +191,7 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 	})
 }
 
-// secretForms are what the formats above make of an owner value.
+// secretForms lists the forms of an owner value in the formats above.
 func secretForms(owner, secret string) []string {
 	return []string{
 		secret, base64.StdEncoding.EncodeToString([]byte(owner)), fmt.Sprintf("%x", secret), fmt.Sprintf("%d", []byte(secret)),
@@ -199,7 +199,7 @@ func secretForms(owner, secret string) []string {
 	}
 }
 
-// handedHolders judges locks of one key: no two are held at once, and tokens grow in the order in which they were taken.
+// handedHolders judges locks of one key: no two are held at once, and tokens grow in the order of acquisition.
 type handedHolders struct {
 	mu     sync.Mutex
 	held   map[string]*redlock.Lock // by who took it
@@ -259,7 +259,7 @@ func drawHanding(t *rapid.T) handing {
 	return s
 }
 
-// play runs the schedule, and returns what was wrong and how often the lock was attached to.
+// play runs the schedule. It returns the faults that it found and the number of attachments.
 func (s handing) play(t *testing.T) (faults []string, attached int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -449,7 +449,8 @@ func TestAHandoverHasKeysAndValuesOfAnyBytes(t *testing.T) {
 	}
 }
 
-// A repair that the old process has sent, and that arrives late, does not tell the new one that the key was there all the time: as it does not tell the old one.
+// A repair that the old process has sent may arrive late. Then it does not prove that the key was there all the time:
+// neither to the new process nor to the old one.
 func TestALateRepairOfTheOldProcessDoesNotCount(t *testing.T) {
 	for name, handsOver := range map[string]bool{"handed over": true, "not handed over": false} {
 		t.Run(name, func(t *testing.T) { lateRepair(t, handsOver) })
@@ -500,7 +501,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 	})
 }
 
-// Two masters get the key by a repair that comes much later, when it is nobody's any more and somebody else has had the lock.
+// Two masters get the key by a repair that comes much later. By then the lock is over, and another owner has had it.
 func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(5)
@@ -554,8 +555,9 @@ func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
 	})
 }
 
-// A Locker whose masters can't have the lock refuses to attach, and leaves it to those who can: one of two sets of which the new one has other
-// masters, and one of other masters altogether. Where the sets share a quorum, the lock goes over.
+// A Locker whose masters can't have the lock refuses to attach, and leaves the lock to other Lockers. Two cases: a
+// Locker of two sets, the new one with other masters, and a Locker with only other masters. Where the sets share a
+// quorum, the lock goes over.
 func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to int // the new masters; the old ones are the first three
@@ -597,7 +599,7 @@ func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 	}
 }
 
-// The other way round a lock goes over: what a joint Locker has is on both sets.
+// In the other direction a handover works: a joint Locker's locks are on both sets.
 func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
 	for _, to := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {

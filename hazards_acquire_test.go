@@ -26,7 +26,7 @@ import (
 // TestTheTestsNoticeMutants runs the tests of this package that are there for one mistake in a build that makes it.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
-// Cleaning up after an attempt whose context has expired does not use that context.
+// After an attempt whose context has expired, the clean-up uses another context.
 func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	const timeout = 2 * time.Second
@@ -48,8 +48,8 @@ func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
 		"every key of the failed attempt to be removed, long before its ttl")
 }
 
-// lateGrant has an acquisition be won while one master is stopped, releases it, and lets the stopped master go on. It
-// reports what that master has then, after everything under way has ended.
+// lateGrant wins an acquisition while one master is stopped, releases the lock, and then continues the stopped
+// master. When all requests have ended, it returns the key's value on that master.
 func lateGrant(t *testing.T) string {
 	t.Helper()
 	servers := redistest.StartN(t, 5)
@@ -82,7 +82,7 @@ func sets(t *testing.T, s *redistest.Server) int {
 	return 0
 }
 
-// A vote that comes after its round was decided is waited for and released.
+// If a vote arrives after its round was decided, the Locker still reads it and releases the key.
 func TestHazard02StragglersAreReleasedWhenTheyLand(t *testing.T) {
 	if left := lateGrant(t); left != "" {
 		t.Errorf("the master that was stopped keeps the key for %q", left)
@@ -101,8 +101,8 @@ func far(t *testing.T, l *redlock.Locker, masters fakes) {
 	settle(time.Second)
 }
 
-// overtaken has one master perform an acquire later than all others, releases the lock meanwhile, and reports what is
-// left in the end.
+// overtaken lets one master perform an acquisition later than all others, releases the lock before that, and returns
+// how many keys are left in the end.
 func overtaken(t *testing.T) (left int) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -122,7 +122,7 @@ func overtaken(t *testing.T) (left int) {
 	return left
 }
 
-// A release never travels beside its own acquire.
+// A release is not sent before its own acquisition has been answered.
 func TestHazard03AReleaseNeverOvertakesItsAcquire(t *testing.T) {
 	if left := overtaken(t); left != 0 {
 		t.Errorf("the key is left on %d masters", left)
@@ -156,7 +156,7 @@ func TestHazard04OneHungMasterBlocksNeitherAcquireNorRelease(t *testing.T) {
 	must(t, servers[2].Resume())
 }
 
-// twice is a master whose client retries: every batch is performed twice and the first answer is lost.
+// twice is a master with a client that retries: it performs every batch twice and loses the first reply.
 type twice struct{ redlock.Master }
 
 func (m twice) Do(ctx context.Context, batch []*single.Call) {
@@ -176,7 +176,7 @@ func TestHazard05ARetriedAcquireIsNotRefusedByItself(t *testing.T) {
 	}
 	_, err = l.TryAcquire(t.Context(), key, longTTL)
 	is(t, err, redlock.ErrHeld) // others are refused all the same
-	// The second of two releases finds nothing, and its answer is the one that is seen.
+	// The client sends each release twice. The second finds nothing, and its reply is the one the Locker sees.
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 }
 
@@ -195,7 +195,7 @@ func slowWin(t *testing.T) (left int, err error) {
 	return left, err
 }
 
-// A win whose validity is used up is a loss, and is cleaned up.
+// A quorum whose validity is used up is a loss, and its keys are released.
 func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 	left, err := slowWin(t)
 	onlyIs(t, err, redlock.ErrExpired)
@@ -261,7 +261,7 @@ func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
 	return err
 }
 
-// A failed attempt releases what it got, so that the next one is not refused by it.
+// A failed attempt releases its keys, so that they do not refuse the next attempt.
 func TestHazard08ARetryIsNotBlockedByItsOwnKey(t *testing.T) {
 	must(t, secondAttempt(t, func(m *fake) redlock.Master { return m }))
 	if err := secondAttempt(t, func(m *fake) redlock.Master { return forgetful{m} }); err == nil {
@@ -311,8 +311,9 @@ func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
 	}
 }
 
-// Goroutines that want the same lock each have a hold of their own, with its own end, and an owner value that nobody else has at the
-// same time. (One that was passed on inside the process has that of the one before it, which is over.)
+// Goroutines that acquire the same lock get separate holds. Each hold has a separate end, and an owner value that no
+// other hold has at the same time. (A lock that was passed on inside the process keeps the owner value of the hold
+// before it, which is over.)
 func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
@@ -356,7 +357,7 @@ type wrongDate struct {
 
 func (c wrongDate) Wall() time.Time { return c.date }
 
-// The masters count the ttl: nothing depends on what this machine takes for the date.
+// The masters count the ttl, so the date on this machine does not matter.
 func TestHazard14TheWallClockDoesNotMatter(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, date := range []time.Time{time.Unix(0, 0), time.Now().Add(100 * 365 * 24 * time.Hour)} {
@@ -397,7 +398,7 @@ func TestHazard15OwnersAre128RandomBits(t *testing.T) {
 		}
 		must(t, lock.Release(t.Context()))
 	}
-	// A fair bit is set in 128 of 256 owners, give or take 8; ten times that happens to none of them in our lives.
+	// A fair bit is set in 128 of 256 owners, give or take 8. Ten times that deviation practically never happens.
 	for bit, set := range ones {
 		if set < n/2-80 || set > n/2+80 {
 			t.Errorf("bit %d is set in %d of %d owners", bit, set, n)

@@ -53,7 +53,8 @@ func newAddress(t *testing.T, to string) *address {
 	return a
 }
 
-// moved is a Locker whose connections lead to servers that are replicas by now, at addresses that lead to others.
+// moved makes a Locker with connections to servers that have become replicas. The same addresses now lead to other
+// servers.
 func moved(t *testing.T, opts redlock.Options) *redlock.Locker {
 	t.Helper()
 	before, after := redistest.StartN(t, 3), redistest.StartN(t, 3)

@@ -32,7 +32,8 @@ func extendedTooLate(t *testing.T) (err error) {
 	return err
 }
 
-// An extension after the end of validity fails, whatever the masters would say: somebody may have held the key since.
+// An extension after the end of validity fails, even if all masters would grant it: another owner may have held the
+// key in between.
 func TestHazard17ExtendAfterExpiryFails(t *testing.T) {
 	is(t, extendedTooLate(t), redlock.ErrNotHeld)
 }
@@ -141,7 +142,8 @@ func partlyExtended(t *testing.T, wrap func(*fake) redlock.Master) (bound time.D
 	return bound, left
 }
 
-// What a failed extension did on a minority is neither believed nor forgotten.
+// If an extension fails, a minority may still have performed it. The Locker does not count on that minority, and does
+// not forget it either.
 func TestHazard20PartialExtensionsAreAccountedFor(t *testing.T) {
 	bound, left := partlyExtended(t, func(m *fake) redlock.Master { return m })
 	if bound > 9898*time.Millisecond || bound < 9*time.Second {
@@ -216,7 +218,8 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 	})
 }
 
-// extendAndRelease has an extension be under way to one master when the lock is released, and reports what is left.
+// extendAndRelease releases a lock while an extension is on its way to one master, and returns how many keys are
+// left.
 func extendAndRelease(t *testing.T) (left int) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {

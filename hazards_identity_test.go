@@ -25,7 +25,7 @@ func secretsIn(text string, owners ...string) (shown []string) {
 	return shown
 }
 
-// Whatever the library says to anybody but the holder itself, in any form in which Go prints it.
+// The test looks at everything that the library shows to anybody but the holder, in every form in which Go prints it.
 func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	var mu sync.Mutex
@@ -101,7 +101,8 @@ func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
 	}
 }
 
-// Two locks of one process have one identity. That must not make a split vote of them look like a lock that is held.
+// Two locks of one process have one identity. If such locks split the votes, the result must still be a split vote
+// and not a lock that is held.
 func TestHazard54LocksOfOneIdentityAreToldApart(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		const tail = "00112233445566778899aabbccddee"
@@ -183,7 +184,8 @@ func TestHazard81AFewReadersOnAMasterEachAreNoQuorum(t *testing.T) {
 	}
 }
 
-// Each master names the reader that it has for longest. Where no quorum names one, nobody is named: the key is held all the same.
+// Each master names the reader that has held the key there for the longest time. If no quorum names the same reader,
+// Holder names none, though the key is held.
 func TestHolderNamesNobodyWhomAMinorityHas(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 5)
@@ -203,7 +205,7 @@ func TestHolderNamesNobodyWhomAMinorityHas(t *testing.T) {
 	}
 }
 
-// One owner is no lock either: what is left of two acquisitions, on a master each, keeps nobody's lock.
+// One owner alone does not make a lock: if two acquisitions have left a key on one master each, no lock is held.
 func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)

@@ -42,7 +42,7 @@ func TestHazard53DoneClosesAGraceBeforeTheBound(t *testing.T) {
 			<-ctx.Done()
 			is(t, lock.Err(), redlock.ErrNotHeld)
 			is(t, context.Cause(ctx), redlock.ErrNotHeld)
-			// The holder is coming to an end: nobody else is to begin before the bound.
+			// The holder is about to end its lock. No other holder may begin before the bound.
 			pass(time.Until(until) - 1)
 			synctest.Wait()
 			if n := masters.holders(""); n != 3 {
@@ -167,7 +167,8 @@ func TestGraceIsChecked(t *testing.T) {
 			_, err := l.TryAcquire(t.Context(), key, 10*time.Second, opts...)
 			is(t, err, redlock.ErrInvalid)
 		}
-		// What is left of the ttl is no more than the grace: masters would grant a lock again and again that is over at once.
+		// The drift leaves no more of the ttl than the grace. The masters would grant such a lock again and again,
+		// and each time it would be over at once.
 		drifting := masters.locker(t, redlock.Options{DriftFactor: 0.6})
 		_, err := drifting.TryAcquire(t.Context(), key, 10*time.Second, redlock.Grace(4*time.Second))
 		is(t, err, redlock.ErrInvalid)
@@ -176,7 +177,7 @@ func TestGraceIsChecked(t *testing.T) {
 		if n := masters.asked(); n != 0 {
 			t.Errorf("the masters were asked %d times", n)
 		}
-		// What was granted with less than its grace left would be over at once.
+		// A lock that was granted with less than its grace left would be over at once.
 		masters.behave(on(single.Acquire, act{before: 500 * time.Millisecond}))
 		_, err = l.TryAcquire(t.Context(), key, time.Second, redlock.Grace(500*time.Millisecond))
 		isNot(t, err, redlock.ErrInvalid)

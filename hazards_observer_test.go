@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// watched is an Observer that counts, and does what a test has it do.
+// watched is an Observer that counts events and runs the test's own function.
 type watched struct {
 	mu    sync.Mutex
 	kinds map[redlock.EventKind]int
@@ -39,8 +39,8 @@ func (w *watched) count(k redlock.EventKind) int {
 	return w.kinds[k]
 }
 
-// everything has a Locker go through whatever it tells of, and what an Observer could get in the way of. lapsing is told of
-// every lock before it ends without a Release.
+// everything makes a Locker send every kind of event, in every operation that an Observer could block. Before a lock
+// ends without a Release, everything calls lapsing with it.
 func everything(t *testing.T, l *redlock.Locker, masters fakes, c *clock, lapsing func(*redlock.Lock)) {
 	t.Helper()
 	ctx := t.Context()
@@ -304,7 +304,8 @@ func TestHazard77CloseDoesNotWaitForAnObserverThatNeverReturns(t *testing.T) {
 	})
 }
 
-// One that returns from each call is waited for, however many there are; a context that ends bounds that, and is told of.
+// Close waits for an observer that returns from each call, however many calls remain. If the context ends first,
+// Close returns and reports it.
 func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 	const locks, each = 40, 100 * time.Millisecond
 	for name, atMost := range map[string]time.Duration{"for as long as it takes": time.Hour, "until its context ends": time.Second} {

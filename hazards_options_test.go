@@ -26,7 +26,7 @@ func refused(t *testing.T, what string, err error, words ...string) {
 	}
 }
 
-// A guard that is shorter than any ttl would make a Locker, or a master, with which no lock can be taken.
+// If a guard is shorter than any ttl, no Locker or master could take a lock with it.
 func TestARestartGuardThatNoTTLFitsUnderIsRefused(t *testing.T) {
 	urls := []string{"redis://127.0.0.1:1"}
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestARestartGuardThatNoTTLFitsUnderIsRefused(t *testing.T) {
 	}
 }
 
-// What a single attempt would ignore.
+// A single attempt would ignore these options.
 func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 	masters := newFakes(3)
 	l := masters.locker(t, redlock.Options{})

@@ -28,7 +28,8 @@ func (m counting) Do(ctx context.Context, batch []*single.Call) {
 	m.Master.Do(ctx, batch)
 }
 
-// counted makes three masters and a Locker over them. asked is what the first of them has been asked by that one.
+// counted makes three masters and a Locker with these masters. asked counts the requests from this Locker to the
+// first master.
 func counted(t *testing.T) (masters redlocktest.Masters, l *redlock.Locker, asked *atomic.Int64) {
 	t.Helper()
 	masters, asked = redlocktest.New(t, redlocktest.Count(3)), new(atomic.Int64)
@@ -40,8 +41,8 @@ func counted(t *testing.T) (masters redlocktest.Masters, l *redlock.Locker, aske
 	return masters, l, asked
 }
 
-// readFor has three readers of another process take the key again and again, so that there is always one, until stop is called. Each of them
-// reads for about span.
+// Three readers of another process take the key again and again, so that one of the three always has it, until stop
+// is called. Each hold takes about span.
 func readFor(t *testing.T, masters redlocktest.Masters, span time.Duration, keys ...string) (stop func()) {
 	t.Helper()
 	l := masters.Locker(t, redlock.Options{})
@@ -69,13 +70,13 @@ func readFor(t *testing.T, masters redlocktest.Masters, span time.Duration, keys
 	return func() { cancel(); readers.Wait() }
 }
 
-// had is when somebody had a lock, and gave it back.
+// had records when a lock was acquired, and when it was released.
 type had struct {
 	what string
 	took chan time.Duration
 }
 
-// takesOnce begins to wait for a lock, which is released as soon as it is there.
+// takesOnce begins to wait for a lock, and releases the lock as soon as it gets it.
 func takesOnce(t *testing.T, l *redlock.Locker, what string, opts ...redlock.Option) had {
 	t.Helper()
 	h, began := had{what, make(chan time.Duration, 1)}, time.Now()
@@ -156,7 +157,8 @@ func TestHazard98AWriterKeepsNewReadersOutHoweverSeldomItAsks(t *testing.T) {
 	}
 }
 
-// The claim of a writer lasts while it waits, and no longer: it gives up, its Locker is closed, or its process dies.
+// A writer's claim lasts exactly as long as the wait: until the writer's context ends, its Locker is closed, or its
+// process dies.
 func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
 	for name, test := range map[string]struct {
 		ends func(cancel func(), l *redlock.Locker, masters []*redlocktest.Master)
@@ -226,8 +228,8 @@ var kindsOfWaiters = map[string]func(i int) []redlock.Option{
 	},
 }
 
-// costs is how many requests a master gets from n waiters of one Locker for a key that another one holds: while they come, in half a minute while
-// they wait, and when all are cancelled at once.
+// costs counts the requests to one master from n waiters of one Locker, for a key that another Locker holds. It
+// counts three phases: while the waiters arrive, half a minute while they wait, and when all are cancelled at once.
 func costs(t *testing.T, n int, held []redlock.Option, kind func(i int) []redlock.Option) (coming, waiting, cancelled int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,7 +262,7 @@ func costs(t *testing.T, n int, held []redlock.Option, kind func(i int) []redloc
 	return coming, waiting, cancelled
 }
 
-// However many wait for a key, of whatever kind, the masters are asked as often as by one.
+// Many waiters for a key, of any kind, cost the masters as many requests as one waiter.
 func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 	for _, holder := range []struct {
 		name string
@@ -288,7 +290,8 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 	}
 }
 
-// Who has the key may enter it again, although others of its process wait for it before: masters tell the first of them whose it is.
+// An owner that has the key may enter it again, although other waiters of its process came before: the masters tell
+// the first of these whose key it is.
 func TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt(t *testing.T) {
 	for name, first := range map[string][]redlock.Option{
 		"plain": nil, "exclusive": {redlock.Exclusive()}, "asks seldom": {redlock.RetryEvery(time.Hour)}, "several keys": {redlock.AndKeys("a first one")},
@@ -340,7 +343,7 @@ func entersBehind(t *testing.T, first []redlock.Option, same bool) {
 	give(t, before.get(t))
 }
 
-// aboutToEnd is a context that has ended, of which nobody has been told yet: its Done is closed last.
+// aboutToEnd is a context that has ended before its Done channel is closed.
 type aboutToEnd struct {
 	context.Context
 	over *atomic.Bool
@@ -387,7 +390,8 @@ func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
 	}
 }
 
-// endsOfCrowds are ways in which many who wait give up at one instant, or one after the other. Each makes the contexts of n waiters.
+// endsOfCrowds lists ways in which many waiters leave, all at one instant or one after the other. Each function makes
+// the contexts of n waiters.
 var endsOfCrowds = map[string]func(ctx context.Context, n int) (waiters []context.Context, cancel func()){
 	"cancelled each": func(ctx context.Context, n int) (waiters []context.Context, cancel func()) {
 		var cancels []func()
@@ -426,7 +430,8 @@ func deadlines(ctx context.Context, n int, gap time.Duration) (waiters []context
 	}
 }
 
-// leaving is how many requests a master gets in the five seconds in which n waiters give up, all but a few survivors, who get the key at last.
+// leaving counts the requests to one master during the five seconds in which n waiters leave. A few survivors stay
+// and get the key in the end.
 func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i int) []redlock.Option,
 	end func(context.Context, int) ([]context.Context, func()),
 ) (requests int) {
@@ -463,7 +468,8 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 	return requests
 }
 
-// However many give up, and whether some remain, the masters are asked as often as when one does or remains. Who gives up at that moment asks nothing.
+// However many waiters leave, and however many stay, the masters get as many requests as if one left or stayed. A
+// waiter that leaves in a crowd sends nothing at that moment.
 func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
 	for end, contexts := range endsOfCrowds {
 		for name, kind := range kindsOfWaiters {

@@ -28,7 +28,7 @@ type quoting struct {
 	secrets map[string]bool
 }
 
-// secret is the random part of an owner value, and what names a waiter. What a script is called by is longer.
+// secret matches the random part of an owner value, and the ID of a waiter. A script's digest is longer.
 var secret = regexp.MustCompile(`(?:^|[^0-9a-f])([0-9a-f]{32})(?:$|[^0-9a-f])`)
 
 func (q *quoting) script(step oddserver.Step) oddserver.Act {
@@ -89,7 +89,7 @@ func last(words []string, n int) []string {
 	return words[max(0, len(words)-n):]
 }
 
-// shownOf returns a secret of which a text has a piece of eight digits in a row; "" if there is none.
+// shownOf returns a secret if the text contains eight digits in a row from it, and "" otherwise.
 func (q *quoting) shownOf(text string) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +111,7 @@ func (q *quoting) quote(steps string) {
 	q.steps = strings.Fields(steps)
 }
 
-// requests are the commands in which owner values travel.
+// requests lists the commands that carry owner values.
 const requests = "SET ZADD EVALSHA EVAL"
 
 // everyOperation does whatever a Locker and its locks can, first with servers that quote all requests, and then with locks that were got
@@ -159,8 +159,8 @@ func everyOperation(t *testing.T, q *quoting, l, other *redlock.Locker) (errs []
 	return append(errs, err)
 }
 
-// Servers that do not know a command quote it, and so do Sentinels, proxies, and a server whose commands were renamed. An owner value is all it
-// takes to release a lock, so no error and no event may show one.
+// A server quotes a command that it does not know. Sentinels, proxies and servers with renamed commands do so, too.
+// An owner value is enough to release a lock, so no error and no event may show one.
 func TestHazard119NothingShowsAnOwnerThatAServerQuotes(t *testing.T) {
 	for name, form := range quotes {
 		for _, brought := range []bool{false, true} {
@@ -233,7 +233,7 @@ func TestHazard119NothingShowsAnOwnerThatAServerQuotes(t *testing.T) {
 	}
 }
 
-// The oracle notices a secret in any form in which servers quote it.
+// The oracle notices a secret in every form in which servers quote it.
 func TestControlAShownSecretIsNoticed(t *testing.T) {
 	q := &quoting{secrets: map[string]bool{"0123456789abcdef0123456789abcdef": true}}
 	for _, text := range []string{"0123456789abcdef0123456789abcdef", "…89ABCDEF'", "me/01234567"} {

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// Everything through which a lock can be lost to what is on the masters, with whole locks.
+// Data on the masters can cost a holder its lock. These tests try all such cases, with whole locks.
 
-// everyLock acquires a lock of each kind, on keys of their own.
+// everyLock acquires a lock of each kind, each on a separate key.
 func everyLock(t *testing.T, l *redlock.Locker) map[string]*redlock.Lock {
 	t.Helper()
 	return map[string]*redlock.Lock{
@@ -101,7 +101,8 @@ func TestHazard50AHoldBesideAnotherIsRepaired(t *testing.T) {
 	}
 }
 
-// A repair is a hold that was not there in between, so nothing else may stand beside it that it excludes.
+// A repair sets a hold that was missing for a while. It must not succeed while there is another hold that excludes
+// it.
 func TestHazard50NothingIsRepairedBesideWhatExcludesIt(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})

@@ -64,8 +64,8 @@ func newTwoGroups(n int) twoGroups {
 	return g
 }
 
-// process makes what one process uses, which is closed with the test. Its pauses are drawn anew in the same way each time the
-// test runs: how long a process waits that competes with others is a matter of luck.
+// process makes the Locker of one process, and closes it with the test. The Locker draws the same pauses in every run
+// of the test, because the wait of a process that competes with others depends on luck.
 func (g twoGroups) process(t *testing.T, opts sharded.Options, names ...string) *sharded.Locker {
 	t.Helper()
 	groups := make([]sharded.Group, len(names))
@@ -99,8 +99,8 @@ func drawn(seed uint64) func(time.Duration) time.Duration {
 	}
 }
 
-// wantsIt has a process wait for a key, hold it for a moment, leave it to others for a little longer than the longest pause of
-// a waiter and wait again, until the returned function is called, which returns how often it had it.
+// wantsIt plays a process that waits for a key, holds it for a moment, leaves it to others for a little longer than
+// the longest pause of a waiter, and waits again. giveUp ends this and returns how often the process had the key.
 func wantsIt(s *sharded.Locker, k string) (giveUp func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	had := make(chan int)
@@ -136,12 +136,12 @@ func use(t *testing.T, s *sharded.Locker, k string, patience time.Duration) (tim
 // lockedOut is the ttl of these locks: a key that is left on a majority keeps everybody out for as long.
 const lockedOut = 10 * time.Minute
 
-// reach is how long a key may take to get while somebody else tries who has only a minority. Where masters do not answer,
-// each of its attempts keeps that minority for a request timeout, a second here.
+// reach is the longest time to get a key while another process tries that can win only a minority. If masters do not
+// answer, each of its attempts keeps that minority for a request timeout, a second here.
 var reach = map[outage]time.Duration{refusing: 3 * time.Second, silent: 2 * time.Minute}
 
-// While one master of each group is down, whichever it is, processes of the transition have the key like those of before and
-// after: each group has a majority.
+// While any one master of each group is down, each group has a majority. Then processes of the transition get the key
+// as often as processes of the configurations before and after.
 func TestHazard78AWaitingTransitionLocksNobodyOut(t *testing.T) {
 	for name, o := range map[string]outage{"refused": refusing, "silent": silent} {
 		for _, group := range []string{"a", "b"} {
@@ -171,8 +171,8 @@ func TestHazard78AWaitingTransitionLocksNobodyOut(t *testing.T) {
 	}
 }
 
-// Whichever masters fail and come back, processes of before and of the transition have the key soon while each group has a
-// majority.
+// Masters fail and come back in any order. While each group has a majority, processes with the old configuration and
+// processes of the transition get the key soon.
 func TestHazard78WhicheverMastersFail(t *testing.T) {
 	for seed := range soak.Or(uint64(10), 25) {
 		synctest.Test(t, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 	if ok, tokens := sequence(k, before, during, before, during, after); !ok {
 		t.Errorf("acquired by the transition after the last of before: %d", tokens)
 	}
-	// The danger is real: another key, which is acquired once more by a process of before.
+	// The danger is real: a process with the old configuration acquires another key after the transition.
 	_, during, after = f.oldTransitionNew(t, redlock.Options{}) // which have seen no tokens
 	other := "{" + k + "}again"
 	for i := 0; after.GroupOf(other) != "b" || other == k; i++ {
@@ -246,8 +246,8 @@ func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 	}
 }
 
-// Close ends all groups at the same time: a lock that one of them has to wait for leaves the others no less time, and none
-// takes a new one meanwhile. So it is with a master down in each group.
+// Close ends all groups at the same time. If one group has to wait for a lock, the others have no less time, and none
+// takes a new lock until then. The same holds with a master down in each group.
 func TestHazard80ClosingASharded(t *testing.T) {
 	g := newTwoGroups(3)
 	g["a"][0].suffer(refusing)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A holder whose machine was suspended knows on waking up that its lock has expired, before any timer has fired.
+// A machine was suspended. When it wakes up, the holder knows that its lock has expired, before any timer has fired.
 func TestHazard24AfterASuspensionEverythingKnows(t *testing.T) {
 	asks := map[string]func(lock *redlock.Lock, ctx context.Context) bool{ // whether the lock counts as held
 		"Err":         func(lock *redlock.Lock, _ context.Context) bool { return lock.Err() == nil },
@@ -70,7 +70,7 @@ func TestHazard24DoneClosesSoonAfterASuspension(t *testing.T) {
 	})
 }
 
-// A minority of masters whose wall clock jumps neither ends a lock nor keeps anybody out.
+// If the wall clocks of a minority of masters jump, no lock ends early and no waiter is kept out.
 func TestHazard25AMinoritysClockMayJump(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})

@@ -150,7 +150,8 @@ func TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// A notification that its waiter can't use goes to the next, or a free key would be nobody's until somebody's pause ends.
+// If a waiter can't use a notification, the notification goes to the next waiter. Otherwise a free key would stay
+// unclaimed until a waiter's pause ends.
 func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		all, over := sharings(masters, hearsAll)
@@ -233,7 +234,8 @@ func TestHazard46AnAttemptInLineThatBecomesTheTurnStillSucceeds(t *testing.T) {
 	})
 }
 
-// A writer that gives up takes its claim away, also where others of its Locker go on waiting: among them may be readers.
+// When a writer's context ends, the Locker removes its claim, even if other waiters of the Locker remain: some may be
+// readers.
 func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
@@ -342,7 +344,8 @@ func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
 	})
 }
 
-// readyAfter is a master whose subscriptions are made some time after they are asked for; 0: at once, before Listen returns.
+// readyAfter is a master that takes this long to make a subscription; with 0 it is made at once, before Listen
+// returns.
 type readyAfter struct {
 	*fake
 	after time.Duration

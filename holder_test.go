@@ -33,7 +33,7 @@ func TestS3HolderSaysWhoHoldsAKey(t *testing.T) {
 	}
 }
 
-// Keys on a minority are nobody's lock, and are reported master by master.
+// Keys on a minority of masters belong to no lock; the report lists the masters that have the keys.
 func TestOrphansOnAMinorityAreNobodys(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})
@@ -190,8 +190,8 @@ func TestHolderIsNotForNonsense(t *testing.T) {
 	is(t, err, redlock.ErrClosed)
 }
 
-// Verify is asked by whoever is about to do something, and by many at once. None of them waits for the others, and neither does
-// the renewal, which would otherwise come too late.
+// Callers use Verify before they act, and many may do so at once. Each of these calls goes ahead without the others.
+// The renewal goes ahead too, because otherwise it would come too late.
 func TestVerifyHoldsUpNothing(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), 2*time.Second, redlock.AutoRenew())

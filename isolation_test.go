@@ -22,7 +22,7 @@ type victims struct {
 	tries int             // acquisitions of free keys, one every 20 ms
 }
 
-// beside runs the victims beside others and lists their losses.
+// beside runs the victims next to other users of the Locker and lists the victims' losses.
 func (v victims) beside(t *testing.T, l *redlock.Locker, others func(ctx context.Context)) (lost []string) {
 	t.Helper()
 	var holds []*redlock.Lock
@@ -115,7 +115,7 @@ func TestHazard96AShortTimeoutMakesNoMasterDown(t *testing.T) {
 	}
 }
 
-// lossy is a master whose connections lose packets at times. TCP sends them again much later.
+// lossy is a master with connections that lose packets at times. TCP sends such packets again much later.
 type lossy struct {
 	*fake
 	away, again time.Duration
@@ -139,7 +139,8 @@ func (m *lossy) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// lossyRun renews a hold beside a crowd with long timeouts. For five milliseconds every packet to a master is lost.
+// lossyRun renews a hold while a crowd with long timeouts uses the same masters. For five milliseconds every packet
+// to a master is lost.
 func lossyRun(t *testing.T, ttl, again, blip, beside time.Duration) (lost []string, losses int) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, masters fakes) {

@@ -114,7 +114,8 @@ func TestAnAcquireThatLandsAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	})
 }
 
-// What a stopped master has yet to read may set the key for longer than the lock was acquired for: so long it is looked for.
+// Requests that a stopped master has yet to read may set the key for longer than the ttl of the acquisition. The
+// janitor keeps looking for the key that long.
 func TestALongRepairThatLandsAfterItsReleaseIsLookedForAsLong(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
@@ -167,7 +168,7 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 	})
 }
 
-// A master that is down is asked for one of its pending releases an interval, not for all.
+// If a master is down, the janitor sends it one pending release an interval, not all of the pending releases.
 func TestAMasterThatIsDownIsNotFloodedWithPendingReleases(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

@@ -49,7 +49,8 @@ func exchanging(tb testing.TB, servers []*redistest.Server, how [2][]int, opts r
 	return exchange{dial(tb, before, opts), dialJoint(tb, before, after, opts), dial(tb, after, opts)}
 }
 
-// neighbours are two processes each that may be at work at the same time; the first holds what the second wants.
+// neighbours lists pairs of processes that may run at the same time. The first process holds the lock that the second
+// one waits for.
 func (x exchange) neighbours() map[string][2]*redlock.Locker {
 	return map[string][2]*redlock.Locker{
 		"old, joint": {x.before, x.during}, "joint, old": {x.during, x.before},
@@ -149,7 +150,7 @@ func TestHolderSeesTheHoldsOfNeighbours(t *testing.T) {
 	}
 }
 
-// A waiter whose backoff is a minute depends on being notified, whichever masters the release has reached.
+// A waiter with a backoff of a minute depends on a notification, no matter which masters the release has reached.
 func TestAWaiterIsWokenByTheReleaseOfANeighbour(t *testing.T) {
 	servers := redistest.StartN(t, 6)
 	for _, name := range []string{"one is replaced", "all are replaced", "three become five"} {
@@ -165,7 +166,7 @@ func TestAWaiterIsWokenByTheReleaseOfANeighbour(t *testing.T) {
 	}
 }
 
-// handoff is how long after a release the lock is had by a waiter that asks every minute.
+// handoff measures the time from a release until a waiter that asks every minute gets the lock.
 func handoff(tb testing.TB, servers []*redistest.Server, holds, wants *redlock.Locker, k string) time.Duration {
 	tb.Helper()
 	lock, err := holds.Acquire(within(tb, promptly), k, longTTL)

@@ -25,7 +25,7 @@ func joint(tb testing.TB, before, after fakes, opts redlock.Options) *redlock.Lo
 	return l
 }
 
-// joint makes a Locker whose old masters are the first so many, and whose new ones are those from position after on.
+// joint makes a Locker. Its old masters are the first so many, and its new masters begin at position after.
 func (f fakes) joint(tb testing.TB, before, after int, opts redlock.Options) *redlock.Locker {
 	tb.Helper()
 	return joint(tb, f[:before], f[after:], opts)
@@ -109,7 +109,7 @@ func TestWhatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 	}
 }
 
-// What a majority of one set has lost somebody can have who knows that set alone.
+// If a majority of one set has lost the key, another process that knows only that set can take it.
 func TestAnExtensionThatOneSetHasLostEndsTheHold(t *testing.T) {
 	for set, lost := range map[string][]int{"old": {0, 1}, "new": {4, 5}} {
 		sixes(t, func(t *testing.T, masters fakes, l *redlock.Locker) {
@@ -159,7 +159,7 @@ func TestAHoldOfTwoSetsIsRepairedInBoth(t *testing.T) {
 	})
 }
 
-// A master that counts in both sets, and has lost the key, costs either of them a vote.
+// A master that belongs to both sets and has lost the key costs each set a vote.
 func TestAMasterOfBothSetsVotesInBoth(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		l := masters.joint(t, 3, 1, redlock.Options{}) // {1, 2, 3} → {2, 3, 4}
@@ -248,7 +248,7 @@ type guardedFake struct {
 
 func (m guardedFake) RestartGuard() time.Duration { return m.guard }
 
-// unlike is a master of a type whose values can not be compared.
+// unlike is a master of a type with values that can't be compared.
 type unlike struct {
 	*fake
 	_ []int

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// heldKeys is which of the keys a server has.
+// heldKeys lists the keys that an owner holds on a server.
 func heldKeys(tb testing.TB, s *redistest.Server, owner string) []string {
 	tb.Helper()
 	var held []string

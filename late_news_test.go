@@ -28,7 +28,7 @@ func TestALockWhoseMaxHoldIsOverIsNotReturned(t *testing.T) {
 	})
 }
 
-// the wish of an extension whose caller has gone prolongs a later one.
+// If a caller cancels an extension, that extension must not prolong a later extension.
 func TestTheWishOfAnExtensionThatGaveUpIsForgotten(t *testing.T) {
 	distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		go func() { _ = lock.Extend(t.Context(), longTTL) }()
@@ -134,8 +134,8 @@ func TestCloseWaitsForTheLastEvents(t *testing.T) {
 
 func unknownAuthority(*single.Request) act { return act{err: x509.UnknownAuthorityError{}} }
 
-// A certificate that was renewed a while ago: the first call since then is the probe, and the others are still refused with
-// what the one before had met.
+// A certificate was renewed a while ago. The first call since then is the probe. Until it succeeds, other calls are
+// refused with the error that an earlier call met.
 func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: 10 * time.Second})
@@ -153,7 +153,7 @@ func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
 		must(t, other.get(t).Release(t.Context()))
 		must(t, probe.get(t).Release(t.Context()))
 
-		// What was met meanwhile counts, also where another call met it.
+		// An error that was met since the wait began counts, even if another call met it.
 		masters.behave(unknownAuthority)
 		for range 5 {
 			_, _ = l.TryAcquire(t.Context(), key, longTTL)

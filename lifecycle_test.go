@@ -273,7 +273,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-// An acquisition that is won when Close has given up is not handed out as a lock that is over.
+// Close may return before an acquisition is won. Then the acquisition fails; it does not return a lock that is over.
 func TestAnAcquisitionThatCloseGaveUpOnFails(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		masters.behave(away(time.Second))

@@ -17,11 +17,12 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file judges liveness inside a process: a key that is free on a majority of masters and that a goroutine waits for is
-// taken within a bound, by it or by somebody else, whatever its process waits for besides.
+// This file judges liveness inside a process. If a key is free on a majority of masters and a goroutine waits for it,
+// then this goroutine or another one takes the key within a bound. It does not matter what else the process waits
+// for.
 
-// livenessBound is that bound: a pause of a waiter that nothing wakes is 200 ms at the most, a favour lasts 256 ms, and
-// before it in line a few others may make an attempt each.
+// livenessBound is that bound. A waiter pauses for 200 ms at most if nothing wakes it, a favour lasts 256 ms, and a
+// few waiters in front may make an attempt each.
 const livenessBound = time.Second
 
 // wish is one acquisition that waits.
@@ -44,7 +45,7 @@ type liveness struct {
 	faults []string
 }
 
-// want notes that somebody waits, until done is called.
+// want records that a goroutine waits, until done is called.
 func (v *liveness) want(what, owner string, keys ...string) (done func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -119,7 +120,7 @@ type sharedHold struct {
 	expires time.Time
 }
 
-// sharings are masters of that kind, and what a Locker takes them as.
+// sharings makes such masters, and returns each of these as a redlock.Master too.
 func sharings(all fakes, deaf func() bool) (masters []*sharing, over []redlock.Master) {
 	for _, f := range all {
 		m := newSharing(f, deaf)
@@ -226,7 +227,7 @@ func (m *sharing) live(k string) map[string]sharedHold {
 	return m.held[k]
 }
 
-// share does what the scripts for shared keys do, but for claims.
+// share imitates the scripts for shared keys, except for claims.
 func (m *sharing) share(r *single.Request) single.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +286,7 @@ func (m *sharing) could(owner string, keys []string) bool {
 	return true
 }
 
-// livenessRun lets goroutines of two Lockers use three keys in every way, and judges. It returns what was wrong.
+// livenessRun lets goroutines of two Lockers use three keys in every way, and returns its judgement.
 func livenessRun(t *testing.T, seed uint64) *liveness {
 	random := rand.New(rand.NewPCG(seed, 7))
 	v := &liveness{began: time.Now(), wishes: make(map[*wish]bool)}

@@ -55,7 +55,7 @@ func closeLocker(tb testing.TB, locker *redlock.Locker) {
 	}
 }
 
-// wrapped makes a Locker whose masters are the servers behind wrap, closed with the test.
+// wrapped makes a Locker over the servers, with each master wrapped by wrap, and closes the Locker with the test.
 func wrapped(tb testing.TB, servers []*redistest.Server, opts redlock.Options, wrap func(i int, m redlock.Master) redlock.Master) *redlock.Locker {
 	tb.Helper()
 	masters := make([]redlock.Master, len(servers))
@@ -135,8 +135,8 @@ func holders(tb testing.TB, servers []*redistest.Server, owner string) int {
 	return n
 }
 
-// setByHand takes the key on servers as any other implementation would. A release is decided by a quorum, so that of the lock before
-// may still be on its way to a server.
+// setByHand takes the key on servers as any other implementation would. A quorum decides a release, so the release of
+// the previous lock may still be on its way to a server.
 func setByHand(tb testing.TB, servers []*redistest.Server, owner string, ttl time.Duration) {
 	tb.Helper()
 	for _, s := range servers {

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// freeAfter is how long after the beginning a key that was released early, with a MinHold of 2 s and a ttl of 10 s, is somebody else's.
+// freeAfter takes a lock with a MinHold of 2 s and a ttl of 10 s, and releases it early. It returns the time from the
+// acquisition until another owner gets the key.
 func freeAfter(t *testing.T, before, release func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock)) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +46,7 @@ func behave(masters []*memmaster.Master, op single.Op, fate memmaster.Fate) {
 	}
 }
 
-// What was sent under the lock and arrives when its key is only kept must not prolong it.
+// A request that was sent under the lock may arrive when the key is only kept. Then it must not prolong the key.
 func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
 	took := freeAfter(t, func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock) {
 		behave(masters, single.Extend, memmaster.Fate{Before: 1500 * time.Millisecond})
@@ -64,7 +65,8 @@ func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
 	}
 }
 
-// Masters that have not got a release which keeps its keys are asked again, and keep them no longer than if they had.
+// If a master has not received a release that keeps its keys, the Locker asks the master again. The key is kept no
+// longer than if the release had arrived.
 func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 	for name, c := range map[string]struct{ lost, want time.Duration }{
 		"while they are to be kept": {time.Second, 2 * time.Second},
@@ -84,7 +86,7 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Who asks seldom is told that the key is kept, and for how long, as it is told of a release that frees it.
+// A waiter that asks seldom is notified that the key is kept, and for how long, just as it is notified of a release.
 func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
 	t.Parallel()
 	for name, sameProcess := range map[string]bool{"of another process": false, "of this process": true} {

@@ -49,7 +49,7 @@ func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
 	}
 }
 
-// runs is how often a job runs that is due once on two machines, one of which is late by half a second.
+// runs counts how often a job runs that is due once, on two machines of which one is late by half a second.
 func runs(t *testing.T, opts ...redlock.Option) (n int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func ExampleDoValue() {
 	// Output: 12 <nil>
 }
 
-// A job that is due at midnight on every machine runs on one of them, also if their clocks differ by a few seconds.
+// A job that is due at midnight on every machine runs on one machine, even if the clocks differ by a few seconds.
 func ExampleMinHold() {
 	ctx := context.Background()
 	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers

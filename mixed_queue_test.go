@@ -15,8 +15,9 @@ import (
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
-// This file judges liveness among waiters of every kind: the queues of two processes are drawn, beside readers of a third one who overlap for
-// ever. Each waiter gets its key within a bound that docs/understand/waiting.md has.
+// This file judges liveness among waiters of every kind. The waiters of two processes are drawn at random, and
+// readers of a third process overlap forever. Each waiter gets its key within a bound that docs/understand/waiting.md
+// has.
 
 // queuer is one acquisition that waits.
 type queuer struct {
@@ -31,7 +32,7 @@ func (q queuer) String() string {
 	return fmt.Sprintf("%s of process %d, which comes after %v, holds for %v and asks every %v", q.kind, q.process, q.comes, q.holds, q.every)
 }
 
-// options are those of the acquisition; i tells reentrant owners apart.
+// options returns the options of the acquisition; i tells reentrant owners apart.
 func (q queuer) options(i int) []redlock.Option {
 	opts := map[string][]redlock.Option{
 		"plain": nil, "fenced": {redlock.Fenced()}, "exclusive": {redlock.Exclusive()}, "shared": {redlock.Shared()},
@@ -43,7 +44,7 @@ func (q queuer) options(i int) []redlock.Option {
 	return opts
 }
 
-// mixture is what is drawn.
+// mixture is one random draw.
 type mixture struct {
 	queuers []queuer
 	reads   time.Duration // for how long each reader of the third process does

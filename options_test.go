@@ -142,7 +142,7 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		t.Errorf("the masters got %d requests", n)
 	}
 
-	// The control: what is not bad is sent.
+	// The control: valid arguments are sent.
 	lock, err := l.TryAcquire(ctx, strings.Repeat("x", redlock.MaxKeySize), 3*time.Second)
 	must(t, err)
 	if masters.asked() == 0 {
@@ -193,7 +193,8 @@ func TestBadArgumentsOfALockAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-// redlockWaits waits until the masters have got n requests: an acquisition is decided before all of them have.
+// redlockWaits waits until the masters have received n requests: an acquisition is decided before all its requests
+// have arrived.
 func redlockWaits(t *testing.T, masters fakes, n int) {
 	t.Helper()
 	deadline := time.After(promptly)

@@ -8,8 +8,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A release follows what its acquisition still does on a master, and has a request timeout of its own from then on. Otherwise a master that
-// takes almost all of its time for an acquisition would leave each release to the janitor, and the key to wait for that.
+// On a master, a release follows the acquisition's earlier requests, and its request timeout begins then. Otherwise a
+// slow master could use up most of the timeout with the acquisition. Then each release there would be left to the
+// janitor, and the key would stay until then.
 func TestAReleaseBehindASlowAcquisitionHasATimeoutOfItsOwn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})

@@ -9,7 +9,8 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// stalled is a context whose Done does not return until the channel is closed: whoever waits under it does not run until then.
+// stalled is a context with a Done that does not return until the channel is closed. A waiter that uses this context
+// does not run until then.
 type stalled struct {
 	context.Context
 	until chan struct{}
@@ -20,7 +21,8 @@ func (c stalled) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Close refuses those who wait, also one whose goroutine has not run since: a lock that is released then goes back to the masters.
+// Close refuses all waiters, including a waiter that has not run since. A lock that is released then goes back to the
+// masters.
 func TestALockIsNotPassedOnOnceCloseHasBegun(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

@@ -179,7 +179,7 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 	})
 }
 
-// noSpare is a Master of somebody's own that has not heard of spare tokens.
+// noSpare is a user's own type of Master. It does not support spare tokens.
 type noSpare struct{ *memmaster.Master }
 
 func (m noSpare) Do(ctx context.Context, batch []*single.Call) {

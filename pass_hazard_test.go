@@ -20,8 +20,8 @@ import (
 
 // What went wrong, or might have, when locks are passed on: found by an attack on the first form of pass.go.
 
-// A process never has a key for longer than the ttl that it asked for, however often the lock was passed on: two masters lose their data
-// and are back as late as they have to be for that ttl.
+// A process never has a key for longer than the ttl that it asked for, however often the lock was passed on. To show
+// it, two masters lose their data and come back as late as the restart rule demands for that ttl.
 func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		const ttl = time.Second
@@ -58,7 +58,7 @@ func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 	})
 }
 
-// What its holder knows to be lost goes to nobody.
+// A lock that its holder knows to be lost is not passed on.
 func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		a, b := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
@@ -142,8 +142,8 @@ func (m calling) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// The window ends between the reading of the clock by Release and its look for the next in line: the reminder comes to the one that is
-// taken, and the one behind has to try all the same.
+// Release reads the clock, the window ends, and then Release takes the next waiter from the queue. The reminder
+// reaches the waiter that was taken. The waiter behind it has to try all the same.
 func TestAReminderThatComesToTheOneBeforeIsNotLost(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := &hooked{clock: newClock()}
@@ -297,7 +297,8 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 	must(t, k.Release(t.Context()))
 }
 
-// A holder that dies frees the key after what it asked for, also one that was passed a lock of others who asked for more.
+// When a holder dies, its key is free after the ttl that this holder asked for. This is so even if the lock was
+// passed to it by a holder that asked for more.
 func TestAKeyDoesNotOutliveWhatItsHolderAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -366,7 +367,7 @@ func TestTermsOfOneLockerHaveIDsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// jumping is the clock of a process that stands still while it is passed a lock.
+// jumping is the clock of a process that stands still while a lock is passed to its second goroutine.
 type jumping struct {
 	*memmaster.Clock
 	jump   atomic.Int64
@@ -393,7 +394,8 @@ func (c *jumping) Now() time.Duration {
 	return c.Clock.Now()
 }
 
-// lateTo has a process of two goroutines stand still for half a minute while the second is passed a lock, and returns what that one gets.
+// lateTo lets a process stand still for half a minute while the first goroutine passes a lock to the second, and
+// returns the result of the second.
 func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock, err error) {
 	t.Helper()
 	clock := &jumping{Clock: memmaster.NewClock(0)}
@@ -417,7 +419,8 @@ func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (
 	return first, b.lock, b.err
 }
 
-// A lock that is over when its next holder comes to it is nobody's. The wait goes on, as it does behind a round that was won too late.
+// If a passed lock is over before its next holder takes it, the holder does not get it. The wait goes on, as it does
+// after a round that was won too late.
 func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
 	for _, opts := range [][]redlock.Option{nil, {redlock.MaxHold(time.Second)}, {redlock.MaxAttempts(1000)}} {
 		synctest.Test(t, func(t *testing.T) {

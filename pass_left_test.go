@@ -9,15 +9,15 @@ import (
 	"github.com/seed-624411e5/redlock/redlocktest"
 )
 
-// hardOfHearing is a master whose notifications get lost.
+// hardOfHearing is a master that loses its notifications.
 type hardOfHearing struct{ *redlocktest.Master }
 
 func (d hardOfHearing) Listen(channel string, _ func(), _ func(string)) (stop func()) {
 	return d.Master.Listen(channel, func() {}, func(string) {})
 }
 
-// A waiter that the masters have refused may be passed the lock inside its process: then they know of a process that waits no more. Whoever
-// hands the lock over sends no release, which would take it out of their queues.
+// The masters have refused a waiter, and then its own process passes it the lock: the masters' queues still list a
+// waiter that waits no more. A handover sends no release, and so does not remove it from the queues.
 func TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))

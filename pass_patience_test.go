@@ -14,8 +14,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Goroutines that wait for a lock which their own process passes on ask no master for it: they would be refused, and could not be passed
-// the lock meanwhile. That matters where a request takes longer than a hold.
+// Goroutines that wait for a lock of their own process ask no master for it while the process passes it on. The
+// masters would refuse them, and a goroutine with a request on its way can't be passed the lock. That matters where a
+// request takes longer than a hold.
 
 // wanting has n goroutines of a Locker want the key again and again until ctx is done, and act while they have it.
 func wanting(ctx context.Context, all *sync.WaitGroup, l *redlock.Locker, n int, act func()) {
@@ -75,7 +76,8 @@ func TestWhoCanNotBePassedALockIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// TestOneThatGivesUpBehindALockThatIsPassedOn says that it is held, although it has asked nobody.
+// TestOneThatGivesUpBehindALockThatIsPassedOn: if a waiter is cancelled, its error says that the lock is held,
+// although the waiter has asked no master.
 func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
@@ -94,8 +96,9 @@ func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
 	})
 }
 
-// TestLockersTakeTurnsInWhatTheyPassOn: four Lockers of eight goroutines that always want one key. Each has it for one window at a time, so
-// none is without it for longer than the windows of the three others, and the one more that the first turns may take.
+// TestLockersTakeTurnsInWhatTheyPassOn: four Lockers of eight goroutines that always want one key. Each Locker has
+// the key for one window at a time. So none is without the key for longer than three windows of the others and one
+// more window, which the first turns may take.
 func TestLockersTakeTurnsInWhatTheyPassOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lockers, window, hold = 4, 100 * time.Millisecond, 100 * time.Microsecond
@@ -126,7 +129,8 @@ func TestLockersTakeTurnsInWhatTheyPassOn(t *testing.T) {
 		}
 		all.Wait()
 		for i, d := range longest {
-			// Twice that: a Locker whose notification comes behind another's request loses a turn. Where Lockers took no turns one had the key all the time.
+			// Twice the time, because a Locker loses a turn if its notification arrives after another Locker's
+			// request. Without turns, one Locker would have the key all the time.
 			if allowed := (lockers - 1) * window; d < allowed || d > allowed*2 {
 				t.Errorf("Locker %d was without the key for %v at a time, %v are allowed for", i, d, allowed)
 			}
@@ -134,8 +138,9 @@ func TestLockersTakeTurnsInWhatTheyPassOn(t *testing.T) {
 	})
 }
 
-// TestPatienceEndsWhenALockIsNotPassedOn: a waiter that has asked nobody, because the lock might have been passed to it, does so as soon as it can't be:
-// otherwise it stands in no master's queue, and nobody would tell it of a free key before the window ends.
+// TestPatienceEndsWhenALockIsNotPassedOn: a waiter asks no master while the lock may still be passed to it. As soon
+// as that is impossible, it asks. Otherwise it would be in no master's queue, and would learn of a free key only when
+// the window ends.
 func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		holder, waiter []redlock.Option
@@ -188,7 +193,8 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyPollsGetsAKeyThatIsPassedOn: it stands in no queue, as clients of other libraries, and so is never called.
+// TestWhoOnlyPollsGetsAKeyThatIsPassedOn: such a waiter is in no queue, like a client of another library, and gets no
+// notification.
 func TestWhoOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(5))

@@ -28,7 +28,8 @@ type line struct {
 	ends []context.CancelFunc
 }
 
-// newLine has somebody hold the key, n wait for it, and gives it to the first of them, who has it from the masters.
+// newLine makes n goroutines wait for a key that another client holds. Then it gives the key to the first of the n,
+// which gets it from the masters.
 func newLine(t *testing.T, l *redlock.Locker, n int, opts ...redlock.Option) (*line, *redlock.Lock) {
 	t.Helper()
 	holder := acquire(t, l, passTTL)
@@ -61,7 +62,7 @@ func (q *line) add(ttl time.Duration, opts ...redlock.Option) {
 	synctest.Wait()
 }
 
-// next is what the i-th of the line has got.
+// next returns the lock of the i-th goroutine in the line.
 func (q *line) next(i int) *redlock.Lock {
 	q.t.Helper()
 	select {
@@ -141,7 +142,7 @@ func isDone(k *redlock.Lock) bool {
 	}
 }
 
-// What has to go through the masters goes through them: the next holder has an owner value of its own then.
+// In these cases the next holder has to get its lock from the masters, and then it has another owner value.
 func TestALockIsNotPassedOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts redlock.Options
@@ -209,7 +210,7 @@ func TestALockIsPassedOnOnlyToWhomItsBoundCovers(t *testing.T) {
 	}
 }
 
-// When the window is over others have their turn, also before one whose ttl would be covered for longer.
+// When the window is over, other Lockers have their turn, even if the lock would last long enough for another waiter.
 func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 	for after, passed := range map[time.Duration]bool{passTTL / 200: true, time.Second: false} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -218,7 +219,8 @@ func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 			q.ends[1]()
 			synctest.Wait()
 			pass(after)
-			// It asks for what is left of the lock, so that nothing but the window is in the way.
+			// The waiter asks for no more than the remaining time of the lock, so that only the window can prevent
+			// the passing.
 			whole := first.Remaining() + passTTL/100
 			q.add(time.Duration(float64(whole+2*time.Millisecond) / (1 - redlock.DefaultDriftFactor)))
 			synctest.Wait()
@@ -293,7 +295,8 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 	})
 }
 
-// One who gives up while it is being passed the lock has it, or does not; nothing is left in either case.
+// A waiter that is cancelled while a lock is passed to it either has the lock or does not. In both cases nothing is
+// left on the masters.
 func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
@@ -340,7 +343,7 @@ func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-// Close ends what waits, and waits for the one that has been passed the lock.
+// Close refuses the waiters, and waits for the holder to which the lock was passed.
 func TestCloseWhileALockIsPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
@@ -364,7 +367,7 @@ func TestCloseWhileALockIsPassedOn(t *testing.T) {
 	})
 }
 
-// A Close that gives up ends a lock that was passed on as it ends others.
+// When the context of Close ends, Close ends a lock that was passed on like every other lock.
 func TestCloseGivesUpAPassedLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := newFakes(3)

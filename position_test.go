@@ -17,7 +17,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// atOnce is how soon a waiter has a key that it is told of, where masters answer at once. No attempt is made so often by who asks seldom.
+// atOnce is the longest time until a notified waiter has its key, where masters answer at once. It is shorter than
+// the pause between two attempts of a waiter that asks seldom.
 const atOnce = time.Second
 
 // holdsFor takes the key for a while, as another process does.
@@ -48,7 +49,7 @@ func TestWhoAsksSeldomIsToldOfAReleaseHoweverLate(t *testing.T) {
 	}
 }
 
-// One attempt in which the masters do not answer does not cost the position.
+// A waiter keeps its position if the masters do not answer one of its attempts.
 func TestAPositionOutlastsALostAttempt(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		masters.Hold(key)
@@ -66,7 +67,8 @@ func TestAPositionOutlastsALostAttempt(t *testing.T) {
 	})
 }
 
-// asks counts the attempts that somebody makes who waits for an hour, for a key that is held, at masters that notify or do not.
+// asks counts the attempts of a waiter that waits for an hour for a key that is held. The masters send notifications
+// if notify is true.
 func asks(t *testing.T, notify bool, opts ...redlock.Option) (n int32) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +122,8 @@ func TestWhatKeepsThePositionIsNoAttempt(t *testing.T) {
 	})
 }
 
-// A waiter that stands still is notified once, in vain. The one behind it finds out by itself, and not after its RetryEvery.
+// A waiter that stands still is notified once and does not react. The waiter behind it finds the free key by itself,
+// long before its RetryEvery.
 func TestAWaiterThatStandsStillDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
 		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }}) // so it asks every 24 s
@@ -153,8 +156,8 @@ func queueUp(t *testing.T, masters redlocktest.Masters, waiters ...string) {
 	}
 }
 
-// Twelve waiters whose processes have died cost those behind them no wait, however seldom these ask: also of a key that is kept, and of one
-// that readers share.
+// The processes of twelve waiters have died. They do not delay the waiters behind them, however seldom these ask. The
+// same holds for a key that is kept, and for a key that readers share.
 func TestHazard108DeadWaitersCostNoHandoff(t *testing.T) {
 	var dead []string
 	for i := range 12 {
@@ -183,7 +186,8 @@ func TestHazard108DeadWaitersCostNoHandoff(t *testing.T) {
 	}
 }
 
-// Who waits behind the one that was told of a kept key gets it when that is over, also if that one has given up before.
+// A waiter in front was notified that the key is kept. The waiter behind it gets the key when it is no longer kept,
+// even if the waiter in front was cancelled before.
 func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
 	const kept = 5 * time.Second
 	for name, c := range map[string]struct {
@@ -219,8 +223,9 @@ func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
 	}
 }
 
-// A process has one position for all of its waiters, the age of which is that of the waiter that has asked last. When the oldest gives up,
-// another process is the first, and has been told nothing; when the other gives up too, it has to know.
+// A process has one position for all of its waiters, and the latest request of any waiter sets the age of the
+// position. When the oldest waiter is cancelled, another process comes first, without a notification. When the other
+// waiter is cancelled too, that process has to learn that the key is kept.
 func TestAKeptKeyIsKnownToSomebodyWhoeverGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const kept = 5 * time.Second
@@ -250,7 +255,8 @@ func TestAKeptKeyIsKnownToSomebodyWhoeverGivesUp(t *testing.T) {
 	})
 }
 
-// The waiter of the same process takes over what was told.
+// If a waiter has learned that the key is kept and is cancelled, another waiter of its process takes over the
+// knowledge.
 func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		const kept = 5 * time.Second
@@ -273,8 +279,9 @@ func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
 	})
 }
 
-// seldom plays processes whose goroutines ask once an hour and give up at any time, for a key that is held for minutes and may be kept
-// after that, and returns for how long at most the key was free while somebody waited, and how often it was taken.
+// seldom plays processes that use a key which is held for minutes and may be kept after that. Their goroutines ask
+// once an hour and are cancelled at any time. seldom returns the longest time for which the key was free while a
+// goroutine waited, and how often the key was taken.
 func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 	t.Helper()
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
@@ -333,7 +340,7 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 	return idle, taken
 }
 
-// Whatever becomes of those before it, and of their notifications, somebody takes a key that is free.
+// Waiters in front may be cancelled and their notifications may be lost. A waiter still takes a free key soon.
 func TestAFreeKeyIsNotLeftToThoseWhoAskSeldom(t *testing.T) {
 	for seed := range uint64(soak.Or(8, 200)) {
 		idle, taken := seldom(t, seed)

@@ -86,7 +86,8 @@ func TestATenantsUserCanDoEverythingWithItsPrefixAndNothingElse(t *testing.T) {
 	}
 }
 
-// everyKind takes and gives back locks of every kind on a key, and waits for them, by two Lockers of one tenant in turns.
+// everyKind takes and releases locks of every kind on a key, and waits for such locks, with two Lockers of one tenant
+// in turns.
 func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lockers [2]*redlock.Locker) {
 	t.Helper()
 	for i, opts := range [][]redlock.Option{
@@ -106,8 +107,9 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 		published := calls(t, servers, "publish")
 		give(t, held)
 		lock := w.get(t)
-		// By one at least: those that have granted it and those in whose queues it stood have one in common. It leaves the other queues with the
-		// lock, maybe before the release has come there.
+		// At least one master publishes: the masters that granted the lock and the masters that have the waiter in
+		// their queues have one in common. The waiter leaves the other queues when it gets the lock, maybe before the
+		// release has arrived there.
 		redistest.Eventually(t, promptly, func() bool { return calls(t, servers, "publish") > published }, "a master to notify the waiter")
 		must(t, lock.Extend(t.Context(), 2*longTTL))
 		must(t, lock.Verify(t.Context()))
@@ -124,7 +126,8 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 	}
 }
 
-// waitersOf counts the servers on which somebody waits for a key; a place that is only reserved does not count.
+// waitersOf counts the servers that have a waiter for a key in their queues. A position that is only reserved does
+// not count.
 func waitersOf(t *testing.T, servers []*redistest.Server, key string) (n int) {
 	t.Helper()
 	for _, s := range servers {

@@ -66,8 +66,9 @@ type names struct {
 	splits []int
 }
 
-// A lock is told by its name on the masters alone: Lockers whose Prefix and key make the same name exclude each other, see the same
-// holder and order their tokens; those with another Prefix and the same key have nothing to do with them.
+// Only the name on the masters identifies a lock. If Prefix and key of two Lockers make the same name, the Lockers
+// exclude each other, see the same holder and order their tokens. Lockers with the same key and another Prefix do not
+// affect each other.
 func TestALockIsItsNameOnTheMasters(t *testing.T) {
 	checks, enough := 0, soak.Or(60, 5000)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -90,7 +91,7 @@ func TestALockIsItsNameOnTheMasters(t *testing.T) {
 	})
 }
 
-// playNames has Lockers of all names take and give back locks, and says what is wrong.
+// playNames lets Lockers of all names take and release locks, and returns the first fault.
 func playNames(t *testing.T, all []names, steps []int) string {
 	t.Helper()
 	masters := redlocktest.New(t, redlocktest.Count(3))
@@ -137,7 +138,8 @@ func playNames(t *testing.T, all []names, steps []int) string {
 // unheard is a Master that can't notify anybody.
 type unheard struct{ redlock.Master }
 
-// Whoever waits by one name of a lock is told when it is released by another, and stands in one queue with those who use that.
+// A waiter that uses one name of a lock is notified when the lock is released under another name. Waiters for both
+// names are in the same queue.
 func TestWaitersAreNotifiedWhicheverNameTheyUse(t *testing.T) {
 	for name, c := range map[string]struct {
 		holder, waiter string // prefixes
@@ -179,7 +181,7 @@ func TestWaitersAreNotifiedWhicheverNameTheyUse(t *testing.T) {
 	}
 }
 
-// Who waits for several keys moves to the queue of the key that is in the way, and leaves that of a free one.
+// A waiter for several keys moves to the queue of the key that is held, and leaves the queue of a free key.
 func TestSeveralKeysWithAPrefixWaitForTheOneInTheWay(t *testing.T) {
 	for _, prefix := range []string{"", "a:"} {
 		inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
@@ -208,7 +210,7 @@ func TestSeveralKeysWithAPrefixWaitForTheOneInTheWay(t *testing.T) {
 // marker is a Prefix that must be seen on masters only.
 const marker = "<prefix>"
 
-// seen collects what a Locker shows.
+// seen collects everything that a Locker shows.
 type seen struct {
 	mu   sync.Mutex
 	text []string
@@ -367,7 +369,8 @@ func TestAPrefixIsPartOfTheKeyThatServersHave(t *testing.T) {
 	for _, s := range servers {
 		releaseByHand(t, s, "by hand")
 	}
-	// What is left of the refused attempt may come to a master after the release by hand, and have it refuse the next one.
+	// A request of the refused attempt may arrive at a master after the release by hand. The master would then refuse
+	// the next attempt.
 	must(t, l.Close(within(t, promptly)))
 	l = dial(t, servers, redlock.Options{Prefix: "orders:"})
 	lock := take(t, l, "42", longTTL, redlock.Published("here"))

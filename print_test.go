@@ -16,7 +16,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// printed is v in every form in which Go prints it.
+// printed returns v in every form in which Go prints values.
 func printed(v any) []string {
 	var text, js strings.Builder
 	slog.New(slog.NewTextHandler(&text, nil)).Info("", "v", v)

@@ -58,7 +58,8 @@ func TestAPublishedTokenIsAboveTheCountersWhereverTheyAre(t *testing.T) {
 	}
 }
 
-// Masters of somebody's own that do not know single.Request.Exact must not have a lock that says something untrue.
+// A user's own Master may not support single.Request.Exact. It must not grant a lock that would publish a wrong
+// token.
 func TestALockThatPublishesNeedsMastersThatGiveJustItsToken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) { // whose tokens are 0
 		l := masters.locker(t, redlock.Options{})

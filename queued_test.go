@@ -40,7 +40,7 @@ func (m *queueing) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// performed enters and leaves queues. SET NX, which takes a free key, takes nobody out of its queue.
+// performed enters and leaves queues. A SET NX that takes a free key removes no waiter from the queue.
 func (m *queueing) performed(r *single.Request, reply single.Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,8 +60,9 @@ func (m *queueing) performed(r *single.Request, reply single.Reply) {
 	}
 }
 
-// A release that says that its waiter is in no queue travels with others and takes nobody out. If one were wrong, the place
-// would stay when nobody waits any more, and a call to nobody would cost the next waiter a backoff.
+// Some releases say that their waiter is in no queue. Such a release travels with others and removes no waiter from a
+// queue. If the statement were wrong, the position would stay when no goroutine waits any more. Then a notification
+// would be lost, which costs the next waiter a backoff.
 func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
 	saved, needed, seeds := 0, 0, soak.Or(300, 1500)
 	for seed := range uint64(seeds) {
@@ -94,8 +95,8 @@ func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
 	}
 }
 
-// erratic takes a little time, so that requests stay in their order. It always answers: a place that a Locker could not
-// give up, because its master did not answer, stays in any case.
+// erratic takes a little time, so that requests stay in their order. It always answers, because a Locker can't leave
+// the queue of a master that does not answer.
 func erratic(random *rand.Rand) func(*single.Request) act {
 	var mu sync.Mutex
 	return func(*single.Request) act {
@@ -106,7 +107,7 @@ func erratic(random *rand.Rand) func(*single.Request) act {
 	}
 }
 
-// takeAway is somebody in another process, who sets the keys.
+// takeAway is another process that sets the keys.
 func takeAway(masters fakes, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 10))
 	for range 20 {
@@ -115,7 +116,7 @@ func takeAway(masters fakes, seed uint64) {
 	}
 }
 
-// useKeys acquires, holds and releases two keys in turn, and gives up now and then.
+// useKeys acquires, holds and releases two keys in turn, and cancels an acquisition now and then.
 func useKeys(t *testing.T, l *redlock.Locker, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range 2 {

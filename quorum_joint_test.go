@@ -9,13 +9,13 @@ import (
 	"github.com/seed-624411e5/redlock"
 )
 
-// Masters of two sets are of three classes: those of the old set alone, of the new one alone, and of both. What a round amounts
-// to depends on how many of each class voted how, and on nothing else.
+// There are three classes of masters: only in the old set, only in the new set, and in both sets. The verdict of a
+// round depends only on the number of votes of each kind in each class.
 
-// classVotes are how many masters of one class voted how; pending is what is missing.
+// classVotes counts the votes of the masters in one class; pending counts the missing votes.
 type classVotes struct{ granted, refused, unknown, pending int }
 
-// classes are the votes of the old masters, the new ones, and those of both sets.
+// classes has the votes of the masters in the old set, in the new set, and in both sets.
 type classes [3]classVotes
 
 // in are the votes of one set: 0 is the old one.
@@ -44,7 +44,7 @@ func jointSpec(one judge, worst redlock.Verdict) func(classes) redlock.Verdict {
 	}
 }
 
-// completions calls f with every way in which the missing votes of all classes may still come, until f returns false.
+// completions calls f with every possible set of complete votes of all classes, until f returns false.
 func completions(c classes, class int, f func(classes) bool) bool {
 	if class == len(c) {
 		return f(c)
@@ -215,7 +215,8 @@ func TestVerdictsOfTwoSetsDependOnNoOrder(t *testing.T) {
 	})
 }
 
-// What the safety of the exchange rests on: a vote set that wins by two sets shares a master with every one that wins by either.
+// The safety of the exchange rests on this: a vote set that wins in both sets shares a master with every vote set
+// that wins in either set.
 func TestWinnersByTwoSetsShareAMasterWithWinnersByEither(t *testing.T) {
 	votesOf := func(masters uint64, n int) []redlock.Vote {
 		votes := make([]redlock.Vote, n)

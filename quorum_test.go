@@ -35,8 +35,8 @@ func TestAQuorumIsTheLeastMajority(t *testing.T) {
 	}
 }
 
-// The specification says what a complete set of votes amounts to; everything about incomplete sets follows from it: the
-// verdict is taken as soon as, and not before, every way in which the missing votes may still come leads to the same.
+// The specification gives the verdict for a complete set of votes. The verdict for an incomplete set follows: a round
+// is decided as soon as, and not before, all possible completions of the votes lead to the same verdict.
 
 func acquiredSpec(n, granted, refused, _ int) redlock.Verdict {
 	switch quorum := n/2 + 1; {

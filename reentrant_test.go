@@ -83,7 +83,7 @@ func TestEnteringUnderALockOfAnotherKeyIsAnOrdinaryAcquire(t *testing.T) {
 	give(t, outer)
 }
 
-// SOURCES S1: locking twice is an error of its own, not a wait without end.
+// SOURCES S1: locking twice is a separate error, not an endless wait.
 func TestALockThatCanNotBeEnteredAgainSaysSo(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
@@ -187,8 +187,8 @@ func TestALapsedInnerHoldDoesNotEndTheOuterOne(t *testing.T) {
 	is(t, ctx.Err(), context.Canceled)
 }
 
-// Somebody who is not an owner can't release: a handle of the key is all it takes, and there is none without the owner.
-// What is left is a hold that was removed by hand, and that is told apart.
+// Only an owner can release: Release needs a handle, and only an owner has a handle. There is one more case, a hold
+// that was removed by hand. It has a separate error.
 func TestAHoldThatIsNotThereAnyMoreIsAnErrorOfItsOwn(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
@@ -206,8 +206,8 @@ func TestAHoldThatIsNotThereAnyMoreIsAnErrorOfItsOwn(t *testing.T) {
 	give(t, thief)
 }
 
-// Masters are silent for a moment when a hold is to be entered again, and others wait for the key in the same process:
-// whoever enters must not stand in line behind those who wait for it.
+// Masters are silent for a moment when an owner enters its lock again, while other owners of the same process wait
+// for the key. The owner that enters must not queue behind these waiters.
 func TestEnteringAgainDoesNotWaitBehindThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 3)

@@ -16,8 +16,9 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A Locker stands in the masters' queues once a key, by one name for all who wait in it. What takes it out for one of them may arrive behind what
-// has put it in for the next: masters that are some milliseconds away get the two on different connections.
+// A Locker has one entry per key in a master's queue, under one name for all of its waiters. A request that removes
+// the entry for one waiter may arrive after the request that adds it for the next waiter: masters that are some
+// milliseconds away receive the two requests on different connections.
 
 // detour is a master that some requests take longer to reach than others.
 type detour struct {
@@ -90,8 +91,9 @@ func TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	})
 }
 
-// One master is left long after the others, and another one has no holder: there the next one's attempt is granted, which queues nobody. So it
-// stands in one queue of three unless it looks again when the last master has been left.
+// The request to leave reaches one master long after the others. Another master has no holder: there the next
+// waiter's attempt is granted, and a granted attempt does not enter a queue. So the Locker is in the queue of one
+// master out of three, unless it checks its position again after the last master has answered.
 func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		all, over := queues(masters, true)
@@ -128,7 +130,8 @@ func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T)
 	})
 }
 
-// queues are masters that know whether the Locker stands in their queues. With aside the requests of a batch go each its own way.
+// queues makes masters that know whether the Locker is in their queues. If aside is true, each request of a batch
+// travels separately.
 func queues(masters fakes, aside bool) (all []*queueing, over []redlock.Master) {
 	for _, m := range masters {
 		q := &queueing{fake: m, queues: make(map[string]bool), unqueued: make(map[*single.Request]bool), aside: aside}
@@ -137,7 +140,7 @@ func queues(masters fakes, aside bool) (all []*queueing, over []redlock.Master) 
 	return all, over
 }
 
-// standsIn counts the masters in whose queues for key the Locker stands.
+// standsIn counts the masters that have the Locker in their queues for key.
 func standsIn(all []*queueing) (n int) {
 	for _, m := range all {
 		m.mu.Lock()
@@ -171,7 +174,7 @@ func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	})
 }
 
-// unreleased is a master that no release reaches while it is told so.
+// unreleased is a master that receives no release while its flag is set.
 type unreleased struct {
 	*redlocktest.Master
 	to *atomic.Bool
@@ -187,8 +190,8 @@ func (m unreleased) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// No master has got a release, and somebody begins to wait in the same process before they are asked again. That takes the Locker out of their
-// queues, and has nobody here notified.
+// No master has received a release, and a goroutine of the same process begins to wait before the Locker repeats the
+// release. The repeated release removes the Locker from the queues, and notifies no waiter of this process.
 func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	for name, contended := range map[string]bool{"alone": false, "with a rival": true} {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +244,7 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 	}
 }
 
-// notifying is a queueing master whose releases say at random that they have notified another process.
+// notifying is a queueing master. Replies to releases say at random that another process was notified.
 type notifying struct {
 	*queueing
 	chance func() bool
@@ -256,8 +259,9 @@ func (m notifying) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// TestWhoeverWaitsStandsInTheMastersQueues is the property: goroutines of a Locker take the key, wait for it, give up and come again; requests take
-// each its own time; and whoever waits at the end has its process stand in the queues of a quorum, however seldom it asks.
+// TestWhoeverWaitsStandsInTheMastersQueues is the property. Goroutines of a Locker take the key, wait for it, are
+// cancelled and come again. Each request takes a different time. If a goroutine waits at the end, its process is in
+// the queues of a quorum, however seldom the goroutine asks.
 func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 	for seed := range uint64(soak.Or(300, 3000)) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -309,7 +313,7 @@ func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 	}
 }
 
-// takes is somebody in another process, who has the key as soon as it is found free.
+// takes is another process that takes the key as soon as it is free.
 func takes(t *testing.T, masters fakes) *redlock.Lock {
 	t.Helper()
 	other := masters.locker(t, redlock.Options{})

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What the documentation of Release says of ErrNoQuorum: the lock is over for its holder, its key keeps others out, and is gone
-// soon after the masters are back.
+// The documentation of Release describes ErrNoQuorum: the lock is over for its holder, its key keeps others out, and
+// the key is gone soon after the masters are back.
 func TestAReleaseThatIsNotConfirmedIsMadeUpForWhenTheMastersAreBack(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l, other := masters.locker(t, redlock.Options{}), masters.locker(t, redlock.Options{})
@@ -51,7 +51,7 @@ func TestReleaseAgainSaysTheSameWhateverComesLate(t *testing.T) {
 	})
 }
 
-// When the process ends instead of asking again: nobody asks any more, Close says so, and the ttl ends it.
+// The process ends before it could ask again: Close reports it, no more requests are sent, and the ttl ends the key.
 func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		const ttl = 30 * time.Second
@@ -74,7 +74,7 @@ func TestAReleaseThatIsNotConfirmedLapsesByItsTTLWhenTheProcessEnds(t *testing.T
 	})
 }
 
-// What fn has done stays done, but it may have been done beside somebody else.
+// The work of fn stays done, but another holder may have worked at the same time.
 func TestDoFailsThoughItsFunctionDidNotWhenTheLockWasLost(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
@@ -105,8 +105,8 @@ func (s stops) AfterFunc(func()) (stop func() bool) {
 
 func (stops) Value(any) any { return nil }
 
-// While a hold ends its contexts it has not sent its release yet. Whoever calls Release meanwhile waits for what comes of it, and other
-// methods do not.
+// Release ends the contexts of the hold first and then sends its request. A second caller of Release waits for the
+// result of the first, and other methods do not wait.
 func TestASecondReleaseWaitsForTheFirst(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)

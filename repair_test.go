@@ -19,7 +19,7 @@ func repairs(a act) func(*single.Request) act {
 	}
 }
 
-// mended is a lock on five masters of which this many have lost its key.
+// mended makes a lock on five masters, of which the given number have lost the key.
 func mended(
 	t *testing.T, lost int, do func(t *testing.T, lock *redlock.Lock, masters fakes), opts ...redlock.Option,
 ) {
@@ -39,8 +39,8 @@ func mended(
 	})
 }
 
-// lostUnseen has three of five masters lose the key, an extension fail because two of them do not answer, and reports
-// how the next one fares.
+// lostUnseen makes three of five masters lose the key, and lets an extension fail because two masters do not answer.
+// It returns the error of the next extension.
 func lostUnseen(t *testing.T) (err error) {
 	t.Helper()
 	mended(t, 3, func(t *testing.T, lock *redlock.Lock, masters fakes) {
@@ -54,14 +54,14 @@ func lostUnseen(t *testing.T) (err error) {
 	return err
 }
 
-// A majority had lost the key, so an extension must not win by what an earlier one set again, although that one was
-// not decided.
+// A majority had lost the key. So an extension must not win by keys that an earlier extension set again, although the
+// earlier one was not decided.
 func TestAFailedExtensionSetsNothingAgain(t *testing.T) {
 	is(t, lostUnseen(t), redlock.ErrNotHeld)
 }
 
-// A repair without an answer may have been done just now, so what it set is no vote for the time before; and it is one
-// again when the others have confirmed the lock without it.
+// A repair without an answer may have been done just now, so its key is no vote for the time before. When the other
+// masters have confirmed the lock without that vote, the key is a vote again.
 func TestARepairWithoutAnAnswerCountsWhenTheOthersHaveConfirmed(t *testing.T) {
 	extendAfter := func(answer act, confirmed bool) (err error) {
 		mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
@@ -125,7 +125,8 @@ func TestHeldRepairsNothing(t *testing.T) {
 	})
 }
 
-// What is somebody else's by now is left alone, and so is a master whose hold is over before its repair.
+// A repair leaves a key alone that belongs to another owner by now. It also skips a master where the hold is over
+// before the repair arrives.
 func TestARepairTakesNothingFromAnybody(t *testing.T) {
 	mended(t, 1, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 		masters[0].behave(repairs(act{before: 10 * time.Millisecond}))

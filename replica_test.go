@@ -15,9 +15,10 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A replica at an address that was given stays one, however it was given; behind somebody's client it may be replaced.
+// A replica at an address that was given to the library stays a replica, however the address was given. Behind a
+// caller's own client the replica may be replaced.
 
-// demote makes a server a replica of a port where nobody listens.
+// demote makes a server a replica of a port without a server.
 func demote(tb testing.TB, s *redistest.Server) {
 	tb.Helper()
 	must(tb, s.Client().Do(tb.Context(), "REPLICAOF", "127.0.0.1", "1").Err())

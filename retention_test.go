@@ -13,8 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// retaining makes a Locker, one of whose masters can be put out of reach, and tells whether its latest acquisition left out
-// what keeps the counter.
+// retaining makes a Locker with one master that can be put out of reach. left reports whether its latest acquisition
+// omitted the command that keeps the counter.
 func retaining(t *testing.T, servers []*redistest.Server) (l *redlock.Locker, away *atomic.Bool, left func() bool) {
 	t.Helper()
 	away = new(atomic.Bool)
@@ -94,7 +94,7 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	give(t, lock)
 }
 
-// A master that refuses an acquisition has not been asked to keep the counter.
+// A master that refuses an acquisition has not received the command that keeps the counter.
 func TestACounterIsNotTakenForKeptWhereTheKeyWasRefused(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, _, left := retaining(t, servers)

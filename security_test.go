@@ -66,7 +66,7 @@ func (a *authority) issue(tb testing.TB, ip string) (certPEM, keyPEM []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// client is what a client needs to trust a and to be known by it.
+// client returns the configuration of a client that trusts a and has a certificate from a.
 func (a *authority) client(tb testing.TB) *tls.Config {
 	tb.Helper()
 	pair, err := tls.X509KeyPair(a.issue(tb, "127.0.0.1"))
@@ -230,7 +230,7 @@ func TestNoErrorContainsAnOwnerOrAPassword(t *testing.T) {
 	}
 }
 
-// Whoever prints a lock in a log means its key.
+// A caller that prints a lock in a log wants to see its key.
 func TestAPrintedLockDoesNotTellItsOwner(t *testing.T) {
 	locker := dial(t, redistest.StartN(t, 1), redlock.Options{})
 	lock := acquire(t, locker, longTTL)

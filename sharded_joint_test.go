@@ -15,7 +15,7 @@ import (
 	"github.com/seed-624411e5/redlock/sharded"
 )
 
-// transition is that of adding group b to group a.
+// transition adds group b to group a.
 var transition = sharded.Options{Before: []string{"a"}, After: []string{"a", "b"}}
 
 // oldTransitionNew are three processes: one of before b was added, one of the transition, one of after.
@@ -152,7 +152,7 @@ func TestATransitionNeedsAMajorityOfEachGroup(t *testing.T) {
 	must(t, lock.Release(t.Context()))
 }
 
-// unequal are three masters in group a and five in group b, of which both have the last of a.
+// unequal makes three masters in group a and five in group b. The last master of a is in both groups.
 func unequal(tb testing.TB) fleet {
 	tb.Helper()
 	servers := redistest.StartN(tb, 7)
@@ -191,7 +191,7 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 	}
 }
 
-// wrongWall is a clock whose wall clock is wrong.
+// wrongWall is a clock with a wrong wall time.
 type wrongWall struct {
 	redlock.Clock
 	by time.Duration
@@ -199,7 +199,7 @@ type wrongWall struct {
 
 func (c wrongWall) Wall() time.Time { return c.Clock.Wall().Add(c.by) }
 
-// tokenOf acquires and releases a fenced lock as a process of its own, which has seen no token before.
+// tokenOf acquires and releases a fenced lock as a new process, which has seen no token before.
 func tokenOf(t *testing.T, s *sharded.Locker, k string) uint64 {
 	t.Helper()
 	lock := takeIn(t, s, k, redlock.Fenced())

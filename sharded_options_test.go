@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A key that moves is locked by masters of two groups, each of which has promised something: the lock keeps what is the least of it, whichever
-// group it comes from.
+// The masters of two groups lock a key that moves, and each group has made promises. The lock keeps the weakest of
+// these promises, whichever group makes it.
 func TestALockInTwoGroupsKeepsWhatEitherGroupPromises(t *testing.T) {
 	lax := redlock.Options{DriftFactor: 0.01, RequestTimeout: 50 * time.Millisecond, RestartGuard: time.Hour}
 	strict := redlock.Options{DriftFactor: 0.2, RequestTimeout: 300 * time.Millisecond, RestartGuard: 2 * longTTL}

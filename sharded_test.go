@@ -13,13 +13,13 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// unasked is a master that nobody is going to ask.
+// unasked is a master that receives no requests.
 type unasked string
 
 func (m unasked) Name() string                     { return string(m) }
 func (unasked) Do(context.Context, []*single.Call) {}
 
-// onPaper makes a Sharded whose masters are never asked, closed with the test.
+// onPaper makes a Sharded, closed with the test. Its masters receive no requests.
 func onPaper(tb testing.TB, names ...string) *sharded.Locker {
 	tb.Helper()
 	groups := make([]sharded.Group, len(names))
@@ -139,7 +139,8 @@ func TestAnAddedGroupTakesItsShareAndNoOtherKeyMoves(t *testing.T) {
 	}
 }
 
-// placesForEver is what programs that run now compute. A change would have two of them lock one key.
+// placesForEver lists the groups that programs in use compute for some keys. After a change, two programs would lock
+// one key in different groups.
 var placesForEver = map[string]string{
 	"": "a", "a": "c", "deploy": "c", "ключ": "c", "\x00\xff": "c", "orders:42": "a", "orders:43": "b",
 	"user:7": "b", "user:8": "eu-1", "{cart}1": "eu-1",

@@ -83,7 +83,7 @@ func TestS4EachReadersHoldEndsByItself(t *testing.T) {
 	give(t, take(t, b, key, longTTL, redlock.Exclusive())) // the masters keep the short one a little longer than its holder may use it
 }
 
-// A holder that has died is in nobody's way when its ttl is over: nobody has to help.
+// A holder has died. It keeps other owners out only until its ttl is over, and no client has to help.
 func TestS4ExpiredHoldsVanishWithoutHelp(t *testing.T) {
 	t.Parallel()
 	for i, left := range []redlock.Option{redlock.Shared(), redlock.Exclusive()} {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// These tests go through what is described of other locks on Redis, row by row, with five masters and with one. Rows
-// about reentrant, shared and fenced locks stand with those.
+// These tests check the described behaviour of other locks on Redis, row by row, with five masters and with one. Rows
+// about reentrant, shared and fenced locks are in the tests of those locks.
 
 // stage is a row's masters, a Locker over them, and a client to look into the first.
 type stage struct {
@@ -71,7 +71,7 @@ func TestSourceS0ARefusalTellsTheRemainingTTL(t *testing.T) {
 	})
 }
 
-// S0: only the owner releases. S1: nor does a holder whose lock has expired delete its successor's.
+// S0: only the owner releases. S1: a holder with an expired lock does not delete its successor's lock.
 func TestSourceS0S1AReleaseNeverDeletesAnotherOwnersLock(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		late := acquire(t, s.locker, 2100*time.Millisecond)
@@ -183,7 +183,7 @@ func TestSourceS1AcquireAndExpiryAreAtomic(t *testing.T) {
 	}
 }
 
-// S1: locking twice, and unlocking what was never locked, are errors of their own.
+// S1: locking twice, and unlocking a lock that was never taken, are separate errors.
 func TestSourceS1LockingTwiceAndUnlockingBeforeLockingAreErrors(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		lock := acquire(t, s.locker, longTTL)
@@ -235,7 +235,7 @@ func TestSourceS3AskWhoHolds(t *testing.T) {
 	})
 }
 
-// S3: several goroutines, each with locks of its own.
+// S3: several goroutines, each with separate locks.
 func TestSourceS3GoroutinesHaveTheirOwnLocks(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		var all sync.WaitGroup
@@ -285,9 +285,10 @@ func TestSourceS3AReleaseWakesWhoWaits(t *testing.T) {
 	})
 }
 
-// S3: an optional renewal with a maximum number of renewals, which stops on release. RedLock's five steps: the time is
-// taken before; the same key and value go to all masters with a short timeout each; a majority within the validity; the
-// validity is the ttl minus what has elapsed; a failure releases on all masters, also on those that refused.
+// S3: an optional renewal with a maximum number of renewals, which stops on release. RedLock's five steps: the client
+// reads the time. It sends the same key and value to all masters, each with a short timeout. It needs a majority
+// within the validity. The validity is the ttl minus the elapsed time. After a failure it releases on all masters,
+// also on those that refused.
 func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

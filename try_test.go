@@ -35,9 +35,9 @@ const (
 	tryTimeout = tryTTL / 20
 )
 
-// outcome is what came of the ticks.
-// unclear counts those who lost and were told that the votes stay split. With a stopped master that happens to one in thousands: its
-// last round met the winner on too few masters.
+// outcome counts the results of the ticks. unclear counts the losers that learned that the votes stay split. With a
+// stopped master that happens once in thousands of tries: in its last round a loser met the winner on too few
+// masters.
 type outcome struct{ nobody, several, wrong, slow, unclear int }
 
 // fine says whether the promise was kept, for so many tries.
@@ -81,7 +81,7 @@ func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.D
 	return o
 }
 
-// tick lets all callers try. The winner keeps the lock until all have been told.
+// tick lets all callers try. The winner keeps the lock until all callers have their results.
 func (s lockstep) tick(t *testing.T, lockers []*redlock.Locker, delay func(time.Duration) time.Duration, o *outcome) {
 	locks, errs := make([]*redlock.Lock, s.callers), make([]error, s.callers)
 	began := time.Now()
@@ -138,7 +138,7 @@ func seeded(seed uint64) func(most time.Duration) time.Duration {
 	}
 }
 
-// TestHazard103ATryOnAFreeKeyHasAWinner prints in how many ticks nobody got the key.
+// TestHazard103ATryOnAFreeKeyHasAWinner prints in how many ticks no caller got the key.
 func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 	n := soak.Or(25, 100)
 	var table strings.Builder
@@ -228,7 +228,7 @@ func (m rumour) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// disputed makes a Locker over five masters of which the last three refuse and tell who is in the way.
+// disputed makes a Locker over five masters. The last three masters refuse and name the holder.
 func disputed(t *testing.T, opts redlock.Options, who func(master int, r *single.Request) single.Reply) *redlock.Locker {
 	t.Helper()
 	var masters []redlock.Master
@@ -246,7 +246,7 @@ func disputed(t *testing.T, opts redlock.Options, who func(master int, r *single
 	return l
 }
 
-// heldBy is the reply of a master whose key another owner has.
+// heldBy is the reply of a master on which another owner has the key.
 func heldBy(owner string) single.Reply { return single.Reply{TTL: time.Second, Holder: owner} }
 
 func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
@@ -336,7 +336,8 @@ func TestATryEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// What a lost round has left on a master is in nobody's way: a try whose releases arrive late is not refused by itself.
+// A lost round may leave keys on a master. They must not refuse the next round of the same try, even if the releases
+// arrive late.
 func TestATryIsNotRefusedByItsOwnEarlierRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

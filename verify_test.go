@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A Verify is sent as an extension that extends nothing. Whoever looks at events, metrics or an error is to see a Verify:
-// extensions that nobody made would hide a renewal that fails.
+// A Verify is sent as an extension that extends nothing. Events, metrics and errors must show it as a Verify:
+// otherwise these extensions would hide a renewal that fails.
 func TestVerifyIsToldAsVerify(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var told []string
@@ -45,7 +45,7 @@ func TestVerifyIsToldAsVerify(t *testing.T) {
 	})
 }
 
-// op checks what a QuorumError says was tried.
+// op checks which operation a QuorumError names.
 func op(t *testing.T, err, reason error, want string) {
 	t.Helper()
 	is(t, err, reason)

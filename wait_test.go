@@ -186,7 +186,7 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 	if n := masters.asked(); n != 0 {
 		t.Errorf("the masters got %d requests", n)
 	}
-	// The control: each of them alone is fine.
+	// The control: each of these options alone is fine.
 	for name, opt := range map[string]redlock.Option{
 		"one attempt": redlock.MaxAttempts(1), "more keys": redlock.AndKeys("more", key), "renewed": redlock.AutoRenew(),
 	} {
@@ -200,7 +200,7 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 	}
 }
 
-// redlockSettled waits until nobody holds the key on any of the masters.
+// redlockSettled waits until the key is held on none of the masters.
 func redlockSettled(t *testing.T, masters fakes) {
 	t.Helper()
 	deadline := time.After(promptly)
@@ -288,8 +288,8 @@ func TestAClosingLockerEndsItsWaits(t *testing.T) {
 	})
 }
 
-// contend has n Lockers begin to acquire at one instant and returns how many rounds all of them needed until each had
-// had the lock once, or a second was over.
+// contend makes n Lockers acquire at one instant. It returns the number of rounds that all Lockers together needed
+// until each had had the lock once, or a second was over.
 func contend(t *testing.T, masters fakes, n int, distance func() time.Duration, opts ...redlock.Option) (rounds int) {
 	masters.behave(func(*single.Request) act {
 		d := distance()
@@ -313,7 +313,7 @@ func contend(t *testing.T, masters fakes, n int, distance func() time.Duration, 
 	return masters[0].count(single.Acquire)
 }
 
-// Hazard 31: waiters that split the vote come back at different times, so that one of them soon wins.
+// Hazard 31: waiters that split the vote come back at different times, so that one waiter soon wins.
 func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
 	const contenders = 8
 	trials := soak.Or(12, 30)

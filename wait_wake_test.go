@@ -11,7 +11,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Masters that notify nobody: a release wakes the first of those who wait in its own process, however seldom it would ask.
+// These masters send no notifications. A release wakes the first waiter of its own process, however seldom that
+// waiter would ask.
 func TestAReleaseWakesThoseWhoWaitInItsProcess(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

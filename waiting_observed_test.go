@@ -12,7 +12,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// callers counts those that wait, as an Observer learns of them.
+// callers counts the callers that wait, from the events of an Observer.
 type callers struct {
 	mu            sync.Mutex
 	waiting, most int
