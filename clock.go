@@ -42,24 +42,24 @@ func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.Afte
 const (
 	// DefaultDriftFactor is how much faster or slower than ours a master's clock may run if [Options] do not say so.
 	DefaultDriftFactor = 0.01
-	// expiryGranularity is added to every drift allowance: Redis expires keys on milliseconds, and rounds a ttl to
-	// them at both ends; Redis 8.0 may expire one as its last millisecond begins.
+	// expiryGranularity is added to every drift allowance. Redis expires keys on milliseconds, so it rounds a ttl at
+	// both ends. Redis 8.0 may expire a key as its last millisecond begins.
 	expiryGranularity = 2 * time.Millisecond
 )
 
-// driftAllowance is what a ttl loses to clocks of different rates and to the granularity of expiry.
+// driftAllowance is the part of a ttl that is lost to clocks of different rates and to the granularity of expiry.
 func driftAllowance(ttl time.Duration, factor float64) time.Duration {
 	return time.Duration(float64(ttl)*factor) + expiryGranularity
 }
 
-// validUntil is the moment up to which a key is sure to be kept by a master that set it after start: the one formula
-// of the algorithm. start is read before the first byte was sent, so whenever the master got the request, it keeps the
-// key for longer than we believe.
+// validUntil returns the end of validity: until then, a master that set the key after start keeps it. This is the one
+// formula of the algorithm. start is read before the first byte is sent. So whenever the master received the request,
+// it keeps the key for longer than we believe.
 func validUntil(start, ttl time.Duration, factor float64) time.Duration {
 	return later(start, ttl-driftAllowance(ttl, factor))
 }
 
-// lapsed is the moment from which a key that a master set by now, with this ttl, is sure to be gone.
+// lapsed returns the time from which a key that a master has set by now, with this ttl, is certainly gone.
 func lapsed(now, ttl time.Duration, factor float64) time.Duration {
 	return later(later(now, ttl), driftAllowance(ttl, factor))
 }

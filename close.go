@@ -66,9 +66,9 @@ func (l *Locker) awaitClose(ctx context.Context) error {
 	}
 }
 
-// awaitGoroutines waits for what is under way: requests, which end by their deadlines, and what the Observer has yet to be
-// told. A Master or an Observer that does not return from one call is not waited for any longer than that, and nothing is any
-// longer than ctx.
+// awaitGoroutines waits for the requests under way, which end by their deadlines, and for the Observer to receive the
+// remaining events. If one call of a Master or an Observer takes longer than that, awaitGoroutines stops waiting for
+// it. Nothing waits longer than ctx.
 func (l *Locker) awaitGoroutines(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
@@ -99,7 +99,7 @@ func (l *Locker) patience(ctx context.Context) (context.Context, func()) {
 	return patience, func() { timer.Stop(); enough() }
 }
 
-// drain waits for the locks and the janitor, and says what is left when ctx does not let it.
+// drain waits for the locks and the janitor. If ctx ends first, its error lists the remaining keys.
 func (l *Locker) drain(ctx context.Context) error {
 	select {
 	case <-l.empty:

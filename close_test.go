@@ -43,7 +43,8 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 	})
 }
 
-// A first Close whose context ends returns, and its error says what is left. Then the second Close returns too.
+// When the context of a first Close ends, this Close returns, and its error says what is left. Then the second Close
+// returns too.
 func TestASecondCloseReturnsWhenTheFirstHasGivenUp(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ redlocktest.Masters, l *redlock.Locker) {
 		acquire(t, l, longTTL, redlock.AutoRenew())

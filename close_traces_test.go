@@ -209,7 +209,7 @@ func TestHazard110AfterCloseNoMasterKnowsTheProcess(t *testing.T) {
 	}
 }
 
-// overUnreliable makes a Locker whose requests to the third master meet the given fate.
+// overUnreliable makes a Locker. Its requests to the third master meet the given fate.
 func overUnreliable(t *testing.T, masters []*memmaster.Master, third func(*single.Request) memmaster.Fate) *redlock.Locker {
 	t.Helper()
 	over := make([]redlock.Master, len(masters))

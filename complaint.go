@@ -82,9 +82,9 @@ func (c *complaint) counts(since, own time.Time) bool {
 	return c.err != nil && (c.again || fresh) && !c.sent.Before(since) && !lane.Outdated(c.err, since)
 }
 
-// blocking returns a set of masters in which so many masters complain that no quorum is left, by requests sent after
-// since. The set is nil if there is none. lasts is the class that all these complaints have at least; errs has each
-// master's complaint.
+// blocking returns a set of masters in which too many masters complain for a quorum. It counts complaints about
+// requests that were sent after since. The set is nil if there is none. lasts is the class that all these complaints
+// have at least; errs has each master's complaint.
 func (m *complaints) blocking(sets electorates, since, own time.Time) (blocked *electorate, lasts single.Lasting, errs map[int]error) {
 	list := m.list.Load()
 	if list == nil {

@@ -81,7 +81,7 @@ type lockContext struct {
 	cancel context.CancelCauseFunc
 }
 
-// lockContextKey is what a lockContext answers to with itself.
+// lockContextKey is the key under which a lockContext returns itself.
 type lockContextKey struct{}
 
 func (c *lockContext) Value(key any) any {
@@ -98,9 +98,9 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// FromContext returns the lock whose [Lock.Context] ctx is or descends from, such as the context that [Locker.Do] gives its function: for
-// the lock's Token, Remaining or Extend. Of several locks it is the innermost. ok is false if there is none. The lock may be over; ask
-// its Err. Whoever has called Do leaves Release to it.
+// FromContext returns the lock to which ctx belongs: ctx is the lock's [Lock.Context], the context that [Locker.Do]
+// gives its function, or a descendant. Use it for the lock's Token, Remaining or Extend. Of several locks it is the
+// innermost. ok is false if there is none. The lock may be over; ask its Err. Inside Do, leave Release to Do.
 func FromContext(ctx context.Context) (lock *Lock, ok bool) {
 	if ctx == nil {
 		return nil, false
@@ -115,7 +115,7 @@ func FromContext(ctx context.Context) (lock *Lock, ok bool) {
 // pruneAt is from how many contexts on a hold drops those that have ended.
 const pruneAt = 32
 
-// contexts are those of one hold that end with it. The lock's mutex guards them.
+// contexts has the contexts of one hold that end with it. The lock's mutex guards them.
 type contexts struct {
 	live    []*lockContext
 	pruneAt int // the length at which those that have ended are dropped

@@ -134,8 +134,8 @@ func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account)
 	return locker
 }
 
-// A token expires while locks are held, some of them renewed, and the provider returns the old token for a while.
-// Until the new token comes, nothing is granted and nothing is lost. Then everything goes on.
+// A token expires while locks are held, and some of these locks are renewed. The provider returns the old token for a
+// while. Until the new token comes, nothing is granted and nothing is lost. Then everything goes on.
 func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 	for name, way := range rotating {
 		t.Run(name, func(t *testing.T) {

@@ -10,22 +10,27 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file takes the Locker out of the masters' queues. When Close has returned nil, no master that answers has an entry or a claim of
-// it. The ways in which one could stay:
+// This file takes the Locker out of the masters' queues. When Close has returned nil, no master that answers has an
+// entry or a claim of this Locker. An entry or a claim could stay in these ways:
 //
 //   - The request that leaves the queue is lost, or its master does not answer. The janitor repeats the request.
-//   - A lock was won on other masters than the one that has the entry: the latest attempt was refused there, or never came there and
-//     an earlier one was refused. There is nothing to release, so it is left instead (masterState.queued).
-//   - An attempt without an answer reaches its master after the request that leaves. The janitor's release of what it may have set leaves the
-//     queue, too. One with an answer does not: the lane keeps their order.
-//   - The process waits for several keys, and leaves one of their queues for another one's. Its claims stay meanwhile, and go with its wait.
+//   - A lock was won on other masters than the master with the entry. That master refused the latest attempt, or it
+//     refused an earlier attempt and never received the latest. There is no key to release on it, so the Locker sends
+//     it a request to leave the queue instead (masterState.queued).
+//   - An attempt without an answer reaches its master after the request that leaves. The janitor then releases the
+//     key that the attempt may have set, and its release leaves the queue, too. An attempt with an answer does not
+//     arrive late: the lane keeps the order.
+//   - The process waits for several keys, and moves from the queue of one key to the queue of another. Its claims
+//     stay until the wait ends.
 
-// departure takes the Locker out of the arrival queues of some keys. A release that has notified it already is passed on to
-// the next waiter. Nothing depends on it but time: a notification in vain costs others a pause.
+// departure takes the Locker out of the arrival queues of some keys. If a release has already notified the Locker,
+// the notification goes to the next waiter. Only time depends on this: a lost notification costs other waiters a
+// pause.
 //
-// Somebody else may begin to wait for a key here while its departure is under way. On a master that is some milliseconds away the two travel on
-// different connections, so its refused attempt may come first and be undone by the departure. So it looks again
-// when a quorum has been left, and when all have.
+// Another goroutine of this Locker may begin to wait for a key while a departure from its queue is under way. If a
+// master is some milliseconds away, the two requests travel on different connections. The refused attempt may then
+// arrive first, and the departure removes its entry. So that goroutine checks its position again when a quorum has
+// answered the departure, and when all masters have.
 type departure struct {
 	locker  *Locker
 	request single.Request
@@ -34,12 +39,14 @@ type departure struct {
 	ended   atomic.Uint64 // a bit for each master with an ended call
 }
 
-// depart leaves the arrival queues of keys on masters, in the background. On each master it follows what the attempt after, if there
-// was one, is still doing there: a refusal that came later would enter the queue again. Close waits for it. Claims on keys that
-// somebody here waits for together with others stay.
+// depart leaves the arrival queues of keys on masters, in the background. If there was an attempt, after is its lock.
+// On each master the request to leave follows the requests of that attempt: a refusal that came later would enter the
+// queue again. Close waits for it. If other goroutines of this Locker wait for some of the keys together with others,
+// the claims on these keys stay.
 //
-// Whatever a call follows must come to its lane. It need not come first: the lane holds up the key for everybody else until
-// then, but not for the owner of the call that is followed, be that a release or a departure (see internal/lane).
+// The request that a call follows must be in its lane, though not in first place. Until that request comes, the lane
+// delays other requests for the key, but not requests of the same owner: neither its release nor its departure (see
+// internal/lane).
 func (l *Locker) depart(s *spec, keys []string, after *Lock, masters uint64) {
 	goes, stays := l.queue.Roaming(keys)
 	if len(goes) > 0 {
@@ -102,7 +109,7 @@ func (d *departure) Ended(c *lane.Call) {
 	}
 }
 
-// queuedOn is the masters in whose queues the Locker may stand on account of the lease, or of what came before it.
+// queuedOn returns the masters that may have the Locker in their queues because of this lease or of its predecessors.
 func (e *lease) queuedOn() (masters uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,7 +121,7 @@ func (e *lease) queuedOn() (masters uint64) {
 	return masters
 }
 
-// queueOn notes that the Locker may stand in the queues of these masters.
+// queueOn records that these masters may have the Locker in their queues.
 func queueOn(states []masterState, masters uint64) {
 	for i := range states {
 		states[i].queued = states[i].queued || masters&(1<<i) != 0

@@ -49,7 +49,7 @@ var (
 // errClientsClosed: only a new Locker, with other clients, will work.
 var errClientsClosed = &refinedError{"redlock: so many clients of masters are closed that no quorum is left", ErrClosed}
 
-// refinedError is a case of another error, with a text of its own.
+// refinedError is a case of another error, with a separate text.
 type refinedError struct {
 	text string
 	of   error
@@ -59,7 +59,7 @@ func (e *refinedError) Error() string { return e.text }
 
 func (e *refinedError) Unwrap() error { return e.of }
 
-// errLost is the reason of the QuorumError by which a hold was lost.
+// errLost is the reason in the QuorumError that reports a lost hold.
 var errLost = fmt.Errorf("%w: lost on a majority of masters", ErrNotHeld)
 
 // overErrors say why a hold is over.
@@ -157,7 +157,7 @@ func (r NodeResult) say() string {
 // Unwrap returns the sentinel, and nothing of the single masters.
 func (e *QuorumError) Unwrap() error { return e.Reason }
 
-// ended is why ctx is done: its error and, where it has one of its own, the cause.
+// ended returns the reason why ctx is done: its error and, if ctx has a separate cause, the cause.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -171,7 +171,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// waitError is a wait that ended without the lock: it matches why it ended, and what the last round said.
+// waitError reports a wait that ended without the lock. It matches the reason for the end and the error of the last
+// round.
 type waitError struct {
 	key   string
 	ended error
@@ -184,7 +185,7 @@ func (e *waitError) Error() string {
 
 func (e *waitError) Unwrap() []error { return []error{e.ended, e.last} }
 
-// blockingKeys are the keys that refusing masters named, the one first that most of them did.
+// blockingKeys returns the keys that refusing masters named, the most frequent key first.
 func (e *QuorumError) blockingKeys() []string {
 	named := make(map[string]int)
 	var keys []string
@@ -238,9 +239,9 @@ func (r *round) unreachedLocked(set *electorate) *QuorumError {
 	return r.failureInLocked(set, ErrNoQuorum)
 }
 
-// failure names a set without a quorum of answers. If every set has one, the answers came too late to hold. The order
-// is: a set in which too many masters fail permanently, by requests sent since then; a set that can't get a quorum
-// any more; any other.
+// failure names a set without a quorum of answers. If every set has a quorum, the answers came too late to hold. The
+// order is: a set with too many masters that fail permanently, in replies to requests sent since then; a set that
+// can't get a quorum any more; any other.
 func (a *announcement) failure(since time.Time) *QuorumError {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,20 +12,21 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file takes the extensions of one hold in turns. A master is never sent an operation before its earlier one for the
-// same hold has ended (see order.go), so an extension that began while another was under way would spend its request
-// timeout behind that one. What the turns prevent:
+// This file serialises the extensions of one hold. On each master, an operation of a hold waits until the earlier one
+// has ended (see order.go). So an extension that began while another was under way would spend its request timeout in
+// waiting. The serialisation prevents these failures:
 //
-//   - Masters take more than half the request timeout, and two callers extend at the same time, or one while the lock is
-//     being renewed. The first succeeds; the second is told that too few masters answered in time.
+//   - Masters take more than half the request timeout, and two callers extend at the same time, or one extends while
+//     the lock is being renewed. The first succeeds; the second gets the error that too few masters answered in time.
 //   - Eight callers extend at the same time, and the last waits for seven round trips.
 //   - A majority has lost the key. The first extension sets it again on some masters and is not decided yet; the second
 //     finds it there, and wins, although the lock was free in between.
 //
-// So there is one at a time. Those who ask while it is under way get the next one, all of them together: it begins after
-// they asked, and for the longest ttl among theirs, since none ever shortens. A renewal does not wait: it is tried again.
+// So only one extension is under way at a time. Callers that arrive while it runs share the next extension. It begins
+// after all of these calls, and has the longest ttl among theirs, since no extension ever shortens. A renewal does
+// not wait: it is tried again.
 
-// extending is what a hold knows of its extensions other than renewals. The lock's mutex guards it.
+// extending is the state of a hold's extensions, without renewals. The lock's mutex guards it.
 type extending struct {
 	latest  *round
 	begun   int           // how many there were
@@ -69,15 +70,17 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 			return fmt.Errorf("redlock: extend %q: %w", k.Key(), err)
 		}
 		k.locker.recycle(w)
-		// Also of one that only had to be waited for: whoever began it may not have applied it yet.
+		// This also holds for an extension that this call only waited for: the goroutine that began it may not have
+		// applied it yet.
 		if err := k.extended(r); serves || errors.Is(err, ErrNotHeld) {
 			return err
 		}
 	}
 }
 
-// current waits until it is known that the lock may be extended, as far as it takes no answer of its own masters. One that is
-// over is not, and says so: it must not read as worth another try. A Locker that is being closed still extends what is held.
+// current waits until the Locker knows that its configuration allows an extension. It does not check whether the
+// masters still have the key. A lock that is over returns its own error: the error must not suggest another try.
+// While the Locker is being closed, held locks can still be extended.
 func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
 	if err := k.Err(); err != nil {
 		return 0, err
@@ -97,8 +100,8 @@ func (k *Lock) extensions() int {
 	return k.extending.begun
 }
 
-// waited notes that one caller less waits for the next extension: it is about to ask for it, or has given up. With the last
-// one, what they wanted is forgotten.
+// waited records that one caller less waits for the next extension: the caller is about to ask for it, or was
+// cancelled. With the last caller, waited forgets the ttl that these callers wanted.
 func (k *Lock) waited() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,9 +110,10 @@ func (k *Lock) waited() {
 	}
 }
 
-// extend has the observer told of the extension under way or, if there is none, begins one, unless validity is already over:
-// then the key may have been somebody else's since. serves says that it began after the caller asked, when so many had
-// begun, and is for as long. One that it begins counts from asOf.
+// extend adds the observer to the extension under way or, if there is none, begins an extension. It begins none after
+// validity has ended: another owner may have had the key since. asked is the number of extensions that had begun when
+// the caller came. serves reports that this extension began after that, and is for at least ttl. A new extension
+// counts from asOf.
 func (k *Lock) extend(ttl time.Duration, asked int, asOf time.Duration, observer decisionObserver) (r *round, serves bool, err error) {
 	if err := k.Err(); err != nil {
 		return nil, false, err
@@ -162,8 +166,8 @@ func (k *Lock) extended(r *round) error {
 	return k.extendedLocked(r, &after)
 }
 
-// extendedLocked applies a decided extension. It counts only if it was decided before the old bound: until then nobody
-// else could have had a quorum, afterwards somebody could, in between.
+// extendedLocked applies a decided extension. The extension counts only if it was decided before the old bound. Until
+// then no other owner could have had a quorum; afterwards one could, in between.
 func (k *Lock) extendedLocked(r *round, after *effects) error {
 	late := k.locker.clock.Now() >= k.until
 	switch {
@@ -185,17 +189,18 @@ func (k *Lock) extendedLocked(r *round, after *effects) error {
 	}
 }
 
-// Repair sets the key of a held lock again on masters that have lost it: they restarted, or refused the acquisition
-// for a leftover of somebody else's that is gone now. Without that the next failure would find a lock on a bare
-// majority. But a key that was set again says nothing about the time before, and must not pass for one that was always
-// there. Hence two rules, and what they prevent:
+// Repair sets the key of a held lock again on masters that have lost it. Such a master restarted, or refused the
+// acquisition because of another owner's leftover that is gone now. Without repair, the next failure would meet a
+// lock on a bare majority. But a key that was set again says nothing about the time before, and must not count as a
+// key that was always there. Hence two rules, each with the failure that it prevents:
 //
-//   - Nothing is set again before an extension has been won by masters that had the key. Three of five have lost it;
-//     one gets it back by an extension that fails, because the other two do not answer; the next extension finds a
-//     quorum that has it, and wins, although the lock was free in between and somebody may have had it.
-//   - A master that did not answer to its repair does not count until an extension has been won without it. Nobody knows
-//     when the key was set there, if it was: a minute later, if the master was stopped, and then two others may have lost
-//     theirs before that.
+//   - Nothing is set again before an extension has been won by masters that had the key. Otherwise: three of five
+//     masters have lost the key. One gets it back by an extension that fails, because the other two do not answer.
+//     The next extension finds the key on a quorum, and wins, although the lock was free in between and another owner
+//     may have had it.
+//   - A master that did not answer its repair does not count until an extension has been won without that master. The
+//     time at which the master set the key is unknown, and it may not have set the key at all. A stopped master may
+//     set it a minute later, and by then two others may have lost their keys.
 //
 // A repair is part of the order of the hold's operations on its master (see order.go), so a release undoes it.
 
@@ -209,7 +214,7 @@ type repair struct {
 // errContinuityUnknown is why a granted extension did not count.
 var errContinuityUnknown = errors.New("the key was set again, and it is not known when")
 
-// gone reports that the key was not there, and nobody else's either.
+// gone reports that the key was absent and that no other owner had it.
 func gone(c *lane.Call) bool {
 	return c.Err == nil && c.Reply.Outcome == single.Refused && c.Reply.TTL == 0 && c.Reply.Holder == ""
 }
@@ -220,8 +225,8 @@ func (r *round) continuityUnknown(c *lane.Call) bool {
 	return (r.request.Op == single.Extend || r.request.Op == single.Transfer) && c.Reply.Outcome == single.Granted && r.lock.states[c.Index].continuityUnknown
 }
 
-// repairsLocked follows a vote of an extension that is won. It prepares what there is to repair, which is sent when the
-// mutex has been given up, and trusts masters that were repaired and have the key.
+// repairsLocked follows a vote of an extension that is won. It prepares the repairs, which are sent after the mutex
+// has been unlocked. It trusts masters again that were repaired and have the key.
 func (k *Lock) repairsLocked(r *round) (repairs []*repair) {
 	if r.verdict != won || k.state.Over() || k.locker.clock.Now() >= k.until {
 		return nil
@@ -238,8 +243,8 @@ func (k *Lock) repairsLocked(r *round) (repairs []*repair) {
 	return repairs
 }
 
-// repairTTLLocked is how long what is set again has to live: for as long as the hold counts on it, by the fastest of clocks. That is
-// longer than the round has asked for when an extension by less has left the bound where it was.
+// repairTTLLocked returns the ttl of a repair: as long as the hold counts on the key, by the fastest of clocks. That
+// is longer than the ttl of the round if a shorter extension has not moved the bound.
 func (k *Lock) repairTTLLocked(r *round) time.Duration {
 	left := float64(k.until-k.locker.clock.Now()+expiryGranularity) / (1 - k.locker.opts.DriftFactor)
 	return max(r.request.TTL, min((time.Duration(left)+time.Millisecond).Truncate(time.Millisecond), k.longest))

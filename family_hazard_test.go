@@ -162,7 +162,7 @@ func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
 	}
 }
 
-// A waiter whose context ends leaves the masters' queues, so that no release notifies it.
+// A waiter leaves the masters' queues when its context ends, so that no release notifies it.
 func TestAWaiterThatGaveUpIsNotCalled(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, gone, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})

@@ -19,8 +19,8 @@ const childTask = "REDLOCK_TEST_FAMILY_TASK"
 // childTTL is how long a child's lock lives without it.
 const childTTL = 2 * time.Second
 
-// spawn starts a copy of this test binary that runs the calling test with a task, and returns when the copy says that
-// it is at work. kill ends the copy as a crash would.
+// spawn starts a copy of this test binary that runs the calling test with a task. It returns when the copy reports
+// that it is at work. kill ends the copy as a crash would.
 func spawn(t *testing.T, task string, servers []*redistest.Server) (kill func()) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")

@@ -20,7 +20,7 @@ import (
 )
 
 // These tests try every error that a call can end with, while a caller waits: for half a second and permanently. The
-// table single.Faults, by which the code decides, has the expected results.
+// code decides by the table single.Faults, which also has the expected results.
 
 // asked returns the error of a request for a plain lock, sent to a server through connections with these options.
 func asked(t *testing.T, opt *redis.Options) error {

@@ -15,16 +15,18 @@ import (
 // same value, that is the token. Otherwise one more round asks for one above all that was returned, and that is the token
 // once a quorum has accepted it, on masters where the key is still ours.
 //
-// So a token has been accepted by a quorum. Any two quorums share a master, and a master accepts no number twice: tokens
-// are unique. After a token T was returned F ≥ T on a quorum, so what a later acquisition has accepted by a quorum is
-// greater: tokens follow the order of acquisitions, whatever clocks and networks do. Only masters that lose their counters
-// break the chain; then the proposal, the wall clock in microseconds, makes it unlikely that tokens fall behind.
+// So a quorum has accepted each token. Any two quorums share a master, and a master accepts no number twice: tokens
+// are unique. After a token T was returned, F ≥ T on a quorum. So the token of a later acquisition, which a quorum
+// accepts too, is greater: tokens follow the order of acquisitions, whatever clocks and networks do. Only masters
+// that lose their counters break the chain. Then the proposal, the wall clock in microseconds, makes it unlikely that
+// tokens fall behind.
 //
 // What could go wrong, step by step, is in docs/evidence/interleavings.md.
 
-// A lock that may be passed on inside the process (see pass.go) asks for some more in the same step: a master that accepts T for it
-// raises F to T+n, and gives none of T+1 … T+n to anybody else. A quorum that accepted T did not accept another of them before, because
-// it had F < T, and does not after. So they are this hold's, and what a later acquisition has accepted by a quorum is greater than all.
+// A lock that may be passed on inside the process (see pass.go) asks for n more tokens in the same step. A master
+// that accepts T for this lock raises F to T+n, and gives none of T+1 … T+n to other owners. A quorum that accepted T
+// has accepted none of these for other owners before, because it had F < T, and accepts none after. So these tokens
+// belong to this hold, and the token of any later acquisition is greater than all n.
 
 // Token returns the fencing token of a [Fenced] lock, and 0 of any other. A resource that keeps the greatest token it
 // has seen, and refuses smaller ones, is safe from holders that lost their lock.
@@ -65,8 +67,8 @@ func (l *Locker) observeToken(token uint64) {
 	}
 }
 
-// noteCounter notes the counter by which a lock that publishes its token was refused, so that the next proposal is above it, however
-// far it is.
+// noteCounter records the counter that refused a lock which publishes its token. The next proposal is then above that
+// counter, however far it is.
 func (s *spec) noteCounter(c *lane.Call) {
 	if c.Err != nil || c.Reply.Outcome != single.Refused || !byCounter(c) {
 		return
@@ -82,8 +84,8 @@ func (s *spec) noteCounter(c *lane.Call) {
 // byCounter reports that what refused c, which publishes its token, is the fencing counter and no owner.
 func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }
 
-// noteRetentionLocked notes the key of a fenced acquisition that every master has granted, and so was asked to keep the counter.
-// It may be called after each vote; the last one tells.
+// noteRetentionLocked records the key of a fenced acquisition if every master has granted it, because then every
+// master has received the command that keeps the counter. It may be called after each vote; the last vote decides.
 func (r *round) noteRetentionLocked() {
 	if r.request.Op != single.Acquire || r.request.Retained {
 		return
@@ -112,8 +114,8 @@ func (r *round) greatestLocked() (token uint64, agreed bool) {
 	return token, r.lock.locker.sets.majority(same)
 }
 
-// spareLocked is how many tokens behind this one all masters have given that granted it. One that does not know of them says so: it gives them to
-// others.
+// spareLocked returns the number of tokens after this one that every granting master has reserved. A master that does
+// not support spare tokens says so: it gives them to others.
 func (r *round) spareLocked(token uint64) uint64 {
 	spare := r.request.Spare
 	for i := range r.ballots {
@@ -124,12 +126,12 @@ func (r *round) spareLocked(token uint64) uint64 {
 	return spare
 }
 
-// maxRaises bounds how often a token is asked for above what the masters' counters have reached. They only get ahead
-// again while others try to acquire the key; see lead.
+// maxRaises bounds how many times the Locker asks for a token above the counters of the masters. Counters get ahead
+// again only while others try to acquire the key; see lead.
 const maxRaises = 4
 
-// fence finds the token of a lock whose acquisition r was won, with one more round if the masters' counters differ, and
-// further ones if they have grown meanwhile. On error nothing has been released yet.
+// fence finds the token of a lock after it has won its acquisition r. If the masters' counters differ, it sends one
+// more round, and further rounds if counters have grown since. On error nothing has been released yet.
 func (k *Lock) fence(ctx context.Context, r *round) error {
 	token, agreed := k.agreed(r)
 	switch {
@@ -163,9 +165,10 @@ func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, ref
 	}
 }
 
-// lead is by how much the token that is asked for next is above a counter that was in the way of the n-th. Others who try to get the key
-// propose their wall clocks, in microseconds, or one more than the counter they were told. So the number is out of their reach for a
-// while: 1 ms, 33 ms, 1 s. Where counters are beyond what a wall clock can mean, numbers are not to be used up.
+// lead returns the distance of the next proposal from the counter that blocked the n-th. Other clients that try to
+// get the key propose the wall clock in microseconds, or one more than the counter in their refusal. So the new
+// number is above theirs for a while: 1 ms, 33 ms, 1 s. If the counters are beyond any plausible wall clock, lead
+// does not waste numbers.
 func lead(counter uint64, n int) uint64 {
 	if counter > greatestWallToken {
 		return 1

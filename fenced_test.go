@@ -53,7 +53,7 @@ func (h *tokens) after(before, token uint64) {
 	h.newest = max(h.newest, token)
 }
 
-// steppedClock is a clock whose wall time jumps forwards and backwards all the time.
+// steppedClock is a clock with a wall time that jumps forwards and backwards all the time.
 type steppedClock struct{ redlock.Clock }
 
 func (c *steppedClock) Wall() time.Time {
@@ -150,8 +150,8 @@ type oldClock struct{ redlock.Clock }
 
 func (oldClock) Wall() time.Time { return time.Unix(0, 0) }
 
-// reaching makes a Locker without an idea of the time of day. It reaches only the servers whose bit is set at the
-// time of the request.
+// reaching makes a Locker without an idea of the time of day. A request reaches only the servers with a bit that is
+// set at that time.
 func reaching(t *testing.T, servers []*redistest.Server, bits *atomic.Uint64) *redlock.Locker {
 	t.Helper()
 	opts := redlock.Options{Clock: oldClock{redlock.SystemClock()}}
@@ -304,7 +304,8 @@ func TestMastersWithoutAUsableCounterAreLeftClean(t *testing.T) {
 	}
 }
 
-// racing is a master whose counter others raise: once before each raise of ours, until the given number is used up.
+// racing is a master with a counter that others raise: once before each raise of ours, until the given number is used
+// up.
 type racing struct {
 	redlock.Master
 	server *redistest.Server

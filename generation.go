@@ -11,36 +11,39 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Generations keep a process that was forgotten from voting by an old list of masters. Old and new sets need not share a
-// quorum, so a process that has missed both steps of an exchange could hold a lock beside one that has made them. Therefore
-// masters keep the greatest generation that they have been told, and a Locker takes and extends locks only while the last
-// time that a quorum of every set of its own told it began no more than freshFor ago, and none was two or more ahead.
+// Generations stop a forgotten process from taking locks with an old list of masters. Old and new sets need not share
+// a quorum. So a process that has missed both steps of an exchange could hold a lock at the same time as a process
+// that has made both. Therefore masters keep the greatest generation that they have received. A Locker takes and
+// extends locks only under two conditions. It has asked a quorum of each of its sets for the generation, at most
+// freshFor ago, and no answer was two or more ahead.
 //
-// Why that is enough: let a quorum of the old set have been told n+2 by the time T ([Locker.Announce]). What a Locker with
-// generation n asks of a quorum of that set after T reaches one of them, and it learns. So its last good answer was asked for
-// before T, and the last round that takes or extends a lock begins before T+freshFor. Once the longest ttl has gone by as well
-// its locks are over. Clocks matter only in that freshFor is counted by its own: the drift allowance applies.
+// Why that is enough: let a quorum of the old set have received n+2 by the time T ([Locker.Announce]). After T, every
+// question of a Locker with generation n to a quorum of that set reaches one of these masters, and the Locker learns
+// the new generation. So it asked for its last good answer before T, and its last round that takes or extends a lock
+// begins before T+freshFor. Its locks are over after the longest ttl has passed as well. Clocks matter only because
+// the Locker measures freshFor by its own clock: the drift allowance applies.
 //
-// What might go wrong:
+// These failures are possible:
 //
-//   - An answer comes late. It tells what was so when the master gave it, which is after it was asked; so freshness is counted
-//     from before the first byte was sent.
-//   - The process stops between finding its configuration current and the round that rests on it. So such a round counts its
-//     validity from the reading of the clock by which it was.
+//   - An answer comes late. It describes the time when the master gave it, which is after the question. So freshness
+//     counts from before the first byte was sent.
+//   - The process stops after it has found its configuration current and before it sends the round. So the validity
+//     of such a round counts from the clock reading of that check.
 //   - A master does not return from a call. It is no more waited for than in a round, and the next question does not wait for
 //     the end of the last one.
-//   - A master restarts without its data. It has forgotten this too, and is told again by whoever asks it: it is not known
-//     by whom and when, if the new set does not have it. The restart guard is no help, since locks end and a forgotten process
-//     does not. So of a quorum of the old set that was told, none may come back empty while an old process may be left.
+//   - A master restarts without its data. It has forgotten the generation too, until a process that asks it tells it
+//     again. If the new set does not contain this master, it is unknown which process does that and when. The restart
+//     guard does not help, since locks end and a forgotten process does not. So while an old process may still run,
+//     no master of the quorum that received the generation may come back empty.
 
 const (
-	// freshFor is how long an answer holds, askAgain after how long the next one is asked for, so that a Locker in use
-	// does not wait for it.
+	// freshFor is how long an answer holds. After askAgain the Locker asks again, so that a Locker in use does not
+	// wait for the answer.
 	freshFor = 10 * time.Second
 	askAgain = 5 * time.Second
 )
 
-// currency is what a Locker knows of the generation of its configuration.
+// currency holds a Locker's knowledge about the generation of its configuration.
 type currency struct {
 	complaints complaints // that announcements met
 
@@ -50,7 +53,7 @@ type currency struct {
 	asking *announcement // the latest; nil if there was none
 }
 
-// announcement tells every master a generation, and hears the greatest that it has been told.
+// announcement sends a generation to every master, and receives the greatest generation that each master knows.
 type announcement struct {
 	locker  *Locker
 	request single.Request
@@ -104,14 +107,14 @@ func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *
 	return 0, err
 }
 
-// state says whether the last answer still holds, and what is wrong with the configuration.
+// state reports whether the last answer still holds, and returns the error of the configuration.
 func (c *currency) state(now time.Duration) (fresh bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err == nil && now < c.fresh, c.err
 }
 
-// outdated is what is wrong with the configuration, as far as is known.
+// outdated returns the known error of the configuration, or nil.
 func (c *currency) outdated() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +224,7 @@ func outdated(master string, known, own uint64) error {
 	return fmt.Errorf("%w: generation %d is in use, says %s, and this is generation %d", ErrOutdated, known, master, own)
 }
 
-// newAnnouncement prepares one, for which Close waits.
+// newAnnouncement prepares an announcement, and makes Close wait for it.
 func (l *Locker) newAnnouncement(generation uint64) *announcement {
 	l.busy.Add(1)
 	a := &announcement{
@@ -279,10 +282,10 @@ func (a *announcement) Ended(c *lane.Call) {
 // wonLocked reports that a quorum of every set has answered.
 func (a *announcement) wonLocked() bool { return a.locker.sets.majority(a.votes.granted) }
 
-// endedLocked has a bit for each master whose call has ended.
+// endedLocked returns a bit for each master that has answered or failed.
 func (a *announcement) endedLocked() uint64 { return a.votes.granted | a.votes.unknown }
 
-// learn takes note of what masters know, that were asked at start: a quorum of them if wins.
+// learn records the answers of masters that were asked at start. wins reports that a quorum answered.
 func (l *Locker) learn(start time.Duration, wins bool, greatest uint64, name string) {
 	c := &l.current
 	c.mu.Lock()

@@ -14,26 +14,32 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// A hold goes from one process to another without being free in between. Nothing on the masters tells the two processes apart: they know
-// an owner value, and both would have it. So whoever takes it over replaces that value by one of its own, on a quorum, in one step on each
-// master (single.Transfer): where the key is still the old owner's it becomes the new one's. It is an acquisition that finds the key
-// held by the old owner instead of free, with a fencing token and a bound that are found as any other's. What could go wrong:
+// A hold goes from one process to another without being free in between. The masters can't tell the two processes
+// apart: they know only an owner value, and both processes would have it. So the new process replaces that value by a
+// new one, on a quorum, in one step on each master (single.Transfer). If the key still has the old owner, it gets the
+// new owner. This is an acquisition, except that it finds the key held by the old owner instead of free. Its fencing
+// token and its bound are found as in any other acquisition. These failures are possible:
 //
-//   - The old process goes on. So what it can give away is made by a method that ends the hold there first (Lock.Handover): from then on it is
-//     over for everybody who asks it, is not renewed, and is not released either.
-//   - Two processes get the same Handover: a message was sent twice, a file was read twice. A master has the old value once. Of two at most
-//     one replaces it on a quorum; the other gives back what it has got. Where neither has a quorum both do, and the lock is free.
+//   - The old process goes on. So the method that makes a Handover (Lock.Handover) first ends the hold there. From
+//     then on the lock is over for every goroutine of that process, and is neither renewed nor released.
+//   - Two processes get the same Handover: a message was sent twice, or a file was read twice. A master has the old
+//     value once. So at most one process replaces it on a quorum, and the other releases its keys. If neither has a
+//     quorum, both release, and the lock is free.
 //   - An extension or a repair of the old process arrives late: it finds another owner, and changes nothing. If it comes first, it
 //     prolongs a key that is there.
-//   - Others ask for the key meanwhile, are refused, and raise its counters. The token is above what they have raised them to.
-//   - The hold has lapsed, somebody else has had the key, and it is there again: a request of the old process that sets it has come that
-//     late. Masters on which one may be on its way are known to the old process when it hands over, and don't count; if they are too many,
-//     nobody attaches. On each of the others the key has been there all the time, and a quorum of these is one that nobody else has had.
+//   - During the handover other clients ask for the key, are refused, and raise its counters. The new token is above
+//     these counters.
+//   - The hold has lapsed, another owner has had the key, and then a late request of the old process sets the key
+//     again. When the old process hands over, it knows the masters to which such a request may be on its way. These
+//     masters don't count, and if too many are in doubt, no process attaches. On each of the other masters the key
+//     has been there all the time, so no other owner has had a quorum of these masters.
 //   - The key is gone, or another's, or fewer than a quorum have it: no quorum replaces a value that is not there.
-//   - The answers are lost. A repeated request finds the new owner, and is granted. Where the quorum is in doubt the attempt is given up as an
-//     acquisition is: what it may have got is released, also where it arrives late. Another attempt succeeds if a quorum still has the old owner.
-//   - A process with an older version attaches, too. It took the token behind the old one, and left the owner: it would find the key another's, or
-//     lose it while it believes to have it. So the text of a Handover says for which rule it was made.
+//   - The answers are lost. A repeated request finds the new owner, and is granted. If the quorum is in doubt, the
+//     attempt ends like an acquisition: every key that it may have got is released, even if it arrives late. Another
+//     attempt succeeds if a quorum still has the old owner.
+//   - A process with an older version attaches, too. That version took the token after the old one, and left the
+//     owner. It would find that the key is another owner's, or lose the key while it believes to have it. So the text
+//     of a Handover names the protocol version.
 //
 // The new token is also what keeps the old process from the resource if its work goes on although the hold is over.
 // docs/operate/handover.md has the table.
@@ -46,13 +52,15 @@ type Handover struct {
 	read func() *handover
 }
 
-// handover is what the text has. Keys and published values may be any bytes, which JSON has in base64 only.
+// handover has the fields of the text. Keys and published values may be any bytes, which JSON can only have in
+// base64.
 type handover struct {
 	Key    []byte `json:"key"`
 	Prefix []byte `json:"prefix,omitempty"` // Options.Prefix
 	Owner  []byte `json:"owner"`
 	Token  uint64 `json:"token"`
-	// Masters are those that the lock was taken on, by name, and Doubt those of them on which something that sets the key may be on its way.
+	// Masters names the masters on which the lock was taken. Doubt names the masters to which a request that sets the
+	// key may be on its way.
 	Masters []string `json:"masters"`
 	Doubt   []string `json:"doubt,omitempty"`
 }
@@ -155,8 +163,8 @@ func (k *Lock) Handover() (Handover, error) {
 	return h, err
 }
 
-// handOver ends the hold, and leaves its keys as they are. Nobody releases them here, so those who wait here are told now, and the masters'
-// queues are left where nobody does.
+// handOver ends the hold, and leaves its keys on the masters. This process does not release the keys, so its waiters
+// are notified now. If it has no waiters, the Locker leaves the masters' queues.
 func (k *Lock) handOver() (h Handover, err error) {
 	var after effects
 	k.mu.Lock()
@@ -233,8 +241,8 @@ func (l *Locker) Attach(ctx context.Context, h Handover, ttl time.Duration, opts
 	return k, err
 }
 
-// withoutQuorum returns a set of the Locker's masters of which those named are no quorum: nothing that they grant can win it. It is nil if there
-// is none.
+// withoutQuorum returns a set of the Locker's masters in which the named masters are no quorum: their votes can't win
+// the set. It returns nil if there is no such set.
 func (l *Locker) withoutQuorum(names []string) *electorate {
 	var known uint64
 	for i, name := range l.names {
@@ -269,7 +277,8 @@ func (l *Locker) attach(ctx context.Context, s *spec, h *handover) (*Lock, error
 	}
 	token := max(h.Token+1, l.propose())
 	if _, value, publishes := owner.Published(string(h.Owner)); publishes {
-		// The value tells the token, so that has to be accepted before. Then it is nobody else's, and whoever gets the key has it or a greater one.
+		// The value contains the token, so a quorum has to accept the token first. Then no other owner gets this
+		// token: the next owner of the key has this one or a greater one.
 		if err := k.raise(ctx, string(h.Owner), token, 0, ErrNotHeld); err != nil {
 			k.finish(hold.Abandoned, nil)
 			return nil, err

@@ -26,7 +26,7 @@ import (
 // TestTheTestsNoticeMutants runs the tests of this package that are there for one mistake in a build that makes it.
 func TestTheTestsNoticeMutants(t *testing.T) { mutanttest.MustFail(t) }
 
-// After an attempt whose context has expired, the clean-up uses another context.
+// If the context of an attempt has expired, the clean-up uses another context.
 func TestHazard01CleanupSurvivesAnExpiredContext(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	const timeout = 2 * time.Second

@@ -291,7 +291,7 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 }
 
 // An owner that has the key may enter it again, although other waiters of its process came before: the masters tell
-// the first of these whose key it is.
+// the first of these waiters who the owner is.
 func TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt(t *testing.T) {
 	for name, first := range map[string][]redlock.Option{
 		"plain": nil, "exclusive": {redlock.Exclusive()}, "asks seldom": {redlock.RetryEvery(time.Hour)}, "several keys": {redlock.AndKeys("a first one")},
@@ -390,8 +390,8 @@ func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
 	}
 }
 
-// endsOfCrowds lists ways in which many waiters leave, all at one instant or one after the other. Each function makes
-// the contexts of n waiters.
+// endsOfCrowds lists how many waiters leave: all at one instant or one after the other. Each function makes the
+// contexts of n waiters.
 var endsOfCrowds = map[string]func(ctx context.Context, n int) (waiters []context.Context, cancel func()){
 	"cancelled each": func(ctx context.Context, n int) (waiters []context.Context, cancel func()) {
 		var cancels []func()
@@ -430,8 +430,8 @@ func deadlines(ctx context.Context, n int, gap time.Duration) (waiters []context
 	}
 }
 
-// leaving counts the requests to one master during the five seconds in which n waiters leave. A few survivors stay
-// and get the key in the end.
+// leaving lets n waiters leave within five seconds, and counts the requests to one master in that time. A few
+// survivors stay and get the key in the end.
 func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i int) []redlock.Option,
 	end func(context.Context, int) ([]context.Context, func()),
 ) (requests int) {

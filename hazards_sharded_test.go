@@ -99,8 +99,9 @@ func drawn(seed uint64) func(time.Duration) time.Duration {
 	}
 }
 
-// wantsIt plays a process that waits for a key, holds it for a moment, leaves it to others for a little longer than
-// the longest pause of a waiter, and waits again. giveUp ends this and returns how often the process had the key.
+// wantsIt plays a process that waits for a key and holds it for a moment. It leaves the key to others for a little
+// longer than the longest pause of a waiter, and then waits again. giveUp ends this and returns how often the process
+// had the key.
 func wantsIt(s *sharded.Locker, k string) (giveUp func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	had := make(chan int)

@@ -14,8 +14,8 @@ import (
 // Holder is who holds a key, as a quorum of masters sees it.
 type Holder struct {
 	// Held says that one lock has the key on a quorum. A key left on fewer masters is no lock. In two cases Held only
-	// means that a quorum has several holds: with more than 128 holds of the key on one master, and with a Master
-	// that does not list holds ([single.Reply].Holds).
+	// means that a quorum has several holds. One master has more than 128 holds of the key, or a Master does not list
+	// holds ([single.Reply].Holds).
 	Held bool
 	// Identity is the holder's [Options].Identity. It is "#" and ID if the holder is a [Reentrant] lock, or of a
 	// program without identities. Of a shared key it is one of the readers, or "" if the masters name different ones.
@@ -68,8 +68,8 @@ func (l *Locker) Holder(ctx context.Context, key string) (Holder, error) {
 	return r.holderLocked()
 }
 
-// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum has it. A lock whose
-// validity is over fails at once, as [Lock.Err] does. Verify extends nothing.
+// Verify asks the masters whether they still have this lock's key, and returns nil if a quorum has it. After the end
+// of the lock's validity it fails at once, as [Lock.Err] does. Verify extends nothing.
 func (k *Lock) Verify(ctx context.Context) error {
 	if err := k.Err(); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (k *Lock) Verify(ctx context.Context) error {
 	return r.resultLocked(r.refusal())
 }
 
-// inspected decides an inspection: as soon as a quorum says the same. Of two sets, one in which somebody holds the key is
-// enough, because nobody else can then; that nobody does takes both.
+// inspected decides an inspection as soon as a quorum says the same. Of two sets, one set with a holder is enough,
+// because no other owner can hold the key then. The verdict that the key is free takes both sets.
 func (r *round) inspected(sets electorates) verdict {
 	if sets.majority(r.votes.refused) {
 		return won
@@ -142,7 +142,8 @@ func (r *round) commonOwner(set *electorate) (value string, votes int) {
 	return value, votes
 }
 
-// commonHolds counts the holds that a quorum of set has, and reports whether every master of it has told all of its own.
+// commonHolds counts the holds that a quorum of set has, and reports whether every master of set has listed all of
+// its holds.
 func (r *round) commonHolds(set *electorate) (n int, all bool) {
 	counts := make(map[string]int)
 	all = true

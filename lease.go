@@ -54,7 +54,7 @@ type masterState struct {
 // nothingThere reports that a release need not be sent, because there is no key that it could remove.
 func (s *masterState) nothingThere() bool { return s.last == nil && s.trace.Level < hold.Touched }
 
-// settleLocked notes what a call that has ended did to its master.
+// settleLocked records the effect of an ended call on its master.
 func (e *lease) settleLocked(c *lane.Call) {
 	s, k := &e.states[c.Index], e.present
 	if s.last == c {
@@ -85,13 +85,13 @@ func strays(s *masterState, c *lane.Call) bool {
 	return c.Request.Op == single.Release && c.Request.Waiter != "" && c.Err != nil && s.trace.Level < hold.Touched && s.queued
 }
 
-// isQueuedLocked reports that the Locker may stand in the masters' queues on account of this lease.
+// isQueuedLocked reports that masters may have the Locker in their queues because of this lease.
 func (e *lease) isQueuedLocked() bool {
 	return e.queued || slices.ContainsFunc(e.states, func(s masterState) bool { return s.queued || s.last != nil && e.waiterID != "" })
 }
 
-// inDoubtLocked has a bit for each master that may come to have the key, or may have got it, at a time that is not known: something that
-// sets it was not answered. That something which was sent later is answered says nothing about it.
+// inDoubtLocked returns a bit for each master that may set the key, or may have set it, at an unknown time: a request
+// that sets the key was not answered there. The answer to a later request does not remove the doubt.
 func (e *lease) inDoubtLocked() (masters uint64) {
 	for i := range e.states {
 		if s := &e.states[i]; s.continuityUnknown || s.trace.Level >= hold.MayLand || s.last != nil && sets(s.last) {

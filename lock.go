@@ -112,10 +112,11 @@ func (k *Lock) begin(request single.Request, observer decisionObserver) (*round,
 	return r, nil
 }
 
-// takes reports that an operation gets a hold its keys: what is free, or another owner's that is known.
+// takes reports that an operation gets a hold its keys: free keys, or the keys of another owner that it names.
 func takes(op single.Op) bool { return op == single.Acquire || op == single.Transfer }
 
-// take sends the request that is to get the hold its keys. On error it is not held, and what it has got is being released.
+// take sends the request that gets the hold its keys. On error the lock is not held, and the keys that the request
+// has set are being released.
 func (k *Lock) take(ctx context.Context, request single.Request) error {
 	r, err := k.run(ctx, request)
 	if err != nil {
@@ -168,7 +169,7 @@ func (k *Lock) acquired(ctx context.Context, r *round) error {
 	return nil
 }
 
-// bindLocked moves the bound, never back, and plans what comes next: the renewal, or the end.
+// bindLocked moves the bound, never back, and schedules the next action: the renewal, or the end.
 func (k *Lock) bindLocked(r *round, until time.Duration) {
 	if k.atMost > 0 {
 		until = min(until, k.atMost)
@@ -178,7 +179,7 @@ func (k *Lock) bindLocked(r *round, until time.Duration) {
 	k.scheduleLocked()
 }
 
-// isNone reports that k is no lock, as Acquire returns beside an error; one that Acquire has not made is none either.
+// isNone reports that k is no lock: Acquire returned it together with an error, or Acquire did not make it.
 func (k *Lock) isNone() bool { return k == nil || k.locker == nil }
 
 // Key returns the key; of a lock on several keys the first.

@@ -39,9 +39,9 @@ type Listener interface {
 	Listen(channel string, ready func(), notified func(message string)) (stop func())
 }
 
-// Guarded is a Master with a restart guard: after a restart in which it may have forgotten locks, it does not vote
-// for RestartGuard. 0 is no guard. A Locker takes no lock for longer than the shortest guard of its masters. Either
-// all masters of a Locker have a guard or none has, since one master that forgets makes a quorum unsafe.
+// Guarded is a Master with a restart guard: after a restart that may have lost locks, it does not vote for
+// RestartGuard. 0 is no guard. A Locker takes no lock for longer than the shortest guard of its masters. Either all
+// masters of a Locker have a guard or none has, since one master that forgets makes a quorum unsafe.
 type Guarded interface {
 	RestartGuard() time.Duration
 }
@@ -52,7 +52,7 @@ type Timed interface {
 	Clock() Clock
 }
 
-// clockOf is the time that masters have, nil if they have none of their own.
+// clockOf returns the clock of the masters, or nil if they have no clock.
 func clockOf(masters []Master) Clock {
 	for _, m := range masters {
 		if t, ok := m.(Timed); ok {
@@ -70,7 +70,8 @@ func guardOf(m Master) time.Duration {
 	return 0
 }
 
-// checkGuard returns the shortest guard of the masters, 0 if they have none. asked is what was said to be theirs.
+// checkGuard returns the shortest guard of the masters, 0 if they have none. asked is the guard from the Locker's
+// options.
 func checkGuard(masters []Master, asked time.Duration) (time.Duration, error) {
 	var shortest time.Duration
 	for i, m := range masters {
@@ -138,9 +139,9 @@ func Dial(ctx context.Context, urls []string, opts Options) (*Locker, error) {
 	})
 }
 
-// Open makes a Locker over the masters at these addresses, for what no URL can say: an authority or a client
-// certificate of your own (TLSConfig), credentials that change (CredentialsProvider), a Dialer. [single.Open] says
-// which settings a lock overrules; [single.ParseURL] makes options from a URL. In all else Open is as [Dial].
+// Open makes a Locker over the masters at these addresses. Use it for settings that a URL can't express: your own
+// authority or client certificate (TLSConfig), credentials that change (CredentialsProvider), a Dialer. [single.Open]
+// says which settings a lock overrules; [single.ParseURL] makes options from a URL. In all else Open is as [Dial].
 func Open(masters []*redis.Options, opts Options) (*Locker, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -227,7 +228,8 @@ func closeAll(masters []Master) error {
 	return first
 }
 
-// checkMasters refuses what can't be a set of independent voters. It sees only names; Check asks the servers.
+// checkMasters refuses a list of masters that can't be independent voters. It sees only names; Check asks the
+// servers.
 func checkMasters(masters []Master) error {
 	if len(masters) == 0 {
 		return invalid("no masters")
@@ -266,8 +268,8 @@ func isNil(m Master) bool {
 // and answer in time. It also checks that this user may do all that a lock needs. For that it takes and releases a
 // lock on a key that expires within seconds; it changes nothing else.
 //
-// Check takes about a second, at most ten, and no longer than ctx. A master that can't be asked is a finding, and so
-// is a question that the user may not ask. The error means that no Check took place: it matches [ErrInvalid],
+// Check takes about a second, at most ten, and no longer than ctx. If Check can't reach a master, or its user may not
+// ask a question, the report has a finding. The error means that no Check took place: it matches [ErrInvalid],
 // [ErrClosed], or ctx's error. Check can't find masters that share a machine, rack or disk, or a person who runs
 // FLUSHALL or sets a clock.
 func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
@@ -301,7 +303,8 @@ func (l *Locker) Check(ctx context.Context) (*audit.Report, error) {
 	return report, nil
 }
 
-// beginCheck has Close wait until every master has been looked at, also those for which Check does not wait itself.
+// beginCheck makes Close wait until every master has been checked, including masters whose results Check does not
+// wait for.
 func (l *Locker) beginCheck() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

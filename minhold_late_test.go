@@ -86,7 +86,8 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// A waiter that asks seldom is notified that the key is kept, and for how long, just as it is notified of a release.
+// A waiter that asks seldom gets a notification that the key is kept, and for how long, as it gets a notification of
+// a release.
 func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
 	t.Parallel()
 	for name, sameProcess := range map[string]bool{"of another process": false, "of this process": true} {

@@ -49,8 +49,9 @@ const (
 	EventHandover
 	// EventWaiting: an Acquire did not get the lock at once, and waits. Its EventReturned has Waited set, and ends that.
 	EventWaiting
-	// EventComplaint: a wait goes on though so many masters complain that no quorum is left, of something that somebody has to mend or
-	// that a credentials provider renews. Err says what each complains of. It is told once, when that begins.
+	// EventComplaint: a wait goes on although too many masters complain for a quorum. The cause needs a person, or a
+	// credentials provider that renews its credentials. Err has each master's complaint. The event is sent once, when
+	// that begins.
 	EventComplaint
 )
 
@@ -154,7 +155,7 @@ var opNames = [...]string{
 	single.Announce: "announce", single.Transfer: "attach",
 }
 
-// opName is what the round asks the masters, as an observer and a QuorumError call it.
+// opName returns the name of the round's operation in events and QuorumErrors.
 func (r *round) opName() string {
 	if r.verifies {
 		return "verify"
@@ -265,7 +266,7 @@ func newObserver(observe func(Event)) *observer {
 	return o
 }
 
-// tell queues an event of what was asked for by s. It reports false if nobody observes; then o is nil.
+// tell queues an event about the acquisition s. It reports false if there is no observer; then o is nil.
 func (o *observer) tell(l *Locker, s *spec, e Event) bool {
 	if o == nil {
 		return false
@@ -294,9 +295,9 @@ func (o *observer) failed(err error) {
 	}
 }
 
-// close takes no more events, waits until Options.Observer has been told of all there are, and returns what was wrong: its
-// first panic, and how many events it was not told of. It waits no longer than ctx, nor for a call of Options.Observer that
-// takes longer than patience lasts, which begins anew with each.
+// close takes no more events and waits until Options.Observer has received all queued events. It returns the first
+// panic of the Observer, and the number of events that the Observer missed. It waits no longer than ctx, and no
+// longer for one call of Options.Observer than patience lasts, which begins anew with each call.
 func (o *observer) close(ctx context.Context, patience func() (over <-chan struct{}, stop func())) error {
 	var missed, left int
 	for before := -1; ; before = left {

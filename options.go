@@ -29,8 +29,8 @@ type Options struct {
 	// DriftFactor is the greatest difference between the rates of this machine's clock and a master's, as a fraction
 	// of one. A lock's validity is ttl × DriftFactor + 2 ms shorter than its ttl. Default: 0.01.
 	DriftFactor float64
-	// Clock tells the time. Default: the clock of the masters if they are [Timed]. Otherwise it is the machine's
-	// clock, which also counts time in which the machine is suspended, where the system can tell.
+	// Clock tells the time. Default: the clock of the masters if they are [Timed], otherwise the machine's clock.
+	// Where the system allows it, the machine's clock also counts time during a suspension.
 	Clock Clock
 	// Jitter returns a random duration of at least 0 and below d; it spreads out retries. Default: math/rand/v2. Set
 	// it in tests that replay. Several goroutines call it at once.
@@ -40,8 +40,8 @@ type Options struct {
 	// at once.
 	//
 	// Set it to the longest ttl in use on these masters. The Locker refuses longer ttls, and New refuses a guard that
-	// leaves no ttl. [Dial] opens its connections with the guard. [New] refuses a guard if the masters have none of
-	// their own ([Guarded], [single.Options]). See also [single.GuardError].
+	// leaves no ttl. [Dial] opens its connections with the guard. [New] refuses a guard if the masters have none
+	// ([Guarded], [single.Options]). See also [single.GuardError].
 	//
 	// Default: the guard of the masters. With Dial that is none, which is safe only for masters that keep their data.
 	RestartGuard time.Duration
@@ -65,9 +65,9 @@ type Options struct {
 	// A Prefix is up to 1,024 bytes, and does not begin with [single.ReservedPrefix]. The limit on a key's length
 	// includes it. Default: none.
 	Prefix string
-	// Observer receives the Locker's events, for logs, metrics and traces. A single goroutine calls it with one
-	// event at a time, in the order in which they happened. A slow Observer delays later events only. It may call the
-	// Locker, except for Close.
+	// Observer receives the Locker's events, for logs, metrics and traces. A single goroutine calls it with one event
+	// at a time, in the order of the events. A slow Observer delays later events only. It may call the Locker, except
+	// for Close.
 	//
 	// When the Observer is thousands of events behind, further ones are dropped and counted: [Event].Missed has the
 	// count, and the error of Close has the last ones. A panic of the Observer loses that event; Close returns the
@@ -76,7 +76,7 @@ type Options struct {
 	Observer func(Event)
 }
 
-// withDefaults checks o and fills in what was left out.
+// withDefaults checks o and fills in the defaults.
 func (o Options) withDefaults() (Options, error) {
 	if o.RequestTimeout < 0 {
 		return o, invalid("Options.RequestTimeout is negative: %v", o.RequestTimeout)
@@ -191,13 +191,13 @@ func Grace(d time.Duration) Option {
 	}
 }
 
-// forWork is an option of what is cancelled when the lock is over, and takes a while to stop.
+// forWork is an option for a lock with work that is cancelled at the end of the lock, and takes a while to stop.
 func forWork(s *spec) error {
 	s.working = true
 	return nil
 }
 
-// forElection is an option of a term, which has an ID of its own.
+// forElection is an option for a term, which has a separate ID.
 func forElection(s *spec) error {
 	s.elects = true
 	return nil

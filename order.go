@@ -12,24 +12,26 @@ import (
 // This file keeps the order of operations of one hold on each master. The rule: a master is never sent an operation
 // before its earlier one for the same hold has ended. What it prevents:
 //
-//   - A round is won or lost while an acquire is still on its way to a slow master, and the release overtakes it on
-//     another connection: the key is set after it was deleted, and nobody owns it. So the release of that master
-//     waits for its acquire, however late that ends, while the caller has long returned.
+//   - A round is won or lost while an acquire is still on its way to a slow master. The release overtakes the acquire
+//     on another connection: the key is set after it was deleted, and has no owner. So the release for that master
+//     waits for the acquire, however late that ends, while the caller has long returned.
 //   - An extension and a release race, and the extension (which repairs) sets the key again.
 //   - A caller releases and acquires again at once. Its new acquire would arrive before a release that had to wait for a
 //     straggler, and be refused by its own old key. So a release does not wait here but in the master's lane, at its
 //     position there.
-//   - An acquire timed out. It has ended here, but not on the server: a stopped master still has it in its socket.
-//     The outcome of such an acquire is unknown, and after a first confirmed release it is asked once more; see internal/janitor.
+//   - An acquire timed out. It has ended here, but not on the server: a stopped master still has the request in its
+//     socket. The outcome of such an acquire is unknown. After a first confirmed release, the janitor asks once
+//     again; see internal/janitor.
 //
-// What only asks whether the key is there (Lock.Verify) follows what was sent before it, and nothing follows that: it changes
-// nothing, whenever it arrives. Otherwise a renewal would wait for all who ask, and come too late.
+// A request that only asks whether the key is there (Lock.Verify) follows the requests before it. No later request
+// waits for it, because it changes nothing, whenever it arrives. Otherwise a renewal would wait for every Verify, and
+// come too late.
 //
 // When a hold is over, each of its masters gets exactly one more operation from here, the release; if that is not
 // confirmed, the janitor adopts it.
 
-// issueLocked has round r sent to every master, each behind what it is still doing for this hold. A hold issues one round
-// under one lock of its mutex.
+// issueLocked sends round r to every master. On each master, r follows the earlier requests for this hold. A hold
+// issues one round under one lock of its mutex.
 func (k *Lock) issueLocked(r *round, after *effects) {
 	decided := false
 	now := time.Now() // for the deadlines of network calls, which Go's own clock keeps
@@ -84,10 +86,10 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 // maxBehind is by how much a master's queue may be longer than twice a quorum's before it is spared acquisitions.
 const maxBehind = 20 * time.Millisecond
 
-// behind finds the masters whose queue is much longer than those of the quickest quorum. Rounds are decided by that
-// quorum, so under load nothing would keep callers from outrunning the other masters more and more, until these answer
-// everything too late. An acquisition that is not sent need not be released either, so sparing them lets them catch up;
-// a quorum is always asked. Operations of existing holds are sent in any case.
+// behind finds the masters with a much longer queue than the quickest quorum. That quorum decides rounds. So under
+// load, callers would outrun the other masters more and more, until these answer every request too late. An
+// acquisition that is not sent need not be released either, so a spared master can catch up. A quorum always gets the
+// request. Operations of existing holds are always sent.
 func (l *Locker) behind(now time.Time) (masters uint64) {
 	var space [9]time.Duration
 	waits, worst := space[:0], time.Duration(0)
@@ -110,7 +112,7 @@ func (l *Locker) behind(now time.Time) (masters uint64) {
 	return masters
 }
 
-// downBacklog is that of a master that is down: it refuses at once, and does not count as quick.
+// downBacklog is the backlog of a master that is down: it refuses at once, and does not count as quick.
 const downBacklog = math.MaxInt64 / 4
 
 // behindIn finds the masters that the quickest quorum of one set can do without, those outside of it among them.
@@ -136,12 +138,13 @@ func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint6
 	return masters
 }
 
-// effects is what a change of a hold leaves to be done once the hold's mutex has been given up: to end contexts, to send
-// requests, to tell the observers of a decision. None of that may happen under the mutex, because it runs code of others, or
-// comes back: a call that can't be sent ends before Send has returned, and its receiver takes the mutex.
+// effects lists the work that a change of a hold requires after the hold's mutex has been unlocked: end contexts,
+// send requests, notify the observers of a decision. This work must not happen under the mutex. It runs code of
+// others, or it takes the mutex again: if a call can't be sent, it ends before Send has returned, and its receiver
+// takes the mutex.
 //
-// The one idiom for it: a function whose name ends in Locked is called with the mutex held, keeps it, and adds to the
-// effects. Whoever locked the mutex unlocks it, and then runs them.
+// The one idiom for it: a function with a name that ends in Locked is called with the mutex held, keeps it, and adds
+// to the effects. The function that locked the mutex unlocks it, and then runs the effects.
 //
 //	var after effects
 //	defer after.run()
@@ -171,7 +174,8 @@ func (e *effects) leave(k *Lock, keys []string, masters uint64) {
 	e.leaver, e.leaves, e.leavesAt = k, keys, e.leavesAt|masters
 }
 
-// run does what is left to do. No mutex is held. Whoever depends on a hold that is over is told before its first master is.
+// run performs the effects. No mutex is held. When a hold is over, the code that depends on it learns this before the
+// first master does.
 func (e *effects) run() {
 	if e.leaving.lock != nil {
 		e.leaving.ask()

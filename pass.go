@@ -9,32 +9,36 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file passes a lock on inside the process: where another goroutine of the same Locker waits for the key of a lock that is
-// released, it gets what the masters have, without a message to any of them. It is what NUMA cohort locks do with the cores of a
-// node (Dice, Marathe and Shavit, "Lock Cohorting", 2012): to the masters the Locker has the key all the time.
+// This file passes a lock on inside the process. If another goroutine of the same Locker waits for the key of a
+// released lock, it takes over the keys on the masters, without a request to any master. NUMA cohort locks do the
+// same with the cores of a node (Dice, Marathe and Shavit, "Lock Cohorting", 2012). For the masters, the Locker has
+// the key all the time.
 //
 // A lock is passed on if nothing about it is in doubt, by this rule:
 //
-//   - The next holder's validity ends where that of the acquisition from the masters does. Nothing that is known of how long a process can
-//     have a key changes: not what a restart guard covers, nor how long an exchange of masters or an operator has to wait.
-//   - So that this costs it little, a lock is passed on only within a window, a tenth of the ttl, since that acquisition began. Then
-//     the key is released, and whoever is first in line on the masters gets it: a Locker keeps others out no longer than one hold and one window.
-//   - Nobody has extended it: what an extension or a repair leaves behind, on masters that have lost the key, stays with the lock that
-//     saw it. Nor has [Lock.Verify] found that masters have lost it. A renewal begins when the window has long been over.
+//   - The next holder's validity ends with the validity of the acquisition from the masters. So the known limits on
+//     how long a process can have a key do not change. These are the limit that a restart guard covers, and the time
+//     that an exchange of masters or an operator has to wait.
+//   - The next holder must lose little validity by this. So a lock is passed on only within a window of a tenth of
+//     the ttl, since that acquisition began. Then the key is released, and the first waiter in the masters' queues
+//     gets it: a Locker keeps others out no longer than one hold and one window.
+//   - The lock was never extended. Otherwise an extension or a repair leaves state about masters that have lost the
+//     key, and this state stays with the lock that saw it. Nor has [Lock.Verify] found that masters have lost it. A
+//     renewal begins when the window has long been over.
 //   - The next holder asks for about as long: its process must not have the key for longer than it asked for if it dies.
 //   - If it is fenced, there is a token for the next holder among those that it got with its own (see fenced.go).
 //   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
 //
-// Until the window ends or the lock can't be passed on, those who wait for the key here, and may be passed it, ask no master for it: they
-// would be refused by their own process's key, and could not be passed the lock while the request is under way
-// (waitqueue.Queue.LeaveQuietly).
+// Some waiters of this process may get the lock passed on. These waiters ask no master until the window ends or the
+// lock can't be passed on. The key of their own process would refuse them, and a waiter with a request under way
+// can't be passed the lock (waitqueue.Queue.LeaveQuietly).
 //
-// The lock that was released is over before the next holder's is returned: Err and Done say so and its contexts are cancelled.
-// The lease goes over, so stragglers of the acquisition and everything after them keep their order (see order.go): whoever
-// is the last to have it releases it. That a majority has lost the key is noticed by that one, or by an extension, and not by those who
-// pass it on.
+// The released lock is over before the next holder's lock is returned: Err and Done say so and its contexts are
+// cancelled. The lease goes to the next holder. So stragglers of the acquisition and everything after it keep their
+// order (see order.go), and the last holder releases the lease. If a majority has lost the key, the last holder's
+// release or an extension notices it. Passing the lock on does not.
 
-// maxWindow bounds the time for which a Locker passes a lock on before it lets others have it.
+// maxWindow bounds how long a Locker passes a lock on before other Lockers have their turn.
 const maxWindow = 100 * time.Millisecond
 
 // windowShare is which part of the ttl the window is.
@@ -43,11 +47,12 @@ const windowShare = 10
 // breathShare is which part of a window the key is left alone for by its process when the window is over.
 const breathShare = 20
 
-// The first renewal begins after the window, of a lock that was passed on, too: its ttl is shorter than the first one's by a window at the most.
+// The first renewal begins after the window, also of a lock that was passed on: its ttl is shorter than the first
+// lock's by one window at most.
 const _ uint = windowShare - renewShare - 1
 
-// passing is what is known of how the holds of a lease may follow each other. The lease's mutex guards it, except for window, which does not
-// change once the acquisition is sent.
+// passing is the state that decides how the holds of a lease may follow each other. The lease's mutex guards it,
+// except for window, which does not change once the acquisition is sent.
 type passing struct {
 	window time.Duration // for how long from the acquisition's start; 0: not at all
 	ends   time.Duration // when that is over
@@ -72,14 +77,14 @@ func (s *spec) passingWindow() time.Duration {
 	return min(s.ttl/windowShare, maxWindow)
 }
 
-// passable reports that such a lock is passed on: not one whose key has to stay for a while after its release, or says whose it is, as a term of
-// an election does by its ID.
+// passable reports that a lock with these options may be passed on. That is false if the key has to stay for a while
+// after its release, or if the key identifies its holder: with Published, and in a term of an election.
 func (s *spec) passable() bool {
 	return s.kind == single.Plain && len(s.keys) == 1 && !s.publishes && !s.elects && s.minHold == 0
 }
 
-// tokensPerMillisecond is how many tokens a fenced lock gets for each millisecond in which it may be passed on: a tenth of what the clock moves on
-// by which tokens are proposed.
+// tokensPerMillisecond is the number of tokens that a fenced lock gets for each millisecond in which it may be passed
+// on. Tokens are proposed by a clock in microseconds; this is a tenth of its rate.
 const tokensPerMillisecond = 100
 
 // spareTokens is how many tokens behind its own a fenced lock with this window asks for when it proposes token. Locks that are not passed on make no
@@ -91,9 +96,10 @@ func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
 	return uint64(window/time.Millisecond) * tokensPerMillisecond
 }
 
-// leaveQuietly takes the wait that has got the lock out of the queue. As long as the lock may be passed on, those behind it do not try. They
-// take their place in the masters' queues once it can't be any more. An extension, or a check that finds the lock lost, may come between the
-// first look and the queue. It has told the queue in vain then, so whether the lock may be passed on is looked at again.
+// leaveQuietly takes the wait that has got the lock out of the queue. While the lock may be passed on, the waiters
+// behind it do not try. They enter the masters' queues once the lock can't be passed on any more. An extension, or a
+// check that finds the lock lost, may come between the first look and the queue. Then its message to the queue came
+// too early. So leaveQuietly checks again whether the lock may be passed on.
 func (k *Lock) leaveQuietly(e *waitqueue.Entry) (inherited bool) {
 	queue, key, until, now := k.locker.queue, k.spec.keys[0], k.passing.ends, k.locker.clock.Now()
 	k.mu.Lock()
@@ -151,14 +157,15 @@ func (k *Lock) passableLocked(now time.Duration) bool {
 	return now < p.ends && !p.doubt && k.extending.begun == 0 && (!k.spec.fenced || k.token < p.lastToken)
 }
 
-// fits reports that the hold is one that was asked for like this, and that its bound leaves it the validity but for a window, and its
-// holder some of it. A bound beyond that validity would leave the key for longer than it asked for if its process died.
+// fits reports that the hold suits the acquisition s. It has the same options, its bound leaves s the full validity
+// except for at most a window, and the holder gets a part of it. The bound must not exceed that validity: if the
+// process died, the key would stay for longer than s asked for.
 func (k *Lock) fits(s *spec, now time.Duration) bool {
 	bound, whole := k.passing.bound, validUntil(now, s.ttl, k.locker.opts.DriftFactor)
 	return s.passable() && s.fenced == k.spec.fenced && whole-s.passingWindow() <= bound && bound <= whole && now+s.grace < bound
 }
 
-// successorLocked makes the lock that goes on with what the masters have of k, nil if Close has given that up.
+// successorLocked makes the lock that takes over k's keys on the masters. It returns nil if Close has abandoned k.
 func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 	l := k.locker
 	next := &Lock{locker: l, spec: s, lease: k.lease, began: now, since: now, until: k.passing.bound}
@@ -179,7 +186,7 @@ func (k *Lock) successorLocked(s *spec, now time.Duration) *Lock {
 	return next
 }
 
-// takeOver returns the lock that w was passed instead of what its attempts have ended with.
+// takeOver returns the lock that w was passed or, if there is none, the result of w's attempts.
 func (w *waiting) takeOver(k *Lock, err error) (*Lock, error) {
 	if err == nil { // its attempt was under way, and so it was not taken
 		return k, nil

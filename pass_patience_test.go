@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Goroutines that wait for a lock of their own process ask no master for it while the process passes it on. The
+// Goroutines that wait for a lock of their own process ask no master while the process passes the lock on. The
 // masters would refuse them, and a goroutine with a request on its way can't be passed the lock. That matters where a
 // request takes longer than a hold.
 

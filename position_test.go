@@ -280,8 +280,8 @@ func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
 }
 
 // seldom plays processes that use a key which is held for minutes and may be kept after that. Their goroutines ask
-// once an hour and are cancelled at any time. seldom returns the longest time for which the key was free while a
-// goroutine waited, and how often the key was taken.
+// once an hour and are cancelled at any time. seldom returns how often the key was taken, and the longest time in
+// which the key was free although a goroutine waited.
 func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 	t.Helper()
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {

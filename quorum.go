@@ -33,7 +33,7 @@ func (v Vote) String() string {
 	return [...]string{"pending", "granted", "refused", "unknown"}[v&3]
 }
 
-// electorate is one set of masters, of which a quorum decides: bit i of members stands for the Locker's i-th master.
+// electorate is one set of masters that decides by quorum: bit i of members is the Locker's i-th master.
 type electorate struct {
 	name      string // "" of the only one
 	members   uint64
@@ -54,10 +54,11 @@ func (e *electorate) of(masters uint64) int { return bits.OnesCount64(masters & 
 // spare is how many masters a quorum can do without.
 func (e *electorate) spare() int { return e.n - e.quorum }
 
-// electorates are what a configuration counts votes by: one set of masters or, while masters are exchanged, the old and the
-// new one. A vote counts in every set that its master belongs to, and nothing is won that is not won in every set. So whatever
-// is won by both sets shares a master with whatever is won by either of them. This is the joint consensus of Raft (Ongaro and
-// Ousterhout, 2014, section 6) without its log; docs/understand/guarantees.md has the argument.
+// electorates are the sets in which a configuration counts votes: one set of masters or, while masters are exchanged,
+// the old and the new one. A vote counts in every set that its master belongs to, and a round is won only if it is
+// won in every set. So any two rounds share a master if one is won in both sets and the other in either set. This is
+// the joint consensus of Raft (Ongaro and Ousterhout, 2014, section 6) without its log; docs/understand/guarantees.md
+// has the argument.
 type electorates []electorate
 
 // majority reports that masters contain a quorum of every set.
@@ -99,7 +100,7 @@ func (e *electorate) count(t *tally) counts {
 	return c
 }
 
-// verdict is what the votes so far amount to.
+// verdict is the result of the votes so far.
 type verdict uint8
 
 const (
@@ -127,8 +128,8 @@ func (s electorates) acquired(t *tally) verdict {
 	return decide(wins, lost && reachable, denied)
 }
 
-// extended decides an extension, in which only masters where the key was still there count as granted. "denied" is
-// final: so many masters of a set have lost the key that no quorum of the rest can still hold it.
+// extended decides an extension. A master counts as granted only if the key was still there. "denied" is final: so
+// many masters of a set have lost the key that no quorum of the rest can still hold it.
 func (s electorates) extended(t *tally) verdict {
 	wins, lost, kept := true, false, true
 	for i := range s {
@@ -144,9 +145,9 @@ func (s electorates) extended(t *tally) verdict {
 	return decide(wins, lost && kept, noQuorum)
 }
 
-// released decides a release: granted means "was there and is gone", refused "was not ours". It is won when a quorum of every
-// set has confirmed that the key is gone and a majority of "not ours" has become impossible; denied on such a majority of any
-// set, for then somebody else may have held the lock.
+// released decides a release: granted means "was there and is gone", refused "was not ours". It is won when a quorum
+// of every set has confirmed that the key is gone and a majority of "not ours" has become impossible. It is denied on
+// such a majority of any set, because another owner may have held the lock then.
 func (s electorates) released(t *tally) verdict {
 	wins, lost, ours := true, false, true
 	for i := range s {
@@ -214,7 +215,7 @@ func (d *dialing) joint(before, after []string) (*Locker, error) {
 	})
 }
 
-// union is the masters of both sets, each of them once, and which of them vote in which set.
+// union returns the masters of both sets, each once, and the members of each set.
 func union(before, after []Master) (masters []Master, sets electorates, err error) {
 	if err := checkMasters(before); err != nil {
 		return nil, nil, fmt.Errorf("%w (of the old masters)", err)
@@ -247,7 +248,8 @@ func union(before, after []Master) (masters []Master, sets electorates, err erro
 	return masters, electorates{newElectorate("old", old), newElectorate("new", members)}, nil
 }
 
-// identical reports that both are one Master. Those that can't be compared are not, be it for their type or for what is in them.
+// identical reports that both are one Master. Values that can't be compared, because of their type or their contents,
+// are not identical.
 func identical(a, b Master) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

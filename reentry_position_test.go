@@ -17,8 +17,8 @@ import (
 )
 
 // A Locker has one entry per key in a master's queue, under one name for all of its waiters. A request that removes
-// the entry for one waiter may arrive after the request that adds it for the next waiter: masters that are some
-// milliseconds away receive the two requests on different connections.
+// the entry for one waiter may arrive after the request that adds it for the next waiter. This happens if masters are
+// some milliseconds away: they receive the two requests on different connections.
 
 // detour is a master that some requests take longer to reach than others.
 type detour struct {

@@ -24,11 +24,11 @@ import (
 //
 //   - [ErrNotHeld]: the lock was over before, or a majority of masters did not have it any more. The work under it
 //     may have overlapped with another holder. Its key is gone from the masters, or soon will be.
-//   - [ErrNoQuorum]: the lock protected the work, and its key may still keep others out. Masters that have not
-//     confirmed are asked again every 200 ms, with about 8,192 pending releases each at most. Without an answer the
+//   - [ErrNoQuorum]: the lock protected the work, and its key may still keep others out. The Locker asks masters that
+//     have not confirmed again every 200 ms, with about 8,192 pending releases each at most. Without an answer the
 //     key lapses there, no later than the ttl of the last acquisition or extension. (On a master that was stopped
-//     with an unread acquisition, the ttl starts when it goes on.) If the process ends before that, the key lapses
-//     by its ttl. [Locker.Close] waits until no key is left, or says which are.
+//     with an unread acquisition, the ttl starts when it goes on.) If the process ends before that, the key lapses by
+//     its ttl. [Locker.Close] waits until no key is left, or lists the remaining keys.
 //   - [ErrClosed], together with ErrNotHeld: Close ended the lock; its key lapses by its ttl.
 func (k *Lock) Release(ctx context.Context) error {
 	if k.isNone() {
@@ -51,7 +51,7 @@ func (k *Lock) Release(ctx context.Context) error {
 	return k.released()
 }
 
-// released is what the caller of Release gets to know.
+// released returns the error for the caller of Release.
 func (k *Lock) released() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,8 +72,9 @@ func (k *Lock) released() error {
 	return k.unconfirmed
 }
 
-// finish ends the hold, for the first reason given, and passes it on or begins to release it everywhere, if that has not begun. It
-// returns the release, nil if there is none, and whether the observer, which may be nil, is going to be told of its decision.
+// finish ends the hold, for the first reason given. Then it passes the lock on or begins to release it everywhere,
+// unless that has begun. It returns the release, nil if there is none, and whether the observer will receive its
+// decision. The observer may be nil.
 func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undecided bool) {
 	var after effects
 	k.mu.Lock()
@@ -99,8 +100,8 @@ func (k *Lock) finish(why hold.Why, observer decisionObserver) (r *round, undeci
 	return k.ending, k.ending != nil && observer != nil && k.ending.addObserverLocked(observer)
 }
 
-// overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. What the masters
-// have of it is not released by that. reason is nil where why says everything.
+// overLocked marks the hold as over: Err says so, Done is closed, contexts are about to be cancelled. The keys on the
+// masters are not released by that. reason is nil where why says everything.
 func (k *Lock) overLocked(why hold.Why, reason error, after *effects) {
 	if reason == nil {
 		reason = overErrors[why]
@@ -201,9 +202,10 @@ func (e *leaving) sendLocked(k *Lock, after *effects) {
 	}
 }
 
-// giveWay has those who wait here leave the key to whoever is notified of it by the release that is about to be sent. The next in line is
-// reminded to try when the window ends, so its request would follow the release at once, and have the key for another window. Clients of
-// other libraries stand in no queue, and only find a key that is free when they ask: for them it stays free for a moment after each window.
+// giveWay makes the waiters of this process leave the key to the waiter that the next release notifies. The next
+// waiter in line gets a reminder to try when the window ends. Without giveWay its request would follow the release at
+// once, and have the key for another window. Clients of other libraries are in no queue, and find a free key only
+// when they ask: for such clients the key stays free for a moment after each window.
 func (k *Lock) giveWay() {
 	now := k.locker.clock.Now()
 	ahead := now
@@ -260,8 +262,8 @@ func newJanitor(l *Locker) *janitor.Janitor {
 }
 
 const (
-	// minReserve and maxReserve bound for how long a release keeps the key for the waiter it notifies: for about as long
-	// as the notification takes to arrive and the acquisition to come back.
+	// minReserve and maxReserve bound how long a release reserves the key for the waiter it notifies. That is about
+	// the time until the notification arrives and the acquisition comes back.
 	minReserve = 5 * time.Millisecond
 	maxReserve = 500 * time.Millisecond
 )

@@ -27,8 +27,8 @@ func (n *renewal) plan(s *spec, start, ttl time.Duration) {
 	}
 }
 
-// retryIn is the pause after a renewal that failed: short enough for several attempts before validity ends, and
-// spread out, so that the holds of one process do not come back all at once.
+// retryIn returns the pause after a failed renewal. The pause is short enough for several attempts before validity
+// ends. It varies, so that the holds of one process do not retry all at once.
 func (l *Locker) retryIn(ttl time.Duration) time.Duration {
 	base := min(max(ttl/30, 2*time.Millisecond), 500*time.Millisecond)
 	return base/2 + l.opts.Jitter(base)
@@ -58,7 +58,7 @@ type attended Lock
 // Fire implements [schedule.Target].
 func (k *attended) Fire() { (*Lock)(k).attend() }
 
-// attend is called when the hold is due: it ends it, renews it, or gives up on a renewal that takes too long.
+// attend is called when the hold is due. It ends the hold, renews it, or abandons a renewal that takes too long.
 func (k *Lock) attend() {
 	var after effects
 	defer after.run()
@@ -82,8 +82,8 @@ func (k *Lock) attend() {
 	}
 }
 
-// lapsedLocked releases a hold that has lapsed, once its validity has ended. Until then, while its holder comes to an end
-// by its grace, nobody else is to have the key.
+// lapsedLocked releases a lapsed hold once its validity has ended. Until then the holder uses its grace to finish,
+// and no other owner may have the key.
 func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	switch {
 	case k.state.Phase != hold.Grace: // it was called just before
@@ -94,8 +94,8 @@ func (k *Lock) lapsedLocked(now time.Duration, after *effects) {
 	}
 }
 
-// renew sends a renewal, and reports false if there is none: the hold is over, or is being renewed, or has to be tried again
-// because it is not known whether the configuration is out of date.
+// renew sends a renewal. It reports false if it sends none: the hold is over, or a renewal is under way, or the
+// Locker does not know whether its configuration is out of date, and has to try later.
 func (k *Lock) renew() bool {
 	asOf, current := k.locker.isCurrent()
 	var after effects

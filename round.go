@@ -14,8 +14,8 @@ import (
 // round is one operation of one hold, sent to every master in parallel. The lease's mutex guards its fields. Calls in flight belong to
 // their lane until they have ended.
 //
-// A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are stragglers:
-// they change nothing here, but the lock's master states take note of what they did to their master.
+// A round is decided once, by the first vote that settles it or by its timeout. Votes that arrive later are
+// stragglers: they change nothing here, but the lock's master states record their effects on the masters.
 type round struct {
 	lock      *Lock
 	request   single.Request
@@ -37,7 +37,8 @@ type ballot struct {
 	ended bool // the call is over and its result may be read
 }
 
-// decisionObserver is told when a round has been decided. It is called without the lock's mutex, from any goroutine.
+// decisionObserver is notified when a round has been decided. It is called without the lock's mutex, from any
+// goroutine.
 type decisionObserver interface{ onDecided(*round) }
 
 // newRoundLocked prepares an operation. Nothing is sent yet.
@@ -54,7 +55,8 @@ func (k *Lock) newRoundLocked(request single.Request, observer decisionObserver)
 		r = &round{ballots: make([]ballot, n)}
 	}
 	r.lock, r.request, r.observer = k, request, observer
-	// Under load most releases, and acquisitions of several keys, travel in bundles, for which nothing is made beforehand.
+	// Under load most releases, and acquisitions of several keys, travel in bundles. A bundle needs no preparation
+	// here.
 	mayBundle := request.Op == single.Release || request.Op == single.Acquire && len(request.Keys) > 1
 	if !mayBundle || !k.locker.lanes[0].Queued() {
 		for _, p := range k.locker.preparers {
@@ -74,7 +76,7 @@ func (r *round) validUntil() time.Duration {
 	return validUntil(r.start, r.request.TTL, r.lock.locker.opts.DriftFactor)
 }
 
-// judge says what the votes so far amount to by these sets: all, or one of them alone.
+// judge returns the verdict of the votes so far in these sets: in all sets, or in a single one.
 func (r *round) judge(sets electorates) verdict {
 	switch r.request.Op {
 	case single.Acquire, single.Transfer, single.Raise:
@@ -99,7 +101,7 @@ func (r *round) countLocked(i int, v Vote) bool {
 	return r.verdict != open
 }
 
-// voteOf reads the vote from a call that has ended. A key that was set again, nobody knows when, is no vote for
+// voteOf reads the vote from a call that has ended. If a key was set again at an unknown time, it is no vote for
 // continuity.
 func (r *round) voteOf(c *lane.Call) Vote {
 	switch {
@@ -167,7 +169,7 @@ func (r *round) expire() {
 	}
 }
 
-// addObserverLocked asks to be told of the decision, and reports false when it has been taken already.
+// addObserverLocked adds an observer of the decision, and reports false if the round has already been decided.
 func (r *round) addObserverLocked(d decisionObserver) bool {
 	if r.verdict != open {
 		return false
@@ -203,7 +205,7 @@ func (r *round) decisive() *electorate {
 	return &sets[0]
 }
 
-// refusal is what it means that masters have denied the round.
+// refusal returns the error of a round that masters have denied.
 func (r *round) refusal() error {
 	if r.request.Op == single.Acquire {
 		return ErrHeld
@@ -242,7 +244,7 @@ func (r *round) failureInLocked(set *electorate, reason error) *QuorumError {
 	}
 }
 
-// valueSeed is of the hashes by which owner values are compared where they must not be kept.
+// valueSeed seeds the hashes that compare owner values where the values must not be kept.
 var valueSeed = maphash.MakeSeed()
 
 // ownerHash tells an owner from others; 0 is nobody. Masters cut very long ones off.
@@ -291,7 +293,8 @@ type roundWait struct {
 	quiet   bool // nothing will signal it
 }
 
-// signal is what a roundWait waits for. Both come by one channel, because to select among many costs more than the wait.
+// signal is an event that ends the wait of a roundWait. Both kinds come by one channel, because to select among many
+// costs more than the wait.
 type signal uint8
 
 const (

@@ -19,7 +19,7 @@ const (
 	maxKeys = 1024
 )
 
-// spec is one acquisition as it was asked for.
+// spec has the arguments and options of one acquisition.
 type spec struct {
 	contend.Policy
 	keys        []string  // as the masters have them, sorted, without duplicates; see onMasters
@@ -64,7 +64,7 @@ func KeysOf(key string, opts ...Option) ([]string, error) {
 	return s.keys, nil
 }
 
-// apply has the options say what is asked for.
+// apply applies the options to the spec.
 func (s *spec) apply(opts []Option) error {
 	for _, opt := range opts {
 		if opt == nil {
@@ -77,7 +77,7 @@ func (s *spec) apply(opts []Option) error {
 	return nil
 }
 
-// newSpec checks what was asked for before anything is sent.
+// newSpec checks the arguments of an acquisition before anything is sent.
 func (l *Locker) newSpec(key string, ttl time.Duration, opts []Option) (*spec, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -198,8 +198,8 @@ const (
 	maxWorkGrace = 2 * time.Second
 )
 
-// setGrace checks the grace that was asked for, or chooses one. A grace that leaves nothing of the validity would make a lock
-// that is over before anybody has it: masters would grant it again and again.
+// setGrace checks the grace from the options, or chooses a grace. A grace as long as the validity would make a lock
+// that is over before its caller has it, and masters would grant such a lock again and again.
 func (s *spec) setGrace(allowance time.Duration) error {
 	span := s.ttl
 	if s.maxHold > 0 {
@@ -223,9 +223,9 @@ func (s *spec) setGrace(allowance time.Duration) error {
 	return nil
 }
 
-// enter looks for the key among the locks whose Contexts ctx descends from. A Reentrant or Exclusive one is entered
-// again, as its owner, by an acquisition that does not ask for a kind of its own; readers go in beside each other;
-// anything else would wait for itself.
+// enter looks for the key among the locks to which ctx belongs. An acquisition without an explicit kind enters a
+// Reentrant or Exclusive lock again, as its owner. A reader enters together with an outer reader. Any other
+// acquisition would wait for itself.
 func (s *spec) enter(ctx context.Context, l *Locker) error {
 	for c := lockOf(ctx); c != nil; c = lockOf(c.Context) {
 		outer := c.lock
@@ -261,10 +261,10 @@ func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(key string) bool { return slices.Contains(b, key) })
 }
 
-// A Locker with a Prefix has two names for a key: its callers' and, with the prefix in front, that of the masters. An acquisition has the
-// masters' names in its spec from the moment it was checked, and so has everything behind it: requests, wait queues, notifications, the
-// janitor, retention. Callers' names are made of them where something is shown. So what a new place could forget is to leave the prefix out of a
-// message, never to lock another key.
+// A Locker with a Prefix has two names for a key: the callers' name, and the masters' name with the prefix in front.
+// The spec of a checked acquisition has the masters' names, and so does all code behind it: requests, wait queues,
+// notifications, the janitor, retention. Wherever something is shown, the callers' names are derived from the
+// masters' names. So new code could forget to remove the prefix from a message, but it could never lock another key.
 
 // maxPrefixSize bounds Options.Prefix, in bytes.
 const maxPrefixSize = 1 << 10
@@ -318,7 +318,7 @@ func (l *Locker) withPrefix(keys []string) []string {
 // shown is the caller's name of a key on the masters.
 func (l *Locker) shown(key string) string { return strings.TrimPrefix(key, l.opts.Prefix) }
 
-// allShown are the callers' names of keys on the masters, in a slice of their own.
+// allShown returns the callers' names of the masters' keys, in a new slice.
 func (l *Locker) allShown(keys []string) []string {
 	all := make([]string, len(keys))
 	for i, key := range keys {

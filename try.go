@@ -93,7 +93,8 @@ func (c *contest) enter(k *Lock) {
 	}
 }
 
-// readers stands for all readers of a key. Each master names one reader; together the readers keep a writer out.
+// readers is a name for all readers of a key together. Each master names one reader; together the readers keep a
+// writer out.
 const readers = "\x00readers"
 
 // note enters the owner that a refusal of k names, also if the refusal is late. Owners of earlier rounds of this try do not count, and
@@ -117,9 +118,9 @@ func (c *contest) note(k *Lock, call *lane.Call) {
 	}
 }
 
-// held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the key to that owner,
-// so the owner won. Of two sets a quorum of one is enough if it named the owner in the first round, too: a Locker over that set alone
-// has the lock, while a contender has another owner in each round.
+// held reports that one owner has the lock. A quorum named it in the latest round: each of these masters granted the
+// key to that owner, so the owner won. Of two sets a quorum of one is enough if it named the owner in the first
+// round, too. Then a Locker over that set alone has the lock, because a contender has another owner in each round.
 func (c *contest) held(sets electorates) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +203,8 @@ func refusalOf(err error) contend.Refusal {
 	return r
 }
 
-// split reports that the votes were shared out among contenders, so that nobody has the lock. When those that refused
-// name one holder on a quorum, somebody has, and its requests have not reached the rest of the masters.
+// split reports that contenders share the votes, so that none has the lock. If the masters that refused name one
+// holder on a quorum, that holder has the lock, and its requests have not yet reached the other masters.
 func split(q *QuorumError) bool {
 	if q.Granted == 0 {
 		return false

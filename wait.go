@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file waits for a lock. What it was written against, and what a waiter does in each case, is in docs/understand/waiting.md and
-// docs/evidence/interleavings.md; the order among waiters of one Locker is kept by internal/waitqueue.
+// This file waits for a lock. docs/understand/waiting.md and docs/evidence/interleavings.md say how a waiter behaves
+// in each case, and why. The package internal/waitqueue keeps the order among waiters of one Locker.
 
 // waiting is one acquisition that waits if it has to. Only its own goroutine uses it, except for the entry.
 type waiting struct {
@@ -67,8 +67,8 @@ func (w *waiting) inQueue(ctx context.Context) (k *Lock, err error) {
 	return k, err
 }
 
-// class tells apart acquisitions of the same keys of which one may reach no quorum where the other does: each needs other
-// commands, and has another timeout.
+// class groups acquisitions of the same keys by the commands and the timeout that they need. If one class reaches no
+// quorum, another class still may.
 func (s *spec) class() waitqueue.Class {
 	class := uint64(s.ttl/time.Millisecond)<<16 | uint64(len(s.keys))<<4 | uint64(s.kind)<<1
 	if s.fenced {
@@ -77,10 +77,10 @@ func (s *spec) class() waitqueue.Class {
 	return waitqueue.Class(class)
 }
 
-// acquire makes attempts until one is won or the wait ends. An attempt is a round or, behind others in the queue, a pause
-// spent there, since the first asks for all of them; but the last one that MaxAttempts allows is a round in any case. What
-// may enter a lock again asks also while it is not its turn, as soon as its owner is known to have the key: those before it may be
-// waiting for the very lock that it is under.
+// acquire makes attempts until it wins one or the wait ends. An attempt is a round or, behind others in the queue, a
+// pause spent there, since the first waiter asks for all waiters. But the last attempt that MaxAttempts allows is a
+// round in any case. An acquisition that may enter a lock again does not wait for its turn. It asks as soon as its
+// owner is known to have the key, because the waiters before it may be waiting for the very lock that it enters.
 func (w *waiting) acquire(ctx context.Context) (*Lock, error) {
 	for step := (contend.Step{Counts: true}); ; {
 		turn, err := w.yield(ctx)
@@ -132,7 +132,7 @@ func (w *waiting) gaveUp(err error) error {
 	return &waitError{key: w.locker.shown(w.spec.keys[0]), ended: err, last: w.last}
 }
 
-// yield lets those go first for whom this attempt should wait a little, and reports whether it is w's turn.
+// yield waits a little if this attempt should let others go first, and reports whether it is w's turn.
 func (w *waiting) yield(ctx context.Context) (turn bool, err error) {
 	l := w.locker
 	for {
@@ -225,7 +225,7 @@ func (w *waiting) tried() time.Duration {
 	return w.latest.began
 }
 
-// pause waits for the next attempt, and returns what it is.
+// pause waits for the next attempt, and returns its kind.
 func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 	l, s := w.locker, w.spec
 	for {
@@ -251,8 +251,8 @@ func (w *waiting) pause(ctx context.Context) (contend.Step, error) {
 	}
 }
 
-// leave ends the wait: k is what it got, nil when it gives up. Its claim must not keep readers of this Locker out either, which will
-// queue up again.
+// leave ends the wait. k is the lock, or nil after a wait without one. The wait's claim must not keep readers of this
+// Locker out either; these readers will enter the queue again.
 func (w *waiting) leave(ctx context.Context, k *Lock) {
 	l := w.locker
 	if k != nil {
@@ -299,9 +299,10 @@ func (k *Lock) leaveQueue(w *waiting) {
 	}
 }
 
-// released is told of every release that was decided. The release of a failed attempt frees nothing that anyone waits
-// for, and that of a key which is kept for a while frees none yet. Of a lock that was held, the first in the queue is woken, unless the masters have notified somebody, who may be in
-// another process: then this Locker is polite for a while, and its own waiters are notified like everybody's.
+// released is called for every decided release. The release of a failed attempt frees no key that a waiter needs, and
+// the release of a key that is kept for a while frees none yet. When a held lock was released, released wakes the
+// first waiter in the queue, unless the masters have notified a waiter, which may be in another process. Then this
+// Locker is polite for a while, and the masters notify its waiters like all others.
 func (l *Locker) released(r *round) {
 	k := r.lock
 	k.mu.Lock()
@@ -324,14 +325,15 @@ func (l *Locker) released(r *round) {
 	}
 }
 
-// outrun notes that a release has notified somebody of keys, who may be in another process.
+// outrun records that a release has notified a waiter for keys, which may be in another process.
 func (l *Locker) outrun(keys []string) {
 	now := l.clock.Now()
 	l.queue.Rival(keys, now+l.giveWay(), now+subscription.Linger)
 }
 
-// dequeued has those who wait here look again: a release has taken this Locker out of masters' queues for keys, and may have notified somebody. One that
-// the janitor repeats comes long after they have begun to wait, and then nothing else tells them that the key is free.
+// dequeued makes the waiters of this process try again: a release has taken this Locker out of masters' queues for
+// keys, and may have notified another waiter. If the janitor repeats a release, it comes long after these waiters
+// began to wait. Then no other message tells them that the key is free.
 func (l *Locker) dequeued(keys []string, notified bool) {
 	if notified {
 		l.outrun(keys)
@@ -367,8 +369,8 @@ func (l *Locker) outageLeft(d, since, now time.Duration) time.Duration {
 	return max(began, since) + d - now
 }
 
-// reached takes note of how a round that began at start ended, for the sake of MaxOutage and of waits in which masters complain. s is what
-// was asked for; nil if it was no lock.
+// reached records how a round that began at start ended. MaxOutage needs this, and so do waits in which masters
+// complain. s is the acquisition, or nil for another operation.
 func (l *Locker) reached(s *spec, err error, start time.Duration) {
 	answered := err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrExpired)
 	switch {
