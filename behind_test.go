@@ -152,7 +152,7 @@ func TestMastersThatAreFarBehindAreSparedAndStillVote(t *testing.T) {
 			total += asked
 		}
 		if total != loadN*len(each) {
-			t.Errorf("an observer was told of %d votes for %d locks of %d masters", total, loadN, len(each))
+			t.Errorf("the observer got %d votes for %d locks of %d masters", total, loadN, len(each))
 		}
 		for i := range each {
 			master := fmt.Sprintf("m%d:6379", i+1)
@@ -270,7 +270,7 @@ func TestOperationsOfAHoldAreNotSpared(t *testing.T) {
 			t.Errorf("it was asked %d times to extend, want once", n)
 		}
 		if n := behind.asks(single.Release, key) - released; n != 1 {
-			t.Errorf("it was asked %d times to release what the extension had set, want once", n)
+			t.Errorf("the master got %d releases of the extended key, want one", n)
 		}
 	}
 	c.run(t)

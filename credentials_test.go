@@ -232,7 +232,7 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 							}
 							inside.Add(-1)
 							if err := lock.Release(within(t, promptly)); errors.Is(err, redlock.ErrNotHeld) {
-								t.Errorf("Release: %v; nobody took it away", err)
+								t.Errorf("Release: %v, although no other owner took the key", err)
 							}
 						}
 					})

@@ -33,7 +33,7 @@ func TestWhatALeaderReturnsAfterItsTermEndsRun(t *testing.T) {
 			case <-ctx.Done():
 				is(t, context.Cause(ctx), redlock.ErrNotHeld)
 			case <-time.After(time.Hour):
-				t.Error("the context of a leader whose term is over has not ended")
+				t.Error("a leader's term is over, and its context has not ended")
 				return broken
 			}
 			terms++

@@ -94,7 +94,7 @@ func TestQuorumErrorTellsWhatEveryMasterSaid(t *testing.T) {
 			t.Errorf("the refusals: %+v, %+v", q.Nodes[1], q.Nodes[2])
 		}
 		if text := err.Error(); strings.Contains(text, "somebody") {
-			t.Errorf("the message tells the owner, who whoever knows it can release: %s", text)
+			t.Errorf("the message shows the owner value, which is enough to release the lock: %s", text)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 			onlyIs(t, err, redlock.ErrNoQuorum)
 			isNot(t, err, single.ErrDown)
 			if !strings.Contains(err.Error(), leaky.Error()) {
-				t.Errorf("%v does not say what the masters said", err)
+				t.Errorf("%v does not have the masters' error", err)
 			}
 			failing(0)
 		})

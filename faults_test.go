@@ -193,7 +193,7 @@ func TestHazard105AWaitEndsForEveryFaultAsItsTableSays(t *testing.T) {
 			told = 0
 		}
 		if n := complaints.Load(); n != told {
-			t.Errorf("it was told %d times, want %d", n, told)
+			t.Errorf("the event was sent %d times, want %d", n, told)
 		}
 		if n := masters[0].count(single.Acquire); lasts == single.Mendable && n > 60 {
 			t.Errorf("%d waiters asked %d times", crowd, n)
@@ -269,7 +269,7 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 						t.Errorf("it leads %v after the end of the fault", late)
 					}
 					if lasts >= single.Final {
-						t.Error("it led in spite of what is final")
+						t.Error("the candidate led in spite of a final error")
 					}
 					if lasts != single.Passing && mended > time.Minute && asked > int(mended/(2*time.Second)) {
 						t.Errorf("it asked %d times in %v", asked, mended)
@@ -301,6 +301,6 @@ func TestEveryFaultHasANameAndAReason(t *testing.T) {
 		t.Errorf("a closed client lasts %d", got)
 	}
 	if last := single.Faults()[len(names)-1]; last.Lasts != single.Passing {
-		t.Errorf("an error that nobody knows lasts %d", last.Lasts)
+		t.Errorf("an unknown error lasts %d", last.Lasts)
 	}
 }

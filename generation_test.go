@@ -183,7 +183,7 @@ func TestTheGenerationIsAskedForAheadOfTime(t *testing.T) {
 		}
 		settle(time.Hour)
 		if n := masters[0].count(single.Announce); n != asked {
-			t.Errorf("asked %d times while nobody wanted a lock", n-asked)
+			t.Errorf("asked %d times while no goroutine wanted a lock", n-asked)
 		}
 	})
 }

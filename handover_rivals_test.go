@@ -42,7 +42,7 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if lock, err := waiter.TryAcquire(ctx, "job", time.Minute, redlock.Fenced()); err == nil {
-					t.Errorf("somebody else has it in between, with token %d", lock.Token())
+					t.Errorf("another owner has the lock in between, with token %d", lock.Token())
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 			}
@@ -163,7 +163,7 @@ func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
 			t.Fatalf("the test shows nothing: m2 has %q, m3 %q", masters[1].Owner("job"), masters[2].Owner("job"))
 		}
 		if _, err := memLocker(t, masters).Attach(t.Context(), sent(t, h), handedTTL); err == nil {
-			t.Errorf("attached, though somebody else had the lock (token %d) in between", other.Token())
+			t.Errorf("attached, though another owner had the lock (token %d) in between", other.Token())
 		}
 	})
 }

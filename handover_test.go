@@ -67,7 +67,7 @@ func TestALockGoesOnInAnotherProcess(t *testing.T) {
 		t.Errorf("token %d and then %d", last.Token(), third.Token())
 	}
 	if _, err := before.Attach(t.Context(), sent(t, again), time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("attached to another owner's lock: %v", err)
 	}
 	must(t, third.Verify(t.Context()))
 	must(t, third.Release(t.Context()))
@@ -495,7 +495,7 @@ func lateRepair(t *testing.T, handsOver bool) {
 		pass(6 * time.Second)
 		err = next.Extend(t.Context(), ttl)
 		if err == nil {
-			t.Errorf("the attached lock (token %d) is extended although somebody else had the key (token %d) in between", next.Token(), other.Token())
+			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in between", next.Token(), other.Token())
 		}
 		_ = next.Release(t.Context())
 	})

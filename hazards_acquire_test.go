@@ -307,7 +307,7 @@ func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
 	must(t, err)
 	must(t, lock.Release(t.Context()))
 	if n := holders(t, servers, "orphan"); n != 2 {
-		t.Errorf("somebody else's key is left on %d masters, want 2", n)
+		t.Errorf("another owner's key is left on %d masters, want 2", n)
 	}
 }
 
@@ -330,10 +330,10 @@ func TestHazard13ConcurrentHoldsShareNothing(t *testing.T) {
 				}
 				most.Store(max(most.Load(), inside.Add(1)))
 				if _, used := owners.LoadOrStore(lock.Owner(), true); used {
-					t.Errorf("owner %s is somebody else's", lock.Owner())
+					t.Errorf("owner %s belongs to another lock", lock.Owner())
 				}
 				if err := lock.Err(); err != nil {
-					t.Errorf("somebody else's release ended this hold: %v", err)
+					t.Errorf("another owner's release ended this hold: %v", err)
 				}
 				inside.Add(-1)
 				owners.Delete(lock.Owner())

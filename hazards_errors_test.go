@@ -233,7 +233,7 @@ func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
 			must(t, w.get(t).Release(t.Context()))
 			is(t, <-ran, io.EOF)
 			if said.Err == nil || said.Key != key {
-				t.Errorf("it was told %+v", said)
+				t.Errorf("the event has %+v", said)
 			}
 		})
 	}

@@ -221,7 +221,7 @@ func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 	}
 	for _, node := range h.Nodes[:2] {
 		if node.Vote != redlock.Granted || node.Holder == "" {
-			t.Errorf("the master does not tell what it has: %+v", node)
+			t.Errorf("the master does not report its holds: %+v", node)
 		}
 	}
 	for _, lock := range locks {

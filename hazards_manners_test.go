@@ -332,7 +332,7 @@ func TestDialRefusesAContextThatHasEnded(t *testing.T) {
 	cancel(why)
 	l, err := redlock.Dial(ctx, []string{"redis://127.0.0.1:1"}, redlock.Options{})
 	if is(t, err, context.Canceled); l != nil {
-		t.Error("a Locker beside an error")
+		t.Error("a Locker was returned together with an error")
 	}
 	is(t, err, why)
 	_, err = redlock.Dial(nil, []string{"redis://127.0.0.1:1"}, redlock.Options{}) //nolint:staticcheck // that is what is tested

@@ -327,7 +327,7 @@ func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 				took := time.Since(began)
 				if atMost == time.Hour {
 					if err != nil || told < 3*locks || took < 4*time.Second {
-						t.Errorf("Close took %v and says %v; %d events were told", took, err, told)
+						t.Errorf("Close took %v and returned %v after %d events", took, err, told)
 					}
 					return
 				}

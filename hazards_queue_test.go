@@ -242,7 +242,7 @@ func costs(t *testing.T, n int, held []redlock.Option, kind func(i int) []redloc
 			cancels = append(cancels, cancel)
 			waiters.Go(func() {
 				if lock, err := l.Acquire(ctx, key, longTTL, kind(i)...); err == nil {
-					t.Error("somebody has got the key")
+					t.Error("a waiter has got the key")
 					_ = lock.Release(context.WithoutCancel(ctx))
 				}
 			})
@@ -483,7 +483,7 @@ func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
 						many := leaving(t, 1000, survivors, held, kind, contexts)
 						t.Logf("%d remain: one %d requests, 1000 %d", survivors, one, many)
 						if many > one*3/2+30 {
-							t.Errorf("1000 who give up cost %d requests, one costs %d; %d remain", many, one, survivors)
+							t.Errorf("1000 waiters that leave cost %d requests, one waiter costs %d; %d remain", many, one, survivors)
 						}
 					}
 				})

@@ -338,7 +338,7 @@ func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
 		is(t, err, redlock.ErrNoQuorum)
 		isNot(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took < 15*time.Second || took > 17*time.Second {
-			t.Errorf("the second gave up after %v, want five seconds after the eleventh", took)
+			t.Errorf("the second wait ended after %v, want five seconds after the eleventh", took)
 		}
 		masters.behave(nil)
 	})
@@ -447,7 +447,7 @@ func TestHazard66TheSubscriptionBecomingReadyUsesNoAttempt(t *testing.T) {
 			t.Errorf("two attempts, a second apart, took %v", took)
 		}
 		if n := rounds(masters); n != 3 {
-			t.Errorf("%d rounds, want two and the one that looks for what was missed", n)
+			t.Errorf("%d rounds, want two and the round that checks for a missed release", n)
 		}
 	})
 }

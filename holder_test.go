@@ -42,7 +42,7 @@ func TestOrphansOnAMinorityAreNobodys(t *testing.T) {
 	h, err := l.Holder(t.Context(), key)
 	must(t, err)
 	if h.Held || h.Identity != "" || h.TTL != 0 {
-		t.Errorf("three orphans of two owners: %+v, want nobody", h)
+		t.Errorf("three orphans of two owners: %+v, want no holder", h)
 	}
 	named := map[string]int{}
 	for _, node := range h.Nodes {

@@ -163,7 +163,7 @@ func TestPendingReleasesLapseWithTheTTL(t *testing.T) {
 		before := masters.asked()
 		settle(time.Hour)
 		if n := masters.asked() - before; n != 0 {
-			t.Errorf("asked %d times for what has lapsed", n)
+			t.Errorf("asked %d times about a key that has lapsed", n)
 		}
 	})
 }

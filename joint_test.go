@@ -99,7 +99,7 @@ func TestWhatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 			isNot(t, err, redlock.ErrNoQuorum)
 			settle(time.Second)
 			if n := masters.holders("") - masters.holders("another"); n > 0 {
-				t.Errorf("%d keys are left of what was refused", n)
+				t.Errorf("the refused attempt left %d keys", n)
 			}
 			h, err := l.Holder(t.Context(), key)
 			if must(t, err); !h.Held {
@@ -166,7 +166,7 @@ func TestAMasterOfBothSetsVotesInBoth(t *testing.T) {
 		lock := acquire(t, l, longTTL)
 		settle(0)
 		if n := masters.asked(); n != 4 {
-			t.Errorf("%d requests for 4 masters, of which two are in both sets", n)
+			t.Errorf("%d requests for 4 masters, two of these in both sets", n)
 		}
 		masters[1].forget()
 		must(t, lock.Extend(t.Context(), longTTL))
@@ -234,7 +234,7 @@ func TestEventsOfTwoSetsTellTheSetThatDecided(t *testing.T) {
 		for len(events) > 0 {
 			e := <-events
 			if e.Kind == redlock.EventAcquire && (e.Set != "new" || e.N != 3 || e.Quorum != 2 || e.Refused != 2) {
-				t.Errorf("the round is told as %+v", e)
+				t.Errorf("the event of the round is %+v", e)
 			}
 		}
 	})

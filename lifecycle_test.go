@@ -66,7 +66,7 @@ func TestAReleasedLockIsOver(t *testing.T) {
 			t.Errorf("Done closed: %t, remaining %v, until %v", over(lock), lock.Remaining(), lock.Until())
 		}
 		if lock.Key() != key || len(lock.Keys()) != 1 || lock.Owner() == "" {
-			t.Errorf("it has forgotten what it was: %q, %q, %q", lock.Key(), lock.Keys(), lock.Owner())
+			t.Errorf("the lock has forgotten its key, keys or owner: %q, %q, %q", lock.Key(), lock.Keys(), lock.Owner())
 		}
 	})
 }

@@ -61,7 +61,7 @@ func TestALateExtensionDoesNotProlongAKeptKey(t *testing.T) {
 		behave(masters, single.Extend, memmaster.Fate{})
 	})
 	if took < 2*time.Second || took > 2500*time.Millisecond {
-		t.Errorf("MinHold 2s, and somebody else has it after %v", took)
+		t.Errorf("MinHold 2s, and another owner has the key after %v", took)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAReleaseThatKeepsItsKeysIsAskedForAgain(t *testing.T) {
 				behave(masters, single.Release, memmaster.Fate{})
 			})
 			if took < c.want || took > c.want+time.Second {
-				t.Errorf("somebody else has it after %v, want %v", took, c.want)
+				t.Errorf("another owner has the key after %v, want %v", took, c.want)
 			}
 		})
 	}

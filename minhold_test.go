@@ -157,7 +157,7 @@ func TestDoValue(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, lock.Release(ctx)) }()
 	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 9, nil }, redlock.MaxAttempts(1)); n != 0 || !errors.Is(err, redlock.ErrHeld) {
-		t.Errorf("of a lock that somebody has: %d, %v", n, err)
+		t.Errorf("DoValue while another owner has the lock: %d, %v", n, err)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
 				next, err := b.Acquire(t.Context(), "job", 10*time.Second)
 				must(t, err)
 				if took := time.Since(began); took < c.min {
-					t.Errorf("MinHold %v, and somebody else has it after %v", c.min, took)
+					t.Errorf("MinHold %v, and another owner has the key after %v", c.min, took)
 				}
 				must(t, next.Release(t.Context()))
 			})
@@ -313,7 +313,7 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 		next, err := b.Acquire(t.Context(), "job", 10*time.Second)
 		must(t, err)
 		if took := time.Since(began); took < 9*time.Second {
-			t.Errorf("MinHold 9s, and somebody else has it after %v", took)
+			t.Errorf("MinHold 9s, and another owner has the key after %v", took)
 		}
 		must(t, next.Release(t.Context()))
 	})

@@ -251,7 +251,7 @@ func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
 			group.Wait()
 			ahead := int64(masters[0].Counter(key)) - time.Now().UnixMicro()
 			if ahead > 50_000 {
-				t.Errorf("%d goroutines: after %d locks in 10s, each of which was extended, the counter is %v ahead of the clock", goroutines, n, time.Duration(ahead)*time.Microsecond)
+				t.Errorf("%d goroutines: after %d locks in 10s, each extended, the counter is %v ahead of the clock", goroutines, n, time.Duration(ahead)*time.Microsecond)
 			}
 		})
 	}

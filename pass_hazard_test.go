@@ -72,7 +72,7 @@ func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 			t.Fatalf("Verify: %v", err)
 		}
 		if err := first.Release(t.Context()); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("Release of what Verify said is lost: %v", err)
+			t.Errorf("Release of a lock that Verify found lost: %v", err)
 		}
 		second := (*redlock.Lock)(nil)
 		select {

@@ -87,7 +87,7 @@ func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
 		asked := masters[0].count(single.Acquire)
 		_, err := l.Acquire(within(t, 10*time.Millisecond), key, passTTL)
 		if !errors.Is(err, redlock.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("gave up with %v", err)
+			t.Errorf("the wait ended with %v", err)
 		}
 		if n := masters[0].count(single.Acquire) - asked; n != 0 {
 			t.Errorf("it has asked %d times", n)

@@ -128,7 +128,7 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 			}
 		}
 		if passes != 3 {
-			t.Errorf("%d passes were told of, want 3", passes)
+			t.Errorf("%d EventPass events, want 3", passes)
 		}
 	})
 }

@@ -345,7 +345,7 @@ func TestAFreeKeyIsNotLeftToThoseWhoAskSeldom(t *testing.T) {
 	for seed := range uint64(soak.Or(8, 200)) {
 		idle, taken := seldom(t, seed)
 		if idle > atOnce {
-			t.Errorf("seed %d: the key was free for %v, and somebody waited", seed, idle)
+			t.Errorf("seed %d: the key was free for %v while a goroutine waited", seed, idle)
 		}
 		if taken < 10 {
 			t.Errorf("seed %d: the key was taken %d times only", seed, taken)

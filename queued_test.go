@@ -83,7 +83,7 @@ func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
 			for _, m := range all {
 				for k, queued := range m.queues {
 					if queued {
-						t.Errorf("seed %d: %s: the Locker still stands in the queue of %q", seed, m.Name(), k)
+						t.Errorf("seed %d: %s: the Locker is still in the queue of %q", seed, m.Name(), k)
 					}
 				}
 				saved, needed = saved+m.saved, needed+m.needed
@@ -91,7 +91,7 @@ func TestNobodyIsLeftInAQueueByAReleaseThatDoesNotLook(t *testing.T) {
 		})
 	}
 	if saved < seeds/5 || needed < seeds/5 {
-		t.Errorf("no variety: %d releases did not look, %d took somebody out", saved, needed)
+		t.Errorf("no variety: %d releases did not look, %d removed a waiter", saved, needed)
 	}
 }
 

@@ -171,7 +171,7 @@ func TestVotesHaveNames(t *testing.T) {
 	}
 	var zero redlock.Vote
 	if zero == redlock.Granted {
-		t.Error("a vote that nobody gave counts as granted")
+		t.Error("a vote that no master gave counts as granted")
 	}
 }
 

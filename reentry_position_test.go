@@ -122,7 +122,7 @@ func TestADepartureThatIsLateOnOneMasterTakesNoPositionFromTheNext(t *testing.T)
 		next := wait(t, ctx, l, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
 		if n := standsIn(all); n < 2 {
-			t.Errorf("the Locker stands in the queues of %d masters", n)
+			t.Errorf("the Locker is in the queues of %d masters", n)
 		}
 		cancel()
 		_ = next.fail(t)
@@ -303,7 +303,7 @@ func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 			others.Wait()
 			settle(5 * time.Second)
 			if stands := standsIn(all); stands < 2 {
-				t.Errorf("seed %d: somebody waits, and the Locker stands in the queues of %d masters", seed, stands)
+				t.Errorf("seed %d: a goroutine waits, and the Locker is in the queues of %d masters", seed, stands)
 			}
 			cancel()
 			_ = w.fail(t)

@@ -100,7 +100,7 @@ func TestStragglersAreRepaired(t *testing.T) {
 		}
 		must(t, lock.Extend(t.Context(), longTTL))
 		if n := masters.holders(lock.Owner()); n != 3 {
-			t.Errorf("%d masters have the key at once: nobody is late here", n)
+			t.Errorf("%d masters have the key at once: no master is late here", n)
 		}
 		settle(100 * time.Millisecond)
 		if n := masters.holders(lock.Owner()); n != 5 {

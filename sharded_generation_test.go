@@ -56,7 +56,7 @@ func TestAnAnnouncementThatOneGroupRefusesIsSentToNone(t *testing.T) {
 		must(t, err)
 		err = s.Announce(t.Context(), 4)
 		if is(t, err, redlock.ErrInvalid); !strings.Contains(err.Error(), `group "a"`) || masters[1].known != 0 {
-			t.Errorf("group b was told generation %d: %v", masters[1].known, err)
+			t.Errorf("group b received generation %d: %v", masters[1].known, err)
 		}
 		must(t, s.Close(t.Context()))
 	})

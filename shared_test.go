@@ -202,7 +202,7 @@ func TestS4AWaitingWriterIsNotStarved(t *testing.T) {
 	t.Logf("refused at once %d times of %d; waited %v to %v, while %d readers got in", refused, tries, waits[0], waits[writes-1], during)
 	// The readers that are inside end; a split vote costs a backoff.
 	if waits[writes-1] > backoff {
-		t.Errorf("the writer waited up to %v beside readers of %v", waits[writes-1], span)
+		t.Errorf("the writer waited up to %v, and each reader holds the key for %v", waits[writes-1], span)
 	}
 	if during > 2*writes*readers {
 		t.Errorf("%d readers got in while a writer waited %d times", during, writes)

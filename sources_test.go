@@ -301,7 +301,7 @@ func TestSourceS3TheFiveStepsOfRedLock(t *testing.T) {
 			t.Errorf("a majority took %v, the third fastest of five answers takes 30ms", took)
 		}
 		if left := lock.Remaining(); left != 9898*time.Millisecond-30*time.Millisecond {
-			t.Errorf("validity %v, want what is left after 30ms", left)
+			t.Errorf("validity %v, want the rest of it after 30ms", left)
 		}
 		if n := masters.holders(lock.Owner()); n != 5 {
 			t.Errorf("%d masters have the same key and value", n)

@@ -25,13 +25,13 @@ func TestVerifyIsToldAsVerify(t *testing.T) {
 		settle(time.Second)
 		slices.Sort(told)
 		if want := []string{"verify verify", "vote verify", "vote verify", "vote verify"}; !slices.Equal(told, want) {
-			t.Errorf("a Verify is told as %q, want %q", told, want)
+			t.Errorf("a Verify is reported as %q, want %q", told, want)
 		}
 		told = nil
 		must(t, lock.Extend(t.Context(), longTTL))
 		settle(time.Second)
 		if slices.Sort(told); len(told) != 4 || told[0] != "extend extend" || told[3] != "vote extend" {
-			t.Errorf("an extension is told as %q", told)
+			t.Errorf("an extension is reported as %q", told)
 		}
 		masters.behave(func(*single.Request) act { return act{err: errors.New("down")} })
 		op(t, lock.Verify(t.Context()), redlock.ErrNoQuorum, "verify")
@@ -51,7 +51,7 @@ func op(t *testing.T, err, reason error, want string) {
 	is(t, err, reason)
 	var q *redlock.QuorumError
 	if !errors.As(err, &q) || q.Op != want || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v is told as an error of %+v, want %q", err, q, want)
+		t.Errorf("%v has the QuorumError %+v, want the operation %q", err, q, want)
 	}
 }
 
