@@ -264,10 +264,10 @@ func TestOperationsOfAHoldAreNotSpared(t *testing.T) {
 		must(t, lock.Release(t.Context()))
 		settle(10 * time.Second) // until it has caught up
 		if n := behind.asks(single.Acquire, key) - acquired; n != 0 {
-			t.Fatalf("it was asked for the lock, so it was not behind, and this test shows nothing")
+			t.Fatalf("the master was asked for the lock, so it was not behind, and this test shows nothing")
 		}
 		if n := behind.asks(single.Extend, key); n != 1 {
-			t.Errorf("it was asked %d times to extend, want once", n)
+			t.Errorf("the master got %d extensions, want one", n)
 		}
 		if n := behind.asks(single.Release, key) - released; n != 1 {
 			t.Errorf("the master got %d releases of the extended key, want one", n)

@@ -24,7 +24,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 		settle(10 * longTTL)
 		select {
 		case err := <-second:
-			t.Errorf("the second Close returned %v, and the first has not", err)
+			t.Errorf("the second Close returned %v before the first had returned", err)
 		default:
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
@@ -33,7 +33,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 		err := l.Close(ctx)
 		is(t, err, context.DeadlineExceeded)
 		if took := time.Since(began); took != time.Second {
-			t.Errorf("it took %v, and its context 1s", took)
+			t.Errorf("Close took %v, and its context lasts 1s", took)
 		}
 		must(t, lock.Err()) // and has shortened nothing
 		must(t, lock.Release(t.Context()))

@@ -47,14 +47,14 @@ func TestHazard112TryDoDoesNotWait(t *testing.T) {
 		began := time.Now()
 		onlyIs(t, l.TryDo(t.Context(), key, longTTL, work), redlock.ErrHeld)
 		if took := time.Since(began); ran != 0 || took != 0 {
-			t.Errorf("a held lock: it ran %d times, after %v", ran, took)
+			t.Errorf("a held lock: the function ran %d times, after %v", ran, took)
 		}
 		must(t, lock.Release(t.Context()))
 		settle(time.Second) // all masters have released it
 		must(t, l.TryDo(t.Context(), key, longTTL, work))
 		settle(time.Second)
 		if ran != 1 || having(masters) != 0 {
-			t.Errorf("a free lock: it ran %d times, and %d masters have the key", ran, having(masters))
+			t.Errorf("a free lock: the function ran %d times, and %d masters have the key", ran, having(masters))
 		}
 		onlyIs(t, l.TryDo(t.Context(), key, longTTL, work, redlock.RetryEvery(time.Second)), redlock.ErrInvalid)
 		onlyIs(t, l.TryDo(t.Context(), key, longTTL, nil), redlock.ErrInvalid)

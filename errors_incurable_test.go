@@ -74,7 +74,7 @@ func TestWhatOneSetCanNotGrantIsNotHiddenByAnOutageOfTheOther(t *testing.T) {
 				t.Errorf("%v does not say %v", err, fails.err)
 			}
 			if took := time.Since(began); took < redlock.MendTime || took > redlock.MendTime+3*time.Second {
-				t.Errorf("it took %v", took)
+				t.Errorf("the wait took %v", took)
 			}
 		})
 	}

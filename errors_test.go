@@ -64,7 +64,7 @@ func TestQuorumErrorStaysOneLineWhateverAMasterSays(t *testing.T) {
 	masters.behave(on(single.Acquire, act{err: errors.Join(errors.New("one"), errors.New("two"))}))
 	_, err := masters.locker(t, redlock.Options{}).TryAcquire(t.Context(), key, longTTL)
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "two") {
-		t.Errorf("want one line that says all of it: %q", err)
+		t.Errorf("want one line with the whole error: %q", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestConcurrentExtensionsAllSucceed(t *testing.T) {
 				}
 			}
 			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("%s: they took %v", name, took)
+				t.Errorf("%s: the extensions took %v", name, took)
 			}
 			if until := lock.Until().Sub(began); until < longest-longest/50-2*time.Second {
 				t.Errorf("%s: the lock was extended by %v, and %v was asked for", name, until, longest)
@@ -82,7 +82,7 @@ func TestAnExtensionCountsFromWhenItWasAskedFor(t *testing.T) {
 		began := time.Now()
 		must(t, lock.Extend(t.Context(), longTTL))
 		if until, want := lock.Until().Sub(began), longTTL-longTTL/100-2*time.Millisecond; until < want {
-			t.Errorf("it was extended until %v after it was asked for, want %v", until, want)
+			t.Errorf("the lock is extended until %v after the call, want %v", until, want)
 		}
 		settle(distant)
 		must(t, lock.Release(t.Context()))

@@ -283,7 +283,7 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 		t.Errorf("Jain's index is %.3f, want above 0.9: %v", fair, counts)
 	}
 	if greedy := jain([]int{locks, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}); greedy > 0.1 {
-		t.Errorf("control: the index of a greedy one is %.3f", greedy)
+		t.Errorf("control: the index of a greedy Locker is %.3f", greedy)
 	}
 }
 

@@ -57,7 +57,7 @@ func work(t *testing.T) (child bool) {
 	} else {
 		fmt.Println("wait")
 		_, err = locker.Acquire(t.Context(), key, childTTL)
-		t.Errorf("the child got the lock, %v: it was to be killed while it waited", err)
+		t.Errorf("the child got the lock, %v, though it should be killed while it waits", err)
 	}
 	select {}
 }

@@ -100,7 +100,7 @@ func faulty(t *testing.T, body func(t *testing.T, masters fakes, lasts single.La
 	met := metWith(t)
 	for _, fault := range single.Faults() {
 		if len(met[fault.Name]) == 0 {
-			t.Errorf("nothing stands for %q", fault.Name)
+			t.Errorf("there is no example of %q", fault.Name)
 		}
 		for _, err := range met[fault.Name] {
 			t.Run(fault.Name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestHazard105AWaitOutlastsEveryFaultThatMayPass(t *testing.T) {
 		masters.behave(nil)
 		if lasts >= single.Final {
 			if err, took := w.fail(t), w.at.Sub(began); took > 20*time.Millisecond {
-				t.Errorf("it took %v to say %v", took, err)
+				t.Errorf("the wait took %v to end with %v", took, err)
 			}
 			return
 		}
@@ -180,7 +180,7 @@ func TestHazard105AWaitEndsForEveryFaultAsItsTableSays(t *testing.T) {
 			case want == nil:
 				is(t, err, context.Canceled)
 			case took < after || took > after+2*time.Second:
-				t.Errorf("it ended after %v, want %v: %v", took, after, err)
+				t.Errorf("the wait ended after %v, want %v: %v", took, after, err)
 			default:
 				is(t, err, want)
 			}
@@ -217,7 +217,7 @@ func TestMaxOutageBoundsWhatSomebodyHasToMend(t *testing.T) {
 		}
 		is(t, err, want)
 		if took := time.Since(began); took < after || took > after+2*time.Second {
-			t.Errorf("it ended after %v, want %v: %v", took, after, err)
+			t.Errorf("the wait ended after %v, want %v: %v", took, after, err)
 		}
 	})
 }
@@ -237,7 +237,7 @@ func TestASingleAttemptSaysWhetherSomebodyHasToMend(t *testing.T) {
 			}
 		}
 		if took := time.Since(began); took > 10*time.Millisecond {
-			t.Errorf("it took %v", took)
+			t.Errorf("the attempt took %v", took)
 		}
 	})
 }
@@ -266,13 +266,13 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 				select {
 				case at := <-led:
 					if late := at.Sub(began); late > 8*time.Second {
-						t.Errorf("it leads %v after the end of the fault", late)
+						t.Errorf("the candidate leads %v after the end of the fault", late)
 					}
 					if lasts >= single.Final {
 						t.Error("the candidate led in spite of a final error")
 					}
 					if lasts != single.Passing && mended > time.Minute && asked > int(mended/(2*time.Second)) {
-						t.Errorf("it asked %d times in %v", asked, mended)
+						t.Errorf("the candidate asked %d times in %v", asked, mended)
 					}
 					is(t, <-ended, context.Canceled)
 				case err := <-ended:

@@ -207,7 +207,7 @@ func TestHazard27OneMasterAhead(t *testing.T) {
 		return lock.Token()
 	}
 	if token := second(); token <= 10 {
-		t.Errorf("the second token is %d, behind the first", token)
+		t.Errorf("the second token is %d, not above the first", token)
 	}
 }
 
@@ -366,7 +366,7 @@ func TestExtendRaisesTheCounterOfAMasterThatLostIt(t *testing.T) {
 		return servers[0].Client().Exists(t.Context(), key, counterKey).Val() == 2
 	}, "an extension to repair the master that lost everything")
 	if got := counter(t, servers[0]); got != lock.Token() {
-		t.Errorf("it counts %d, want the token, %d", got, lock.Token())
+		t.Errorf("the counter is %d, want the token, %d", got, lock.Token())
 	}
 	give(t, lock)
 }

@@ -45,7 +45,7 @@ func TestWaitersOfOneLockerComeInTheOrderOfTheirArrival(t *testing.T) {
 			got = append(got, i)
 		}
 		if want := []int{1, 2, 3, 5, 6, 7, 8, 9}; !slices.Equal(got, want) {
-			t.Errorf("they came in the order %v, want %v", got, want)
+			t.Errorf("the waiters came in the order %v, want %v", got, want)
 		}
 	})
 }

@@ -177,7 +177,7 @@ func TestAnAnnouncementThatCanNotSucceedEndsAtOnce(t *testing.T) {
 		onlyIs(t, err, redlock.ErrNoQuorum)
 		is(t, l.Announce(t.Context(), 2), redlock.ErrNoQuorum)
 		if took := time.Since(began); took > 0 {
-			t.Errorf("it took %v", took)
+			t.Errorf("Announce took %v", took)
 		}
 		if err != nil && !strings.Contains(err.Error(), "m3:6379: pending") {
 			t.Errorf("error %v", err)
@@ -358,7 +358,7 @@ func TestAMasterThatForgetsItsGenerationLetsAForgottenProcessGoOn(t *testing.T) 
 		masters[1].behave(nil)
 		second := acquire(t, next, longTTL)
 		if first.Err() != nil || second.Err() != nil {
-			t.Errorf("one of the two is over: %v, %v", first.Err(), second.Err())
+			t.Errorf("one of the two locks is over: %v, %v", first.Err(), second.Err())
 		}
 		must(t, first.Release(t.Context()))
 		must(t, second.Release(t.Context()))

@@ -147,7 +147,7 @@ func TestAnAnswerAboutTheGenerationHoldsFromWhenItWasAskedFor(t *testing.T) {
 		began := time.Now()
 		otherKey(t, l, "a")
 		if took := time.Since(began); took != 6*time.Second {
-			t.Fatalf("it took %v", took)
+			t.Fatalf("the acquisition took %v", took)
 		}
 		masters.behave(on(single.Announce, act{err: errors.New("not now")}))
 		settle(time.Until(began.Add(10*time.Second - time.Millisecond)))

@@ -68,7 +68,7 @@ func TestHazard33WithTheGuardARestartGivesNobodyASecondLock(t *testing.T) {
 func TestWithoutTheGuardARestartMakesTwoHolders(t *testing.T) {
 	t.Parallel()
 	if err := takeover(t, redlock.Options{}); err != nil {
-		t.Errorf("the second client got %v: the scenario proves nothing", err)
+		t.Errorf("the second client got %v: this test shows nothing", err)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestAnAttachmentThatFailedIsTriedAgain(t *testing.T) {
 		pass(time.Second) // a quorum has confirmed it
 		for _, m := range masters {
 			if owner := m.Owner("job"); owner != "" {
-				t.Errorf("left: %q", owner)
+				t.Errorf("a master still has the owner %q", owner)
 			}
 		}
 	})
@@ -211,7 +211,7 @@ func TestAHandoverIsToldToObservers(t *testing.T) {
 		next, err := l.Attach(t.Context(), h, handedTTL)
 		must(t, err)
 		if _, err := l.Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("the second: %v", err)
+			t.Errorf("the second Attach: %v", err)
 		}
 		settle(time.Second)
 		must(t, next.Release(t.Context()))
@@ -221,7 +221,7 @@ func TestAHandoverIsToldToObservers(t *testing.T) {
 			"acquire attach false true", "release release false true", "returned attach false true", "release release true false",
 		}
 		if !slices.Equal(slices.Sorted(slices.Values(told)), slices.Sorted(slices.Values(want))) {
-			t.Errorf("told %q, want %q", told, want)
+			t.Errorf("the events are %q, want %q", told, want)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func TestOneOfThoseWhoAttachHasTheLock(t *testing.T) {
 	first, err := l.Attach(t.Context(), h, time.Minute)
 	must(t, err)
 	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("the second: %v", err)
+		t.Errorf("the second Attach: %v", err)
 	}
 	must(t, first.Verify(t.Context())) // which has taken nothing away
 	must(t, first.Release(t.Context()))
@@ -103,7 +103,7 @@ func TestTooFewMastersHaveWhatWasHandedOver(t *testing.T) {
 		must(t, s.Client().Del(t.Context(), "job").Err())
 	}
 	if _, err := l.Attach(t.Context(), h, time.Minute); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("got %v", err)
+		t.Errorf("Attach: %v, want ErrNotHeld", err)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 			fmt.Fprintf(&b, "%v %+v %#v %s %q %d %x", value, value, value, value, value, value, value)
 			text, err := json.Marshal(value)
 			if !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("%T as JSON: %s, %v: the other process would not notice that it is empty", value, text, err)
+				t.Errorf("%T as JSON: %s, %v: the other process would not notice that the Handover is empty", value, text, err)
 			}
 			fmt.Fprintf(&b, "%s %v", text, err)
 		}
@@ -159,7 +159,7 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 			t.Errorf("%v", h)
 		}
 		if _, err := lock.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("again: %v", err)
+			t.Errorf("the second Handover: %v", err)
 		}
 		for _, text := range []string{
 			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
@@ -172,10 +172,10 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 			}
 		}
 		if _, err := l.Attach(t.Context(), redlock.Handover{}, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
-			t.Errorf("nothing: %v", err)
+			t.Errorf("Attach of an empty Handover: %v", err)
 		}
 		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" || (redlock.Handover{}).Token() != 0 {
-			t.Errorf("nothing as text: %s", text)
+			t.Errorf("an empty Handover as text: %s", text)
 		}
 		if _, err := l.Attach(t.Context(), h, time.Minute, redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("an option of waiting: %v", err)
@@ -186,7 +186,7 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 		}
 		var none *redlock.Lock
 		if _, err := none.Handover(); !errors.Is(err, redlock.ErrNotHeld) {
-			t.Errorf("of no lock: %v", err)
+			t.Errorf("Handover of a nil lock: %v", err)
 		}
 	})
 }
@@ -584,7 +584,7 @@ func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 					return
 				}
 				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 || !strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's new masters") {
-					t.Errorf("%d requests were sent, and it said %v", asked.Load(), err)
+					t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
 				}
 				for _, m := range masters[:3] {
 					if m.Owner("job") != lock.Owner() {

@@ -200,7 +200,7 @@ func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 	left, err := slowWin(t)
 	onlyIs(t, err, redlock.ErrExpired)
 	if left != 0 {
-		t.Errorf("it was left on %d masters", left)
+		t.Errorf("the key was left on %d masters", left)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestHazard20PartialExtensionsAreAccountedFor(t *testing.T) {
 		t.Errorf("after the failed extension the lock is held for %v, want its old bound", bound)
 	}
 	if left != 0 {
-		t.Errorf("when the lock has lapsed %d masters keep the key for the hour it was extended by", left)
+		t.Errorf("the lock has lapsed, and %d masters keep the key for the hour of the failed extension", left)
 	}
 	if _, left := partlyExtended(t, func(m *fake) redlock.Master { return forgetful{m} }); left == 0 {
 		t.Error("nor do they when nothing is released: this test shows nothing")
@@ -213,7 +213,7 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 		}
 		settle(time.Second)
 		if n := masters[0].count(single.Extend) - before; n != 4 {
-			t.Errorf("it was renewed %d times, want 4", n)
+			t.Errorf("the lock was renewed %d times, want 4", n)
 		}
 	})
 }

@@ -65,7 +65,7 @@ func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
 		}
 		var q *redlock.QuorumError
 		if told := i < 2; !errors.As(err, &q) || told && !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool { return n.Holder == who }) {
-			t.Errorf("the error does not say who holds it: %+v", err)
+			t.Errorf("the error does not name the holder: %+v", err)
 		}
 		if own != strings.HasPrefix(lock.Owner(), "orders-api/7/") {
 			t.Errorf("the owner is %q", lock.Owner())
@@ -198,7 +198,7 @@ func TestHolderNamesNobodyWhomAMinorityHas(t *testing.T) {
 	h, err := l.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.Holds != 1 || h.Identity != "" || h.ID != "" {
-		t.Errorf("one reader everywhere, and two leftovers that are named: %+v", h)
+		t.Errorf("one reader on every master, and two leftovers that masters name: %+v", h)
 	}
 	for _, lock := range locks {
 		must(t, lock.Release(t.Context()))

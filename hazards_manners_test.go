@@ -262,7 +262,7 @@ func TestHazard82TheErrorOfRunDoesNotDependOnWhenItsContextEnded(t *testing.T) {
 			}
 		}
 		if len(slices.Compact(said)) != 1 {
-			t.Errorf("Run says %q", said)
+			t.Errorf("Run returned %q", said)
 		}
 	})
 }

@@ -124,7 +124,7 @@ func TestHazard53WhatComesWithinTheGrace(t *testing.T) {
 			until := time.Now().Add(time.Second)
 			next := acquire(t, l, time.Minute)
 			if lock.Err() == nil || time.Now().After(until) {
-				t.Error("the next one had to wait for longer")
+				t.Error("the next holder had to wait for longer")
 			}
 			must(t, next.Release(t.Context()))
 		},

@@ -112,7 +112,7 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 				return // to ask the lock would be a deadlock
 			}
 			if e.Kind == redlock.EventLost && !over(lapsing.Load()) {
-				t.Errorf("told of %v before Done was closed", e.Err)
+				t.Errorf("the observer got %v before Done was closed", e.Err)
 			}
 		}}
 		c := newClock()
@@ -125,7 +125,7 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 			}
 		}
 		if n := w.count(redlock.EventLost); n != 6 {
-			t.Errorf("told of %d lost locks, and 6 were", n)
+			t.Errorf("the observer got %d lost locks, want 6", n)
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestHazard77APanickingObserverLeavesNoMutexLockedAndIsToldByClose(t *testin
 			settle(time.Second)
 			err = l.Close(t.Context())
 			if name == "panics" && (err == nil || !strings.Contains(err.Error(), "a bug of the observer's")) {
-				t.Errorf("Close says %v", err)
+				t.Errorf("Close returned %v", err)
 			}
 			if name == "exits" {
 				must(t, err)
@@ -239,7 +239,7 @@ func TestHazard77EventsForWhichThereIsNoRoomAreCounted(t *testing.T) {
 		close(begin)
 		settle(time.Second)
 		if n := told.Load(); n < redlock.MaxEvents || n > redlock.MaxEvents+1 {
-			t.Errorf("told of %d events", n)
+			t.Errorf("the observer got %d events", n)
 		}
 		before := returned.Load()
 		must(t, acquire(t, l, time.Second).Release(t.Context()))
@@ -278,7 +278,7 @@ func TestHazard77EventsThatFoundNoRoomAtTheEndAreToldByClose(t *testing.T) {
 			case lost <= 0:
 				must(t, err)
 			case err == nil || !strings.Contains(err.Error(), fmt.Sprintf("last %d events", lost)):
-				t.Errorf("told of %d events, %d missed ones counted, and Close says %v", told.Load(), missed.Load(), err)
+				t.Errorf("the observer got %d events, %d missed events were counted, and Close returned %v", told.Load(), missed.Load(), err)
 			}
 			if more > 0 && lost <= 0 {
 				t.Errorf("%d events, and none was missed", told.Load())
@@ -295,7 +295,7 @@ func TestHazard77CloseDoesNotWaitForAnObserverThatNeverReturns(t *testing.T) {
 		must(t, acquire(t, l, time.Second).Release(t.Context()))
 		began := time.Now()
 		if err := l.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "Observer") {
-			t.Errorf("Close says %v", err)
+			t.Errorf("Close returned %v", err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("Close took %v", took)
@@ -332,7 +332,7 @@ func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 					return
 				}
 				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") || took > atMost {
-					t.Errorf("Close took %v and says %v", took, err)
+					t.Errorf("Close took %v and returned %v", took, err)
 				}
 				synctest.Wait()
 				<-time.After(time.Minute) // the rest is told all the same

@@ -53,7 +53,7 @@ func TestARestartGuardThatNoTTLFitsUnderIsRefused(t *testing.T) {
 			}
 			refused(t, what, err, c.guard.String())
 			if err != nil && !strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), " ", "")), "restartguard") {
-				t.Errorf("%s: %v does not say that it is the restart guard", what, err)
+				t.Errorf("%s: %v does not name the restart guard", what, err)
 			}
 		}
 		if c.good {

@@ -275,7 +275,7 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 				for _, n := range []int{10, soak.Or(1000, 10_000)} {
 					many := [3]int{}
 					many[0], many[1], many[2] = costs(t, n, holder.opts, kind)
-					t.Logf("one: %v, %d: %v requests while they come, wait and are cancelled", one, n, many)
+					t.Logf("one waiter: %v, %d waiters: %v requests while they come, wait and are cancelled", one, n, many)
 					for i, most := range []int{2*one[0] + 10, one[1]*3/2 + 5, 30} {
 						if name == "seldom" && i < 2 { // for those behind it the first one asks as often as they would
 							most = 350
@@ -336,7 +336,7 @@ func entersBehind(t *testing.T, first []redlock.Option, same bool) {
 	for _, w := range entering {
 		give(t, w.get(t))
 		if took := w.at.Sub(began); took > livenessBound {
-			t.Errorf("one was let in after %v", took)
+			t.Errorf("an owner entered after %v", took)
 		}
 	}
 	give(t, outer)
@@ -462,7 +462,7 @@ func leaving(t *testing.T, n, survivors int, held []redlock.Option, kind func(i 
 		give(t, lock)
 		waiters.Wait()
 		if int(got.Load()) != survivors {
-			t.Errorf("%d have got the key, want the %d who have not given up", got.Load(), survivors)
+			t.Errorf("%d waiters got the key, want the %d that stayed", got.Load(), survivors)
 		}
 	})
 	return requests

@@ -234,7 +234,7 @@ func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 	must(t, f["a"][0].Kill())
 	must(t, f["b"][1].Kill()) // each group has a majority
 	if ok, tokens := sequence(k, before, during, before, during, after); !ok {
-		t.Errorf("acquired by the transition after the last of before: %d", tokens)
+		t.Errorf("the transition acquired the key after the last process with the old configuration: tokens %d", tokens)
 	}
 	// The danger is real: a process with the old configuration acquires another key after the transition.
 	_, during, after = f.oldTransitionNew(t, redlock.Options{}) // which have seen no tokens

@@ -143,7 +143,7 @@ func TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers(t *testing.T) {
 		second := wait(t, t.Context(), l, key, longTTL)
 		first := seldom.get(t) // the order stays: it is asked for as often as the second would
 		if late := time.Since(began) - 8*time.Second; late > livenessBound {
-			t.Errorf("it came %v after the key had expired", late)
+			t.Errorf("the waiter came %v after the key had expired", late)
 		}
 		must(t, first.Release(t.Context()))
 		must(t, second.get(t).Release(t.Context()))
@@ -211,7 +211,7 @@ func TestHazard46MaxAttemptsBoundsTheWaitInLine(t *testing.T) {
 				t.Errorf("%v: the last attempt has to ask the masters", err)
 			}
 			if took > test.most || took < test.least {
-				t.Errorf("it took %v, want %v to %v", took, test.least, test.most)
+				t.Errorf("the wait took %v, want %v to %v", took, test.least, test.most)
 			}
 		}
 		cancel()

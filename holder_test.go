@@ -17,19 +17,19 @@ func TestS3HolderSaysWhoHoldsAKey(t *testing.T) {
 	h, err := b.Holder(t.Context(), key)
 	must(t, err)
 	if h.Held || h.Identity != "" || h.Holds != 0 || h.TTL != 0 || len(h.Nodes) != 3 {
-		t.Errorf("of a free key: %+v", h)
+		t.Errorf("Holder of a free key: %+v", h)
 	}
 	lock := take(t, a, key, longTTL)
 	h, err = b.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.ID != lock.ID() || h.Holds != 1 || h.TTL <= longTTL-promptly || h.TTL > longTTL {
-		t.Errorf("of a held key: %+v, want %s for a minute", h, lock.ID())
+		t.Errorf("Holder of a held key: %+v, want %s for a minute", h, lock.ID())
 	}
 	give(t, lock)
 	h, err = b.Holder(t.Context(), key)
 	must(t, err)
 	if h.Held {
-		t.Errorf("of a key that was released: %+v", h)
+		t.Errorf("Holder of a released key: %+v", h)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestHolderTellsForHowLongAQuorumKeepsTheKey(t *testing.T) {
 	h, err = l.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.TTL >= 0 {
-		t.Errorf("of a key without an expiry: %+v, want a negative TTL", h)
+		t.Errorf("Holder of a key without an expiry: %+v, want a negative TTL", h)
 	}
 }
 
@@ -93,13 +93,13 @@ func TestHolderOfASharedKey(t *testing.T) {
 	h, err := l.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.ID != second.ID() && h.ID != "" || h.TTL > 2*longTTL+time.Millisecond || h.TTL < longTTL-promptly {
-		t.Errorf("of two readers: %+v, want the one that holds longest", h)
+		t.Errorf("Holder of a key with two readers: %+v, want the reader that holds longest", h)
 	}
 	give(t, second)
 	h, err = l.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.ID != first.ID() || h.Holds != 1 {
-		t.Errorf("of one reader: %+v", h)
+		t.Errorf("Holder of a key with one reader: %+v", h)
 	}
 	give(t, first)
 	writer := take(t, l, key, longTTL, redlock.Reentrant("me"))
@@ -108,7 +108,7 @@ func TestHolderOfASharedKey(t *testing.T) {
 	h, err = l.Holder(t.Context(), key)
 	must(t, err)
 	if !h.Held || h.ID != again.ID() || h.Identity != "#"+h.ID {
-		t.Errorf("of an owner that re-entered: %+v", h)
+		t.Errorf("Holder of a key whose owner entered it again: %+v", h)
 	}
 	give(t, writer)
 	give(t, again)
@@ -128,7 +128,7 @@ func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 		t.Errorf("with one master stopped: %+v", h)
 	}
 	if took := time.Since(began); took > 1800*time.Millisecond {
-		t.Errorf("it took %v: two that agree are enough", took)
+		t.Errorf("Holder took %v: two masters that agree are enough", took)
 	}
 	must(t, lock.Verify(t.Context()))
 	must(t, servers[1].Pause())

@@ -139,7 +139,7 @@ func TestHolderSeesTheHoldsOfNeighbours(t *testing.T) {
 			lock := acquire(t, pair[0], longTTL, opts...)
 			h, err := pair[1].Holder(t.Context(), key)
 			if err != nil || !h.Held || h.ID != lock.ID() || h.Holds != 1 || h.TTL < longTTL/2 {
-				t.Errorf("%s: Holder says %+v, %v; held by %s", who, h, err, lock.ID())
+				t.Errorf("%s: Holder returned %+v, %v; held by %s", who, h, err, lock.ID())
 			}
 			must(t, lock.Release(t.Context()))
 			redistest.Eventually(t, promptly, func() bool {

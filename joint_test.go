@@ -103,7 +103,7 @@ func TestWhatIsHeldInOneSetIsHeldAndTheErrorNamesTheSet(t *testing.T) {
 			}
 			h, err := l.Holder(t.Context(), key)
 			if must(t, err); !h.Held {
-				t.Errorf("held in the %s set, and Holder says %+v", set, h)
+				t.Errorf("held in the %s set, and Holder returned %+v", set, h)
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func TestCloseWaitsForTheLastEvents(t *testing.T) {
 		select {
 		case err := <-closed:
 			closed <- err
-			t.Error("Close did not wait for those who are about to return")
+			t.Error("Close did not wait for the calls that are about to return")
 		default:
 		}
 		close(clock.goOn)

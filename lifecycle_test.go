@@ -25,7 +25,7 @@ func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
 		before := masters.asked()
 		must(t, lock.Release(t.Context()))
 		if n := masters.asked(); n != before {
-			t.Errorf("the second release asked the masters %d times", n-before)
+			t.Errorf("the second release sent %d requests to the masters", n-before)
 		}
 
 		lost := acquire(t, l, longTTL)
@@ -36,7 +36,7 @@ func TestReleasingTwiceSaysTheSameTwice(t *testing.T) {
 		first := lost.Release(t.Context())
 		onlyIs(t, first, redlock.ErrNotHeld)
 		if second := lost.Release(t.Context()); second == nil || second.Error() != first.Error() {
-			t.Errorf("the second release says %v, the first said %v", second, first)
+			t.Errorf("the second release returned %v, the first returned %v", second, first)
 		}
 	})
 }
@@ -258,7 +258,7 @@ func TestCloseGivesUpWithItsContext(t *testing.T) {
 		case <-work.Done():
 			is(t, context.Cause(work), redlock.ErrClosed)
 		default:
-			t.Error("what runs under the lock's context is not told")
+			t.Error("the context of the lock is not cancelled")
 		}
 		is(t, lock.Err(), redlock.ErrNotHeld)
 		is(t, lock.Err(), redlock.ErrClosed)

@@ -135,7 +135,7 @@ func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
 				t.Fatalf("after %v: %v", time.Since(began), next.err)
 			}
 			if refusals.Load() > 10 {
-				t.Errorf("it was refused %d times", refusals.Load())
+				t.Errorf("the waiter was refused %d times", refusals.Load())
 			}
 			must(t, next.lock.Release(t.Context()))
 		})

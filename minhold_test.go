@@ -23,7 +23,7 @@ func TestAReleasedLockKeepsItsKeysForMinHold(t *testing.T) {
 	must(t, err)
 	must(t, lock.Release(t.Context()))
 	if err := lock.Err(); !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("after Release the lock says %v", err)
+		t.Errorf("after Release, Lock.Err returns %v", err)
 	}
 	for _, key := range []string{"a", "b"} {
 		if _, err := l.TryAcquire(t.Context(), key, time.Minute); !errors.Is(err, redlock.ErrHeld) {
@@ -76,10 +76,10 @@ func memLocker(tb testing.TB, masters []*memmaster.Master) *redlock.Locker {
 
 func TestAJobThatIsDueTwiceRunsOnce(t *testing.T) {
 	if n := runs(t, redlock.MinHold(2*time.Second)); n != 1 {
-		t.Errorf("it ran %d times", n)
+		t.Errorf("the job ran %d times", n)
 	}
 	if n := runs(t); n != 2 {
-		t.Errorf("without MinHold it ran %d times: the test shows nothing", n)
+		t.Errorf("without MinHold the job ran %d times: this test shows nothing", n)
 	}
 }
 
@@ -132,11 +132,11 @@ func TestDoValue(t *testing.T) {
 	ctx := t.Context()
 	n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 42, nil })
 	if n != 42 || err != nil {
-		t.Errorf("got %d, %v", n, err)
+		t.Errorf("DoValue returned %d, %v", n, err)
 	}
 	failed := errors.New("failed")
 	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 7, failed }); n != 7 || !errors.Is(err, failed) {
-		t.Errorf("of work that fails: %d, %v", n, err)
+		t.Errorf("DoValue with a function that fails: %d, %v", n, err)
 	}
 	n, err = redlock.DoValue(ctx, l, "key", time.Minute, func(ctx context.Context) (int, error) {
 		for _, s := range servers {
@@ -145,10 +145,10 @@ func TestDoValue(t *testing.T) {
 		return 8, nil
 	})
 	if n != 8 || !errors.Is(err, redlock.ErrNotHeld) {
-		t.Errorf("of a lock that was lost: %d, %v", n, err)
+		t.Errorf("DoValue, and the lock was lost: %d, %v", n, err)
 	}
 	if _, err := redlock.DoValue[int](ctx, l, "key", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
-		t.Errorf("nothing to do: %v", err)
+		t.Errorf("DoValue without a function: %v", err)
 	}
 	if _, err := redlock.DoValue(ctx, nil, "key", time.Minute, func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("no Locker: %v", err)
@@ -165,7 +165,7 @@ func TestHeldListsWhatIsHeldNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memLocker(t, memmaster.New(3))
 		if held := l.Held(); len(held) != 0 {
-			t.Errorf("nothing is held, and it says %+v", held)
+			t.Errorf("no lock is held, and Held returns %+v", held)
 		}
 		other, err := l.Acquire(t.Context(), "z", 9*time.Second)
 		must(t, err)
@@ -187,7 +187,7 @@ func TestHeldListsWhatIsHeldNow(t *testing.T) {
 			t.Errorf("in the end: %+v", held)
 		}
 		if held := (*redlock.Locker)(nil).Held(); held != nil {
-			t.Errorf("of no Locker: %+v", held)
+			t.Errorf("Held of a nil Locker: %+v", held)
 		}
 	})
 }

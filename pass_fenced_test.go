@@ -30,7 +30,7 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 			must(t, lock.Release(t.Context()))
 			next := q.next(i)
 			if next.Owner() != lock.Owner() || next.Token() != token+uint64(i) || lock.Token() != token+uint64(i)-1 {
-				t.Errorf("lock %d has the token %d behind %d, by the owner %s behind %s", i, next.Token(), lock.Token(), next.ID(), lock.ID())
+				t.Errorf("lock %d has the token %d after %d, with the ID %s after %s", i, next.Token(), lock.Token(), next.ID(), lock.ID())
 			}
 			lock = next
 		}
@@ -42,7 +42,7 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 		must(t, lock.Extend(t.Context(), passTTL)) // the masters know the token as one that they have given
 		must(t, lock.Release(t.Context()))
 		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= last {
-			t.Errorf("the next Locker has the token %d, and one before it had %d", later.Token(), last)
+			t.Errorf("the next Locker has the token %d, and an earlier lock had %d", later.Token(), last)
 		}
 	})
 }
@@ -65,11 +65,11 @@ func TestTokensAreGotAheadAlsoWhereCountersDiffer(t *testing.T) {
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
 		if second.Owner() != first.Owner() || second.Token() != first.Token()+1 {
-			t.Errorf("the token %d behind %d, by the owner %s behind %s", second.Token(), first.Token(), second.ID(), first.ID())
+			t.Errorf("the token is %d after %d, with the ID %s after %s", second.Token(), first.Token(), second.ID(), first.ID())
 		}
 		must(t, second.Release(t.Context()))
 		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= second.Token() {
-			t.Errorf("the next Locker has the token %d, and one before it had %d", later.Token(), second.Token())
+			t.Errorf("the next Locker has the token %d, and an earlier lock had %d", later.Token(), second.Token())
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestALockThatHasNoTokenLeftIsReleased(t *testing.T) {
 			before := lock.Token()
 			must(t, lock.Release(t.Context()))
 			if lock = q.next(i); lock.Token() <= before {
-				t.Fatalf("lock %d has the token %d behind %d", i, lock.Token(), before)
+				t.Fatalf("lock %d has the token %d after %d", i, lock.Token(), before)
 			}
 			if first[lock.Owner()] > 0 {
 				first[lock.Owner()]++
@@ -100,7 +100,7 @@ func TestALockThatHasNoTokenLeftIsReleased(t *testing.T) {
 		}
 		for _, n := range first {
 			if n != 201 { // there are more when time has gone by
-				t.Errorf("%d locks with the first owner value, want 200 behind the first", n)
+				t.Errorf("%d locks have the first owner value, want the first lock and 200 more", n)
 			}
 		}
 	})
@@ -123,7 +123,7 @@ func TestALockIsPassedOnToItsLikeOnly(t *testing.T) {
 				q.add(passTTL, kinds[0]...)
 				must(t, first.Release(t.Context()))
 				if next := q.next(2); next.Owner() == first.Owner() {
-					t.Error("it was passed on")
+					t.Error("the lock was passed on")
 				}
 			})
 		})
@@ -159,7 +159,7 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 						}
 						mu.Lock()
 						if lock.Token() <= last {
-							t.Errorf("the token %d behind %d", lock.Token(), last)
+							t.Errorf("the token is %d after %d", lock.Token(), last)
 						}
 						if lock.Owner() == owner {
 							passed++

@@ -51,7 +51,7 @@ func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 		other, err := b.TryAcquire(t.Context(), key, ttl)
 		must(t, err)
 		if second.Err() == nil && other.Err() == nil {
-			t.Errorf("two holders: the passed one has %v left, the other %v", second.Remaining(), other.Remaining())
+			t.Errorf("there are two holders: the passed lock has %v left, the other lock %v", second.Remaining(), other.Remaining())
 		}
 		must(t, other.Release(t.Context()))
 		_ = second.Release(t.Context())
@@ -80,7 +80,7 @@ func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 		case <-time.After(time.Second):
 		}
 		if second != nil && second.Err() == nil && other.Err() == nil {
-			t.Errorf("two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(), other.ID(), other.Remaining())
+			t.Errorf("there are two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(), other.ID(), other.Remaining())
 		}
 		must(t, other.Release(t.Context()))
 	})
@@ -180,7 +180,7 @@ func TestAReminderThatComesToTheOneBeforeIsNotLost(t *testing.T) {
 		select {
 		case <-q.got[2]:
 		case <-time.After(24 * time.Hour):
-			t.Errorf("the last waiter has waited for a day for a free key: %d acquisitions", masters[0].count(single.Acquire))
+			t.Errorf("the last waiter has waited for a free key for a day: %d acquisitions", masters[0].count(single.Acquire))
 			q.ends[2]()
 		}
 	})
@@ -273,7 +273,7 @@ func TestPassingOnWhileEverythingIsCalledAtOnce(t *testing.T) {
 					continue
 				}
 				if inside.Add(1) != 1 {
-					t.Error("two")
+					t.Error("two goroutines hold the lock")
 				}
 				var users sync.WaitGroup
 				users.Go(func() { <-k.Done() })
@@ -315,7 +315,7 @@ func TestAKeyDoesNotOutliveWhatItsHolderAskedFor(t *testing.T) {
 		must(t, q.next(1).Release(t.Context()))
 		short := q.next(2)
 		if short.Remaining() == 0 {
-			t.Error("it is not held")
+			t.Error("the lock is not held")
 		}
 		dead, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -361,7 +361,7 @@ func TestTermsOfOneLockerHaveIDsOfTheirOwn(t *testing.T) {
 		b := <-got
 		h2, _ := e.Leader(t.Context())
 		if idA == b.ID() {
-			t.Errorf("two terms, tokens %d and %d, have one ID %s; Leader tells %s and %s", a.Token(), b.Token(), idA, h1.ID, h2.ID)
+			t.Errorf("two terms, tokens %d and %d, have one ID %s; Leader returned %s and %s", a.Token(), b.Token(), idA, h1.ID, h2.ID)
 		}
 		_ = b.Resign(t.Context())
 	})
@@ -429,7 +429,7 @@ func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
 			must(t, err)
 			pass(time.Millisecond) // it has been on its way to the last master when the others had granted it
 			if second.Owner() == first.Owner() || second.Err() != nil || masters[0].Owner(key) != second.Owner() {
-				t.Errorf("%d options: it has %v, passed on (%t), %v", len(opts), second, second.Owner() == first.Owner(), second.Err())
+				t.Errorf("%d options: the second lock is %v, passed on: %t, error: %v", len(opts), second, second.Owner() == first.Owner(), second.Err())
 			}
 			must(t, second.Release(t.Context()))
 		})
@@ -441,7 +441,7 @@ func TestAWaitWithItsLastAttemptEndsWithALockThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, lock, err := lateTo(t, memmaster.New(3), redlock.MaxAttempts(2), redlock.RetryEvery(time.Hour))
 		if lock != nil || !errors.Is(err, redlock.ErrExpired) {
-			t.Errorf("%v, %v", lock, err)
+			t.Errorf("Acquire returned %v, %v, want ErrExpired", lock, err)
 		}
 	})
 }

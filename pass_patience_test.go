@@ -71,7 +71,7 @@ func TestWhoCanNotBePassedALockIsNotHeldUp(t *testing.T) {
 		released := time.Now()
 		must(t, second.Release(t.Context()))
 		if _, took := q.next(2), time.Since(released); took > 10*time.Millisecond {
-			t.Errorf("it came %v after the release", took)
+			t.Errorf("the waiter came %v after the release", took)
 		}
 	})
 }
@@ -90,7 +90,7 @@ func TestOneThatGivesUpBehindALockThatIsPassedOn(t *testing.T) {
 			t.Errorf("the wait ended with %v", err)
 		}
 		if n := masters[0].count(single.Acquire) - asked; n != 0 {
-			t.Errorf("it has asked %d times", n)
+			t.Errorf("the waiter sent %d requests", n)
 		}
 		must(t, second.Release(t.Context()))
 	})
@@ -186,7 +186,7 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 				released := time.Now()
 				_ = held.Release(t.Context())
 				if _, took := q.next(2), time.Since(released); took > 20*time.Millisecond {
-					t.Errorf("it came %v after the release", took)
+					t.Errorf("the waiter came %v after the release", took)
 				}
 			})
 		})
@@ -215,7 +215,7 @@ func TestWhoOnlyPollsGetsAKeyThatIsPassedOn(t *testing.T) {
 		}
 		all.Wait()
 		if got < 20 { // of a hundred windows
-			t.Errorf("it had the key %d times of %d", got, polls)
+			t.Errorf("the polling client had the key %d times of %d", got, polls)
 		}
 	})
 }

@@ -167,7 +167,7 @@ func TestALockIsNotPassedOn(t *testing.T) {
 				}
 				must(t, first.Release(t.Context()))
 				if next := q.next(1); next.Owner() == first.Owner() {
-					t.Error("it was passed on")
+					t.Error("the lock was passed on")
 				}
 			})
 		})
@@ -200,7 +200,7 @@ func TestALockIsPassedOnOnlyToWhomItsBoundCovers(t *testing.T) {
 			must(t, first.Release(t.Context()))
 			second := q.next(1)
 			if second.Owner() != first.Owner() {
-				t.Error("it was not passed on to one that asks for as much")
+				t.Error("the lock was not passed on to a waiter with the same ttl")
 			}
 			must(t, second.Release(t.Context()))
 			if third := q.next(2); third.Owner() == first.Owner() {
@@ -226,7 +226,7 @@ func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 			synctest.Wait()
 			must(t, first.Release(t.Context()))
 			if next := q.next(2); (next.Owner() == first.Owner()) != passed {
-				t.Errorf("%v after its acquisition it was passed on: %t, want %t", after, !passed, passed)
+				t.Errorf("%v after its acquisition the lock was passed on: %t, want %t", after, !passed, passed)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 				m.mu.Unlock()
 			}
 			if kept < 2 {
-				t.Errorf("lock %d believes in it until %v, and %d masters keep it as long", i, k.Until(), kept)
+				t.Errorf("lock %d is valid until %v, and %d masters keep the key that long", i, k.Until(), kept)
 			}
 		}
 		if passed < 10 || passed > 11 {
@@ -285,7 +285,7 @@ func TestStragglersOfALockThatWasPassedOnAreReleased(t *testing.T) {
 		must(t, fourth.Release(t.Context()))
 		fifth := q.next(4)
 		if fifth.Owner() != third.Owner() {
-			t.Error("it was not passed on twice")
+			t.Error("the lock was not passed on twice")
 		}
 		must(t, fifth.Release(t.Context()))
 		settle(time.Second)
@@ -312,7 +312,7 @@ func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
 					lock, err := l.Acquire(ctx, key, longTTL)
 					if err == nil {
 						if inside.Add(1) != 1 {
-							t.Error("two are inside")
+							t.Error("two goroutines hold the lock")
 						}
 						if lock.Owner() == last {
 							passed.Add(1)
@@ -334,7 +334,7 @@ func TestWaitersThatGiveUpLoseNoPassedLock(t *testing.T) {
 	}
 	for patience := 2 * time.Millisecond; passed.Load() == 0; patience *= 4 { // on a slow machine all give up too soon
 		if patience > time.Second {
-			t.Fatal("nothing was passed on, so nothing was shown")
+			t.Fatal("no lock was passed on: this test shows nothing")
 		}
 		crowd(patience)
 	}
@@ -354,7 +354,7 @@ func TestCloseWhileALockIsPassedOn(t *testing.T) {
 		go func() { closed <- l.Close(t.Context()) }()
 		synctest.Wait()
 		if lock := <-q.got[2]; lock != nil {
-			t.Errorf("one that waited has got the lock from a Locker that is being closed")
+			t.Errorf("a waiter got the lock from a Locker that is being closed")
 		}
 		if err := second.Err(); err != nil {
 			t.Errorf("the lock that was passed on: %v", err)
@@ -433,7 +433,7 @@ func TestAPassedLockLivesAsAnyOther(t *testing.T) {
 				must(t, first.Release(t.Context()))
 				second := q.next(1)
 				if second.Owner() != first.Owner() {
-					t.Fatal("it was not passed on")
+					t.Fatal("the lock was not passed on")
 				}
 				began := time.Now()
 				select {
@@ -441,7 +441,7 @@ func TestAPassedLockLivesAsAnyOther(t *testing.T) {
 				case <-time.After(time.Minute):
 				}
 				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 && (took > tt.ends || took < tt.ends*9/10) {
-					t.Errorf("it ended after %v, want %v: %v", took, tt.ends, second.Err())
+					t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
 				}
 				if tt.ends > 0 { // the one behind it is woken by its end
 					q.next(2)
@@ -476,7 +476,7 @@ func TestPassesKeepTheOrderOfArrival(t *testing.T) {
 			got, k = append(got, i), q.next(i)
 		}
 		if want := []int{1, 3, 4, 5}; !slices.Equal(got, want) {
-			t.Errorf("they came in the order %v, want %v", got, want)
+			t.Errorf("the waiters came in the order %v, want %v", got, want)
 		}
 	})
 }

@@ -62,7 +62,7 @@ func TestAPositionOutlastsALostAttempt(t *testing.T) {
 		began := time.Now()
 		must(t, w.get(t).Release(t.Context()))
 		if took := w.at.Sub(began); took > atOnce {
-			t.Errorf("it came %v after the release", took)
+			t.Errorf("the waiter came %v after the release", took)
 		}
 	})
 }
@@ -138,7 +138,7 @@ func TestAWaiterThatStandsStillDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T
 		settle(30 * time.Second)
 		must(t, w.get(t).Release(t.Context()))
 		if took := w.at.Sub(began); took < atOnce || took > 30*time.Second {
-			t.Errorf("it came %v after the release, want it to be told of nothing, and to ask after some seconds", took)
+			t.Errorf("the waiter came %v after the release, want some seconds: no notification, and one question", took)
 		}
 	})
 }
@@ -250,7 +250,7 @@ func TestAKeptKeyIsKnownToSomebodyWhoeverGivesUp(t *testing.T) {
 		}
 		must(t, ws[1].get(t).Release(t.Context()))
 		if took := ws[1].at.Sub(began); took < kept || took > kept+atOnce {
-			t.Errorf("the key was kept until %v, and who waits had it at %v", kept, took)
+			t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
 		}
 	})
 }
@@ -274,7 +274,7 @@ func TestAWaiterOfTheSameProcessKnowsThatAKeyIsKept(t *testing.T) {
 		is(t, first.fail(t), context.Canceled)
 		must(t, second.get(t).Release(t.Context()))
 		if took := second.at.Sub(began); took < kept || took > kept+atOnce {
-			t.Errorf("the key was kept until %v, and who waits had it at %v", kept, took)
+			t.Errorf("the key was kept until %v, and the waiter had it at %v", kept, took)
 		}
 	})
 }

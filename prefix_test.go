@@ -173,7 +173,7 @@ func TestWaitersAreNotifiedWhicheverNameTheyUse(t *testing.T) {
 				<-w.ended
 				must(t, w.err)
 				if took := w.at.Sub(began); took == 0 == c.deaf {
-					t.Errorf("it had the lock after %v", took)
+					t.Errorf("the waiter had the lock after %v", took)
 				}
 				give(t, w.lock)
 			})
@@ -376,7 +376,7 @@ func TestAPrefixIsPartOfTheKeyThatServersHave(t *testing.T) {
 	lock := take(t, l, "42", longTTL, redlock.Published("here"))
 	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 }, "every master to have it")
 	if h, err := dial(t, servers, redlock.Options{}).Holder(t.Context(), key); err != nil || h.Value != "here" || h.ID != lock.ID() {
-		t.Errorf("without a Prefix it is held by %+v, %v", h, err)
+		t.Errorf("without a Prefix, Holder returned %+v, %v", h, err)
 	}
 	for _, s := range servers {
 		if n := s.Client().Exists(t.Context(), single.CounterKey(key)).Val(); n != 1 {

@@ -74,7 +74,7 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	must(t, locker.Close(context.Background()))
 	must(t, groups.Close(context.Background()))
 	if text := fmt.Sprint(locker); !strings.HasSuffix(text, ", closed") {
-		t.Errorf("after Close it is %q", text)
+		t.Errorf("after Close the Locker is printed as %q", text)
 	}
 	for _, c := range []interface{ Close() error }{dialled, client, cluster} {
 		must(t, c.Close())

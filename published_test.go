@@ -22,7 +22,7 @@ func TestWhoAsksForTheHolderIsToldWhatIsPublished(t *testing.T) {
 	h, err := l.Holder(t.Context(), "leader")
 	must(t, err)
 	if h.Value != value || h.Token != lock.Token() || h.Token == 0 || h.Identity != "orders-7" || h.ID != lock.ID() {
-		t.Errorf("the lock has token %d and ID %s; Holder says %d, %s, %s, %d bytes", lock.Token(), lock.ID(), h.Token, h.ID, h.Identity, len(h.Value))
+		t.Errorf("the lock has token %d and ID %s; Holder returned %d, %s, %s, %d bytes", lock.Token(), lock.ID(), h.Token, h.ID, h.Identity, len(h.Value))
 	}
 	if _, err := l.TryAcquire(t.Context(), "leader", time.Minute); !errors.Is(err, redlock.ErrHeld) || strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("another: %v", err)
@@ -64,7 +64,7 @@ func TestALockThatPublishesNeedsMastersThatGiveJustItsToken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) { // whose tokens are 0
 		l := masters.locker(t, redlock.Options{})
 		if _, err := l.TryAcquire(t.Context(), key, time.Minute, redlock.Published("me")); !errors.Is(err, redlock.ErrMisconfigured) {
-			t.Errorf("got %v", err)
+			t.Errorf("TryAcquire: %v", err)
 		}
 		for what, opts := range map[string][]redlock.Option{
 			"too long":     {redlock.Published(strings.Repeat("x", redlock.MaxPublished+1))},

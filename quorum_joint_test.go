@@ -181,7 +181,7 @@ func TestTheSpecificationOfTwoSetsTellsWrongJudgesApart(t *testing.T) {
 			differs = differs || wrong.judge(c) != unanimousInBoth(specs[wrong.of].spec, c)
 		})
 		if !differs {
-			t.Errorf("%s: not told apart", name)
+			t.Errorf("%s: the specification accepts this wrong judge", name)
 		}
 	}
 }
@@ -249,6 +249,6 @@ func TestWinnersByTwoSetsShareAMasterWithWinnersByEither(t *testing.T) {
 		}
 	}
 	if cases == 0 {
-		t.Error("nothing was won")
+		t.Error("no combination was won")
 	}
 }

@@ -27,10 +27,10 @@ func TestAQuorumIsTheLeastMajority(t *testing.T) {
 			return false
 		}
 		if disjoint(quorum) {
-			t.Errorf("of %d masters two sets of %d share none", n, quorum)
+			t.Errorf("two sets of the quorum share no master: %d masters, quorum %d", n, quorum)
 		}
 		if !disjoint(quorum - 1) {
-			t.Errorf("of %d masters any two sets of %d share one already", n, quorum-1)
+			t.Errorf("of %d masters, any two sets of %d share a master, so the quorum is not the least", n, quorum-1)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestTheSpecificationTellsWrongJudgesApart(t *testing.T) {
 			differs = differs || wrong(n, g, r, u) != unanimous(acquiredSpec, n, g, r, u)
 		})
 		if !differs {
-			t.Errorf("%s: not told apart", name)
+			t.Errorf("%s: the specification accepts this wrong judge", name)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func comesAtOnce(t *testing.T, w *waiting, released time.Time) {
 	settle(30 * time.Second)
 	must(t, w.get(t).Release(t.Context()))
 	if took := w.at.Sub(released); took > atOnce {
-		t.Errorf("it came %v after the release", took)
+		t.Errorf("the waiter came %v after the release", took)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 				settle(30 * time.Second)
 				must(t, next.get(t).Release(t.Context()))
 				if took := next.at.Sub(began); took > time.Second {
-					t.Errorf("it came %v after the release", took)
+					t.Errorf("the waiter came %v after the release", took)
 				}
 			})
 		})

@@ -45,7 +45,7 @@ func TestReleaseAgainSaysTheSameWhateverComesLate(t *testing.T) {
 		said := err.Error()
 		settle(5 * time.Second)
 		if again := lock.Release(t.Context()); again == nil || again.Error() != said {
-			t.Errorf("the second release says %v, the first said %v", again, said)
+			t.Errorf("the second release returned %v, the first returned %v", again, said)
 		}
 		masters.behave(nil)
 	})

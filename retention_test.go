@@ -65,7 +65,7 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	}
 	away.Store(false)
 	if cycle(); left() {
-		t.Error("the one that was away was not asked")
+		t.Error("the master that was away did not get the command")
 	}
 	redistest.Eventually(t, 10*time.Second, func() bool {
 		cycle() // the last master's vote may come after the round was decided
@@ -80,7 +80,7 @@ func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	}
 	before := cycle()
 	if got := keeps(t, servers); got > time.Hour {
-		t.Errorf("a counter is kept for %v: it was asked for, or this test shows nothing", got)
+		t.Errorf("a counter is kept for %v, so the command was sent, or this test shows nothing", got)
 	}
 	for _, s := range servers {
 		s.Client().Del(t.Context(), counterKey)

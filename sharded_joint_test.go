@@ -32,7 +32,7 @@ func TestWithoutATransitionAKeyThatMovesHasTwoHolders(t *testing.T) {
 	k := keyIn(t, after, "b")
 	first, second := takeIn(t, before, k), takeIn(t, after, k)
 	if first.Err() != nil || second.Err() != nil {
-		t.Errorf("one of the two is over: %v, %v", first.Err(), second.Err())
+		t.Errorf("one of the two locks is over: %v, %v", first.Err(), second.Err())
 	}
 	must(t, first.Release(t.Context()))
 	must(t, second.Release(t.Context()))
@@ -62,7 +62,7 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 		_, err := tryIn(t, c.wants, k)
 		is(t, err, redlock.ErrHeld)
 		if h, err := c.wants.Holder(t.Context(), k); err != nil || !h.Held || h.ID != lock.ID() {
-			t.Errorf("%s: Holder says %+v, %v", c.name, h, err)
+			t.Errorf("%s: Holder returned %+v, %v", c.name, h, err)
 		}
 		must(t, lock.Release(t.Context()))
 		gone := func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }
@@ -220,7 +220,7 @@ func TestTokensStayInOrderWhenAKeyMovesDuringATransition(t *testing.T) {
 	second := tokenOf(t, during, k)
 	third := tokenOf(t, after, k)
 	if first >= second || second >= third {
-		t.Errorf("tokens %d, %d, %d of before, during and after", first, second, third)
+		t.Errorf("the tokens before, during and after the transition are %d, %d, %d", first, second, third)
 	}
 }
 

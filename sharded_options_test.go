@@ -36,7 +36,7 @@ func TestALockInTwoGroupsKeepsWhatEitherGroupPromises(t *testing.T) {
 				lock, err := s.TryAcquire(t.Context(), k, longTTL)
 				must(t, err)
 				if most := longTTL * 8 / 10; lock.Remaining() > most {
-					t.Errorf("valid for %v, and clocks of one group may be so far off that it is %v", lock.Remaining(), most)
+					t.Errorf("valid for %v, want at most %v because of the clocks of one group", lock.Remaining(), most)
 				}
 				must(t, lock.Release(t.Context()))
 				settle(time.Second)

@@ -274,7 +274,7 @@ func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 		t.Errorf("the masters: %+v", audit.Masters)
 	}
 	if strings.Contains(audit.String(), "the same server") {
-		t.Errorf("two servers are taken for one:\n%s", audit)
+		t.Errorf("the report takes two servers for one:\n%s", audit)
 	}
 	var groups []sharded.Group
 	for _, name := range []string{"one", "two"} {

@@ -177,7 +177,7 @@ func TestSourceS1AcquireAndExpiryAreAtomic(t *testing.T) {
 		}()
 		_ = server.Client().Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err()
 		if left := server.Client().TTL(t.Context(), key).Val(); left == -1 {
-			t.Fatal("the key stands without an expiry")
+			t.Fatal("the key has no expiry")
 		}
 		<-ended
 	}

@@ -178,7 +178,7 @@ func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T
 		_, err := l.TryAcquire(t.Context(), key, tryTTL)
 		onlyIs(t, err, redlock.ErrHeld)
 		if took := time.Since(began); took > tryTimeout/5 {
-			t.Errorf("it took %v", took)
+			t.Errorf("the try took %v", took)
 		}
 		_, err = l.TryAcquire(within(t, time.Microsecond), key, tryTTL) // which has no time for another round
 		onlyIs(t, err, redlock.ErrHeld, context.DeadlineExceeded)
@@ -331,7 +331,7 @@ func TestATryEndsWithItsContext(t *testing.T) {
 		_, err := l.TryAcquire(ctx, key, tryTTL)
 		onlyIs(t, err, redlock.ErrContended, context.DeadlineExceeded)
 		if took := time.Since(began); took != 20*time.Millisecond {
-			t.Errorf("it took %v", took)
+			t.Errorf("the try took %v", took)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 				is(t, err, redlock.ErrHeld)
 				isNot(t, err, redlock.ErrNoQuorum, context.DeadlineExceeded, context.Canceled)
 				if took < test.min || took > test.max {
-					t.Errorf("it took %v, want %v to %v", took, test.min, test.max)
+					t.Errorf("the wait took %v, want %v to %v", took, test.min, test.max)
 				}
 				settle(time.Second)
 				if got := rounds(masters); got != test.rounds {
@@ -247,7 +247,7 @@ func TestWaitersOfOneLockerComeInTheirOrder(t *testing.T) {
 		must(t, held.Release(t.Context()))
 		all.Wait()
 		if !slices.IsSorted(order) || len(order) != waiters {
-			t.Errorf("they came in the order %v", order)
+			t.Errorf("the waiters came in the order %v", order)
 		}
 	})
 }
@@ -337,7 +337,7 @@ func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
 	}
 	// The control: those who split the vote and come back in step split it again.
 	if got := worst(sameDistance, redlock.RetryEvery(10*time.Millisecond)); got <= enough {
-		t.Errorf("at a fixed interval it took %d rounds: this test would not notice a livelock", got)
+		t.Errorf("at a fixed interval the waiters needed %d rounds: this test would not notice a livelock", got)
 	} else {
 		t.Logf("at a fixed interval: %d rounds", got)
 	}
