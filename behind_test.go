@@ -44,7 +44,7 @@ type hidden struct{ *slow }
 func (hidden) Gather() {}
 func (hidden) Pace()   {}
 
-// asks is how many requests of this kind for one key have arrived.
+// asks counts the requests of this kind for one key that have arrived.
 func (m *fake) asks(op single.Op, key string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (v *votes) observe(e redlock.Event) {
 }
 
 const (
-	// loadEvery is how often the tests' load asks for another lock, and loadN how many times.
+	// The tests' load asks for another lock every loadEvery, loadN times.
 	loadEvery = 2 * time.Millisecond
 	loadN     = 1000
 )

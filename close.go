@@ -259,7 +259,7 @@ func (l *Locker) Held() []Held {
 	return held
 }
 
-// describe is the lock as Held shows it; ok is false of one that is not held.
+// describe returns the lock as Held shows it; ok is false if the lock is not held.
 func (k *Lock) describe() (h Held, ok bool) {
 	wall := time.Now()
 	k.mu.Lock()

@@ -80,7 +80,7 @@ func TestHazard111CloseWithoutADeadlineIsNotHeldUpByAMasterThatHangs(t *testing.
 	})
 }
 
-// The control: a deadline is the caller's word, also one that is longer.
+// The control: Close keeps to the caller's deadline, even if it is later.
 func TestCloseWaitsForItsOwnDeadlineForAMasterThatHangs(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		lock := acquire(t, l, time.Hour)

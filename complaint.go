@@ -25,7 +25,7 @@ import (
 // [ErrMisconfigured]. [MaxOutage] replaces MendTime.
 const MendTime = 10 * time.Second
 
-// spellLasts is how long a spell lasts after the latest attempt that met complaints.
+// spellLasts is the length of a spell after the latest attempt that met complaints.
 const spellLasts = 2 * contend.MaxComplainingPause
 
 // complaints has the latest complaint of each master about one acquisition. It outlives a round: failures of any kind can

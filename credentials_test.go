@@ -203,8 +203,8 @@ func refusedWithTheOldToken(t *testing.T, a *account, locker *redlock.Locker, he
 	}
 }
 
-// Tokens change all the time while several programs want one key. Every lock that is returned is one that a majority of
-// masters has, and no two are held at once.
+// Tokens change all the time while several programs want one key. A majority of masters has every lock that is
+// returned, and no two are held at once.
 func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 	for name, way := range rotating {
 		t.Run(name, func(t *testing.T) {

@@ -164,7 +164,7 @@ func (t *Leadership) Done() <-chan struct{} { return t.hold().Done() }
 // ask it before a step that can't be undone.
 func (t *Leadership) Err() error { return t.hold().Err() }
 
-// Until returns to when the term is sure to last if it can't be renewed any more.
+// Until returns the time until which the term certainly lasts if no renewal succeeds.
 func (t *Leadership) Until() time.Time { return t.hold().Until() }
 
 // Resign ends the term, and lets the next candidate lead at once. It returns the errors of [Lock.Release]: nil when

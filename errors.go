@@ -215,7 +215,8 @@ func (e *QuorumError) holders() (owners []uint64, claims bool) {
 	return owners, claims
 }
 
-// sent is when the first request of the round was sent. One that follows another has a later deadline, and counts as sent later.
+// sent is the time when the first request of the round was sent. A request that follows another has a later deadline,
+// and counts as sent later.
 func (r *round) sent() time.Time {
 	var first time.Time
 	for i := range r.ballots {

@@ -65,7 +65,7 @@ func ExampleLocker_Do() {
 	// <nil>
 }
 
-// A lock that renews itself, but not for ever: a holder that hangs loses it after MaxHold.
+// A lock that renews itself, but not forever: a holder that hangs loses it after MaxHold.
 func ExampleAutoRenew() {
 	ctx := context.Background()
 	urls, stop := masters(3)

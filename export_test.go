@@ -77,13 +77,13 @@ const (
 // SystemClock is the default clock.
 func SystemClock() Clock { return systemClock{} }
 
-// RequestTimeout is how long one request for a lock with this ttl may take.
+// RequestTimeout returns the timeout of a request for a lock with this ttl.
 func (o Options) ForTTL(ttl time.Duration) time.Duration { return o.requestTimeout(ttl) }
 
 // ID is under which name the Locker waits in the masters' queues.
 func (l *Locker) ID() string { return l.id }
 
-// Pending is how many releases the janitor still has to see confirmed.
+// Pending counts the releases that the janitor has yet to see confirmed.
 func (l *Locker) Pending() int { return l.janitor.Pending() }
 
 // MaxEvents bounds the events that wait for an observer.
@@ -124,7 +124,7 @@ func (l *Locker) HoldsMutex(locks ...*Lock) string {
 // Split reports that a round was lost because contenders shared the votes.
 func Split(q *QuorumError) bool { return split(q) }
 
-// OutageSince is when the outage began that the Locker takes the masters to have; 0 if none.
+// OutageSince returns the time when the present outage began, as far as the Locker knows; 0 if there is none.
 func OutageSince(l *Locker) time.Duration { return time.Duration(l.unreached.Load()) }
 
 // OpenedByDialJoint is the masters that DialJoint opens, and how it ends.

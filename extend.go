@@ -93,7 +93,7 @@ func (k *Lock) current(ctx context.Context) (asOf time.Duration, err error) {
 	return asOf, nil
 }
 
-// extensions is how many extensions have begun.
+// extensions counts the extensions that have begun.
 func (k *Lock) extensions() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -121,7 +121,8 @@ func TestARenewalThatHasFailedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// So is one that waits for masters which do not return: it has failed when its time is over, and the others decide the next one.
+// The same holds for an extension that waits for masters which do not return. It fails at its timeout, and the other
+// masters decide the next extension.
 func TestARenewalIsTriedAgainBesideMastersThatDoNotReturn(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
 		stuck := make(chan struct{})

@@ -112,7 +112,7 @@ func (m *fake) behave(does func(*single.Request) act) {
 	m.does = does
 }
 
-// pass lets time go by.
+// pass lets virtual time pass.
 func pass(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
@@ -196,7 +196,7 @@ func (m *fake) holder() string {
 	return ""
 }
 
-// count is how many requests of this kind have arrived.
+// count returns the number of requests of this kind that have arrived.
 func (m *fake) count(op single.Op) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,7 +238,7 @@ func (f fakes) holders(owner string) int {
 	return n
 }
 
-// asked is how many requests of any kind the masters have got.
+// asked returns the number of all requests to the masters.
 func (f fakes) asked() int {
 	n := 0
 	for _, m := range f {
@@ -264,8 +264,8 @@ func away(rtt time.Duration) func(*single.Request) act {
 	return func(*single.Request) act { return act{before: rtt / 2, after: rtt - rtt/2} }
 }
 
-// clock is a Clock that follows the time of the bubble, and can be set ahead of its timers, as the machine's is when it
-// was suspended.
+// clock is a Clock with the time of the bubble. A test can set it ahead of its timers, like the clock of a machine
+// that was suspended.
 type clock struct {
 	start time.Time
 	slept atomic.Int64
@@ -302,7 +302,8 @@ func (f fakes) masters() []redlock.Master {
 	return all
 }
 
-// closesAtLast has a Locker over masters in memory be closed with the test, however long that takes in virtual time.
+// closesAtLast closes a Locker over masters in memory at the end of the test, however long that takes in virtual
+// time.
 func closesAtLast(tb testing.TB, l *redlock.Locker) {
 	tb.Helper()
 	tb.Cleanup(func() {

@@ -39,7 +39,8 @@ func TestEnteringAgainDoesNotWaitBehindThoseWhoWaitForTheLock(t *testing.T) {
 	}
 }
 
-// A writer that waits keeps new readers out, but not one that is inside already: it waits for that one.
+// A writer that waits keeps new readers out. A reader that is inside may enter again, because the writer waits for
+// that reader.
 func TestAReaderEntersBesideItselfPastAWaitingWriter(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})

@@ -127,8 +127,8 @@ func queued(tb testing.TB, s *redistest.Server, key string) int {
 	return max(0, int(n)-1) // its mark is none
 }
 
-// awaitQueue waits until n waiters are in the arrival queue of key on a majority of the servers; one that the holder
-// does not have grants the waiters instead.
+// awaitQueue waits until n waiters are in the arrival queue of key on a majority of the servers. A server without the
+// holder's key grants the waiters instead.
 func awaitQueue(tb testing.TB, servers []*redistest.Server, key string, n int) {
 	tb.Helper()
 	redistest.Eventually(tb, promptly, func() bool {

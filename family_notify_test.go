@@ -16,8 +16,8 @@ import (
 // machine.
 const backoff = 2 * time.Second
 
-// handoffs has two Lockers take the key in turns, the one waiting while the other holds it, and returns how long after
-// the beginning of each release the other had the lock.
+// handoffs lets two Lockers take the key in turns: one waits while the other holds it. It returns the time from the
+// beginning of each release until the other Locker had the lock.
 func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Locker, n int, opts ...redlock.Option) []time.Duration {
 	t.Helper()
 	var gaps []time.Duration
@@ -290,7 +290,7 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 // A refusal is an answer: nothing was set, so nothing has to be removed, and those who wait spare the masters that.
 func TestWhatWasRefusedIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	// One that is not answered in time is released, since it may have been granted.
+	// A request that is not answered in time is released, since the master may have granted it.
 	locker := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second})
 	held := take(t, locker, key, time.Minute)
 	reads, asked := calls(t, servers, "get"), calls(t, servers, "set")

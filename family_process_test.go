@@ -16,7 +16,7 @@ import (
 // childTask tells a copy of this test binary what to do until it is killed: "hold" or "wait", and the masters.
 const childTask = "REDLOCK_TEST_FAMILY_TASK"
 
-// childTTL is how long a child's lock lives without it.
+// childTTL is the remaining life of a child's lock after the child's death.
 const childTTL = 2 * time.Second
 
 // spawn starts a copy of this test binary that runs the calling test with a task. It returns when the copy reports

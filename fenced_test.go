@@ -211,7 +211,7 @@ func TestHazard27OneMasterAhead(t *testing.T) {
 	}
 }
 
-// counterKey is where a master counts the tokens of key.
+// counterKey is the key under which a master counts the tokens of key.
 const counterKey = "redlock:token:{" + key + "}"
 
 // counter reads a master's counter of key.

@@ -209,7 +209,8 @@ func TestAFailedAnnouncementNamesTheSetThatIsAway(t *testing.T) {
 	}
 }
 
-// A lock that is over says so, and one that is held is extended also while its Locker is being closed.
+// Extending a lock that is over returns an error that says so. A held lock can be extended while its Locker is being
+// closed.
 func TestExtendOfALockWithAGenerationTellsTheSame(t *testing.T) {
 	for name, opts := range map[string]redlock.Options{"without": {}, "with": generation(1)} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +241,7 @@ func TestExtendOfALockWithAGenerationTellsTheSame(t *testing.T) {
 	}
 }
 
-// Masters that are out of reach do not make of a lock that is over one that is worth trying again.
+// A lock is over while its masters are out of reach. Extend must not return an error that suggests another try.
 func TestExtendOfALockThatIsOverIsNoOutage(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, generation(1))
@@ -253,7 +254,8 @@ func TestExtendOfALockThatIsOverIsNoOutage(t *testing.T) {
 	})
 }
 
-// One that is two ahead of others would stop the Locker that announces it, and all like it. Without a generation nothing tells.
+// A generation that is two ahead of the others would stop the Locker that announces it, and all Lockers with the same
+// generation. A Locker without a generation can't notice this.
 func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l, never := masters.locker(t, generation(3)), masters.locker(t, redlock.Options{})

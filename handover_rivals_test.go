@@ -78,7 +78,7 @@ func handedOver(t *testing.T, masters []*memmaster.Master, opts ...redlock.Optio
 
 const handedTTL = 20 * time.Second
 
-// transfers has the masters do with transfers as fates say, and with nothing else.
+// transfers sets the fates of transfers on the masters. Other requests are not affected.
 func transfers(masters []*memmaster.Master, fates ...memmaster.Fate) {
 	for i, m := range masters {
 		m.Behave(func(r *single.Request) memmaster.Fate {

@@ -374,7 +374,7 @@ func TestNeverTwoHoldersWhenLocksAreHandedOver(t *testing.T) {
 	}
 }
 
-// A process is replaced by another one that goes on with its lock; both are this one here.
+// Another process replaces the first one and goes on with its lock; both processes are this one here.
 func ExampleLocker_Attach() {
 	ctx := context.Background()
 	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers

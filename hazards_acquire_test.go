@@ -68,7 +68,7 @@ func lateGrant(t *testing.T) string {
 	return value(t, servers[4])
 }
 
-// sets is how many SET commands of clients a server has performed.
+// sets counts the SET commands from clients that a server has performed.
 func sets(t *testing.T, s *redistest.Server) int {
 	t.Helper()
 	info, err := s.Client().Info(t.Context(), "commandstats").Result()
@@ -89,7 +89,8 @@ func TestHazard02StragglersAreReleasedWhenTheyLand(t *testing.T) {
 	}
 }
 
-// far has the masters be so far away that several batches are on the way to each at the same time, and the lanes know.
+// far puts the masters so far away that several batches are on the way to each at the same time, and the lanes know
+// the distance.
 func far(t *testing.T, l *redlock.Locker, masters fakes) {
 	t.Helper()
 	masters.behave(away(4 * time.Millisecond))
@@ -204,7 +205,8 @@ func TestHazard06AWinWithoutValidityIsALoss(t *testing.T) {
 	}
 }
 
-// An even split is no refusal. One that stays, because its other half does not go away, is refused within the request timeout.
+// An even split is no refusal. If the other half keeps its keys, the acquisition is refused within the request
+// timeout.
 func TestHazard07AnEvenSplitIsRefusedAndResolves(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{RequestTimeout: 100 * time.Millisecond})

@@ -189,7 +189,7 @@ func TestHazard21RenewalTellsOfALossAndEndsWithTheLock(t *testing.T) {
 	})
 }
 
-// A holder that hangs does not keep its lock for ever where MaxHold or MaxRenewals bounds it.
+// A holder that hangs does not keep its lock forever if MaxHold or MaxRenewals bounds it.
 func TestHazard21RenewalIsBounded(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
@@ -270,8 +270,8 @@ func restarted(t *testing.T, n int) (have int, err error) {
 	return have, err
 }
 
-// A minority that lost the key gets it back with the next extension; a majority that lost it does not count as one that
-// has it.
+// If a minority has lost the key, the next extension sets it again there. If a majority has lost the key, masters
+// with a repaired key do not count as masters that have kept it.
 func TestHazard23ARestartedMinorityRegainsTheKey(t *testing.T) {
 	have, err := restarted(t, 2)
 	if err != nil || have != 5 {

@@ -25,7 +25,7 @@ type guarded struct {
 // RestartGuard implements redlock.Guarded.
 func (m guarded) RestartGuard() time.Duration { return m.guard }
 
-// guards are masters with these guards; negative: one that does not know the word.
+// guards makes masters with these guards; a negative guard makes a master that does not implement Guarded.
 func guards(all ...time.Duration) []redlock.Master {
 	masters := make([]redlock.Master, len(all))
 	for i, guard := range all {
@@ -120,7 +120,7 @@ func TestHazard52NewRefusesMastersThatWereOpenedWithoutTheGuard(t *testing.T) {
 	is(t, err, redlock.ErrInvalid)
 }
 
-// cancellable is a master that asks nothing any more once the context has ended, as a network client does.
+// cancellable is a master that sends no more requests once the context has ended, like a network client.
 type cancellable struct {
 	*fake
 	asked func(*single.Request)

@@ -188,7 +188,7 @@ func TestGraceIsChecked(t *testing.T) {
 	})
 }
 
-// heap is how much memory is in use.
+// heap returns the amount of memory in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

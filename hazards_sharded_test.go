@@ -17,7 +17,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// outage is how a master fails.
+// outage is the way in which a master fails.
 type outage int32
 
 const (

@@ -291,7 +291,8 @@ func TestHazard51AWaitThatCanNotSucceedEnds(t *testing.T) {
 			if _, err := l.TryAcquire(ctx, key, longTTL); !errors.Is(err, redlock.ErrMisconfigured) {
 				t.Errorf("%s: TryAcquire: %v", what, err)
 			}
-			// A quorum of the others is enough; an outage is waited out, as is one that only looks like more of it.
+			// A quorum of the other masters is enough. Acquire waits out an outage, and also a fault that only looks
+			// like one.
 			masters[0].behave(nil)
 			must(t, acquire(t, l, longTTL).Release(t.Context()))
 			masters[0].behave(on(single.Acquire, act{err: errSilent}))

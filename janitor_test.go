@@ -230,7 +230,7 @@ func TestCloseSaysWhatItLeaves(t *testing.T) {
 	})
 }
 
-// The greatest ttl does not overflow into one that has lapsed already.
+// The janitor handles the greatest ttl without an overflow: the release does not count as lapsed.
 func TestPendingReleasesOfTheGreatestTTLDoNotLapse(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

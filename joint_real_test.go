@@ -15,7 +15,7 @@ import (
 // exchange is the Lockers of three processes while masters are exchanged: one with the old set, one with both, one with the new.
 type exchange struct{ before, during, after *redlock.Locker }
 
-// exchanges are how masters are exchanged: the positions of the old and of the new ones among six servers.
+// exchanges lists ways to exchange masters: the positions of the old and of the new masters among six servers.
 var exchanges = map[string][2][]int{
 	"one is replaced":    {{0, 1, 2}, {0, 1, 3}},
 	"two are replaced":   {{0, 1, 2}, {0, 3, 4}},

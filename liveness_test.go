@@ -205,7 +205,7 @@ func (m *sharing) queue(c *single.Call) {
 	}
 }
 
-// taken says what shared hold is in the way of a plain acquisition.
+// taken returns the shared hold that blocks a plain acquisition.
 func (m *sharing) taken(r *single.Request) (single.Reply, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -271,7 +271,7 @@ func ExampleLocker_Held() {
 	// 0
 }
 
-// A hold that is over by its grace or by MaxHold keeps its key as one that was released does.
+// A hold that ends by its grace or by MaxHold keeps its key, as a released hold does.
 func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
 	for _, c := range []struct {
 		name string

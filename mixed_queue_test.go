@@ -67,7 +67,8 @@ func drawMixture(t *rapid.T) (m mixture) {
 	return m
 }
 
-// bound is within what time each waiter has to have the key, seldom for one that asks so seldom that it may have to find out by itself.
+// bound is the time within which each waiter must get the key. seldom is the bound for a waiter that asks so seldom
+// that it may have to find the free key by itself.
 func (m mixture) bound() (bound, seldom time.Duration) {
 	holds := m.reads
 	for _, q := range m.queuers {

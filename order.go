@@ -83,7 +83,7 @@ func (k *Lock) issueLocked(r *round, after *effects) {
 	}
 }
 
-// maxBehind is by how much a master's queue may be longer than twice a quorum's before it is spared acquisitions.
+// A master is spared acquisitions when its queue exceeds twice a quorum's queue by more than maxBehind.
 const maxBehind = 20 * time.Millisecond
 
 // behind finds the masters with a much longer queue than the quickest quorum. That quorum decides rounds. So under

@@ -25,7 +25,8 @@ import (
 //   - The lock was never extended. Otherwise an extension or a repair leaves state about masters that have lost the
 //     key, and this state stays with the lock that saw it. Nor has [Lock.Verify] found that masters have lost it. A
 //     renewal begins when the window has long been over.
-//   - The next holder asks for about as long: its process must not have the key for longer than it asked for if it dies.
+//   - The next holder asks for about the same ttl: if its process dies, the key must not stay for longer than it
+//     asked for.
 //   - If it is fenced, there is a token for the next holder among those that it got with its own (see fenced.go).
 //   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
 //
@@ -41,10 +42,10 @@ import (
 // maxWindow bounds how long a Locker passes a lock on before other Lockers have their turn.
 const maxWindow = 100 * time.Millisecond
 
-// windowShare is which part of the ttl the window is.
+// windowShare: the window is the ttl divided by windowShare.
 const windowShare = 10
 
-// breathShare is which part of a window the key is left alone for by its process when the window is over.
+// breathShare: after the window, the process leaves the key alone for the window divided by breathShare.
 const breathShare = 20
 
 // The first renewal begins after the window, also of a lock that was passed on: its ttl is shorter than the first
@@ -63,13 +64,14 @@ type passing struct {
 	reminds   bool // those who wait are going to be reminded when the window is over
 }
 
-// errPassed ends a wait's attempts: it is being passed a lock. errPassedLate ends one that was passed a lock and found it over: the wait goes on.
+// errPassed ends a wait's attempts: the waiter is being passed a lock. errPassedLate ends the attempts of a waiter
+// that was passed a lock and found it over: the wait goes on.
 var (
 	errPassed     = errors.New("redlock: passed")
 	errPassedLate = fmt.Errorf("%w: this process stood still while it was passed on", ErrExpired)
 )
 
-// passingWindow is for how long a lock may be passed on when others wait behind it.
+// passingWindow returns the time in which a lock may be passed on while others wait behind it.
 func (s *spec) passingWindow() time.Duration {
 	if !s.passable() {
 		return 0
@@ -87,8 +89,9 @@ func (s *spec) passable() bool {
 // on. Tokens are proposed by a clock in microseconds; this is a tenth of its rate.
 const tokensPerMillisecond = 100
 
-// spareTokens is how many tokens behind its own a fenced lock with this window asks for when it proposes token. Locks that are not passed on make no
-// use of theirs; so that counters do not run away from the clock for that, there are none while they are ahead of it.
+// spareTokens returns the number of spare tokens that a fenced lock with this window asks for when it proposes token.
+// A lock that is not passed on wastes its spare tokens. So that this does not drive counters ahead of the clock,
+// there are no spare tokens while they are ahead of it.
 func (l *Locker) spareTokens(window time.Duration, token uint64) uint64 {
 	if token > l.wallToken() {
 		return 0
@@ -131,7 +134,7 @@ func (k *Lock) notPassed() {
 	}
 }
 
-// pass passes the lock on to the first goroutine that waits for it, if there is one that it fits, and reports whether it did.
+// pass passes the lock on to the first waiting goroutine for which it fits, and reports whether it did.
 func (e *leaving) pass() bool {
 	k, l := e.lock, e.lock.locker
 	waiter, entry := l.queue.Take(k.spec.keys[0], e.now, func(waiter any) bool { return k.fits(waiter.(*waiting).spec, e.now) })

@@ -436,7 +436,7 @@ func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
 	}
 }
 
-// The last of its attempts is one that came to nothing.
+// The passed lock was over, and this was the last attempt of the waiter.
 func TestAWaitWithItsLastAttemptEndsWithALockThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, lock, err := lateTo(t, memmaster.New(3), redlock.MaxAttempts(2), redlock.RetryEvery(time.Hour))

@@ -190,7 +190,8 @@ func verifyInVain(t *testing.T, _ *line, k *redlock.Lock, masters fakes) {
 	}
 }
 
-// The next holder gets no more than the masters keep, and the masters keep it for no longer than it asked for.
+// The next holder gets no more time than the masters keep the key, and the masters keep the key for no longer than
+// that holder asked for.
 func TestALockIsPassedOnOnlyToWhomItsBoundCovers(t *testing.T) {
 	for _, ttl := range []time.Duration{passTTL / 2, 2 * passTTL} {
 		bubble(t, 3, func(t *testing.T, masters fakes) {

@@ -140,7 +140,7 @@ func waitersOf(t *testing.T, servers []*redistest.Server, key string) (n int) {
 	return n
 }
 
-// trespass has a tenant's user try to use the keys behind another's Prefix, by a Locker and by hand.
+// trespass tries to use the keys behind another tenant's Prefix, as a tenant's user, with a Locker and by hand.
 func trespass(t *testing.T, servers []*redistest.Server, name, theirs string) {
 	t.Helper()
 	urls := make([]string, len(servers))

@@ -48,10 +48,10 @@ func newElectorate(name string, members uint64) electorate {
 	return electorate{name: name, members: members, n: n, quorum: Quorum(n)}
 }
 
-// of is how many of masters belong to the electorate.
+// of returns the number of the given masters that belong to the electorate.
 func (e *electorate) of(masters uint64) int { return bits.OnesCount64(masters & e.members) }
 
-// spare is how many masters a quorum can do without.
+// spare returns the number of masters that a quorum can do without.
 func (e *electorate) spare() int { return e.n - e.quorum }
 
 // electorates are the sets in which a configuration counts votes: one set of masters or, while masters are exchanged,

@@ -137,7 +137,8 @@ func jointJudges() map[string]jointJudge {
 	}
 }
 
-// mostJointMasters is how many masters two sets have together in the exhaustive test: every pair of sets of up to so many.
+// mostJointMasters is the largest number of masters in the exhaustive test. It tries every pair of sets with up to
+// this many masters together.
 const mostJointMasters = 7
 
 func TestVerdictsOfTwoSetsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) {

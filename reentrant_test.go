@@ -10,7 +10,7 @@ import (
 	"github.com/seed-624411e5/redlock/internal/redistest"
 )
 
-// holdsOf is how many holds of key a majority sees.
+// holdsOf returns the number of holds of key that a majority sees.
 func holdsOf(tb testing.TB, l *redlock.Locker) int {
 	tb.Helper()
 	h, err := l.Holder(tb.Context(), key)

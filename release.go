@@ -215,7 +215,7 @@ func (k *Lock) giveWay() {
 	k.locker.queue.Rival(k.spec.keys, ahead, max(ahead, now+k.locker.giveWay()))
 }
 
-// keepLocked is for how long a release has to leave the keys, by the fastest of clocks; 0: it removes them.
+// keepLocked returns the time for which a release leaves the keys, by the fastest of clocks; 0: it removes the keys.
 func (k *Lock) keepLocked() time.Duration {
 	if k.spec.minHold == 0 || !k.state.Held || k.unused || !k.state.Why.Keeps() {
 		return 0
@@ -268,16 +268,16 @@ const (
 	maxReserve = 500 * time.Millisecond
 )
 
-// reserve is for how long a release keeps the key for the waiter it notifies.
+// reserve returns the time for which a release keeps the key for the waiter it notifies.
 func (l *Locker) reserve() time.Duration {
 	return min(minReserve+3*l.slowest(), maxReserve)
 }
 
-// giveWay is for how long a waiter that a release has notified is left alone with the masters: the notification and its
-// acquisition take about two round trips.
+// giveWay returns the time for which this Locker leaves the masters to a waiter that a release has notified. The
+// notification and the waiter's acquisition take about two round trips.
 func (l *Locker) giveWay() time.Duration { return time.Millisecond + 2*l.slowest() }
 
-// slowest is how far away the slowest master is.
+// slowest returns the distance of the slowest master.
 func (l *Locker) slowest() time.Duration {
 	var slowest time.Duration
 	for _, lane := range l.lanes {

@@ -34,7 +34,7 @@ func (l *Locker) retryIn(ttl time.Duration) time.Duration {
 	return base/2 + l.opts.Jitter(base)
 }
 
-// dueLocked is when the hold next needs attention.
+// dueLocked returns the time of the hold's next action.
 func (k *Lock) dueLocked() time.Duration {
 	if k.state.Over() {
 		return k.until

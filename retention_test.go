@@ -37,7 +37,7 @@ func retaining(t *testing.T, servers []*redistest.Server) (l *redlock.Locker, aw
 	}
 }
 
-// keeps is for how long the servers keep the counter of key, at least.
+// keeps returns the shortest time for which a server keeps the counter of key.
 func keeps(t *testing.T, servers []*redistest.Server) time.Duration {
 	t.Helper()
 	var kept []time.Duration
@@ -47,8 +47,8 @@ func keeps(t *testing.T, servers []*redistest.Server) time.Duration {
 	return slices.Min(kept)
 }
 
-// Hazard 28, too: masters are not asked every time to keep a counter, but often enough, and one that has lost it keeps the
-// new one.
+// Hazard 28, too: not every acquisition asks masters to keep a counter, but enough do. A master that has lost its
+// counter keeps the new one.
 func TestHazard28ACounterIsKeptThoughNotEveryAcquisitionAsks(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l, away, left := retaining(t, servers)

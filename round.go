@@ -255,7 +255,7 @@ func ownerHash(owner string) uint64 {
 	return max(1, maphash.String(valueSeed, owner[:min(len(owner), maxTold)]))
 }
 
-// maxTold is how much of an owner masters tell; the scripts know it, too.
+// maxTold is the length to which masters shorten an owner value in replies; the scripts know it, too.
 const maxTold = 16 << 10
 
 // nodesLocked is what each of these masters said.
@@ -302,7 +302,7 @@ const (
 	isLate
 )
 
-// newRoundWait returns one that may have been used before; recycle takes it back.
+// newRoundWait returns a roundWait that may have been used before; recycle takes it back.
 func (l *Locker) newRoundWait() *roundWait {
 	if w, ok := l.spare.Get().(*roundWait); ok {
 		return w

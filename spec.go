@@ -158,7 +158,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// checkTTL returns a ttl as masters count it, and its request timeout. It refuses one that leaves no validity.
+// checkTTL returns a ttl as masters count it, and its request timeout. It refuses a ttl that leaves no validity.
 func (l *Locker) checkTTL(asked time.Duration) (ttl, timeout time.Duration, _ error) {
 	ttl = asked.Truncate(time.Millisecond)
 	if ttl <= 0 {

@@ -221,8 +221,8 @@ func split(q *QuorumError) bool {
 	return true
 }
 
-// freeIn is when so many of the keys in the way will have expired that a quorum is possible; 0 if that is not known. Only those count that are
-// kept, if it is so.
+// freeIn returns the time until enough of the blocking keys have expired for a quorum; 0 if that is not known. If
+// kept is true, it counts only keys that are kept after their release.
 func freeIn(q *QuorumError, kept bool) time.Duration {
 	ttls := make([]time.Duration, 0, len(q.Nodes))
 	for _, node := range q.Nodes {

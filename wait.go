@@ -29,7 +29,7 @@ type waiting struct {
 	subscribed bool  // the Locker listens on its account
 }
 
-// wait acquires by as many rounds as it takes, and says how many those were. since is when the wait began.
+// wait acquires in as many rounds as needed, and returns their number. since is the time when the wait began.
 func (l *Locker) wait(ctx context.Context, s *spec, since time.Duration) (k *Lock, rounds int, err error) {
 	if s.MaxAttempts == 1 { // there is nothing to wait for
 		return l.once(ctx, s)
@@ -217,7 +217,7 @@ func (w *waiting) plan(turn, counts bool) {
 	}, l.opts.Jitter)
 }
 
-// tried is when the latest attempt began.
+// tried is the time when the latest attempt began.
 func (w *waiting) tried() time.Duration {
 	if w.latest == nil {
 		return w.locker.clock.Now()
@@ -360,7 +360,8 @@ func (l *Locker) sleep(ctx context.Context, signal <-chan struct{}, d time.Durat
 	return nil
 }
 
-// outageLeft is how much of an outage, which may last for d, is left for a wait that began at since; d if there is none.
+// outageLeft returns the rest of an outage for a wait that began at since, if the outage may last for d; it returns d
+// if there is no outage.
 func (l *Locker) outageLeft(d, since, now time.Duration) time.Duration {
 	began := time.Duration(l.unreached.Load())
 	if began == 0 {
