@@ -95,7 +95,8 @@ func BenchmarkGrowthContexts(b *testing.B) {
 // growing is the key of values that make contexts differ.
 type growing struct{}
 
-// BenchmarkHandoff has 32 goroutines of one Locker want one key of five real masters, and nothing to do under it.
+// BenchmarkHandoff lets 32 goroutines of one Locker take turns with one key on five real masters. A goroutine does
+// nothing while it holds the key.
 func BenchmarkHandoff(b *testing.B) {
 	locker := dial(b, redistest.StartN(b, 5), redlock.Options{})
 	for name, opts := range map[string][]redlock.Option{"plain": nil, "fenced": {redlock.Fenced()}} {

@@ -150,7 +150,7 @@ func (l *Locker) enroll(k *Lock) error {
 	return nil
 }
 
-// replace notes that next has from now on what k had on masters. It reports false if Close has given k up.
+// replace records that next now has k's keys on the masters. It reports false if Close has abandoned k.
 func (l *Locker) replace(k, next *Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +211,7 @@ func (l *Locker) notBusy() {
 	}
 }
 
-// noteEmptyLocked tells Close that nothing is left to wait for, if that is so.
+// noteEmptyLocked tells Close when nothing is left to wait for.
 func (l *Locker) noteEmptyLocked() {
 	if !l.closed || l.first != nil || l.busy.Load() > 0 {
 		return

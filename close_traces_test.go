@@ -53,7 +53,7 @@ func (m unreliable) Do(ctx context.Context, batch []*single.Call) {
 	}
 }
 
-// journal is what became of requests, for a test that fails.
+// journal records the results of requests, for a test that fails.
 type journal struct {
 	mu    sync.Mutex
 	began time.Time

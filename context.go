@@ -112,7 +112,7 @@ func FromContext(ctx context.Context) (lock *Lock, ok bool) {
 	return c.lock, true
 }
 
-// pruneAt is from how many contexts on a hold drops those that have ended.
+// pruneAt is the number of contexts from which a hold drops the contexts that have ended.
 const pruneAt = 32
 
 // contexts has the contexts of one hold that end with it. The lock's mutex guards them.
@@ -188,8 +188,8 @@ func (l *Locker) do(
 	return fn(lock.Context(ctx))
 }
 
-// lostBefore keeps of a release's error what tells that the lock was lost. That too few masters confirmed is no
-// concern of Do's caller: its work is done, and the janitor goes on.
+// lostBefore returns a release's error if it says that the lock was lost, and nil otherwise. If too few masters have
+// confirmed, the caller of Do need not care: its work is done, and the janitor goes on.
 func lostBefore(err error) error {
 	if errors.Is(err, ErrNotHeld) {
 		return err

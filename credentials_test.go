@@ -79,7 +79,7 @@ func (a *account) inContext(context.Context) (user, password string, err error) 
 	return user, password, nil
 }
 
-// Subscribe makes an account a provider that also tells connections of a new token.
+// Subscribe makes an account a provider that also sends new tokens to connections.
 func (a *account) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
 	user, token := a.credentials()
 	a.mu.Lock()

@@ -186,7 +186,7 @@ func (m *fake) forget() {
 	clear(m.keys)
 }
 
-// holder is who holds the key; "" if nobody does.
+// holder returns the owner that holds the key, or "" if the key is free.
 func (m *fake) holder() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,14 +220,14 @@ func newFakes(n int) fakes {
 	return all
 }
 
-// behave has every master do the same.
+// behave sets how every master handles requests.
 func (f fakes) behave(b func(*single.Request) act) {
 	for _, m := range f {
 		m.behave(b)
 	}
 }
 
-// holders counts the masters on which owner, or anybody if it is "", holds the key.
+// holders counts the masters on which owner holds the key, or any owner if it is "".
 func (f fakes) holders(owner string) int {
 	n := 0
 	for _, m := range f {

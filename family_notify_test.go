@@ -68,7 +68,7 @@ func TestS3AWaiterInAnotherLockerGetsTheLockWithTheRelease(t *testing.T) {
 	}
 }
 
-// Hazard 30: a waiter that is not notified comes by itself, after a backoff and not after a ttl.
+// Hazard 30: a waiter that gets no notification tries again after a backoff, not after a ttl.
 func TestHazard30AMissedCallCostsABackoff(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
@@ -211,7 +211,7 @@ func TestRetryEveryIsKeptOnRealMasters(t *testing.T) {
 	give(t, held)
 }
 
-// A Locker that ends without a farewell stays in the queue; it is called once, and the next one comes by itself.
+// A Locker that dies stays in the queue. It is notified once, and the next waiter tries by itself.
 func TestADeadWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, dead, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
@@ -287,7 +287,7 @@ func TestManyLockersShareAKeyFairly(t *testing.T) {
 	}
 }
 
-// A refusal is an answer: nothing was set, so nothing has to be removed, and those who wait spare the masters that.
+// A refusal is an answer: nothing was set, so nothing has to be removed, and waiters spare the masters a release.
 func TestWhatWasRefusedIsNotReleased(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	// A request that is not answered in time is released, since the master may have granted it.
@@ -302,8 +302,8 @@ func TestWhatWasRefusedIsNotReleased(t *testing.T) {
 	}
 	give(t, held)
 	closeLocker(t, locker) // waits for all that is in flight
-	// An attempt reads the key once to tell who has it, and so does the release that finds it. A master that has got much
-	// behind the others, on a busy machine, is spared attempts.
+	// An attempt reads the key once to report its holder, and so does the release that finds it. On a busy machine, a
+	// master that is far behind the others is spared attempts.
 	asked = calls(t, servers, "set") - asked
 	if asked < 2*attempts || asked > 3*attempts {
 		t.Fatalf("%d attempts asked 3 masters %d times", attempts, asked)

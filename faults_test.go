@@ -137,7 +137,8 @@ func TestHazard105AWaitOutlastsEveryFaultThatMayPass(t *testing.T) {
 	})
 }
 
-// endsOf is with what, and when, a wait without a deadline ends for a fault that does not end; nil: never.
+// endsOf returns when a wait without a deadline ends, and with which error, for a fault that does not end; nil:
+// never.
 func endsOf(lasts single.Lasting) (error, time.Duration) { //nolint:revive,staticcheck // the error is a table's value
 	switch lasts {
 	case single.Closed:

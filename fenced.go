@@ -43,7 +43,7 @@ func (k *Lock) Token() uint64 {
 // not use up the numbers that are left, of this key or, through this Locker's memory, of others.
 const greatestWallToken = single.MaxToken / 2
 
-// propose returns what to propose as a token: above every token this Locker has observed, and not behind the wall clock.
+// propose returns the token to propose: above every token this Locker has observed, and not behind the wall clock.
 func (l *Locker) propose() uint64 {
 	return max(l.wallToken(), l.tokens.Load()+1)
 }
@@ -81,7 +81,7 @@ func (s *spec) noteCounter(c *lane.Call) {
 	}
 }
 
-// byCounter reports that what refused c, which publishes its token, is the fencing counter and no owner.
+// byCounter reports that the fencing counter refused c, and not an owner. c publishes its token.
 func byCounter(c *lane.Call) bool { return c.Request.Exact && c.Reply.Holder == "" && c.Reply.TTL == 0 }
 
 // noteRetentionLocked records the key of a fenced acquisition if every master has granted it, because then every
@@ -144,8 +144,8 @@ func (k *Lock) fence(ctx context.Context, r *round) error {
 	return k.raise(ctx, k.owner, token+spare+1, spare, r.refusal()) // a counter may have got to token+spare
 }
 
-// raise has a quorum of masters that have the key of owner accept a token, from this one on, with so many spare ones behind it. Where they
-// have not, the error matches refusal.
+// raise asks a quorum of masters that have owner's key to accept a token, beginning with this one, and spare more
+// tokens after it. If the masters do not have the key, the error matches refusal.
 func (k *Lock) raise(ctx context.Context, owner string, token, spare uint64, refusal error) error {
 	for n := 1; ; n++ {
 		if token > single.MaxToken-spare {
@@ -186,7 +186,7 @@ func (k *Lock) agreed(r *round) (token uint64, agreed bool) {
 	return token, agreed
 }
 
-// takeTokensLocked notes the token, and those behind it that are this hold's.
+// takeTokensLocked records the token, and the spare tokens after it that belong to this hold.
 func (k *Lock) takeTokensLocked(token, spare uint64) {
 	k.token, k.passing.lastToken = token, token+spare
 	k.locker.observeToken(k.passing.lastToken)

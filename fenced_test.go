@@ -160,7 +160,7 @@ func reaching(t *testing.T, servers []*redistest.Server, bits *atomic.Uint64) *r
 	})
 }
 
-// shuffled has Lockers take turns, each time with another majority of the masters, and judges the tokens.
+// shuffled lets Lockers take turns, each time with another majority of the masters, and judges the tokens.
 func shuffled(t *testing.T) []string {
 	t.Helper()
 	servers := redistest.StartN(t, 5)

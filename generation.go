@@ -69,8 +69,8 @@ type announcement struct {
 	decided  chan struct{} // closed then
 }
 
-// isCurrent reports that the Locker may take and extend locks now. If it is not known it asks, in the background. What rests on
-// that counts from asOf.
+// isCurrent reports that the Locker may take and extend locks now. If that is unknown, it asks the masters in the
+// background. A round that relies on the answer counts from asOf.
 func (l *Locker) isCurrent() (asOf time.Duration, current bool) {
 	if l.opts.Generation == 0 {
 		return math.MaxInt64, true
@@ -80,9 +80,9 @@ func (l *Locker) isCurrent() (asOf time.Duration, current bool) {
 	return now, fresh && err == nil
 }
 
-// awaitCurrent waits until it is known that the Locker may take and extend locks, no longer than for one request, nor than until
-// closing, which may be nil, is closed. What rests on that counts from asOf. If sent is zero, nothing was sent yet: it becomes when the
-// first request was.
+// awaitCurrent waits until the Locker knows that it may take and extend locks. It waits no longer than for one
+// request, and no longer than until closing is closed; closing may be nil. A round that relies on the answer counts
+// from asOf. If sent is zero because nothing was sent before, awaitCurrent sets it to the time of the first request.
 func (l *Locker) awaitCurrent(ctx context.Context, timeout time.Duration, sent *time.Time, closing <-chan struct{}) (asOf time.Duration, err error) {
 	if l.opts.Generation == 0 {
 		return math.MaxInt64, nil
@@ -121,7 +121,7 @@ func (c *currency) outdated() error {
 	return c.err
 }
 
-// askCurrent says whether the last answer still holds, and returns what asks for the next one if it is under way or due.
+// askCurrent reports whether the last answer still holds. It returns the next question if that is under way or due.
 func (l *Locker) askCurrent(now time.Duration) (fresh bool, asking *announcement, err error) {
 	c := &l.current
 	c.mu.Lock()

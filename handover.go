@@ -41,14 +41,15 @@ import (
 //     owner. It would find that the key is another owner's, or lose the key while it believes to have it. So the text
 //     of a Handover names the protocol version.
 //
-// The new token is also what keeps the old process from the resource if its work goes on although the hold is over.
+// The new token also keeps the old process away from the resource if its work goes on although the hold is over.
 // docs/operate/handover.md has the table.
 
 // Handover is all that another process needs to continue a lock: see [Lock.Handover]. [Handover.Secret] is the text
 // to send. It is a secret: anyone who has it can take the lock over, or release it. fmt, log/slog and encoders do not
 // show it, also inside another struct. The zero value belongs to no lock.
 type Handover struct {
-	// A function, because what prints values follows pointers where it can't call methods, as fmt does with %s in unexported fields.
+	// The field is a function, because printers follow pointers where they can't call methods, as fmt does with %s in
+	// unexported fields.
 	read func() *handover
 }
 
@@ -69,7 +70,7 @@ const handoverPrefix = "redlock-handover-3:"
 
 func newHandover(data handover) Handover { return Handover{func() *handover { return &data }} }
 
-// data is what there is to know; of the zero value the zero value.
+// data returns the fields of the Handover; for the zero value it returns the zero value.
 func (h Handover) data() *handover {
 	if h.read == nil {
 		return new(handover)

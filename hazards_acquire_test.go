@@ -181,7 +181,7 @@ func TestHazard05ARetriedAcquireIsNotRefusedByItself(t *testing.T) {
 	is(t, lock.Release(t.Context()), redlock.ErrNotHeld)
 }
 
-// slowWin has a quorum grant a lock of 50 ms after 48.5 ms, when its validity is over.
+// slowWin wins a lock of 50 ms by a quorum that answers after 48.5 ms, when its validity is over.
 func slowWin(t *testing.T) (left int, err error) {
 	t.Helper()
 	bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -240,7 +240,8 @@ func (m forgetful) Do(ctx context.Context, batch []*single.Call) {
 	m.fake.Do(ctx, rest)
 }
 
-// secondAttempt has a first attempt get two masters of five, and then needs these two for a quorum.
+// secondAttempt makes a first attempt that gets two masters of five, and then a second attempt that needs these two
+// for a quorum.
 func secondAttempt(t *testing.T, wrap func(*fake) redlock.Master) (err error) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -300,7 +301,7 @@ func TestHazard09OwnersAreComparedInFull(t *testing.T) {
 	}
 }
 
-// Orphans on a minority of masters do not keep anybody out.
+// Orphans on a minority of masters keep no owner out.
 func TestHazard10OrphansOnAMinorityDoNotBlock(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	l := dial(t, servers, redlock.Options{})

@@ -53,7 +53,7 @@ func TestHazard17ExtendAfterExpiryAsksNobody(t *testing.T) {
 	})
 }
 
-// extendedWith has this many of five masters fail every extension, and reports how the lock fares.
+// extendedWith makes this many of five masters fail every extension, and reports what happens to the lock.
 func extendedWith(t *testing.T, failing int, a act) (renewals int, state, err error) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -113,8 +113,8 @@ func TestHazard19TheBoundIsCountedFromTheStartOfTheRound(t *testing.T) {
 	}
 }
 
-// partlyExtended has an extension by an hour succeed on two masters of five, and reports the lock's bound after it and
-// how many masters have the key once the lock has lapsed.
+// partlyExtended lets an extension by an hour succeed on two masters of five. It reports the lock's bound after it,
+// and how many masters have the key once the lock has lapsed.
 func partlyExtended(t *testing.T, wrap func(*fake) redlock.Master) (bound time.Duration, left int) {
 	t.Helper()
 	bubble(t, 5, func(t *testing.T, masters fakes) {
@@ -250,7 +250,7 @@ func TestHazard22ExtendAndReleaseDoNotRace(t *testing.T) {
 	}
 }
 
-// restarted has this many of five servers lose their data, and extends.
+// restarted makes this many of five servers lose their data, and extends.
 func restarted(t *testing.T, n int) (have int, err error) {
 	t.Helper()
 	servers := redistest.StartN(t, 5)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// secretsIn names those parts of owner values that a text shows.
+// secretsIn lists the parts of owner values that a text shows.
 func secretsIn(text string, owners ...string) (shown []string) {
 	for _, owner := range owners {
 		random := owner[strings.LastIndexByte(owner, '/')+1:]

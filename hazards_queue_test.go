@@ -304,7 +304,8 @@ func TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt(t *testing.T
 	}
 }
 
-// entersBehind has an owner's waiters stand behind another waiter before and when the owner gets the key, in the same process or in another.
+// entersBehind lets an owner's waiters queue behind another waiter, before the owner gets the key and afterwards. The
+// other waiter is in the same process or in another.
 func entersBehind(t *testing.T, first []redlock.Option, same bool) {
 	t.Helper()
 	masters := redlocktest.New(t, redlocktest.Count(3))

@@ -19,7 +19,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// quoting has servers answer requests by quoting them, in one of several forms, and remembers the secrets that they were sent.
+// quoting makes servers answer requests by quoting them, in one of several forms, and remembers the secrets in the
+// requests.
 type quoting struct {
 	form func(command string, words []string) string
 
@@ -104,7 +105,7 @@ func (q *quoting) shownOf(text string) string {
 	return ""
 }
 
-// quote has the named commands, separated by spaces, quoted from now on.
+// quote makes servers quote the named commands, separated by spaces, from now on.
 func (q *quoting) quote(steps string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -53,7 +53,7 @@ func TestHazard24AfterASuspensionEverythingKnows(t *testing.T) {
 	}
 }
 
-// Without anybody asking, a suspension is noticed within a second of the resumption.
+// A suspension is noticed within a second of the resumption, even if no method is called.
 func TestHazard24DoneClosesSoonAfterASuspension(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		machine := newClock()
@@ -101,7 +101,7 @@ func TestHazard25AMinoritysClockMayJump(t *testing.T) {
 	})
 }
 
-// Whether a lock is held is a question of the clock, and not of what masters still have.
+// Only the clock decides whether a lock is held, whatever keys the masters still have.
 func TestHazard26ValidityIsAskedOfTheClockNotOfTheMasters(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		machine := newClock()

@@ -118,7 +118,7 @@ func (r *round) inspected(sets electorates) verdict {
 	return open
 }
 
-// holds reports that master i is one of set and has told that the key is held.
+// holds reports that master i belongs to set and has answered that the key is held.
 func (r *round) holds(set *electorate, i int) bool {
 	return r.ballots[i].vote == Granted && set.members&(1<<i) != 0
 }
@@ -187,7 +187,7 @@ func (r *round) holderLocked() (Holder, error) {
 	return Holder{Nodes: r.nodesLocked(everyMaster)}, nil
 }
 
-// holderInLocked is who holds the key on a quorum of set.
+// holderInLocked returns the holder of the key on a quorum of set.
 func (r *round) holderInLocked(set *electorate) Holder {
 	h := Holder{Nodes: r.nodesLocked(everyMaster)}
 	value, votes := r.commonOwner(set)

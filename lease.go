@@ -14,14 +14,14 @@ import (
 // leaves its lease to its successor. So the holds of a lease follow each other, and present is the latest. Passing changes this pointer
 // only.
 //
-// One mutex guards a lease and all of its holds. What that prevents:
+// One mutex guards a lease and all of its holds. This prevents:
 //
 //   - A late answer to the acquisition comes while the lock is being passed on, or after two passes. It changes the one masterState
 //     of that master, and the present hold uses the same one.
 //   - The former holder asks Err, Verify or Release, or its timer fires, while its successor is being acquired. It finds that it has
 //     parted: its own state says so.
-//   - Close gives the former holder up while it passes the lock on. The lease stays with the former holder, who has parted, and the
-//     keys lapse.
+//   - Close abandons the former holder while this holder passes the lock on. The lease stays with the former holder,
+//     which has parted, and the keys lapse.
 //   - Two mutexes of two holds would be taken in both orders.
 type lease struct {
 	mu       sync.Mutex

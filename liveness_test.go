@@ -165,7 +165,7 @@ func (m *sharing) Do(ctx context.Context, batch []*single.Call) {
 	all.Wait()
 }
 
-// queue keeps arrival queues: who is refused enters, a release notifies the first.
+// queue keeps arrival queues: a refused waiter enters, and a release notifies the first.
 func (m *sharing) queue(c *single.Call) {
 	r := c.Request
 	if c.Err != nil {
@@ -383,7 +383,7 @@ func (u *wisher) hold(ctx context.Context, t *testing.T, lock *redlock.Lock, k s
 	}
 }
 
-// draw chooses what to acquire, and how.
+// draw chooses a lock and a way to acquire it.
 func (u *wisher) draw() (what, owner string, keys []string, opts []redlock.Option) {
 	keys = []string{"a", "b", "c"}
 	u.random.Shuffle(3, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })

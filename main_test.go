@@ -123,7 +123,7 @@ func value(tb testing.TB, s *redistest.Server) string {
 	return got
 }
 
-// holders counts the servers on which the key is held by owner, or by anybody if owner is "".
+// holders counts the servers on which owner holds the key, or any owner if it is "".
 func holders(tb testing.TB, servers []*redistest.Server, owner string) int {
 	tb.Helper()
 	n := 0

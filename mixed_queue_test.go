@@ -78,7 +78,8 @@ func (m mixture) bound() (bound, seldom time.Duration) {
 	return bound, bound + 27*time.Second
 }
 
-// play returns who did not get the key within the bound, and the greatest part of the bound that anybody took.
+// play lists the waiters that did not get the key within the bound, and returns the largest share of the bound that a
+// waiter needed.
 func (m mixture) play(t *testing.T) (faults []string, worst float64) {
 	bound, seldom := m.bound()
 	synctest.Test(t, func(t *testing.T) {

@@ -106,7 +106,7 @@ type Event struct {
 	Missed int
 }
 
-// observe tells of a decided round. It is called once for each, without the lock's mutex.
+// observe sends the events of a decided round. It is called once for each round, without the lock's mutex.
 func (r *round) observe() {
 	l := r.lock.locker
 	if l.observer == nil {
@@ -140,7 +140,7 @@ func (r *round) observe() {
 	l.observer.put(e)
 }
 
-// event is what all events of a round have in common.
+// event returns the fields that all events of a round share.
 func (r *round) event() Event {
 	first := &r.lock.locker.sets[0]
 	return Event{
@@ -163,7 +163,7 @@ func (r *round) opName() string {
 	return opNames[r.request.Op]
 }
 
-// observeVote tells of a call that has ended, in time for its round or not.
+// observeVote sends the event of a call that has ended, in time for its round or not.
 func (r *round) observeVote(c *lane.Call, vote Vote) {
 	l := r.lock.locker
 	if l.observer == nil {
@@ -184,7 +184,7 @@ func (k *Lock) heldUntil(now time.Duration) (held bool, d time.Duration) {
 	return true, now - k.since
 }
 
-// observeReturn tells how an acquisition came back to its caller.
+// observeReturn sends the event of an acquisition that returns to its caller.
 func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, rounds int, err error) {
 	if l.observer == nil {
 		return
@@ -194,36 +194,36 @@ func (l *Locker) observeReturn(op single.Op, s *spec, start time.Duration, round
 	})
 }
 
-// observeWait tells, once for each call, that an acquisition waits.
+// observeWait sends, once for each call, the event of an acquisition that waits.
 func (l *Locker) observeWait(s *spec) {
 	if !s.waited {
 		s.waited = l.observer.tell(l, s, Event{Kind: EventWaiting, Op: opNames[single.Acquire]})
 	}
 }
 
-// observeComplaint tells that a wait goes on though masters complain.
+// observeComplaint sends the event of a wait that goes on though masters complain.
 func (l *Locker) observeComplaint(s *spec, err error) {
 	l.observer.tell(l, s, Event{Kind: EventComplaint, Op: opNames[single.Acquire], Err: err})
 }
 
-// observePass tells of a lock that was passed on.
+// observePass sends the event of a lock that was passed on.
 func (l *Locker) observePass(k *Lock, held time.Duration) {
 	l.observer.tell(l, k.spec, Event{Kind: EventPass, Op: opNames[single.Release], Held: true, HeldFor: held})
 }
 
-// observeHandover tells of a lock that was handed over.
+// observeHandover sends the event of a lock that was handed over.
 func (l *Locker) observeHandover(k *Lock, held time.Duration) {
 	l.observer.tell(l, k.spec, Event{Kind: EventHandover, Op: opNames[single.Transfer], Held: true, HeldFor: held})
 }
 
-// observeOutdated tells of a renewal that was not sent if that is because the configuration is out of date.
+// observeOutdated sends the event of a renewal that was not sent because the configuration is out of date.
 func (l *Locker) observeOutdated(s *spec) {
 	if err := l.current.outdated(); err != nil {
 		l.observer.tell(l, s, Event{Kind: EventExtend, Op: opNames[single.Extend], Err: err})
 	}
 }
 
-// observePending tells what became of a release that master i had not confirmed.
+// observePending sends the event of a release that master i had not confirmed.
 func (l *Locker) observePending(what janitor.Kind, i int, r *single.Request) {
 	e := Event{Op: opNames[single.Release], Key: l.listed(r.Keys), Master: l.names[i]}
 	switch what {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file keeps the order of operations of one hold on each master. The rule: a master is never sent an operation
-// before its earlier one for the same hold has ended. What it prevents:
+// This file keeps the order of operations of one hold on each master. The rule: on each master, an operation of a
+// hold is sent only after the earlier one for that hold has ended. The rule prevents:
 //
 //   - A round is won or lost while an acquire is still on its way to a slow master. The release overtakes the acquire
 //     on another connection: the key is set after it was deleted, and has no owner. So the release for that master
@@ -115,7 +115,8 @@ func (l *Locker) behind(now time.Time) (masters uint64) {
 // downBacklog is the backlog of a master that is down: it refuses at once, and does not count as quick.
 const downBacklog = math.MaxInt64 / 4
 
-// behindIn finds the masters that the quickest quorum of one set can do without, those outside of it among them.
+// behindIn finds the masters that the quickest quorum of one set does not need, including the masters outside the
+// set.
 func (l *Locker) behindIn(set *electorate, waits []time.Duration) (masters uint64) {
 	var space [9]time.Duration
 	sorted := space[:0]

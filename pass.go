@@ -27,7 +27,7 @@ import (
 //     renewal begins when the window has long been over.
 //   - The next holder asks for about the same ttl: if its process dies, the key must not stay for longer than it
 //     asked for.
-//   - If it is fenced, there is a token for the next holder among those that it got with its own (see fenced.go).
+//   - If the lock is fenced, a token for the next holder is left among the spare tokens (see fenced.go).
 //   - It is not over, its Locker is not being closed, and does not know that its configuration is out of date.
 //
 // Some waiters of this process may get the lock passed on. These waiters ask no master until the window ends or the
@@ -58,7 +58,7 @@ type passing struct {
 	window time.Duration // for how long from the acquisition's start; 0: not at all
 	ends   time.Duration // when that is over
 	bound  time.Duration // until when the masters are sure to keep the key
-	// lastToken is the greatest of the tokens that a fenced lock and those behind it can have.
+	// lastToken is the greatest token that a fenced lock and its successors can have.
 	lastToken uint64
 	doubt     bool // a check has found that they may not have it
 	reminds   bool // those who wait are going to be reminded when the window is over
@@ -127,7 +127,7 @@ func (k *Lock) leaveQuietly(e *waitqueue.Entry) (inherited bool) {
 	return inherited
 }
 
-// notPassed tells those who wait behind the lock that it is not going to be passed on, although its window lasts.
+// notPassed tells the waiters behind the lock that it will not be passed on, although its window lasts.
 func (k *Lock) notPassed() {
 	if k.locker.clock.Now() < k.passing.ends {
 		k.locker.queue.Remind(k.spec.keys[0], k.passing.ends)

@@ -47,7 +47,7 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 	})
 }
 
-// A master that has granted another token than the others says nothing of those behind it.
+// If a master has granted another token than the other masters did, its reply says nothing about their spare tokens.
 func TestTokensAreGotAheadAlsoWhereCountersDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// What went wrong, or might have, when locks are passed on: found by an attack on the first form of pass.go.
+// These tests try failures of passing locks on, real or possible. An attack on the first form of pass.go found these
+// failures.
 
 // A process never has a key for longer than the ttl that it asked for, however often the lock was passed on. To show
 // it, two masters lose their data and come back as late as the restart rule demands for that ttl.

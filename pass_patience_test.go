@@ -18,7 +18,8 @@ import (
 // masters would refuse them, and a goroutine with a request on its way can't be passed the lock. That matters where a
 // request takes longer than a hold.
 
-// wanting has n goroutines of a Locker want the key again and again until ctx is done, and act while they have it.
+// wanting lets n goroutines of a Locker take the key again and again until ctx is done, and calls act while they have
+// it.
 func wanting(ctx context.Context, all *sync.WaitGroup, l *redlock.Locker, n int, act func()) {
 	for range n {
 		all.Go(func() {

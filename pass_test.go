@@ -42,7 +42,7 @@ func newLine(t *testing.T, l *redlock.Locker, n int, opts ...redlock.Option) (*l
 	return q, first
 }
 
-// add has one more wait.
+// add makes one more goroutine wait.
 func (q *line) add(ttl time.Duration, opts ...redlock.Option) {
 	q.t.Helper()
 	ctx, cancel := context.WithCancel(q.t.Context())
@@ -146,7 +146,7 @@ func isDone(k *redlock.Lock) bool {
 func TestALockIsNotPassedOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts redlock.Options
-		// before is what happens to the lock before it is released.
+		// before changes the lock before it is released.
 		before func(t *testing.T, q *line, lock *redlock.Lock, masters fakes)
 		behind []redlock.Option
 	}{
@@ -455,7 +455,7 @@ func TestAPassedLockLivesAsAnyOther(t *testing.T) {
 	}
 }
 
-// The order of those who wait is kept by passes.
+// Passes keep the order of the waiters.
 func TestPassesKeepTheOrderOfArrival(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})

@@ -96,7 +96,7 @@ func asks(t *testing.T, notify bool, opts ...redlock.Option) (n int32) {
 	return n
 }
 
-// What keeps the position is not much, and only done where it helps.
+// A waiter needs few requests to keep its position, and sends them only where they help.
 func TestWhoAsksSeldomAsksSeldom(t *testing.T) {
 	every := redlock.RetryEvery(20 * time.Minute)
 	if n := asks(t, true, every); n < 120 || n > 155 {
@@ -143,7 +143,7 @@ func TestAWaiterThatStandsStillDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T
 	})
 }
 
-// queueUp has waiters enter the key's queue on all masters who do nothing else.
+// queueUp makes waiters enter the key's queue on all masters. They do nothing else.
 func queueUp(t *testing.T, masters redlocktest.Masters, waiters ...string) {
 	t.Helper()
 	for i, name := range waiters {

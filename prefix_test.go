@@ -135,7 +135,7 @@ func playNames(t *testing.T, all []names, steps []int) string {
 	return ""
 }
 
-// unheard is a Master that can't notify anybody.
+// unheard is a Master that can't send notifications.
 type unheard struct{ redlock.Master }
 
 // A waiter that uses one name of a lock is notified when the lock is released under another name. Waiters for both
@@ -226,7 +226,7 @@ func (s *seen) add(what any) {
 	}
 }
 
-// Nothing but the masters has the Prefix: no error, no event, no key that a lock tells.
+// Only the masters see the Prefix. No error, no event and no key of a lock shows it.
 func TestAPrefixIsSeenOnMastersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &seen{kind: make(map[redlock.EventKind]bool)}
@@ -250,7 +250,7 @@ func TestAPrefixIsSeenOnMastersOnly(t *testing.T) {
 	})
 }
 
-// showAll has l show everything that it can show about keys.
+// showAll makes l show everything that it can show about keys.
 func showAll(t *testing.T, s *seen, masters redlocktest.Masters, l, other *redlock.Locker) {
 	t.Helper()
 	ctx := t.Context()

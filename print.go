@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// This file has what fmt and log/slog print of a Locker, its Options and a Lock: names, and nothing that is a secret.
+// This file prints a Locker, its Options and a Lock for fmt and log/slog: names, and no secrets.
 
 // Format implements [fmt.Formatter]: by any verb a Locker is printed as its masters and whether it is closed.
 func (l *Locker) Format(s fmt.State, _ rune) {
@@ -36,7 +36,7 @@ func (k *Lock) String() string {
 	return fmt.Sprintf("lock on %q #%s", strings.Join(k.Keys(), ","), k.ID())
 }
 
-// GoString is String, so that %#v tells no more.
+// GoString is String, so that %#v shows no more.
 func (k *Lock) GoString() string { return k.String() }
 
 // LogValue implements [slog.LogValuer].

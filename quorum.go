@@ -76,7 +76,7 @@ func (s electorates) anyMajority(masters uint64) bool {
 	return slices.ContainsFunc(s, func(e electorate) bool { return e.of(masters) >= e.quorum })
 }
 
-// tally has the votes of one round: a bit for each master that has given one.
+// tally has the votes of one round: a bit for each master that has voted.
 type tally struct{ granted, refused, unknown uint64 }
 
 // add enters the vote of master i.

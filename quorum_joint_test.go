@@ -28,8 +28,9 @@ func (c classes) in(set int) (n, granted, refused, unknown int) {
 	return n, granted, refused, unknown
 }
 
-// The specification of two sets, for complete votes: won is what both sets have won. Otherwise the worse tidings count: for an
-// acquisition that no quorum can be reached, since then waiting does not help; for extensions and releases that the lock is lost.
+// The specification of two sets, for complete votes: a round is won if both sets have won it. Otherwise the worse
+// verdict counts. For an acquisition that is the missing quorum, since then waiting does not help. For extensions and
+// releases it is the loss of the lock.
 func jointSpec(one judge, worst redlock.Verdict) func(classes) redlock.Verdict {
 	return func(c classes) redlock.Verdict {
 		before, after := one(c.in(0)), one(c.in(1))

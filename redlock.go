@@ -166,7 +166,8 @@ func newLocker(masters []Master, sets electorates, opts Options) (*Locker, error
 // after is the clock's AfterFunc as packages take it that know no Clock.
 func (l *Locker) after(d time.Duration, f func()) schedule.Timer { return l.clock.AfterFunc(d, f) }
 
-// newSubscription makes what listens for notifications: releases name on the Locker's own channel the key that it may take.
+// newSubscription makes the Locker's subscription: on the Locker's own channel, a release names the key that the
+// Locker may take.
 func newSubscription(l *Locker) *subscription.Subscription {
 	masters := make([]subscription.Listen, len(l.masters))
 	for i, m := range l.masters {

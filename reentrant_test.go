@@ -22,7 +22,7 @@ func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	const owner = "job-17"
-	// From different Lockers: who the owner is does not depend on the process.
+	// The Lockers differ: the identity of the owner does not depend on the process.
 	holds := []*redlock.Lock{
 		take(t, a, key, longTTL, redlock.Reentrant(owner)), take(t, b, key, longTTL, redlock.Reentrant(owner)),
 		take(t, a, key, longTTL, redlock.Reentrant(owner)),

@@ -181,7 +181,7 @@ func (e *leaving) end() {
 	e.sendLocked(k, &after)
 }
 
-// sendLocked has the release sent.
+// sendLocked sends the release.
 func (e *leaving) sendLocked(k *Lock, after *effects) {
 	request := k.request(single.Request{Op: single.Release, TTL: k.longest, Keep: k.keepLocked(), Reserve: e.reserve})
 	if request.Keep > 0 {
@@ -240,7 +240,7 @@ func (k *Lock) abandon() bool {
 	return k.locker.forget(k)
 }
 
-// newJanitor makes what asks masters again for releases that they have not confirmed.
+// newJanitor makes the janitor, which repeats releases to masters that have not confirmed.
 func newJanitor(l *Locker) *janitor.Janitor {
 	c := janitor.Config{
 		Masters: len(l.lanes),

@@ -49,7 +49,7 @@ func (k *Lock) dueLocked() time.Duration {
 	return at
 }
 
-// scheduleLocked has attend called when the hold next needs attention.
+// scheduleLocked makes sure that attend is called for the hold's next action.
 func (k *Lock) scheduleLocked() { k.locker.schedule.Set(&k.attention, k.dueLocked(), (*attended)(k)) }
 
 // attended is a Lock as the schedule knows it.

@@ -178,7 +178,8 @@ func (r *round) addObserverLocked(d decisionObserver) bool {
 	return true
 }
 
-// announce tells the observers. A decided round gets no more observers, so they can be read without the mutex.
+// announce notifies the observers. A decided round gets no more observers, so the observers can be read without the
+// mutex.
 func (r *round) announce() {
 	r.observe()
 	if r.request.Op == single.Release {
@@ -247,7 +248,7 @@ func (r *round) failureInLocked(set *electorate, reason error) *QuorumError {
 // valueSeed seeds the hashes that compare owner values where the values must not be kept.
 var valueSeed = maphash.MakeSeed()
 
-// ownerHash tells an owner from others; 0 is nobody. Masters cut very long ones off.
+// ownerHash tells an owner from others; 0 means no owner. Masters cut very long owners off.
 func ownerHash(owner string) uint64 {
 	if owner == "" {
 		return 0
@@ -258,7 +259,7 @@ func ownerHash(owner string) uint64 {
 // maxTold is the length to which masters shorten an owner value in replies; the scripts know it, too.
 const maxTold = 16 << 10
 
-// nodesLocked is what each of these masters said.
+// nodesLocked returns the answer of each of these masters.
 func (r *round) nodesLocked(members uint64) []NodeResult {
 	nodes := make([]NodeResult, 0, len(r.ballots))
 	for i := range r.ballots {

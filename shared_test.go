@@ -141,7 +141,8 @@ func TestOtherKindsOfLocksAreExcludedBySharedOnes(t *testing.T) {
 	}
 }
 
-// Readers who keep coming, so that there is always one, do not keep a writer out: once it waits they wait for it.
+// New readers keep coming, so that there is always one. They do not keep a writer out: once it waits, new readers
+// wait for the writer.
 func TestS4AWaitingWriterIsNotStarved(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)

@@ -257,7 +257,7 @@ func TestSourceS3GoroutinesHaveTheirOwnLocks(t *testing.T) {
 	})
 }
 
-// S3: who waits is woken by the release, and does not wait for a ttl.
+// S3: a release wakes a waiter, which does not have to wait for a ttl.
 func TestSourceS3AReleaseWakesWhoWaits(t *testing.T) {
 	onStage(t, func(t *testing.T, s stage) {
 		lock := acquire(t, s.locker, time.Hour)

@@ -307,7 +307,7 @@ func (s *spec) addPrefix(l *Locker) (err error) {
 	return nil
 }
 
-// withPrefix gives what shown has returned the masters' names again.
+// withPrefix is the inverse of shown: it returns the masters' name of a key.
 func (l *Locker) withPrefix(keys []string) []string {
 	for i, key := range keys {
 		keys[i] = l.opts.Prefix + key

@@ -193,7 +193,7 @@ func (r *round) hurryLocked() {
 	}
 }
 
-// refusalOf is what counts for a waiter of how an attempt has failed.
+// refusalOf returns the parts of an attempt's error that a waiter needs.
 func refusalOf(err error) contend.Refusal {
 	r := contend.Refusal{Held: errors.Is(err, ErrHeld), Mendable: lastingOf(err) == single.Mendable}
 	if q, ok := errors.AsType[*QuorumError](err); ok && r.Held {

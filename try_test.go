@@ -40,14 +40,14 @@ const (
 // masters.
 type outcome struct{ nobody, several, wrong, slow, unclear int }
 
-// fine says whether the promise was kept, for so many tries.
+// fine reports whether the promise was kept, for this number of tries.
 func (o outcome) fine(tries int) bool {
 	rare := o.unclear <= 1+tries/200
 	o.unclear = 0
 	return rare && o == (outcome{})
 }
 
-// run has n ticks. Every tenth begins with new processes, which do not know the masters yet.
+// run runs n ticks. Every tenth tick begins with new processes, which do not know the masters yet.
 func (s lockstep) run(t *testing.T, n int, delay func(most time.Duration) time.Duration) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func jointLocker(t *testing.T, before, after []*memmaster.Master) *redlock.Locke
 	return l
 }
 
-// A quorum of the old masters names the owner to each round of a process that has the new ones, too.
+// A quorum of the old masters names the owner in each round. The process that tries has the new masters, too.
 func TestATryOfTheTransitionIsRefusedAtOnceByAHolderOfTheOldMasters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(7)
@@ -213,7 +213,7 @@ func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 	})
 }
 
-// rumour is a master that refuses every acquisition and tells who is in the way.
+// rumour is a master that refuses every acquisition and names the holder.
 type rumour struct {
 	*memmaster.Master
 	reply func(*single.Request) single.Reply

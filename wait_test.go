@@ -335,7 +335,7 @@ func TestHazard31SplitVotesDoNotLivelock(t *testing.T) {
 			t.Logf("masters at %s distances: at most %d rounds for %d locks", name, got, contenders)
 		}
 	}
-	// The control: those who split the vote and come back in step split it again.
+	// The control: waiters that split the vote and come back in step split it again.
 	if got := worst(sameDistance, redlock.RetryEvery(10*time.Millisecond)); got <= enough {
 		t.Errorf("at a fixed interval the waiters needed %d rounds: this test would not notice a livelock", got)
 	} else {

@@ -28,8 +28,8 @@ func TestAReleaseWakesThoseWhoWaitInItsProcess(t *testing.T) {
 	})
 }
 
-// evenSplit has two Lockers, each nearer to two of four masters than the other, acquire the key at one instant, and reports whether each
-// had the lock within a second.
+// evenSplit makes two Lockers acquire the key at one instant. Each Locker is nearer to two of four masters than the
+// other Locker. evenSplit reports whether each had the lock within a second.
 func evenSplit(t *testing.T, opts ...redlock.Option) (both bool) {
 	t.Helper()
 	bubble(t, 4, func(t *testing.T, masters fakes) {
@@ -71,13 +71,13 @@ func TestHazard31AnEvenSplitIsResolvedByChance(t *testing.T) {
 			t.Fatal("two Lockers split the vote for a second")
 		}
 	}
-	// The control: those who come back in step split it again.
+	// The control: Lockers that come back in step split the vote again.
 	if evenSplit(t, redlock.RetryEvery(10*time.Millisecond)) {
 		t.Error("at a fixed interval both had the lock: this test would not notice a livelock")
 	}
 }
 
-// A refusal tells when the key will have expired, and a waiter comes just then, whatever its backoff would be.
+// A refusal says when the key will have expired, and a waiter comes just then, whatever its backoff would be.
 func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
