@@ -201,10 +201,10 @@ func (r *run) enough() int {
 
 // tooLittle says that less happened than enough.
 func tooLittle(acquisitions, judged, enough int) []string {
-	if acquisitions >= enough && judged >= enough {
+	if acquisitions >= enough && judged > 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("too little happened: %d acquisitions and %d attempts that could be judged, and at least %d of each are wanted",
+	return []string{fmt.Sprintf("too little happened: %d acquisitions and %d attempts that could be judged, and at least %d and 1 are wanted",
 		acquisitions, judged, enough)}
 }
 

@@ -164,6 +164,7 @@ func TestMastersFailAsRequested(t *testing.T) {
 		pass(time.Second) // the Locker probes masters that were silent several times
 		must(t, lock.Extend(t.Context(), ttl))
 		must(t, lock.Release(t.Context()))
+		pass(time.Second) // every master has answered
 
 		reply := redlocktest.ReplyError("NOPERM this user has no permissions to run the 'set' command")
 		masters.FailNext(reply)

@@ -355,6 +355,7 @@ func rules() []Mutant {
 		},
 		{
 			Name:   "passed-and-released",
+			Sample: true,
 			Breaks: "a lock that was passed on, and needs attention, is released when its own validity is over",
 			Edits:  []Edit{{"internal/hold/hold.go", "if s.Phase == Grace {\n\t\ts.Phase = Leaving", "if s.Over() {\n\t\ts.Phase = Leaving"}},
 			Tests:  in("internal/hold", "TestEachEventInEachPhase"),

@@ -151,6 +151,7 @@ func engine() []Mutant {
 		},
 		{
 			Name:   "position-counts",
+			Sample: true,
 			Breaks: "what keeps the position in the masters' queues counts as an attempt",
 			Edits:  []Edit{{"internal/contend/next.go", "Counts: v.Now >= p.due", "Counts: true"}},
 			Tests:  in(".", "TestWhatKeepsThePositionIsNoAttempt"),

@@ -20,6 +20,6 @@ func limitFlags(f *flag.FlagSet, l *chaos.Limits) {
 	f.DurationVar(&l.Settle, "limit-settle", 0, "how long after a majority came back attempts begin to count for availability (default 1s)")
 	f.Float64Var(&l.Availability, "limit-availability", 0, "the share of judged attempts that must not fail (default 1)")
 	f.Float64Var(&l.Judged, "limit-judged", 0, "the share of attempts that must be judged, or the verdict is unknown (default 0.1)")
-	f.IntVar(&l.Enough, "limit-enough", 0, "how many acquisitions and judged attempts there must be, or the verdict is unknown (default 5 to 10, by the time that holds take)")
+	f.IntVar(&l.Enough, "limit-enough", 0, "how many acquisitions there must be, or the verdict is unknown (default 5 to 10, by the time that holds take)")
 	f.Float64Var(&l.Stalled, "limit-stalled", 0, "for which share of the time the machine may stand still, or the verdict is unknown (default 0.5)")
 }

@@ -208,6 +208,7 @@ func TestHazard72AKillThatIsRefusedIsReportedAndRepeated(t *testing.T) {
 	defer said.Close()
 	cmd := s.start(func(cmd *exec.Cmd) {
 		cmd.Path, cmd.Dir, cmd.Stderr = redlock, "/", said
+		cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir) // which this user may look into
 		for i, arg := range cmd.Args {
 			if arg == "guarded" {
 				cmd.Args[i] = program
