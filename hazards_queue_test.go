@@ -276,9 +276,10 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 					many := [3]int{}
 					many[0], many[1], many[2] = costs(t, n, holder.opts, kind)
 					t.Logf("one waiter: %v, %d waiters: %v requests while they come, wait and are cancelled", one, n, many)
-					for i, most := range []int{2*one[0] + 10, one[1]*3/2 + 5, 30} {
+					// A master that answers each time after the others have decided gets a release behind each attempt.
+					for i, most := range []int{2*one[0] + 10, 2*one[1] + 20, 30} {
 						if name == "seldom" && i < 2 { // for those behind it the first one asks as often as they would
-							most = 350
+							most = 450
 						}
 						if many[i] > most {
 							t.Errorf("%d waiters cost %d requests, one costs %d", n, many[i], one[i])
