@@ -56,7 +56,7 @@ func Catalogue() []Entry {
 	return []Entry{
 		{
 			Name: "owner-wrong", Text: "It reports an owner that no master has, and its release does nothing.",
-			Scenario: "calm", Oracle: "owner", For: 5 * sec, Sample: true, release: idle, owner: func(string) string { return newOwner() },
+			Scenario: "calm", Oracle: "owner", For: 5 * sec, release: idle, owner: func(string) string { return newOwner() },
 		},
 		{
 			Name: "owner-missing", Text: "It reports no owner, and its release does nothing.",
