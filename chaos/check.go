@@ -55,7 +55,7 @@ func Check(events []history.Event, l Limits, inside bool) (*Judgement, error) {
 			j.Verdict = report.Violation
 		}
 	}
-	few := tooLittle(j.Acquisitions, j.Service.Attempts, orElse(l.Enough, 10))
+	few := tooLittle(j.Acquisitions, orElse(l.Enough, 10))
 	if j.Verdict == report.Pass && len(few)+len(j.Violations) > 0 {
 		j.Verdict = report.Unknown
 		j.Reasons = append(few, j.Reasons...)

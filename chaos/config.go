@@ -107,9 +107,9 @@ type Limits struct {
 	Availability float64
 	// Judged is the share of all attempts that has to be judged for it; with less the verdict is unknown. Default: 0.1.
 	Judged float64
-	// Enough is how many acquisitions a run must have; with fewer, or without any judged attempt, the
-	// verdict is unknown. Default: half of the holds that fit into the run one after another, 5 at
-	// least and 10 at most; for a history alone, 10.
+	// Enough is how many acquisitions a run must have; with fewer the verdict is unknown. Default: half
+	// of the holds that fit into the run one after another, 5 at least and 10 at most; for a history
+	// alone, 10.
 	Enough int
 	// Stalled is the largest share of the time that the machine may give the run no processor time;
 	// with more the verdict is unknown. Default: 0.5.
