@@ -109,10 +109,15 @@ func (d *departure) Ended(c *lane.Call) {
 	}
 }
 
-// queuedOn returns the masters that may have the Locker in their queues because of this lease or of its predecessors.
-func (e *lease) queuedOn() (masters uint64) {
+// queuedOn is queuedOnLocked with the mutex taken.
+func (e *lease) queuedOn() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.queuedOnLocked()
+}
+
+// queuedOnLocked returns the masters that may have the Locker in their queues because of this lease or of its predecessors.
+func (e *lease) queuedOnLocked() (masters uint64) {
 	for i := range e.states {
 		if s := &e.states[i]; s.queued || s.last != nil && e.waiterID != "" {
 			masters |= 1 << i

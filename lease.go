@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -87,7 +86,7 @@ func strays(s *masterState, c *lane.Call) bool {
 
 // isQueuedLocked reports that masters may have the Locker in their queues because of this lease.
 func (e *lease) isQueuedLocked() bool {
-	return e.queued || slices.ContainsFunc(e.states, func(s masterState) bool { return s.queued || s.last != nil && e.waiterID != "" })
+	return e.queued || e.queuedOnLocked() != 0
 }
 
 // inDoubtLocked returns a bit for each master that may set the key, or may have set it, at an unknown time: a request

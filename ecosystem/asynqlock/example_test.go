@@ -34,8 +34,6 @@ func worker(queue asynq.RedisConnOpt) *asynq.Server {
 	})
 }
 
-var _ = worker // your program calls worker(queue).Run(mux)
-
 func Example() {
 	ctx := context.Background()
 	masters, err := embedded.Start(3) // in your program: the URLs of three to five Redis servers

@@ -53,8 +53,8 @@ func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
 	return s, nil
 }
 
-// run makes the runs, each with a directory of its own in cfg.Dir, and writes junit.xml there for all of them. The status is that of the
-// worst: a violation before a run that could not be made, before unknown, before pass. Runs that are not made are listed.
+// run makes the runs. Each run has its own directory in cfg.Dir, and one junit.xml lists all runs, also those that were not made. The
+// status is that of the worst run: violation, then could not be made, then unknown, then pass.
 func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string, stdout, stderr io.Writer) int {
 	var runs []report.SuiteRun
 	worst, junit := exitPass, cfg.JUnit
