@@ -113,10 +113,11 @@ func (c load) run(t *testing.T) (acquires, releases *votes) {
 				voters[i] = hidden{s}
 			}
 		}
-		l, err := redlock.New(voters, redlock.Options{Clock: newClock(), RequestTimeout: time.Second, Observer: func(e redlock.Event) {
-			acquires.observe(e)
-			releases.observe(e)
-		}})
+		l, err := redlock.New(voters,
+			redlock.Options{Clock: newClock(), RequestTimeout: time.Second, Observer: func(e redlock.Event) {
+				acquires.observe(e)
+				releases.observe(e)
+			}})
 		must(t, err)
 		for i := range loadN {
 			go func() {
@@ -164,7 +165,8 @@ func TestMastersThatAreFarBehindAreSparedAndStillVote(t *testing.T) {
 				t.Errorf("%s, which takes %v, was asked for %d locks of %d", master, each[i], asked, loadN)
 			}
 			if silent > 0 {
-				t.Errorf("%s, which takes %v, had no answer in time for %d requests: it collapsed", master, each[i], silent)
+				t.Errorf("%s, which takes %v, had no answer in time for %d requests: it collapsed", master, each[i],
+					silent)
 			}
 			if released := releases.by[master]; released != asked {
 				t.Errorf("%s was asked for %d locks and for %d releases", master, asked, released)
@@ -178,7 +180,8 @@ func TestMastersThatAreFarBehindAreSparedAndStillVote(t *testing.T) {
 	for _, master := range []string{"m4:6379", "m5:6379"} {
 		asked, silent := acquires.by[master]+releases.by[master], acquires.silent[master]+releases.silent[master]
 		if acquires.by[master] != loadN || silent < asked/2 {
-			t.Errorf("%s was not to be spared: asked for %d locks of %d; no answer in time to %d requests of %d: this test shows nothing",
+			t.Errorf("%s was not to be spared: asked for %d locks of %d; no answer in time to %d requests of %d: "+
+				"this test shows nothing",
 				master, acquires.by[master], loadN, silent, asked)
 		}
 	}
@@ -222,7 +225,8 @@ func TestMastersThatAreFarAwayAreAsked(t *testing.T) {
 	})
 	for master, asked := range v.by {
 		if asked < loadN*9/10 || v.silent[master] > 0 {
-			t.Errorf("%s was asked for %d locks of %d, and did not answer %d in time", master, asked, loadN, v.silent[master])
+			t.Errorf("%s was asked for %d locks of %d, and did not answer %d in time", master, asked, loadN,
+				v.silent[master])
 		}
 	}
 	if len(v.by) != 5 {
@@ -247,7 +251,8 @@ func TestAQuorumIsAlwaysAsked(t *testing.T) {
 				least = min(least, acquires.asked[fmt.Sprint("load:", i)])
 			}
 			if quorum := redlock.Quorum(len(each)); least < quorum {
-				t.Errorf("for some lock only %d of %d masters were asked, and %d are a quorum", least, len(each), quorum)
+				t.Errorf("for some lock only %d of %d masters were asked, and %d are a quorum", least, len(each),
+					quorum)
 			}
 		})
 	}

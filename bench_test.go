@@ -33,7 +33,8 @@ func BenchmarkCycleOneMasterStopped(b *testing.B) {
 		must(b, servers[4].Pause())
 		stopped = append(stopped, cycles(b, locker, turn)...)
 		must(b, servers[4].Resume())
-		redistest.Eventually(b, promptly, func() bool { return locker.Pending() == 0 }, "the resumed master to be cleaned up")
+		redistest.Eventually(b, promptly, func() bool { return locker.Pending() == 0 },
+			"the resumed master to be cleaned up")
 	}
 	b.ReportMetric(0, "ns/op") // of both kinds together it would mean nothing
 	b.ReportMetric(float64(median(healthy).Nanoseconds()), "p50-healthy-ns")

@@ -29,7 +29,8 @@ func TestValidity(t *testing.T) {
 	} {
 		got := redlock.ValidUntil(test.start, test.ttl, test.factor) - test.start
 		if got != test.want {
-			t.Errorf("start %v, ttl %v, drift factor %v: valid for %v, want %v", test.start, test.ttl, test.factor, got, test.want)
+			t.Errorf("start %v, ttl %v, drift factor %v: valid for %v, want %v", test.start, test.ttl, test.factor, got,
+				test.want)
 		}
 	}
 }
@@ -47,9 +48,11 @@ func TestValidityIsAlwaysShorterThanTheTTLAndGrowsWithIt(t *testing.T) {
 	}
 }
 
-// A key is sure to be gone when its ttl is over by the slowest of clocks, which is never before it has stopped being sure to be there.
+// A key is sure to be gone when its ttl is over by the slowest of clocks, which is never before it has stopped being
+// sure to be there.
 func TestAKeyIsGoneNoSoonerThanTheSlowestClockSays(t *testing.T) {
-	if got, want := redlock.Lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+102*time.Millisecond; got != want {
+	if got, want := redlock.Lapsed(time.Minute, 10*time.Second, 0.01), time.Minute+10*time.Second+
+		102*time.Millisecond; got != want {
 		t.Errorf("a key of ten seconds is gone after %v, want %v", got, want)
 	}
 	for _, ttl := range []time.Duration{time.Millisecond, time.Hour, math.MaxInt64} {

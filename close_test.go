@@ -136,10 +136,13 @@ func TestWhatWasNotMadeByItsFunctionIsRefused(t *testing.T) {
 
 func TestALockThatWasNotAcquiredIsOver(t *testing.T) {
 	lock, ctx := &redlock.Lock{}, t.Context()
-	for _, err := range []error{lock.Err(), lock.Release(ctx), lock.Extend(ctx, longTTL), lock.Verify(ctx), context.Cause(lock.Context(ctx))} {
+	for _, err := range []error{
+		lock.Err(), lock.Release(ctx), lock.Extend(ctx, longTTL), lock.Verify(ctx), context.Cause(lock.Context(ctx)),
+	} {
 		is(t, err, redlock.ErrNotHeld)
 	}
-	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
+	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 ||
+		lock.Until().After(time.Now()) {
 		t.Error("a Lock that was not acquired has something")
 	}
 	<-lock.Done()

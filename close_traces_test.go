@@ -19,10 +19,11 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file looks at masters after Close: nothing may be left there of a process that has ended, in the queues or as a claim.
+// This file looks at masters after Close: nothing may be left there of a process that has ended, in the queues or as a
+// claim.
 
-// unreliable is a way to a master on which some requests come late, and some replies are lost. It says of a refused acquisition that it
-// has done nothing, as package single does.
+// unreliable is a way to a master on which some requests come late, and some replies are lost. It says of a refused
+// acquisition that it has done nothing, as package single does.
 type unreliable struct {
 	*memmaster.Master
 	fate   func(*single.Request) memmaster.Fate
@@ -35,13 +36,15 @@ func (m unreliable) Do(ctx context.Context, batch []*single.Call) {
 	var answered atomic.Bool
 	for _, c := range batch {
 		fate := m.fate(c.Request)
-		m.log.add("%s %s %v of %.6s, waiter %.4s: %+v", m.Name(), opNames[c.Request.Op], c.Request.Keys, c.Request.Owner, c.Request.Waiter, fate)
+		m.log.add("%s %s %v of %.6s, waiter %.4s: %+v", m.Name(), opNames[c.Request.Op], c.Request.Keys,
+			c.Request.Owner, c.Request.Waiter, fate)
 		all.Go(func() {
 			m.DoOne(ctx, c, fate)
 			if c.Err == nil && c.Request.Op == single.Acquire && c.Reply.Outcome == single.Refused {
 				c.Sent = false
 			}
-			m.log.add("%s %s %v of %.6s: %v, %v", m.Name(), opNames[c.Request.Op], c.Request.Keys, c.Request.Owner, c.Reply.Outcome, c.Err)
+			m.log.add("%s %s %v of %.6s: %v, %v", m.Name(), opNames[c.Request.Op], c.Request.Keys, c.Request.Owner,
+				c.Reply.Outcome, c.Err)
 			if c.Err == nil {
 				answered.Store(true)
 			}
@@ -73,7 +76,10 @@ var opNames = map[single.Op]string{
 // drawnFate delays or loses a request, or its reply. A delayed request arrives before the janitor asks for the second
 // time.
 func drawnFate(random *rand.Rand, faults int) (fate memmaster.Fate) {
-	fate = memmaster.Fate{Before: time.Duration(random.IntN(2000)) * time.Microsecond, After: time.Duration(random.IntN(2000)) * time.Microsecond}
+	fate = memmaster.Fate{
+		Before: time.Duration(random.IntN(2000)) * time.Microsecond,
+		After:  time.Duration(random.IntN(2000)) * time.Microsecond,
+	}
 	switch random.IntN(faults) {
 	case 0:
 		fate.Before += time.Duration(random.IntN(250)) * time.Millisecond
@@ -210,7 +216,9 @@ func TestHazard110AfterCloseNoMasterKnowsTheProcess(t *testing.T) {
 }
 
 // overUnreliable makes a Locker. Its requests to the third master meet the given fate.
-func overUnreliable(t *testing.T, masters []*memmaster.Master, third func(*single.Request) memmaster.Fate) *redlock.Locker {
+func overUnreliable(t *testing.T, masters []*memmaster.Master,
+	third func(*single.Request) memmaster.Fate,
+) *redlock.Locker {
 	t.Helper()
 	over := make([]redlock.Master, len(masters))
 	for i, m := range masters {

@@ -100,20 +100,36 @@ var rotating = map[string]struct {
 	set     func(o *redis.Options, a *account)
 	brought bool // the client is the program's own
 }{
-	"single.Open with CredentialsProviderContext": {func(o *redis.Options, a *account) { o.CredentialsProviderContext = a.inContext }, false},
-	"single.Open with CredentialsProvider":        {func(o *redis.Options, a *account) { o.CredentialsProvider = a.credentials }, false},
-	"single.Open with a streaming provider":       {func(o *redis.Options, a *account) { o.StreamingCredentialsProvider = a }, false},
-	"a client with CredentialsProviderContext":    {func(o *redis.Options, a *account) { o.CredentialsProviderContext = a.inContext }, true},
-	"a client with CredentialsProvider":           {func(o *redis.Options, a *account) { o.CredentialsProvider = a.credentials }, true},
-	"a client with a streaming provider":          {func(o *redis.Options, a *account) { o.StreamingCredentialsProvider = a }, true},
+	"single.Open with CredentialsProviderContext": {func(o *redis.Options, a *account) {
+		o.CredentialsProviderContext = a.inContext
+	}, false},
+	"single.Open with CredentialsProvider": {func(o *redis.Options, a *account) {
+		o.CredentialsProvider = a.credentials
+	}, false},
+	"single.Open with a streaming provider": {func(o *redis.Options, a *account) {
+		o.StreamingCredentialsProvider = a
+	}, false},
+	"a client with CredentialsProviderContext": {func(o *redis.Options, a *account) {
+		o.CredentialsProviderContext = a.inContext
+	}, true},
+	"a client with CredentialsProvider": {func(o *redis.Options, a *account) {
+		o.CredentialsProvider = a.credentials
+	}, true},
+	"a client with a streaming provider": {func(o *redis.Options, a *account) {
+		o.StreamingCredentialsProvider = a
+	}, true},
 }
 
 // rotatingLocker makes a Locker that authenticates with a's token.
-func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account), brought bool, opts redlock.Options) *redlock.Locker {
+func rotatingLocker(t *testing.T, a *account, set func(*redis.Options, *account), brought bool,
+	opts redlock.Options,
+) *redlock.Locker {
 	t.Helper()
 	masters := make([]redlock.Master, len(a.servers))
 	for i, s := range a.servers {
-		o := &redis.Options{Addr: s.Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+		o := &redis.Options{
+			Addr: s.Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}
 		set(o, a)
 		if brought {
 			client := redis.NewClient(o)
@@ -157,10 +173,12 @@ func TestALockOutlivesTheCredentialsItWasTakenWith(t *testing.T) {
 			a.rules(t, "resetpass", ">token-1")
 			a.disconnect(t)
 			refusedWithTheOldToken(t, a, locker, held)
-			redistest.Eventually(t, 3*promptly, func() bool { return failures.Load() > 0 || over(renewed) }, "a renewal with the old token")
+			redistest.Eventually(t, 3*promptly, func() bool { return failures.Load() > 0 || over(renewed) },
+				"a renewal with the old token")
 
 			a.issue("token-1")
-			redistest.Eventually(t, 3*promptly, func() bool { return renewals.Load() > 0 || over(renewed) }, "a renewal with the new token")
+			redistest.Eventually(t, 3*promptly, func() bool { return renewals.Load() > 0 || over(renewed) },
+				"a renewal with the new token")
 			must(t, renewed.Err())
 			must(t, held.Extend(within(t, promptly), longTTL))
 			if n := holders(t, a.servers, held.Owner()); n < redlock.Quorum(len(a.servers)) {
@@ -243,10 +261,12 @@ func TestNoVoteIsMadeUpWhileCredentialsChange(t *testing.T) {
 				a.rules(t, "resetpass", ">"+token)
 				a.disconnect(t)
 				before := refused.Load()
-				redistest.Eventually(t, 3*promptly, func() bool { return refused.Load() > before+8 }, "attempts with the old token")
+				redistest.Eventually(t, 3*promptly, func() bool { return refused.Load() > before+8 },
+					"attempts with the old token")
 				had := granted.Load()
 				a.issue(token)
-				redistest.Eventually(t, 3*promptly, func() bool { return granted.Load() > had }, "a lock with the new token")
+				redistest.Eventually(t, 3*promptly, func() bool { return granted.Load() > had },
+					"a lock with the new token")
 			}
 			stop()
 			group.Wait()
@@ -288,5 +308,6 @@ func TestAPasswordInAURLIsRotatedByTheRunbook(t *testing.T) {
 	is(t, err, redlock.ErrNoQuorum)
 	must(t, next.Extend(within(t, promptly), longTTL))
 	give(t, next)
-	a.rules(t, ">token-0") // so that what its refused attempts may have left is confirmed to be gone, and Close need not wait
+	// so that what its refused attempts may have left is confirmed to be gone, and Close need not wait
+	a.rules(t, ">token-0")
 }

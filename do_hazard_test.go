@@ -18,7 +18,8 @@ func TestHazard112TheLockIsFoundInItsContext(t *testing.T) {
 			t.Errorf("%v is found in no context", lock)
 		}
 		err := l.Do(t.Context(), key, longTTL, func(ctx context.Context) error {
-			outer, ok := redlock.FromContext(context.WithValue(ctx, "any", 1)) //nolint:revive,staticcheck // a context that descends from it
+			//nolint:revive,staticcheck // a context that descends from it
+			outer, ok := redlock.FromContext(context.WithValue(ctx, "any", 1))
 			if !ok || outer.Token() == 0 || outer.Remaining() <= 0 || outer.Key() != key {
 				t.Errorf("%v, %t", outer, ok)
 			}

@@ -18,7 +18,9 @@ import (
 )
 
 // elect makes a candidate with a separate Locker.
-func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Duration, opts ...redlock.Option) *redlock.Election {
+func elect(t *testing.T, servers []*redistest.Server, key string, ttl time.Duration,
+	opts ...redlock.Option,
+) *redlock.Election {
 	t.Helper()
 	election, err := redlock.NewElection(dial(t, servers, redlock.Options{}), key, ttl, opts...)
 	if err != nil {
@@ -324,7 +326,9 @@ func TestElectionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 	election := elect(t, servers, "leader", time.Minute)
 	var noContext context.Context
-	if err := election.Run(noContext, func(context.Context, *redlock.Leadership) error { return nil }); !errors.Is(err, redlock.ErrInvalid) {
+	if err := election.Run(noContext, func(context.Context, *redlock.Leadership) error {
+		return nil
+	}); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("Run without a context: %v", err)
 	}
 	if err := election.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {

@@ -27,10 +27,19 @@ var awayFor = map[string]act{
 
 // forGood lists the permanent errors. An error about the generation alone does not affect locks that are held.
 var forGood = map[string]act{
-	"password":             {err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
-	"password, slowly":     {err: refuses("WRONGPASS invalid username-password pair or user is disabled."), after: 90 * time.Millisecond},
-	"right":                {err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), after: 3 * time.Millisecond},
-	"age not known":        {err: &single.GuardError{Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM this user has no permissions to run the 'info' command"}},
+	"password": {err: refuses("WRONGPASS invalid username-password pair or user is disabled.")},
+	"password, slowly": {
+		err: refuses("WRONGPASS invalid username-password pair or user is disabled."), after: 90 * time.Millisecond,
+	},
+	"right": {
+		err: refuses("NOPERM this user has no permissions to run the 'evalsha' command"), after: 3 * time.Millisecond,
+	},
+	"age not known": {
+		err: &single.GuardError{
+			Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM this user has no permissions to run the " +
+				"'info' command",
+		},
+	},
 	"something in the way": {err: refuses("WRONGTYPE something of somebody else is no generation: redlock:generation")},
 }
 
@@ -129,8 +138,10 @@ func TestAnOutageOfOneSetDoesNotHideThatTheConfigurationIsOutOfDate(t *testing.T
 					masters[away].behave(always(misses))
 					masters[1-away].known = 3
 					masters[1-away].behave(always(act{after: after}))
-					_, err := joint(t, masters[:1], masters[1:], generation(1)).Acquire(within(t, time.Minute), key, longTTL)
-					if is(t, err, redlock.ErrOutdated); err != nil && !strings.Contains(err.Error(), masters[1-away].name) {
+					_, err := joint(t, masters[:1], masters[1:], generation(1)).
+						Acquire(within(t, time.Minute), key, longTTL)
+					if is(t, err, redlock.ErrOutdated); err != nil &&
+						!strings.Contains(err.Error(), masters[1-away].name) {
 						t.Errorf("%s, %v: %v does not name the master", how, after, err)
 					}
 					masters.behave(nil)
@@ -190,7 +201,8 @@ func TestWhatHasBeenMendedEndsNoWait(t *testing.T) {
 	}
 }
 
-// TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait: no majority ever fails at once, and the first was mended long ago.
+// TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait: no majority ever fails at once, and the first was mended
+// long ago.
 func TestTwoMomentsOfAWrongPasswordAtDifferentTimesEndNoWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for _, m := range masters {
@@ -231,7 +243,11 @@ func TestAMasterThatGrantsDoesNotFailForGood(t *testing.T) {
 		must(t, lock.Extend(t.Context(), longTTL)) // on the first master it follows the acquisition
 		settle(850 * time.Millisecond)
 		must(t, lock.Verify(t.Context())) // which has recovered
-		masters[1].behave(func(*single.Request) act { a := forGood["password"]; a.after = 20 * time.Millisecond; return a })
+		masters[1].behave(func(*single.Request) act {
+			a := forGood["password"]
+			a.after = 20 * time.Millisecond
+			return a
+		})
 		masters[2].behave(always(act{err: refuseAll(nil).err, after: 20 * time.Millisecond}))
 		err := lock.Extend(t.Context(), longTTL)
 		is(t, err, redlock.ErrNoQuorum)
@@ -248,7 +264,9 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 		ends func(masters fakes)
 		want error
 	}{
-		{"misconfigured", redlock.Options{}, func(m fakes) { m.behave(always(forGood["password"])) }, redlock.ErrNoQuorum},
+		{"misconfigured", redlock.Options{}, func(m fakes) {
+			m.behave(always(forGood["password"]))
+		}, redlock.ErrNoQuorum},
 		{"outdated", generation(1), func(m fakes) {
 			for _, one := range m {
 				one.mu.Lock()
@@ -262,7 +280,8 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 				for _, m := range masters {
 					m.take("somebody", time.Hour)
 				}
-				w := wait(t, within(t, time.Minute), masters.locker(t, c.opts), key, longTTL, redlock.RetryEvery(11*time.Second))
+				w := wait(t, within(t, time.Minute), masters.locker(t, c.opts), key, longTTL,
+					redlock.RetryEvery(11*time.Second))
 				settle(time.Second)
 				c.ends(masters)
 				settle(11 * time.Second)
@@ -275,7 +294,10 @@ func TestAWaitThatIsEndedByARoundDoesNotMatchTheRoundBefore(t *testing.T) {
 
 func TestProtectedModeEndsAWait(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
-		masters.behave(always(act{err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user.")}))
+		masters.behave(always(act{
+			err: refuses("DENIED Redis is running in protected mode because protected mode is enabled and no " +
+				"password is set for the default user."),
+		}))
 		_, err := masters.locker(t, redlock.Options{}).Acquire(within(t, time.Minute), key, longTTL)
 		is(t, err, redlock.ErrMisconfigured)
 		masters.behave(nil)
@@ -291,7 +313,8 @@ func TestAnAddressOfSomethingElseEndsTheWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var urls []string
 			for range 3 {
-				odd := oddserver.Start(t, redistest.Start(t).Addr(), oddserver.At("SET EVALSHA EVAL", oddserver.Say(refusal)))
+				odd := oddserver.Start(t, redistest.Start(t).Addr(),
+					oddserver.At("SET EVALSHA EVAL", oddserver.Say(refusal)))
 				urls = append(urls, "redis://"+odd.Addr())
 			}
 			locker, err := redlock.Dial(t.Context(), urls, redlock.Options{})

@@ -86,7 +86,8 @@ func TestQuorumErrorTellsWhatEveryMasterSaid(t *testing.T) {
 		}
 		votes := []redlock.Vote{redlock.Granted, redlock.Refused, redlock.Refused, redlock.Pending, redlock.Unknown}
 		for i, want := range votes {
-			if node := q.Nodes[i]; node.Vote != want || node.Master != masters[i].name || (node.Err != nil) != (want == redlock.Unknown) {
+			if node := q.Nodes[i]; node.Vote != want || node.Master != masters[i].name ||
+				(node.Err != nil) != (want == redlock.Unknown) {
 				t.Errorf("node %d: %+v, want %v", i, node, want)
 			}
 		}
@@ -103,7 +104,8 @@ func TestQuorumErrorTellsWhatEveryMasterSaid(t *testing.T) {
 // there is none.
 func TestHazard11OneMastersErrorIsNotTheRounds(t *testing.T) {
 	for _, leaky := range []error{
-		redlock.ErrHeld, redlock.ErrExpired, redlock.ErrNotHeld, context.DeadlineExceeded, context.Canceled, single.ErrDown,
+		redlock.ErrHeld, redlock.ErrExpired, redlock.ErrNotHeld, context.DeadlineExceeded, context.Canceled,
+		single.ErrDown,
 	} {
 		bubble(t, 5, func(t *testing.T, masters fakes) {
 			l := masters.locker(t, redlock.Options{})

@@ -216,7 +216,8 @@ func ExampleMaxAttempts() {
 		fmt.Println(err)
 		return
 	}
-	_, err = locker.Acquire(ctx, "orders:42", 10*time.Second, redlock.MaxAttempts(3), redlock.RetryEvery(20*time.Millisecond))
+	_, err = locker.Acquire(ctx, "orders:42", 10*time.Second, redlock.MaxAttempts(3),
+		redlock.RetryEvery(20*time.Millisecond))
 	fmt.Println("after three attempts:", errors.Is(err, redlock.ErrHeld))
 
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

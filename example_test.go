@@ -77,7 +77,8 @@ func ExampleAutoRenew() {
 	}
 	defer locker.Close(ctx)
 
-	lock, err := locker.Acquire(ctx, "import", 10*time.Second, redlock.AutoRenew(), redlock.MaxHold(100*time.Millisecond))
+	lock, err := locker.Acquire(ctx, "import", 10*time.Second, redlock.AutoRenew(),
+		redlock.MaxHold(100*time.Millisecond))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -114,7 +115,8 @@ func ExampleLocker_TryAcquire() {
 		fmt.Println("too few masters answer:", err)
 	}
 	if failed, ok := errors.AsType[*redlock.QuorumError](err); ok {
-		fmt.Printf("%d of %d masters have to grant it\n", failed.Quorum, failed.N) // failed.Granted did, failed.Nodes says why not
+		// failed.Granted did, failed.Nodes says why not
+		fmt.Printf("%d of %d masters have to grant it\n", failed.Quorum, failed.N)
 	}
 	// Output:
 	// somebody else is at it

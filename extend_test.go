@@ -45,10 +45,12 @@ func extensions(t *testing.T, lock *redlock.Lock, n int, ttl func(i int) time.Du
 // An extension that has to let another one go first has its time all the same.
 func TestConcurrentExtensionsAllSucceed(t *testing.T) {
 	for name, ttl := range map[string]func(int) time.Duration{
-		"by the same":    func(int) time.Duration { return longTTL },
-		"by ever more":   func(i int) time.Duration { return longTTL + time.Duration(i)*time.Second },
-		"by ever less":   func(i int) time.Duration { return longTTL - time.Duration(i)*time.Second },
-		"one by an hour": func(i int) time.Duration { return map[bool]time.Duration{true: time.Hour, false: longTTL}[i == 3] },
+		"by the same":  func(int) time.Duration { return longTTL },
+		"by ever more": func(i int) time.Duration { return longTTL + time.Duration(i)*time.Second },
+		"by ever less": func(i int) time.Duration { return longTTL - time.Duration(i)*time.Second },
+		"one by an hour": func(i int) time.Duration {
+			return map[bool]time.Duration{true: time.Hour, false: longTTL}[i == 3]
+		},
 	} {
 		distantHold(t, func(t *testing.T, lock *redlock.Lock, masters fakes) {
 			const n = 8

@@ -166,7 +166,8 @@ func TestAWaiterForSeveralKeysIsCalledForAnyOfThem(t *testing.T) {
 // A waiter leaves the masters' queues when its context ends, so that no release notifies it.
 func TestAWaiterThatGaveUpIsNotCalled(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, gone, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	a, gone, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}),
+		dial(t, servers, redlock.Options{})
 	for name, opt := range map[string]redlock.Option{"plain": redlock.AndKeys(key), "exclusive": redlock.Exclusive()} {
 		var gaps time.Duration
 		const n = 10
@@ -181,7 +182,8 @@ func TestAWaiterThatGaveUpIsNotCalled(t *testing.T) {
 			cancel()
 			is(t, first.fail(t), context.Canceled)
 			for _, s := range servers {
-				redistest.Eventually(t, promptly, func() bool { return queued(t, s, key) <= 1 }, "the one that gave up to leave the queue")
+				redistest.Eventually(t, promptly, func() bool { return queued(t, s, key) <= 1 },
+					"the one that gave up to leave the queue")
 			}
 			began := time.Now()
 			give(t, held)
@@ -205,7 +207,9 @@ func TestWaitersBehindOthersOfTheirProcessEndWithTheSameErrors(t *testing.T) {
 		l := masters.locker(t, redlock.Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for _, w := range []*waiting{wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL)} {
+		for _, w := range []*waiting{
+			wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL), wait(t, ctx, l, key, longTTL),
+		} {
 			err := w.fail(t)
 			is(t, err, redlock.ErrHeld)
 			is(t, err, context.DeadlineExceeded)

@@ -56,7 +56,9 @@ type waiting struct {
 }
 
 // wait begins to acquire. The end of the test releases the lock, unless the test has released it before.
-func wait(tb testing.TB, ctx context.Context, locker *redlock.Locker, key string, ttl time.Duration, opts ...redlock.Option) *waiting {
+func wait(tb testing.TB, ctx context.Context, locker *redlock.Locker, key string, ttl time.Duration,
+	opts ...redlock.Option,
+) *waiting {
 	tb.Helper()
 	w := &waiting{ended: make(chan struct{})}
 	go func() {
@@ -165,8 +167,8 @@ func awaitEars(tb testing.TB, servers []*redistest.Server, n int) {
 	}, fmt.Sprintf("%d subscriptions on each master", n))
 }
 
-// everywhere waits until every server has the lock's key. A quorum decides an acquisition; a master that missed it, since
-// the lock before was not gone from there, gets the key by an extension.
+// everywhere waits until every server has the lock's key. A quorum decides an acquisition; a master that missed it,
+// since the lock before was not gone from there, gets the key by an extension.
 func everywhere(tb testing.TB, servers []*redistest.Server, lock *redlock.Lock) {
 	tb.Helper()
 	redistest.Eventually(tb, promptly, func() bool {

@@ -18,7 +18,9 @@ const backoff = 2 * time.Second
 
 // handoffs lets two Lockers take the key in turns: one waits while the other holds it. It returns the time from the
 // beginning of each release until the other Locker had the lock.
-func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Locker, n int, opts ...redlock.Option) []time.Duration {
+func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Locker, n int,
+	opts ...redlock.Option,
+) []time.Duration {
 	t.Helper()
 	var gaps []time.Duration
 	held := take(t, lockers[0], key, 30*time.Second, opts...)
@@ -26,7 +28,8 @@ func handoffs(t *testing.T, servers []*redistest.Server, lockers [2]*redlock.Loc
 		w := wait(t, t.Context(), lockers[(i+1)%2], key, 30*time.Second, opts...)
 		awaitQueue(t, servers, key, 1)
 		if i < 2 { // until their first waits both did not listen
-			redistest.Eventually(t, promptly, func() bool { return listening(t, servers) == (i+1)*len(servers) }, "the waiter to listen")
+			redistest.Eventually(t, promptly, func() bool { return listening(t, servers) == (i+1)*len(servers) },
+				"the waiter to listen")
 		}
 		began := time.Now()
 		give(t, held)
@@ -102,7 +105,8 @@ func TestSubscriptionsSurviveReconnects(t *testing.T) {
 	for _, s := range servers {
 		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
 	}
-	redistest.Eventually(t, promptly, func() bool { return subscriptions(t, servers) == before+3 }, "the waiter to subscribe anew")
+	redistest.Eventually(t, promptly, func() bool { return subscriptions(t, servers) == before+3 },
+		"the waiter to subscribe anew")
 	awaitEars(t, servers, 1)
 	servers[0].Restart()
 	awaitEars(t, servers, 1)
@@ -214,7 +218,8 @@ func TestRetryEveryIsKeptOnRealMasters(t *testing.T) {
 // A Locker that dies stays in the queue. It is notified once, and the next waiter tries by itself.
 func TestADeadWaiterDelaysOthersByABackoffAtMost(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	a, dead, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
+	a, dead, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{}),
+		dial(t, servers, redlock.Options{})
 	held := take(t, a, key, 30*time.Second)
 	first := wait(t, t.Context(), dead, key, 30*time.Second)
 	awaitQueue(t, servers, key, 1)

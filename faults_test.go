@@ -33,7 +33,8 @@ func asked(t *testing.T, opt *redis.Options) error {
 
 func refusal(t *testing.T, m *single.Master) error {
 	t.Helper()
-	_, err := m.Ask(within(t, promptly), single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL})
+	_, err := m.Ask(within(t, promptly),
+		single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "me", TTL: longTTL})
 	if err == nil {
 		t.Fatal("the request was granted")
 	}
@@ -63,30 +64,55 @@ func metWith(t *testing.T) map[string][]error {
 		"another slot than the other keys'": {refuses("CROSSSLOT Keys in request don't hash to the same slot")},
 		"credentials of a provider that the server refuses": {
 			asked(t, &redis.Options{Addr: secret.Addr(), CredentialsProvider: wrong}),
-			asked(t, &redis.Options{Addr: secret.Addr(), CredentialsProvider: wrong, OnConnect: func(context.Context, *redis.Conn) error { return nil }}),
+			asked(t,
+				&redis.Options{
+					Addr: secret.Addr(), CredentialsProvider: wrong,
+					OnConnect: func(context.Context, *redis.Conn) error { return nil },
+				}),
 		},
 		"wrong password, user switched off, right missing": {
-			asked(t, &redis.Options{Addr: secret.Addr(), Password: "wrong"}), asked(t, &redis.Options{Addr: secret.Addr()}),
+			asked(t, &redis.Options{Addr: secret.Addr(), Password: "wrong"}),
+			asked(t, &redis.Options{Addr: secret.Addr()}),
 			asked(t, &redis.Options{Addr: open.Addr(), Username: "off", Password: "x"}),
 			asked(t, &redis.Options{Addr: open.Addr(), Username: "reader", Password: "x"}),
 			refuses("DENIED Redis is running in protected mode"),
 			refuses("ERR ACL failure in script: User reader has no permissions to run the 'set' command"),
 		},
-		"certificate of the server not accepted":                       {asked(t, &redis.Options{Addr: behindTLS.Addr(), TLSConfig: foreign.Client()})},
-		"certificate of the client not accepted":                       {&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}},
-		"no TLS at the server's port":                                  {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}},
-		"replica, or another node's key, at an address that was given": {asked(t, &redis.Options{Addr: replica.Addr()})},
-		"the restart guard gets no answer":                             {&single.GuardError{Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM"}},
-		"the server is too old, or of another kind":                    {refuses("ERR unknown command 'evalsha'")},
-		"the database does not exist":                                  {asked(t, &redis.Options{Addr: open.Addr(), DB: 99})},
-		"something else is in the key's place":                         {refuses("ERR there is no greater fencing token than 9007199254740991"), asked(t, &redis.Options{Addr: open.Addr()})},
+		"certificate of the server not accepted": {
+			asked(t, &redis.Options{Addr: behindTLS.Addr(), TLSConfig: foreign.Client()}),
+		},
+		"certificate of the client not accepted": {
+			&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")},
+		},
+		"no TLS at the server's port": {
+			tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
+		},
+		"replica, or another node's key, at an address that was given": {
+			asked(t, &redis.Options{Addr: replica.Addr()}),
+		},
+		"the restart guard gets no answer": {
+			&single.GuardError{Guard: time.Minute, Remaining: time.Minute, Unclear: "NOPERM"},
+		},
+		"the server is too old, or of another kind": {refuses("ERR unknown command 'evalsha'")},
+		"the database does not exist":               {asked(t, &redis.Options{Addr: open.Addr(), DB: 99})},
+		"something else is in the key's place": {
+			refuses("ERR there is no greater fencing token than 9007199254740991"),
+			asked(t, &redis.Options{Addr: open.Addr()}),
+		},
 		"everything else: no connection, no answer, still loading, out of memory, guarded after a restart": {
-			errSilent, io.EOF, context.DeadlineExceeded, single.ErrDown, single.ErrLate, single.ErrFull, single.ErrBehind,
-			asked(t, &redis.Options{Addr: "127.0.0.1:1"}), asked(t, &redis.Options{Addr: behindTLS.Addr(), Dialer: hangsUp}),
-			&single.GuardError{Guard: time.Minute, Remaining: time.Second}, refuses("READONLY You can't write against a read only replica."),
-			refuses("LOADING Redis is loading the dataset in memory"), refuses("BUSY Redis is busy running a script"), refuses("MASTERDOWN Link with MASTER is down"),
-			refuses("OOM command not allowed when used memory > 'maxmemory'"), refuses("MISCONF Redis is configured to save RDB snapshots"),
-			refuses("CLUSTERDOWN The cluster is down"), refuses("TRYAGAIN Multiple keys request during rehashing of slot"), refuses("ERR max number of clients reached"),
+			errSilent, io.EOF, context.DeadlineExceeded, single.ErrDown, single.ErrLate, single.ErrFull,
+			single.ErrBehind,
+			asked(t, &redis.Options{Addr: "127.0.0.1:1"}),
+			asked(t, &redis.Options{Addr: behindTLS.Addr(), Dialer: hangsUp}),
+			&single.GuardError{Guard: time.Minute, Remaining: time.Second},
+			refuses("READONLY You can't write against a read only replica."),
+			refuses("LOADING Redis is loading the dataset in memory"), refuses("BUSY Redis is busy running a script"),
+			refuses("MASTERDOWN Link with MASTER is down"),
+			refuses("OOM command not allowed when used memory > 'maxmemory'"),
+			refuses("MISCONF Redis is configured to save RDB snapshots"),
+			refuses("CLUSTERDOWN The cluster is down"),
+			refuses("TRYAGAIN Multiple keys request during rehashing of slot"),
+			refuses("ERR max number of clients reached"),
 		},
 	}
 }
@@ -94,7 +120,9 @@ func metWith(t *testing.T) map[string][]error {
 func hangsUp(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
 
 // faulty runs body for every fault, in virtual time, with masters that end every request for a lock with it.
-func faulty(t *testing.T, body func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act)) {
+func faulty(t *testing.T,
+	body func(t *testing.T, masters fakes, lasts single.Lasting, fails func(*single.Request) act),
+) {
 	t.Helper()
 	t.Parallel()
 	met := metWith(t)
@@ -233,7 +261,8 @@ func TestASingleAttemptSaysWhetherSomebodyHasToMend(t *testing.T) {
 		_, once := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(1))
 		for _, err := range []error{tried, once} {
 			is(t, err, redlock.ErrNoQuorum)
-			if mends := lasts == single.Mendable || lasts == single.Final; errors.Is(err, redlock.ErrMisconfigured) != mends {
+			if mends := lasts == single.Mendable ||
+				lasts == single.Final; errors.Is(err, redlock.ErrMisconfigured) != mends {
 				t.Errorf("%v matches ErrMisconfigured: %t, want %t", err, !mends, mends)
 			}
 		}
@@ -258,7 +287,11 @@ func TestHazard105ACandidateOutlastsEveryFaultThatMayPass(t *testing.T) {
 				defer cancel()
 				led, ended := make(chan time.Time, 1), make(chan error, 1)
 				go func() {
-					ended <- e.Run(ctx, func(context.Context, *redlock.Leadership) error { led <- time.Now(); cancel(); return nil })
+					ended <- e.Run(ctx, func(context.Context, *redlock.Leadership) error {
+						led <- time.Now()
+						cancel()
+						return nil
+					})
 				}()
 				settle(mended)
 				asked := masters[0].count(single.Acquire)

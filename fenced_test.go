@@ -247,7 +247,9 @@ func TestCountersThatAgreeNeedOneRoundTrip(t *testing.T) {
 }
 
 // ahead sets one master's counter an hour ahead and cuts another one off, so that the two that are left differ.
-func ahead(t *testing.T, servers []*redistest.Server, off func(i int, r *single.Request) bool) (l *redlock.Locker, first uint64) {
+func ahead(t *testing.T, servers []*redistest.Server, off func(i int, r *single.Request) bool) (l *redlock.Locker,
+	first uint64,
+) {
 	t.Helper()
 	first = uint64(time.Now().Add(time.Hour).UnixMicro())
 	setCounter(t, servers[0], first)
@@ -279,7 +281,8 @@ func TestALockWhoseCountersCanNotBeRaisedIsNotHeld(t *testing.T) {
 		t.Fatalf("the lock is held with token %d, which one of three masters knows", lock.Token())
 	}
 	is(t, err, redlock.ErrNoQuorum)
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "what was taken to be released")
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+		"what was taken to be released")
 }
 
 // The master sets the key before it reads the counter, so it has to remove the key again.
@@ -299,7 +302,8 @@ func TestMastersWithoutAUsableCounterAreLeftClean(t *testing.T) {
 				t.Fatalf("the lock is held with token %d", lock.Token())
 			}
 			is(t, err, redlock.ErrNoQuorum)
-			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "what was taken to be released")
+			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+				"what was taken to be released")
 		})
 	}
 }
@@ -319,7 +323,10 @@ func (m *racing) Do(ctx context.Context, batch []*single.Call) {
 			m.rounds.Add(1)
 		}
 		if c.Request.Op == single.Raise && m.left.Add(-1) >= 0 {
-			r := single.Request{Op: single.Acquire, Keys: c.Request.Keys, Owner: "another", TTL: longTTL, Fence: true, Retained: true, Token: c.Request.Token + 10}
+			r := single.Request{
+				Op: single.Acquire, Keys: c.Request.Keys, Owner: "another", TTL: longTTL, Fence: true, Retained: true,
+				Token: c.Request.Token + 10,
+			}
 			m.Master.Do(ctx, []*single.Call{{Request: &r}}) // refused
 		}
 	}
@@ -387,7 +394,9 @@ func TestOnlyFencedLocksHaveTokens(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	l := dial(t, servers, redlock.Options{})
 	for name, opts := range map[string][]redlock.Option{
-		"plain": nil, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()}, "several": {redlock.AndKeys("more")},
+		"plain": nil, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()}, "several": {
+			redlock.AndKeys("more"),
+		},
 	} {
 		lock := take(t, l, key, longTTL, opts...)
 		if lock.Token() != 0 {

@@ -42,7 +42,9 @@ func FuzzOptions(f *testing.F) {
 	f.Add(int64(1), math.Inf(1), int64(1))
 	f.Add(int64(time.Millisecond), 5e-324, int64(time.Second))
 	f.Fuzz(func(t *testing.T, timeout int64, drift float64, guard int64) {
-		opts := redlock.Options{RequestTimeout: time.Duration(timeout), DriftFactor: drift, RestartGuard: time.Duration(guard)}
+		opts := redlock.Options{
+			RequestTimeout: time.Duration(timeout), DriftFactor: drift, RestartGuard: time.Duration(guard),
+		}
 		locker, err := redlock.New([]redlock.Master{&willing{guard: opts.RestartGuard}}, opts)
 		if err != nil {
 			is(t, err, redlock.ErrInvalid)
@@ -52,7 +54,8 @@ func FuzzOptions(f *testing.F) {
 		const ttl = 10 * time.Second
 		lock, err := locker.TryAcquire(t.Context(), key, ttl)
 		if err != nil {
-			if !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrExpired) {
+			if !errors.Is(err, redlock.ErrInvalid) && !errors.Is(err, redlock.ErrNoQuorum) &&
+				!errors.Is(err, redlock.ErrExpired) {
 				t.Errorf("%+v: %v", opts, err)
 			}
 			return
@@ -84,7 +87,9 @@ func FuzzAcquireArguments(f *testing.F) {
 		for bit, opt := range []func() redlock.Option{
 			redlock.AutoRenew, func() redlock.Option { return redlock.MaxHold(time.Duration(d)) },
 			func() redlock.Option { return redlock.MaxRenewals(n) }, redlock.Fenced, redlock.Shared, redlock.Exclusive,
-			func() redlock.Option { return redlock.Reentrant(owner) }, func() redlock.Option { return redlock.AndKeys(second) },
+			func() redlock.Option { return redlock.Reentrant(owner) }, func() redlock.Option {
+				return redlock.AndKeys(second)
+			},
 			func() redlock.Option { return nil }, func() redlock.Option { return redlock.MaxAttempts(n) },
 		} {
 			if which&(1<<bit) != 0 {

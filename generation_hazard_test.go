@@ -261,7 +261,9 @@ func TestALockerAnnouncesNoGenerationThatWouldStopItself(t *testing.T) {
 		l, never := masters.locker(t, generation(3)), masters.locker(t, redlock.Options{})
 		for _, far := range []uint64{5, 9, single.MaxToken} {
 			err := l.Announce(t.Context(), far)
-			if onlyIs(t, err, redlock.ErrInvalid); err == nil || !strings.Contains(err.Error(), "generation "+strconv.FormatUint(far, 10)) || !strings.Contains(err.Error(), ", 3:") {
+			if onlyIs(t, err, redlock.ErrInvalid); err == nil ||
+				!strings.Contains(err.Error(), "generation "+strconv.FormatUint(far, 10)) ||
+				!strings.Contains(err.Error(), ", 3:") {
 				t.Errorf("%v does not name both generations", err)
 			}
 		}
@@ -303,7 +305,8 @@ func TestALockerTwoAheadDoesNotWaitForThoseBehind(t *testing.T) {
 // Everything at once, for the race detector.
 func TestAnnouncingAcquiringExtendingAndClosingAtOnce(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, masters fakes) {
-		l, err := redlock.NewJoint(masters[:3].masters(), masters[2:].masters(), redlock.Options{Generation: 5, Clock: newClock()})
+		l, err := redlock.NewJoint(masters[:3].masters(), masters[2:].masters(),
+			redlock.Options{Generation: 5, Clock: newClock()})
 		must(t, err)
 		masters.behave(away(3 * time.Millisecond))
 		masters[4].behave(func(*single.Request) act { return act{lost: true} })
@@ -338,12 +341,13 @@ func TestAnnouncingAcquiringExtendingAndClosingAtOnce(t *testing.T) {
 	})
 }
 
-// The danger is real: one master of the old set that comes back empty is enough for a forgotten process to go on. The restart guard
-// does not help, however long it is.
+// The danger is real: one master of the old set that comes back empty is enough for a forgotten process to go on. The
+// restart guard does not help, however long it is.
 func TestAMasterThatForgetsItsGenerationLetsAForgottenProcessGoOn(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, masters fakes) {
 		before, after := masters[:3], fakes{masters[0], masters[1], masters[3]}
-		forgotten, between, next := before.locker(t, generation(1)), joint(t, before, after, generation(2)), after.locker(t, generation(3))
+		forgotten, between, next := before.locker(t, generation(1)), joint(t, before, after, generation(2)),
+			after.locker(t, generation(3))
 		masters[2].behave(func(*single.Request) act { return act{lost: true} })
 		must(t, between.Announce(t.Context(), 3))
 		settle(time.Hour)

@@ -87,7 +87,8 @@ func TestAForgottenHoldSaysWhyItIsNotRenewed(t *testing.T) {
 		must(t, masters.locker(t, generation(3)).Announce(t.Context(), 3))
 		settle(2 * longTTL)
 		err := renewed.Err()
-		if onlyIs(t, err, redlock.ErrNotHeld, redlock.ErrOutdated); err != nil && !strings.Contains(err.Error(), "generation 3 is in use") {
+		if onlyIs(t, err, redlock.ErrNotHeld, redlock.ErrOutdated); err != nil &&
+			!strings.Contains(err.Error(), "generation 3 is in use") {
 			t.Errorf("error %v", err)
 		}
 		onlyIs(t, other.Err(), redlock.ErrNotHeld)

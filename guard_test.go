@@ -101,7 +101,8 @@ func TestAGuardedMastersVoteIsUnknownAndSaysForHowLong(t *testing.T) {
 func TestATTLLongerThanTheGuardIsRefused(t *testing.T) {
 	t.Parallel()
 	locker := dial(t, redistest.StartN(t, 1), redlock.Options{RestartGuard: time.Second})
-	if _, err := locker.TryAcquire(t.Context(), "orders:42", 1001*time.Millisecond); !errors.Is(err, redlock.ErrInvalid) {
+	if _, err := locker.TryAcquire(t.Context(), "orders:42",
+		1001*time.Millisecond); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("got %v, want ErrInvalid", err)
 	}
 }

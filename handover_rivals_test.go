@@ -18,7 +18,9 @@ import (
 
 // A waiter asks for the lock again and again, and masters that refuse it raise the counter all the same.
 func TestALockIsHandedOverBesideThoseWhoWaitForIt(t *testing.T) {
-	for name, opt := range map[string]redlock.Option{"fenced": redlock.Fenced(), "published": redlock.Published("10.0.0.1:80")} {
+	for name, opt := range map[string]redlock.Option{
+		"fenced": redlock.Fenced(), "published": redlock.Published("10.0.0.1:80"),
+	} {
 		t.Run(name, func(t *testing.T) { handOverBesideWaiters(t, opt) })
 	}
 }
@@ -30,7 +32,8 @@ func handOverBesideWaiters(t *testing.T, opt redlock.Option) {
 	waiters := make([]*redlock.Locker, 3)
 	for i := range waiters {
 		waiters[i] = dial(t, servers, redlock.Options{})
-		before, err := waiters[i].Acquire(t.Context(), "job", time.Minute, redlock.Fenced()) // so that it asks in one round trip
+		// so that it asks in one round trip
+		before, err := waiters[i].Acquire(t.Context(), "job", time.Minute, redlock.Fenced())
 		must(t, err)
 		must(t, before.Release(t.Context()))
 	}
@@ -102,7 +105,8 @@ func TestAnAttachmentInDoubtLeavesNothing(t *testing.T) {
 				masters := memmaster.New(3)
 				_, h := handedOver(t, masters)
 				transfers(masters, fates...)
-				if _, err := memLocker(t, masters).Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
+				if _, err := memLocker(t, masters).
+					Attach(t.Context(), h, handedTTL); !errors.Is(err, redlock.ErrNoQuorum) {
 					t.Fatalf("attach: %v", err)
 				}
 				pass(2 * time.Second)
@@ -171,7 +175,8 @@ func TestAKeyThatWasSetLateIsNotHandedOver(t *testing.T) {
 // Holder returns the published value and the present token.
 func TestWhatIsPublishedGoesOn(t *testing.T) {
 	servers := redistest.StartN(t, 3)
-	before, after := dial(t, servers, redlock.Options{Identity: "old"}), dial(t, servers, redlock.Options{Identity: "new"})
+	before, after := dial(t, servers, redlock.Options{Identity: "old"}),
+		dial(t, servers, redlock.Options{Identity: "new"})
 	lock, err := before.Acquire(t.Context(), "job", time.Minute, redlock.Published("10.0.0.1:80\xff}/"))
 	must(t, err)
 	for range 3 {
@@ -181,7 +186,8 @@ func TestWhatIsPublishedGoesOn(t *testing.T) {
 		must(t, err)
 		holder, err := before.Holder(t.Context(), "job")
 		must(t, err)
-		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() || holder.Identity != "new" || holder.ID != next.ID() {
+		if holder.Value != "10.0.0.1:80\xff}/" || holder.Token != next.Token() || next.Token() <= lock.Token() ||
+			holder.Identity != "new" || holder.ID != next.ID() {
 			t.Errorf("token %d and then %d, and the masters say %+v", lock.Token(), next.Token(), holder)
 		}
 		lock = next
@@ -194,12 +200,14 @@ func TestAHandoverIsToldToObservers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
 		var told []string
-		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Observer: func(e redlock.Event) {
-			if e.Kind == redlock.EventVote {
-				return
-			}
-			told = append(told, fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
-		}})
+		l, err := redlock.New(memmaster.Masters(masters),
+			redlock.Options{Clock: memmaster.NewClock(0), Observer: func(e redlock.Event) {
+				if e.Kind == redlock.EventVote {
+					return
+				}
+				told = append(told,
+					fmt.Sprintf("%v %s %t %v", e.Kind, e.Op, e.Held, errors.Is(e.Err, redlock.ErrNotHeld)))
+			}})
 		must(t, err)
 		closesAtLast(t, l)
 		lock, err := l.Acquire(t.Context(), "job", handedTTL, redlock.Fenced())
@@ -218,7 +226,8 @@ func TestAHandoverIsToldToObservers(t *testing.T) {
 		settle(time.Second)
 		want := []string{
 			"handover attach true false", "acquire attach false false", "returned attach false false",
-			"acquire attach false true", "release release false true", "returned attach false true", "release release true false",
+			"acquire attach false true", "release release false true", "returned attach false true",
+			"release release true false",
 		}
 		if !slices.Equal(slices.Sorted(slices.Values(told)), slices.Sorted(slices.Values(want))) {
 			t.Errorf("the events are %q, want %q", told, want)

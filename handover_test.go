@@ -140,7 +140,8 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 			fmt.Fprintf(&b, "%v %+v %#v %s %q %d %x", value, value, value, value, value, value, value)
 			text, err := json.Marshal(value)
 			if !errors.Is(err, redlock.ErrInvalid) {
-				t.Errorf("%T as JSON: %s, %v: the other process would not notice that the Handover is empty", value, text, err)
+				t.Errorf("%T as JSON: %s, %v: the other process would not notice that the Handover is empty", value,
+					text, err)
 			}
 			fmt.Fprintf(&b, "%s %v", text, err)
 		}
@@ -163,21 +164,27 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 		}
 		for _, text := range []string{
 			"", "hunter2", "redlock-handover-3:", "redlock-handover-3:{}", `redlock-handover-3:{"key":"hunter2"}`,
-			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`, `redlock-handover-3:{"key":"k","owner":"hunter2","token":9007199254740991,"masters":["m"]}`, `redlock-handover-3:{"key":"k","owner":"hunter2","token":1}`,
-			strings.Replace(h.Secret(), "redlock-handover-3:", "redlock-handover-2:", 1), // which does not say on which masters the lock is
+			`redlock-handover-3:{"key":"redlock:x","owner":"hunter2","token":1,"masters":["m"]}`,
+			`redlock-handover-3:{"key":"k","owner":"hunter2","token":9007199254740991,"masters":["m"]}`,
+			`redlock-handover-3:{"key":"k","owner":"hunter2","token":1}`,
+			// which does not say on which masters the lock is
+			strings.Replace(h.Secret(), "redlock-handover-3:", "redlock-handover-2:", 1),
 		} {
 			var h redlock.Handover
-			if err := h.UnmarshalText([]byte(text)); !errors.Is(err, redlock.ErrInvalid) || strings.Contains(err.Error(), `owner":"hunter2`) {
+			if err := h.UnmarshalText([]byte(text)); !errors.Is(err, redlock.ErrInvalid) ||
+				strings.Contains(err.Error(), `owner":"hunter2`) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
 		if _, err := l.Attach(t.Context(), redlock.Handover{}, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("Attach of an empty Handover: %v", err)
 		}
-		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" || (redlock.Handover{}).Token() != 0 {
+		if text := (redlock.Handover{}).Secret(); text != "" || (redlock.Handover{}).Key() != "" ||
+			(redlock.Handover{}).Token() != 0 {
 			t.Errorf("an empty Handover as text: %s", text)
 		}
-		if _, err := l.Attach(t.Context(), h, time.Minute, redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
+		if _, err := l.Attach(t.Context(), h, time.Minute,
+			redlock.MaxOutage(time.Second)); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("an option of waiting: %v", err)
 		}
 		pass(2 * time.Minute)
@@ -194,8 +201,10 @@ func TestAHandoverKeepsItsSecret(t *testing.T) {
 // secretForms lists the forms of an owner value in the formats above.
 func secretForms(owner, secret string) []string {
 	return []string{
-		secret, base64.StdEncoding.EncodeToString([]byte(owner)), fmt.Sprintf("%x", secret), fmt.Sprintf("%d", []byte(secret)),
-		strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]"), strings.TrimPrefix(fmt.Sprintf("%#v", []byte(secret)), "[]byte{"),
+		secret, base64.StdEncoding.EncodeToString([]byte(owner)), fmt.Sprintf("%x", secret),
+		fmt.Sprintf("%d", []byte(secret)),
+		strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]"),
+		strings.TrimPrefix(fmt.Sprintf("%#v", []byte(secret)), "[]byte{"),
 	}
 }
 
@@ -254,7 +263,8 @@ func drawHanding(t *rapid.T) handing {
 	}
 	for range 7 {
 		most := rapid.SampledFrom([]int{3, 3, 60, 1500}).Draw(t, "slow")
-		s.Delays = append(s.Delays, [2]int{rapid.IntRange(0, most).Draw(t, "before"), rapid.IntRange(0, most).Draw(t, "after")})
+		s.Delays = append(s.Delays,
+			[2]int{rapid.IntRange(0, most).Draw(t, "before"), rapid.IntRange(0, most).Draw(t, "after")})
 	}
 	return s
 }
@@ -267,7 +277,8 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 		masters := memmaster.New(3)
 		const ttl = time.Second
 		rival := memLocker(t, masters)
-		first, err := rival.Acquire(t.Context(), key, ttl, redlock.Fenced()) // so that it raises counters also where it is refused
+		// so that it raises counters also where it is refused
+		first, err := rival.Acquire(t.Context(), key, ttl, redlock.Fenced())
 		must(t, err)
 		pass(time.Millisecond)
 		must(t, first.Release(t.Context()))
@@ -280,7 +291,9 @@ func (s handing) play(t *testing.T) (faults []string, attached int) {
 				defer mu.Unlock()
 				n++
 				d := s.Delays[n%len(s.Delays)]
-				return memmaster.Fate{Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond}
+				return memmaster.Fate{
+					Before: time.Duration(d[0]) * time.Millisecond, After: time.Duration(d[1]) * time.Millisecond,
+				}
 			})
 		}
 		h := &handedHolders{held: make(map[string]*redlock.Lock)}
@@ -495,7 +508,8 @@ func lateRepair(t *testing.T, handsOver bool) {
 		pass(6 * time.Second)
 		err = next.Extend(t.Context(), ttl)
 		if err == nil {
-			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in between", next.Token(), other.Token())
+			t.Errorf("the attached lock (token %d) is extended although another owner had the key (token %d) in "+
+				"between", next.Token(), other.Token())
 		}
 		_ = next.Release(t.Context())
 	})
@@ -508,7 +522,11 @@ func TestARepairUnderWayIsInDoubtWhateverIsAnsweredLater(t *testing.T) {
 		a, b, d := memLocker(t, masters), memLocker(t, masters), memLocker(t, masters)
 		const ttl = 10 * time.Second
 		for _, m := range masters[3:] { // a failed attempt of a process that died
-			c := &single.Call{Request: &single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: 500 * time.Millisecond}}
+			c := &single.Call{
+				Request: &single.Request{
+					Op: single.Acquire, Keys: []string{key}, Owner: "dead", TTL: 500 * time.Millisecond,
+				},
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			m.Do(ctx, []*single.Call{c})
 			cancel()
@@ -574,7 +592,8 @@ func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 				for _, m := range masters {
 					m.Behave(func(*single.Request) memmaster.Fate { asked.Add(1); return memmaster.Fate{} })
 				}
-				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]), redlock.Options{Clock: memmaster.NewClock(0)})
+				l, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[c.from:c.to]),
+					redlock.Options{Clock: memmaster.NewClock(0)})
 				must(t, err)
 				closesAtLast(t, l)
 				next, err := l.Attach(t.Context(), sent(t, h), handedTTL)
@@ -583,7 +602,9 @@ func TestHazard109AHopelessAttachmentLeavesTheLock(t *testing.T) {
 					must(t, next.Release(t.Context()))
 					return
 				}
-				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 || !strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's new masters") {
+				if is(t, err, redlock.ErrInvalid); asked.Load() != 0 ||
+					!strings.Contains(err.Error(), "m1:6379, m2:6379, m3:6379: they are no quorum of this Locker's "+
+						"new masters") {
 					t.Errorf("%d requests were sent, and the error is %v", asked.Load(), err)
 				}
 				for _, m := range masters[:3] {
@@ -604,7 +625,8 @@ func TestAJointLockerHandsOverToEitherSet(t *testing.T) {
 	for _, to := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(6)
-			joint, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[3:]), redlock.Options{Clock: memmaster.NewClock(0)})
+			joint, err := redlock.NewJoint(memmaster.Masters(masters[:3]), memmaster.Masters(masters[3:]),
+				redlock.Options{Clock: memmaster.NewClock(0)})
 			must(t, err)
 			closesAtLast(t, joint)
 			lock := acquire(t, joint, handedTTL, redlock.Fenced())

@@ -457,7 +457,8 @@ func TestHazard34ErrorsShowNoSecrets(t *testing.T) {
 	_, bad := redlock.Dial(t.Context(), []string{"redis://:hunter2@host:port"}, redlock.Options{})
 	is(t, bad, redlock.ErrInvalid)
 	for _, err := range []error{held, down, released, denied, bad} {
-		if text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err)); strings.Contains(text, "hunter2") || strings.Contains(text, lock.Owner()) {
+		if text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err)); strings.Contains(text, "hunter2") ||
+			strings.Contains(text, lock.Owner()) {
 			t.Errorf("a secret is shown: %s", text)
 		}
 	}

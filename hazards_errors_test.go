@@ -69,7 +69,8 @@ func moved(t *testing.T, opts redlock.Options) *redlock.Locker {
 	lock := acquire(t, l, longTTL, redlock.Fenced())
 	everywhere(t, before, lock)
 	must(t, lock.Release(t.Context()))
-	redistest.Eventually(t, promptly, func() bool { return holders(t, before, "") == 0 }, "all connections to be at rest")
+	redistest.Eventually(t, promptly, func() bool { return holders(t, before, "") == 0 },
+		"all connections to be at rest")
 	for i, s := range before {
 		demote(t, s)
 		to := after[i].Addr()
@@ -84,7 +85,9 @@ func TestHazard104AStaleConnectionToADemotedServerEndsNothing(t *testing.T) {
 		"a wait": func(t *testing.T, l *redlock.Locker) error {
 			return releases(l.Acquire(within(t, promptly), key, longTTL))
 		},
-		"a try": func(t *testing.T, l *redlock.Locker) error { return releases(l.TryAcquire(t.Context(), key, longTTL)) },
+		"a try": func(t *testing.T, l *redlock.Locker) error {
+			return releases(l.TryAcquire(t.Context(), key, longTTL))
+		},
 		"a token": func(t *testing.T, l *redlock.Locker) error {
 			return releases(l.TryAcquire(t.Context(), key, longTTL, redlock.Fenced()))
 		},
@@ -176,7 +179,8 @@ func passings(t *testing.T, good *redistest.Certificate) []passing {
 	return []passing{
 		{"a user is switched off", as("app", "first"), both(tell("ACL", "SETUSER", "app", "off"), disconnects), app},
 		{"a right is missing", as("app", "first"), tell("ACL", "SETUSER", "app", "-set", "-evalsha"), app},
-		{"a password is another", as("app", "first"), both(tell("ACL", "SETUSER", "app", "resetpass", ">other"), disconnects), app},
+		{"a password is another", as("app", "first"), both(tell("ACL", "SETUSER", "app", "resetpass", ">other"),
+			disconnects), app},
 		{
 			"a provider learns late", rotated, both(tell("ACL", "SETUSER", "app", "resetpass", ">second"), disconnects),
 			func(*testing.T, *redistest.Server) { token.Store(&second) },
@@ -185,7 +189,8 @@ func passings(t *testing.T, good *redistest.Certificate) []passing {
 		{"a server is a replica", trusts, tell("REPLICAOF", "127.0.0.1", "1"), tell("REPLICAOF", "NO", "ONE")},
 		{ // the warm-up's acquisition may have come to a master this very moment
 			"a list is in the key's place", trusts,
-			tell("EVAL", "redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[1], 'x')", "1", key), tell("DEL", key),
+			tell("EVAL", "redis.call('DEL', KEYS[1]) return redis.call('RPUSH', KEYS[1], 'x')", "1", key),
+			tell("DEL", key),
 		},
 	}
 }
@@ -206,11 +211,12 @@ func TestHazard105WhatPassesOnRealServersEndsNoWaitAndNoElection(t *testing.T) {
 				masters[i] = m
 			}
 			complaints := make(chan redlock.Event, 8)
-			l, err := redlock.New(masters, redlock.Options{RequestTimeout: time.Second, Observer: func(e redlock.Event) {
-				if e.Kind == redlock.EventComplaint {
-					complaints <- e
-				}
-			}})
+			l, err := redlock.New(masters,
+				redlock.Options{RequestTimeout: time.Second, Observer: func(e redlock.Event) {
+					if e.Kind == redlock.EventComplaint {
+						complaints <- e
+					}
+				}})
 			must(t, err)
 			t.Cleanup(func() { closeLocker(t, l) })
 			must(t, releases(l.Acquire(within(t, promptly), key, longTTL)))
@@ -247,9 +253,12 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": addr}, MaxRetries: -1})
 		},
 		"cluster": func(addr string) redis.UniversalClient {
-			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, MaxRedirects: -1, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-				return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
-			}})
+			return redis.NewClusterClient(&redis.ClusterOptions{
+				Addrs: []string{addr}, MaxRedirects: -1,
+				ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+					return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: addr}}}}, nil
+				},
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +293,8 @@ func TestHazard106AWaitOnClosedClientsEnds(t *testing.T) {
 			is(t, waits.fail(t), redlock.ErrClosed)
 			_, err = l.Acquire(t.Context(), "another", longTTL)
 			is(t, err, redlock.ErrClosed)
-			is(t, e.Run(t.Context(), func(context.Context, *redlock.Leadership) error { return nil }), redlock.ErrClosed)
+			is(t, e.Run(t.Context(), func(context.Context, *redlock.Leadership) error { return nil }),
+				redlock.ErrClosed)
 		})
 	}
 }
@@ -310,7 +320,8 @@ func TestHazard107AReleaseWhileAllSubscriptionsAreAwayIsNoticed(t *testing.T) {
 	a, b := dial(t, servers, redlock.Options{}), dial(t, servers, redlock.Options{})
 	held := take(t, a, key, longTTL)
 	everywhere(t, servers, held)
-	w := wait(t, t.Context(), b, key, longTTL, redlock.RetryEvery(12*time.Second)) // alone: with others behind it, it would ask as often as by default
+	// alone: with others behind it, it would ask as often as by default
+	w := wait(t, t.Context(), b, key, longTTL, redlock.RetryEvery(12*time.Second))
 	awaitEars(t, servers, 1)
 	for _, s := range servers {
 		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())

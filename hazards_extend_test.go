@@ -82,7 +82,8 @@ func TestHazard18AFailedExtensionOnOneMasterReleasesNothing(t *testing.T) {
 			}
 		}
 		// The control: a majority that fails is more than one vote.
-		if _, state, err := extendedWith(t, 3, a); !errors.Is(err, redlock.ErrNoQuorum) || !errors.Is(state, redlock.ErrNotHeld) {
+		if _, state, err := extendedWith(t, 3, a); !errors.Is(err, redlock.ErrNoQuorum) ||
+			!errors.Is(state, redlock.ErrNotHeld) {
 			t.Errorf("3 masters with %+v: extend %v, then %v", a, err, state)
 		}
 	}
@@ -208,7 +209,8 @@ func TestHazard21RenewalIsBounded(t *testing.T) {
 		lock = acquire(t, l, 9*time.Second, redlock.AutoRenew(), redlock.MaxRenewals(4))
 		before := masters[0].count(single.Extend)
 		<-lock.Done()
-		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want || held < want-redlock.MaxGrace {
+		if held, want := time.Since(began), 4*3*time.Second+8908*time.Millisecond; held > want ||
+			held < want-redlock.MaxGrace {
 			t.Errorf("4 renewals: held for %v, want %v", held, want)
 		}
 		settle(time.Second)
@@ -299,7 +301,8 @@ func TestHazard23RenewalRepairsOneMasterAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestARepairLivesAsLongAsTheHold: an extension by less leaves the bound where it is, and gives a lost key back for all of that time.
+// TestARepairLivesAsLongAsTheHold: an extension by less leaves the bound where it is, and gives a lost key back for all
+// of that time.
 func TestARepairLivesAsLongAsTheHold(t *testing.T) {
 	second := func(ttl time.Duration) (err error) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {

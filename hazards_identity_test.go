@@ -47,7 +47,9 @@ func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
 			}
 		}
 	}
-	for i, opts := range [][]redlock.Option{nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.Reentrant(job)}} {
+	for i, opts := range [][]redlock.Option{
+		nil, {redlock.Fenced()}, {redlock.Shared()}, {redlock.Exclusive()}, {redlock.Reentrant(job)},
+	} {
 		lock := take(t, l, key, longTTL, opts...)
 		owners = append(owners, lock.Owner())
 		everywhere(t, servers, lock)
@@ -64,7 +66,9 @@ func TestHazard54NobodyIsShownAnOwnerAndEverybodyAnIdentity(t *testing.T) {
 			t.Errorf("the holder is %+v, want %q, %s", h, who, lock.ID())
 		}
 		var q *redlock.QuorumError
-		if told := i < 2; !errors.As(err, &q) || told && !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool { return n.Holder == who }) {
+		if told := i < 2; !errors.As(err, &q) || told && !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool {
+			return n.Holder == who
+		}) {
 			t.Errorf("the error does not name the holder: %+v", err)
 		}
 		if own != strings.HasPrefix(lock.Owner(), "orders-api/7/") {
@@ -212,7 +216,8 @@ func TestHazard81OneOwnersHoldsOnAMasterEachAreNoQuorum(t *testing.T) {
 	l := dial(t, servers, redlock.Options{})
 	var locks []*redlock.Lock
 	for i := range 2 {
-		locks = append(locks, take(t, dial(t, servers[i:i+1], redlock.Options{}), key, longTTL, redlock.Reentrant("me")))
+		locks = append(locks,
+			take(t, dial(t, servers[i:i+1], redlock.Options{}), key, longTTL, redlock.Reentrant("me")))
 	}
 	h, err := l.Holder(t.Context(), key)
 	must(t, err)

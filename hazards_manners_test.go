@@ -196,7 +196,8 @@ func TestHazard68ATTLThatIsNoneIsCalledThat(t *testing.T) {
 		l := masters.locker(t, redlock.Options{})
 		for _, ttl := range []time.Duration{-time.Hour, -1, 0, time.Millisecond - 1} {
 			_, err := l.TryAcquire(t.Context(), key, ttl)
-			if is(t, err, redlock.ErrInvalid); err == nil || strings.Contains(err.Error(), "allowance") || !strings.Contains(err.Error(), ttl.String()) {
+			if is(t, err, redlock.ErrInvalid); err == nil || strings.Contains(err.Error(), "allowance") ||
+				!strings.Contains(err.Error(), ttl.String()) {
 				t.Errorf("ttl %v: %v", ttl, err)
 			}
 		}
@@ -298,12 +299,14 @@ func TestNoLockIsALockThatIsOver(t *testing.T) {
 	var term *redlock.Leadership
 	ctx := t.Context()
 	for _, err := range []error{
-		lock.Err(), lock.Release(ctx), lock.Extend(ctx, time.Second), lock.Verify(ctx), context.Cause(lock.Context(ctx)),
+		lock.Err(), lock.Release(ctx), lock.Extend(ctx, time.Second), lock.Verify(ctx),
+		context.Cause(lock.Context(ctx)),
 		term.Err(), term.Resign(ctx), context.Cause(term.Context(ctx)),
 	} {
 		is(t, err, redlock.ErrNotHeld)
 	}
-	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 || lock.Until().After(time.Now()) {
+	if lock.Key() != "" || lock.Keys() != nil || lock.Owner() != "" || lock.Token() != 0 || lock.Remaining() != 0 ||
+		lock.Until().After(time.Now()) {
 		t.Error("a nil Lock has something")
 	}
 	if term.Token() != 0 || term.ID() != "" || term.Until().After(time.Now()) {
@@ -318,7 +321,9 @@ func TestNoContextIsRefusedByAll(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, masters fakes) {
 		lock := acquire(t, masters.locker(t, redlock.Options{}), longTTL)
 		var none context.Context
-		for _, err := range []error{lock.Release(none), lock.Extend(none, longTTL), lock.Verify(none), context.Cause(lock.Context(none))} {
+		for _, err := range []error{
+			lock.Release(none), lock.Extend(none, longTTL), lock.Verify(none), context.Cause(lock.Context(none)),
+		} {
 			is(t, err, redlock.ErrInvalid)
 		}
 		must(t, lock.Err())
@@ -335,6 +340,7 @@ func TestDialRefusesAContextThatHasEnded(t *testing.T) {
 		t.Error("a Locker was returned together with an error")
 	}
 	is(t, err, why)
-	_, err = redlock.Dial(nil, []string{"redis://127.0.0.1:1"}, redlock.Options{}) //nolint:staticcheck // that is what is tested
+	//nolint:staticcheck // that is what is tested
+	_, err = redlock.Dial(nil, []string{"redis://127.0.0.1:1"}, redlock.Options{})
 	is(t, err, redlock.ErrInvalid)
 }

@@ -81,7 +81,8 @@ func TestHazard53DoAndElectionLeaveMore(t *testing.T) {
 					t.Errorf("%s: the context ended after %v of a ttl of 10s", name, took)
 				}
 				if n := masters.holders(""); n != 3 {
-					t.Errorf("%s: the key was given to others while the work was being stopped, on %d masters", name, 3-n)
+					t.Errorf("%s: the key was given to others while the work was being stopped, on %d masters", name,
+						3-n)
 				}
 				return enough
 			})
@@ -95,7 +96,8 @@ func TestHazard53DoAndElectionLeaveMore(t *testing.T) {
 	}
 }
 
-// Between the end of the grace and the bound a hold is over here and not on the masters. Whatever comes then ends it once.
+// Between the end of the grace and the bound a hold is over here and not on the masters. Whatever comes then ends it
+// once.
 func TestHazard53WhatComesWithinTheGrace(t *testing.T) {
 	for name, come := range map[string]func(t *testing.T, l *redlock.Locker, lock *redlock.Lock){
 		"Release": func(t *testing.T, _ *redlock.Locker, lock *redlock.Lock) {
@@ -240,8 +242,8 @@ func TestContextsOfParentsThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// BenchmarkContexts shows that a context costs the same however many there were before: of parents that have ended, and of
-// such as go on.
+// BenchmarkContexts shows that a context costs the same however many there were before: of parents that have ended, and
+// of such as go on.
 func BenchmarkContexts(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		for _, end := range []bool{true, false} {

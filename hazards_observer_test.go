@@ -133,7 +133,9 @@ func TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone(t *testing.T) {
 func TestHazard77ASlowObserverDelaysNobody(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := newClock()
-		l := masters.locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) { pass(700 * time.Millisecond) }})
+		l := masters.locker(t, redlock.Options{Clock: c, Observer: func(redlock.Event) {
+			pass(700 * time.Millisecond)
+		}})
 		other := acquire(t, l, time.Second, redlock.AutoRenew(), redlock.AndKeys("another"))
 		must(t, other.Release(t.Context()))
 		began := time.Now()
@@ -148,7 +150,8 @@ func TestHazard77ASlowObserverDelaysNobody(t *testing.T) {
 func TestHazard77APanickingObserverLeavesNoMutexLockedAndIsToldByClose(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		for name, opts := range map[string]func(redlock.Event){
-			"panics": func(redlock.Event) { panic("a bug of the observer's") }, //nolint:forbidigo // that is what is tested
+			//nolint:forbidigo // that is what is tested
+			"panics": func(redlock.Event) { panic("a bug of the observer's") },
 			"exits":  func(redlock.Event) { runtime.Goexit() },
 		} {
 			c := newClock()
@@ -157,7 +160,8 @@ func TestHazard77APanickingObserverLeavesNoMutexLockedAndIsToldByClose(t *testin
 				voters[i] = m
 			}
 			var told atomic.Int64
-			l, err := redlock.New(voters, redlock.Options{Clock: c, Observer: func(e redlock.Event) { told.Add(1); opts(e) }})
+			l, err := redlock.New(voters,
+				redlock.Options{Clock: c, Observer: func(e redlock.Event) { told.Add(1); opts(e) }})
 			must(t, err)
 			lock := acquire(t, l, time.Second)
 			c.suspend(time.Hour)
@@ -195,7 +199,8 @@ func TestHazard77AnObserverMayAskTheLockAndBlock(t *testing.T) {
 			}
 			lock := lost.Load()
 			err := lock.Err()
-			if lock.Remaining() != 0 || lock.Until().After(time.Now()) || !over(lock) || lock.Context(t.Context()).Err() == nil {
+			if lock.Remaining() != 0 || lock.Until().After(time.Now()) || !over(lock) ||
+				lock.Context(t.Context()).Err() == nil {
 				err = errors.New("the lock does not know of its end")
 			}
 			if _, failed := l.Holder(t.Context(), key); failed != nil {
@@ -255,11 +260,12 @@ func TestHazard77EventsThatFoundNoRoomAtTheEndAreToldByClose(t *testing.T) {
 		bubble(t, 3, func(t *testing.T, masters fakes) {
 			begin := make(chan struct{})
 			var told, missed atomic.Int64
-			l, err := redlock.New([]redlock.Master{masters[0]}, redlock.Options{Clock: newClock(), Observer: func(e redlock.Event) {
-				<-begin
-				told.Add(1)
-				missed.Add(int64(e.Missed))
-			}})
+			l, err := redlock.New([]redlock.Master{masters[0]},
+				redlock.Options{Clock: newClock(), Observer: func(e redlock.Event) {
+					<-begin
+					told.Add(1)
+					missed.Add(int64(e.Missed))
+				}})
 			must(t, err)
 			for range redlock.MaxEvents / 5 { // of 5 events each: two votes, two rounds, one return
 				must(t, acquire(t, l, time.Second).Release(t.Context()))
@@ -278,7 +284,8 @@ func TestHazard77EventsThatFoundNoRoomAtTheEndAreToldByClose(t *testing.T) {
 			case lost <= 0:
 				must(t, err)
 			case err == nil || !strings.Contains(err.Error(), fmt.Sprintf("last %d events", lost)):
-				t.Errorf("the observer got %d events, %d missed events were counted, and Close returned %v", told.Load(), missed.Load(), err)
+				t.Errorf("the observer got %d events, %d missed events were counted, and Close returned %v",
+					told.Load(), missed.Load(), err)
 			}
 			if more > 0 && lost <= 0 {
 				t.Errorf("%d events, and none was missed", told.Load())
@@ -290,7 +297,8 @@ func TestHazard77EventsThatFoundNoRoomAtTheEndAreToldByClose(t *testing.T) {
 func TestHazard77CloseDoesNotWaitForAnObserverThatNeverReturns(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		stuck := make(chan struct{})
-		l, err := redlock.New([]redlock.Master{masters[0]}, redlock.Options{Clock: newClock(), Observer: func(redlock.Event) { <-stuck }})
+		l, err := redlock.New([]redlock.Master{masters[0]},
+			redlock.Options{Clock: newClock(), Observer: func(redlock.Event) { <-stuck }})
 		must(t, err)
 		must(t, acquire(t, l, time.Second).Release(t.Context()))
 		began := time.Now()
@@ -308,14 +316,17 @@ func TestHazard77CloseDoesNotWaitForAnObserverThatNeverReturns(t *testing.T) {
 // Close returns and reports it.
 func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 	const locks, each = 40, 100 * time.Millisecond
-	for name, atMost := range map[string]time.Duration{"for as long as it takes": time.Hour, "until its context ends": time.Second} {
+	for name, atMost := range map[string]time.Duration{
+		"for as long as it takes": time.Hour, "until its context ends": time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
 				told := 0
-				l, err := redlock.New([]redlock.Master{masters[0]}, redlock.Options{Clock: newClock(), Observer: func(redlock.Event) {
-					<-time.After(each)
-					told++
-				}})
+				l, err := redlock.New([]redlock.Master{masters[0]},
+					redlock.Options{Clock: newClock(), Observer: func(redlock.Event) {
+						<-time.After(each)
+						told++
+					}})
 				must(t, err)
 				for range locks {
 					must(t, acquire(t, l, time.Second).Release(t.Context()))
@@ -331,7 +342,8 @@ func TestCloseWaitsForAnObserverThatIsSlow(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") || took > atMost {
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Observer") ||
+					took > atMost {
 					t.Errorf("Close took %v and returned %v", took, err)
 				}
 				synctest.Wait()

@@ -45,14 +45,17 @@ func TestARestartGuardThatNoTTLFitsUnderIsRefused(t *testing.T) {
 		made, newErr := redlock.New(guards(c.guard), opts)
 		unasked, bareErr := redlock.New(guards(c.guard), redlock.Options{RequestTimeout: c.timeout})
 		groups, groupErr := sharded.New([]sharded.Group{{Name: "a", URLs: urls, Options: opts}}, sharded.Options{})
-		for what, err := range map[string]error{"Dial": dialErr, "New": newErr, "New, unasked": bareErr, "sharded.New": groupErr} {
+		for what, err := range map[string]error{
+			"Dial": dialErr, "New": newErr, "New, unasked": bareErr, "sharded.New": groupErr,
+		} {
 			what = fmt.Sprintf("%s, guard %v, timeout %v", what, c.guard, c.timeout)
 			if c.good {
 				must(t, err)
 				continue
 			}
 			refused(t, what, err, c.guard.String())
-			if err != nil && !strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), " ", "")), "restartguard") {
+			if err != nil && !strings.Contains(strings.ToLower(strings.ReplaceAll(err.Error(), " ", "")),
+				"restartguard") {
 				t.Errorf("%s: %v does not name the restart guard", what, err)
 			}
 		}
@@ -69,7 +72,9 @@ func TestARestartGuardThatNoTTLFitsUnderIsRefused(t *testing.T) {
 func TestOptionsThatASingleAttemptIgnoresAreRefused(t *testing.T) {
 	masters := newFakes(3)
 	l := masters.locker(t, redlock.Options{})
-	for word, opt := range map[string]redlock.Option{"RetryEvery": redlock.RetryEvery(time.Second), "MaxOutage": redlock.MaxOutage(time.Second)} {
+	for word, opt := range map[string]redlock.Option{
+		"RetryEvery": redlock.RetryEvery(time.Second), "MaxOutage": redlock.MaxOutage(time.Second),
+	} {
 		for method, a := range acquirers {
 			refused(t, method, a(l, t.Context(), key, longTTL, redlock.MaxAttempts(1), opt), word, "MaxAttempts(1)")
 			refused(t, method, a(l, t.Context(), key, longTTL, opt, redlock.MaxAttempts(1)), word, "MaxAttempts(1)")

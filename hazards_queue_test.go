@@ -133,7 +133,8 @@ func TestHazard97TheFirstOfAQueueStarvesNobodyBehindReadersWhoKeepComing(t *test
 				if len(keys) > 1 { // the readers of one, and then those of the other
 					bound += span
 				}
-				for _, h := range all { // the readers inside end; who gets the key gives it back, and readers may come before the next one
+				// the readers inside end; who gets the key gives it back, and readers may come before the next one
+				for _, h := range all {
 					h.within(t, bound)
 				}
 				stop()
@@ -150,7 +151,8 @@ func TestHazard98AWriterKeepsNewReadersOutHoweverSeldomItAsks(t *testing.T) {
 				masters := redlocktest.New(t, redlocktest.Count(3))
 				l := masters.Locker(t, redlock.Options{})
 				stop := readFor(t, masters, span, key)
-				takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).within(t, span+livenessBound)
+				takesOnce(t, l, "the writer", redlock.Exclusive(), redlock.RetryEvery(every)).
+					within(t, span+livenessBound)
 				stop()
 			})
 		})
@@ -164,9 +166,11 @@ func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
 		ends func(cancel func(), l *redlock.Locker, masters []*redlocktest.Master)
 		most time.Duration
 	}{
-		"gives up":  {func(cancel func(), _ *redlock.Locker, _ []*redlocktest.Master) { cancel() }, livenessBound},
-		"is closed": {func(_ func(), l *redlock.Locker, _ []*redlocktest.Master) { _ = l.Close(context.Background()) }, livenessBound},
-		"is gone":   {nil, single.WriterClaim + livenessBound},
+		"gives up": {func(cancel func(), _ *redlock.Locker, _ []*redlocktest.Master) { cancel() }, livenessBound},
+		"is closed": {func(_ func(), l *redlock.Locker, _ []*redlocktest.Master) {
+			_ = l.Close(context.Background())
+		}, livenessBound},
+		"is gone": {nil, single.WriterClaim + livenessBound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,11 +219,13 @@ func TestHazard98AClaimEndsWithItsWriter(t *testing.T) {
 
 // kindsOfWaiters is every way to wait for one key.
 var kindsOfWaiters = map[string]func(i int) []redlock.Option{
-	"plain":           func(int) []redlock.Option { return nil },
-	"fenced":          func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
-	"exclusive":       func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
-	"shared":          func(int) []redlock.Option { return []redlock.Option{redlock.Shared()} },
-	"reentrant":       func(i int) []redlock.Option { return []redlock.Option{redlock.Reentrant(fmt.Sprint("job ", i))} },
+	"plain":     func(int) []redlock.Option { return nil },
+	"fenced":    func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
+	"exclusive": func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
+	"shared":    func(int) []redlock.Option { return []redlock.Option{redlock.Shared()} },
+	"reentrant": func(i int) []redlock.Option {
+		return []redlock.Option{redlock.Reentrant(fmt.Sprint("job ", i))}
+	},
 	"reentrant alike": func(int) []redlock.Option { return []redlock.Option{redlock.Reentrant("job")} },
 	"several keys":    func(int) []redlock.Option { return []redlock.Option{redlock.AndKeys("more", "and more")} },
 	"another key":     func(int) []redlock.Option { return []redlock.Option{redlock.AndKeys("a first one")} },
@@ -230,7 +236,9 @@ var kindsOfWaiters = map[string]func(i int) []redlock.Option{
 
 // costs counts the requests to one master from n waiters of one Locker, for a key that another Locker holds. It
 // counts three phases: while the waiters arrive, half a minute while they wait, and when all are cancelled at once.
-func costs(t *testing.T, n int, held []redlock.Option, kind func(i int) []redlock.Option) (coming, waiting, cancelled int) {
+func costs(t *testing.T, n int, held []redlock.Option,
+	kind func(i int) []redlock.Option,
+) (coming, waiting, cancelled int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters, l, asked := counted(t)
@@ -267,7 +275,9 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 	for _, holder := range []struct {
 		name string
 		opts []redlock.Option
-	}{{"a plain lock", nil}, {"a writer", []redlock.Option{redlock.Exclusive()}}, {"a reentrant lock", []redlock.Option{redlock.Reentrant("holder")}}} {
+	}{{"a plain lock", nil}, {"a writer", []redlock.Option{redlock.Exclusive()}}, {
+		"a reentrant lock", []redlock.Option{redlock.Reentrant("holder")},
+	}} {
 		for name, kind := range kindsOfWaiters {
 			t.Run(name+" behind "+holder.name, func(t *testing.T) {
 				one := [3]int{}
@@ -275,7 +285,8 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 				for _, n := range []int{10, soak.Or(1000, 10_000)} {
 					many := [3]int{}
 					many[0], many[1], many[2] = costs(t, n, holder.opts, kind)
-					t.Logf("one waiter: %v, %d waiters: %v requests while they come, wait and are cancelled", one, n, many)
+					t.Logf("one waiter: %v, %d waiters: %v requests while they come, wait and are cancelled", one, n,
+						many)
 					// A master that answers each time after the others have decided gets a release behind each attempt.
 					for i, most := range []int{2*one[0] + 10, 2*one[1] + 20, 30} {
 						if name == "seldom" && i < 2 { // for those behind it the first one asks as often as they would
@@ -295,7 +306,8 @@ func TestHazard99And101ManyWaitersCostAsMuchAsOne(t *testing.T) {
 // the first of these waiters who the owner is.
 func TestHazard99AnOwnerThatHasTheKeyIsLetInBehindThoseWhoWaitForIt(t *testing.T) {
 	for name, first := range map[string][]redlock.Option{
-		"plain": nil, "exclusive": {redlock.Exclusive()}, "asks seldom": {redlock.RetryEvery(time.Hour)}, "several keys": {redlock.AndKeys("a first one")},
+		"plain": nil, "exclusive": {redlock.Exclusive()}, "asks seldom": {redlock.RetryEvery(time.Hour)},
+		"several keys": {redlock.AndKeys("a first one")},
 	} {
 		for where, same := range map[string]bool{"this process": true, "another": false} {
 			t.Run(name+", held in "+where, func(t *testing.T) {
@@ -372,7 +384,8 @@ func TestHazard101AWaiterWhoseContextHasEndedAsksNothing(t *testing.T) {
 				var over atomic.Bool
 				var behind []*waiting
 				for range 3 {
-					behind = append(behind, wait(t, aboutToEnd{context.Background(), &over}, l, key, longTTL, kind(1)...))
+					behind = append(behind,
+						wait(t, aboutToEnd{context.Background(), &over}, l, key, longTTL, kind(1)...))
 				}
 				settle(time.Second)
 				over.Store(true)
@@ -476,7 +489,8 @@ func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
 	for end, contexts := range endsOfCrowds {
 		for name, kind := range kindsOfWaiters {
 			for holder, held := range map[string][]redlock.Option{"a plain lock": nil, "a reader": {redlock.Shared()}} {
-				if name == "seldom" || name == "shared" && held != nil { // asks as often as those behind it would, or gets the key
+				// asks as often as those behind it would, or gets the key
+				if name == "seldom" || name == "shared" && held != nil {
 					continue
 				}
 				t.Run(end+", "+name+" behind "+holder, func(t *testing.T) {
@@ -485,7 +499,8 @@ func TestHazard101HoweverManyGiveUpTheMastersAreAskedAsByOne(t *testing.T) {
 						many := leaving(t, 1000, survivors, held, kind, contexts)
 						t.Logf("%d remain: one %d requests, 1000 %d", survivors, one, many)
 						if many > one*3/2+30 {
-							t.Errorf("1000 waiters that leave cost %d requests, one waiter costs %d; %d remain", many, one, survivors)
+							t.Errorf("1000 waiters that leave cost %d requests, one waiter costs %d; %d remain", many,
+								one, survivors)
 						}
 					}
 				})

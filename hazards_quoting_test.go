@@ -115,15 +115,18 @@ func (q *quoting) quote(steps string) {
 // requests lists the commands that carry owner values.
 const requests = "SET ZADD EVALSHA EVAL"
 
-// everyOperation does whatever a Locker and its locks can, first with servers that quote all requests, and then with locks that were got
-// before. It returns the errors.
+// everyOperation does whatever a Locker and its locks can, first with servers that quote all requests, and then with
+// locks that were got before. It returns the errors.
 func everyOperation(t *testing.T, q *quoting, l, other *redlock.Locker) (errs []error) {
 	t.Helper()
 	ctx := context.Background()
 	short := func() context.Context { return within(t, 100*time.Millisecond) }
 	kinds := map[string][]redlock.Option{
-		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()}, "reentrant": {redlock.Reentrant("me")},
-		"several": {redlock.AndKeys("more", "still more")}, "kept": {redlock.MinHold(time.Second)}, "published": {redlock.Published("here")},
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()},
+		"reentrant": {redlock.Reentrant("me")},
+		"several":   {redlock.AndKeys("more", "still more")}, "kept": {redlock.MinHold(time.Second)}, "published": {
+			redlock.Published("here"),
+		},
 	}
 	for name, opts := range kinds {
 		q.quote(requests)
@@ -227,7 +230,8 @@ func TestHazard119NothingShowsAnOwnerThatAServerQuotes(t *testing.T) {
 					}
 				}
 				if len(q.secrets) < 10 || quoted == 0 && name != "a number" && name != "no reply" {
-					t.Errorf("%d secrets were sent, and %d of %d texts quote something: this shows nothing", len(q.secrets), quoted, len(told))
+					t.Errorf("%d secrets were sent, and %d of %d texts quote something: this shows nothing",
+						len(q.secrets), quoted, len(told))
 				}
 			})
 		}

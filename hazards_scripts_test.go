@@ -57,7 +57,8 @@ func TestHazard36LocksOnFullMastersAreKept(t *testing.T) {
 	}
 	_, err := l.TryAcquire(t.Context(), "another", longTTL)
 	var quorum *redlock.QuorumError
-	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &quorum) || full(quorum.Nodes) < 2 { // the third may not have answered yet
+	// the third may not have answered yet
+	if !errors.Is(err, redlock.ErrNoQuorum) || !errors.As(err, &quorum) || full(quorum.Nodes) < 2 {
 		t.Errorf("a lock of a full master: %v, want no quorum, and why", err)
 	}
 	for _, lock := range locks {
@@ -73,13 +74,17 @@ func TestHazard36LocksOnFullMastersAreKept(t *testing.T) {
 
 // A master that lost one hold of a key gets it back, also where it still has another one.
 func TestHazard50AHoldBesideAnotherIsRepaired(t *testing.T) {
-	for name, option := range map[string]redlock.Option{"shared": redlock.Shared(), "reentrant": redlock.Reentrant("owner")} {
+	for name, option := range map[string]redlock.Option{
+		"shared": redlock.Shared(), "reentrant": redlock.Reentrant("owner"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 3)
 			l := dial(t, servers, redlock.Options{})
 			first, second := take(t, l, key, longTTL, option), take(t, l, key, 2*longTTL, option)
 			holds := func(s *redistest.Server) []redis.Z {
-				all, err := s.Client().ZRangeByScoreWithScores(t.Context(), key, &redis.ZRangeBy{Min: "0", Max: "+inf"}).Result()
+				all, err := s.Client().ZRangeByScoreWithScores(t.Context(), key, &redis.ZRangeBy{
+					Min: "0", Max: "+inf",
+				}).Result()
 				if redis.HasErrorPrefix(err, "WRONGTYPE") { // the first alone is a string
 					return nil
 				}
@@ -87,12 +92,14 @@ func TestHazard50AHoldBesideAnotherIsRepaired(t *testing.T) {
 				return all
 			}
 			for _, s := range servers {
-				redistest.Eventually(t, promptly, func() bool { return len(holds(s)) == 2 }, "both holds on every master")
+				redistest.Eventually(t, promptly, func() bool { return len(holds(s)) == 2 },
+					"both holds on every master")
 			}
 			lost := holds(servers[0])[0] // the first ends first
 			must(t, servers[0].Client().ZRem(t.Context(), key, lost.Member).Err())
 			must(t, first.Extend(t.Context(), longTTL))
-			redistest.Eventually(t, promptly, func() bool { return len(holds(servers[0])) == 2 }, "the hold to be there again")
+			redistest.Eventually(t, promptly, func() bool { return len(holds(servers[0])) == 2 },
+				"the hold to be there again")
 			give(t, first)
 			must(t, second.Verify(t.Context()))
 			give(t, second)
@@ -121,12 +128,20 @@ func TestHazard50NothingIsRepairedBesideWhatExcludesIt(t *testing.T) {
 
 func TestHazard64NamesOfTheLibrarysOwnAreNoKeys(t *testing.T) {
 	l := dial(t, redistest.StartN(t, 1), redlock.Options{})
-	for _, name := range []string{"redlock:queue:{x}", "redlock:token:{x}", "redlock:guard", "redlock:check:1", "redlock:", "redlock:free:x"} {
+	for _, name := range []string{
+		"redlock:queue:{x}", "redlock:token:{x}", "redlock:guard", "redlock:check:1", "redlock:", "redlock:free:x",
+	} {
 		for what, try := range map[string]func() error{
-			"Acquire":    func() error { _, err := l.Acquire(t.Context(), name, longTTL, redlock.Exclusive()); return err },
+			"Acquire": func() error {
+				_, err := l.Acquire(t.Context(), name, longTTL, redlock.Exclusive())
+				return err
+			},
 			"TryAcquire": func() error { _, err := l.TryAcquire(t.Context(), name, longTTL); return err },
-			"AndKeys":    func() error { _, err := l.Acquire(t.Context(), "x", longTTL, redlock.AndKeys("y", name)); return err },
-			"Holder":     func() error { _, err := l.Holder(t.Context(), name); return err },
+			"AndKeys": func() error {
+				_, err := l.Acquire(t.Context(), "x", longTTL, redlock.AndKeys("y", name))
+				return err
+			},
+			"Holder": func() error { _, err := l.Holder(t.Context(), name); return err },
 		} {
 			if err := try(); !errors.Is(err, redlock.ErrInvalid) {
 				t.Errorf("%s of %q: %v, want %v", what, name, err, redlock.ErrInvalid)

@@ -159,7 +159,8 @@ func TestHazard78AWaitingTransitionLocksNobodyOut(t *testing.T) {
 					settle(3 * time.Second)
 					for range 5 {
 						if took, err := use(t, other, k, lockedOut); err != nil || took > reach[o] {
-							t.Errorf("group %s has two of three masters, and its key came after %v: %v", group, took, err)
+							t.Errorf("group %s has two of three masters, and its key came after %v: %v", group, took,
+								err)
 						}
 						settle(time.Second)
 					}
@@ -200,7 +201,8 @@ func TestHazard78WhicheverMastersFail(t *testing.T) {
 			}
 			for _, stop := range stops {
 				if stop() < 1 {
-					t.Errorf("seed %d: a process of the transition never had the key of two groups with a majority", seed)
+					t.Errorf("seed %d: a process of the transition never had the key of two groups with a majority",
+						seed)
 				}
 			}
 			for _, group := range []string{"a", "b"} {
@@ -212,8 +214,8 @@ func TestHazard78WhicheverMastersFail(t *testing.T) {
 	}
 }
 
-// Tokens of a key that moves are in order if the transition acquires it after the last acquisition by a process of before.
-// That it did so earlier is not enough.
+// Tokens of a key that moves are in order if the transition acquires it after the last acquisition by a process of
+// before. That it did so earlier is not enough.
 func TestHazard79TokensAreInOrderAfterTheLastAcquisitionOfBefore(t *testing.T) {
 	f := startFleet(t, 3, "a", "b")
 	fast := redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}}

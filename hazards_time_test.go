@@ -20,7 +20,9 @@ func TestHazard24AfterASuspensionEverythingKnows(t *testing.T) {
 		"Extend": func(lock *redlock.Lock, _ context.Context) bool {
 			return lock.Extend(context.Background(), longTTL) == nil
 		},
-		"Release": func(lock *redlock.Lock, _ context.Context) bool { return lock.Release(context.Background()) == nil },
+		"Release": func(lock *redlock.Lock, _ context.Context) bool {
+			return lock.Release(context.Background()) == nil
+		},
 	}
 	for name, held := range asks {
 		bubble(t, 3, func(t *testing.T, masters fakes) {

@@ -155,7 +155,8 @@ func TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers(t *testing.T) {
 func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		all, over := sharings(masters, hearsAll)
-		holder, first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{})
+		holder, first, second := closed(t, over, redlock.Options{}), closed(t, over, redlock.Options{}),
+			closed(t, over, redlock.Options{})
 		a := gets(t, holder, "a", time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		both := wait(t, ctx, first, "a", longTTL, redlock.AndKeys("b"), redlock.RetryEvery(time.Hour))
@@ -170,7 +171,8 @@ func TestHazard45ANotificationThatCanNotBeUsedIsPassedOn(t *testing.T) {
 			t.Errorf("the key was free, and the second Locker came %v later", took)
 		}
 		synctest.Wait()
-		twice := 0 // not by those on which the first had given up before the release came, or the second had the key already
+		// not by those on which the first had given up before the release came, or the second had the key already
+		twice := 0
 		for _, m := range all {
 			if m.notified == 2 {
 				twice++
@@ -199,7 +201,11 @@ func TestHazard46MaxAttemptsBoundsTheWaitInLine(t *testing.T) {
 		}{
 			{[]redlock.Option{redlock.MaxAttempts(1)}, 0, 0},
 			{[]redlock.Option{redlock.MaxAttempts(3)}, 3 * time.Millisecond, 2 * 64 * time.Millisecond},
-			{[]redlock.Option{redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)}, 2 * time.Second, 2 * time.Second},
+			{
+				[]redlock.Option{redlock.MaxAttempts(3), redlock.RetryEvery(time.Second)},
+				2 * time.Second,
+				2 * time.Second,
+			},
 		} {
 			began := time.Now()
 			_, err := l.Acquire(within(t, time.Minute), key, longTTL, test.opts...)
@@ -260,7 +266,8 @@ func TestHazard49AWriterThatGivesUpLeavesNoClaimToItsOwnReaders(t *testing.T) {
 	}
 	cancel()
 	is(t, writer.fail(t), context.Canceled)
-	redistest.Eventually(t, 500*time.Millisecond, func() bool { return claims() == 0 }, "the claim, which would last a second, to be gone")
+	redistest.Eventually(t, 500*time.Millisecond, func() bool { return claims() == 0 },
+		"the claim, which would last a second, to be gone")
 	give(t, reader.get(t))
 	give(t, held)
 }
@@ -328,7 +335,8 @@ func TestHazard51MaxOutageBoundsForHowLongAnOutageIsWaitedOut(t *testing.T) {
 		first := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(3*time.Second))
 		synctest.Wait()
 		second := wait(t, t.Context(), l, key, longTTL, redlock.MaxOutage(5*time.Second)) // in line behind it
-		settle(8 * time.Second)                                                           // it is held: that is no outage
+		// it is held: that is no outage
+		settle(8 * time.Second)
 		masters.behave(gone)
 		settle(2 * time.Second)
 		masters.behave(nil) // two seconds are shorter than three
@@ -374,7 +382,9 @@ func TestHazard56AListenerMayCallReadyAtOnce(t *testing.T) {
 }
 
 func TestHazard65CloseTakesWaitersOutOfTheMastersQueues(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond} {
+	for name, slow := range map[string]time.Duration{
+		"between attempts": 0, "in the middle of an attempt": 30 * time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
 				all, over := sharings(masters, hearsAll)

@@ -139,7 +139,8 @@ func TestHolderNeedsAQuorumOfAnswers(t *testing.T) {
 	must(t, lock.Err()) // that they can't be asked does not end it
 	must(t, servers[0].Resume())
 	must(t, servers[1].Resume())
-	redistest.Eventually(t, promptly, func() bool { return lock.Verify(t.Context()) == nil }, "the masters to answer again")
+	redistest.Eventually(t, promptly, func() bool { return lock.Verify(t.Context()) == nil },
+		"the masters to answer again")
 	give(t, lock)
 }
 
@@ -147,7 +148,9 @@ func TestHeldAsksTheMasters(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	for name, opts := range map[string][]redlock.Option{
-		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {redlock.Reentrant("me")},
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {
+			redlock.Reentrant("me"),
+		},
 		"several": {redlock.AndKeys("more")},
 	} {
 		lock := take(t, l, key, longTTL, opts...)
@@ -157,7 +160,8 @@ func TestHeldAsksTheMasters(t *testing.T) {
 		if lock.Remaining() > left {
 			t.Errorf("%s: asking prolonged the lock", name)
 		}
-		if life := servers[0].Client().PTTL(t.Context(), key).Val(); life > longTTL+2*time.Millisecond || life < longTTL-promptly {
+		if life := servers[0].Client().PTTL(t.Context(), key).Val(); life > longTTL+2*time.Millisecond ||
+			life < longTTL-promptly {
 			t.Errorf("%s: asking changed the key's life to %v", name, life)
 		}
 		must(t, servers[0].Client().Del(t.Context(), key).Err())

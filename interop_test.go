@@ -11,7 +11,8 @@ import (
 )
 
 // compareAndDelete is the release that the Redis documentation gives and other implementations use.
-const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+const compareAndDelete = `
+if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
 func releaseByHand(t *testing.T, s *redistest.Server, owner string) int64 {
 	t.Helper()

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file judges isolation: while every master answers, no use of other keys costs a quiet hold its lock, and a free key is
-// acquired at once. The networks are models, in virtual time.
+// This file judges isolation: while every master answers, no use of other keys costs a quiet hold its lock, and a free
+// key is acquired at once. The networks are models, in virtual time.
 
 // victims are quiet users of a Locker that others use, too.
 type victims struct {

@@ -23,8 +23,10 @@ func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
 			l := dial(t, servers, redlock.Options{RequestTimeout: timeout})
-			_ = acquire(t, l, time.Hour).Release(t.Context()) // connections are made; on a busy machine it is confirmed later
-			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 && l.Pending() == 0 }, "the masters to be empty")
+			// connections are made; on a busy machine it is confirmed later
+			_ = acquire(t, l, time.Hour).Release(t.Context())
+			redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 && l.Pending() == 0 },
+				"the masters to be empty")
 			if stopAt == 0 {
 				must(t, servers[2].Pause())
 			}
@@ -37,7 +39,8 @@ func TestAMasterThatWasStoppedIsCleanedUpSoonAfterItIsBack(t *testing.T) {
 			redistest.Eventually(t, promptly, func() bool { return l.Pending() > 0 }, "the release to be pending")
 			must(t, servers[2].Resume())
 			resumed := time.Now()
-			redistest.Eventually(t, promptly, func() bool { return value(t, servers[2]) == "" }, "the key to be removed")
+			redistest.Eventually(t, promptly, func() bool { return value(t, servers[2]) == "" },
+				"the key to be removed")
 			if took := time.Since(resumed); took > 2*janitor.Interval+timeout {
 				t.Logf("removed after %v", took) // judged below, by the requests and not by a busy machine's clock
 			}

@@ -12,7 +12,8 @@ import (
 
 // Two sets of masters at a time (NewJoint), on real servers. joint_test.go has failures of single masters, in memory.
 
-// exchange is the Lockers of three processes while masters are exchanged: one with the old set, one with both, one with the new.
+// exchange is the Lockers of three processes while masters are exchanged: one with the old set, one with both, one with
+// the new.
 type exchange struct{ before, during, after *redlock.Locker }
 
 // exchanges lists ways to exchange masters: the positions of the old and of the new masters among six servers.
@@ -71,8 +72,12 @@ func TestLockersOfNeighbouringConfigurationsExcludeEachOther(t *testing.T) {
 				"fenced":       {[]redlock.Option{redlock.Fenced()}, []redlock.Option{redlock.Fenced()}},
 				"reader first": {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}},
 				"writer first": {[]redlock.Option{redlock.Exclusive()}, []redlock.Option{redlock.Shared()}},
-				"reentrant":    {[]redlock.Option{redlock.Reentrant("one")}, []redlock.Option{redlock.Reentrant("another")}},
-				"several keys": {[]redlock.Option{redlock.AndKeys("second")}, []redlock.Option{redlock.AndKeys("third")}},
+				"reentrant": {
+					[]redlock.Option{redlock.Reentrant("one")}, []redlock.Option{redlock.Reentrant("another")},
+				},
+				"several keys": {
+					[]redlock.Option{redlock.AndKeys("second")}, []redlock.Option{redlock.AndKeys("third")},
+				},
 			} {
 				k := name + who + kind
 				lock, err := pair[0].Acquire(within(t, promptly), k, longTTL, c.holds...)
@@ -118,9 +123,12 @@ func TestTokensRiseFromOldOverJointToNew(t *testing.T) {
 	servers := redistest.StartN(t, 6)
 	for name, how := range exchanges {
 		fast := exchanging(t, servers, how, redlock.Options{Clock: wrongWall{redlock.SystemClock(), time.Hour}})
-		x := exchanging(t, servers, how, redlock.Options{}) // which have seen none of the tokens, and propose smaller ones
+		// which have seen none of the tokens, and propose smaller ones
+		x := exchanging(t, servers, how, redlock.Options{})
 		last := uint64(0)
-		for i, l := range []*redlock.Locker{fast.before, x.before, x.during, x.during, x.before, x.during, x.after, x.during, x.after} {
+		for i, l := range []*redlock.Locker{
+			fast.before, x.before, x.during, x.during, x.before, x.during, x.after, x.during, x.after,
+		} {
 			lock, err := l.Acquire(within(t, promptly), name, longTTL, redlock.Fenced())
 			must(t, err)
 			if lock.Token() <= last {

@@ -262,18 +262,43 @@ func TestNewJointRefusesWhatCanNotBeMeant(t *testing.T) {
 		opts          redlock.Options
 		want          string
 	}{
-		"no old masters":      {nil, f[:3], redlock.Options{}, "no masters (of the old masters)"},
-		"no new masters":      {f[:3], []redlock.Master{}, redlock.Options{}, "no masters (of the new masters)"},
-		"twice among the old": {[]redlock.Master{f[0], f[1], f[0]}, f[:3], redlock.Options{}, "masters 1 and 3 are the same server, m1:6379: it would vote twice (of the old masters)"},
+		"no old masters": {nil, f[:3], redlock.Options{}, "no masters (of the old masters)"},
+		"no new masters": {f[:3], []redlock.Master{}, redlock.Options{}, "no masters (of the new masters)"},
+		"twice among the old": {
+			[]redlock.Master{f[0], f[1], f[0]}, f[:3], redlock.Options{}, "masters 1 and 3 are the same server, " +
+				"m1:6379: it would vote twice (of the old masters)",
+		},
 		"twice among the new": {f[:3], []redlock.Master{f[1], f[1]}, redlock.Options{}, "(of the new masters)"},
-		"nil":                 {f[:3], []redlock.Master{f[3], nil}, redlock.Options{}, "master 2 of 2 is nil (of the new masters)"},
-		"another of one name": {f[:3], []redlock.Master{f[0], same("M2:6379")}, redlock.Options{}, "M2:6379 is one of the old and of the new masters, and must be the same Master"},
-		"another spelling":    {[]redlock.Master{same("localhost:1")}, []redlock.Master{same("127.0.0.1:1"), f[1]}, redlock.Options{}, "127.0.0.1:1 is one of the old and of the new"},
-		"not comparable":      {[]redlock.Master{unlike{fake: &fake{name: "x"}}}, []redlock.Master{unlike{fake: &fake{name: "x"}}, f[0]}, redlock.Options{}, "x is one of the old"},
-		"the same":            {f[:3], []redlock.Master{f[2], f[0], f[1]}, redlock.Options{}, "the old and the new masters are the same"},
-		"too many together":   {f[:40], f[30:], redlock.Options{}, "70 old and new masters together, and 64 is the most"},
-		"too many":            {f[:65], f[:3], redlock.Options{}, "65 masters, and 64 is the most (of the old masters)"},
-		"a guard for some":    {f[:3], []redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}}, redlock.Options{}, "one has a restart guard and the other has none"},
+		"nil": {
+			f[:3], []redlock.Master{f[3], nil}, redlock.Options{}, "master 2 of 2 is nil (of the new masters)",
+		},
+		"another of one name": {
+			f[:3], []redlock.Master{f[0], same("M2:6379")}, redlock.Options{}, "M2:6379 is one of the old and of the " +
+				"new masters, and must be the same Master",
+		},
+		"another spelling": {
+			[]redlock.Master{same("localhost:1")},
+			[]redlock.Master{same("127.0.0.1:1"), f[1]},
+			redlock.Options{},
+			"127.0.0.1:1 is one of the old and of the new",
+		},
+		"not comparable": {
+			[]redlock.Master{unlike{fake: &fake{name: "x"}}},
+			[]redlock.Master{unlike{fake: &fake{name: "x"}}, f[0]},
+			redlock.Options{},
+			"x is one of the old",
+		},
+		"the same": {
+			f[:3], []redlock.Master{f[2], f[0], f[1]}, redlock.Options{}, "the old and the new masters are the same",
+		},
+		"too many together": {f[:40], f[30:], redlock.Options{}, "70 old and new masters together, and 64 is the most"},
+		"too many":          {f[:65], f[:3], redlock.Options{}, "65 masters, and 64 is the most (of the old masters)"},
+		"a guard for some": {
+			f[:3],
+			[]redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}},
+			redlock.Options{},
+			"one has a restart guard and the other has none",
+		},
 		"a shorter guard": {
 			[]redlock.Master{guardedFake{&fake{name: "g"}, time.Minute}},
 			[]redlock.Master{guardedFake{&fake{name: "h"}, time.Second}},
@@ -305,10 +330,14 @@ func TestDialJointRefusesWhatCanNotBeMeant(t *testing.T) {
 		want          error
 		says          string
 	}{
-		"a bad URL among the old": {t.Context(), []string{good[0], "http://:hush@x"}, good, redlock.ErrInvalid, "master 2 of 2"},
-		"a bad URL among the new": {t.Context(), good, []string{good[0], good[1], "nonsense:hush"}, redlock.ErrInvalid, "(of the new masters)"},
-		"none":                    {t.Context(), good, nil, redlock.ErrInvalid, "no masters (of the new masters)"},
-		"the same":                {t.Context(), good, good, redlock.ErrInvalid, "are the same"},
+		"a bad URL among the old": {
+			t.Context(), []string{good[0], "http://:hush@x"}, good, redlock.ErrInvalid, "master 2 of 2",
+		},
+		"a bad URL among the new": {
+			t.Context(), good, []string{good[0], good[1], "nonsense:hush"}, redlock.ErrInvalid, "(of the new masters)",
+		},
+		"none":     {t.Context(), good, nil, redlock.ErrInvalid, "no masters (of the new masters)"},
+		"the same": {t.Context(), good, good, redlock.ErrInvalid, "are the same"},
 		"another URL of one": {
 			t.Context(), good,
 			[]string{good[0], "redis://:hush@127.0.0.1:2/1"},

@@ -41,7 +41,8 @@ func TestSeveralKeysAreSortedAndTakenOnce(t *testing.T) {
 		t.Errorf("a caller changed the lock's keys to %q", got)
 	}
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return slices.Equal(heldKeys(t, s, lock.Owner()), want) }, "all keys on every master")
+		redistest.Eventually(t, promptly, func() bool { return slices.Equal(heldKeys(t, s, lock.Owner()), want) },
+			"all keys on every master")
 	}
 	must(t, lock.Extend(t.Context(), 2*longTTL))
 	must(t, lock.Verify(t.Context()))
@@ -50,7 +51,8 @@ func TestSeveralKeysAreSortedAndTakenOnce(t *testing.T) {
 	}
 	give(t, lock)
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 }, "all keys to go")
+		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 },
+			"all keys to go")
 	}
 }
 
@@ -80,7 +82,8 @@ func TestAConflictOnOneOfSeveralKeysNamesIt(t *testing.T) {
 		}
 	}
 	for _, s := range servers { // none is left
-		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 1 }, "the other keys to stay free")
+		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 1 },
+			"the other keys to stay free")
 	}
 	give(t, held)
 }
@@ -121,7 +124,8 @@ func TestAnExtensionOfSeveralKeysNeedsAllOfThem(t *testing.T) {
 	}
 	is(t, lock.Err(), redlock.ErrNotHeld)
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return len(heldKeys(t, s, lock.Owner())) == 0 }, "what is left to be released")
+		redistest.Eventually(t, promptly, func() bool { return len(heldKeys(t, s, lock.Owner())) == 0 },
+			"what is left to be released")
 	}
 	if got := servers[0].Client().Get(t.Context(), "b").Val(); got != "thief" {
 		t.Errorf("the thief's key is %q now", got)

@@ -40,7 +40,8 @@ func TestTheWishOfAnExtensionThatGaveUpIsForgotten(t *testing.T) {
 		settle(20 * time.Second)
 		must(t, lock.Extend(t.Context(), longTTL))
 		if left := lock.Remaining(); left > longTTL {
-			t.Errorf("extended by %v, 20 s after another caller's extension by an hour had failed: remaining %v", longTTL, left)
+			t.Errorf("extended by %v, 20 s after another caller's extension by an hour had failed: remaining %v",
+				longTTL, left)
 		}
 		_ = masters
 	})
@@ -74,7 +75,8 @@ func TestMaxOutageIsNotEndedByWhatAnotherKeyMet(t *testing.T) {
 	})
 }
 
-// descheduled is a clock at which goroutines that are about to tell how an acquisition returned stop until they may go on.
+// descheduled is a clock at which goroutines that are about to tell how an acquisition returned stop until they may go
+// on.
 type descheduled struct {
 	*clock
 	goOn chan struct{}
@@ -143,7 +145,8 @@ func TestWhatMastersThatAreDownHadBeforeEndsNoWait(t *testing.T) {
 		for range 5 {
 			_, err := l.TryAcquire(t.Context(), key, longTTL)
 			is(t, err, redlock.ErrMisconfigured)
-			settle(time.Second + 30*time.Millisecond) // between two sweeps of the janitor, whose requests are probes, too
+			// between two sweeps of the janitor, whose requests are probes, too
+			settle(time.Second + 30*time.Millisecond)
 		}
 		settle(time.Minute + 100*time.Millisecond)
 		masters.behave(away(time.Second))

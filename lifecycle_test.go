@@ -92,7 +92,8 @@ func TestAllMethodsMayBeCalledAtOnce(t *testing.T) {
 					}
 				}
 				// An extension that a newer one overtakes while it waits for its turn has not been confirmed.
-				if err := lock.Extend(t.Context(), longTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) && !errors.Is(err, redlock.ErrNoQuorum) {
+				if err := lock.Extend(t.Context(), longTTL); err != nil && !errors.Is(err, redlock.ErrNotHeld) &&
+					!errors.Is(err, redlock.ErrNoQuorum) {
 					t.Errorf("Extend: %v", err)
 				}
 				if lock.Remaining() == 0 && lock.Err() == nil { // in this order: it may be released between the two
@@ -196,7 +197,8 @@ func TestRenewalKeepsALockWithOneMasterStopped(t *testing.T) {
 	is(t, err, redlock.ErrHeld)
 	must(t, lock.Release(t.Context()))
 	must(t, servers[1].Resume())
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 }, "the stopped master to be cleaned up")
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, "") == 0 },
+		"the stopped master to be cleaned up")
 }
 
 func TestCloseWaitsForHoldsAndRefusesNewOnes(t *testing.T) {

@@ -80,7 +80,9 @@ func (v *liveness) judge() {
 		case !free || !w.free:
 			w.since = now
 		case now-w.since > livenessBound:
-			v.faults = append(v.faults, fmt.Sprintf("%s waits at %v although %s has been free since %v", w.what, now, strings.Join(w.keys, ","), w.since))
+			v.faults = append(v.faults,
+				fmt.Sprintf("%s waits at %v although %s has been free since %v", w.what, now, strings.Join(w.keys, ","),
+					w.since))
 			w.since = now
 		}
 		if free && !w.free {
@@ -130,7 +132,10 @@ func sharings(all fakes, deaf func() bool) (masters []*sharing, over []redlock.M
 }
 
 func newSharing(f *fake, deaf func() bool) *sharing {
-	return &sharing{fake: f, deaf: deaf, held: map[string]map[string]sharedHold{}, queues: map[string][]string{}, hear: map[string]func(string){}, reserved: map[string]string{}}
+	return &sharing{
+		fake: f, deaf: deaf, held: map[string]map[string]sharedHold{}, queues: map[string][]string{},
+		hear: map[string]func(string){}, reserved: map[string]string{},
+	}
 }
 
 // Listen implements redlock.Listener; the subscription is made at once.
@@ -372,7 +377,8 @@ func (u *wisher) hold(ctx context.Context, t *testing.T, lock *redlock.Lock, k s
 		if err == nil {
 			pass(d)
 			_ = inner.Release(ctx)
-		} else if lock.Err() == nil && !errors.Is(err, redlock.ErrAlreadyHeld) && !errors.Is(err, redlock.ErrClosed) && ctx.Err() == nil {
+		} else if lock.Err() == nil && !errors.Is(err, redlock.ErrAlreadyHeld) && !errors.Is(err, redlock.ErrClosed) &&
+			ctx.Err() == nil {
 			t.Logf("entering again: %v", err)
 		}
 	}

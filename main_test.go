@@ -56,7 +56,9 @@ func closeLocker(tb testing.TB, locker *redlock.Locker) {
 }
 
 // wrapped makes a Locker over the servers, with each master wrapped by wrap, and closes the Locker with the test.
-func wrapped(tb testing.TB, servers []*redistest.Server, opts redlock.Options, wrap func(i int, m redlock.Master) redlock.Master) *redlock.Locker {
+func wrapped(tb testing.TB, servers []*redistest.Server, opts redlock.Options,
+	wrap func(i int, m redlock.Master) redlock.Master,
+) *redlock.Locker {
 	tb.Helper()
 	masters := make([]redlock.Master, len(servers))
 	for i, s := range servers {

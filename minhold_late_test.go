@@ -16,7 +16,9 @@ import (
 
 // freeAfter takes a lock with a MinHold of 2 s and a ttl of 10 s, and releases it early. It returns the time from the
 // acquisition until another owner gets the key.
-func freeAfter(t *testing.T, before, release func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock)) (took time.Duration) {
+func freeAfter(t *testing.T,
+	before, release func(t *testing.T, masters []*memmaster.Master, lock *redlock.Lock),
+) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -95,14 +97,16 @@ func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
 			t.Parallel()
 			servers := redistest.StartN(t, 3)
 			var refusals atomic.Int32
-			l := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second}) // it asks once, so every master has to hear of it on a busy machine
+			// it asks once, so every master has to hear of it on a busy machine
+			l := dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second})
 			waiter := l
 			if !sameProcess {
-				waiter = dial(t, servers, redlock.Options{RequestTimeout: 20 * time.Second, Observer: func(e redlock.Event) {
-					if e.Kind == redlock.EventAcquire && errors.Is(e.Err, redlock.ErrHeld) {
-						refusals.Add(1)
-					}
-				}})
+				waiter = dial(t, servers,
+					redlock.Options{RequestTimeout: 20 * time.Second, Observer: func(e redlock.Event) {
+						if e.Kind == redlock.EventAcquire && errors.Is(e.Err, redlock.ErrHeld) {
+							refusals.Add(1)
+						}
+					}})
 			}
 			const least = 2 * time.Second
 			lock, err := l.Acquire(t.Context(), name, 10*time.Minute, redlock.MinHold(least))
@@ -116,7 +120,8 @@ func TestWhoAsksSeldomGetsAKeptKeyWhenItIsFree(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			defer stop()
 			go func() {
-				next, err := waiter.Acquire(ctx, name, time.Minute, redlock.RetryEvery(5*time.Minute), redlock.MaxAttempts(2))
+				next, err := waiter.Acquire(ctx, name, time.Minute, redlock.RetryEvery(5*time.Minute),
+					redlock.MaxAttempts(2))
 				got <- result{next, err}
 			}()
 			redistest.Eventually(t, 10*time.Second, func() bool { // on two masters: one that is behind is not asked

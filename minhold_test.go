@@ -135,7 +135,9 @@ func TestDoValue(t *testing.T) {
 		t.Errorf("DoValue returned %d, %v", n, err)
 	}
 	failed := errors.New("failed")
-	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 7, failed }); n != 7 || !errors.Is(err, failed) {
+	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) {
+		return 7, failed
+	}); n != 7 || !errors.Is(err, failed) {
 		t.Errorf("DoValue with a function that fails: %d, %v", n, err)
 	}
 	n, err = redlock.DoValue(ctx, l, "key", time.Minute, func(ctx context.Context) (int, error) {
@@ -150,13 +152,17 @@ func TestDoValue(t *testing.T) {
 	if _, err := redlock.DoValue[int](ctx, l, "key", time.Minute, nil); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("DoValue without a function: %v", err)
 	}
-	if _, err := redlock.DoValue(ctx, nil, "key", time.Minute, func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, redlock.ErrInvalid) {
+	if _, err := redlock.DoValue(ctx, nil, "key", time.Minute, func(context.Context) (int, error) {
+		return 0, nil
+	}); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("no Locker: %v", err)
 	}
 	lock, err := l.Acquire(ctx, "key", time.Minute)
 	must(t, err)
 	defer func() { must(t, lock.Release(ctx)) }()
-	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) { return 9, nil }, redlock.MaxAttempts(1)); n != 0 || !errors.Is(err, redlock.ErrHeld) {
+	if n, err := redlock.DoValue(ctx, l, "key", time.Minute, func(context.Context) (int, error) {
+		return 9, nil
+	}, redlock.MaxAttempts(1)); n != 0 || !errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("DoValue while another owner has the lock: %d, %v", n, err)
 	}
 }
@@ -173,8 +179,10 @@ func TestHeldListsWhatIsHeldNow(t *testing.T) {
 		must(t, err)
 		pass(4 * time.Second)
 		held := l.Held()
-		if len(held) != 2 || strings.Join(held[0].Keys, ",") != "a" || held[1].Keys[0] != "z" || held[0].ID != lock.ID() ||
-			held[0].Token != lock.Token() || held[0].Renewals != 1 || !held[0].Until.Equal(lock.Until()) || time.Since(held[0].Since) != 4*time.Second {
+		if len(held) != 2 || strings.Join(held[0].Keys, ",") != "a" || held[1].Keys[0] != "z" ||
+			held[0].ID != lock.ID() ||
+			held[0].Token != lock.Token() || held[0].Renewals != 1 || !held[0].Until.Equal(lock.Until()) ||
+			time.Since(held[0].Since) != 4*time.Second {
 			t.Errorf("%+v", held)
 		}
 		pass(6 * time.Second)
@@ -278,8 +286,12 @@ func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
 		opts []redlock.Option
 		min  time.Duration
 	}{
-		{"Do until Done, MaxHold = MinHold", []redlock.Option{redlock.MaxHold(10 * time.Second), redlock.MinHold(10 * time.Second)}, 10 * time.Second},
-		{"Grace", []redlock.Option{redlock.MaxRenewals(1), redlock.Grace(10 * time.Second), redlock.MinHold(19 * time.Second)}, 19 * time.Second},
+		{"Do until Done, MaxHold = MinHold", []redlock.Option{
+			redlock.MaxHold(10 * time.Second), redlock.MinHold(10 * time.Second),
+		}, 10 * time.Second},
+		{"Grace", []redlock.Option{
+			redlock.MaxRenewals(1), redlock.Grace(10 * time.Second), redlock.MinHold(19 * time.Second),
+		}, 19 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -287,7 +299,10 @@ func TestMinHoldLastsBeyondTheGraceOfDo(t *testing.T) {
 				a, b := memLocker(t, masters), memLocker(t, masters)
 				began := time.Now()
 				go func() {
-					_ = a.Do(t.Context(), "job", 20*time.Second, func(ctx context.Context) error { <-ctx.Done(); return nil }, c.opts...)
+					_ = a.Do(t.Context(), "job", 20*time.Second, func(ctx context.Context) error {
+						<-ctx.Done()
+						return nil
+					}, c.opts...)
 				}()
 				pass(time.Second)
 				next, err := b.Acquire(t.Context(), "job", 10*time.Second)
@@ -306,7 +321,8 @@ func TestMinHoldLastsBeyondTheGrace(t *testing.T) {
 		masters := memmaster.New(3)
 		a, b := memLocker(t, masters), memLocker(t, masters)
 		began := time.Now()
-		lock, err := a.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second), redlock.Grace(5*time.Second))
+		lock, err := a.Acquire(t.Context(), "job", 10*time.Second, redlock.MinHold(9*time.Second),
+			redlock.Grace(5*time.Second))
 		must(t, err)
 		<-lock.Done()
 		_ = lock.Release(t.Context())
@@ -348,7 +364,8 @@ func TestAKeyIsNotKeptAnewByWhatComesLate(t *testing.T) {
 			_, err := other.Acquire(t.Context(), key, time.Second)
 			must(t, err)
 			if took := time.Since(began); took > 25*time.Second {
-				t.Errorf("MinHold(15s) %t: the first release is read at 20s; the next holder has it after %v", least, took)
+				t.Errorf("MinHold(15s) %t: the first release is read at 20s; the next holder has it after %v", least,
+					took)
 			}
 		})
 	}

@@ -29,14 +29,17 @@ type queuer struct {
 }
 
 func (q queuer) String() string {
-	return fmt.Sprintf("%s of process %d, which comes after %v, holds for %v and asks every %v", q.kind, q.process, q.comes, q.holds, q.every)
+	return fmt.Sprintf("%s of process %d, which comes after %v, holds for %v and asks every %v", q.kind, q.process,
+		q.comes, q.holds, q.every)
 }
 
 // options returns the options of the acquisition; i tells reentrant owners apart.
 func (q queuer) options(i int) []redlock.Option {
 	opts := map[string][]redlock.Option{
 		"plain": nil, "fenced": {redlock.Fenced()}, "exclusive": {redlock.Exclusive()}, "shared": {redlock.Shared()},
-		"an owner": {redlock.Reentrant(fmt.Sprint("job ", i))}, "the owner": {redlock.Reentrant("job")}, "several": {redlock.AndKeys("more")},
+		"an owner": {redlock.Reentrant(fmt.Sprint("job ", i))}, "the owner": {redlock.Reentrant("job")}, "several": {
+			redlock.AndKeys("more"),
+		},
 	}[q.kind]
 	if q.every > 0 {
 		opts = append(opts, redlock.RetryEvery(q.every))
@@ -57,10 +60,14 @@ func drawMixture(t *rapid.T) (m mixture) {
 	for range rapid.IntRange(1, 10).Draw(t, "waiters") {
 		m.queuers = append(m.queuers, queuer{
 			process: rapid.IntRange(0, 1).Draw(t, "process"),
-			kind:    rapid.SampledFrom([]string{"plain", "fenced", "exclusive", "shared", "an owner", "the owner", "several"}).Draw(t, "kind"),
-			every:   rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, time.Minute, time.Hour}).Draw(t, "every"),
-			comes:   ms(0, 3000, "comes"),
-			holds:   ms(0, 1000, "holds"),
+			kind: rapid.SampledFrom([]string{
+				"plain", "fenced", "exclusive", "shared", "an owner", "the owner", "several",
+			}).Draw(t, "kind"),
+			every: rapid.SampledFrom([]time.Duration{
+				0, 0, time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, time.Minute, time.Hour,
+			}).Draw(t, "every"),
+			comes: ms(0, 3000, "comes"),
+			holds: ms(0, 1000, "holds"),
 		})
 	}
 	m.reads = ms(100, 2000, "reads")

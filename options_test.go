@@ -72,7 +72,8 @@ func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
 		if _, err := redlock.New(named("a"), opts); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
-		if _, err := redlock.Dial(t.Context(), []string{"redis://127.0.0.1:1"}, opts); !errors.Is(err, redlock.ErrInvalid) {
+		if _, err := redlock.Dial(t.Context(), []string{"redis://127.0.0.1:1"},
+			opts); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("Dial, %s: %v, want ErrInvalid", name, err)
 		}
 	}
@@ -108,9 +109,11 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	var noContext context.Context
 
 	for name, acquire := range map[string]func(a acquirer) error{
-		"nil context":               func(a acquirer) error { return a(l, noContext, key, ttl) },
-		"empty key":                 func(a acquirer) error { return a(l, ctx, "", ttl) },
-		"a key beyond all measure":  func(a acquirer) error { return a(l, ctx, strings.Repeat("x", redlock.MaxKeySize+1), ttl) },
+		"nil context": func(a acquirer) error { return a(l, noContext, key, ttl) },
+		"empty key":   func(a acquirer) error { return a(l, ctx, "", ttl) },
+		"a key beyond all measure": func(a acquirer) error {
+			return a(l, ctx, strings.Repeat("x", redlock.MaxKeySize+1), ttl)
+		},
 		"no ttl":                    func(a acquirer) error { return a(l, ctx, key, 0) },
 		"negative ttl":              func(a acquirer) error { return a(l, ctx, key, -ttl) },
 		"the least ttl":             func(a acquirer) error { return a(l, ctx, key, math.MinInt64) },
@@ -120,14 +123,20 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		"ttl eaten up by drift":     func(a acquirer) error { return a(sloppy, ctx, key, 4*time.Millisecond) },
 		"ttl of a request timeout":  func(a acquirer) error { return a(slow, ctx, key, time.Second) },
 		"ttl eaten up by grace":     func(a acquirer) error { return a(l, ctx, key, 3*time.Millisecond) },
-		"MaxHold eaten up by grace": func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(time.Millisecond)) },
-		"Grace and drift, together": func(a acquirer) error { return a(sloppy, ctx, key, time.Second, redlock.Grace(500*time.Millisecond)) },
-		"nil option":                func(a acquirer) error { return a(l, ctx, key, ttl, nil) },
-		"no MaxHold":                func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(0)) },
-		"negative MaxHold":          func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(-1)) },
-		"no MaxRenewals":            func(a acquirer) error { return a(l, ctx, key, ttl, redlock.AutoRenew(), redlock.MaxRenewals(0)) },
-		"no MaxAttempts":            func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(0)) },
-		"negative MaxAttempts":      func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(-1)) },
+		"MaxHold eaten up by grace": func(a acquirer) error {
+			return a(l, ctx, key, ttl, redlock.MaxHold(time.Millisecond))
+		},
+		"Grace and drift, together": func(a acquirer) error {
+			return a(sloppy, ctx, key, time.Second, redlock.Grace(500*time.Millisecond))
+		},
+		"nil option":       func(a acquirer) error { return a(l, ctx, key, ttl, nil) },
+		"no MaxHold":       func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(0)) },
+		"negative MaxHold": func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxHold(-1)) },
+		"no MaxRenewals": func(a acquirer) error {
+			return a(l, ctx, key, ttl, redlock.AutoRenew(), redlock.MaxRenewals(0))
+		},
+		"no MaxAttempts":       func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(0)) },
+		"negative MaxAttempts": func(a acquirer) error { return a(l, ctx, key, ttl, redlock.MaxAttempts(-1)) },
 	} {
 		for method, a := range acquirers {
 			if err := acquire(a); !errors.Is(err, redlock.ErrInvalid) {
@@ -154,11 +163,15 @@ func TestBadArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 type acquirer func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error
 
 var acquirers = map[string]acquirer{
-	"Acquire": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error {
+	"Acquire": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration,
+		opts ...redlock.Option,
+	) error {
 		_, err := l.Acquire(ctx, key, ttl, opts...)
 		return err
 	},
-	"TryAcquire": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) error {
+	"TryAcquire": func(l *redlock.Locker, ctx context.Context, key string, ttl time.Duration,
+		opts ...redlock.Option,
+	) error {
 		_, err := l.TryAcquire(ctx, key, ttl, opts...)
 		return err
 	},

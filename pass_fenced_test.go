@@ -30,7 +30,8 @@ func TestAFencedLockIsPassedOnWithTokensOfItsOwn(t *testing.T) {
 			must(t, lock.Release(t.Context()))
 			next := q.next(i)
 			if next.Owner() != lock.Owner() || next.Token() != token+uint64(i) || lock.Token() != token+uint64(i)-1 {
-				t.Errorf("lock %d has the token %d after %d, with the ID %s after %s", i, next.Token(), lock.Token(), next.ID(), lock.ID())
+				t.Errorf("lock %d has the token %d after %d, with the ID %s after %s", i, next.Token(), lock.Token(),
+					next.ID(), lock.ID())
 			}
 			lock = next
 		}
@@ -65,7 +66,8 @@ func TestTokensAreGotAheadAlsoWhereCountersDiffer(t *testing.T) {
 		must(t, first.Release(t.Context()))
 		second := q.next(1)
 		if second.Owner() != first.Owner() || second.Token() != first.Token()+1 {
-			t.Errorf("the token is %d after %d, with the ID %s after %s", second.Token(), first.Token(), second.ID(), first.ID())
+			t.Errorf("the token is %d after %d, with the ID %s after %s", second.Token(), first.Token(), second.ID(),
+				first.ID())
 		}
 		must(t, second.Release(t.Context()))
 		if later := acquire(t, other, passTTL, redlock.Fenced()); later.Token() <= second.Token() {
@@ -130,8 +132,8 @@ func TestALockIsPassedOnToItsLikeOnly(t *testing.T) {
 	}
 }
 
-// TestTokensOfPassedLocksAreInOrder: Lockers contend for a lock that all pass on, and two masters lose requests. Their clocks differ by
-// seconds, so that these do not keep the tokens apart.
+// TestTokensOfPassedLocksAreInOrder: Lockers contend for a lock that all pass on, and two masters lose requests. Their
+// clocks differ by seconds, so that these do not keep the tokens apart.
 func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(5)
@@ -146,7 +148,8 @@ func TestTokensOfPassedLocksAreInOrder(t *testing.T) {
 		last, passed, owner := uint64(0), 0, ""
 		var group sync.WaitGroup
 		for i := range 3 {
-			l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(time.Duration(-i) * 10 * time.Second)})
+			l, err := redlock.New(memmaster.Masters(masters),
+				redlock.Options{Clock: memmaster.NewClock(time.Duration(-i) * 10 * time.Second)})
 			must(t, err)
 			closesAtLast(t, l)
 			for range 4 {
@@ -217,7 +220,8 @@ func TestTokensAreNotGotAheadOfAMasterThatDoesNotKnowHow(t *testing.T) {
 		must(t, third.Release(t.Context()))
 		later := acquire(t, o, passTTL, redlock.Fenced())
 		if later.Token() <= third.Token() {
-			t.Errorf("tokens %d, %d, %d by passing on, then %d by another Locker", first.Token(), second.Token(), third.Token(), later.Token())
+			t.Errorf("tokens %d, %d, %d by passing on, then %d by another Locker", first.Token(), second.Token(),
+				third.Token(), later.Token())
 		}
 	})
 }
@@ -251,7 +255,8 @@ func TestCountersDoNotRunAwayFromTheClock(t *testing.T) {
 			group.Wait()
 			ahead := int64(masters[0].Counter(key)) - time.Now().UnixMicro()
 			if ahead > 50_000 {
-				t.Errorf("%d goroutines: after %d locks in 10s, each extended, the counter is %v ahead of the clock", goroutines, n, time.Duration(ahead)*time.Microsecond)
+				t.Errorf("%d goroutines: after %d locks in 10s, each extended, the counter is %v ahead of the clock",
+					goroutines, n, time.Duration(ahead)*time.Microsecond)
 			}
 		})
 	}

@@ -52,7 +52,8 @@ func TestNoPassedLockOutlastsItsTTL(t *testing.T) {
 		other, err := b.TryAcquire(t.Context(), key, ttl)
 		must(t, err)
 		if second.Err() == nil && other.Err() == nil {
-			t.Errorf("there are two holders: the passed lock has %v left, the other lock %v", second.Remaining(), other.Remaining())
+			t.Errorf("there are two holders: the passed lock has %v left, the other lock %v", second.Remaining(),
+				other.Remaining())
 		}
 		must(t, other.Release(t.Context()))
 		_ = second.Release(t.Context())
@@ -81,7 +82,8 @@ func TestALockThatVerifyFoundLostIsNotPassedOn(t *testing.T) {
 		case <-time.After(time.Second):
 		}
 		if second != nil && second.Err() == nil && other.Err() == nil {
-			t.Errorf("there are two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(), other.ID(), other.Remaining())
+			t.Errorf("there are two holders: %s with %v left, %s with %v left", second.ID(), second.Remaining(),
+				other.ID(), other.Remaining())
 		}
 		must(t, other.Release(t.Context()))
 	})
@@ -177,17 +179,20 @@ func TestAReminderThatComesToTheOneBeforeIsNotLost(t *testing.T) {
 		if n := masters.holders(""); n != 0 {
 			t.Fatalf("%d", n)
 		}
-		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires, masters[0].count(single.Acquire))
+		t.Logf("%d acquisitions before the release, %d a minute later; the key is free", acquires,
+			masters[0].count(single.Acquire))
 		select {
 		case <-q.got[2]:
 		case <-time.After(24 * time.Hour):
-			t.Errorf("the last waiter has waited for a free key for a day: %d acquisitions", masters[0].count(single.Acquire))
+			t.Errorf("the last waiter has waited for a free key for a day: %d acquisitions",
+				masters[0].count(single.Acquire))
 			q.ends[2]()
 		}
 	})
 }
 
-// The time at which a lock needs attention comes while the lock is passed on: nothing of the one before is released when its own validity is over.
+// The time at which a lock needs attention comes while the lock is passed on: nothing of the one before is released
+// when its own validity is over.
 func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		c := &hooked{clock: newClock()}
@@ -218,7 +223,8 @@ func TestALockThatWasPassedOnNeedsNoAttention(t *testing.T) {
 		}
 		pass(60 * time.Millisecond) // the first would be over by now
 		if n := masters.holders(second.Owner()); second.Err() != nil || n != 3 {
-			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(), second.Err())
+			t.Errorf("%d masters have the key of a lock that is held for another %v (%v)", n, second.Remaining(),
+				second.Err())
 		}
 		must(t, second.Release(t.Context()))
 	})
@@ -362,7 +368,8 @@ func TestTermsOfOneLockerHaveIDsOfTheirOwn(t *testing.T) {
 		b := <-got
 		h2, _ := e.Leader(t.Context())
 		if idA == b.ID() {
-			t.Errorf("two terms, tokens %d and %d, have one ID %s; Leader returned %s and %s", a.Token(), b.Token(), idA, h1.ID, h2.ID)
+			t.Errorf("two terms, tokens %d and %d, have one ID %s; Leader returned %s and %s", a.Token(), b.Token(),
+				idA, h1.ID, h2.ID)
 		}
 		_ = b.Resign(t.Context())
 	})
@@ -397,7 +404,9 @@ func (c *jumping) Now() time.Duration {
 
 // lateTo lets a process stand still for half a minute while the first goroutine passes a lock to the second, and
 // returns the result of the second.
-func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock, err error) {
+func lateTo(t *testing.T, masters []*memmaster.Master, opts ...redlock.Option) (first, second *redlock.Lock,
+	err error,
+) {
 	t.Helper()
 	clock := &jumping{Clock: memmaster.NewClock(0)}
 	l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: clock})
@@ -430,7 +439,8 @@ func TestNoLockIsPassedOnThatIsOver(t *testing.T) {
 			must(t, err)
 			pass(time.Millisecond) // it has been on its way to the last master when the others had granted it
 			if second.Owner() == first.Owner() || second.Err() != nil || masters[0].Owner(key) != second.Owner() {
-				t.Errorf("%d options: the second lock is %v, passed on: %t, error: %v", len(opts), second, second.Owner() == first.Owner(), second.Err())
+				t.Errorf("%d options: the second lock is %v, passed on: %t, error: %v", len(opts), second,
+					second.Owner() == first.Owner(), second.Err())
 			}
 			must(t, second.Release(t.Context()))
 		})

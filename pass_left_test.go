@@ -33,7 +33,8 @@ func TestALockThatWasPassedOnAndHandedOverLeavesNobodyInTheQueues(t *testing.T) 
 		masters.Hold(key)
 		first := wait(t, t.Context(), l, key, passTTL, redlock.Fenced())
 		synctest.Wait()
-		second := wait(t, t.Context(), l, key, passTTL, redlock.Fenced(), redlock.MaxAttempts(1000)) // which is not patient
+		// which is not patient
+		second := wait(t, t.Context(), l, key, passTTL, redlock.Fenced(), redlock.MaxAttempts(1000))
 		settle(time.Second)
 		last := wait(t, t.Context(), third, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)

@@ -35,7 +35,8 @@ func wanting(ctx context.Context, all *sync.WaitGroup, l *redlock.Locker, n int,
 	}
 }
 
-// TestTwoGoroutinesPassALockOnAcrossASlowNetwork: each asks again at once, so that there is always one behind the holder.
+// TestTwoGoroutinesPassALockOnAcrossASlowNetwork: each asks again at once, so that there is always one behind the
+// holder.
 func TestTwoGoroutinesPassALockOnAcrossASlowNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rtt, hold = 5 * time.Millisecond, 100 * time.Microsecond
@@ -150,11 +151,16 @@ func TestPatienceEndsWhenALockIsNotPassedOn(t *testing.T) {
 	}{
 		"another ttl": {ttl: time.Second},
 		"fenced":      {ttl: passTTL, waiter: []redlock.Option{redlock.Fenced()}},
-		"lapsed":      {ttl: passTTL, holder: []redlock.Option{redlock.MaxHold(8 * time.Millisecond)}, before: func(*testing.T, *redlock.Lock, *redlock.Locker) { pass(10 * time.Millisecond) }},
+		"lapsed": {
+			ttl: passTTL, holder: []redlock.Option{redlock.MaxHold(8 * time.Millisecond)},
+			before: func(*testing.T, *redlock.Lock, *redlock.Locker) { pass(10 * time.Millisecond) },
+		},
 		"extended": {ttl: passTTL, before: func(t *testing.T, held *redlock.Lock, _ *redlock.Locker) {
 			must(t, held.Extend(t.Context(), passTTL))
 		}},
-		"handed over": {ttl: passTTL, holder: []redlock.Option{redlock.Fenced()}, waiter: []redlock.Option{redlock.Fenced()}, before: func(t *testing.T, held *redlock.Lock, other *redlock.Locker) {
+		"handed over": {ttl: passTTL, holder: []redlock.Option{redlock.Fenced()}, waiter: []redlock.Option{
+			redlock.Fenced(),
+		}, before: func(t *testing.T, held *redlock.Lock, other *redlock.Locker) {
 			h, err := held.Handover()
 			must(t, err)
 			k, err := other.Attach(t.Context(), sent(t, h), passTTL)

@@ -99,7 +99,9 @@ func TestAReleasedLockIsPassedOnWithoutAskingTheMasters(t *testing.T) {
 			if next.Owner() != first.Owner() || next.Err() != nil {
 				t.Errorf("lock %d: owner %q after %q, %v", i, next.ID(), first.ID(), next.Err())
 			}
-			if left, full := next.Remaining(), passTTL-redlock.DriftAllowance(passTTL, redlock.DefaultDriftFactor); left != full-time.Duration(i)*time.Millisecond {
+			if left, full := next.Remaining(),
+				passTTL-redlock.DriftAllowance(passTTL, redlock.DefaultDriftFactor); left != full-
+				time.Duration(i)*time.Millisecond {
 				t.Errorf("lock %d has %v left of %v, and was passed on after %d ms", i, left, full, i)
 			}
 			if err := first.Extend(t.Context(), passTTL); !errors.Is(err, redlock.ErrNotHeld) {
@@ -150,8 +152,12 @@ func TestALockIsNotPassedOn(t *testing.T) {
 		before func(t *testing.T, q *line, lock *redlock.Lock, masters fakes)
 		behind []redlock.Option
 	}{
-		"when the window is over":       {before: func(*testing.T, *line, *redlock.Lock, fakes) { pass(100 * time.Millisecond) }},
-		"when it was extended":          {before: func(t *testing.T, _ *line, k *redlock.Lock, _ fakes) { must(t, k.Extend(t.Context(), passTTL)) }},
+		"when the window is over": {before: func(*testing.T, *line, *redlock.Lock, fakes) {
+			pass(100 * time.Millisecond)
+		}},
+		"when it was extended": {before: func(t *testing.T, _ *line, k *redlock.Lock, _ fakes) {
+			must(t, k.Extend(t.Context(), passTTL))
+		}},
 		"when its extension has failed": {before: extendInVain},
 		"when Verify has failed":        {before: verifyInVain},
 		"to one that wants readers out": {behind: []redlock.Option{redlock.Exclusive()}},
@@ -233,7 +239,8 @@ func TestALockIsPassedOnOnlyWithinItsWindow(t *testing.T) {
 	}
 }
 
-// TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than masters have its key.
+// TestAPassedLockEndsBeforeItsKeyDoes: whatever was passed on, and to how many, no lock is valid for longer than
+// masters have its key.
 func TestAPassedLockEndsBeforeItsKeyDoes(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{})
@@ -441,7 +448,8 @@ func TestAPassedLockLivesAsAnyOther(t *testing.T) {
 				case <-second.Done():
 				case <-time.After(time.Minute):
 				}
-				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 && (took > tt.ends || took < tt.ends*9/10) {
+				if took := time.Since(began); tt.ends == 0 && second.Err() != nil || tt.ends > 0 &&
+					(took > tt.ends || took < tt.ends*9/10) {
 					t.Errorf("the lock ended after %v, want %v: %v", took, tt.ends, second.Err())
 				}
 				if tt.ends > 0 { // the one behind it is woken by its end

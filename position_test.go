@@ -43,7 +43,8 @@ func TestWhoAsksSeldomIsToldOfAReleaseHoweverLate(t *testing.T) {
 			began := time.Now()
 			must(t, w.get(t).Release(t.Context()))
 			if took := w.at.Sub(began); took > atOnce {
-				t.Errorf("RetryEvery(%v): the key was held for %v, and the waiter came %v after its release", c.every, c.held, took)
+				t.Errorf("RetryEvery(%v): the key was held for %v, and the waiter came %v after its release", c.every,
+					c.held, took)
 			}
 		})
 	}
@@ -126,7 +127,8 @@ func TestWhatKeepsThePositionIsNoAttempt(t *testing.T) {
 // long before its RetryEvery.
 func TestAWaiterThatStandsStillDelaysWhoAsksSeldomByLessThanAMinute(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, _ *redlock.Locker) {
-		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }}) // so it asks every 24 s
+		// so it asks every 24 s
+		l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
 		masters.Hold(key)
 		queueUp(t, masters, "still")
 		for _, m := range masters {
@@ -148,7 +150,8 @@ func queueUp(t *testing.T, masters redlocktest.Masters, waiters ...string) {
 	t.Helper()
 	for i, name := range waiters {
 		r := single.Request{
-			Op: single.Acquire, Keys: []string{key}, Owner: name, TTL: time.Second, Waiter: name, Waited: time.Hour + time.Duration(i),
+			Op: single.Acquire, Keys: []string{key}, Owner: name, TTL: time.Second, Waiter: name, Waited: time.Hour +
+				time.Duration(i),
 		}
 		for _, m := range masters {
 			m.Do(t.Context(), []*single.Call{{Request: &r}})
@@ -164,12 +167,15 @@ func TestHazard108DeadWaitersCostNoHandoff(t *testing.T) {
 		dead = append(dead, fmt.Sprint("dead ", i))
 	}
 	for name, c := range map[string]struct{ holds, waits []redlock.Option }{
-		"a plain lock": {}, "a writer behind a reader": {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}},
+		"a plain lock": {}, "a writer behind a reader": {
+			[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()},
+		},
 		"a kept key": {[]redlock.Option{redlock.MinHold(65 * time.Second)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, masters redlocktest.Masters, other *redlock.Locker) {
-				l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }}) // so it asks after 24, 48, 72 s
+				// so it asks after 24, 48, 72 s
+				l := masters.Locker(t, redlock.Options{Jitter: func(time.Duration) time.Duration { return 0 }})
 				held := acquire(t, other, 5*time.Minute, c.holds...)
 				queueUp(t, masters, dead...)
 				w := wait(t, t.Context(), l, key, longTTL, append(c.waits, redlock.RetryEvery(time.Hour))...)
@@ -201,7 +207,9 @@ func TestAWaiterThatGivesUpLeavesAKeptKeyToTheNext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				masters := redlocktest.New(t, redlocktest.Count(3))
 				holder, second := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
-				first := masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
+				first := masters.Locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration {
+					return d - 1
+				}})
 				lock, err := holder.Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
 				must(t, err)
 				ctx, giveUp := context.WithCancel(t.Context())
@@ -230,7 +238,8 @@ func TestAKeptKeyIsKnownToSomebodyWhoeverGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const kept = 5 * time.Second
 		masters := redlocktest.New(t, redlocktest.Count(3))
-		holder, two, one := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{})
+		holder, two, one := masters.Locker(t, redlock.Options{}), masters.Locker(t, redlock.Options{}),
+			masters.Locker(t, redlock.Options{})
 		began := time.Now()
 		lock, err := holder.Acquire(t.Context(), key, time.Minute, redlock.MinHold(kept))
 		must(t, err)
@@ -304,7 +313,8 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 							work = 10 * time.Second
 							opts = append(opts, redlock.MinHold(time.Duration(10+random.IntN(20))*time.Second))
 						}
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+random.IntN([]int{30, 1000}[random.IntN(2)]))*time.Second)
+						ctx, cancel := context.WithTimeout(t.Context(),
+							time.Duration(1+random.IntN([]int{30, 1000}[random.IntN(2)]))*time.Second)
 						mu.Lock()
 						waits[ctx] = true
 						mu.Unlock()
@@ -320,7 +330,8 @@ func seldom(t *testing.T, seed uint64) (idle time.Duration, taken int) {
 							pass(some(work))
 							_ = lock.Release(t.Context())
 						}
-						pass(time.Second + some(5*time.Minute)) // an attempt must not overtake what ends the wait before
+						// an attempt must not overtake what ends the wait before
+						pass(time.Second + some(5*time.Minute))
 					}
 				})
 			}

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// tenantRules are the rules that docs/operate/security.md gives a user with one Prefix, for each form of it: orders: and {orders}:.
+// tenantRules are the rules that docs/operate/security.md gives a user with one Prefix, for each form of it: orders:
+// and {orders}:.
 func tenantRules(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("docs/operate/security.md")
@@ -25,7 +26,8 @@ func tenantRules(t *testing.T) map[string][]string {
 		blocks = append(blocks, block)
 	}
 	if len(blocks) != 3 {
-		t.Fatalf("docs/operate/security.md has %d blocks of rules, want all, a prefix, a prefix with a hash tag", len(blocks))
+		t.Fatalf("docs/operate/security.md has %d blocks of rules, want all, a prefix, a prefix with a hash tag",
+			len(blocks))
 	}
 	_, others, _ := strings.Cut(blocks[0], "\n") // all but the keys
 	return map[string][]string{
@@ -34,7 +36,8 @@ func tenantRules(t *testing.T) map[string][]string {
 	}
 }
 
-// tenant makes a user with these rules on the servers, and a Locker of it with a Prefix; both have orders replaced by name.
+// tenant makes a user with these rules on the servers, and a Locker of it with a Prefix; both have orders replaced by
+// name.
 func tenant(t *testing.T, servers []*redistest.Server, name, prefix string, rules []string) *redlock.Locker {
 	t.Helper()
 	urls := make([]string, len(servers))
@@ -102,7 +105,8 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 	} {
 		held := take(t, lockers[0], key, longTTL)
 		w := wait(t, t.Context(), lockers[1], key, longTTL, opts...)
-		redistest.Eventually(t, promptly, func() bool { return waitersOf(t, servers, prefix+key) > len(servers)/2 }, "the waiter to queue up on a majority")
+		redistest.Eventually(t, promptly, func() bool { return waitersOf(t, servers, prefix+key) > len(servers)/2 },
+			"the waiter to queue up on a majority")
 		redistest.Eventually(t, promptly, func() bool { return listening(t, servers) > 0 }, "the waiter to listen")
 		published := calls(t, servers, "publish")
 		give(t, held)
@@ -110,7 +114,8 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 		// At least one master publishes: the masters that granted the lock and the masters that have the waiter in
 		// their queues have one in common. The waiter leaves the other queues when it gets the lock, maybe before the
 		// release has arrived there.
-		redistest.Eventually(t, promptly, func() bool { return calls(t, servers, "publish") > published }, "a master to notify the waiter")
+		redistest.Eventually(t, promptly, func() bool { return calls(t, servers, "publish") > published },
+			"a master to notify the waiter")
 		must(t, lock.Extend(t.Context(), 2*longTTL))
 		must(t, lock.Verify(t.Context()))
 		if h, err := lockers[0].Holder(t.Context(), key); err != nil || h.ID != lock.ID() {
@@ -131,9 +136,10 @@ func everyKind(t *testing.T, servers []*redistest.Server, prefix, key string, lo
 func waitersOf(t *testing.T, servers []*redistest.Server, key string) (n int) {
 	t.Helper()
 	for _, s := range servers {
-		if slices.ContainsFunc(s.Client().ZRange(t.Context(), single.QueueKey(key), 0, -1).Val(), func(member string) bool {
-			return !strings.HasPrefix(member, "!") && !single.Reserved(member)
-		}) {
+		if slices.ContainsFunc(s.Client().ZRange(t.Context(), single.QueueKey(key), 0, -1).Val(),
+			func(member string) bool {
+				return !strings.HasPrefix(member, "!") && !single.Reserved(member)
+			}) {
 			n++
 		}
 	}
@@ -151,7 +157,8 @@ func trespass(t *testing.T, servers []*redistest.Server, name, theirs string) {
 	must(t, err)
 	defer closeLocker(t, l)
 	for what, opt := range map[string]redlock.Option{
-		"plain": redlock.AutoRenew(), "fenced": redlock.Fenced(), "shared": redlock.Shared(), "several": redlock.AndKeys("other"),
+		"plain": redlock.AutoRenew(), "fenced": redlock.Fenced(), "shared": redlock.Shared(),
+		"several": redlock.AndKeys("other"),
 	} {
 		if err := try(t, l, "free", opt); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("%s: %v", what, err)

@@ -22,7 +22,9 @@ import (
 
 func TestBadPrefixesAreRefused(t *testing.T) {
 	long := strings.Repeat("p", redlock.MaxPrefixSize)
-	for what, prefix := range map[string]string{"too long": long + "p", "reserved": "redlock:queue:", "all that is reserved": "redlock:"} {
+	for what, prefix := range map[string]string{
+		"too long": long + "p", "reserved": "redlock:queue:", "all that is reserved": "redlock:",
+	} {
 		_, err := redlock.New([]redlock.Master{&willing{}}, redlock.Options{Prefix: prefix})
 		if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "Options.Prefix") {
 			t.Errorf("%s: %v", what, err)
@@ -106,8 +108,10 @@ func playNames(t *testing.T, all []names, steps []int) string {
 		i, j := step%len(all), step/10%3
 		n := all[i]
 		key, l := n.full[n.splits[j]:], lockers[[2]int{i, j}]
-		if h, err := l.Holder(t.Context(), key); err != nil || h.Held != (held[i] != nil) || h.Held && h.ID != held[i].ID() {
-			return fmt.Sprintf("Holder of %q behind %q: %+v, %v; it is held: %t", key, n.full[:n.splits[j]], h, err, held[i] != nil)
+		if h, err := l.Holder(t.Context(), key); err != nil || h.Held != (held[i] != nil) || h.Held &&
+			h.ID != held[i].ID() {
+			return fmt.Sprintf("Holder of %q behind %q: %+v, %v; it is held: %t", key, n.full[:n.splits[j]], h, err,
+				held[i] != nil)
 		}
 		if step/100%2 == 0 && held[i] != nil {
 			if err := held[i].Release(t.Context()); err != nil {
@@ -196,7 +200,9 @@ func TestSeveralKeysWithAPrefixWaitForTheOneInTheWay(t *testing.T) {
 			}
 			_, err := l.TryAcquire(t.Context(), "y", time.Hour, redlock.AndKeys("x"))
 			var q *redlock.QuorumError
-			if !errors.As(err, &q) || q.Key != "x,y" || !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool { return n.Key == "y" }) {
+			if !errors.As(err, &q) || q.Key != "x,y" || !slices.ContainsFunc(q.Nodes, func(n redlock.NodeResult) bool {
+				return n.Key == "y"
+			}) {
 				t.Errorf("%q: %+v", prefix, err)
 			}
 			give(t, held)
@@ -348,7 +354,8 @@ func TestAHandoverIsForTheSamePrefix(t *testing.T) {
 		h, err := lock.Handover()
 		must(t, err)
 		_, err = without.Attach(t.Context(), sent(t, h), time.Minute)
-		if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "Options.Prefix") || !strings.Contains(err.Error(), `"a:"`) {
+		if !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "Options.Prefix") ||
+			!strings.Contains(err.Error(), `"a:"`) {
 			t.Errorf("another Prefix: %v", err)
 		}
 		next, err := masters.Locker(t, redlock.Options{Prefix: "a:"}).Attach(t.Context(), sent(t, h), time.Minute)
@@ -374,8 +381,10 @@ func TestAPrefixIsPartOfTheKeyThatServersHave(t *testing.T) {
 	must(t, l.Close(within(t, promptly)))
 	l = dial(t, servers, redlock.Options{Prefix: "orders:"})
 	lock := take(t, l, "42", longTTL, redlock.Published("here"))
-	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 }, "every master to have it")
-	if h, err := dial(t, servers, redlock.Options{}).Holder(t.Context(), key); err != nil || h.Value != "here" || h.ID != lock.ID() {
+	redistest.Eventually(t, promptly, func() bool { return holders(t, servers, lock.Owner()) == 3 },
+		"every master to have it")
+	if h, err := dial(t, servers, redlock.Options{}).Holder(t.Context(), key); err != nil || h.Value != "here" ||
+		h.ID != lock.ID() {
 		t.Errorf("without a Prefix, Holder returned %+v, %v", h, err)
 	}
 	for _, s := range servers {

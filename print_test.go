@@ -21,7 +21,10 @@ func printed(v any) []string {
 	var text, js strings.Builder
 	slog.New(slog.NewTextHandler(&text, nil)).Info("", "v", v)
 	slog.New(slog.NewJSONHandler(&js, nil)).Info("", "v", v)
-	return []string{fmt.Sprintf("%v", v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), fmt.Sprintf("%s", v), text.String(), js.String()}
+	return []string{
+		fmt.Sprintf("%v", v), fmt.Sprintf("%+v", v), fmt.Sprintf("%#v", v), fmt.Sprintf("%s", v),
+		text.String(), js.String(),
+	}
 }
 
 func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
@@ -29,7 +32,8 @@ func TestHazard115WhatIsPrintedHasNamesAndNoSecrets(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword(password))
 	opt, err := redis.ParseURL(server.URL())
 	must(t, err)
-	client, cluster := redis.NewClient(opt), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"b:1"}, Password: password})
+	client, cluster := redis.NewClient(opt),
+		redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"b:1"}, Password: password})
 	dialled, err := single.Dial(server.URL(), single.Options{})
 	must(t, err)
 	brought, err := redlock.NewMaster(client)
@@ -86,11 +90,14 @@ func TestHazard113WhoHasOptionsNeedsNoClient(t *testing.T) {
 	servers := redistest.StartN(t, 3, redistest.WithPassword(password))
 	masters := make([]*redis.Options, len(servers))
 	for i, s := range servers {
-		masters[i] = &redis.Options{Addr: s.Addr(), CredentialsProvider: func() (username, secret string) { return "", password }}
+		masters[i] = &redis.Options{Addr: s.Addr(), CredentialsProvider: func() (username, secret string) {
+			return "", password
+		}}
 	}
 	locker, err := redlock.Open(masters, redlock.Options{RestartGuard: longTTL})
 	must(t, err)
-	if _, err := locker.TryAcquire(t.Context(), key, 2*longTTL); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), "guard") {
+	if _, err := locker.TryAcquire(t.Context(), key, 2*longTTL); !errors.Is(err, redlock.ErrInvalid) ||
+		!strings.Contains(err.Error(), "guard") {
 		t.Errorf("a ttl above the guard: %v", err)
 	}
 	must(t, locker.Close(context.Background()))
@@ -107,7 +114,8 @@ func TestHazard113WhoHasOptionsNeedsNoClient(t *testing.T) {
 		"PoolSize":       {{Addr: "a:1", PoolSize: -1}},
 		"master 2 of 2:": {masters[0], nil},
 	} {
-		if _, err := redlock.Open(bad, redlock.Options{}); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), name) {
+		if _, err := redlock.Open(bad, redlock.Options{}); !errors.Is(err, redlock.ErrInvalid) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -22,9 +22,11 @@ func TestWhoAsksForTheHolderIsToldWhatIsPublished(t *testing.T) {
 	h, err := l.Holder(t.Context(), "leader")
 	must(t, err)
 	if h.Value != value || h.Token != lock.Token() || h.Token == 0 || h.Identity != "orders-7" || h.ID != lock.ID() {
-		t.Errorf("the lock has token %d and ID %s; Holder returned %d, %s, %s, %d bytes", lock.Token(), lock.ID(), h.Token, h.ID, h.Identity, len(h.Value))
+		t.Errorf("the lock has token %d and ID %s; Holder returned %d, %s, %s, %d bytes", lock.Token(), lock.ID(),
+			h.Token, h.ID, h.Identity, len(h.Value))
 	}
-	if _, err := l.TryAcquire(t.Context(), "leader", time.Minute); !errors.Is(err, redlock.ErrHeld) || strings.Contains(err.Error(), "10.0.0.1") {
+	if _, err := l.TryAcquire(t.Context(), "leader", time.Minute); !errors.Is(err, redlock.ErrHeld) ||
+		strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("another: %v", err)
 	}
 	must(t, lock.Release(t.Context()))
@@ -43,7 +45,8 @@ func TestAPublishedTokenIsAboveTheCountersWhereverTheyAre(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	far := float64(1<<53 - 1000)
 	for i, s := range servers {
-		must(t, s.Client().ZAdd(t.Context(), "redlock:token:{leader}", redis.Z{Score: far + float64(i), Member: "redlock:token"}).Err())
+		must(t, s.Client().ZAdd(t.Context(), "redlock:token:{leader}",
+			redis.Z{Score: far + float64(i), Member: "redlock:token"}).Err())
 	}
 	l := dial(t, servers, redlock.Options{})
 	for n := range 3 {
@@ -63,7 +66,8 @@ func TestAPublishedTokenIsAboveTheCountersWhereverTheyAre(t *testing.T) {
 func TestALockThatPublishesNeedsMastersThatGiveJustItsToken(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) { // whose tokens are 0
 		l := masters.locker(t, redlock.Options{})
-		if _, err := l.TryAcquire(t.Context(), key, time.Minute, redlock.Published("me")); !errors.Is(err, redlock.ErrMisconfigured) {
+		if _, err := l.TryAcquire(t.Context(), key, time.Minute,
+			redlock.Published("me")); !errors.Is(err, redlock.ErrMisconfigured) {
 			t.Errorf("TryAcquire: %v", err)
 		}
 		for what, opts := range map[string][]redlock.Option{

@@ -54,7 +54,10 @@ func completions(c classes, class int, f func(classes) bool) bool {
 	for g := range missing + 1 {
 		for r := range missing - g + 1 {
 			d := c
-			d[class] = classVotes{granted: c[class].granted + g, refused: c[class].refused + r, unknown: c[class].unknown + missing - g - r}
+			d[class] = classVotes{
+				granted: c[class].granted + g, refused: c[class].refused + r, unknown: c[class].unknown + missing - g -
+					r,
+			}
 			if !completions(d, class+1, f) {
 				return false
 			}
@@ -84,7 +87,9 @@ func layOut(c classes) (before, after uint64, votes []redlock.Vote) {
 		for _, part := range []struct {
 			vote redlock.Vote
 			n    int
-		}{{redlock.Granted, v.granted}, {redlock.Refused, v.refused}, {redlock.Unknown, v.unknown}, {redlock.Pending, v.pending}} {
+		}{{redlock.Granted, v.granted}, {redlock.Refused, v.refused}, {redlock.Unknown, v.unknown}, {
+			redlock.Pending, v.pending,
+		}} {
 			for range part.n {
 				if class != 1 {
 					before |= 1 << len(votes)
@@ -172,11 +177,17 @@ func TestTheSpecificationOfTwoSetsTellsWrongJudgesApart(t *testing.T) {
 		of    string
 		judge func(classes) redlock.Verdict
 	}{
-		"a majority of all":           {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(all(c)) }},
-		"only the old set":            {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(c.in(0)) }},
-		"only the new set":            {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(c.in(1)) }},
-		"extended in the old set":     {"extend", func(c classes) redlock.Verdict { return redlock.Extended(c.in(0)) }},
-		"a release that one confirms": {"release", func(c classes) redlock.Verdict { return redlock.Released(c.in(1)) }},
+		"a majority of all": {"acquire", func(c classes) redlock.Verdict { return redlock.Acquired(all(c)) }},
+		"only the old set": {"acquire", func(c classes) redlock.Verdict {
+			return redlock.Acquired(c.in(0))
+		}},
+		"only the new set": {"acquire", func(c classes) redlock.Verdict {
+			return redlock.Acquired(c.in(1))
+		}},
+		"extended in the old set": {"extend", func(c classes) redlock.Verdict { return redlock.Extended(c.in(0)) }},
+		"a release that one confirms": {"release", func(c classes) redlock.Verdict {
+			return redlock.Released(c.in(1))
+		}},
 	} {
 		differs := false
 		everyJointTally(4, func(c classes) {
@@ -193,7 +204,9 @@ func TestVerdictsOfTwoSetsDependOnNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 64).Draw(t, "n")
 		class := rapid.SliceOfN(rapid.IntRange(0, 2), n, n).Draw(t, "class")
-		votes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) redlock.Vote { return redlock.Vote(rapid.IntRange(0, 3).Draw(t, "vote")) }), n, n).Draw(t, "votes")
+		votes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) redlock.Vote {
+			return redlock.Vote(rapid.IntRange(0, 3).Draw(t, "vote"))
+		}), n, n).Draw(t, "votes")
 		var before, after uint64
 		var c classes
 		for i := range n {

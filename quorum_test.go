@@ -95,9 +95,11 @@ func TestVerdictsAreWhatEveryCompletionOfTheVotesLeadsTo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyTally(func(n, granted, refused, unknown int) {
-				got, want := test.judge(n, granted, refused, unknown), unanimous(test.spec, n, granted, refused, unknown)
+				got, want := test.judge(n, granted, refused, unknown),
+					unanimous(test.spec, n, granted, refused, unknown)
 				if got != want {
-					t.Errorf("n=%d granted=%d refused=%d unknown=%d: verdict %d, want %d", n, granted, refused, unknown, got, want)
+					t.Errorf("n=%d granted=%d refused=%d unknown=%d: verdict %d, want %d", n, granted, refused, unknown,
+						got, want)
 				}
 			})
 		})
@@ -156,9 +158,12 @@ func TestHazard07EvenSplitsAreDecided(t *testing.T) {
 		if granted+refused+unknown < n {
 			return
 		}
-		for name, judge := range map[string]judge{"acquire": redlock.Acquired, "extend": redlock.Extended, "release": redlock.Released} {
+		for name, judge := range map[string]judge{
+			"acquire": redlock.Acquired, "extend": redlock.Extended, "release": redlock.Released,
+		} {
 			if judge(n, granted, refused, unknown) == redlock.Undecided {
-				t.Errorf("%s: all %d votes are in (%d, %d, %d) and nothing is decided", name, n, granted, refused, unknown)
+				t.Errorf("%s: all %d votes are in (%d, %d, %d) and nothing is decided", name, n, granted, refused,
+					unknown)
 			}
 		}
 	})

@@ -34,7 +34,8 @@ func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 		}
 		is(t, try(t, other, key, redlock.Reentrant("job-1")), redlock.ErrHeld)
 		is(t, try(t, other, key), redlock.ErrHeld)
-		redistest.Eventually(t, promptly, func() bool { return holdsOf(t, other) == len(holds)-i }, "the holds to be counted")
+		redistest.Eventually(t, promptly, func() bool { return holdsOf(t, other) == len(holds)-i },
+			"the holds to be counted")
 		give(t, hold)
 	}
 	must(t, try(t, other, key, redlock.Reentrant("job-1")))
@@ -43,7 +44,9 @@ func TestS2ThreeAcquiresNeedThreeReleases(t *testing.T) {
 func TestAnAcquireUnderTheLocksContextEntersAgain(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	for name, opt := range map[string]redlock.Option{"reentrant": redlock.Reentrant("me"), "exclusive": redlock.Exclusive()} {
+	for name, opt := range map[string]redlock.Option{
+		"reentrant": redlock.Reentrant("me"), "exclusive": redlock.Exclusive(),
+	} {
 		outer := take(t, l, key, longTTL, opt)
 		type private struct{}
 		ctx := context.WithValue(outer.Context(t.Context()), private{}, 1) // as handed down by others
@@ -88,16 +91,18 @@ func TestALockThatCanNotBeEnteredAgainSaysSo(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
 	for name, test := range map[string]struct{ outer, inner []redlock.Option }{
-		"plain, again":          {nil, nil},
-		"fenced, again":         {[]redlock.Option{redlock.Fenced()}, []redlock.Option{redlock.Fenced()}},
-		"plain, by an owner":    {nil, []redlock.Option{redlock.Reentrant("me")}},
-		"reentrant, by another": {[]redlock.Option{redlock.Reentrant("me")}, []redlock.Option{redlock.Reentrant("you")}},
-		"a reader that writes":  {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}},
-		"a writer that reads":   {[]redlock.Option{redlock.Exclusive()}, []redlock.Option{redlock.Shared()}},
-		"a reader, plain":       {[]redlock.Option{redlock.Shared()}, nil},
-		"reentrant, fenced":     {[]redlock.Option{redlock.Reentrant("me")}, []redlock.Option{redlock.Fenced()}},
-		"reentrant, with more":  {[]redlock.Option{redlock.Reentrant("me")}, []redlock.Option{redlock.AndKeys("more")}},
-		"one of several":        {[]redlock.Option{redlock.AndKeys("more")}, nil},
+		"plain, again":       {nil, nil},
+		"fenced, again":      {[]redlock.Option{redlock.Fenced()}, []redlock.Option{redlock.Fenced()}},
+		"plain, by an owner": {nil, []redlock.Option{redlock.Reentrant("me")}},
+		"reentrant, by another": {
+			[]redlock.Option{redlock.Reentrant("me")}, []redlock.Option{redlock.Reentrant("you")},
+		},
+		"a reader that writes": {[]redlock.Option{redlock.Shared()}, []redlock.Option{redlock.Exclusive()}},
+		"a writer that reads":  {[]redlock.Option{redlock.Exclusive()}, []redlock.Option{redlock.Shared()}},
+		"a reader, plain":      {[]redlock.Option{redlock.Shared()}, nil},
+		"reentrant, fenced":    {[]redlock.Option{redlock.Reentrant("me")}, []redlock.Option{redlock.Fenced()}},
+		"reentrant, with more": {[]redlock.Option{redlock.Reentrant("me")}, []redlock.Option{redlock.AndKeys("more")}},
+		"one of several":       {[]redlock.Option{redlock.AndKeys("more")}, nil},
 	} {
 		outer := take(t, l, key, longTTL, test.outer...)
 		ctx := outer.Context(t.Context())
@@ -137,7 +142,8 @@ func TestAReaderEntersBesideItself(t *testing.T) {
 func TestHazard29ARepeatedReleaseDoesNotFree(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	l := dial(t, servers, redlock.Options{})
-	first, second := take(t, l, key, longTTL, redlock.Reentrant("me")), take(t, l, key, longTTL, redlock.Reentrant("me"))
+	first, second := take(t, l, key, longTTL, redlock.Reentrant("me")),
+		take(t, l, key, longTTL, redlock.Reentrant("me"))
 	for range 3 {
 		must(t, first.Release(t.Context()))
 	}

@@ -38,8 +38,11 @@ func (m detour) Do(ctx context.Context, batch []*single.Call) {
 	all.Wait()
 }
 
-// farAway runs body with three masters that requests of this kind reach in 20 ms, others in 3 ms, and a Locker over them that listens already.
-func farAway(t *testing.T, slow single.Op, body func(t *testing.T, masters redlocktest.Masters, l, other *redlock.Locker)) {
+// farAway runs body with three masters that requests of this kind reach in 20 ms, others in 3 ms, and a Locker over
+// them that listens already.
+func farAway(t *testing.T, slow single.Op,
+	body func(t *testing.T, masters redlocktest.Masters, l, other *redlock.Locker),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := redlocktest.New(t, redlocktest.Count(3))
@@ -83,7 +86,8 @@ func TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 		settle(time.Second)
 		cancel()
 		_ = first.fail(t)
-		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour)) // its attempt overtakes the departure
+		// its attempt overtakes the departure
+		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
 		settle(time.Second)
 		released := time.Now()
 		masters.Release(key)
@@ -164,7 +168,8 @@ func TestAReleaseTakesNoPositionFromTheNextOfItsProcess(t *testing.T) {
 		released := make(chan error, 1)
 		go func() { released <- lock.Release(t.Context()) }()
 		pass(time.Millisecond)
-		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour)) // its attempt overtakes the release
+		// its attempt overtakes the release
+		next := wait(t, t.Context(), l, key, longTTL, redlock.RetryEvery(time.Hour))
 		must(t, <-released)
 		theirs := rival.get(t)
 		settle(time.Second)
@@ -276,7 +281,10 @@ func TestWhoeverWaitsStandsInTheMastersQueues(t *testing.T) {
 			for i, m := range masters {
 				over[i] = notifying{all[i], func() bool { return some(2) == 0 }}
 				m.behave(func(*single.Request) act {
-					return act{before: time.Millisecond + some(10*time.Millisecond), after: time.Millisecond + some(3*time.Millisecond)}
+					return act{
+						before: time.Millisecond + some(10*time.Millisecond), after: time.Millisecond +
+							some(3*time.Millisecond),
+					}
 				})
 			}
 			l, err := redlock.New(over, redlock.Options{Clock: newClock(), RequestTimeout: time.Second})

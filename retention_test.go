@@ -109,8 +109,8 @@ func TestACounterIsNotTakenForKeptWhereTheKeyWasRefused(t *testing.T) {
 	}
 }
 
-// A Locker remembers the greatest token that it has seen. When the masters have lost their counters, and the wall clock has not moved on, its next token
-// is above that all the same.
+// A Locker remembers the greatest token that it has seen. When the masters have lost their counters, and the wall clock
+// has not moved on, its next token is above that all the same.
 func TestTokensOfALockerGrowThoughMastersForgetAndTheClockStands(t *testing.T) {
 	inMemory(t, func(t *testing.T, masters redlocktest.Masters, l *redlock.Locker) {
 		last := uint64(0)

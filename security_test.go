@@ -39,8 +39,10 @@ func newAuthority(tb testing.TB) *authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(tb, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(tb, err)
@@ -55,15 +57,19 @@ func (a *authority) issue(tb testing.TB, ip string) (certPEM, keyPEM []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(tb, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: ip}, IPAddresses: []net.IP{net.ParseIP(ip)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: ip}, IPAddresses: []net.IP{
+			net.ParseIP(ip),
+		},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	must(tb, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	must(tb, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
 // client returns the configuration of a client that trusts a and has a certificate from a.
@@ -82,7 +88,8 @@ func (a *authority) servers(tb testing.TB, ip string, n int) []*redistest.Server
 	cert, key := a.issue(tb, ip)
 	dir := tb.TempDir()
 	files := redistest.TLS{
-		CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), CAFile: filepath.Join(dir, "ca.pem"),
+		CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"),
+		CAFile: filepath.Join(dir, "ca.pem"),
 	}
 	for name, content := range map[string][]byte{files.CertFile: cert, files.KeyFile: key, files.CAFile: a.pem} {
 		must(tb, os.WriteFile(name, content, 0o600))
@@ -109,7 +116,9 @@ func TestEveryKindOfLockWorksOverMutualTLS(t *testing.T) {
 	locker := secured(t, servers, ca.client(t))
 	for name, opts := range map[string][]redlock.Option{
 		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "exclusive": {redlock.Exclusive()},
-		"reentrant": {redlock.Reentrant("job")}, "several keys": {redlock.AndKeys("b", "c")}, "renewed": {redlock.AutoRenew()},
+		"reentrant": {redlock.Reentrant("job")}, "several keys": {redlock.AndKeys("b", "c")}, "renewed": {
+			redlock.AutoRenew(),
+		},
 	} {
 		lock, err := locker.Acquire(within(t, promptly), name, longTTL, opts...)
 		must(t, err)
@@ -141,10 +150,14 @@ func TestTLSIsVerifiedInBothDirections(t *testing.T) {
 		config  *tls.Config
 		says    string
 	}{
-		"an authority that is not ours": {servers, newAuthority(t).client(t), "certificate signed by unknown authority"},
-		"a name that is not the host's": {ca.servers(t, "127.0.0.2", 1), trusting, "certificate is valid for 127.0.0.2"},
-		"no certificate of the client":  {servers, stranger, ""},
-		"no TLS at all":                 {servers, nil, ""},
+		"an authority that is not ours": {
+			servers, newAuthority(t).client(t), "certificate signed by unknown authority",
+		},
+		"a name that is not the host's": {
+			ca.servers(t, "127.0.0.2", 1), trusting, "certificate is valid for 127.0.0.2",
+		},
+		"no certificate of the client": {servers, stranger, ""},
+		"no TLS at all":                {servers, nil, ""},
 	} {
 		locker := secured(t, c.servers, c.config)
 		_, err := locker.TryAcquire(within(t, promptly), key, 3*time.Second) // what can't be released lapses
@@ -238,7 +251,10 @@ func TestAPrintedLockDoesNotTellItsOwner(t *testing.T) {
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("", "lock", lock)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("", "lock", lock)
-	for _, text := range []string{fmt.Sprintf("%v %+v %#v %s %q", lock, lock, lock, lock, lock), fmt.Sprint(struct{ L *redlock.Lock }{lock}), log.String()} {
+	for _, text := range []string{
+		fmt.Sprintf("%v %+v %#v %s %q", lock, lock, lock, lock, lock), fmt.Sprint(struct{ L *redlock.Lock }{lock}),
+		log.String(),
+	} {
 		if strings.Contains(text, random) {
 			t.Errorf("the secret is in %q", text)
 		}

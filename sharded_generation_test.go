@@ -29,7 +29,8 @@ func TestShardedAnnouncesToEveryGroup(t *testing.T) {
 
 		b[1:].behave(refuseAll)
 		err := s.Announce(t.Context(), 3)
-		if onlyIs(t, err, redlock.ErrNoQuorum); err == nil || !strings.Contains(err.Error(), `group "b"`) || strings.Contains(err.Error(), `group "a"`) {
+		if onlyIs(t, err, redlock.ErrNoQuorum); err == nil || !strings.Contains(err.Error(), `group "b"`) ||
+			strings.Contains(err.Error(), `group "a"`) {
 			t.Errorf("error %v", err)
 		}
 		b.behave(nil)
@@ -52,7 +53,8 @@ func TestAnAnnouncementThatOneGroupRefusesIsSentToNone(t *testing.T) {
 			opts.Clock = newClock()
 			return sharded.Group{Name: name, Masters: m.masters(), Options: opts}
 		}
-		s, err := sharded.New([]sharded.Group{group("a", masters[:1], 1), group("b", masters[1:], 3)}, sharded.Options{})
+		s, err := sharded.New([]sharded.Group{group("a", masters[:1], 1), group("b", masters[1:], 3)},
+			sharded.Options{})
 		must(t, err)
 		err = s.Announce(t.Context(), 4)
 		if is(t, err, redlock.ErrInvalid); !strings.Contains(err.Error(), `group "a"`) || masters[1].known != 0 {

@@ -56,7 +56,8 @@ func TestProcessesOfATransitionAgreeWithThoseBeforeAndAfter(t *testing.T) {
 		k := keyIn(t, after, "b")
 		lock := takeIn(t, c.holds, k)
 		// By then a majority has it; one master more may have been too late.
-		if inA, inB := f.left(t, "a", k), f.left(t, "b", k); inA >= 2 != c.inA || inB >= 2 != c.inB || !c.inA && inA > 0 || !c.inB && inB > 0 {
+		if inA, inB := f.left(t, "a", k), f.left(t, "b", k); inA >= 2 != c.inA || inB >= 2 != c.inB || !c.inA &&
+			inA > 0 || !c.inB && inB > 0 {
 			t.Errorf("%s: %d masters of a and %d of b have the key", c.name, inA, inB)
 		}
 		_, err := tryIn(t, c.wants, k)
@@ -103,7 +104,8 @@ func TestAGroupIsRemovedTheSameWay(t *testing.T) {
 		_, err := tryIn(t, pair[1], k)
 		is(t, err, redlock.ErrHeld)
 		must(t, lock.Release(t.Context()))
-		redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }, "the key to be gone")
+		redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
+			"the key to be gone")
 	}
 }
 
@@ -130,7 +132,8 @@ func TestALockInTwoGroupsIsExtendedInBothAndLostWithEither(t *testing.T) {
 	}
 	is(t, lock.Extend(within(t, promptly), longTTL), redlock.ErrNotHeld)
 	is(t, lock.Err(), redlock.ErrNotHeld)
-	redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 }, "the rest of the lost lock to be gone")
+	redistest.Eventually(t, promptly, func() bool { return f.left(t, "a", k)+f.left(t, "b", k) == 0 },
+		"the rest of the lost lock to be gone")
 }
 
 func TestATransitionNeedsAMajorityOfEachGroup(t *testing.T) {
@@ -172,7 +175,9 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 		before := f.process(t, redlock.Options{}, sharded.Options{}, c.oldGroup)
 		during := f.process(t, redlock.Options{}, c.during, "a", "b")
 		after := f.process(t, redlock.Options{}, sharded.Options{}, c.another)
-		for i, pair := range [][2]*sharded.Locker{{before, during}, {during, before}, {during, after}, {after, during}} {
+		for i, pair := range [][2]*sharded.Locker{
+			{before, during}, {during, before}, {during, after}, {after, during},
+		} {
 			k := fmt.Sprint(name, i)
 			lock := takeIn(t, pair[0], k)
 			_, err := tryIn(t, pair[1], k)
@@ -186,7 +191,8 @@ func TestGroupsBetweenWhichKeysMoveMayDifferInSizeAndShareMasters(t *testing.T) 
 		report, err := during.Check(t.Context())
 		must(t, err)
 		if len(report.Masters) != 7 || strings.Contains(report.String(), "the same server") {
-			t.Errorf("%s: %d masters were looked at, one of them in both groups:\n%v", name, len(report.Masters), report)
+			t.Errorf("%s: %d masters were looked at, one of them in both groups:\n%v", name, len(report.Masters),
+				report)
 		}
 	}
 }

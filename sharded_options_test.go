@@ -29,7 +29,9 @@ func TestALockInTwoGroupsKeepsWhatEitherGroupPromises(t *testing.T) {
 					}
 					return g
 				}
-				s, err := sharded.New([]sharded.Group{group("a", groups[0], masters[:3]), group("b", groups[1], masters[3:])}, transition)
+				s, err := sharded.New([]sharded.Group{
+					group("a", groups[0], masters[:3]), group("b", groups[1], masters[3:]),
+				}, transition)
 				must(t, err)
 				t.Cleanup(func() { must(t, s.Close(context.Background())) })
 				k := keyIn(t, s, "b")
@@ -54,7 +56,8 @@ func TestALockInTwoGroupsKeepsWhatEitherGroupPromises(t *testing.T) {
 // The masters of a group that are given by their URLs do not vote for as long after a start as its options say.
 func TestMastersOfAGroupAreOpenedWithItsRestartGuard(t *testing.T) {
 	servers := redistest.StartN(t, 1) // a moment ago
-	s := shard(t, []sharded.Group{{Name: "a", URLs: urls(servers), Options: redlock.Options{RestartGuard: longTTL}}}, sharded.Options{})
+	s := shard(t, []sharded.Group{{Name: "a", URLs: urls(servers), Options: redlock.Options{RestartGuard: longTTL}}},
+		sharded.Options{})
 	_, err := s.TryAcquire(within(t, promptly), key, longTTL)
 	if is(t, err, redlock.ErrNoQuorum); err == nil {
 		return

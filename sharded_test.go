@@ -188,24 +188,48 @@ func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
 		opts   sharded.Options
 		want   string
 	}{
-		"none":           {nil, sharded.Options{}, "no groups"},
-		"no name":        {[]sharded.Group{{Masters: one}}, sharded.Options{}, "without a name"},
-		"no masters":     {[]sharded.Group{{Name: "a"}}, sharded.Options{}, "has no masters"},
-		"same name":      {[]sharded.Group{a, {Name: "a", Masters: two}}, sharded.Options{}, `two groups are called "a"`},
-		"same master":    {[]sharded.Group{a, {Name: "b", Masters: one}}, sharded.Options{}, "master 1:1 is in the groups"},
-		"two sorts":      {[]sharded.Group{a, {Name: "b", Masters: two, URLs: []string{"redis://3:1"}}}, sharded.Options{}, "both URLs and Masters"},
-		"a bad URL":      {[]sharded.Group{a, {Name: "b", URLs: []string{"nonsense"}}}, sharded.Options{}, `group "b": master 1 of 1`},
-		"bad options":    {[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{DriftFactor: 2}}}, sharded.Options{}, `group "b"`},
+		"none":       {nil, sharded.Options{}, "no groups"},
+		"no name":    {[]sharded.Group{{Masters: one}}, sharded.Options{}, "without a name"},
+		"no masters": {[]sharded.Group{{Name: "a"}}, sharded.Options{}, "has no masters"},
+		"same name": {
+			[]sharded.Group{a, {Name: "a", Masters: two}}, sharded.Options{}, `two groups are called "a"`,
+		},
+		"same master": {
+			[]sharded.Group{a, {Name: "b", Masters: one}}, sharded.Options{}, "master 1:1 is in the groups",
+		},
+		"two sorts": {
+			[]sharded.Group{a, {Name: "b", Masters: two, URLs: []string{"redis://3:1"}}},
+			sharded.Options{},
+			"both URLs and Masters",
+		},
+		"a bad URL": {
+			[]sharded.Group{a, {Name: "b", URLs: []string{"nonsense"}}}, sharded.Options{}, `group "b": master 1 of 1`,
+		},
+		"bad options": {
+			[]sharded.Group{a, {Name: "b", Masters: two, Options: redlock.Options{DriftFactor: 2}}},
+			sharded.Options{},
+			`group "b"`,
+		},
 		"unknown before": {[]sharded.Group{a, b}, sharded.Options{Before: []string{"z"}}, `Before names "z"`},
 		"nothing after":  {[]sharded.Group{a, b}, sharded.Options{After: []string{}}, "After names no group"},
 		"an old list's clash": {
-			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{unasked("2:1")}}, {Name: "c", Masters: []redlock.Master{unasked("LOCALHOST:1"), unasked("127.0.0.1:1")}}},
+			[]sharded.Group{
+				a, {Name: "b", Masters: []redlock.Master{unasked("2:1")}}, {
+					Name: "c", Masters: []redlock.Master{unasked("LOCALHOST:1"), unasked("127.0.0.1:1")},
+				},
+			},
 			transition, `group "c"`,
 		},
-		"another Master of one name": {[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{&fake{name: "1:1"}}}}, transition, `from group "a" to group "b"`},
-		"same masters":               {[]sharded.Group{a, {Name: "b", Masters: one}}, transition, "are the same"},
+		"another Master of one name": {
+			[]sharded.Group{a, {Name: "b", Masters: []redlock.Master{&fake{name: "1:1"}}}},
+			transition,
+			`from group "a" to group "b"`,
+		},
+		"same masters": {[]sharded.Group{a, {Name: "b", Masters: one}}, transition, "are the same"},
 		"groups that stay": {
-			[]sharded.Group{a, {Name: "b", Masters: two}, {Name: "c", Masters: []redlock.Master{unasked("1:1"), unasked("3:1")}}},
+			[]sharded.Group{
+				a, {Name: "b", Masters: two}, {Name: "c", Masters: []redlock.Master{unasked("1:1"), unasked("3:1")}},
+			},
 			sharded.Options{Before: []string{"a", "c"}, After: []string{"a", "b", "c"}},
 			`"a" and "c", between which no key moves`,
 		},
@@ -214,7 +238,13 @@ func TestShardedRefusesWhatCanNotBeMeant(t *testing.T) {
 			transition, `groups "a" and "b" with the generations 0 and 2`,
 		},
 		"guards of one URL": {
-			[]sharded.Group{{Name: "a", URLs: []string{"redis://1:1"}}, {Name: "b", URLs: []string{"redis://1:1", "redis://2:1"}, Options: redlock.Options{RestartGuard: longTTL}}},
+			[]sharded.Group{
+				{Name: "a", URLs: []string{"redis://1:1"}}, {
+					Name: "b", URLs: []string{"redis://1:1", "redis://2:1"}, Options: redlock.Options{
+						RestartGuard: longTTL,
+					},
+				},
+			},
 			transition, `master 1:1 of group "b" has a restart guard of 1m0s there`,
 		},
 	} {
@@ -270,7 +300,8 @@ func TestCheckLooksAtAllGroupsAndSeesAServerThatIsInTwo(t *testing.T) {
 	s := f.process(t, redlock.Options{}, sharded.Options{}, "a", "b")
 	audit, err := s.Check(t.Context())
 	must(t, err)
-	if len(audit.Masters) != 2 || audit.Masters[0].Name != f["a"][0].Addr() || audit.Masters[1].Name != f["b"][0].Addr() {
+	if len(audit.Masters) != 2 || audit.Masters[0].Name != f["a"][0].Addr() ||
+		audit.Masters[1].Name != f["b"][0].Addr() {
 		t.Errorf("the masters: %+v", audit.Masters)
 	}
 	if strings.Contains(audit.String(), "the same server") {
@@ -309,11 +340,15 @@ func TestAPrefixIsPartOfTheKeyThatDecidesAboutTheGroup(t *testing.T) {
 		var all []sharded.Group
 		for i, p := range prefix {
 			name := fmt.Sprint("group ", i)
-			all = append(all, sharded.Group{Name: name, Masters: []redlock.Master{unasked(name)}, Options: redlock.Options{Prefix: p}})
+			all = append(all,
+				sharded.Group{
+					Name: name, Masters: []redlock.Master{unasked(name)}, Options: redlock.Options{Prefix: p},
+				})
 		}
 		return all
 	}
-	with, without := shard(t, groups("a:", "a:", "a:"), sharded.Options{}), shard(t, groups("", "", ""), sharded.Options{})
+	with, without := shard(t, groups("a:", "a:", "a:"), sharded.Options{}),
+		shard(t, groups("", "", ""), sharded.Options{})
 	moved := 0
 	for i := range 100 {
 		key := fmt.Sprint("orders:", i)

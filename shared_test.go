@@ -53,7 +53,8 @@ func TestS4ASharedLockIsOneKeyOnTheMaster(t *testing.T) {
 		give(t, lock)
 	}
 	for _, s := range servers {
-		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 }, "nothing to be left")
+		redistest.Eventually(t, promptly, func() bool { return s.Client().DBSize(t.Context()).Val() == 0 },
+			"nothing to be left")
 	}
 }
 
@@ -80,7 +81,8 @@ func TestS4EachReadersHoldEndsByItself(t *testing.T) {
 	must(t, long.Verify(t.Context()))
 	is(t, try(t, b, key, redlock.Exclusive()), redlock.ErrHeld)
 	give(t, long)
-	give(t, take(t, b, key, longTTL, redlock.Exclusive())) // the masters keep the short one a little longer than its holder may use it
+	// the masters keep the short one a little longer than its holder may use it
+	give(t, take(t, b, key, longTTL, redlock.Exclusive()))
 }
 
 // A holder has died. It keeps other owners out only until its ttl is over, and no client has to help.
@@ -88,10 +90,11 @@ func TestS4ExpiredHoldsVanishWithoutHelp(t *testing.T) {
 	t.Parallel()
 	for i, left := range []redlock.Option{redlock.Shared(), redlock.Exclusive()} {
 		for j, wanted := range []redlock.Option{redlock.Exclusive(), redlock.Shared(), redlock.AndKeys(key)} {
-			t.Run([]string{"shared", "exclusive"}[i]+", then "+[]string{"exclusive", "shared", "plain"}[j], func(t *testing.T) {
-				t.Parallel()
-				vanishes(t, left, wanted)
-			})
+			t.Run([]string{"shared", "exclusive"}[i]+", then "+[]string{"exclusive", "shared", "plain"}[j],
+				func(t *testing.T) {
+					t.Parallel()
+					vanishes(t, left, wanted)
+				})
 		}
 	}
 }
@@ -183,7 +186,8 @@ func TestS4AWaitingWriterIsNotStarved(t *testing.T) {
 		more(1)
 	}
 	if refused < tries*3/4 {
-		t.Errorf("control: a writer that does not wait was refused %d times of %d: there are too few readers", refused, tries)
+		t.Errorf("control: a writer that does not wait was refused %d times of %d: there are too few readers", refused,
+			tries)
 	}
 
 	var waits []time.Duration
@@ -200,7 +204,8 @@ func TestS4AWaitingWriterIsNotStarved(t *testing.T) {
 	stop()
 	all.Wait()
 	slices.Sort(waits)
-	t.Logf("refused at once %d times of %d; waited %v to %v, while %d readers got in", refused, tries, waits[0], waits[writes-1], during)
+	t.Logf("refused at once %d times of %d; waited %v to %v, while %d readers got in", refused, tries, waits[0],
+		waits[writes-1], during)
 	// The readers that are inside end; a split vote costs a backoff.
 	if waits[writes-1] > backoff {
 		t.Errorf("the writer waited up to %v, and each reader holds the key for %v", waits[writes-1], span)

@@ -124,7 +124,8 @@ func TestSourceS1TryOnceAndTryAtAnInterval(t *testing.T) {
 		other := s.another(t)
 		_, err := other.TryAcquire(t.Context(), key, longTTL)
 		is(t, err, redlock.ErrHeld)
-		_, err = other.Acquire(t.Context(), key, longTTL, redlock.RetryEvery(20*time.Millisecond), redlock.MaxAttempts(3))
+		_, err = other.Acquire(t.Context(), key, longTTL, redlock.RetryEvery(20*time.Millisecond),
+			redlock.MaxAttempts(3))
 		onlyIs(t, err, redlock.ErrHeld)
 		must(t, lock.Release(t.Context()))
 		lock, err = other.TryAcquire(t.Context(), key, longTTL)
@@ -137,7 +138,8 @@ func TestSourceS1TryOnceAndTryAtAnInterval(t *testing.T) {
 				m.take("other", time.Hour)
 			}
 			began := time.Now()
-			_, err := masters.locker(t, redlock.Options{}).Acquire(t.Context(), key, longTTL, redlock.RetryEvery(time.Second), redlock.MaxAttempts(3))
+			_, err := masters.locker(t, redlock.Options{}).Acquire(t.Context(), key, longTTL,
+				redlock.RetryEvery(time.Second), redlock.MaxAttempts(3))
 			onlyIs(t, err, redlock.ErrHeld)
 			if took := time.Since(began); took != 2*time.Second {
 				t.Errorf("three attempts took %v, want two pauses of a second between them", took)

@@ -145,7 +145,8 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		for _, stopped := range []bool{false, true} {
 			for _, delay := range []time.Duration{0, 200 * time.Microsecond, 2 * time.Millisecond} {
-				fmt.Fprintf(&table, "\n%-16v stopped=%-5t delay=%-6v", map[bool]string{false: "TryAcquire", true: "MaxAttempts(1)"}[waits], stopped, delay)
+				fmt.Fprintf(&table, "\n%-16v stopped=%-5t delay=%-6v",
+					map[bool]string{false: "TryAcquire", true: "MaxAttempts(1)"}[waits], stopped, delay)
 				for _, callers := range []int{2, 3, 5, 8} {
 					s := lockstep{callers: callers, delay: delay, stopped: stopped, waits: waits}
 					o := s.run(t, n, seeded(uint64(callers)))
@@ -162,7 +163,8 @@ func TestHazard103ATryOnAFreeKeyHasAWinner(t *testing.T) {
 
 func jointLocker(t *testing.T, before, after []*memmaster.Master) *redlock.Locker {
 	t.Helper()
-	l, err := redlock.NewJoint(memmaster.Masters(before), memmaster.Masters(after), redlock.Options{Clock: memmaster.NewClock(0)})
+	l, err := redlock.NewJoint(memmaster.Masters(before), memmaster.Masters(after),
+		redlock.Options{Clock: memmaster.NewClock(0)})
 	must(t, err)
 	closesAtLast(t, l)
 	return l
@@ -193,7 +195,9 @@ func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 		"fenced":    func(int) []redlock.Option { return []redlock.Option{redlock.Fenced()} },
 		"published": func(i int) []redlock.Option { return []redlock.Option{redlock.Published(fmt.Sprint(i))} },
 		"exclusive": func(int) []redlock.Option { return []redlock.Option{redlock.Exclusive()} },
-		"reentrant": func(i int) []redlock.Option { return []redlock.Option{redlock.Reentrant(fmt.Sprintf("job-%d", i))} },
+		"reentrant": func(i int) []redlock.Option {
+			return []redlock.Option{redlock.Reentrant(fmt.Sprintf("job-%d", i))}
+		},
 		"every pair": func(i int) []redlock.Option {
 			return []redlock.Option{redlock.AndKeys(fmt.Sprint("a", i), fmt.Sprint("z", i))}
 		},
@@ -205,7 +209,9 @@ func TestHazard103EveryKindOfTryHasAWinner(t *testing.T) {
 			stopped: rapid.Bool().Draw(rt, "stopped"),
 			waits:   rapid.Bool().Draw(rt, "waits"),
 			joint:   rapid.Bool().Draw(rt, "joint"),
-			opts:    kinds[rapid.SampledFrom([]string{"plain", "fenced", "published", "exclusive", "reentrant", "every pair"}).Draw(rt, "kind")],
+			opts: kinds[rapid.SampledFrom([]string{
+				"plain", "fenced", "published", "exclusive", "reentrant", "every pair",
+			}).Draw(rt, "kind")],
 		}
 		if o := s.run(t, 10, seeded(rapid.Uint64().Draw(rt, "delays"))); !o.fine(10 * s.callers) {
 			rt.Errorf("%+v", o)
@@ -229,7 +235,9 @@ func (m rumour) Do(ctx context.Context, batch []*single.Call) {
 }
 
 // disputed makes a Locker over five masters. The last three masters refuse and name the holder.
-func disputed(t *testing.T, opts redlock.Options, who func(master int, r *single.Request) single.Reply) *redlock.Locker {
+func disputed(t *testing.T, opts redlock.Options,
+	who func(master int, r *single.Request) single.Reply,
+) *redlock.Locker {
 	t.Helper()
 	var masters []redlock.Master
 	for i, m := range memmaster.New(5) {
@@ -258,11 +266,19 @@ func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
 		opts   []redlock.Option
 		rounds bool // it takes more than one
 	}{
-		"others come all the time":            {newcomers, redlock.ErrContended, nil, true},
-		"and for one that publishes":          {newcomers, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
-		"one has all of them":                 {func(int, *single.Request) single.Reply { return heldBy("one") }, redlock.ErrHeld, nil, false},
-		"nobody tells who has it":             {func(int, *single.Request) single.Reply { return single.Reply{} }, redlock.ErrHeld, nil, false},
-		"each of them has another, who stays": {func(i int, _ *single.Request) single.Reply { return heldBy(fmt.Sprint(i)) }, redlock.ErrHeld, nil, true},
+		"others come all the time": {newcomers, redlock.ErrContended, nil, true},
+		"and for one that publishes": {
+			newcomers, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true,
+		},
+		"one has all of them": {func(int, *single.Request) single.Reply {
+			return heldBy("one")
+		}, redlock.ErrHeld, nil, false},
+		"nobody tells who has it": {func(int, *single.Request) single.Reply {
+			return single.Reply{}
+		}, redlock.ErrHeld, nil, false},
+		"each of them has another, who stays": {func(i int, _ *single.Request) single.Reply {
+			return heldBy(fmt.Sprint(i))
+		}, redlock.ErrHeld, nil, true},
 		"two have another, who stays": {func(i int, r *single.Request) single.Reply {
 			if i > 2 {
 				return heldBy(fmt.Sprint(i))
@@ -272,7 +288,9 @@ func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
 		"readers share it": {func(int, *single.Request) single.Reply {
 			return single.Reply{TTL: time.Second, Holder: fmt.Sprint("reader ", n.Add(1)), Token: 1}
 		}, redlock.ErrHeld, []redlock.Option{redlock.Exclusive()}, false},
-		"counters are always ahead": {func(_ int, r *single.Request) single.Reply { return single.Reply{Token: r.Token} }, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
+		"counters are always ahead": {func(_ int, r *single.Request) single.Reply {
+			return single.Reply{Token: r.Token}
+		}, redlock.ErrContended, []redlock.Option{redlock.Published("x")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, attempts := range []int{0, 1, 3} {
@@ -284,12 +302,14 @@ func TestHazard103AVoteThatStaysSplitIsNoRefusal(t *testing.T) {
 					if attempts == 0 {
 						_, err = l.TryAcquire(t.Context(), key, tryTTL, test.opts...)
 					} else {
-						_, err = l.Acquire(t.Context(), key, tryTTL, append(test.opts, redlock.MaxAttempts(attempts))...)
+						_, err = l.Acquire(t.Context(), key, tryTTL,
+							append(test.opts, redlock.MaxAttempts(attempts))...)
 					}
 					onlyIs(t, err, test.want)
 					took := time.Since(began)
 					pass(time.Millisecond)
-					if rounds := seen.rounds(t); (rounds > max(1, attempts)) != test.rounds || took > tryTimeout+time.Second*time.Duration(attempts/2) {
+					if rounds := seen.rounds(t); (rounds > max(1, attempts)) != test.rounds ||
+						took > tryTimeout+time.Second*time.Duration(attempts/2) {
 						t.Errorf("%d attempts: %d rounds in %v: %v", attempts, rounds, took, err)
 					}
 				})
@@ -325,7 +345,9 @@ func (r *returned) rounds(t *testing.T) int {
 func TestATryEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64
-		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply { return heldBy(fmt.Sprint(n.Add(1))) })
+		l := disputed(t, redlock.Options{}, func(int, *single.Request) single.Reply {
+			return heldBy(fmt.Sprint(n.Add(1)))
+		})
 		ctx := within(t, 20*time.Millisecond)
 		began := time.Now()
 		_, err := l.TryAcquire(ctx, key, tryTTL)
@@ -365,7 +387,8 @@ func TestATryIsNotRefusedByItsOwnEarlierRound(t *testing.T) {
 	})
 }
 
-// A round that only waits for a master which is late is over soon, and no sooner than a master that is far away can answer.
+// A round that only waits for a master which is late is over soon, and no sooner than a master that is far away can
+// answer.
 func TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes(t *testing.T) {
 	for _, test := range []struct {
 		last, most time.Duration
@@ -377,13 +400,20 @@ func TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			masters := memmaster.New(5)
 			l := memLocker(t, masters)
-			masters[4].Behave(func(*single.Request) memmaster.Fate { return memmaster.Fate{Before: test.last, Lost: test.last == 0} })
+			masters[4].Behave(func(*single.Request) memmaster.Fate {
+				return memmaster.Fate{Before: test.last, Lost: test.last == 0}
+			})
 			if test.want == nil { // its distance is known
 				must(t, acquire(t, l, tryTTL).Release(t.Context()))
 				settle(time.Second)
 			}
 			for _, m := range masters[2:4] {
-				m.Do(t.Context(), []*single.Call{{Request: &single.Request{Op: single.Acquire, Keys: []string{key}, Owner: "other", TTL: time.Minute}}})
+				m.Do(t.Context(),
+					[]*single.Call{
+						{Request: &single.Request{
+							Op: single.Acquire, Keys: []string{key}, Owner: "other", TTL: time.Minute,
+						}},
+					})
 			}
 			began := time.Now()
 			lock, err := l.TryAcquire(t.Context(), key, tryTTL)

@@ -17,7 +17,8 @@ import (
 func TestVerifyIsToldAsVerify(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		var told []string
-		l := masters.locker(t, redlock.Options{Observer: func(e redlock.Event) { told = append(told, e.Kind.String()+" "+e.Op) }})
+		l := masters.locker(t,
+			redlock.Options{Observer: func(e redlock.Event) { told = append(told, e.Kind.String()+" "+e.Op) }})
 		lock := acquire(t, l, longTTL)
 		settle(time.Second)
 		told = nil

@@ -36,7 +36,12 @@ func TestMaxAttemptsEndsTheWaitAfterSoManyRounds(t *testing.T) {
 			[]redlock.Option{redlock.RetryEvery(time.Second), redlock.MaxAttempts(5)},
 			5, 4 * time.Second, 4 * time.Second,
 		},
-		{"twenty with backoff", []redlock.Option{redlock.MaxAttempts(20)}, 20, 400 * time.Millisecond, 19 * 64 * time.Millisecond},
+		{
+			"twenty with backoff",
+			[]redlock.Option{redlock.MaxAttempts(20)},
+			20, 400 * time.Millisecond,
+			19 * 64 * time.Millisecond,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, masters fakes) {
@@ -67,7 +72,8 @@ func TestTheLastOfTheAttemptsCanSucceed(t *testing.T) {
 			m.take("somebody", 250*time.Millisecond)
 		}
 		l := masters.locker(t, redlock.Options{})
-		lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(4), redlock.RetryEvery(100*time.Millisecond))
+		lock, err := l.Acquire(t.Context(), key, longTTL, redlock.MaxAttempts(4),
+			redlock.RetryEvery(100*time.Millisecond))
 		must(t, err)
 		if got := rounds(masters); got != 4 {
 			t.Errorf("%d rounds, want 4", got)
@@ -110,7 +116,9 @@ func TestAWaitThatItsContextEndsSaysBothWhyAndWhatFor(t *testing.T) {
 		if !errors.As(err, &q) || q.Granted != 0 || q.Quorum != 2 || q.N != 3 {
 			t.Errorf("%v does not carry the last round", err)
 		}
-		if err := l.Do(ctx, key, longTTL, func(context.Context) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := l.Do(ctx, key, longTTL, func(context.Context) error {
+			return nil
+		}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Do: %v", err)
 		}
 	})
@@ -177,7 +185,8 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 		}
 	}
 	for name, opt := range map[string]redlock.Option{
-		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second), "an outage": redlock.MaxOutage(time.Second),
+		"attempts": redlock.MaxAttempts(2), "an interval": redlock.RetryEvery(time.Second),
+		"an outage": redlock.MaxOutage(time.Second),
 	} {
 		if _, err := l.TryAcquire(t.Context(), key, longTTL, opt); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("TryAcquire with %s: %v, want ErrInvalid", name, err)
@@ -188,7 +197,8 @@ func TestOptionsThatContradictEachOtherSendNothing(t *testing.T) {
 	}
 	// The control: each of these options alone is fine.
 	for name, opt := range map[string]redlock.Option{
-		"one attempt": redlock.MaxAttempts(1), "more keys": redlock.AndKeys("more", key), "renewed": redlock.AutoRenew(),
+		"one attempt": redlock.MaxAttempts(1), "more keys": redlock.AndKeys("more", key),
+		"renewed": redlock.AutoRenew(),
 	} {
 		lock, err := l.TryAcquire(t.Context(), key, longTTL, opt)
 		if err != nil {

@@ -23,7 +23,8 @@ func TestAReleaseWakesThoseWhoWaitInItsProcess(t *testing.T) {
 		must(t, holder.Release(t.Context()))
 		next := q.next(0)
 		if took := time.Since(began); took > time.Millisecond || next.Owner() == holder.Owner() {
-			t.Errorf("the next in line has the lock %v after its release (passed on: %t)", took, next.Owner() == holder.Owner())
+			t.Errorf("the next in line has the lock %v after its release (passed on: %t)", took,
+				next.Owner() == holder.Owner())
 		}
 	})
 }
@@ -81,7 +82,9 @@ func TestHazard31AnEvenSplitIsResolvedByChance(t *testing.T) {
 func TestAWaiterComesAtTheMomentWhenTheKeyExpires(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, masters fakes) {
 		l := masters.locker(t, redlock.Options{Jitter: func(d time.Duration) time.Duration { return d - 1 }})
-		for _, ttl := range []time.Duration{17 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 470 * time.Millisecond} {
+		for _, ttl := range []time.Duration{
+			17 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 470 * time.Millisecond,
+		} {
 			for _, m := range masters {
 				m.take("dead", ttl)
 			}

@@ -99,7 +99,8 @@ func TestHazard113AnEventHasTheValuesOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events []redlock.Event
 		masters := redlocktest.New(t)
-		l, err := redlock.New(masters.All(), redlock.Options{Observer: func(e redlock.Event) { events = append(events, e) }})
+		l, err := redlock.New(masters.All(),
+			redlock.Options{Observer: func(e redlock.Event) { events = append(events, e) }})
 		must(t, err)
 		call := func(value string) context.Context { return context.WithValue(t.Context(), name{}, value) }
 		first, err := l.Acquire(call("first"), "k", time.Minute)
@@ -125,8 +126,9 @@ func TestHazard113AnEventHasTheValuesOfItsCall(t *testing.T) {
 			}
 		}
 		for kind, want := range map[redlock.EventKind]any{
-			redlock.EventAcquire: "late", redlock.EventVote: "late", redlock.EventWaiting: "late", redlock.EventReturned: "late",
-			redlock.EventExtend: "first", redlock.EventVerify: "first", redlock.EventRelease: "late",
+			redlock.EventAcquire: "late", redlock.EventVote: "late", redlock.EventWaiting: "late",
+			redlock.EventReturned: "late",
+			redlock.EventExtend:   "first", redlock.EventVerify: "first", redlock.EventRelease: "late",
 			redlock.EventPending: nil, redlock.EventLapsed: nil,
 		} {
 			if got, told := seen[kind]; !told || got != want {
