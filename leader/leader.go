@@ -75,7 +75,9 @@ func New(locker *redlock.Locker, cfg Config) (*Candidate, error) {
 var ErrRunning = errors.New("leader: the candidate is running already")
 
 // Run is [redlock.Election.Run]: it campaigns and calls lead when elected, until ctx is done. One Run at a time.
-func (c *Candidate) Run(ctx context.Context, lead func(ctx context.Context, term *redlock.Leadership) error) (err error) {
+func (c *Candidate) Run(ctx context.Context,
+	lead func(ctx context.Context, term *redlock.Leadership) error,
+) (err error) {
 	if lead == nil {
 		return fmt.Errorf("%w: nil function", redlock.ErrInvalid)
 	}

@@ -58,7 +58,8 @@ func TestThePublishedTokenIsTheTermsOwn(t *testing.T) {
 		must(t, err)
 		h, err := e.Leader(t.Context())
 		must(t, err)
-		if !c.IsLeader() || h.Token != c.Term().Token() || h.Token <= 1<<52+2 || h.Value != "10.0.0.1:80" || h.ID != c.Term().ID() {
+		if !c.IsLeader() || h.Token != c.Term().Token() || h.Token <= 1<<52+2 || h.Value != "10.0.0.1:80" ||
+			h.ID != c.Term().ID() {
 			t.Errorf("the leader has token %d, and the masters say %+v", c.Term().Token(), h)
 		}
 		_ = resign()
@@ -215,7 +216,9 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 			done <- c.Run(ctx, func(context.Context, *redlock.Leadership) error { <-hangs; return nil })
 		}()
 		<-time.After(time.Second)
-		if err := c.Run(ctx, func(context.Context, *redlock.Leadership) error { return nil }); !errors.Is(err, leader.ErrRunning) {
+		if err := c.Run(ctx, func(context.Context, *redlock.Leadership) error {
+			return nil
+		}); !errors.Is(err, leader.ErrRunning) {
 			t.Errorf("a second Run: %v", err)
 		}
 		probe := func() (int, string) {
@@ -238,7 +241,8 @@ func TestACandidateIsNoLeaderOnceItsTermIsOver(t *testing.T) {
 		if err := c.Healthy(t.Context()); !errors.Is(err, leader.ErrOverstayed) || !errors.Is(err, redlock.ErrNotHeld) {
 			t.Errorf("a leader that hangs: %v", err)
 		}
-		if code, text := probe(); code != http.StatusServiceUnavailable || !strings.Contains(text, "after the end of the term") {
+		if code, text := probe(); code != http.StatusServiceUnavailable ||
+			!strings.Contains(text, "after the end of the term") {
 			t.Errorf("%d %q", code, text)
 		}
 		close(hangs)
@@ -315,7 +319,10 @@ func TestBadArguments(t *testing.T) {
 		if err := c.Run(t.Context(), nil); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("Run with nothing to do: %v", err)
 		}
-		if err := c.Run(nil, func(context.Context, *redlock.Leadership) error { return nil }); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // what is tested
+		//nolint:staticcheck // what is tested
+		if err := c.Run(nil, func(context.Context, *redlock.Leadership) error {
+			return nil
+		}); !errors.Is(err, redlock.ErrInvalid) {
 			t.Errorf("Run without a context: %v", err)
 		}
 		if err := c.Healthy(nil); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // what is tested

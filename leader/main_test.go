@@ -85,7 +85,8 @@ func outage(t *testing.T) {
 	l := locker(t, masters, 0)
 	boss := candidate(t, l, "boss")
 	// The retry interval is below the candidate's tolerance.
-	c, err := leader.New(locker(t, masters, 0), leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(1600 * time.Millisecond)}})
+	c, err := leader.New(locker(t, masters, 0),
+		leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(1600 * time.Millisecond)}})
 	must(t, err)
 	resign := hold(t, c)
 	<-time.After(ttl)

@@ -74,7 +74,9 @@ type record struct {
 }
 
 func newRecord(observers int) *record {
-	return &record{terms: make(map[uint64]leader.Term), seen: make([]leader.Term, observers), top: make([]uint64, observers)}
+	return &record{
+		terms: make(map[uint64]leader.Term), seen: make([]leader.Term, observers), top: make([]uint64, observers),
+	}
 }
 
 func (r *record) faultLocked(format string, args ...any) {

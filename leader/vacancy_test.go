@@ -17,7 +17,10 @@ import (
 
 // unelected runs body with a candidate whose acquisitions never reach the masters. asked returns how often the masters
 // got that question: who leads?
-func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, asked func() int)) {
+func unelected(t *testing.T,
+	body func(t *testing.T, c *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker,
+		asked func() int),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := memmaster.New(3)
@@ -30,7 +33,8 @@ func unelected(t *testing.T, body func(t *testing.T, c *leader.Candidate, master
 				return memmaster.Fate{Lost: r.Op == single.Acquire && strings.HasPrefix(r.Owner, "deaf")}
 			})
 		}
-		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
+		l, err := redlock.New(memmaster.Masters(masters),
+			redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
 		must(t, err)
 		t.Cleanup(func() { shut(t, l) })
 		c := candidate(t, l, "")
@@ -68,49 +72,53 @@ func TestGapsBetweenTermsAreNoVacancy(t *testing.T) {
 // Questions at equal intervals would never fall into terms that begin and end in step with the questions. Here there is
 // a leader half of the time.
 func TestTermsInStepWithTheQuestionsAreNoVacancy(t *testing.T) {
-	unelected(t, func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, _ func() int) {
-		l, err := redlock.New(memmaster.Masters(masters), redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
-		must(t, err)
-		t.Cleanup(func() { shut(t, l) })
-		// With this interval no attempt interferes with the questions.
-		c, err := leader.New(l, leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}})
-		must(t, err)
-		resign := hold(t, c)
-		defer func() { _ = resign() }()
-		<-time.After(time.Second)
-		const interval = ttl / 20
-		for range 10 {
-			if err := c.Healthy(t.Context()); err != nil {
-				t.Fatalf("terms follow each other: %v", err)
+	unelected(t,
+		func(t *testing.T, _ *leader.Candidate, masters []*memmaster.Master, others *redlock.Locker, _ func() int) {
+			l, err := redlock.New(memmaster.Masters(masters),
+				redlock.Options{Clock: memmaster.NewClock(0), Identity: "deaf"})
+			must(t, err)
+			t.Cleanup(func() { shut(t, l) })
+			// With this interval no attempt interferes with the questions.
+			c, err := leader.New(l,
+				leader.Config{Key: "leader", TTL: ttl, Options: []redlock.Option{redlock.RetryEvery(time.Hour)}})
+			must(t, err)
+			resign := hold(t, c)
+			defer func() { _ = resign() }()
+			<-time.After(time.Second)
+			const interval = ttl / 20
+			for range 10 {
+				if err := c.Healthy(t.Context()); err != nil {
+					t.Fatalf("terms follow each other: %v", err)
+				}
+				for range 15 {
+					<-time.After(interval / 4)
+					lead(t, others, interval/2)
+					<-time.After(interval / 4)
+				}
 			}
-			for range 15 {
-				<-time.After(interval / 4)
-				lead(t, others, interval/2)
-				<-time.After(interval / 4)
-			}
-		}
-	})
+		})
 }
 
 // The candidate asks the masters by itself only while it suspects a vacancy and campaigns.
 func TestTheCandidateAsksOnlyWhileItSuspectsAVacancy(t *testing.T) {
-	unelected(t, func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, asked func() int) {
-		<-time.After(5 * time.Minute)
-		if n := asked(); n != 0 {
-			t.Errorf("asked %d times before anything suggested a vacancy", n)
-		}
-		must(t, c.Healthy(t.Context()))
-		<-time.After(ttl / 2)
-		if n := asked(); n < 5 || n > 20 {
-			t.Errorf("asked %d times in half of the tolerance", n)
-		}
-		lead(t, others, ttl)
-		before := asked()
-		<-time.After(5 * time.Minute)
-		if n := asked() - before; n != 0 {
-			t.Errorf("asked %d times after a term", n)
-		}
-	})
+	unelected(t,
+		func(t *testing.T, c *leader.Candidate, _ []*memmaster.Master, others *redlock.Locker, asked func() int) {
+			<-time.After(5 * time.Minute)
+			if n := asked(); n != 0 {
+				t.Errorf("asked %d times before anything suggested a vacancy", n)
+			}
+			must(t, c.Healthy(t.Context()))
+			<-time.After(ttl / 2)
+			if n := asked(); n < 5 || n > 20 {
+				t.Errorf("asked %d times in half of the tolerance", n)
+			}
+			lead(t, others, ttl)
+			before := asked()
+			<-time.After(5 * time.Minute)
+			if n := asked() - before; n != 0 {
+				t.Errorf("asked %d times after a term", n)
+			}
+		})
 }
 
 // Time without an answer from the masters does not count as a vacancy. Here no answer arrives in time for a while.

@@ -13,7 +13,8 @@ import (
 // At most three processes make a report at the same time.
 func Example() {
 	ctx := context.Background()
-	locker, err := redlock.Dial(ctx, []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}, redlock.Options{})
+	locker, err := redlock.Dial(ctx, []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"},
+		redlock.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

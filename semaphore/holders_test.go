@@ -45,13 +45,15 @@ func drawSchedule(t *rapid.T) schedule {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, what)) * time.Millisecond
 	}
 	s := schedule{
-		Masters: rapid.SampledFrom([]int{3, 3, 5, 1}).Draw(t, "masters"), Permits: rapid.IntRange(1, 3).Draw(t, "permits"),
+		Masters: rapid.SampledFrom([]int{3, 3, 5, 1}).Draw(t, "masters"), Permits: rapid.IntRange(1, 3).
+				Draw(t, "permits"),
 		TTL: rapid.SampledFrom([]time.Duration{200 * time.Millisecond, 400 * time.Millisecond, guard}).Draw(t, "ttl"),
 	}
 	for range s.Permits + rapid.IntRange(1, 3).Draw(t, "more processes than permits") {
 		s.Processes = append(s.Processes, process{
-			Hold: ms(600, "hold"), Think: ms(20, "think"), Waits: rapid.Bool().Draw(t, "waits"), Renews: rapid.Bool().Draw(t, "renews"),
-			Dies: rapid.IntRange(0, 5).Draw(t, "dies"),
+			Hold: ms(600, "hold"), Think: ms(20, "think"), Waits: rapid.Bool().Draw(t, "waits"),
+			Renews: rapid.Bool().Draw(t, "renews"),
+			Dies:   rapid.IntRange(0, 5).Draw(t, "dies"),
 		})
 	}
 	for range 11 {

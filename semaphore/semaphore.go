@@ -70,7 +70,8 @@ func New(locker Locker, name string, n int) (*Semaphore, error) {
 	case locker == nil:
 		return nil, fmt.Errorf("%w: semaphore %q: nil Locker", redlock.ErrInvalid, name)
 	case n < 1 || n > MaxPermits:
-		return nil, fmt.Errorf("%w: semaphore %q: %d permits, and there must be from 1 to %d", redlock.ErrInvalid, name, n, MaxPermits)
+		return nil, fmt.Errorf("%w: semaphore %q: %d permits, and there must be from 1 to %d", redlock.ErrInvalid, name,
+			n, MaxPermits)
 	case name == "":
 		return nil, fmt.Errorf("%w: semaphore without a name", redlock.ErrInvalid)
 	}
@@ -157,7 +158,8 @@ func (s *Semaphore) Acquire(ctx context.Context, ttl time.Duration, opts ...redl
 
 // says reports whether err tells why no slot was free.
 func says(err error) bool {
-	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) || errors.Is(err, redlock.ErrNoQuorum)
+	return errors.Is(err, redlock.ErrHeld) || errors.Is(err, redlock.ErrContended) ||
+		errors.Is(err, redlock.ErrNoQuorum)
 }
 
 // wait waits for every slot at once.

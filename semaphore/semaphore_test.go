@@ -88,7 +88,8 @@ func crowd(t *testing.T, of []*semaphore.Semaphore, each, turns int, wanted int6
 						return
 					}
 					now := inside.Add(1)
-					for seen := greatest.Load(); now > seen && !greatest.CompareAndSwap(seen, now); seen = greatest.Load() {
+					for seen := greatest.Load(); now > seen &&
+						!greatest.CompareAndSwap(seen, now); seen = greatest.Load() {
 					}
 					if now >= wanted {
 						met()
@@ -144,7 +145,8 @@ func TestAReleasedPermitGoesToAWaiter(t *testing.T) {
 	for _, p := range held {
 		got := make(chan *semaphore.Permit, 1)
 		go func() {
-			permit, err := s.Acquire(within(t, patience), time.Minute, redlock.Fenced(), redlock.RetryEvery(10*time.Millisecond))
+			permit, err := s.Acquire(within(t, patience), time.Minute, redlock.Fenced(),
+				redlock.RetryEvery(10*time.Millisecond))
 			if err != nil {
 				t.Error(err)
 			}
@@ -152,7 +154,8 @@ func TestAReleasedPermitGoesToAWaiter(t *testing.T) {
 		}()
 		must(t, p.Release(context.Background()))
 		next := <-got
-		if next == nil || next.Slot != p.Slot || next.Token() == 0 || next.Key() != fmt.Sprintf("runners:slot:%d", p.Slot) {
+		if next == nil || next.Slot != p.Slot || next.Token() == 0 ||
+			next.Key() != fmt.Sprintf("runners:slot:%d", p.Slot) {
 			t.Fatalf("got %+v, want slot %d with a token", next, p.Slot)
 		}
 		given = append(given, next)
@@ -177,14 +180,16 @@ func TestAWaitThatEndsLeavesNothing(t *testing.T) {
 		ended <- err
 	}()
 	redistest.Eventually(t, patience, func() bool {
-		return servers[0].Client().Exists(t.Context(), single.QueueKey("runners:slot:0"), single.QueueKey("runners:slot:1")).Val() == 2
+		return servers[0].Client().Exists(t.Context(), single.QueueKey("runners:slot:0"),
+			single.QueueKey("runners:slot:1")).Val() == 2
 	}, "it to wait for both slots")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || !errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("%v, want that it was cancelled while the permits were held", err)
 	}
 	redistest.Eventually(t, patience, func() bool {
-		return servers[0].Client().Exists(t.Context(), single.QueueKey("runners:slot:0"), single.QueueKey("runners:slot:1")).Val() == 0
+		return servers[0].Client().Exists(t.Context(), single.QueueKey("runners:slot:0"),
+			single.QueueKey("runners:slot:1")).Val() == 0
 	}, "it to wait for none")
 }
 
@@ -228,7 +233,9 @@ func (l *together) TryAcquire(context.Context, string, time.Duration, ...redlock
 	return nil, l.refuse
 }
 
-func (l *together) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+func (l *together) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock,
+	error,
+) {
 	lock, err := l.Locker.Acquire(context.WithoutCancel(ctx), key, ttl, opts...)
 	l.mu.Lock()
 	if l.locks = append(l.locks, lock); len(l.locks) == l.n {
@@ -271,7 +278,9 @@ func TestBadInputIsNamed(t *testing.T) {
 		"257 permits":            func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "runners", 257) },
 		"without a name":         func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "", 1) },
 		`begins with "redlock:"`: func() (*semaphore.Semaphore, error) { return semaphore.New(locker, "redlock:x", 1) },
-		`key of 100007 bytes`:    func() (*semaphore.Semaphore, error) { return semaphore.New(locker, strings.Repeat("x", 100_000), 1) },
+		`key of 100007 bytes`: func() (*semaphore.Semaphore, error) {
+			return semaphore.New(locker, strings.Repeat("x", 100_000), 1)
+		},
 	} {
 		if _, err := ask(); !errors.Is(err, redlock.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want it to say %q", err, want)
@@ -279,9 +288,12 @@ func TestBadInputIsNamed(t *testing.T) {
 	}
 	s := permits(t, locker, 2)
 	for name, opt := range map[string]redlock.Option{
-		"shared": redlock.Shared(), "exclusive": redlock.Exclusive(), "reentrant": redlock.Reentrant("me"), "several keys": redlock.AndKeys("b"), "nil": nil,
+		"shared": redlock.Shared(), "exclusive": redlock.Exclusive(), "reentrant": redlock.Reentrant("me"),
+		"several keys": redlock.AndKeys("b"), "nil": nil,
 	} {
-		for _, ask := range []func(context.Context, time.Duration, ...redlock.Option) (*semaphore.Permit, error){s.Acquire, s.TryAcquire} {
+		for _, ask := range []func(context.Context, time.Duration, ...redlock.Option) (*semaphore.Permit, error){
+			s.Acquire, s.TryAcquire,
+		} {
 			permit, err := ask(t.Context(), time.Minute, opt)
 			if err == nil {
 				must(t, permit.Release(t.Context()))
@@ -291,7 +303,8 @@ func TestBadInputIsNamed(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.Acquire(nil, time.Minute); !errors.Is(err, redlock.ErrInvalid) { //nolint:staticcheck // that is what is tested
+	//nolint:staticcheck // that is what is tested
+	if _, err := s.Acquire(nil, time.Minute); !errors.Is(err, redlock.ErrInvalid) {
 		t.Errorf("no context: %v, want ErrInvalid", err)
 	}
 	if _, err := s.Acquire(t.Context(), 0); !errors.Is(err, redlock.ErrInvalid) {

@@ -28,7 +28,9 @@ func TestHazard103AllPermitsAreGrantedToRivals(t *testing.T) {
 // contested is a Locker with held even slots and contended odd slots.
 type contested struct{ semaphore.Locker }
 
-func (contested) TryAcquire(_ context.Context, key string, _ time.Duration, _ ...redlock.Option) (*redlock.Lock, error) {
+func (contested) TryAcquire(_ context.Context, key string, _ time.Duration, _ ...redlock.Option) (*redlock.Lock,
+	error,
+) {
 	if (key[len(key)-1]-'0')%2 == 0 {
 		return nil, redlock.ErrHeld
 	}

@@ -55,7 +55,8 @@ func (s *Locker) open() error {
 		for n, url := range g.URLs {
 			if m := byURL[url]; m != nil {
 				if m.RestartGuard() != g.Options.RestartGuard {
-					return invalid("master %s of group %q has a restart guard of %v there, and in another group one of %v",
+					return invalid("master %s of group %q has a restart guard of %v there, and in another group one "+
+						"of %v",
 						m.Name(), g.Name, g.Options.RestartGuard, m.RestartGuard())
 				}
 				g.Masters = append(g.Masters, m)
@@ -63,7 +64,8 @@ func (s *Locker) open() error {
 			}
 			m, err := single.Dial(url, single.Options{RestartGuard: g.Options.RestartGuard, Clock: now})
 			if err != nil {
-				return fmt.Errorf("%w: group %q: master %d of %d: %w", redlock.ErrInvalid, g.Name, n+1, len(g.URLs), err)
+				return fmt.Errorf("%w: group %q: master %d of %d: %w", redlock.ErrInvalid, g.Name, n+1, len(g.URLs),
+					err)
 			}
 			byURL[url], s.owned = m, append(s.owned, m)
 			g.Masters = append(g.Masters, m)
@@ -86,7 +88,8 @@ func (s *Locker) checkNames() error {
 		case i > 0 && s.groups[i-1].Name == g.Name:
 			return invalid("two groups are called %q", g.Name)
 		case g.Options.Prefix != s.groups[0].Options.Prefix:
-			return invalid("group %q has the Options.Prefix %q and group %q has %q: a key would have another name in each",
+			return invalid("group %q has the Options.Prefix %q and group %q has %q: a key would have another name "+
+				"in each",
 				s.groups[0].Name, s.groups[0].Options.Prefix, g.Name, g.Options.Prefix)
 		}
 	}
@@ -102,7 +105,8 @@ func (s *Locker) checkMasters() error {
 			name := address.Fold(m.Name())
 			for _, other := range groups[name] {
 				if !s.moves(other, i) && !s.moves(i, other) {
-					return invalid("master %s is in the groups %q and %q, between which no key moves", m.Name(), s.groups[other].Name, g.Name)
+					return invalid("master %s is in the groups %q and %q, between which no key moves", m.Name(),
+						s.groups[other].Name, g.Name)
 				}
 			}
 			groups[name] = append(groups[name], i)
@@ -130,7 +134,9 @@ func (s *Locker) seeds(field string, names []string) ([]uint64, error) {
 		return nil, invalid("Options.%s names no group", field)
 	}
 	for _, name := range names {
-		i, found := slices.BinarySearchFunc(s.groups, name, func(g Group, name string) int { return cmp.Compare(g.Name, name) })
+		i, found := slices.BinarySearchFunc(s.groups, name, func(g Group, name string) int {
+			return cmp.Compare(g.Name, name)
+		})
 		if !found {
 			return nil, invalid("Options.%s names %q, which is no group", field, name)
 		}

@@ -11,8 +11,10 @@ import (
 // excludes every lock on the key, in the old group, in the new group, or in both.
 func joinGroups(before, after *Group) (*redlock.Locker, error) {
 	if a, b := before.Options.Generation, after.Options.Generation; a != b {
-		return nil, invalid("keys move between the groups %q and %q with the generations %d and %d: number the configurations of all groups together",
-			before.Name, after.Name, a, b)
+		return nil,
+			invalid("keys move between the groups %q and %q with the generations %d and %d: number the "+
+				"configurations of all groups together",
+				before.Name, after.Name, a, b)
 	}
 	l, err := redlock.NewJoint(before.Masters, after.Masters, stricter(before.Options, after.Options))
 	if err != nil {
@@ -23,7 +25,8 @@ func joinGroups(before, after *Group) (*redlock.Locker, error) {
 
 // stricter returns options that keep the promises of both groups.
 func stricter(a, b redlock.Options) redlock.Options {
-	b.DriftFactor = max(cmp.Or(a.DriftFactor, redlock.DefaultDriftFactor), cmp.Or(b.DriftFactor, redlock.DefaultDriftFactor))
+	b.DriftFactor = max(cmp.Or(a.DriftFactor, redlock.DefaultDriftFactor),
+		cmp.Or(b.DriftFactor, redlock.DefaultDriftFactor))
 	b.RequestTimeout = max(a.RequestTimeout, b.RequestTimeout)
 	if b.RestartGuard == 0 || a.RestartGuard > 0 && a.RestartGuard < b.RestartGuard {
 		b.RestartGuard = a.RestartGuard

@@ -122,7 +122,9 @@ func (s *Locker) groupsOf(key string) (from, to int) {
 
 // Acquire is [redlock.Locker.Acquire] in the key's group. With [redlock.AndKeys] all keys must be of one group;
 // otherwise the error matches [redlock.ErrInvalid] and names two that are not.
-func (s *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+func (s *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock,
+	error,
+) {
 	l, err := s.of(key, opts)
 	if err != nil {
 		return nil, err
@@ -131,7 +133,9 @@ func (s *Locker) Acquire(ctx context.Context, key string, ttl time.Duration, opt
 }
 
 // TryAcquire is [redlock.Locker.TryAcquire] in the key's group. See [Locker.Acquire].
-func (s *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock, error) {
+func (s *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, opts ...redlock.Option) (*redlock.Lock,
+	error,
+) {
 	l, err := s.of(key, opts)
 	if err != nil {
 		return nil, err
@@ -140,7 +144,9 @@ func (s *Locker) TryAcquire(ctx context.Context, key string, ttl time.Duration, 
 }
 
 // Do is [redlock.Locker.Do] in the key's group. See [Locker.Acquire].
-func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...redlock.Option,
+) error {
 	l, err := s.of(key, opts)
 	if err != nil {
 		return err
@@ -149,7 +155,9 @@ func (s *Locker) Do(ctx context.Context, key string, ttl time.Duration, fn func(
 }
 
 // TryDo is [redlock.Locker.TryDo] in the key's group. See [Locker.Acquire].
-func (s *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error, opts ...redlock.Option) error {
+func (s *Locker) TryDo(ctx context.Context, key string, ttl time.Duration, fn func(ctx context.Context) error,
+	opts ...redlock.Option,
+) error {
 	l, err := s.of(key, opts)
 	if err != nil {
 		return err
@@ -175,7 +183,8 @@ func (s *Locker) Announce(ctx context.Context, generation uint64) error {
 	}
 	for i := range s.groups {
 		if own := s.groups[i].Options.Generation; own > 0 && generation > own+1 {
-			return invalid("group %q: generation %d is two or more ahead of its Locker's, %d: it would stop every process with that generation",
+			return invalid("group %q: generation %d is two or more ahead of its Locker's, %d: it would stop every "+
+				"process with that generation",
 				s.groups[i].Name, generation, own)
 		}
 	}
@@ -207,8 +216,10 @@ func (s *Locker) of(key string, opts []redlock.Option) (*redlock.Locker, error) 
 	}
 	for _, other := range keys {
 		if s.Locker(other) != l {
-			return nil, invalid("AndKeys: %q belongs to group %q and %q to %q: a lock on several keys needs keys of one group; "+
-				"give them a common hash tag, as in {tag}key", key, s.GroupOf(key), other, s.GroupOf(other))
+			return nil,
+				invalid("AndKeys: %q belongs to group %q and %q to %q: a lock on several keys needs keys of one "+
+					"group; "+
+					"give them a common hash tag, as in {tag}key", key, s.GroupOf(key), other, s.GroupOf(other))
 		}
 	}
 	return l, nil
@@ -256,8 +267,9 @@ func sharedServer(first, second string) audit.Finding {
 	return audit.Finding{
 		Severity: audit.Risk, Master: second,
 		What: fmt.Sprintf("It is the same server as %s.", first),
-		Why:  "Groups that share a server share its load and its failures. In a transition between such groups, the server refuses under one name the locks that it has granted under the other.",
-		Fix:  "Give every group separate servers.",
+		Why: "Groups that share a server share its load and its failures. In a transition between such groups, the " +
+			"server refuses under one name the locks that it has granted under the other.",
+		Fix: "Give every group separate servers.",
 	}
 }
 

@@ -37,16 +37,25 @@ func leastRights(t *testing.T) []string {
 func TestEverythingWorksWithTheRightsThatTheDocumentationGives(t *testing.T) {
 	redistest.Need(t)
 	rules := slices.DeleteFunc(leastRights(t), func(rule string) bool { return rule == "~orders:*" })
-	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "~redlock:guard", "+info", "+config|get", "+blpop")
+	rules = append(rules, "~[^r]*", "+select", "+cluster|slots", "+command", "~redlock:guard", "+info", "+config|get",
+		"+blpop")
 	cases := map[string]struct {
 		rules []string
 		run   string
 		fails bool
 	}{
-		"all tests":             {rules, ".", false},
-		"without one of them":   {append(slices.Clone(rules), "-evalsha"), "TestARepeatedAcquireRecognisesItsOwnOwner", true},
-		"without the queues":    {slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~redlock:queue:*" }), "Queue|Waiter", true},
-		"without the namespace": {slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~[^r]*" }), "TestAcquireSets", true},
+		"all tests": {rules, ".", false},
+		"without one of them": {
+			append(slices.Clone(rules), "-evalsha"), "TestARepeatedAcquireRecognisesItsOwnOwner", true,
+		},
+		"without the queues": {
+			slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~redlock:queue:*" }),
+			"Queue|Waiter", true,
+		},
+		"without the namespace": {
+			slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return r == "~[^r]*" }), "TestAcquireSets",
+			true,
+		},
 	}
 	waits := make(map[string]func() ([]byte, error))
 	for name, c := range cases {
@@ -108,7 +117,9 @@ func everyOperation(t *testing.T, m *single.Master, key string) {
 	send(with(plain, single.Extend, func(r *single.Request) { r.Repair = true }))
 	send(with(plain, single.Inspect, nil))
 	send(with(plain, single.Release, func(r *single.Request) { r.Reserve, r.Waiter = time.Millisecond, "y" }))
-	send(with(plain, single.Acquire, func(r *single.Request) { r.Fence, r.Token, r.Polite, r.Waiter = true, 7, true, "z" }))
+	send(with(plain, single.Acquire, func(r *single.Request) {
+		r.Fence, r.Token, r.Polite, r.Waiter = true, 7, true, "z"
+	}))
 	send(with(plain, single.Raise, func(r *single.Request) { r.Token = 9 }))
 	send(with(plain, single.Extend, func(r *single.Request) { r.Token = 9 }))
 	send(with(plain, single.Transfer, func(r *single.Request) { r.Owner, r.From, r.Token = "next", "me", 9 }))
@@ -189,12 +200,16 @@ func TestARestrictedUserReachesOnlyItsOwnKeys(t *testing.T) {
 		if refused := refusals(t, server); len(refused) > 0 {
 			t.Errorf("%s: its own key: %q", name, refused)
 		}
-		for _, r := range []single.Request{acquire("payments:1", "me", time.Minute), release("payments:1", "me"), inspect("payments:1")} {
+		for _, r := range []single.Request{
+			acquire("payments:1", "me", time.Minute), release("payments:1", "me"), inspect("payments:1"),
+		} {
 			if _, err := m.Ask(t.Context(), r); !redis.HasErrorPrefix(err, "NOPERM") {
 				t.Errorf("%s: operation %d on another's key: %v, want NOPERM", name, r.Op, err)
 			}
 		}
-		for _, command := range []string{"flushall", "keys *", "config set maxmemory 1", "script flush", "shutdown nosave", "acl list"} {
+		for _, command := range []string{
+			"flushall", "keys *", "config set maxmemory 1", "script flush", "shutdown nosave", "acl list",
+		} {
 			var args []any
 			for word := range strings.FieldsSeq(command) {
 				args = append(args, word)
@@ -204,7 +219,8 @@ func TestARestrictedUserReachesOnlyItsOwnKeys(t *testing.T) {
 			}
 		}
 		if name == "narrow" {
-			if err := m.Client().ZAdd(t.Context(), "redlock:queue:{payments:1}", redis.Z{Member: "me"}).Err(); err == nil {
+			if err := m.Client().ZAdd(t.Context(), "redlock:queue:{payments:1}", redis.Z{Member: "me"}).Err(); err ==
+				nil {
 				t.Error("narrow patterns reach another's queue")
 			}
 		}

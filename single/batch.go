@@ -123,7 +123,8 @@ func (m *Master) settle(todo []exchange) []exchange {
 			p := c.Request.program()
 			more = append(more, e.next(e.stage, !sourced[p]))
 			sourced[p] = true
-		case e.stale && IsElsewhere(err): // nothing was done; a new connection leads to the server that has the address now
+		case e.stale && IsElsewhere(err):
+			// nothing was done; a new connection leads to the server that has the address now
 			if e.stage == stageFirst {
 				more = m.first(more, c)
 			} else {
@@ -135,7 +136,8 @@ func (m *Master) settle(todo []exchange) []exchange {
 		default:
 			c.Reply, c.Err = decode(c.Request, &e.answer)
 			m.noteCrowd(e.stage, c)
-			c.Sent = !m.exact || c.Err != nil || c.Request.Op != Acquire && c.Request.Op != Transfer || c.Reply.Outcome != Refused
+			takes := c.Request.Op == Acquire || c.Request.Op == Transfer
+			c.Sent = !m.exact || c.Err != nil || !takes || c.Reply.Outcome != Refused
 		}
 	}
 	return more
@@ -187,5 +189,6 @@ func (m *Master) neverSent(err error) bool {
 	}
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" ||
-		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
+		errors.Is(err, redis.ErrClosed)
 }

@@ -55,7 +55,8 @@ func (c *Call) form() (form, bool) {
 	case several: // the usual case, without waiters: nothing is reserved, and no waiter has to be dequeued
 		return form{program: releaseSeveralProgram, keys: len(r.Keys)}, true
 	default:
-		return form{program: releaseBundleProgram, keys: 1, reserves: r.Reserve > 0}, len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
+		bundles := len(r.Keys) == 1 && (r.Waiter == "" || c.Unqueued)
+		return form{program: releaseBundleProgram, keys: 1, reserves: r.Reserve > 0}, bundles
 	}
 }
 
@@ -146,7 +147,8 @@ func bundleArgs(args []arg, bundle []exchange) []arg {
 // unbundle spreads the reply to a bundle over its calls.
 func unbundle(bundle []exchange, from *wire.Reply) {
 	switch {
-	case from.Kind() == wire.Array && (len(from.Items()) != len(bundle) || slices.ContainsFunc(from.Items(), isNoNumber)):
+	case from.Kind() == wire.Array &&
+		(len(from.Items()) != len(bundle) || slices.ContainsFunc(from.Items(), isNoNumber)):
 		fail(bundle, wire.ErrProtocol)
 	case from.Kind() == wire.Array:
 		for i, field := range from.Items() {
@@ -178,7 +180,8 @@ func (m *Master) settleBundle(more, bundle []exchange) []exchange {
 	}
 	for i := range bundle {
 		c := bundle[i].call // more may grow over the rest
-		if a := &bundle[i].answer; a.Kind() == wire.Number && (a.Int() == doneAlone || a.Int() == 0 && c.Request.Kind != Plain) {
+		if a := &bundle[i].answer; a.Kind() == wire.Number &&
+			(a.Int() == doneAlone || a.Int() == 0 && c.Request.Kind != Plain) {
 			if c.Request.Op == Acquire {
 				m.crowds.met(c.Request)
 			}

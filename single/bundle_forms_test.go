@@ -24,7 +24,11 @@ func TestReleasesThatReserveForOtherTimesGoTogether(t *testing.T) {
 	before := ran(t, server)
 	var batch []*single.Call
 	for i, key := range keys {
-		batch = append(batch, &single.Call{Request: new(reserving([]time.Duration{time.Millisecond, time.Hour, time.Millisecond + 1}[i], release(key, "me")))})
+		batch = append(batch,
+			&single.Call{
+				Request: new(reserving([]time.Duration{time.Millisecond, time.Hour, time.Millisecond + 1}[i],
+					release(key, "me"))),
+			})
 	}
 	if m.Do(t.Context(), batch); said(batch) != "called called called" {
 		t.Fatalf("the batch: %s", said(batch))
@@ -52,11 +56,21 @@ func TestADifferentFirstCallDoesNotKeepOthersFromGoingTogether(t *testing.T) {
 		of   []string
 		make func(*single.Request)
 	}{
-		"acquisitions, the first of three keys":                    {single.Acquire, append([]string{"x,y,z me"}, two...), nil},
-		"acquisitions, the first with another ttl":                 {single.Acquire, two, func(r *single.Request) { r.TTL = time.Hour }},
-		"releases, the first of three keys":                        {single.Release, append([]string{"x,y,z me"}, two...), nil},
-		"releases of one key, the first reserves":                  {single.Release, one, func(r *single.Request) { r.Reserve = time.Second }},
-		"releases of one key, the first of more than a bundle has": {single.Release, append([]string{tooMany() + " me"}, two...), nil},
+		"acquisitions, the first of three keys": {
+			single.Acquire, append([]string{"x,y,z me"}, two...), nil,
+		},
+		"acquisitions, the first with another ttl": {single.Acquire, two, func(r *single.Request) {
+			r.TTL = time.Hour
+		}},
+		"releases, the first of three keys": {
+			single.Release, append([]string{"x,y,z me"}, two...), nil,
+		},
+		"releases of one key, the first reserves": {single.Release, one, func(r *single.Request) {
+			r.Reserve = time.Second
+		}},
+		"releases of one key, the first of more than a bundle has": {
+			single.Release, append([]string{tooMany() + " me"}, two...), nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)

@@ -55,22 +55,29 @@ func TestLocksOfSeveralKeysGoOutTogether(t *testing.T) {
 			before := ran(t, server)
 			batch := several(single.Acquire, "a,b me", "c,d me", "e,f you")
 			m.Do(t.Context(), batch)
-			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" || commands != "set 6, evalsha 1, exists 1" {
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" ||
+				commands != "set 6, evalsha 1, exists 1" {
 				t.Errorf("%s, by %s", got, commands)
 			}
-			for key, owner := range map[string]string{"a": "me", "b": "me", "c": "me", "d": "me", "e": "you", "f": "you"} {
+			for key, owner := range map[string]string{
+				"a": "me", "b": "me", "c": "me", "d": "me", "e": "you", "f": "you",
+			} {
 				if value(t, server, key) != owner || !about(life(t, server, key), time.Minute) {
 					t.Errorf("%s is %s's for %v", key, value(t, server, key), life(t, server, key))
 				}
 			}
 			before = ran(t, server)
-			batch = append(several(single.Acquire, "a,b third", "g,h third"), several(single.Release, "a,b me", "c,d me", "e,f you")...)
+			batch = append(several(single.Acquire, "a,b third", "g,h third"),
+				several(single.Release, "a,b me", "c,d me", "e,f you")...)
 			m.Do(t.Context(), batch)
-			if got, commands := said(batch), since(t, server, before); got != "granted granted granted granted granted" ||
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted granted "+
+				"granted" ||
 				commands != "set 4, evalsha 2, mget 1, exists 2, del 1" {
 				t.Errorf("%s, by %s; want releases first, so that acquisitions get the freed keys", got, commands)
 			}
-			if left, want := contents(t, server), map[string]string{"a": "third", "b": "third", "g": "third", "h": "third"}; !maps.Equal(left, want) {
+			if left, want := contents(t, server), map[string]string{
+				"a": "third", "b": "third", "g": "third", "h": "third",
+			}; !maps.Equal(left, want) {
 				t.Errorf("%v is left, want %v", left, want)
 			}
 		})
@@ -83,11 +90,13 @@ func TestUnusualLocksOfSeveralKeysAreHandledOneByOne(t *testing.T) {
 		scripts        int
 	}{
 		{"acquire p,q me;s,t me", "granted granted", "a b c list p q s t", 1},
-		{"acquire p,q me;q,s me", "granted granted", "a b c list p q s", 2},                   // one owner wants a key twice: its own value is a repeated request
-		{"acquire p,q me;q,s you", "granted refused", "a b c list p q", 2},                    // two want the same key
-		{"acquire p,q me;s,t me;t,u you", "granted granted refused", "a b c list p q s t", 2}, // neither of them the first
-		{"acquire p,a you;q,s you", "refused granted", "a b c list q s", 2},                   // one is held
-		{"acquire a,b me;q,s you", "granted granted", "a b c list q s", 2},                    // a request that is repeated
+		// one owner wants a key twice: its own value is a repeated request
+		{"acquire p,q me;q,s me", "granted granted", "a b c list p q s", 2},
+		{"acquire p,q me;q,s you", "granted refused", "a b c list p q", 2}, // two want the same key
+		// neither of them the first
+		{"acquire p,q me;s,t me;t,u you", "granted granted refused", "a b c list p q s t", 2},
+		{"acquire p,a you;q,s you", "refused granted", "a b c list q s", 2}, // one is held
+		{"acquire a,b me;q,s you", "granted granted", "a b c list q s", 2},  // a request that is repeated
 		{"acquire list,p me;q,s you", "WRONGTYPE granted", "a b c list q s", 2},
 		{"acquire waited,p me;q,s you", "granted granted", "a b c list p q s waited", 2}, // it is not polite
 		{"acquire p,q me;s,t,u me", "granted granted", "a b c list p q s t u", 2},        // not alike: each is alone
@@ -111,9 +120,11 @@ func TestUnusualLocksOfSeveralKeysAreHandledOneByOne(t *testing.T) {
 			listen(t, server, "w")
 			ask(t, m, acquire("waited", "before", time.Minute))
 			ask(t, m, by("w", 0, acquire("waited", "x", time.Minute)))
-			ask(t, m, reserving(time.Hour, release("waited", "before"))) // its waiter was notified, and is still in the queue
+			// its waiter was notified, and is still in the queue
+			ask(t, m, reserving(time.Hour, release("waited", "before")))
 			name, of, _ := strings.Cut(test.of, " ")
-			batch := several(map[string]single.Op{"acquire": single.Acquire, "release": single.Release}[name], strings.Split(of, ";")...)
+			batch := several(map[string]single.Op{"acquire": single.Acquire, "release": single.Release}[name],
+				strings.Split(of, ";")...)
 			before := ran(t, server)
 			if m.Do(t.Context(), batch); said(batch) != test.want {
 				t.Errorf("%s, want %s", said(batch), test.want)
@@ -139,7 +150,8 @@ func asUsual(t *testing.T, s *redistest.Server, r *single.Request) bool {
 			return false
 		}
 		there := exists(t, s, key)
-		if r.Op == single.Acquire && there || r.Op == single.Release && (!there || s.Client().Get(t.Context(), key).Val() != r.Owner) {
+		if r.Op == single.Acquire && there || r.Op == single.Release &&
+			(!there || s.Client().Get(t.Context(), key).Val() != r.Owner) {
 			return false
 		}
 	}
@@ -185,7 +197,8 @@ func TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne(t *testing.T) {
 		op := rapid.SampledFrom([]single.Op{single.Acquire, single.Release}).Draw(rt, "op")
 		of := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
 			keys := rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 2, 2, rapid.ID[int]).Draw(rt, "keys")
-			return fmt.Sprintf("k%d,k%d %s", keys[0], keys[1], rapid.SampledFrom([]string{"me", "you", "me w", "you v"}).Draw(rt, "as"))
+			return fmt.Sprintf("k%d,k%d %s", keys[0], keys[1],
+				rapid.SampledFrom([]string{"me", "you", "me w", "you v"}).Draw(rt, "as"))
 		}), 2, 6).Draw(rt, "batch")
 		one, other := several(op, of...), several(op, of...)
 		together.Do(t.Context(), one)
@@ -246,7 +259,9 @@ func TestLocksOfSeveralKeysInDifferentSlotsAreTakenApart(t *testing.T) {
 
 // After a reply with too few results, or with one result for all, it is unknown which calls it answers.
 func TestOnlyItsOwnResultsGrantABundleOfAcquisitions(t *testing.T) {
-	for _, reply := range []string{"*1\r\n:1\r\n", "*0\r\n", ":1\r\n", "+OK\r\n", "*2\r\n:1\r\n", "*2\r\n+OK\r\n+OK\r\n", "*2\r\n:0\r\n:7\r\n"} {
+	for _, reply := range []string{
+		"*1\r\n:1\r\n", "*0\r\n", ":1\r\n", "+OK\r\n", "*2\r\n:1\r\n", "*2\r\n+OK\r\n+OK\r\n", "*2\r\n:0\r\n:7\r\n",
+	} {
 		server := oddServer(t, func(_ int, words []string) string {
 			if strings.HasPrefix(words[0], "eval") && words[2] == "8" { // keys: that of two locks
 				return reply
@@ -376,12 +391,14 @@ func TestReleasesThatKeepTheirKeysAreNotBundled(t *testing.T) {
 // refused user has got no key.
 func TestAUserWithSelectorsGetsAWholeLockOrNone(t *testing.T) {
 	server := redistest.Start(t)
-	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set", "(+set ~mine:*)").Err())
+	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set",
+		"(+set ~mine:*)").Err())
 	m := dial(t, "redis://some:any@"+server.Addr())
 	for _, of := range [][]string{{"mine:3,theirs me"}, {"mine:1,mine:2 me", "mine:3,theirs me", "mine:4,mine:5 me"}} {
 		batch := several(single.Acquire, of...)
 		m.Do(t.Context(), batch)
-		if want := strings.Repeat("granted ", len(of)-1); strings.Count(said(batch), "granted ") != len(of)/2 || batch[len(of)/2].Err == nil {
+		if want := strings.Repeat("granted ", len(of)-1); strings.Count(said(batch), "granted ") != len(of)/2 ||
+			batch[len(of)/2].Err == nil {
 			t.Errorf("%v: %s, want %sand an error for the second", of, said(batch), want)
 		}
 		if n := server.Client().Exists(t.Context(), "mine:3", "theirs").Val(); n > 0 {
@@ -401,7 +418,9 @@ func TestHazard94AMasterThatCannotWriteAnswersEachCallOfABundle(t *testing.T) {
 			m.Do(t.Context(), several(single.Acquire, "a,b me"))
 			must(t, server.Client().RPush(t.Context(), "list", "x").Err())
 			must(t, server.Client().ConfigSet(t.Context(), c[0], c[1]).Err())
-			for _, of := range [][]string{{"a,b you", "c,d you"}, {"c,d you", "a,b you"}, {"a,b me", "c,d you"}, {"list,b you", "c,d you"}} {
+			for _, of := range [][]string{
+				{"a,b you", "c,d you"}, {"c,d you", "a,b you"}, {"a,b me", "c,d you"}, {"list,b you", "c,d you"},
+			} {
 				together, alone := dial(t, server.URL()), several(single.Acquire, of...)
 				batch := several(single.Acquire, of...)
 				together.Do(t.Context(), batch)
@@ -420,9 +439,13 @@ func TestHazard94AMasterThatCannotWriteAnswersEachCallOfABundle(t *testing.T) {
 // slots.
 func TestHazard94ASlotWithoutANodeDoesNotFailOtherCallsOfABundle(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"))
-	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 9999).Err()) // {b}'s among them, 3300, and not {a}'s, 15495
-	redistest.Eventually(t, patience, func() bool { return server.Client().Set(t.Context(), "{b}", "", time.Millisecond).Err() == nil }, "the slots are there")
+	server := redistest.Start(t,
+		redistest.WithArgs("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"))
+	// {b}'s among them, 3300, and not {a}'s, 15495
+	must(t, server.Client().ClusterAddSlotsRange(t.Context(), 0, 9999).Err())
+	redistest.Eventually(t, patience, func() bool {
+		return server.Client().Set(t.Context(), "{b}", "", time.Millisecond).Err() == nil
+	}, "the slots are there")
 	m := dial(t, server.URL())
 	for _, op := range []single.Op{single.Acquire, single.Release} {
 		batch := several(op, "{a}1,{a}2 me", "{b}1,{b}2 me")

@@ -78,18 +78,22 @@ func TestReleasesOfABatchGoOutTogether(t *testing.T) {
 			batch := releases("a me", "c you", "b me", "list me", "a me", "gone me")
 			batch = append(batch, &single.Call{Request: new(acquire("a", "you", time.Minute))}, releases("d me")[0])
 			m.Do(t.Context(), batch)
-			if got, want := said(batch), "granted refused called WRONGTYPE refused refused granted granted"; got != want {
+			if got, want := said(batch), "granted refused called WRONGTYPE refused refused granted granted"; got !=
+				want {
 				t.Errorf("the batch: %s\nwant       %s", got, want)
 			}
 			if got := hears(t, heard); got != "w b" {
 				t.Errorf("notified %q", got)
 			}
-			if got := value(t, server, "a") + value(t, server, "b") + value(t, server, "c") + value(t, server, "d"); got != "youme" {
+			if got := value(t, server, "a") + value(t, server, "b") + value(t, server, "c") +
+				value(t, server, "d"); got != "youme" {
 				t.Errorf("the keys hold %q, want you at a and me at c", got)
 			}
 			after := ran(t, server)
-			if scripts := after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]; scripts != 3 || after["mget"] != before["mget"]+1 {
-				t.Errorf("%d scripts, MGET %d times; want one of each, and release.lua, sent as source, for the key that is not a lock", scripts, after["mget"]-before["mget"])
+			if scripts := after["eval"] + after["evalsha"] - before["eval"] - before["evalsha"]; scripts != 3 ||
+				after["mget"] != before["mget"]+1 {
+				t.Errorf("%d scripts, MGET %d times; want one of each, and release.lua, sent as source, for the key "+
+					"that is not a lock", scripts, after["mget"]-before["mget"])
 			}
 		})
 	}
@@ -155,7 +159,8 @@ func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 		var prepared []single.Request
 		for i := range 6 {
 			key := fmt.Sprint("k", i)
-			if owner := rapid.SampledFrom([]string{"", "me", "you", "a reader", "readers"}).Draw(rt, "owner"); owner != "" {
+			if owner := rapid.SampledFrom([]string{"", "me", "you", "a reader", "readers"}).Draw(rt, "owner"); owner !=
+				"" {
 				if strings.Contains(owner, "reader") {
 					prepared = append(prepared, on(key, reader("me", "1", time.Hour)))
 				} else {
@@ -174,7 +179,8 @@ func TestABundleDoesWhatItsReleasesDoOneByOne(t *testing.T) {
 			}
 		}
 		batch := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
-			return fmt.Sprint("k", rapid.IntRange(0, 5).Draw(rt, "key"), " ", rapid.SampledFrom([]string{"me", "you", "me/1", "you/1"}).Draw(rt, "as"))
+			return fmt.Sprint("k", rapid.IntRange(0, 5).Draw(rt, "key"), " ",
+				rapid.SampledFrom([]string{"me", "you", "me/1", "you/1"}).Draw(rt, "as"))
 		}), 2, 12).Draw(rt, "releases")
 		for _, s := range servers {
 			must(t, s.Client().FlushAll(t.Context()).Err())
@@ -347,8 +353,11 @@ func TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued(t *testing.T) {
 		waiter := by("w", 0, release("a", "me"))
 		batch[0] = &single.Call{Request: &waiter, Unqueued: unqueued}
 		m.Do(t.Context(), batch)
-		if want := map[bool]string{false: "granted refused refused", true: "called refused refused"}[unqueued]; said(batch) != want {
-			t.Errorf("unqueued %t: %s, want %s, because the release dequeues its own waiter before it notifies another", unqueued, said(batch), want)
+		if want := map[bool]string{
+			false: "granted refused refused", true: "called refused refused",
+		}[unqueued]; said(batch) != want {
+			t.Errorf("unqueued %t: %s, want %s, because the release dequeues its own waiter before it notifies another",
+				unqueued, said(batch), want)
 		}
 	}
 }

@@ -61,7 +61,8 @@ func (r *Request) validate() error {
 	case r.Op == Announce:
 		return nil
 	case slices.ContainsFunc(r.Keys, Reserved):
-		return fmt.Errorf("single: a key must not begin with %q, as what the library itself keeps beside the keys does", ReservedPrefix)
+		return fmt.Errorf("single: a key must not begin with %q, as what the library itself keeps beside the keys does",
+			ReservedPrefix)
 	case r.Owner == "" && r.Op != Inspect && r.Op != Leave:
 		return errors.New("single: no owner")
 	case (r.Op == Acquire || r.Op == Extend || r.Op == Transfer) && r.TTL < time.Millisecond:
@@ -71,7 +72,8 @@ func (r *Request) validate() error {
 	case r.Keep != 0 && (r.Op != Release || r.Kind != Plain || r.Keep < time.Millisecond):
 		return errors.New("single: only plain keys are kept, by their release, and for a millisecond at least")
 	case r.Kind == Plain && slices.ContainsFunc([]string{r.Owner, r.From, r.KeepAs}, isHold):
-		return fmt.Errorf("single: the owner of a plain key must not begin with %q, as holds of other kinds do", holdPrefix)
+		return fmt.Errorf("single: the owner of a plain key must not begin with %q, as holds of other kinds do",
+			holdPrefix)
 	case r.Kind > Exclusive:
 		return fmt.Errorf("single: unknown kind %d", r.Kind)
 	case r.Kind != Plain && (len(r.Keys) > 1 || r.Fence):
@@ -81,7 +83,8 @@ func (r *Request) validate() error {
 	case r.Exact && (!r.Fence || r.Op != Acquire):
 		return errors.New("single: an exact token is one of a fenced acquisition")
 	case r.Spare > 0 && r.Exact, r.Spare > 0 && r.Op != Raise && (r.Op != Acquire || !r.Fence):
-		return errors.New("single: spare tokens are those of a fenced acquisition, or of a raise, and not of an exact one")
+		return errors.New("single: spare tokens are those of a fenced acquisition, or of a raise, and not of an " +
+			"exact one")
 	case (r.Op == Transfer) != (r.From != "") || r.From != "" && r.From == r.Owner:
 		return errors.New("single: a transfer, and nothing else, takes a key from another owner")
 	case r.Op == Transfer && r.Kind != Plain:
@@ -171,10 +174,12 @@ func (r *Request) args(args []arg, at stage, source bool) []arg {
 		if r.Exact {
 			proposal = -proposal
 		}
-		return r.appendSpare(append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter), millis(r.Waited), millis(queueKeep),
+		return r.appendSpare(append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), text(r.Waiter),
+			millis(r.Waited), millis(queueKeep),
 			flag(r.Polite), number(proposal), millis(counterKeep)))
 	case Extend:
-		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token), millis(counterKeep))
+		return append(args, number(len(r.Keys)), text(r.Owner), r.ttlMillis(), flag(r.Repair), number(r.Token),
+			millis(counterKeep))
 	case Release:
 		args = append(args, text(r.Owner))
 		if r.Keep > 0 {

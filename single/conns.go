@@ -125,7 +125,8 @@ func (c *conn) exchange(deadline time.Time, todo []exchange, recheck bool) (answ
 		answers = make([]wire.Reply, len(recheckQuestions))
 		for i := range answers {
 			answers[i] = c.Reply(&expectRecheck)
-			overfull = overfull || errors.Is(answers[i].Err(), wire.ErrProtocol) // the wrong answer may be the last of the batch's
+			// the wrong answer may be the last of the batch's
+			overfull = overfull || errors.Is(answers[i].Err(), wire.ErrProtocol)
 		}
 	}
 	if ended {

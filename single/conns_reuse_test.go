@@ -178,13 +178,15 @@ func TestClosingATLSConnectionKeepsTheDeadline(t *testing.T) {
 	defer func() { _ = m.Close() }()
 	var batch []*single.Call
 	for i := range 256 {
-		batch = append(batch, &single.Call{Request: new(acquire(fmt.Sprint(i, strings.Repeat("k", 64<<10)), "me", time.Minute))})
+		batch = append(batch,
+			&single.Call{Request: new(acquire(fmt.Sprint(i, strings.Repeat("k", 64<<10)), "me", time.Minute))})
 	}
 	began := time.Now()
 	m.Do(within(t, 200*time.Millisecond), batch)
 	took := time.Since(began)
 	t.Logf("took %v: %v, sent %t", took, batch[0].Err, batch[0].Sent)
-	if took > 4*time.Second { // the alert that crypto/tls sends first has 5 s; a busy machine needs some of the time, too
+	// the alert that crypto/tls sends first has 5 s; a busy machine needs some of the time, too
+	if took > 4*time.Second {
 		t.Errorf("a batch with a deadline of 200 ms took %v", took)
 	}
 }
@@ -211,7 +213,8 @@ func TestARecheckHidesNoSurplusReply(t *testing.T) {
 		return guardAnswer(words)
 	})
 	var clock atomic.Int64
-	m, err := single.Open(&redis.Options{Addr: server.addr}, single.Options{RestartGuard: time.Second, Clock: func() time.Duration { return time.Duration(clock.Load()) }})
+	m, err := single.Open(&redis.Options{Addr: server.addr},
+		single.Options{RestartGuard: time.Second, Clock: func() time.Duration { return time.Duration(clock.Load()) }})
 	must(t, err)
 	defer func() { _ = m.Close() }()
 	do := func(keys ...string) (granted []bool) {

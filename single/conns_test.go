@@ -46,7 +46,8 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 	own := direct(t, &redis.Options{Addr: servers[1].Addr()}, 1)
 	random := rand.New(rand.NewPCG(1, 2))
 	some := func(of ...string) string { return of[random.IntN(len(of))] }
-	for _, m := range []*single.Master{through, own} { // a script that has to be sent again comes after the rest of its batch
+	// a script that has to be sent again comes after the rest of its batch
+	for _, m := range []*single.Master{through, own} {
 		for _, r := range requests() {
 			_, _ = m.Ask(t.Context(), r)
 		}
@@ -77,11 +78,14 @@ func TestConnectionsOfOurOwnAnswerAsGoRedisDoes(t *testing.T) {
 		for i, a := range batches[0] {
 			b := batches[1][i]
 			a.Reply.TTL, b.Reply.TTL = a.Reply.TTL.Round(time.Hour), b.Reply.TTL.Round(time.Hour)
-			if a.Request.Kind != single.Plain { // of several holders the last to end is named, which depends on milliseconds
+			// of several holders the last to end is named, which depends on milliseconds
+			if a.Request.Kind != single.Plain {
 				a.Reply.Holder, b.Reply.Holder = "", ""
 			}
-			if a.Reply != b.Reply || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) || a.Sent != b.Sent || a.Answered() != b.Answered() {
-				t.Errorf("%+v: through go-redis %+v, %v, %t; directly %+v, %v, %t", *a.Request, a.Reply, a.Err, a.Sent, b.Reply, b.Err, b.Sent)
+			if a.Reply != b.Reply || fmt.Sprint(a.Err) != fmt.Sprint(b.Err) || a.Sent != b.Sent ||
+				a.Answered() != b.Answered() {
+				t.Errorf("%+v: through go-redis %+v, %v, %t; directly %+v, %v, %t", *a.Request, a.Reply, a.Err, a.Sent,
+					b.Reply, b.Err, b.Sent)
 			}
 			outcomes[fmt.Sprint(a.Reply.Outcome, a.Err != nil)]++
 		}
@@ -102,7 +106,8 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 		must(t, err)
 	}
 	if now := connections(t, list); now != before || single.IdleConnections(m) != 1 {
-		t.Errorf("%d connections, %d idle, for one request at a time; %d before", now, single.IdleConnections(m), before)
+		t.Errorf("%d connections, %d idle, for one request at a time; %d before", now, single.IdleConnections(m),
+			before)
 	}
 	must(t, server.Pause())
 	var wg sync.WaitGroup
@@ -115,7 +120,8 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 			}
 		})
 	}
-	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 3 }, "all connections to be in use")
+	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 3 },
+		"all connections to be in use")
 	ctx, cancel := context.WithTimeout(t.Context(), short)
 	defer cancel()
 	c := &single.Call{Request: new(inspect("key"))}
@@ -124,7 +130,8 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 	}
 	wg.Wait()
 	must(t, server.Resume())
-	redistest.Eventually(t, patience, func() bool { return connections(t, list) < before }, "connections that timed out to be closed")
+	redistest.Eventually(t, patience, func() bool { return connections(t, list) < before },
+		"connections that timed out to be closed")
 }
 
 // A connection is kept after any first batch. By default go-redis has a separate pool for pipelines, and a connection
@@ -157,7 +164,8 @@ func TestAConnectionWhoseFirstBatchIsAPipelineIsKept(t *testing.T) {
 		batch()
 	}
 	if after := made(); after != before || single.IdleConnections(m) != 1 {
-		t.Errorf("%s connections, %d of ours idle; after the first batch it were %s", after, single.IdleConnections(m), before)
+		t.Errorf("%s connections, %d of ours idle; after the first batch it were %s", after, single.IdleConnections(m),
+			before)
 	}
 }
 
@@ -178,7 +186,9 @@ func TestALateReplyAnswersNoOtherRequest(t *testing.T) {
 		defer close(ended)
 		m.Do(within(t, patience), []*single.Call{next})
 	}()
-	redistest.Eventually(t, patience, func() bool { return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0 }, "the next request to be under way")
+	redistest.Eventually(t, patience, func() bool {
+		return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0
+	}, "the next request to be under way")
 	must(t, server.Resume())
 	if !c.Unsure() {
 		t.Errorf("%+v: want a request that may have taken effect", c)
@@ -218,7 +228,9 @@ func TestALateReplyThatComesAloneAnswersNoRequest(t *testing.T) {
 		defer close(ended)
 		m.Do(within(t, patience), []*single.Call{second})
 	}()
-	redistest.Eventually(t, patience, func() bool { return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0 }, "the next request to be under way")
+	redistest.Eventually(t, patience, func() bool {
+		return single.IdleConnections(m) == 0 && single.BusyConnections(m) > 0
+	}, "the next request to be under way")
 	close(late)
 	select {
 	case <-ended: // by that reply
@@ -226,17 +238,19 @@ func TestALateReplyThatComesAloneAnswersNoRequest(t *testing.T) {
 	}
 	close(next)
 	if <-ended; !first.Unsure() || second.Err != nil || second.Reply.Outcome != single.Refused {
-		t.Errorf("the first, unsure %t; the second got %+v, %v, want that its key is taken", first.Unsure(), second.Reply, second.Err)
+		t.Errorf("the first, unsure %t; the second got %+v, %v, want that its key is taken", first.Unsure(),
+			second.Reply, second.Err)
 	}
 }
 
 func TestAConnectionThatBreaksInABatchAnswersTheCallsBeforeTheBreak(t *testing.T) {
 	server := redistest.Start(t)
 	bites := make(chan int, 1)
-	m := direct(t, &redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return &breaking{Conn: conn, bites: bites}, err
-	}}, 1)
+	m := direct(t,
+		&redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &breaking{Conn: conn, bites: bites}, err
+		}}, 1)
 	var batch []*single.Call
 	for i := range 10 {
 		batch = append(batch, &single.Call{Request: new(acquire(fmt.Sprint("key", i), "me", time.Minute))})
@@ -296,7 +310,8 @@ func TestAConnectionToAReplicaIsReplaced(t *testing.T) {
 	}
 	theirs, err := single.New(servers[0].Client(), single.Options{})
 	must(t, err)
-	if _, err = theirs.Ask(t.Context(), acquire("key", "me", time.Minute)); single.Lasts(err) != single.Passing || !single.IsElsewhere(err) {
+	if _, err = theirs.Ask(t.Context(), acquire("key", "me", time.Minute)); single.Lasts(err) != single.Passing ||
+		!single.IsElsewhere(err) {
 		t.Errorf("%v from a user's client does not count as passing", err)
 	}
 }

@@ -17,8 +17,10 @@ import (
 func TestHazard110AUsersFunctionThatPanicsIsAnErrorOfItsMaster(t *testing.T) {
 	const secret = "p4ssw0rd"
 	for what, end := range map[string]func(){
-		"panicked: broken with …":                func() { panic("broken with " + secret) },           //nolint:forbidigo // the user's
-		"panicked: a value of type struct":       func() { panic(struct{ password string }{secret}) }, //nolint:forbidigo // the user's
+		//nolint:forbidigo // the user's
+		"panicked: broken with …": func() { panic("broken with " + secret) },
+		//nolint:forbidigo // the user's
+		"panicked: a value of type struct":       func() { panic(struct{ password string }{secret}) },
 		"ended its goroutine instead of returni": runtime.Goexit,
 	} {
 		for _, whose := range []string{"credentials provider", "dialer"} {
@@ -42,7 +44,8 @@ func TestHazard110AUsersFunctionThatPanicsIsAnErrorOfItsMaster(t *testing.T) {
 				m := opened(t, &opt)
 				for range 20 { // more than are left behind when they hang
 					_, err := tryFor(t, m, "key", 20*time.Millisecond)
-					if err == nil || !strings.Contains(err.Error(), whose+" "+what) || strings.Contains(err.Error(), secret) {
+					if err == nil || !strings.Contains(err.Error(), whose+" "+what) ||
+						strings.Contains(err.Error(), secret) {
 						t.Fatalf("%s: %v; want an error that says it %s", whose, err, what)
 					}
 				}

@@ -42,7 +42,8 @@ func provided(opt *redis.Options) func(context.Context) (user, password string, 
 
 // isProvided reports whether a user's function makes the credentials, in one of go-redis's three ways.
 func isProvided(
-	withContext func(context.Context) (user, password string, err error), plain func() (user, password string), streaming auth.StreamingCredentialsProvider,
+	withContext func(context.Context) (user, password string, err error), plain func() (user, password string),
+	streaming auth.StreamingCredentialsProvider,
 ) bool {
 	return withContext != nil || plain != nil || streaming != nil
 }

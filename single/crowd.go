@@ -13,7 +13,8 @@ import (
 // Of a lock of several keys, crowds remembers the first. The memory is a hint: the choice of the first form does not
 // change the result. The zero value remembers no key. It is safe for concurrent use.
 type crowds struct {
-	slots [crowdSlots]atomic.Uint32 // a key's hash, with the last bits replaced: for how many single holds the key is still remembered
+	// a key's hash, with the last bits replaced: for how many single holds the key is still remembered
+	slots [crowdSlots]atomic.Uint32
 }
 
 const (

@@ -360,7 +360,10 @@ func TestHazard04TheDeadlineIsKeptByARing(t *testing.T) {
 // The deadline of a request bounds it, whatever timeouts the user's client has.
 func TestHazard68AShorterTimeoutOfTheClientDoesNotEndARequest(t *testing.T) {
 	server := redistest.Start(t)
-	m := over(t, redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond}))
+	m := over(t,
+		redis.NewClient(&redis.Options{
+			Addr: server.Addr(), ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
+		}))
 	ask(t, m, inspect("key"))
 	must(t, server.Pause())
 	ended := make(chan error, 1)

@@ -43,8 +43,10 @@ func ParseURL(rawURL string) (*redis.Options, error) {
 		return nil, fmt.Errorf("single: master URL: %s", complaint(rawURL))
 	}
 	if opt.TLSConfig != nil && opt.TLSConfig.InsecureSkipVerify {
-		return nil, errors.New("single: master URL: skip_verify would send passwords to whoever answers; use Open, with a tls.Config " +
-			"that has the server's authority")
+		return nil,
+			errors.New("single: master URL: skip_verify would send passwords to whoever answers; use Open, with a " +
+				"tls.Config " +
+				"that has the server's authority")
 	}
 	if u, err := url.Parse(rawURL); err == nil && u.Opaque != "" { // which would be this machine
 		return nil, errors.New("single: master URL: there is no // after the scheme")
@@ -171,7 +173,8 @@ func complaint(rawURL string) string {
 	case u.Host == "" && u.Scheme != "unix":
 		return "there is no host"
 	default:
-		return "the path must be a database number and the query known options; a password's special characters must be " +
+		return "the path must be a database number and the query known options; a password's special characters " +
+			"must be " +
 			"percent-encoded"
 	}
 }

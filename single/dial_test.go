@@ -53,7 +53,9 @@ func TestHazard115AValkeyURLIsARedisURL(t *testing.T) {
 	server := redistest.Start(t, redistest.WithPassword("secret"))
 	m := dial(t, strings.Replace(server.URL(), "redis", "valkey", 1)+"/3")
 	ask(t, m, acquire("key", "me", time.Minute))
-	for rawURL, secure := range map[string]bool{"valkey://a": false, "VALKEY://a": false, "valkeys://a": true, "Valkeys://:p@a": true} {
+	for rawURL, secure := range map[string]bool{
+		"valkey://a": false, "VALKEY://a": false, "valkeys://a": true, "Valkeys://:p@a": true,
+	} {
 		opt, err := single.ParseURL(rawURL)
 		must(t, err)
 		if opt.Addr != "a:6379" || (opt.TLSConfig != nil) != secure || secure && opt.TLSConfig.ServerName != "a" {
@@ -68,7 +70,8 @@ func TestHazard115AValkeyURLIsARedisURL(t *testing.T) {
 		"valkey://:hu%sh@a":               "percent-encoded",
 		"valkeyed://:hush@a":              "valkeys",
 	} {
-		if _, err := single.ParseURL(rawURL); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+		if _, err := single.ParseURL(rawURL); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", rawURL, err)
 		}
 	}
@@ -243,14 +246,17 @@ func TestHazard113TheSettingsOfAClientCountAsDocumented(t *testing.T) {
 	seen := &calls{}
 	client.AddHook(seen)
 	m := over(t, client)
-	batch := []*single.Call{{Request: new(acquire("a", "me", time.Minute))}, {Request: new(acquire("b", "me", time.Minute))}}
+	batch := []*single.Call{
+		{Request: new(acquire("a", "me", time.Minute))}, {Request: new(acquire("b", "me", time.Minute))},
+	}
 	m.Do(within(t, patience), batch)
 	m.Do(within(t, patience), batch[:1])
 	for _, c := range batch {
 		must(t, c.Err)
 	}
 	if dialed.Load() == 0 || asked.Load() == 0 || set.Load() == 0 || seen.dials.Load() == 0 {
-		t.Errorf("Dialer %d, CredentialsProvider %d, OnConnect %d, DialHook %d calls", dialed.Load(), asked.Load(), set.Load(), seen.dials.Load())
+		t.Errorf("Dialer %d, CredentialsProvider %d, OnConnect %d, DialHook %d calls", dialed.Load(), asked.Load(),
+			set.Load(), seen.dials.Load())
 	}
 	if n := seen.requests.Load(); n != 0 {
 		t.Errorf("hooks saw %d requests", n)

@@ -109,7 +109,8 @@ func TestAClaimDoesNotOutliveItsKey(t *testing.T) {
 	if left := life(t, server, "key"); left > single.WriterClaim {
 		t.Errorf("the key lives for %v because of the claim, want at most %v", left, single.WriterClaim)
 	}
-	redistest.Eventually(t, patience, func() bool { return !exists(t, server, "key") }, "the key to expire with the claim")
+	redistest.Eventually(t, patience, func() bool { return !exists(t, server, "key") },
+		"the key to expire with the claim")
 }
 
 func TestEachWaitingWriterHasItsOwnClaim(t *testing.T) {
@@ -176,7 +177,8 @@ func TestASharedWaiterQueuesLikeAnyOther(t *testing.T) {
 	}
 	queue := names(t, server, queueOf("key"))
 	if len(queue) != 256 || queue[0] != "w299" || queue[255] != "w44" {
-		t.Errorf("%d waiters from %q to %q, want the 256 that have waited longest", len(queue), queue[0], queue[len(queue)-1])
+		t.Errorf("%d waiters from %q to %q, want the 256 that have waited longest", len(queue), queue[0],
+			queue[len(queue)-1])
 	}
 	if left := life(t, server, queueOf("key")); !about(left, single.QueueKeep) {
 		t.Errorf("the queue is kept for %v", left)
@@ -202,21 +204,40 @@ func TestHoldIdsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	for name, r := range map[string]single.Request{
-		"no hold id":                  reader("a", "", time.Minute),
-		"a colon":                     reader("a", "1:2", time.Minute),
-		"two keys":                    {Op: single.Acquire, Kind: single.Shared, Keys: []string{"a", "b"}, Owner: "a", Hold: "1", TTL: time.Minute},
-		"a fence":                     {Op: single.Acquire, Kind: single.Exclusive, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute, Fence: true},
-		"an unknown kind":             {Op: single.Acquire, Kind: 9, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute},
-		"a fence of two":              {Op: single.Acquire, Keys: []string{"a", "b"}, Owner: "a", TTL: time.Minute, Fence: true},
-		"a raise of two":              {Op: single.Raise, Keys: []string{"a", "b"}, Owner: "a", Token: 1},
-		"too high a token":            {Op: single.Acquire, Keys: []string{"a"}, Owner: "a", TTL: time.Minute, Fence: true, Token: single.MaxToken + 1},
-		"a transfer of two":           {Op: single.Transfer, Keys: []string{"a", "b"}, Owner: "a", From: "b", TTL: time.Minute},
-		"a transfer from itself":      transfer("a", "a", "a", 1),
-		"a transfer from nobody":      transfer("a", "a", "", 1),
-		"a shared transfer":           {Op: single.Transfer, Kind: single.Shared, Keys: []string{"a"}, Owner: "a", Hold: "1", From: "b", TTL: time.Minute},
-		"a transfer for no time":      {Op: single.Transfer, Keys: []string{"a"}, Owner: "a", From: "b"},
-		"an acquisition from another": {Op: single.Acquire, Keys: []string{"a"}, Owner: "a", From: "b", TTL: time.Minute},
-		"too high a raise":            {Op: single.Raise, Keys: []string{"a"}, Owner: "a", Token: single.MaxToken + 1},
+		"no hold id": reader("a", "", time.Minute),
+		"a colon":    reader("a", "1:2", time.Minute),
+		"two keys": {
+			Op: single.Acquire, Kind: single.Shared, Keys: []string{"a", "b"}, Owner: "a", Hold: "1", TTL: time.Minute,
+		},
+		"a fence": {
+			Op: single.Acquire, Kind: single.Exclusive, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute,
+			Fence: true,
+		},
+		"an unknown kind": {
+			Op: single.Acquire, Kind: 9, Keys: []string{"a"}, Owner: "a", Hold: "1", TTL: time.Minute,
+		},
+		"a fence of two": {
+			Op: single.Acquire, Keys: []string{"a", "b"}, Owner: "a", TTL: time.Minute, Fence: true,
+		},
+		"a raise of two": {Op: single.Raise, Keys: []string{"a", "b"}, Owner: "a", Token: 1},
+		"too high a token": {
+			Op: single.Acquire, Keys: []string{"a"}, Owner: "a", TTL: time.Minute, Fence: true, Token: single.MaxToken +
+				1,
+		},
+		"a transfer of two": {
+			Op: single.Transfer, Keys: []string{"a", "b"}, Owner: "a", From: "b", TTL: time.Minute,
+		},
+		"a transfer from itself": transfer("a", "a", "a", 1),
+		"a transfer from nobody": transfer("a", "a", "", 1),
+		"a shared transfer": {
+			Op: single.Transfer, Kind: single.Shared, Keys: []string{"a"}, Owner: "a", Hold: "1", From: "b",
+			TTL: time.Minute,
+		},
+		"a transfer for no time": {Op: single.Transfer, Keys: []string{"a"}, Owner: "a", From: "b"},
+		"an acquisition from another": {
+			Op: single.Acquire, Keys: []string{"a"}, Owner: "a", From: "b", TTL: time.Minute,
+		},
+		"too high a raise": {Op: single.Raise, Keys: []string{"a"}, Owner: "a", Token: single.MaxToken + 1},
 	} {
 		if _, err := m.Ask(t.Context(), r); err == nil || !strings.HasPrefix(err.Error(), "single: ") {
 			t.Errorf("%s: %v, want an error of our own", name, err)

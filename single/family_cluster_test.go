@@ -23,8 +23,10 @@ func slot(tb testing.TB, s *redistest.Server, key string) int64 {
 
 // oddKeys have braces in every position that Redis Cluster treats specially, and in some others.
 var oddKeys = []string{
-	"key", "orders:42", "{tag}", "{tag}key", "key{tag}", "a{b}c{d}e", "{a}{b}", "{{tag}}", "{{tag", "key{", "{", "{a{b}c",
-	" ", "\x00", "ключ", "a{ }b", "{\x00}x", "}", "a}b", "{}", "{}a", "}{a", "a{}b{c}", "x{y}z", "{x}", "x", "}}", "{{}}x", "}{",
+	"key", "orders:42", "{tag}", "{tag}key", "key{tag}", "a{b}c{d}e", "{a}{b}", "{{tag}}", "{{tag", "key{", "{",
+	"{a{b}c",
+	" ", "\x00", "ключ", "a{ }b", "{\x00}x", "}", "a}b", "{}", "{}a", "}{a", "a{}b{c}", "x{y}z", "{x}", "x", "}}",
+	"{{}}x", "}{",
 }
 
 func TestHazard57NamesThatBelongToAKeyAreInItsSlotAndBelongToNoOtherKey(t *testing.T) {
@@ -91,7 +93,8 @@ func TestEveryKindOfLockWorksOnACluster(t *testing.T) {
 	for i, key := range []string{"key", "{tag}key", "a{b}c{d}", "{{x", "a}b", "{}x", "}"} {
 		plain := []single.Request{
 			by("w", 0, acquire(key, "me", time.Minute)), polite(by("w", 0, acquire(key, "me", time.Minute))),
-			fenced(key, "me", 7), raise(key, "me", 9), transfer(key, "other", "me", 1), transfer(key, "me", "other", 1), extend(key, "me", time.Minute, true), inspect(key), release(key, "me"),
+			fenced(key, "me", 7), raise(key, "me", 9), transfer(key, "other", "me", 1), transfer(key, "me", "other", 1),
+			extend(key, "me", time.Minute, true), inspect(key), release(key, "me"),
 		}
 		plain[4].Token = 9
 		for _, r := range plain {

@@ -50,9 +50,12 @@ func TestATokenIsTheProposalOrAboveTheCounter(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	for _, step := range []struct{ proposal, want uint64 }{
-		{0, 1}, {0, 2}, {10, 10}, {10, 11}, {3, 12}, {1_700_000_000_000_000, 1_700_000_000_000_000}, {5, 1_700_000_000_000_001},
+		{0, 1}, {0, 2}, {10, 10}, {10, 11}, {3, 12}, {1_700_000_000_000_000, 1_700_000_000_000_000}, {
+			5, 1_700_000_000_000_001,
+		},
 	} {
-		if got := ask(t, m, fenced("key", "me", step.proposal)); got.Outcome != single.Granted || got.Token != step.want {
+		if got := ask(t, m, fenced("key", "me", step.proposal)); got.Outcome != single.Granted ||
+			got.Token != step.want {
 			t.Errorf("proposal %d: %+v, want token %d", step.proposal, got, step.want)
 		}
 		if got := counted(t, server, "key"); got != strconv.FormatUint(step.want, 10) {
@@ -111,13 +114,16 @@ func TestSpareTokensAreGivenToNoOtherOwner(t *testing.T) {
 		t.Errorf("%+v, want a refusal: the counter is above the token", got)
 	}
 	ask(t, m, fenced("last", "me", single.MaxToken-5))
-	if _, err := m.Ask(t.Context(), spare(fenced("last", "me", 0), 5)); err == nil || !strings.Contains(err.Error(), "no greater fencing token") {
+	if _, err := m.Ask(t.Context(), spare(fenced("last", "me", 0), 5)); err == nil ||
+		!strings.Contains(err.Error(), "no greater fencing token") {
 		t.Errorf("spare tokens above the greatest one: %v", err)
 	}
 	for name, r := range map[string]single.Request{
-		"of an extension": spare(single.Request{Op: single.Extend, Keys: []string{"key"}, Owner: "me", TTL: time.Minute, Token: 1}, 1),
-		"of a plain key":  spare(acquire("key", "me", time.Minute), 1),
-		"too many":        spare(fenced("key", "me", single.MaxToken-5), 6),
+		"of an extension": spare(single.Request{
+			Op: single.Extend, Keys: []string{"key"}, Owner: "me", TTL: time.Minute, Token: 1,
+		}, 1),
+		"of a plain key": spare(acquire("key", "me", time.Minute), 1),
+		"too many":       spare(fenced("key", "me", single.MaxToken-5), 6),
 	} {
 		if _, err := m.Ask(t.Context(), r); err == nil || !strings.Contains(err.Error(), "single: ") {
 			t.Errorf("spare tokens %s: %v", name, err)
@@ -166,7 +172,8 @@ func TestCommandsBetweenAKeyAndItsCounterDoNoHarm(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		// This is our second command; it must not count as accepted.
-		changed, err := c.ZAddArgs(t.Context(), counterOf("key"), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: 77, Member: "redlock:token"}}}).Result()
+		changed, err := c.ZAddArgs(t.Context(), counterOf("key"),
+			redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: 77, Member: "redlock:token"}}}).Result()
 		if must(t, err); changed != 0 {
 			t.Error("the counter accepted one number twice")
 		}
@@ -187,7 +194,8 @@ func TestRaiseLiftsTheCounterOfAHeldKey(t *testing.T) {
 	}
 	was := counted(t, server, "key")
 	for name, r := range map[string]single.Request{
-		"another owner": raise("key", "other", 60), "a prefix": raise("key", "m", 60), "a free key": raise("free", "me", 60),
+		"another owner": raise("key", "other", 60), "a prefix": raise("key", "m", 60),
+		"a free key": raise("free", "me", 60),
 	} {
 		if got := ask(t, m, r); got.Outcome != single.Refused || got.Token != 0 {
 			t.Errorf("raise by %s: %+v, want refused", name, got)
@@ -264,13 +272,15 @@ func TestHazard28ACounterOutlivesItsLockByFarAndNotForEver(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	steps := map[string]single.Request{
-		"acquire": fenced("key", "me", 1), "raise": raise("key", "me", 9), "extend": extend("key", "me", time.Minute, false),
+		"acquire": fenced("key", "me", 1), "raise": raise("key", "me", 9),
+		"extend": extend("key", "me", time.Minute, false),
 	}
 	for _, name := range []string{"acquire", "raise", "extend"} {
 		r := steps[name]
 		r.Token = max(r.Token, 1)
 		ask(t, m, r)
-		if left := life(t, server, counterOf("key")); !about(left, single.CounterKeep) || single.CounterKeep < 24*time.Hour {
+		if left := life(t, server, counterOf("key")); !about(left, single.CounterKeep) ||
+			single.CounterKeep < 24*time.Hour {
 			t.Errorf("after %s the counter is kept for %v, want %v", name, left, single.CounterKeep)
 		}
 		must(t, server.Client().PExpire(t.Context(), counterOf("key"), time.Hour).Err()) // the next one renews it
@@ -310,7 +320,8 @@ func TestARetainedCounterIsNotKeptAgain(t *testing.T) {
 			r.Owner, r.Token = "other", 90
 			must(t, server.Client().Del(t.Context(), counterOf("key")).Err())
 			if got := ask(t, m, r); got.Outcome != single.Refused || exists(t, server, counterOf("key")) {
-				t.Errorf("%+v, want refused; a counter was made that nothing keeps: %t", got, exists(t, server, counterOf("key")))
+				t.Errorf("%+v, want refused; a counter was made that nothing keeps: %t", got,
+					exists(t, server, counterOf("key")))
 			}
 		})
 	}
@@ -395,7 +406,8 @@ func TestAMasterThatCannotKeepTheTokenDoesNotExtendAFencedLock(t *testing.T) {
 	must(t, server.Client().Set(t.Context(), single.CounterKey("key"), "somebody's", 0).Err())
 	longer := extend("key", "me", time.Hour, true)
 	longer.Token = token
-	if _, err := m.Ask(t.Context(), longer); !redis.HasErrorPrefix(err, "WRONGTYPE") || !about(life(t, server, "key"), time.Minute) {
+	if _, err := m.Ask(t.Context(), longer); !redis.HasErrorPrefix(err, "WRONGTYPE") ||
+		!about(life(t, server, "key"), time.Minute) {
 		t.Errorf("%v, and the key lives for %v; want WRONGTYPE, and the minute it had", err, life(t, server, "key"))
 	}
 	if got := value(t, server, single.CounterKey("key")); got != "somebody's" {

@@ -11,7 +11,9 @@ import (
 
 // transfer takes key from an owner, with at least this token.
 func transfer(key, owner, from string, token uint64) single.Request {
-	return single.Request{Op: single.Transfer, Keys: []string{key}, Owner: owner, From: from, Token: token, TTL: time.Minute}
+	return single.Request{
+		Op: single.Transfer, Keys: []string{key}, Owner: owner, From: from, Token: token, TTL: time.Minute,
+	}
 }
 
 func TestAKeyIsTransferredOnce(t *testing.T) {
@@ -29,7 +31,8 @@ func TestAKeyIsTransferredOnce(t *testing.T) {
 		{"second", "old", 42, single.Reply{Holder: "first", Key: "key", TTL: time.Minute, Token: 42}, 42},
 		{"first", "old", 42, single.Reply{Outcome: single.Granted, Token: 43}, 43}, // repeated
 		{"second", "first", 90, single.Reply{Outcome: single.Granted, Token: 90}, 90},
-		{"first", "old", 42, single.Reply{Holder: "second", Key: "key", TTL: time.Minute, Token: 90}, 90}, // repeated late
+		// repeated late
+		{"first", "old", 42, single.Reply{Holder: "second", Key: "key", TTL: time.Minute, Token: 90}, 90},
 	} {
 		got := ask(t, m, transfer("key", step.owner, step.from, step.token))
 		if got.TTL > 0 && got.TTL <= time.Minute {
@@ -43,7 +46,8 @@ func TestAKeyIsTransferredOnce(t *testing.T) {
 		}
 	}
 	for name, late := range map[string]single.Request{
-		"an extension": extend("key", "old", time.Hour, true), "a release": release("key", "old"), "a raise": raise("key", "old", 100),
+		"an extension": extend("key", "old", time.Hour, true), "a release": release("key", "old"),
+		"a raise": raise("key", "old", 100),
 	} {
 		if got := ask(t, m, late); got.Outcome != single.Refused {
 			t.Errorf("%s of the old owner: %+v", name, got)
@@ -58,7 +62,8 @@ func TestAKeyIsTransferredOnce(t *testing.T) {
 func TestATransferSetsNoKeyThatIsFree(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
-	if got := ask(t, m, transfer("key", "new", "old", 7)); got.Outcome != single.Refused || got.Holder != "" || got.TTL != 0 {
+	if got := ask(t, m, transfer("key", "new", "old", 7)); got.Outcome != single.Refused || got.Holder != "" ||
+		got.TTL != 0 {
 		t.Errorf("a free key: %+v", got)
 	}
 	if n := server.Client().DBSize(t.Context()).Val(); n != 0 {

@@ -57,7 +57,9 @@ func serverNow(tb testing.TB, s *redistest.Server) time.Time {
 // setMarked adds to a sorted set as the scripts make them.
 func setMarked(tb testing.TB, s *redistest.Server, key string, more ...redis.Z) {
 	tb.Helper()
-	must(tb, s.Client().ZAdd(tb.Context(), key, append(more, redis.Z{Score: single.LeastScore, Member: single.Mark(key)})...).Err())
+	must(tb,
+		s.Client().ZAdd(tb.Context(), key,
+			append(more, redis.Z{Score: single.LeastScore, Member: single.Mark(key)})...).Err())
 }
 
 // members reads a sorted set, without the mark.

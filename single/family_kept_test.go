@@ -52,7 +52,8 @@ func TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext(t *testing.T) {
 		}
 		silent(t, server, heard, "first")
 		if value(t, server, "key") != kept || exists(t, server, queueOf("key")) {
-			t.Errorf("kind %d: the key is %q's, and %q wait", kind, value(t, server, "key"), names(t, server, queueOf("key")))
+			t.Errorf("kind %d: the key is %q's, and %q wait", kind, value(t, server, "key"),
+				names(t, server, queueOf("key")))
 		}
 	}
 }
@@ -106,14 +107,29 @@ func TestAWaiterThatLeavesSendsNoNeedlessMessages(t *testing.T) {
 	client := server.Client()
 	random := strings.Repeat("0", 32)
 	for name, then := range map[string]func(){
-		"it is held":                              func() {},
-		"it is held for good":                     func() { must(t, client.Persist(t.Context(), "key").Err()) },
-		"it is held by a published value":         func() { must(t, client.Set(t.Context(), "key", owner.NewPublished("me", 1, "{"), 0).Err()) },
-		"it is kept as whatever somebody chose":   func() { ask(t, m, keeping("key", "holder", "kept")); hears(t, heard) },
-		"braces are not enough":                   func() { must(t, client.Set(t.Context(), "key", "{}/"+random, 0).Err()) },
-		"it is read":                              func() { must(t, client.Del(t.Context(), "key").Err()); ask(t, m, reader("r", "1", time.Minute)) },
-		"it is somebody's data":                   func() { must(t, client.Del(t.Context(), "key").Err()); foreign(t, server) },
-		"somebody's data is in the queue's place": func() { must(t, client.Set(t.Context(), queueOf("key"), "data", 0).Err()) },
+		"it is held":          func() {},
+		"it is held for good": func() { must(t, client.Persist(t.Context(), "key").Err()) },
+		"it is held by a published value": func() {
+			must(t, client.Set(t.Context(), "key", owner.NewPublished("me", 1, "{"), 0).Err())
+		},
+		"it is kept as whatever somebody chose": func() {
+			ask(t, m, keeping("key", "holder", "kept"))
+			hears(t, heard)
+		},
+		"braces are not enough": func() {
+			must(t, client.Set(t.Context(), "key", "{}/"+random, 0).Err())
+		},
+		"it is read": func() {
+			must(t, client.Del(t.Context(), "key").Err())
+			ask(t, m, reader("r", "1", time.Minute))
+		},
+		"it is somebody's data": func() {
+			must(t, client.Del(t.Context(), "key").Err())
+			foreign(t, server)
+		},
+		"somebody's data is in the queue's place": func() {
+			must(t, client.Set(t.Context(), queueOf("key"), "data", 0).Err())
+		},
 		"it is free and reserved for a third": func() {
 			ask(t, m, waits("third", 2*time.Hour, single.Plain))
 			ask(t, m, reserving(time.Minute, release("key", "holder")))
@@ -145,7 +161,8 @@ func TestAWaiterWithoutTheRightsToNotifyStillLeaves(t *testing.T) {
 	server := redistest.Start(t)
 	loud := dial(t, server.URL())
 	for _, right := range []string{"publish", "zrange", "time", "pttl", "pexpire", "get"} {
-		must(t, server.Client().Do(t.Context(), "acl", "setuser", "less", "on", ">secret", "~*", "&*", "+@all", "-"+right).Err())
+		must(t, server.Client().Do(t.Context(), "acl", "setuser", "less", "on", ">secret", "~*", "&*", "+@all",
+			"-"+right).Err())
 		m := dial(t, "redis://less:secret@"+server.Addr())
 		for _, kind := range allKinds {
 			for name, then := range map[string]func(){
@@ -164,7 +181,8 @@ func TestAWaiterWithoutTheRightsToNotifyStillLeaves(t *testing.T) {
 					t.Errorf("without %s, kind %d, of a key that is %s: %v", right, kind, name, err)
 				}
 				if got := server.Client().Get(t.Context(), "key").Val(); got != was {
-					t.Errorf("without %s, kind %d, of a key that is %s: it is %q's, was %q's", right, kind, name, got, was)
+					t.Errorf("without %s, kind %d, of a key that is %s: it is %q's, was %q's", right, kind, name, got,
+						was)
 				}
 				if left := server.Client().PTTL(t.Context(), queueOf("key")).Val(); left < 0 && left != -2 {
 					t.Errorf("without %s, kind %d, of a key that is %s: the queue lives for ever", right, kind, name)
@@ -185,8 +203,10 @@ func TestKeepingAnotherOwnersKeyNotifiesTheNextWaiter(t *testing.T) {
 		then func()
 		want string
 	}{
-		"free":            {func() { must(t, server.Client().Del(t.Context(), "key").Err()) }, "next key"},
-		"kept by another": {func() { must(t, server.Client().Set(t.Context(), "key", kept, time.Hour).Err()) }, "next redlock:kept:key"},
+		"free": {func() { must(t, server.Client().Del(t.Context(), "key").Err()) }, "next key"},
+		"kept by another": {
+			func() { must(t, server.Client().Set(t.Context(), "key", kept, time.Hour).Err()) }, "next redlock:kept:key",
+		},
 		"held by another": {func() {}, ""},
 		"somebody's holds": {func() {
 			must(t, server.Client().Del(t.Context(), "key").Err())
@@ -209,7 +229,8 @@ func TestKeepingAnotherOwnersKeyNotifiesTheNextWaiter(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if name == "free" {
-			if got := ask(t, m, polite(by("other", 0, acquire("key", "o", time.Minute)))); got.Outcome != single.Refused {
+			if got := ask(t, m, polite(by("other", 0, acquire("key", "o", time.Minute)))); got.Outcome !=
+				single.Refused {
 				t.Errorf("the key is not reserved: %+v", got)
 			}
 		}

@@ -22,7 +22,8 @@ func TestAWaiterThatLeavesIsNotNotified(t *testing.T) {
 	ask(t, m, by("next", 0, acquire("key", "n", time.Minute)))
 	heard := listen(t, server, "gone", "next")
 	ask(t, m, leave("gone", single.Plain))
-	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"next"}) || value(t, server, "key") != "holder" {
+	if got := names(t, server, queueOf("key")); !slices.Equal(got, []string{"next"}) ||
+		value(t, server, "key") != "holder" {
 		t.Errorf("the queue is %q, the key %q's", got, value(t, server, "key"))
 	}
 	ask(t, m, leave("gone", single.Plain)) // again: nothing happens

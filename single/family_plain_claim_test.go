@@ -64,7 +64,8 @@ func TestClaimsKeepOnlyReadersOut(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	for name, r := range map[string]single.Request{
-		"plain": acquire("key", "plain", time.Minute), "fenced": fenced, "several": together("several", "key", "more"), "repair": repair,
+		"plain": acquire("key", "plain", time.Minute), "fenced": fenced, "several": together("several", "key", "more"),
+		"repair": repair,
 		"polite": polite, "writer": writer("writer", "1", time.Minute),
 	} {
 		must(t, server.Client().FlushDB(t.Context()).Err())

@@ -93,7 +93,8 @@ func TestReleasedKeysAreKept(t *testing.T) {
 		t.Errorf("repeated: %+v", got)
 	}
 	for name, late := range map[string]single.Request{
-		"an extension": extend("a", "me", time.Hour, true), "a release": release("a", "me"), "a repetition": acquire("a", "me", time.Hour),
+		"an extension": extend("a", "me", time.Hour, true), "a release": release("a", "me"),
+		"a repetition": acquire("a", "me", time.Hour),
 	} {
 		if got := ask(t, m, late); got.Outcome != single.Refused {
 			t.Errorf("%s of the owner that comes late: %+v", name, got)
@@ -114,7 +115,10 @@ func TestReleasedKeysAreKept(t *testing.T) {
 		{Op: single.Release, Keys: []string{"a"}, Owner: "me", KeepAs: "kept"},
 		{Op: single.Release, Keys: []string{"a"}, Owner: "me", Keep: time.Minute, KeepAs: "me"},
 		{Op: single.Acquire, Keys: []string{"a"}, Owner: "me", TTL: time.Minute, Keep: time.Minute, KeepAs: "kept"},
-		{Op: single.Release, Kind: single.Shared, Keys: []string{"a"}, Owner: "me", Hold: "h", Keep: time.Minute, KeepAs: "kept"},
+		{
+			Op: single.Release, Kind: single.Shared, Keys: []string{"a"}, Owner: "me", Hold: "h", Keep: time.Minute,
+			KeepAs: "kept",
+		},
 	} {
 		if _, err := m.Ask(t.Context(), bad); err == nil {
 			t.Errorf("accepted: %+v", bad)

@@ -26,8 +26,10 @@ func TestWaitersQueueByTheTimeTheyHaveWaited(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	ask(t, m, acquire("key", "holder", time.Minute))
-	ask(t, m, acquire("key", "nobody", time.Minute))                                                             // does not wait
-	for name, waited := range map[string]time.Duration{"b": 2 * time.Second, "a": time.Second, "c": time.Hour} { // not by their names
+	// does not wait
+	ask(t, m, acquire("key", "nobody", time.Minute))
+	// not by their names
+	for name, waited := range map[string]time.Duration{"b": 2 * time.Second, "a": time.Second, "c": time.Hour} {
 		got := ask(t, m, by(name, waited, acquire("key", "me", time.Minute)))
 		if got.Outcome != single.Refused || got.Holder != "holder" || !about(got.TTL, time.Minute) {
 			t.Errorf("a waiter gets the reply %+v", got)

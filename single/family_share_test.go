@@ -43,18 +43,78 @@ func TestReadersShareAKeyAndWritersExcludeOthers(t *testing.T) {
 		{"a reader into a free key", nil, nil, reader("a", "1", ttl), single.Granted, "", 1},
 		{"a writer into a free key", nil, nil, writer("a", "1", ttl), single.Granted, "", 1},
 		{"a second reader", []single.Request{reader("a", "1", ttl)}, nil, reader("b", "1", ttl), single.Granted, "", 2},
-		{"the same reader again", []single.Request{reader("a", "1", ttl)}, nil, reader("a", "2", ttl), single.Granted, "", 2},
-		{"a repeated reader", []single.Request{reader("a", "1", ttl)}, nil, reader("a", "1", ttl), single.Granted, "", 1},
-		{"a repeated writer", []single.Request{writer("a", "1", ttl)}, nil, writer("a", "1", ttl), single.Granted, "", 1},
-		{"a writer that re-enters", []single.Request{writer("a", "1", ttl)}, nil, writer("a", "2", ttl), single.Granted, "", 2},
-		{"a writer behind a reader", []single.Request{reader("a", "1", ttl)}, nil, writer("b", "1", ttl), single.Refused, "a", 1},
-		{"a reader that wants to write", []single.Request{reader("a", "1", ttl)}, nil, writer("a", "2", ttl), single.Refused, "a", 1},
-		{"a reader behind a writer", []single.Request{writer("a", "1", ttl)}, nil, reader("b", "1", ttl), single.Refused, "a", 0},
-		{"a writer that wants to read", []single.Request{writer("a", "1", ttl)}, nil, reader("a", "2", ttl), single.Refused, "a", 0},
-		{"a writer behind a writer", []single.Request{writer("a", "1", ttl)}, nil, writer("b", "1", ttl), single.Refused, "a", 0},
-		{"an owner that begins like another", []single.Request{writer("ab", "1", ttl)}, nil, writer("a", "1", ttl), single.Refused, "ab", 0},
-		{"an owner with colons", []single.Request{writer("a:b:c", "1", ttl)}, nil, writer("x", "1", ttl), single.Refused, "a:b:c", 0},
-		{"an owner that looks like another's hold", []single.Request{writer("a", "1", ttl)}, nil, writer("a:1", "1", ttl), single.Refused, "a", 0},
+		{
+			"the same reader again",
+			[]single.Request{reader("a", "1", ttl)},
+			nil, reader("a", "2", ttl), single.Granted,
+			"", 2,
+		},
+		{
+			"a repeated reader",
+			[]single.Request{reader("a", "1", ttl)},
+			nil, reader("a", "1", ttl), single.Granted, "",
+			1,
+		},
+		{
+			"a repeated writer",
+			[]single.Request{writer("a", "1", ttl)},
+			nil, writer("a", "1", ttl), single.Granted, "",
+			1,
+		},
+		{
+			"a writer that re-enters",
+			[]single.Request{writer("a", "1", ttl)},
+			nil, writer("a", "2", ttl), single.Granted,
+			"", 2,
+		},
+		{
+			"a writer behind a reader",
+			[]single.Request{reader("a", "1", ttl)},
+			nil, writer("b", "1", ttl),
+			single.Refused, "a", 1,
+		},
+		{
+			"a reader that wants to write",
+			[]single.Request{reader("a", "1", ttl)},
+			nil, writer("a", "2", ttl),
+			single.Refused, "a", 1,
+		},
+		{
+			"a reader behind a writer",
+			[]single.Request{writer("a", "1", ttl)},
+			nil, reader("b", "1", ttl),
+			single.Refused, "a", 0,
+		},
+		{
+			"a writer that wants to read",
+			[]single.Request{writer("a", "1", ttl)},
+			nil, reader("a", "2", ttl),
+			single.Refused, "a", 0,
+		},
+		{
+			"a writer behind a writer",
+			[]single.Request{writer("a", "1", ttl)},
+			nil, writer("b", "1", ttl),
+			single.Refused, "a", 0,
+		},
+		{
+			"an owner that begins like another",
+			[]single.Request{writer("ab", "1", ttl)},
+			nil, writer("a", "1", ttl),
+			single.Refused, "ab", 0,
+		},
+		{
+			"an owner with colons",
+			[]single.Request{writer("a:b:c", "1", ttl)},
+			nil, writer("x", "1", ttl),
+			single.Refused, "a:b:c", 0,
+		},
+		{
+			"an owner that looks like another's hold",
+			[]single.Request{writer("a", "1", ttl)},
+			nil,
+			writer("a:1", "1", ttl), single.Refused, "a", 0,
+		},
 		{"a reader behind a plain lock", nil, plain, reader("a", "1", ttl), single.Refused, "plain", 0},
 		{"a writer behind a plain lock", nil, plain, writer("a", "1", ttl), single.Refused, "plain", 0},
 		{"a plain lock's owner as a writer", nil, plain, writer("plain", "1", ttl), single.Refused, "plain", 0},
@@ -123,7 +183,8 @@ func TestEachHoldOfASharedKeyEndsByItself(t *testing.T) {
 	if got := ask(t, m, inspect("key")); got.Token != 2 || got.Holder != "long" || !about(got.TTL, time.Hour) {
 		t.Fatalf("inspect of two readers: %+v", got)
 	}
-	redistest.Eventually(t, patience, func() bool { return ask(t, m, inspect("key")).Token == 1 }, "the short hold to end")
+	redistest.Eventually(t, patience, func() bool { return ask(t, m, inspect("key")).Token == 1 },
+		"the short hold to end")
 	if got := ask(t, m, as(single.Extend, reader("short", "1", time.Hour))); got.Outcome != single.Refused {
 		t.Errorf("extend of a hold that has ended: %+v", got)
 	}
@@ -148,7 +209,8 @@ func TestNoHoldOfASharedKeyEndsBeforeItsTTL(t *testing.T) {
 		alone -= time.Millisecond
 	}
 	for name, c := range map[string]struct{ again, beside bool }{
-		"acquired alone": {}, "extended alone": {again: true}, "acquired beside another": {beside: true}, "extended beside another": {again: true, beside: true},
+		"acquired alone": {}, "extended alone": {again: true}, "acquired beside another": {beside: true},
+		"extended beside another": {again: true, beside: true},
 	} {
 		others, least := uint64(0), alone
 		if c.beside {
@@ -181,7 +243,8 @@ func TestASharedKeyVanishesWithItsLastHold(t *testing.T) {
 	m := dial(t, server.URL())
 	ask(t, m, reader("a", "1", 200*time.Millisecond))
 	ask(t, m, reader("b", "1", 100*time.Millisecond))
-	redistest.Eventually(t, patience, func() bool { return !exists(t, server, "key") }, "the key to expire without help")
+	redistest.Eventually(t, patience, func() bool { return !exists(t, server, "key") },
+		"the key to expire without help")
 	if got := ask(t, m, writer("c", "1", time.Minute)); got.Outcome != single.Granted {
 		t.Errorf("a writer afterwards: %+v", got)
 	}
@@ -227,8 +290,10 @@ func TestAHoldIsNeverShortened(t *testing.T) {
 			{"joined by another", reader("b", "1", time.Minute)},
 		} {
 			ask(t, m, c.request)
-			if got := ask(t, m, inspect("key")); !about(got.TTL, time.Hour) || !about(life(t, server, "key"), time.Hour) {
-				t.Errorf("%s for less, beside another: %t: %+v; the key lives for %v, want an hour", c.name, beside, got, life(t, server, "key"))
+			if got := ask(t, m, inspect("key")); !about(got.TTL, time.Hour) ||
+				!about(life(t, server, "key"), time.Hour) {
+				t.Errorf("%s for less, beside another: %t: %+v; the key lives for %v, want an hour", c.name, beside,
+					got, life(t, server, "key"))
 			}
 		}
 	}
@@ -254,12 +319,32 @@ func TestExtendingASharedHoldNeedsThatHoldUnlessItRepairs(t *testing.T) {
 		{"of what is gone", nil, nil, me, false, single.Refused, ""},
 		{"of what is gone and can be repaired", nil, nil, me, true, single.Repaired, ""},
 		{"of a writer that is gone", nil, nil, mine, true, single.Repaired, ""},
-		{"of what is gone, with another reader", []single.Request{reader("b", "1", ttl)}, nil, me, false, single.Refused, ""},
+		{
+			"of what is gone, with another reader",
+			[]single.Request{reader("b", "1", ttl)},
+			nil, me, false,
+			single.Refused, "",
+		},
 		{"repaired beside another reader", []single.Request{reader("b", "1", ttl)}, nil, me, true, single.Repaired, ""},
-		{"repaired beside the owner's other hold", []single.Request{writer("me", "2", ttl)}, nil, mine, true, single.Repaired, ""},
+		{
+			"repaired beside the owner's other hold",
+			[]single.Request{writer("me", "2", ttl)},
+			nil, mine, true,
+			single.Repaired, "",
+		},
 		{"not repaired beside a writer", []single.Request{writer("b", "1", ttl)}, nil, me, true, single.Refused, "b"},
-		{"of a writer, not repaired beside a writer", []single.Request{writer("b", "1", ttl)}, nil, mine, true, single.Refused, "b"},
-		{"of a writer, not repaired beside a reader", []single.Request{reader("b", "1", ttl)}, nil, mine, true, single.Refused, "b"},
+		{
+			"of a writer, not repaired beside a writer",
+			[]single.Request{writer("b", "1", ttl)},
+			nil, mine, true,
+			single.Refused, "b",
+		},
+		{
+			"of a writer, not repaired beside a reader",
+			[]single.Request{reader("b", "1", ttl)},
+			nil, mine, true,
+			single.Refused, "b",
+		},
 		{"of the owner's other hold", []single.Request{writer("me", "2", ttl)}, nil, mine, false, single.Refused, ""},
 		{"of a reader, as a writer", []single.Request{me}, nil, mine, true, single.Refused, "me"},
 		{"behind a plain lock", nil, plain, me, true, single.Refused, "plain"},
@@ -299,7 +384,8 @@ func TestS4AReleaseRemovesItsOwnHoldAndNoOther(t *testing.T) {
 	ask(t, m, a)
 	ask(t, m, b)
 	for name, r := range map[string]single.Request{
-		"another owner": reader("c", "1", 0), "another hold": reader("a", "2", 0), "the other mode": writer("a", "1", 0),
+		"another owner": reader("c", "1", 0), "another hold": reader("a", "2", 0),
+		"the other mode":      writer("a", "1", 0),
 		"a part of the owner": reader("", "1", 0), "an owner with the hold": reader("a:1", "1", 0),
 	} {
 		r = as(single.Release, r)
@@ -320,7 +406,8 @@ func TestS4AReleaseRemovesItsOwnHoldAndNoOther(t *testing.T) {
 	if got := names(t, server, "key"); !slices.Equal(got, []string{"r:b:1"}) {
 		t.Errorf("%q is left, want b's hold", got)
 	}
-	if got := ask(t, m, as(single.Release, b)); got.Outcome != single.Granted || got.Token != 0 || exists(t, server, "key") {
+	if got := ask(t, m, as(single.Release, b)); got.Outcome != single.Granted || got.Token != 0 ||
+		exists(t, server, "key") {
 		t.Errorf("release by b: %+v, the key is there: %t", got, exists(t, server, "key"))
 	}
 	if got := ask(t, m, as(single.Release, b)); got.Outcome != single.Refused || got.Holder != "" {
@@ -360,7 +447,8 @@ func TestAReleaseOfASharedHoldLeavesOtherKindsOfKeys(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
 	plain(t, server)
-	if got := ask(t, m, as(single.Release, writer("plain", "1", 0))); got.Outcome != single.Refused || got.Holder != "plain" {
+	if got := ask(t, m, as(single.Release, writer("plain", "1", 0))); got.Outcome != single.Refused ||
+		got.Holder != "plain" {
 		t.Errorf("release on a plain lock: %+v", got)
 	}
 	if !exists(t, server, "key") {
@@ -399,7 +487,8 @@ func TestASharedHoldMayHaveTheLongestTTL(t *testing.T) {
 	ask(t, m, reader("a", "2", longest))
 	got := members(t, server, "key")
 	want := float64(serverNow(t, server).UnixMilli() + longest.Milliseconds() + 1)
-	if len(got) != 2 || got[1].Score > want || got[1].Score < want-float64(patience.Milliseconds()) || got[0].Score > want || got[0].Score < want-float64(patience.Milliseconds()) {
+	if len(got) != 2 || got[1].Score > want || got[1].Score < want-float64(patience.Milliseconds()) ||
+		got[0].Score > want || got[0].Score < want-float64(patience.Milliseconds()) {
 		t.Errorf("the holds are %v, want them to end at %.0f", got, want)
 	}
 	left, err := server.Client().Do(t.Context(), "pttl", "key").Int64()

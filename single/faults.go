@@ -48,16 +48,30 @@ var faults = []Fault{
 	{"the client is closed", Closed, "a client cannot be opened again", isClosed},
 	{"another slot than the other keys'", Final, "the keys of the request decide it", replies("CROSSSLOT ")},
 	{"credentials of a provider that the server refuses", Renewed, "the provider makes others", is[*renewedError]},
-	{"wrong password, user switched off, right missing", Mendable, "an operator changes the user on the server", isRefusedUser},
+	{
+		"wrong password, user switched off, right missing", Mendable, "an operator changes the user on the server",
+		isRefusedUser,
+	},
 	{"certificate of the server not accepted", Mendable, "an operator exchanges the certificate", isUntrusted},
-	{"certificate of the client not accepted", Mendable, "an operator exchanges the certificate or the server's authority", isAlert},
+	{"certificate of the client not accepted", Mendable, "an operator exchanges the certificate or the server's " +
+		"authority", isAlert},
 	{"no TLS at the server's port", Mendable, "an operator exchanges the server", is[tls.RecordHeaderError]},
-	{"replica, or another node's key, at an address that was given", Mendable, "an operator promotes it or gives the address to another server", is[*elsewhereError]},
+	{"replica, or another node's key, at an address that was given", Mendable, "an operator promotes it or gives the " +
+		"address to another server", is[*elsewhereError]},
 	{"the restart guard gets no answer", Mendable, "an operator lets the user ask", isUnclear},
 	{"the server is too old, or of another kind", Mendable, "an operator exchanges the server", isOtherServer},
-	{"the database does not exist", Mendable, "an operator exchanges the server", replies("ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed in cluster mode")},
-	{"something else is in the key's place", Mendable, "an operator removes it, or it expires", replies("WRONGTYPE ", "ERR there is no greater fencing token")},
-	{"everything else: no connection, no answer, still loading, out of memory, guarded after a restart", Passing, "time passes", func(error) bool { return true }},
+	{
+		"the database does not exist", Mendable, "an operator exchanges the server",
+		replies("ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed in cluster mode"),
+	},
+	{
+		"something else is in the key's place", Mendable, "an operator removes it, or it expires",
+		replies("WRONGTYPE ", "ERR there is no greater fencing token"),
+	},
+	{
+		"everything else: no connection, no answer, still loading, out of memory, guarded after a restart", Passing,
+		"time passes", func(error) bool { return true },
+	},
 }
 
 // Lasts returns the class of a call's error, by the table of [Faults].
@@ -79,7 +93,9 @@ func is[E error](err error) bool {
 func replies(prefixes ...string) func(error) bool {
 	return func(err error) bool {
 		reply, ok := errors.AsType[redis.Error](err)
-		return ok && slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply.Error(), prefix) })
+		return ok && slices.ContainsFunc(prefixes, func(prefix string) bool {
+			return strings.HasPrefix(reply.Error(), prefix)
+		})
 	}
 }
 
@@ -106,7 +122,8 @@ func isRefusedUser(err error) bool { return denied(err) || deniedInScript(err) }
 // isUntrusted reports that the client did not accept the server's certificate. A VerifyConnection function may return
 // errors of x509.
 func isUntrusted(err error) bool {
-	return is[*tls.CertificateVerificationError](err) || is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err)
+	return is[*tls.CertificateVerificationError](err) || is[x509.UnknownAuthorityError](err) ||
+		is[x509.HostnameError](err)
 }
 
 // isAlert reports that the server ended the TLS handshake with an alert.
@@ -128,7 +145,8 @@ func isOtherServer(err error) bool { return unknownCommand(err) || is[*oldServer
 type oldServerError struct{ error }
 
 func (e *oldServerError) Error() string {
-	return "the server is older than Redis 6.2, or is of another kind, and does not know an option that locks other than plain ones need (ZADD GT): " + e.error.Error()
+	return "the server is older than Redis 6.2, or is of another kind, and does not know an option that locks other " +
+		"than plain ones need (ZADD GT): " + e.error.Error()
 }
 
 func (e *oldServerError) Unwrap() error { return e.error }

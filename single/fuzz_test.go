@@ -45,7 +45,10 @@ func replyFrom(data []byte, depth int) []any {
 func FuzzReply(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add([]byte{1, 1, 0, 0, 0, 0, 0, 0, 0}, uint8(0))
-	f.Add([]byte{1, 3, 0, 0, 0, 0, 0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255, 9, 'o', 'w', 'n', 'e', 'r', '.', '.', '.', '.'}, uint8(0))
+	f.Add([]byte{
+		1, 3, 0, 0, 0, 0, 0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255, 9, 'o', 'w', 'n', 'e', 'r', '.',
+		'.', '.', '.',
+	}, uint8(0))
 	f.Add([]byte{1, 2, 0, 0, 0, 0, 0, 0, 0, 6, 1}, uint8(0))
 	f.Add([]byte{3, 4, 5}, uint8(1))
 	f.Fuzz(func(t *testing.T, data []byte, shape uint8) {
@@ -114,7 +117,10 @@ func clusterSlot(key string) uint16 {
 // FuzzBeside: a name that belongs to a key lives in the key's Cluster slot, keeps its prefix, which an ACL pattern
 // matches, and belongs to no other key.
 func FuzzBeside(f *testing.F) {
-	for _, key := range []string{"", "a", "{a}", "orders:42", "{tag}key", "x{tag}y{z}", "{}", "{}a", "a}b", "}{", "{{a}}", "{a", "a{b}c", "\x00\xff"} {
+	for _, key := range []string{
+		"", "a", "{a}", "orders:42", "{tag}key", "x{tag}y{z}", "{}", "{}a", "a}b", "}{", "{{a}}", "{a", "a{b}c",
+		"\x00\xff",
+	} {
 		f.Add(key, "{other}")
 		f.Add(key, key+"}")
 	}
@@ -138,16 +144,20 @@ func FuzzBeside(f *testing.F) {
 // password, wherever it is in a broken URL.
 func FuzzDial(f *testing.F) {
 	for _, seed := range []string{
-		"redis://user:PASSWORD@127.0.0.1:6379/0", "rediss://:PASSWORD@host", "redis://user:PASSWORD@host:port", "redis://u:PASSWORD@[::1",
-		"PASSWORD", "redis://u:PASSWORD/x@host", "redis://u:PASSWORD#@host", "redis://u:%zzPASSWORD@host", "http://u:PASSWORD@host",
+		"redis://user:PASSWORD@127.0.0.1:6379/0", "rediss://:PASSWORD@host", "redis://user:PASSWORD@host:port",
+		"redis://u:PASSWORD@[::1",
+		"PASSWORD", "redis://u:PASSWORD/x@host", "redis://u:PASSWORD#@host", "redis://u:%zzPASSWORD@host",
+		"http://u:PASSWORD@host",
 		"unix://u:PASSWORD@/tmp/sock?db=1", "redis://host/PASSWORD", "redis://u:PASSWORD@host?dial_timeout=PASSWORD",
-		"redis://u:PASSWORD@host:1,host:2", "redis://u:PASSWORD@host/0?x=1", "\x00redis://u:PASSWORD@", "redis://PASSWORD@host",
+		"redis://u:PASSWORD@host:1,host:2", "redis://u:PASSWORD@host/0?x=1", "\x00redis://u:PASSWORD@",
+		"redis://PASSWORD@host",
 		"valkey://u:PASSWORD@host:port",
 	} {
 		f.Add(seed, "secret-0123456789")
 	}
 	f.Fuzz(func(t *testing.T, template, secret string) {
-		if len(secret) < 8 || !strings.Contains(template, "PASSWORD") || strings.Contains(strings.ReplaceAll(template, "PASSWORD", ""), secret) {
+		if len(secret) < 8 || !strings.Contains(template, "PASSWORD") ||
+			strings.Contains(strings.ReplaceAll(template, "PASSWORD", ""), secret) {
 			return
 		}
 		raw := strings.ReplaceAll(template, "PASSWORD", url.PathEscape(secret))

@@ -33,10 +33,14 @@ func asks() []*single.Request {
 
 // spoken has replies that these requests can get.
 var spoken = []string{
-	"+OK\r\n", "$-1\r\n", "_\r\n", ":1\r\n", ":0\r\n", ":2\r\n", ":3\r\n", ":1700000000000001\r\n", "*1\r\n:1\r\n", "*5\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:7\r\n",
-	"*5\r\n:0\r\n:1000\r\n$6\r\nowner3\r\n$9\r\norders:42\r\n:7\r\n", "*1\r\n:2\r\n", "*4\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n",
-	"*6\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n:1\r\n$12\r\n0123456789ab\r\n", "-ERR x\r\n", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", "-WRONGTYPE x\r\n",
-	"-LOADING Redis is loading the dataset in memory\r\n", "-NOSCRIPT No matching script.\r\n", ":9007199254740993\r\n", ":-1\r\n", "*2\r\n:1\r\n:-1\r\n",
+	"+OK\r\n", "$-1\r\n", "_\r\n", ":1\r\n", ":0\r\n", ":2\r\n", ":3\r\n", ":1700000000000001\r\n", "*1\r\n:1\r\n",
+	"*5\r\n:1\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:7\r\n",
+	"*5\r\n:0\r\n:1000\r\n$6\r\nowner3\r\n$9\r\norders:42\r\n:7\r\n", "*1\r\n:2\r\n",
+	"*4\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n",
+	"*6\r\n:1\r\n:60000\r\n$1\r\no\r\n$9\r\norders:42\r\n:1\r\n$12\r\n0123456789ab\r\n", "-ERR x\r\n", "-OOM command " +
+		"not allowed when used memory > 'maxmemory'.\r\n", "-WRONGTYPE x\r\n",
+	"-LOADING Redis is loading the dataset in memory\r\n", "-NOSCRIPT No matching script.\r\n", ":9007199254740993\r\n",
+	":-1\r\n", "*2\r\n:1\r\n:-1\r\n",
 }
 
 // firstLine is the start of a reply that grants or repairs: a status, a number, or an array with a number as first
@@ -91,19 +95,24 @@ func TestGarbledReplies(t *testing.T) {
 		}
 	}
 	if least := n / 1000; granted < least || repaired < least || refused < least || failed < least {
-		t.Errorf("granted %d, repaired %d, refused %d, failed %d of %d: this shows little", granted, repaired, refused, failed, n)
+		t.Errorf("granted %d, repaired %d, refused %d, failed %d of %d: this shows little", granted, repaired, refused,
+			failed, n)
 	}
 	t.Logf("granted %d, repaired %d, refused %d, failed %d of %d", granted, repaired, refused, failed, n)
 }
 
 // The control: these replies are no grants.
 func TestControlRepliesThatGrantNothingAreRecognised(t *testing.T) {
-	for _, raw := range []string{"", "+QUEUED\r\n", ":0\r\n", ":-1\r\n", "$2\r\nOK\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:0\r\n", "#t\r\n", "+OK\n", "-OK\r\n"} {
+	for _, raw := range []string{
+		"", "+QUEUED\r\n", ":0\r\n", ":-1\r\n", "$2\r\nOK\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:0\r\n", "#t\r\n", "+OK\n",
+		"-OK\r\n",
+	} {
 		if mayBe([]byte(raw), single.Granted) {
 			t.Errorf("%q may be a grant", raw)
 		}
 	}
-	if mayBe([]byte(":1\r\n"), single.Repaired) || !mayBe([]byte(":1\r\n"), single.Granted) || !mayBe([]byte("*1\r\n:2\r\n"), single.Repaired) {
+	if mayBe([]byte(":1\r\n"), single.Repaired) || !mayBe([]byte(":1\r\n"), single.Granted) ||
+		!mayBe([]byte("*1\r\n:2\r\n"), single.Repaired) {
 		t.Error("a grant is none, or a repair")
 	}
 }

@@ -97,9 +97,11 @@ type GuardError struct {
 
 func (e *GuardError) Error() string {
 	if e.Unclear != "" {
-		return fmt.Sprintf("single: master %s does not vote, because it is not known for how long it has run: %s", e.Master, e.Unclear)
+		return fmt.Sprintf("single: master %s does not vote, because it is not known for how long it has run: %s",
+			e.Master, e.Unclear)
 	}
-	return fmt.Sprintf("single: master %s restarted less than %v ago and may have forgotten locks: it does not vote for another %v",
+	return fmt.Sprintf("single: master %s restarted less than %v ago and may have forgotten locks: it does not vote "+
+		"for another %v",
 		e.Master, e.Guard, e.Remaining.Round(time.Millisecond))
 }
 
@@ -156,7 +158,9 @@ func newGuard(name string, opts Options) (*guard, error) {
 	case opts.RestartGuard < 0:
 		return nil, fmt.Errorf("single: RestartGuard is negative: %v", opts.RestartGuard)
 	case opts.RestartGuard < time.Millisecond:
-		return nil, fmt.Errorf("single: RestartGuard is %v, and a ttl is at least a millisecond: give the longest that is in use", opts.RestartGuard)
+		return nil,
+			fmt.Errorf("single: RestartGuard is %v, and a ttl is at least a millisecond: give the longest that is "+
+				"in use", opts.RestartGuard)
 	}
 	g := &guard{name: name, guard: opts.RestartGuard, now: opts.Clock}
 	if g.now == nil {
@@ -240,7 +244,8 @@ func (g *guard) refusing() error {
 // server; alive is when that run was last known to be alive.
 func credible(before sighting, alive time.Duration, s sighting) time.Duration {
 	drift := time.Duration(guardDrift * float64(s.answered-before.asked))
-	ahead := s.wall.Sub(before.wall) - (s.asked - before.answered) // ahead of our clock, by up to the time on the network
+	// ahead of our clock, by up to the time on the network
+	ahead := s.wall.Sub(before.wall) - (s.asked - before.answered)
 	age := s.uptime - uptimeGrain - max(0, ahead) - drift
 	if age > s.answered-alive {
 		return 0 // it claims to have run before its predecessor ended: its times cannot be trusted

@@ -146,7 +146,10 @@ func (g *guard) read(s *sighting, answers []wire.Reply) error {
 		case reply.Kind() != wire.Refusal:
 			return err // a network error
 		case !lasting(reply):
-			return unsentError{fmt.Errorf("single: master %s does not vote yet: %s: %w", g.name, strings.ToUpper(questions[i][0]), err)}
+			return unsentError{
+				fmt.Errorf("single: master %s does not vote yet: %s: %w", g.name, strings.ToUpper(questions[i][0]),
+					err),
+			}
 		case i < 3:
 			return g.unclear(fmt.Sprintf("%s: %v", strings.ToUpper(questions[i][0]), err))
 		}
@@ -163,7 +166,8 @@ func (g *guard) read(s *sighting, answers []wire.Reply) error {
 	}
 	s.durable = careful(answers[1], answers[4], answers[5])
 	persistence := answers[1].Str()
-	s.rewrites = infoField(persistence, "aof_rewrite_in_progress") == "1" || infoField(persistence, "aof_rewrite_scheduled") == "1"
+	s.rewrites = infoField(persistence, "aof_rewrite_in_progress") == "1" ||
+		infoField(persistence, "aof_rewrite_scheduled") == "1"
 	s.marked, s.markable = g.readMark(mark)
 	s.original, s.followed = origin(answers[6].Str())
 	return nil

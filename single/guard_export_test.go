@@ -26,7 +26,8 @@ func NewJudge(age time.Duration) *Judge { return &Judge{guard{guard: age}} }
 // Judge returns for how long the sighting's connection must not be used.
 func (j *Judge) Judge(s Sighting) time.Duration {
 	return j.guard.judge(sighting{
-		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, marked: s.Marked, rewrites: s.Rewrites, original: !s.Replica, followed: s.Replica,
+		runID: s.RunID, uptime: s.Uptime, wall: s.Wall, durable: s.Durable, marked: s.Marked, rewrites: s.Rewrites,
+		original: !s.Replica, followed: s.Replica,
 		asked: s.Asked, answered: s.Answered,
 	})
 }

@@ -165,10 +165,13 @@ func TestAMasterThatFsyncsAlwaysAndLostItsDiskDoesNotVoteForOneGuardTime(t *test
 // moment.
 func TestAReplicaThatTakesOverIsGuarded(t *testing.T) {
 	t.Parallel()
-	server, replica := redistest.Start(t, redistest.WithAOF(), forReplicas), redistest.Start(t, redistest.WithAOF(), forReplicas)
+	server, replica := redistest.Start(t, redistest.WithAOF(), forReplicas),
+		redistest.Start(t, redistest.WithAOF(), forReplicas)
 	must(t, server.Client().Set(t.Context(), single.GuardKey, time.Hour.Milliseconds(), 0).Err())
 	must(t, replica.Client().Do(t.Context(), "REPLICAOF", "127.0.0.1", strconv.Itoa(server.Port())).Err())
-	redistest.Eventually(t, patience, func() bool { return replica.Client().Get(t.Context(), single.GuardKey).Err() == nil }, "the mark to arrive")
+	redistest.Eventually(t, patience, func() bool {
+		return replica.Client().Get(t.Context(), single.GuardKey).Err() == nil
+	}, "the mark to arrive")
 	open := func(addr string) *single.Master {
 		m, err := single.Open(&redis.Options{Addr: addr}, single.Options{RestartGuard: time.Hour})
 		must(t, err)
@@ -201,7 +204,8 @@ func TestAServerThatIsStillWritingItsFirstFileIsGuarded(t *testing.T) {
 	must(t, c.ConfigSet(t.Context(), "appendonly", "no").Err())
 	clock.Add(int64(2 * time.Second)) // by then it is asked again whether it is as careful as it was
 	must(t, try(t, m, "owner"))
-	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "600000000").Err()) // ten minutes for a key: until it is killed
+	// ten minutes for a key: until it is killed
+	must(t, c.ConfigSet(t.Context(), "rdb-key-save-delay", "600000000").Err())
 	// Close the connections before the child starts: it would keep them open when the server closes them.
 	must(t, c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 	alive := func() bool { return c.Ping(t.Context()).Err() == nil }
@@ -261,7 +265,8 @@ func TestTheMarkOfAShorterGuardDoesNotExcuseFromALongerOne(t *testing.T) {
 
 func TestWithoutTheRightToSetTheMarkEveryRestartIsGuarded(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs("--user", "app", "on", ">pw", "~guarded", "~redlock:queue:*", "&*", "+@all"))
+	server := redistest.Start(t, redistest.WithAOF(),
+		redistest.WithArgs("--user", "app", "on", ">pw", "~guarded", "~redlock:queue:*", "&*", "+@all"))
 	m := guarded(t, &redis.Options{Addr: server.Addr(), Username: "app", Password: "pw"}, single.Options{})
 	untilItVotes(t, m)
 	must(t, server.Restart())
@@ -301,9 +306,11 @@ func TestAMasterThatMayLoseASecondOfWritesIsGuarded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.WithAOF(), redistest.WithArgs(args...))
-			must(t, server.Client().Set(t.Context(), single.GuardKey, (24*time.Hour).Milliseconds(), 0).Err()) // by which it would be excused
+			// by which it would be excused
+			must(t, server.Client().Set(t.Context(), single.GuardKey, (24*time.Hour).Milliseconds(), 0).Err())
 			var refused *single.GuardError
-			if err := try(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}), "owner"); !errors.As(err, &refused) {
+			if err := try(t, guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{}),
+				"owner"); !errors.As(err, &refused) {
 				t.Errorf("a young master answered %v, want a GuardError", err)
 			}
 		})
@@ -366,7 +373,9 @@ func TestTheGuardComesAfterTheUsersOwnOnConnect(t *testing.T) {
 func TestTheGuardUsesTheClockOfItsOptions(t *testing.T) {
 	server := redistest.Start(t)
 	now := time.Duration(0)
-	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{Name: "a", Clock: func() time.Duration { return now }})
+	m := guarded(t, &redis.Options{Addr: server.Addr()}, single.Options{Name: "a", Clock: func() time.Duration {
+		return now
+	}})
 	var refused *single.GuardError
 	if err := try(t, m, "owner"); !errors.As(err, &refused) || refused.Master != "a" {
 		t.Fatalf("got %v, want a GuardError of master a", err)
@@ -402,7 +411,8 @@ func TestAGuardThatCannotWorkIsRefused(t *testing.T) {
 		t.Error("a negative guard was accepted")
 	}
 	for _, guard := range []time.Duration{1, time.Millisecond - 1} {
-		if _, err := single.Dial("redis://127.0.0.1:1", single.Options{RestartGuard: guard}); err == nil || !strings.Contains(err.Error(), guard.String()) {
+		if _, err := single.Dial("redis://127.0.0.1:1", single.Options{RestartGuard: guard}); err == nil ||
+			!strings.Contains(err.Error(), guard.String()) {
 			t.Errorf("a guard of %v: %v", guard, err)
 		}
 	}

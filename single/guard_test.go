@@ -54,7 +54,9 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 		seen  []single.Sighting
 		wants []time.Duration
 	}{
-		{"a server first met when it is old votes at once", []single.Sighting{saw("a", 0, 31*second)}, []time.Duration{0}},
+		{"a server first met when it is old votes at once", []single.Sighting{saw("a", 0, 31*second)}, []time.Duration{
+			0,
+		}},
 		{
 			"uptime counts whole seconds, so the last one is not believed",
 			[]single.Sighting{saw("a", 0, 30*second)},
@@ -77,7 +79,10 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 		},
 		{
 			"a restart is a new run and waits for a whole guard time",
-			[]single.Sighting{saw("a", 0, 900*second), saw("b", 5*second, 0), saw("b", 34*second, 29*second), saw("b", 35*second, 30*second)},
+			[]single.Sighting{
+				saw("a", 0, 900*second), saw("b", 5*second, 0), saw("b", 34*second, 29*second),
+				saw("b", 35*second, 30*second),
+			},
 			[]time.Duration{0, guard, second, 0},
 		},
 		{
@@ -112,12 +117,16 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 		},
 		{
 			"one that lost its disk is guarded, and so is its next run if nobody has let it vote",
-			[]single.Sighting{durable(saw("a", 0, 0)), emptied(durable(saw("b", second, 0))), emptied(durable(saw("c", 2*second, 0)))},
+			[]single.Sighting{
+				durable(saw("a", 0, 0)), emptied(durable(saw("b", second, 0))), emptied(durable(saw("c", 2*second, 0))),
+			},
 			[]time.Duration{0, guard, guard},
 		},
 		{
 			"also where it is met for the first time",
-			[]single.Sighting{emptied(durable(saw("b", 0, 11*second))), emptied(durable(saw("b", 20*second, 31*second)))},
+			[]single.Sighting{
+				emptied(durable(saw("b", 0, 11*second))), emptied(durable(saw("b", 20*second, 31*second))),
+			},
 			[]time.Duration{20 * second, 0},
 		},
 		{
@@ -126,8 +135,12 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 			[]time.Duration{0, 0},
 		},
 		{
-			"a replica that took over has the mark and not all the data: it is guarded, and once it has voted its next run is excused",
-			[]single.Sighting{durable(saw("a", 0, 0)), replica(durable(saw("b", second, 900*second))), durable(saw("c", 40*second, 0))},
+			"a replica that took over has the mark and not all the data: it is guarded, and once it has voted its " +
+				"next run is excused",
+			[]single.Sighting{
+				durable(saw("a", 0, 0)), replica(durable(saw("b", second, 900*second))),
+				durable(saw("c", 40*second, 0)),
+			},
 			[]time.Duration{0, guard, 0},
 		},
 		{
@@ -137,7 +150,10 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 		},
 		{
 			"one that was a replica meanwhile has another server's data",
-			[]single.Sighting{saw("a", 0, 900*second), replica(saw("a", 5*second, 905*second)), replica(saw("a", 25*second, 925*second))},
+			[]single.Sighting{
+				saw("a", 0, 900*second), replica(saw("a", 5*second, 905*second)),
+				replica(saw("a", 25*second, 925*second)),
+			},
 			[]time.Duration{0, guard, 10 * second},
 		},
 		{
@@ -147,12 +163,19 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 		},
 		{
 			"one that is known as durable remains so while it writes its file anew",
-			[]single.Sighting{durable(saw("a", 0, 900*second)), rewriting(durable(saw("a", second, 901*second))), durable(saw("b", 2*second, 0))},
+			[]single.Sighting{
+				durable(saw("a", 0, 900*second)), rewriting(durable(saw("a", second, 901*second))),
+				durable(saw("b", 2*second, 0)),
+			},
 			[]time.Duration{0, 0, 0},
 		},
 		{
 			"the mark alone excuses nobody",
-			[]single.Sighting{{RunID: "a", Wall: noon, Marked: true}, {RunID: "b", Wall: noon.Add(second), Asked: second, Answered: second, Marked: true}},
+			[]single.Sighting{
+				{RunID: "a", Wall: noon, Marked: true}, {
+					RunID: "b", Wall: noon.Add(second), Asked: second, Answered: second, Marked: true,
+				},
+			},
 			[]time.Duration{guard, guard},
 		},
 		{
@@ -171,7 +194,8 @@ func TestTheGuardTrustsWhatItObservedMoreThanUptime(t *testing.T) {
 			judge := single.NewJudge(guard).Judge
 			for i, s := range test.seen {
 				if got := judge(s); got != test.wants[i] {
-					t.Errorf("sighting %d of run %s at %v: votes in %v, want %v", i+1, s.RunID, s.Answered, got, test.wants[i])
+					t.Errorf("sighting %d of run %s at %v: votes in %v, want %v", i+1, s.RunID, s.Answered, got,
+						test.wants[i])
 				}
 			}
 		})
@@ -280,7 +304,9 @@ func tooEarly(guard time.Duration, judge func() func(single.Sighting) time.Durat
 
 func TestTheGuardIsNeverFooledByAStepOfTheServersClock(t *testing.T) {
 	const guard = 10 * second
-	violations, votes := tooEarly(guard, func() func(single.Sighting) time.Duration { return single.NewJudge(guard).Judge })
+	violations, votes := tooEarly(guard, func() func(single.Sighting) time.Duration {
+		return single.NewJudge(guard).Judge
+	})
 	if violations > 0 || votes == 0 {
 		t.Errorf("%d of %d connections were let through to a server younger than %v", violations, votes, guard)
 	}

@@ -20,9 +20,12 @@ func TestHazard108AMessageGoesToAWaiterThatListens(t *testing.T) {
 		says            string
 		left            []string
 	}{
-		"released": {acquire("key", "holder", time.Minute), reserving(time.Hour, release("key", "holder")), "alive key", []string{"!alive", "behind"}},
-		"kept":     {acquire("key", "holder", time.Minute), kept, "alive redlock:kept:key", []string{"alive", "behind"}},
-		"shared":   {reader("holder", "1", time.Minute), as(single.Release, reader("holder", "1", 0)), "alive key", nil},
+		"released": {
+			acquire("key", "holder", time.Minute), reserving(time.Hour, release("key", "holder")), "alive key",
+			[]string{"!alive", "behind"},
+		},
+		"kept":   {acquire("key", "holder", time.Minute), kept, "alive redlock:kept:key", []string{"alive", "behind"}},
+		"shared": {reader("holder", "1", time.Minute), as(single.Release, reader("holder", "1", 0)), "alive key", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
@@ -46,8 +49,10 @@ func TestHazard108AMessageGoesToAWaiterThatListens(t *testing.T) {
 			}
 			if name == "released" {
 				other := ask(t, m, polite(by("behind", 0, acquire("key", "b", time.Minute))))
-				if own := ask(t, m, polite(by("alive", 0, acquire("key", "a", time.Minute)))); other.Outcome != single.Refused || own.Outcome != single.Granted {
-					t.Errorf("another waiter %+v, the notified waiter %+v: want the key reserved for the notified one", other, own)
+				if own := ask(t, m, polite(by("alive", 0, acquire("key", "a", time.Minute)))); other.Outcome !=
+					single.Refused || own.Outcome != single.Granted {
+					t.Errorf("another waiter %+v, the notified waiter %+v: want the key reserved for the notified one",
+						other, own)
 				}
 			}
 		})
@@ -65,7 +70,8 @@ func TestHazard108AReleasePassesOverAtMost32DeafWaiters(t *testing.T) {
 	}
 	for _, left := range []int{8, 0} {
 		ask(t, m, acquire("key", "holder", time.Minute))
-		if got := ask(t, m, reserving(time.Hour, release("key", "holder"))); got.Outcome != single.Granted || got.Called {
+		if got := ask(t, m, reserving(time.Hour, release("key", "holder"))); got.Outcome != single.Granted ||
+			got.Called {
 			t.Errorf("a release without listening waiters: %+v", got)
 		}
 		if n := len(names(t, server, queueOf("key"))); n != left {

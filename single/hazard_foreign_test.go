@@ -20,7 +20,9 @@ import (
 // times in the past and in the future, negative times, holds, claims, waiters, tokens.
 var foreignShapes = map[string]func(t *rapid.T, now int64) []any{
 	"string": func(t *rapid.T, _ int64) []any {
-		return []any{"set", rapid.SampledFrom([]string{"", "somebody", "me:1", "r:me:1", "12", "\x00\xff"}).Draw(t, "text")}
+		return []any{
+			"set", rapid.SampledFrom([]string{"", "somebody", "me:1", "r:me:1", "12", "\x00\xff"}).Draw(t, "text"),
+		}
 	},
 	"document": func(t *rapid.T, _ int64) []any {
 		return []any{"set", strings.Repeat("x", rapid.IntRange(16_000, 1<<18).Draw(t, "size"))}
@@ -54,7 +56,9 @@ var auxiliary = map[string]func(now int64) []any{
 	"our queue": func(now int64) []any {
 		return []any{"zadd", single.LeastScore, "redlock:queue", now - 5000, "w", -now - 5000, "!x"}
 	},
-	"our holds":   func(now int64) []any { return []any{"zadd", single.LeastScore, "redlock:holds", now + 5000, "r:me:1"} },
+	"our holds": func(now int64) []any {
+		return []any{"zadd", single.LeastScore, "redlock:holds", now + 5000, "r:me:1"}
+	},
 	"our counter": func(now int64) []any { return []any{"zadd", now * 1000, "redlock:token"} },
 }
 
@@ -110,8 +114,12 @@ func drawForeign(t *rapid.T, now int64) *foreignCase {
 // drawRequest draws an operation of any kind by "me", with all its options.
 func drawRequest(t *rapid.T) single.Request {
 	r := single.Request{
-		Op:    rapid.SampledFrom([]single.Op{single.Acquire, single.Acquire, single.Extend, single.Release, single.Raise, single.Transfer, single.Inspect, single.Leave}).Draw(t, "op"),
-		Kind:  rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).Draw(t, "kind"),
+		Op: rapid.SampledFrom([]single.Op{
+			single.Acquire, single.Acquire, single.Extend, single.Release, single.Raise, single.Transfer,
+			single.Inspect, single.Leave,
+		}).Draw(t, "op"),
+		Kind: rapid.SampledFrom([]single.Kind{single.Plain, single.Plain, single.Shared, single.Exclusive}).
+			Draw(t, "kind"),
 		Keys:  []string{"key"},
 		Owner: "me",
 		TTL:   time.Minute,
@@ -131,7 +139,8 @@ func drawRequest(t *rapid.T) single.Request {
 	case r.Kind != single.Plain:
 		r.Hold, r.Within = "1", rapid.SampledFrom([]string{"", "2"}).Draw(t, "within")
 	case fenced && r.Op == single.Acquire:
-		r.Fence, r.Token, r.Retained = true, uint64(rapid.IntRange(1, 1<<50).Draw(t, "token")), rapid.Bool().Draw(t, "retained")
+		r.Fence, r.Token, r.Retained = true, uint64(rapid.IntRange(1, 1<<50).Draw(t, "token")),
+			rapid.Bool().Draw(t, "retained")
 	case fenced && r.Op == single.Extend:
 		r.Token = uint64(rapid.IntRange(1, 1<<50).Draw(t, "token"))
 	case r.Op != single.Raise && r.Op != single.Transfer && rapid.Bool().Draw(t, "several"):
@@ -160,7 +169,8 @@ func (c *foreignCase) perform(t *testing.T, m *single.Master) *single.Call {
 		m.Do(t.Context(), []*single.Call{call})
 		return call
 	}
-	batch := append(releases("free me", "also me"), call, &single.Call{Request: new(acquire("another", "me", time.Minute))})
+	batch := append(releases("free me", "also me"), call,
+		&single.Call{Request: new(acquire("another", "me", time.Minute))})
 	m.Do(t.Context(), batch)
 	return call
 }
@@ -178,7 +188,8 @@ func (c *foreignCase) judge(call *single.Call) string {
 	case c.at == atTheCounter && !wrongType:
 		return "it should fail: there is no counter"
 	case c.at == atTheKey && slices.Contains([]string{"string", "document", "bitmap", "hyperloglog"}, c.shape):
-		if want := map[bool]single.Outcome{true: single.Granted}[r.Op == single.Inspect]; err != nil || call.Reply.Outcome != want {
+		if want := map[bool]single.Outcome{true: single.Granted}[r.Op == single.Inspect]; err != nil ||
+			call.Reply.Outcome != want {
 			return "a string is somebody's lock"
 		}
 	case c.at == atTheKey && len(r.Keys) > 1 && r.Op == single.Extend && !r.Repair && err == nil:
@@ -206,8 +217,10 @@ func (c *foreignCase) needsCounter() bool {
 
 func (c *foreignCase) String() string {
 	r := c.request
-	return fmt.Sprintf("%s at %s, key held by %q; op %d kind %d keys %v fence %t token %d retained %t repair %t polite %t waiter %q within %q, batched %t",
-		c.shape, c.at, c.held, r.Op, r.Kind, r.Keys, r.Fence, r.Token, r.Retained, r.Repair, r.Polite, r.Waiter, r.Within, c.batched)
+	return fmt.Sprintf("%s at %s, key held by %q; op %d kind %d keys %v fence %t token %d retained %t repair %t "+
+		"polite %t waiter %q within %q, batched %t",
+		c.shape, c.at, c.held, r.Op, r.Kind, r.Keys, r.Fence, r.Token, r.Retained, r.Repair, r.Polite, r.Waiter,
+		r.Within, c.batched)
 }
 
 func TestHazard35NoOperationChangesForeignData(t *testing.T) {
@@ -269,22 +282,27 @@ func TestHazard35NoOperationChangesForeignData(t *testing.T) {
 func TestHazard35ASharedLockLeavesALeaderboardAlone(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
-	for name, at := range map[string]float64{"scores": 1, "times": float64(serverNow(t, server).Add(time.Hour).UnixMilli())} {
+	for name, at := range map[string]float64{
+		"scores": 1, "times": float64(serverNow(t, server).Add(time.Hour).UnixMilli()),
+	} {
 		must(t, server.Client().FlushDB(t.Context()).Err())
 		for i := range 1000 {
-			must(t, server.Client().ZAdd(t.Context(), "key", redis.Z{Score: at + float64(i), Member: fmt.Sprint("player", i)}).Err())
+			must(t, server.Client().ZAdd(t.Context(), "key",
+				redis.Z{Score: at + float64(i), Member: fmt.Sprint("player", i)}).Err())
 		}
 		before := stored(t, server, "key")
 		for _, r := range []single.Request{
 			reader("me", "1", time.Minute), by("w", 0, writer("me", "1", time.Minute)),
-			as(single.Extend, reader("me", "1", time.Minute)), as(single.Release, reader("me", "1", time.Minute)), inspect("key"),
+			as(single.Extend, reader("me", "1", time.Minute)), as(single.Release, reader("me", "1", time.Minute)),
+			inspect("key"),
 		} {
 			_, err := m.Ask(t.Context(), r)
 			if !redis.HasErrorPrefix(err, "WRONGTYPE") || !strings.Contains(err.Error(), "key") {
 				t.Errorf("%s: operation %d: %v, want WRONGTYPE and the key", name, r.Op, err)
 			}
 			if stored(t, server, "key") != before {
-				t.Fatalf("%s: operation %d changed the set: %d members of 1000 are left", name, r.Op, server.Client().ZCard(t.Context(), "key").Val())
+				t.Fatalf("%s: operation %d changed the set: %d members of 1000 are left", name, r.Op,
+					server.Client().ZCard(t.Context(), "key").Val())
 			}
 		}
 	}

@@ -71,12 +71,15 @@ func TestHazard36AFullMasterKeepsWhatIsHeld(t *testing.T) {
 					t.Fatalf("after extension %d: %+v", n, seen)
 				}
 			}
-			if r.Fence { // a counter that was lost is made again, or this master would give out smaller tokens when it has room
+			// a counter that was lost is made again, or this master would give out smaller tokens when it has room
+			if r.Fence {
 				must(t, server.Client().Del(t.Context(), single.CounterKey(r.Keys[0])).Err())
 				again := as(single.Extend, r)
 				again.Fence, again.Token = false, token
-				if got, err := m.Ask(t.Context(), again); err != nil || got.Outcome != single.Granted || counted(t, server, r.Keys[0]) != fmt.Sprint(token) {
-					t.Errorf("extension with a lost counter: %+v, %v; the counter is %s, want %d", got, err, counted(t, server, r.Keys[0]), token)
+				if got, err := m.Ask(t.Context(), again); err != nil || got.Outcome != single.Granted ||
+					counted(t, server, r.Keys[0]) != fmt.Sprint(token) {
+					t.Errorf("extension with a lost counter: %+v, %v; the counter is %s, want %d", got, err,
+						counted(t, server, r.Keys[0]), token)
 				}
 			}
 			if got, err := m.Ask(t.Context(), as(single.Release, r)); err != nil || got.Outcome != single.Granted {

@@ -23,7 +23,9 @@ func ownAndThrough(t *testing.T, addr string, guard time.Duration) map[string]*s
 	t.Helper()
 	masters := make(map[string]*single.Master)
 	for name, opt := range map[string]*redis.Options{
-		"own": {Addr: addr}, "through go-redis": {Addr: addr, OnConnect: func(context.Context, *redis.Conn) error { return nil }},
+		"own": {Addr: addr}, "through go-redis": {Addr: addr, OnConnect: func(context.Context, *redis.Conn) error {
+			return nil
+		}},
 	} {
 		m, err := single.Open(opt, single.Options{RestartGuard: guard})
 		must(t, err)
@@ -50,7 +52,10 @@ func young(words []string) string {
 // If any of the guard's questions gets an error that passes, the guard judges nothing: the connection is refused, and
 // the next one asks again.
 func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
-	for _, code := range []string{"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy", "MASTERDOWN Link with MASTER is down", "CLUSTERDOWN x"} {
+	for _, code := range []string{
+		"LOADING Redis is loading the dataset in memory", "BUSY Redis is busy", "MASTERDOWN Link with MASTER is down",
+		"CLUSTERDOWN x",
+	} {
 		for _, question := range []string{"info", "time", "get", "config"} {
 			var asked atomic.Int32
 			server := oddServer(t, func(_ int, words []string) string {
@@ -68,11 +73,13 @@ func TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain(t *testing.T) {
 				m.Do(within(t, patience), []*single.Call{c})
 				var guarded *single.GuardError
 				if c.Err == nil || c.Sent || errors.As(c.Err, &guarded) || !strings.Contains(c.Err.Error(), code[:4]) {
-					t.Errorf("%s, %s to %s: %v, sent %t; want that error, and nothing sent", way, code[:4], question, c.Err, c.Sent)
+					t.Errorf("%s, %s to %s: %v, sent %t; want that error, and nothing sent", way, code[:4], question,
+						c.Err, c.Sent)
 				}
 				asked.Store(1)
 				if _, err := m.Ask(within(t, patience), acquire("key", "me", time.Minute)); err != nil {
-					t.Errorf("%s, after %s to %s: %v; a durable server with its data votes at once", way, code[:4], question, err)
+					t.Errorf("%s, after %s to %s: %v; a durable server with its data votes at once", way, code[:4],
+						question, err)
 				}
 			}
 		}
@@ -90,16 +97,23 @@ func TestHazard44AGuardedMasterGetsFewConnections(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
 	for name, opt := range map[string]*redis.Options{
-		"own": {Addr: addr, Dialer: dialer}, "through go-redis": {Addr: addr, Dialer: dialer, Limiter: nil, OnConnect: func(context.Context, *redis.Conn) error { return nil }},
+		"own": {Addr: addr, Dialer: dialer}, "through go-redis": {
+			Addr: addr, Dialer: dialer, Limiter: nil, OnConnect: func(context.Context, *redis.Conn) error {
+				return nil
+			},
+		},
 	} {
 		var clock atomic.Int64 // of this process
-		m, err := single.Open(opt, single.Options{RestartGuard: 10 * time.Minute, Clock: func() time.Duration { return time.Duration(clock.Load()) }})
+		m, err := single.Open(opt, single.Options{RestartGuard: 10 * time.Minute, Clock: func() time.Duration {
+			return time.Duration(clock.Load())
+		}})
 		must(t, err)
 		t.Cleanup(func() { must(t, m.Close()) })
 		dials.Store(0)
 		for range 500 { // ten seconds, one request each 20 ms, as a lane's probes are
 			var guarded *single.GuardError
-			if _, err := m.Ask(within(t, patience), inspect("key")); !errors.As(err, &guarded) || guarded.Remaining <= 0 {
+			if _, err := m.Ask(within(t, patience), inspect("key")); !errors.As(err, &guarded) ||
+				guarded.Remaining <= 0 {
 				t.Fatalf("%s: %v", name, err)
 			}
 			clock.Add(int64(20 * time.Millisecond))
@@ -203,15 +217,18 @@ func TestADialGoesOnForTheNextRequest(t *testing.T) {
 	server := redistest.Start(t)
 	hold := make(chan struct{})
 	var dials atomic.Int32
-	m, err := single.Open(&redis.Options{Addr: server.Addr(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		dials.Add(1)
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}}, single.Options{})
+	m, err := single.Open(&redis.Options{
+		Addr: server.Addr(),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			select {
+			case <-hold:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}, single.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, m.Close()) })
 	for range 10 { // more than are kept

@@ -20,7 +20,8 @@ func TestHazard41AnOldServerIsNamedAsSuch(t *testing.T) {
 		case "zadd":
 			return "-ERR syntax error\r\n"
 		case "evalsha":
-			return "-ERR Error running script (call to f_67145e498fa5f6527cd0e8bd36013c57231b2351): @user_script:151: ERR syntax error\r\n"
+			return "-ERR Error running script (call to f_67145e498fa5f6527cd0e8bd36013c57231b2351): " +
+				"@user_script:151: ERR syntax error\r\n"
 		}
 		return ""
 	})

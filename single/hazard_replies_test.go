@@ -19,7 +19,9 @@ import (
 // ways are the masters over one server, by the kind of connection.
 func ways(t *testing.T, addr string) map[string]*single.Master {
 	t.Helper()
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": addr}, MaxRetries: -1, ContextTimeoutEnabled: true})
+	ring := redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": addr}, MaxRetries: -1, ContextTimeoutEnabled: true,
+	})
 	return map[string]*single.Master{
 		"Dial": dial(t, "redis://"+addr),
 		"New":  over(t, redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})),
@@ -30,7 +32,8 @@ func ways(t *testing.T, addr string) map[string]*single.Master {
 // Only +OK grants a SET, and only the documented results of the scripts answer the other commands.
 func TestHazard43And63OnlyTheExactReplyGrants(t *testing.T) {
 	for _, reply := range []string{
-		"+QUEUED\r\n", "+ok\r\n", "+OK \r\n", "$2\r\nOK\r\n", ":77\r\n", ":1\r\n", ":-1\r\n", "#t\r\n", ",1.0\r\n", "(1\r\n", "=6\r\ntxt:OK\r\n", "*1\r\n+OK\r\n",
+		"+QUEUED\r\n", "+ok\r\n", "+OK \r\n", "$2\r\nOK\r\n", ":77\r\n", ":1\r\n", ":-1\r\n", "#t\r\n", ",1.0\r\n",
+		"(1\r\n", "=6\r\ntxt:OK\r\n", "*1\r\n+OK\r\n",
 		"*0\r\n", "%0\r\n", "~1\r\n:1\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "*-2\r\n", "$-7\r\n", "+\r\n",
 	} {
 		server := oddServer(t, func(_ int, words []string) string {
@@ -51,7 +54,8 @@ func TestHazard43And63OnlyTheExactReplyGrants(t *testing.T) {
 				m.Do(within(t, patience), batch)
 				for i, c := range batch {
 					if c.Err == nil || !c.Sent || c.Reply != (single.Reply{}) {
-						t.Errorf("%s, SET %d of %d answered with %q: %+v, error %v, sent %t", way, i, size, reply, c.Reply, c.Err, c.Sent)
+						t.Errorf("%s, SET %d of %d answered with %q: %+v, error %v, sent %t", way, i, size, reply,
+							c.Reply, c.Err, c.Sent)
 					}
 				}
 			}
@@ -123,7 +127,8 @@ func TestHazard42AFencedRequestGetsNothingFromASurplusReply(t *testing.T) {
 		for range 3 {
 			c := &single.Call{Request: new(retained(fenced("key", "me", 50)))}
 			m.Do(within(t, patience), []*single.Call{c})
-			if granted := c.Err == nil && c.Reply.Outcome == single.Granted; granted != (extra == "") || !granted && c.Err == nil {
+			if granted := c.Err == nil && c.Reply.Outcome == single.Granted; granted != (extra == "") || !granted &&
+				c.Err == nil {
 				t.Errorf("with %q in front: %+v, %v", extra, c.Reply, c.Err)
 			}
 		}
@@ -133,7 +138,8 @@ func TestHazard42AFencedRequestGetsNothingFromASurplusReply(t *testing.T) {
 // A server's pushes (version 3 of the protocol) are skipped with any content.
 func TestHazard68PushesWithAnythingInThemAreSkipped(t *testing.T) {
 	for _, push := range []string{
-		">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nkey\r\n", ">1\r\n%1\r\n+a\r\n*2\r\n:1\r\n#t\r\n", ">0\r\n", ">2\r\n+x\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n",
+		">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nkey\r\n", ">1\r\n%1\r\n+a\r\n*2\r\n:1\r\n#t\r\n", ">0\r\n",
+		">2\r\n+x\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n",
 	} {
 		server := oddServer(t, func(_ int, words []string) string {
 			if words[0] == "set" {
@@ -172,7 +178,8 @@ func TestHazard68ALongErrorIsQuotedInPart(t *testing.T) {
 	} {
 		server := oddServer(t, answer)
 		for way, m := range map[string]*single.Master{
-			"Dial": dial(t, "redis://"+server.addr+"/1"), "New": over(t, redis.NewClient(&redis.Options{Addr: server.addr, DB: 1})),
+			"Dial": dial(t, "redis://"+server.addr+"/1"),
+			"New":  over(t, redis.NewClient(&redis.Options{Addr: server.addr, DB: 1})),
 		} {
 			_, err := m.Ask(within(t, patience), acquire("key", "me", time.Minute))
 			if err == nil || len(err.Error()) > 1000 || !strings.Contains(err.Error(), "ERR xxx") {
@@ -187,24 +194,31 @@ func TestHazard68ALongErrorIsQuotedInPart(t *testing.T) {
 
 // hostile are bytes that have made a client panic or allocate without end.
 var hostile = map[string]string{
-	"empty array": "*0\r\n", "numbers": "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", "nested": strings.Repeat("*1\r\n", 100_000), "huge bulk": "$999999999999\r\nx",
-	"2 GiB": "$2147483647\r\n" + strings.Repeat("x", 1<<20), "huge map": "%999999999\r\n", "huge array": "*999999999\r\n:1\r\n", "huge push": ">999999999\r\n",
-	"endless line": "+" + strings.Repeat("x", 8<<20), "endless number": ":" + strings.Repeat("1", 8<<20), "endless error": "-" + strings.Repeat("x", 8<<20),
-	"HTTP": "HTTP/1.1 400 Bad Request\r\n\r\n", "nothing": "\r\n\r\n", "binary": "\x00\xff\x16\x03\x01", "many": "*1024\r\n" + strings.Repeat("$262144\r\n"+strings.Repeat("y", 262144)+"\r\n", 40),
+	"empty array": "*0\r\n", "numbers": "*5\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+	"nested": strings.Repeat("*1\r\n", 100_000), "huge bulk": "$999999999999\r\nx",
+	"2 GiB": "$2147483647\r\n" + strings.Repeat("x", 1<<20), "huge map": "%999999999\r\n",
+	"huge array": "*999999999\r\n:1\r\n", "huge push": ">999999999\r\n",
+	"endless line": "+" + strings.Repeat("x", 8<<20), "endless number": ":" + strings.Repeat("1", 8<<20),
+	"endless error": "-" + strings.Repeat("x", 8<<20),
+	"HTTP":          "HTTP/1.1 400 Bad Request\r\n\r\n", "nothing": "\r\n\r\n", "binary": "\x00\xff\x16\x03\x01",
+	"many": "*1024\r\n" + strings.Repeat("$262144\r\n"+strings.Repeat("y", 262144)+"\r\n", 40),
 }
 
 // Anything that a server sends, at any point, is at most an error of that server. The process neither panics nor
 // takes more memory than a reply can need.
 func TestHazard61And62NoBytesHarmTheProcess(t *testing.T) {
 	for name, bytes := range hostile {
-		for _, at := range []string{"auth", "hello", "select", "client", "info", "get", "config", "set", "evalsha", "subscribe"} {
+		for _, at := range []string{
+			"auth", "hello", "select", "client", "info", "get", "config", "set", "evalsha", "subscribe",
+		} {
 			server := oddServer(t, func(_ int, words []string) string {
 				if strings.EqualFold(words[0], at) {
 					return bytes
 				}
 				return guardAnswer(words)
 			})
-			m, err := single.Open(&redis.Options{Addr: server.addr, Protocol: 3, Password: "p", DB: 1, ClientName: "c"}, single.Options{RestartGuard: time.Second})
+			m, err := single.Open(&redis.Options{Addr: server.addr, Protocol: 3, Password: "p", DB: 1, ClientName: "c"},
+				single.Options{RestartGuard: time.Second})
 			must(t, err)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -222,10 +236,13 @@ func TestHazard61And62NoBytesHarmTheProcess(t *testing.T) {
 			if at == "subscribe" {
 				stop := m.Listen("channel", func() {}, func(string) {})
 				again := 1 // a fault at once is tried again; for missing bytes the client waits
-				if slices.Contains([]string{"nested", "huge map", "huge array", "endless line", "endless number", "HTTP", "nothing"}, name) {
+				if slices.Contains([]string{
+					"nested", "huge map", "huge array", "endless line", "endless number", "HTTP", "nothing",
+				}, name) {
 					again = 2
 				}
-				redistest.Eventually(t, patience, func() bool { return server.heard("subscribe") >= again }, "subscriptions")
+				redistest.Eventually(t, patience, func() bool { return server.heard("subscribe") >= again },
+					"subscriptions")
 				stop()
 			}
 			runtime.ReadMemStats(&after)
@@ -275,9 +292,12 @@ func TestHazard60ARingSubscribes(t *testing.T) {
 	if got := <-heard; got != "hello" {
 		t.Errorf("heard %q", got)
 	}
-	down, err := single.New(redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}, HeartbeatFrequency: time.Millisecond}), single.Options{})
+	down, err := single.New(redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": "127.0.0.1:1"}, HeartbeatFrequency: time.Millisecond,
+	}), single.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, down.Client().(*redis.Ring).Close()) })
-	redistest.Eventually(t, patience, func() bool { return down.Client().(*redis.Ring).Len() == 0 }, "the ring to notice that its servers are down")
+	redistest.Eventually(t, patience, func() bool { return down.Client().(*redis.Ring).Len() == 0 },
+		"the ring to notice that its servers are down")
 	down.Listen("channel", func() {}, func(string) {})()
 }

@@ -52,8 +52,10 @@ type rightsCase struct {
 
 func (c *rightsCase) String() string {
 	r := c.request
-	return fmt.Sprintf("without %v, key held by %q, counter %t, a waiter %t; op %d kind %d keys %v fence %t retained %t token %d repair %t polite %t waiter %q, batched %t",
-		c.lacks, c.held, c.counter, c.waiter, r.Op, r.Kind, r.Keys, r.Fence, r.Retained, r.Token, r.Repair, r.Polite, r.Waiter, c.batched)
+	return fmt.Sprintf("without %v, key held by %q, counter %t, a waiter %t; op %d kind %d keys %v fence %t retained "+
+		"%t token %d repair %t polite %t waiter %q, batched %t",
+		c.lacks, c.held, c.counter, c.waiter, r.Op, r.Kind, r.Keys, r.Fence, r.Retained, r.Token, r.Repair, r.Polite,
+		r.Waiter, c.batched)
 }
 
 // prepare puts the case's initial data on the server.
@@ -109,7 +111,8 @@ func TestHazard39AUserWithoutRightsLeavesNoLastingData(t *testing.T) {
 				rt.Fatalf("%v: %v, sent false: %s is set", c, call.Err, key)
 			}
 		}
-		if call.Err == nil && call.Reply.Outcome == single.Granted && c.request.Op == single.Acquire && !exists(t, server, "key") {
+		if call.Err == nil && call.Reply.Outcome == single.Granted && c.request.Op == single.Acquire &&
+			!exists(t, server, "key") {
 			rt.Fatalf("%v: granted, and there is no key", c)
 		}
 		cases++

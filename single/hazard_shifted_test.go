@@ -62,7 +62,10 @@ func waysTo(t *testing.T, server *odd) map[string]*single.Master {
 	return map[string]*single.Master{
 		"own":     dial(t, "redis://"+server.addr),
 		"guarded": guarded,
-		"brought": over(t, redis.NewClient(&redis.Options{Addr: server.addr, ContextTimeoutEnabled: true, DisableIdentity: true, Protocol: 2})),
+		"brought": over(t,
+			redis.NewClient(&redis.Options{
+				Addr: server.addr, ContextTimeoutEnabled: true, DisableIdentity: true, Protocol: 2,
+			})),
 	}
 }
 
@@ -70,7 +73,8 @@ func waysTo(t *testing.T, server *odd) map[string]*single.Master {
 // and the kind of client.
 func TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt(t *testing.T) {
 	for name, own := range map[string]string{
-		"held": "*2\r\n:-1\r\n:-1\r\n", "forgotten": "-NOSCRIPT No matching script.\r\n", "full": "-OOM command not allowed\r\n", "busy": "-BUSY Redis is busy\r\n",
+		"held": "*2\r\n:-1\r\n:-1\r\n", "forgotten": "-NOSCRIPT No matching script.\r\n", "full": "-OOM command not " +
+			"allowed\r\n", "busy": "-BUSY Redis is busy\r\n",
 		"about somebody named ping": "-ERR 'ping'\r\n",
 	} {
 		for _, way := range []string{"own", "guarded", "brought"} {
@@ -110,7 +114,8 @@ func TestHazard95AnImpossibleReplyDiscardsTheRestOfItsBatch(t *testing.T) {
 // A user without the right to PING uses the answers as they are. So does a user with no right to any command.
 func TestAUserWithoutTheRightToPingGetsBundles(t *testing.T) {
 	server := redistest.Start(t)
-	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-ping").Err())
+	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-ping").
+		Err())
 	for name, m := range map[string]*single.Master{
 		"own":     dial(t, "redis://some:any@"+server.Addr()),
 		"brought": over(t, redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "some", Password: "any"})),
@@ -133,7 +138,8 @@ func TestAUserWithoutTheRightToPingGetsBundles(t *testing.T) {
 // removed one by one.
 func TestAUserWithTwoSelectorsLeavesNothing(t *testing.T) {
 	server := redistest.Start(t)
-	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set", "-del",
+	must(t, server.Client().Do(t.Context(), "acl", "setuser", "some", "on", "nopass", "~*", "&*", "+@all", "-set",
+		"-del",
 		"(+set +del ~a:*)", "(+set +del ~b:*)").Err())
 	m := dial(t, "redis://some:any@"+server.Addr())
 	batch := several(single.Acquire, "a:1,b:1,theirs me")

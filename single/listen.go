@@ -94,7 +94,9 @@ func (p conns) listen(ctx context.Context, channel string, ready func(), notifie
 
 // listenThrough keeps a subscription of a go-redis client. A Ring subscribes on the server that the channel belongs
 // to. Messages that other servers publish do not arrive.
-func (m *Master) listenThrough(ctx context.Context, channel string, ready func(), notified func(message string)) (made bool) {
+func (m *Master) listenThrough(ctx context.Context, channel string, ready func(),
+	notified func(message string),
+) (made bool) {
 	sub := subscribe(ctx, m.client, channel)
 	if sub == nil {
 		return false

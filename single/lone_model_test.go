@@ -24,7 +24,8 @@ type stay struct {
 }
 
 func (s *stay) String() string {
-	return fmt.Sprintf("%d %s %s %s..%s %s", s.request.Kind, s.request.Owner, s.request.Hold, s.from.Format("05.000000"), s.to.Format("05.000000"), s.how)
+	return fmt.Sprintf("%d %s %s %s..%s %s", s.request.Kind, s.request.Owner, s.request.Hold,
+		s.from.Format("05.000000"), s.to.Format("05.000000"), s.how)
 }
 
 // history collects the observations of several clients about the holds of one key.
@@ -60,7 +61,8 @@ func (h *history) clash() {
 			a, b := &h.stays[i], &h.stays[j]
 			together := a.from.Before(b.to) && b.from.Before(a.to)
 			readers := a.request.Kind == single.Shared && b.request.Kind == single.Shared
-			writers := a.request.Kind == single.Exclusive && b.request.Kind == single.Exclusive && a.request.Owner == b.request.Owner
+			writers := a.request.Kind == single.Exclusive && b.request.Kind == single.Exclusive &&
+				a.request.Owner == b.request.Owner
 			if together && !readers && !writers {
 				h.wrong = append(h.wrong, fmt.Sprintf("together: %v and %v", a, b))
 			}
@@ -211,7 +213,10 @@ func live(t *testing.T, seed uint64, rounds int, trouble func(random *rand.Rand,
 		cancel()
 	}()
 	random := rand.New(rand.NewPCG(seed, 99))
-	rights := []string{"zadd", "pexpire", "del", "get", "pttl", "time", "type", "zscore", "zcount", "zrevrange", "zrange", "zremrangebyscore", "zrem", "mget", "exists", "set"}
+	rights := []string{
+		"zadd", "pexpire", "del", "get", "pttl", "time", "type", "zscore", "zcount", "zrevrange",
+		"zrange", "zremrangebyscore", "zrem", "mget", "exists", "set",
+	}
 	for done.Err() == nil {
 		if trouble != nil {
 			trouble(random, server)
@@ -229,7 +234,8 @@ func live(t *testing.T, seed uint64, rounds int, trouble func(random *rand.Rand,
 		}
 	}
 	users.Wait()
-	stays := time.After(10 * time.Second) // longer than any hold, and than the claim of a waiter that had no right to take it back
+	// longer than any hold, and than the claim of a waiter that had no right to take it back
+	stays := time.After(10 * time.Second)
 	for there := exists(t, server, "key"); there; there = there && exists(t, server, "key") {
 		select {
 		case <-stays:
@@ -254,14 +260,17 @@ func TestHoldsOfOneKeyUnderTrouble(t *testing.T) {
 		seed := rand.Uint64()
 		h := live(t, seed, rounds, nil)
 		if len(h.wrong) > 0 {
-			t.Fatalf("seed %d: %d things are wrong:\n%s", seed, len(h.wrong), strings.Join(h.wrong[:min(8, len(h.wrong))], "\n"))
+			t.Fatalf("seed %d: %d things are wrong:\n%s", seed, len(h.wrong),
+				strings.Join(h.wrong[:min(8, len(h.wrong))], "\n"))
 		}
 		t.Logf("seed %d: %v", seed, h.seen)
 		for what, n := range h.seen {
 			seen[what] += n
 		}
 	}
-	for _, what := range []string{"acquired", "went on", "ended", "released", "errors", fmt.Sprintf("acquire %d", single.Refused)} {
+	for _, what := range []string{
+		"acquired", "went on", "ended", "released", "errors", fmt.Sprintf("acquire %d", single.Refused),
+	} {
 		if seen[what] == 0 {
 			t.Errorf("nothing %s: %v", what, seen)
 		}
@@ -277,7 +286,8 @@ func TestControlLostAndEndlessHoldsAreFound(t *testing.T) {
 		"stays for ever":    func(_ *rand.Rand, s *redistest.Server) { s.Client().Persist(t.Context(), "key") },
 	} {
 		seen := false
-		for seed := uint64(1); seed <= 3 && !seen; seed++ { // where requests take longer than the ttls, no two holds are there together
+		// where requests take longer than the ttls, no two holds are there together
+		for seed := uint64(1); seed <= 3 && !seen; seed++ {
 			h := live(t, seed, 300, trouble)
 			seen = strings.Contains(strings.Join(h.wrong, "\n"), want)
 			t.Logf("seed %d, %q: %d things, %v", seed, want, len(h.wrong), h.seen)

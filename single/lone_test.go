@@ -32,7 +32,10 @@ func endOf(tb testing.TB, s *redistest.Server) int64 {
 func since(tb testing.TB, s *redistest.Server, before map[string]int) string {
 	tb.Helper()
 	var all []string
-	for _, name := range []string{"set", "evalsha", "eval", "get", "mget", "exists", "type", "pttl", "time", "pexpire", "del", "zadd", "zscore", "zrange", "zrevrange", "zcount", "zrem", "zremrangebyscore"} {
+	for _, name := range []string{
+		"set", "evalsha", "eval", "get", "mget", "exists", "type", "pttl", "time", "pexpire", "del", "zadd", "zscore",
+		"zrange", "zrevrange", "zcount", "zrem", "zremrangebyscore",
+	} {
 		if n := ran(tb, s)[name] - before[name]; n > 0 {
 			all = append(all, fmt.Sprintf("%s %d", name, n))
 		}
@@ -48,11 +51,15 @@ func TestAHoldAloneCostsWhatAPlainLockDoes(t *testing.T) {
 		m := open(t, server)
 		ask(t, m, reader("known", "1", time.Minute)) // the scripts are
 		ask(t, m, as(single.Release, reader("known", "1", 0)))
-		for _, r := range []single.Request{reader("me:1/x", "7", time.Minute), writer("me:1/x", "7", time.Minute), by("w", 0, writer("me:1/x", "7", time.Minute))} {
+		for _, r := range []single.Request{
+			reader("me:1/x", "7", time.Minute), writer("me:1/x", "7", time.Minute),
+			by("w", 0, writer("me:1/x", "7", time.Minute)),
+		} {
 			want := "[hold]" + map[single.Kind]string{single.Shared: "r", single.Exclusive: "w"}[r.Kind] + ":me:1/x:7"
 			before := ran(t, server)
 			got := ask(t, m, r)
-			if commands := since(t, server, before); commands != "set 1" || got != (single.Reply{Outcome: single.Granted, Token: 1}) {
+			if commands := since(t, server, before); commands != "set 1" ||
+				got != (single.Reply{Outcome: single.Granted, Token: 1}) {
 				t.Errorf("%s: %+v by %s", way, got, commands)
 			}
 			if value, left := valueOf(t, server), life(t, server, "key"); value != want || !about(left, time.Minute) {
@@ -60,13 +67,15 @@ func TestAHoldAloneCostsWhatAPlainLockDoes(t *testing.T) {
 			}
 			before = ran(t, server)
 			got = ask(t, m, as(single.Extend, r))
-			if commands := since(t, server, before); got.Outcome != single.Granted || !strings.Contains(commands, "get 1, pttl 1") || strings.Contains(commands, "z") {
+			if commands := since(t, server, before); got.Outcome != single.Granted ||
+				!strings.Contains(commands, "get 1, pttl 1") || strings.Contains(commands, "z") {
 				t.Errorf("%s: extension: %+v by %s", way, got, commands)
 			}
 			before = ran(t, server)
 			r.Op, r.Waiter = single.Release, ""
 			got = ask(t, m, r)
-			if commands := since(t, server, before); commands != "evalsha 1, get 1, exists 1, del 1" || got.Outcome != single.Granted || got.Token != 0 {
+			if commands := since(t, server, before); commands != "evalsha 1, get 1, exists 1, del 1" ||
+				got.Outcome != single.Granted || got.Token != 0 {
 				t.Errorf("%s: release: %+v by %s", way, got, commands)
 			}
 			if exists(t, server, "key") {
@@ -88,13 +97,25 @@ func TestAStringBecomesASetThatKeepsItsHold(t *testing.T) {
 		want        single.Outcome
 		members     string
 	}{
-		"another reader":             {reader("a", "1", time.Minute), reader("b", "2", time.Second), single.Granted, "r:b:2 r:a:1"},
-		"another hold of the reader": {reader("a", "1", time.Minute), reader("a", "2", time.Second), single.Granted, "r:a:2 r:a:1"},
-		"another hold of the writer": {writer("a", "1", time.Minute), writer("a", "2", time.Second), single.Granted, "w:a:2 w:a:1"},
-		"a longer hold":              {writer("a", "1", time.Minute), writer("a", "2", time.Hour), single.Granted, "w:a:1 w:a:2"},
-		"a writer that waits":        {reader("a", "1", time.Minute), by("w", 0, writer("b", "2", time.Minute)), single.Refused, "c:w r:a:1"},
-		"another writer's claim":     {writer("a", "1", time.Minute), by("w", 0, writer("b", "2", time.Minute)), single.Refused, "c:w w:a:1"},
-		"a repaired reader":          {reader("a", "1", time.Minute), repaired, single.Repaired, "r:b:2 r:a:1"},
+		"another reader": {
+			reader("a", "1", time.Minute), reader("b", "2", time.Second), single.Granted, "r:b:2 r:a:1",
+		},
+		"another hold of the reader": {
+			reader("a", "1", time.Minute), reader("a", "2", time.Second), single.Granted, "r:a:2 r:a:1",
+		},
+		"another hold of the writer": {
+			writer("a", "1", time.Minute), writer("a", "2", time.Second), single.Granted, "w:a:2 w:a:1",
+		},
+		"a longer hold": {
+			writer("a", "1", time.Minute), writer("a", "2", time.Hour), single.Granted, "w:a:1 w:a:2",
+		},
+		"a writer that waits": {
+			reader("a", "1", time.Minute), by("w", 0, writer("b", "2", time.Minute)), single.Refused, "c:w r:a:1",
+		},
+		"another writer's claim": {
+			writer("a", "1", time.Minute), by("w", 0, writer("b", "2", time.Minute)), single.Refused, "c:w w:a:1",
+		},
+		"a repaired reader": {reader("a", "1", time.Minute), repaired, single.Repaired, "r:b:2 r:a:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, server.Client().FlushDB(t.Context()).Err())
@@ -201,8 +222,9 @@ func TestRepliesShowLittleOfAHugeStringThatLooksLikeAHold(t *testing.T) {
 	repaired := as(single.Extend, reader("b", "2", time.Second))
 	repaired.Repair = true
 	for name, r := range map[string]single.Request{
-		"reader": reader("b", "2", time.Second), "writer": writer("b", "2", time.Second), "waiting writer": by("w", 0, writer("b", "2", time.Second)),
-		"repair": repaired, "release": as(single.Release, reader("b", "2", 0)), "inspect": inspect("key"),
+		"reader": reader("b", "2", time.Second), "writer": writer("b", "2", time.Second),
+		"waiting writer": by("w", 0, writer("b", "2", time.Second)),
+		"repair":         repaired, "release": as(single.Release, reader("b", "2", 0)), "inspect": inspect("key"),
 	} {
 		for _, end := range []time.Duration{0, time.Minute} {
 			must(t, server.Client().FlushDB(t.Context()).Err())
@@ -276,9 +298,13 @@ func TestAMissingRightLosesNoHold(t *testing.T) {
 	m, without := limited(t, server)
 	repaired := as(single.Extend, reader("b", "2", time.Hour))
 	repaired.Repair = true
-	for _, right := range []string{"zadd", "pexpire", "del", "get", "pttl", "time", "type", "zscore", "zcount", "zrevrange", "zrange", "zremrangebyscore"} {
+	for _, right := range []string{
+		"zadd", "pexpire", "del", "get", "pttl", "time", "type", "zscore", "zcount", "zrevrange", "zrange",
+		"zremrangebyscore",
+	} {
 		for name, next := range map[string]single.Request{
-			"reader": reader("b", "2", time.Hour), "repair": repaired, "writer": by("w", 0, writer("b", "2", time.Hour)),
+			"reader": reader("b", "2", time.Hour), "repair": repaired,
+			"writer": by("w", 0, writer("b", "2", time.Hour)),
 		} {
 			must(t, server.Client().FlushDB(t.Context()).Err())
 			first := reader("a", "1", time.Minute)
@@ -287,8 +313,10 @@ func TestAMissingRightLosesNoHold(t *testing.T) {
 			without(t, right)
 			_, err := m.Ask(t.Context(), next)
 			without(t)
-			if seen := ask(t, root, inspect("key")); seen.Outcome != single.Granted || !about(endOfHold(t, server), time.Minute) && err != nil && seen.Token == 1 {
-				t.Errorf("without %s, %s: %v; then %+v, the hold lives for %v", right, name, err, seen, endOfHold(t, server))
+			if seen := ask(t, root, inspect("key")); seen.Outcome != single.Granted ||
+				!about(endOfHold(t, server), time.Minute) && err != nil && seen.Token == 1 {
+				t.Errorf("without %s, %s: %v; then %+v, the hold lives for %v", right, name, err, seen,
+					endOfHold(t, server))
 			}
 			if now := endOf(t, server); now < end {
 				t.Errorf("without %s, %s: %v; the key ended at %d, and does at %d", right, name, err, end, now)
@@ -311,7 +339,9 @@ func endOfHold(tb testing.TB, s *redistest.Server) time.Duration {
 
 // releaseOf is a release of the hold 1 of me, as a call.
 func releaseOf(key string, kind single.Kind) *single.Call {
-	return &single.Call{Request: &single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: "me", Hold: "1"}}
+	return &single.Call{
+		Request: &single.Request{Op: single.Release, Kind: kind, Keys: []string{key}, Owner: "me", Hold: "1"},
+	}
 }
 
 // Releases of holds that are strings go in one bundle with plain releases. The bundle leaves unknown forms alone.
@@ -333,7 +363,8 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			before := ran(t, server)
 			batch := []*single.Call{releaseOf("a", single.Shared), releases("c me")[0], releaseOf("b", single.Shared)}
 			m.Do(t.Context(), batch)
-			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" || commands != "evalsha 1, mget 1, exists 1, del 1" {
+			if got, commands := said(batch), since(t, server, before); got != "granted granted granted" ||
+				commands != "evalsha 1, mget 1, exists 1, del 1" {
 				t.Errorf("%s, by %s", got, commands)
 			}
 
@@ -348,12 +379,15 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			}
 			must(t, server.Client().RPush(t.Context(), "list", "me").Err())
 			batch = []*single.Call{
-				releaseOf("a", single.Shared), releaseOf("b", single.Shared), releaseOf("waited", single.Exclusive), releaseOf("w", single.Exclusive),
-				releaseOf("w", single.Exclusive), releaseOf("foreign", single.Exclusive), releaseOf("gone", single.Shared), releaseOf("list", single.Shared),
+				releaseOf("a", single.Shared), releaseOf("b", single.Shared), releaseOf("waited", single.Exclusive),
+				releaseOf("w", single.Exclusive),
+				releaseOf("w", single.Exclusive), releaseOf("foreign", single.Exclusive),
+				releaseOf("gone", single.Shared), releaseOf("list", single.Shared),
 			}
 			before = ran(t, server)
 			m.Do(t.Context(), batch)
-			if got, want := said(batch), "granted granted granted granted refused refused refused WRONGTYPE"; got != want {
+			if got, want := said(batch), "granted granted granted granted refused refused refused WRONGTYPE"; got !=
+				want {
 				t.Errorf("the batch: %s\nwant       %s", got, want)
 			}
 			if n := ran(t, server)["evalsha"] - before["evalsha"]; n != 7 {
@@ -365,7 +399,8 @@ func TestReleasesOfHoldsAreBundled(t *testing.T) {
 			if holder := batch[5].Reply.Holder; holder != "other" {
 				t.Errorf("the foreign hold is %q's", holder)
 			}
-			for _, want := range []string{"w1 waited", "w2 waited"} { // readers may all have it: the release tells several
+			// readers may all have it: the release tells several
+			for _, want := range []string{"w1 waited", "w2 waited"} {
 				if got := hears(t, heard); got != want {
 					t.Errorf("%q was notified, want %q", got, want)
 				}
@@ -425,11 +460,13 @@ func TestInspectReportsALoneHoldLikeOneInASet(t *testing.T) {
 		t.Fatalf("the claim has made a %s", kind)
 	}
 	inSet := ask(t, m, inspect("key"))
-	if alone.Holds == nil || inSet.Holds == nil || *alone.Holds != *inSet.Holds || len(*alone.Holds) != single.HoldPrint {
+	if alone.Holds == nil || inSet.Holds == nil || *alone.Holds != *inSet.Holds ||
+		len(*alone.Holds) != single.HoldPrint {
 		t.Errorf("alone %+v, in a set %+v", alone, inSet)
 	}
 	for _, got := range []single.Reply{alone, inSet} {
-		if got.Outcome != single.Granted || got.Holder != "a:b" || got.Token != 1 || got.Key != "key" || !about(got.TTL, time.Minute) {
+		if got.Outcome != single.Granted || got.Holder != "a:b" || got.Token != 1 || got.Key != "key" ||
+			!about(got.TTL, time.Minute) {
 			t.Errorf("inspect: %+v", got)
 		}
 	}
@@ -442,7 +479,8 @@ func TestAFullMasterKeepsAHoldThatIsAString(t *testing.T) {
 	repaired := as(single.Extend, reader("b", "2", time.Minute))
 	repaired.Repair = true
 	for name, next := range map[string]single.Request{
-		"reader": reader("b", "2", time.Minute), "waiting writer": by("w", 0, writer("b", "2", time.Minute)), "repair": repaired,
+		"reader": reader("b", "2", time.Minute), "waiting writer": by("w", 0, writer("b", "2", time.Minute)),
+		"repair":        repaired,
 		"polite reader": polite(by("w", 0, reader("b", "2", time.Minute))),
 	} {
 		full(t, server, false)

@@ -82,7 +82,8 @@ func New(client redis.UniversalClient, opts Options) (*Master, error) {
 		m.renews = isProvided(opt.CredentialsProviderContext, opt.CredentialsProvider, opt.StreamingCredentialsProvider)
 		own := keepDeadlines(c, c.Options().ReadTimeout)
 		m.client, m.exact, m.patience = own, true, c.Options().ReadTimeout
-		carries = keepDeadlines(c, min(0, m.patience)) // the deadline alone, which may be later; negative: none is ever set
+		// the deadline alone, which may be later; negative: none is ever set
+		carries = keepDeadlines(c, min(0, m.patience))
 	case *redis.ClusterClient:
 		if c == nil {
 			return nil, errors.New("single: nil client")

@@ -142,7 +142,8 @@ func (p *pool) queue(now time.Time) (w *connWait, patience time.Duration, err er
 	}
 	w.at = p.waiting.PushBack(w)
 	p.growLocked(now)
-	if spare := p.dialing - p.waiting.Len(); spare >= 0 && p.all < p.size && now.Sub(p.latest) >= stuckAfter<<min(spare, 8) {
+	if spare := p.dialing - p.waiting.Len(); spare >= 0 && p.all < p.size &&
+		now.Sub(p.latest) >= stuckAfter<<min(spare, 8) {
 		p.dialLocked(now)
 	}
 	if p.dialing == 0 { // all are in use
@@ -165,7 +166,10 @@ func (p *pool) leave(w *connWait) grant {
 		return grant{err: redis.ErrPoolTimeout}
 	}
 	if p.config.TLS != nil {
-		return grant{err: fmt.Errorf("single: no connection by TLS yet; a port without TLS (redis://) does not answer: %w", context.DeadlineExceeded)}
+		return grant{
+			err: fmt.Errorf("single: no connection by TLS yet; a port without TLS (redis://) does not answer: %w",
+				context.DeadlineExceeded),
+		}
 	}
 	return grant{err: fmt.Errorf("single: no connection yet: %w", context.DeadlineExceeded)}
 }

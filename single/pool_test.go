@@ -306,7 +306,8 @@ func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 					t.Errorf("in good order, request %d: %+v, %v", i, c.Reply, c.Err)
 				}
 				if extra != "" && (c.Err == nil || !c.Sent) {
-					t.Errorf("request %d: %+v, sent %t; want an error of a request that may have taken effect", i, c.Reply, c.Sent)
+					t.Errorf("request %d: %+v, sent %t; want an error of a request that may have taken effect", i,
+						c.Reply, c.Sent)
 				}
 			}
 		})
@@ -317,10 +318,13 @@ func TestHazard42APipelineIsReadToItsEndToFindASurplusReply(t *testing.T) {
 func TestCloseDoesNotWaitForADialerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		m, err := single.Open(&redis.Options{Addr: "far:6379", Dialer: func(context.Context, string, string) (net.Conn, error) {
-			<-release
-			return nil, net.ErrClosed
-		}}, single.Options{})
+		m, err := single.Open(&redis.Options{
+			Addr: "far:6379",
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				<-release
+				return nil, net.ErrClosed
+			},
+		}, single.Options{})
 		must(t, err)
 		_, _ = tryFor(t, m, "key", time.Millisecond)
 		began := time.Now()
@@ -357,5 +361,6 @@ func TestCloseDoesNotWaitForTheGuardsMark(t *testing.T) {
 	if took := time.Since(began); took > 900*time.Millisecond {
 		t.Errorf("Close took %v", took)
 	}
-	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 0 }, "the connection to be given up")
+	redistest.Eventually(t, patience, func() bool { return single.BusyConnections(m) == 0 },
+		"the connection to be given up")
 }

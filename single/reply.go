@@ -73,7 +73,8 @@ func decodeArray(fields []wire.Reply) (Reply, error) {
 			reply.Holder = field.Str()
 		case i == 3 && isText:
 			reply.Key = field.Str()
-		case i == 4 && isNumber && number >= 0 && number <= MaxToken: // no script counts further: such a counter would stop all later acquisitions
+		case i == 4 && isNumber && number >= 0 && number <= MaxToken:
+			// no script counts further: such a counter would stop all later acquisitions
 			reply.Token = uint64(number)
 		case i == 5 && isText && len(field.Str())%HoldPrint == 0:
 			holds := field.Str()

@@ -21,12 +21,28 @@ import (
 func requests() []single.Request {
 	return []single.Request{
 		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second},
-		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: 1500 * time.Microsecond, Fence: true, Token: single.MaxToken},
-		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: 1500 * time.Microsecond, Fence: true, Retained: true, Token: 7},
-		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Fence: true, Retained: true, Exact: true, Token: 7},
+		{
+			Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: 1500 * time.Microsecond, Fence: true,
+			Token: single.MaxToken,
+		},
+		{
+			Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: 1500 * time.Microsecond, Fence: true,
+			Retained: true,
+			Token:    7,
+		},
+		{
+			Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Fence: true, Retained: true,
+			Exact: true, Token: 7,
+		},
 		{Op: single.Acquire, Keys: []string{"a{x}", "b{x}"}, Owner: "ö\r\n$1\r\n\x00", TTL: time.Hour},
-		{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Waiter: "w", Waited: time.Minute, Polite: true},
-		{Op: single.Acquire, Kind: single.Shared, Keys: []string{"k"}, Owner: "o", Hold: "h", TTL: time.Second, Within: "i"},
+		{
+			Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Waiter: "w", Waited: time.Minute,
+			Polite: true,
+		},
+		{
+			Op: single.Acquire, Kind: single.Shared, Keys: []string{"k"}, Owner: "o", Hold: "h", TTL: time.Second,
+			Within: "i",
+		},
 		{Op: single.Extend, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Repair: true, Token: 7},
 		{Op: single.Extend, Kind: single.Exclusive, Keys: []string{"k"}, Owner: "o", Hold: "h", TTL: time.Second},
 		{Op: single.Release, Keys: []string{"k"}, Owner: "o", Reserve: 5 * time.Millisecond},
@@ -96,7 +112,9 @@ func (*recorder) SetWriteDeadline(time.Time) error { return nil }
 
 func TestRepliesAreDecoded(t *testing.T) {
 	set := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second}
-	fence := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Fence: true, Polite: true}
+	fence := single.Request{
+		Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Fence: true, Polite: true,
+	}
 	release := single.Request{Op: single.Release, Keys: []string{"k"}, Owner: "o"}
 	inspect := single.Request{Op: single.Inspect, Keys: []string{"k"}}
 	granted := single.Reply{Outcome: single.Granted}
@@ -118,7 +136,8 @@ func TestRepliesAreDecoded(t *testing.T) {
 		{"*5\r\n:1\r\n:1500\r\n$0\r\n\r\n$2\r\n\r\n\r\n:4\r\n", inspect, single.Reply{
 			Outcome: single.Granted, TTL: 1500 * time.Millisecond, Key: "\r\n", Token: 4,
 		}},
-		{fmt.Sprintf("*3\r\n:0\r\n:1\r\n$%d\r\n%s\r\n", len(long), long), inspect, single.Reply{TTL: time.Millisecond}}, // too long for a name
+		// too long for a name
+		{fmt.Sprintf("*3\r\n:0\r\n:1\r\n$%d\r\n%s\r\n", len(long), long), inspect, single.Reply{TTL: time.Millisecond}},
 	} {
 		in := bufio.NewReader(io.MultiReader(strings.NewReader(tt.raw), strings.NewReader(":1\r\n")))
 		reply, replyErr, err := single.ReadReply(in, &tt.request)
@@ -136,7 +155,8 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 	set := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second}
 	long := strings.Repeat("x", 100_000)
 	for _, raw := range []string{
-		"-NOSCRIPT No matching script.\r\n", "-ERR " + long + "\r\n", ":1\r\n", ":0\r\n", "*0\r\n", "*1\r\n$2\r\nOK\r\n",
+		"-NOSCRIPT No matching script.\r\n", "-ERR " + long + "\r\n", ":1\r\n", ":0\r\n", "*0\r\n",
+		"*1\r\n$2\r\nOK\r\n",
 		"*1\r\n-ERR\r\n", "*1\r\n+OK\r\n",
 	} {
 		request := set
@@ -148,7 +168,8 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 			t.Errorf("%.40q is %+v, %v, %v", raw, reply, replyErr, err)
 		}
 		if raw[0] == '-' {
-			if redisErr := redis.Error(nil); !errors.As(replyErr, &redisErr) || !strings.HasPrefix(raw[1:], strings.TrimSuffix(replyErr.Error(), "…")) || len(replyErr.Error()) > 300 {
+			if redisErr := redis.Error(nil); !errors.As(replyErr, &redisErr) ||
+				!strings.HasPrefix(raw[1:], strings.TrimSuffix(replyErr.Error(), "…")) || len(replyErr.Error()) > 300 {
 				t.Errorf("%.40q is %.60v", raw, replyErr)
 			}
 		}
@@ -157,7 +178,8 @@ func TestRepliesThatGrantNothing(t *testing.T) {
 
 // A number grants nothing if the request's script cannot return it.
 func TestANumberGrantsOnlyRequestsThatCanReturnIt(t *testing.T) {
-	plain := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Polite: true} // by script
+	// by script
+	plain := single.Request{Op: single.Acquire, Keys: []string{"k"}, Owner: "o", TTL: time.Second, Polite: true}
 	fence := plain
 	fence.Fence = true
 	extend := single.Request{Op: single.Extend, Keys: []string{"k"}, Owner: "o", TTL: time.Second}
@@ -187,8 +209,10 @@ func TestANumberGrantsOnlyRequestsThatCanReturnIt(t *testing.T) {
 
 func TestAMalformedReplyEndsTheConnection(t *testing.T) {
 	for _, raw := range []string{
-		"\r\n", "\n", "+\n", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":--1\r\n", ":99999999999999999999\r\n", ":9999999999999999999\r\n",
-		"$-2\r\n", "$3\r\nabcd\r\n", "$x\r\n", "*-2\r\n", "*9\r\n", "*1\r\n*0\r\n", "$2\r\nOK\r\n", "$-1\r\n", "_\r\n", "*-1\r\n", "#t\r\n", "+OK\r\n", "+QUEUED\r\n", ">x\r\n", ",1.5\r\n", "%0\r\n",
+		"\r\n", "\n", "+\n", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":--1\r\n",
+		":99999999999999999999\r\n", ":9999999999999999999\r\n",
+		"$-2\r\n", "$3\r\nabcd\r\n", "$x\r\n", "*-2\r\n", "*9\r\n", "*1\r\n*0\r\n", "$2\r\nOK\r\n", "$-1\r\n", "_\r\n",
+		"*-1\r\n", "#t\r\n", "+OK\r\n", "+QUEUED\r\n", ">x\r\n", ",1.5\r\n", "%0\r\n",
 		"-ERR " + strings.Repeat("x", 2<<20) + "\r\n",
 	} {
 		_, _, err := single.ReadReply(strings.NewReader(raw), &single.Request{Op: single.Inspect, Keys: []string{"k"}})
@@ -208,7 +232,8 @@ func TestAMalformedReplyEndsTheConnection(t *testing.T) {
 // take. Only a reply that says so grants.
 func FuzzReadReply(f *testing.F) {
 	for _, raw := range []string{
-		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "$-1\r\n", "_\r\n", "*2\r\n:1\r\n$1\r\nx\r\n", ">1\r\n:1\r\n:2\r\n", "*64\r\n", "$999999999\r\nx",
+		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$1\r\nx\r\n", "$-1\r\n", "_\r\n", "*2\r\n:1\r\n$1\r\nx\r\n",
+		">1\r\n:1\r\n:2\r\n", "*64\r\n", "$999999999\r\nx",
 	} {
 		for op := range uint8(6) {
 			f.Add([]byte(raw), op)
@@ -234,13 +259,18 @@ func TestEveryRequestIsEncodedInMemoryOfItsSize(t *testing.T) {
 	held.Within = "2"
 	for name, r := range map[string]single.Request{
 		"acquire": acquire(key, owner, 10*time.Second), "release": release(key, owner),
-		"fenced": fenced(key, owner, 1_795_000_000_000_000), "retained": retained(fenced(key, owner, 1_795_000_000_000_000)),
+		"fenced":           fenced(key, owner, 1_795_000_000_000_000),
+		"retained":         retained(fenced(key, owner, 1_795_000_000_000_000)),
 		"extend":           extend(key, owner, 10*time.Second, true),
 		"waiter":           by("0123456789abcdef0123456789abcdef", time.Second, acquire(key, owner, 10*time.Second)),
 		"waiter's release": by("0123456789abcdef0123456789abcdef", 0, release(key, owner)),
-		"several keys":     several, "their extension": as(single.Extend, several), "their release": as(single.Release, several),
-		"reader": held, "reader's release": as(single.Release, held), "reader's extension": as(single.Extend, held),
-		"writer": writer(owner, "1", time.Minute), "raise": {Op: single.Raise, Keys: []string{key}, Owner: owner, Token: 1},
+		"several keys":     several, "their extension": as(single.Extend, several),
+		"their release": as(single.Release, several),
+		"reader":        held, "reader's release": as(single.Release, held),
+		"reader's extension": as(single.Extend, held),
+		"writer":             writer(owner, "1", time.Minute), "raise": {
+			Op: single.Raise, Keys: []string{key}, Owner: owner, Token: 1,
+		},
 		"claim": transfer(key, owner, "other", 1),
 		"leave": {Op: single.Leave, Keys: []string{key}, Waiter: "w"}, "inspect": inspect(key),
 	} {

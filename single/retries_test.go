@@ -20,7 +20,9 @@ func TestARequestIsSentOnceThroughAClientThatRetries(t *testing.T) {
 		}
 		return ""
 	})
-	client := redis.NewClient(&redis.Options{Addr: server.addr, MaxRetries: 3, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: time.Millisecond})
+	client := redis.NewClient(&redis.Options{
+		Addr: server.addr, MaxRetries: 3, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: time.Millisecond,
+	})
 	m := over(t, client)
 	if _, err := m.Ask(within(t, patience), acquire("key", "me", time.Minute)); err == nil || server.heard("set") != 1 {
 		t.Errorf("%v after %d requests, want an error after one", err, server.heard("set"))

@@ -100,7 +100,8 @@ var scripts = [numPrograms]script{
 // case, which does not need it.
 func newScript(name, source string) script {
 	source = strings.NewReplacer(
-		"-- include kind.lua\n", kindSource, "-- include queue.lua\n", queueSource, "-- include counter.lua\n", counterSource,
+		"-- include kind.lua\n", kindSource, "-- include queue.lua\n", queueSource, "-- include counter.lua\n",
+		counterSource,
 		"-- include hold.lua\n", holdSource,
 	).Replace(source)
 	sum := sha1.Sum([]byte(source))

@@ -46,7 +46,8 @@ func TestARefusedAcquireTellsForHowLongAndByWhomTheKeyIsHeld(t *testing.T) {
 	must(t, server.Client().Set(t.Context(), "stays", "somebody", 0).Err())
 
 	got := ask(t, m, acquire("expires", "me", time.Hour))
-	if got.Outcome != single.Refused || got.Holder != "somebody" || got.Key != "expires" || !about(got.TTL, time.Minute) {
+	if got.Outcome != single.Refused || got.Holder != "somebody" || got.Key != "expires" ||
+		!about(got.TTL, time.Minute) {
 		t.Errorf("acquire of a held key: %+v", got)
 	}
 	got = ask(t, m, acquire("stays", "me", time.Hour))
@@ -160,7 +161,8 @@ func TestExtendProlongsOnlyItsOwnersKeys(t *testing.T) {
 			if held := value(t, server, "key"); held != test.then {
 				t.Errorf("the key holds %q, want %q", held, test.then)
 			}
-			if left := life(t, server, "key"); left < 0 != (test.expires < 0) || test.expires > 0 && !about(left, test.expires) {
+			if left := life(t, server, "key"); left < 0 != (test.expires < 0) || test.expires > 0 &&
+				!about(left, test.expires) {
 				t.Errorf("the key lives for %v, want %v", left, test.expires)
 			}
 		})
@@ -267,9 +269,12 @@ func TestTTLsAreWholeMillisecondsOfAnySize(t *testing.T) {
 func TestKeysAndOwnersMayHoldAnyBytes(t *testing.T) {
 	server := redistest.Start(t)
 	m := dial(t, server.URL())
-	for _, odd := range []string{" ", "\r\n", "\x00\xff", "*3\r\n$3\r\nSET", strings.Repeat("long", 10_000), "{tag}%s'\""} {
+	for _, odd := range []string{
+		" ", "\r\n", "\x00\xff", "*3\r\n$3\r\nSET", strings.Repeat("long", 10_000), "{tag}%s'\"",
+	} {
 		ask(t, m, acquire(odd, odd, time.Minute))
-		if got := ask(t, m, acquire(odd, "other", time.Minute)); got.Holder != odd[:min(len(odd), 16<<10)] { // more of it is not told
+		// more of it is not told
+		if got := ask(t, m, acquire(odd, "other", time.Minute)); got.Holder != odd[:min(len(odd), 16<<10)] {
 			t.Errorf("%.20q is held by %.20q", odd, got.Holder)
 		}
 		if got := ask(t, m, extend(odd, odd, time.Hour, false)); got.Outcome != single.Granted {

@@ -28,15 +28,41 @@ func TestUnusualSharedKeysDoNotTakeTheShortWay(t *testing.T) {
 		left    map[string]float64
 		extend  string
 	}{
-		"the usual case":        {[]redis.Z{mark, mine}, "granted, 0 holds", nil, "granted, 0 holds"},
-		"no mark":               {[]redis.Z{mine}, wrong, scores(mine), wrong},
-		"a mark too high":       {[]redis.Z{{Score: 5, Member: "redlock:holds"}, mine}, wrong, scores(redis.Z{Score: 5, Member: "redlock:holds"}, mine), wrong},
-		"another one's mark":    {[]redis.Z{{Score: single.LeastScore, Member: "queue"}, mine}, wrong, scores(redis.Z{Score: single.LeastScore, Member: "queue"}, mine), wrong},
-		"somebody else's hold":  {[]redis.Z{mark, {Score: mine.Score, Member: "w:other:1"}}, "refused by other", scores(mark, redis.Z{Score: mine.Score, Member: "w:other:1"}), "refused by other"},
-		"another hold of mine":  {[]redis.Z{mark, {Score: mine.Score, Member: "w:me:2"}}, "refused by me", scores(mark, redis.Z{Score: mine.Score, Member: "w:me:2"}), "refused by "},
-		"two holds":             {[]redis.Z{mark, mine, {Score: mine.Score + 1, Member: "w:me:2"}}, "granted, 1 holds", scores(mark, redis.Z{Score: mine.Score + 1, Member: "w:me:2"}), "granted, 0 holds"},
-		"a claim":               {[]redis.Z{mark, {Score: -mine.Score, Member: "c:w"}, mine}, "granted, 0 holds", scores(mark, redis.Z{Score: -mine.Score, Member: "c:w"}), "granted, 0 holds"},
-		"a hold that has ended": {[]redis.Z{mark, {Score: float64(now - hour), Member: "w:me:1"}}, "granted, 0 holds", nil, "refused by "},
+		"the usual case": {[]redis.Z{mark, mine}, "granted, 0 holds", nil, "granted, 0 holds"},
+		"no mark":        {[]redis.Z{mine}, wrong, scores(mine), wrong},
+		"a mark too high": {
+			[]redis.Z{{Score: 5, Member: "redlock:holds"}, mine},
+			wrong,
+			scores(redis.Z{Score: 5, Member: "redlock:holds"}, mine), wrong,
+		},
+		"another one's mark": {
+			[]redis.Z{{Score: single.LeastScore, Member: "queue"}, mine},
+			wrong,
+			scores(redis.Z{Score: single.LeastScore, Member: "queue"}, mine), wrong,
+		},
+		"somebody else's hold": {
+			[]redis.Z{mark, {Score: mine.Score, Member: "w:other:1"}},
+			"refused by other",
+			scores(mark, redis.Z{Score: mine.Score, Member: "w:other:1"}), "refused by other",
+		},
+		"another hold of mine": {
+			[]redis.Z{mark, {Score: mine.Score, Member: "w:me:2"}},
+			"refused by me",
+			scores(mark, redis.Z{Score: mine.Score, Member: "w:me:2"}), "refused by ",
+		},
+		"two holds": {
+			[]redis.Z{mark, mine, {Score: mine.Score + 1, Member: "w:me:2"}},
+			"granted, 1 holds",
+			scores(mark, redis.Z{Score: mine.Score + 1, Member: "w:me:2"}), "granted, 0 holds",
+		},
+		"a claim": {
+			[]redis.Z{mark, {Score: -mine.Score, Member: "c:w"}, mine},
+			"granted, 0 holds",
+			scores(mark, redis.Z{Score: -mine.Score, Member: "c:w"}), "granted, 0 holds",
+		},
+		"a hold that has ended": {
+			[]redis.Z{mark, {Score: float64(now - hour), Member: "w:me:1"}}, "granted, 0 holds", nil, "refused by ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put := func() {
@@ -65,7 +91,8 @@ func TestUnusualSharedKeysDoNotTakeTheShortWay(t *testing.T) {
 					t.Errorf("after the extension the key lives for %v", left)
 				}
 				put()
-				if told(m.Ask(t.Context(), as(single.Extend, writer("me", "1", time.Minute)))) != c.extend || content(t, server)["w:me:1"] != mine.Score {
+				if told(m.Ask(t.Context(), as(single.Extend, writer("me", "1", time.Minute)))) != c.extend ||
+					content(t, server)["w:me:1"] != mine.Score {
 					t.Errorf("a shorter extension has moved the hold: %v", content(t, server))
 				}
 				if left := life(t, server, "key"); !about(left, 2*time.Hour) {

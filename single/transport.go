@@ -30,7 +30,8 @@ type exchange struct {
 	source bool // the script went out in full
 	set    bool // an earlier command of the call has set its key
 	stale  bool // the answer came on a connection that was made for an earlier batch
-	bundle int  // how many calls go out together, itself included; the following ones have 0, and this exchange leads them
+	// how many calls go out together, itself included; the following ones have 0, and this exchange leads them
+	bundle int
 	answer wire.Reply
 }
 

@@ -66,18 +66,22 @@ func New(dialect Dialect, table string) (*Fences, error) {
 		table = DefaultTable
 	}
 	if !names.MatchString(table) {
-		return nil, fmt.Errorf("%w: %.80q is no name of a table: letters, digits and underscores, and one dot behind a schema's", ErrInvalid, table)
+		return nil,
+			fmt.Errorf("%w: %.80q is no name of a table: letters, digits and underscores, and one dot behind a "+
+				"schema's", ErrInvalid, table)
 	}
 	forms := map[Dialect][4]string{
 		SQLite: {
 			`CREATE TABLE IF NOT EXISTS {} (name TEXT PRIMARY KEY, token BIGINT NOT NULL)`,
-			`INSERT INTO {} (name, token) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET token = max(token, excluded.token) RETURNING token`,
+			`INSERT INTO {} (name, token) VALUES (?, ?) ON CONFLICT (name)
+				DO UPDATE SET token = max(token, excluded.token) RETURNING token`,
 			``,
 			`SELECT token FROM {} WHERE name = ?`,
 		},
 		PostgreSQL: {
 			`CREATE TABLE IF NOT EXISTS {} (name TEXT PRIMARY KEY, token BIGINT NOT NULL)`,
-			`INSERT INTO {} AS f (name, token) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token`,
+			`INSERT INTO {} AS f (name, token) VALUES ($1, $2) ON CONFLICT (name)
+				DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token`,
 			``,
 			`SELECT token FROM {} WHERE name = $1`,
 		},
@@ -85,7 +89,8 @@ func New(dialect Dialect, table string) (*Fences, error) {
 		// statement takes a shared lock on an existing row. Read the row with its lock, because a snapshot may be
 		// older.
 		MySQL: {
-			`CREATE TABLE IF NOT EXISTS {} (name VARBINARY(1024) PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
+			`CREATE TABLE IF NOT EXISTS {} (name VARBINARY(1024) PRIMARY KEY, token BIGINT NOT NULL)
+				ENGINE=InnoDB ROW_FORMAT=DYNAMIC`,
 			`INSERT INTO {} (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`,
 			`SELECT token FROM {} WHERE name = ? FOR UPDATE`,
 			`SELECT token FROM {} WHERE name = ?`,
@@ -115,7 +120,9 @@ func (f *Fences) Schema() string { return f.schema }
 //
 // If change fails, InTx rolls everything back, the token too, and returns the error. If the commit fails, you don't
 // know whether it took effect. Other errors: [fence.ErrNoToken], [ErrInvalid], the driver's.
-func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key string, token uint64, change func(tx *sql.Tx) error) (err error) {
+func (f *Fences) InTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, key string, token uint64,
+	change func(tx *sql.Tx) error,
+) (err error) {
 	if db == nil || change == nil {
 		return fmt.Errorf("%w: nil database or nil function", ErrInvalid)
 	}
@@ -200,11 +207,13 @@ var ErrCondition = errors.New("sqlfence: a condition of the statement has kept t
 
 // Row reports the result of a change to one row that has a column for the token of its last change:
 //
-//	result, err := db.ExecContext(ctx, `UPDATE orders SET state = 'shipped', token = ? WHERE id = ? AND token <= ? AND state = 'packed'`, token, id, token)
+//	result, err := db.ExecContext(ctx, `UPDATE orders SET state = 'shipped', token = ?
+//		WHERE id = ? AND token <= ? AND state = 'packed'`, token, id, token)
 //	if err != nil {
 //		return err
 //	}
-//	return sqlfence.Row(result, db.QueryRowContext(ctx, `SELECT token, state = 'shipped' FROM orders WHERE id = ?`, id), id, token)
+//	row := db.QueryRowContext(ctx, `SELECT token, state = 'shipped' FROM orders WHERE id = ?`, id)
+//	return sqlfence.Row(result, row, id, token)
 //
 // It returns nil if the row was changed, now or before. The error is a [*fence.StaleError] if another holder has
 // written the row since. It matches [sql.ErrNoRows] if there is no such row, and [ErrCondition] if another condition
