@@ -10,7 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/report"
 )
 
-// TestHazard128And129And131And133HistoriesThatPassedOnceDoNotPass has a history of each lock that the harness once let pass.
+// TestHazard128And129And131And133HistoriesThatPassedOnceDoNotPass has a history of each lock that the harness once let
+// pass.
 func TestHazard128And129And131And133HistoriesThatPassedOnceDoNotPass(t *testing.T) {
 	for name, want := range map[string]struct {
 		verdict report.Verdict

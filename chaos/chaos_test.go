@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, toxileak.Known()...)
 }
 
-// quick shortens the waits of a run; the bounds that it checks are unchanged. One acquisition is enough: tests say themselves what has
-// to happen in their short runs.
+// quick shortens the waits of a run; the bounds that it checks are unchanged. One acquisition is enough: tests say
+// themselves what has to happen in their short runs.
 var quick = chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond, Enough: 1}
 
 // run makes one run, with files in a directory of the test's own, and checks that nothing else is left of it.
@@ -75,8 +75,8 @@ func runDear(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool)
 	return runNow(t, cfg, enough...)
 }
 
-// show makes runs that have to pass, each with the next seed, until something has happened in one, and returns the last. That a fault of
-// a few hits a hold is a matter of chance, and of what else the machine does.
+// show makes runs that have to pass, each with the next seed, until something has happened in one, and returns the
+// last. That a fault of a few hits a hold is a matter of chance, and of what else the machine does.
 func show(t *testing.T, cfg chaos.Config, happened func(*chaos.Report) bool) *chaos.Report {
 	t.Helper()
 	return catch(t, cfg, func(rep *chaos.Report) bool {
@@ -126,7 +126,8 @@ func acquired(n int) func(*chaos.Report) bool {
 
 // summary describes a report in a line.
 func summary(rep *chaos.Report) string {
-	return fmt.Sprintf("%d acquisitions, %d overlaps, %d orphans, %d token violations, availability %g, faults %v, stalled for %.0f ms",
+	return fmt.Sprintf("%d acquisitions, %d overlaps, %d orphans, %d token violations, availability %g, faults %v, "+
+		"stalled for %.0f ms",
 		rep.Acquisitions, rep.Overlaps, rep.Orphans, rep.TokenViolations, rep.Availability, rep.Faults, rep.StalledMS)
 }
 
@@ -142,15 +143,22 @@ func mustPass(t *testing.T, rep *chaos.Report) {
 // network, which package containers tests, and the fault that clients in separate processes can't
 // have.
 func faultsOfProcesses() []plan.Fault {
-	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool { return f.Name == "disconnect" || f.Name == plan.Reconfigure })
+	return slices.DeleteFunc(plan.Faults(), func(f plan.Fault) bool {
+		return f.Name == "disconnect" || f.Name == plan.Reconfigure
+	})
 }
 
 // TestEveryFaultFiresOnRealServers has one step of each fault in one plan, and each must have been observed.
 func TestEveryFaultFiresOnRealServers(t *testing.T) {
-	p := &plan.Plan{Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4, TLS: true, AOF: true}
+	p := &plan.Plan{
+		Scenario: "each-once", Text: "Each fault once.", Workload: "children", Seed: 5, Clients: 4,
+		TLS: true, AOF: true,
+	}
 	at := 100 * time.Millisecond
 	for _, f := range faultsOfProcesses() {
-		s := plan.Step{At: plan.Duration(at), For: plan.Duration(150 * time.Millisecond), Fault: f.Name, Masters: []int{len(p.Steps) % 5}}
+		s := plan.Step{At: plan.Duration(at), For: plan.Duration(150 * time.Millisecond), Fault: f.Name, Masters: []int{
+			len(p.Steps) % 5,
+		}}
 		switch f.Name {
 		case "latency":
 			s.Delay = plan.Duration(5 * time.Millisecond)
@@ -177,9 +185,13 @@ func TestEveryFaultFiresOnRealServers(t *testing.T) {
 
 func TestThisLibraryPassesInsideTheAssumptions(t *testing.T) {
 	t.Parallel()
-	for _, scenario := range []string{"master-outage", "dying-clients", "shared", "credentials", "refused-writes", "mixed-waiters"} {
+	for _, scenario := range []string{
+		"master-outage", "dying-clients", "shared", "credentials", "refused-writes", "mixed-waiters",
+	} {
 		t.Run(scenario, func(t *testing.T) {
-			rep := run(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Clients: 3, Duration: 8 * time.Second}, acquired(5))
+			rep := run(t,
+				chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Clients: 3, Duration: 8 * time.Second},
+				acquired(5))
 			mustPass(t, rep)
 			if rep.Acquisitions < 5 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
 				t.Error(summary(rep))
@@ -194,7 +206,10 @@ func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 	besides(t)
 	for _, scenario := range []string{"expired-certificates", "unresolved-names"} {
 		t.Run(scenario, func(t *testing.T) {
-			rep := runDear(t, chaos.Config{Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second}, acquired(3))
+			rep := runDear(t,
+				chaos.Config{
+					Backend: "process", Scenario: scenario, Seed: 2, Masters: 3, Clients: 2, Duration: 8 * time.Second,
+				}, acquired(3))
 			mustPass(t, rep)
 			if rep.Acquisitions < 3 || rep.Overlaps+rep.Orphans+rep.TokenViolations != 0 || rep.Availability != 1 {
 				t.Error(summary(rep))
@@ -203,9 +218,13 @@ func TestThisLibraryPassesWhileNoClientCanConnect(t *testing.T) {
 	}
 }
 
-// TestAProcessThatWasStoppedWritesTooLateAndIsRefused has clients that are stopped while they hold a lock, and write when they go on.
+// TestAProcessThatWasStoppedWritesTooLateAndIsRefused has clients that are stopped while they hold a lock, and write
+// when they go on.
 func TestAProcessThatWasStoppedWritesTooLateAndIsRefused(t *testing.T) {
-	rep := show(t, chaos.Config{Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second},
+	rep := show(t,
+		chaos.Config{
+			Backend: "process", Scenario: "stopped-writers", Seed: 3, TTL: time.Second, Duration: 10 * time.Second,
+		},
 		func(rep *chaos.Report) bool { return rep.StaleWrites > 0 })
 	if rep.StaleWrites == 0 || rep.Faults["child-pause"] == 0 {
 		t.Errorf("nothing was shown: %d writes were refused after %d stops", rep.StaleWrites, rep.Faults["child-pause"])
@@ -222,7 +241,8 @@ func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
 			overlaps := i == 0
 			t.Run(scenario+"/"+subject.Name(), func(t *testing.T) {
 				rep := show(t, chaos.Config{
-					Backend: "process", Subject: subject, Scenario: scenario, Seed: 3, TTL: 1500 * time.Millisecond, Duration: 12 * time.Second,
+					Backend: "process", Subject: subject, Scenario: scenario, Seed: 3, TTL: 1500 * time.Millisecond,
+					Duration: 12 * time.Second,
 				}, func(rep *chaos.Report) bool { return !overlaps || rep.Overlaps > 0 })
 				if (rep.Overlaps > 0) != overlaps || rep.Faults[fault] == 0 {
 					t.Errorf("%d overlaps over %d losses", rep.Overlaps, rep.Faults[fault])
@@ -232,10 +252,12 @@ func TestAGuardKeepsHoldsApartWhereTheLastWritesAreLost(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsNotExcusedByItsMastersMark: masters that fsync always are excused from the guard by a key, which replicas have too.
+// TestAReplicaIsNotExcusedByItsMastersMark: masters that fsync always are excused from the guard by a key, which
+// replicas have too.
 func TestAReplicaIsNotExcusedByItsMastersMark(t *testing.T) {
 	rep := run(t, chaos.Config{
-		Backend: "process", Options: masters.Options{AOF: true}, Subject: chaos.Guarded(), Scenario: "failover", Seed: 1, TTL: 1500 * time.Millisecond, Duration: 20 * time.Second,
+		Backend: "process", Options: masters.Options{AOF: true}, Subject: chaos.Guarded(), Scenario: "failover",
+		Seed: 1, TTL: 1500 * time.Millisecond, Duration: 20 * time.Second,
 	})
 	mustPass(t, rep)
 	if rep.Overlaps != 0 || rep.Faults["failover"] < 2 {
@@ -248,7 +270,11 @@ func TestAReplicaIsNotExcusedByItsMastersMark(t *testing.T) {
 func TestAGuardedLockUsesMastersAgainAfterASlowLoad(t *testing.T) {
 	limits := quick
 	limits.Liveness, limits.Recovery = 4*time.Second, 4*time.Second // the guard's time is 15 s
-	rep := run(t, chaos.Config{Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2, Duration: 8 * time.Second, Limits: limits}, acquired(5))
+	rep := run(t,
+		chaos.Config{
+			Backend: "process", Subject: chaos.LongGuarded(), Scenario: "slow-restart", Seed: 2,
+			Duration: 8 * time.Second, Limits: limits,
+		}, acquired(5))
 	mustPass(t, rep)
 	if rep.Faults["loading"] == 0 || rep.Acquisitions < 5 {
 		t.Error(summary(rep))
@@ -287,9 +313,15 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 				want = report.Unknown
 			}
 			caught := func(rep *chaos.Report) bool {
-				return rep.Verdict == want && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == c.Oracle })
+				return rep.Verdict == want && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
+					return v.Oracle == c.Oracle
+				})
 			}
-			rep := catch(t, chaos.Config{Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Seed: 1, Duration: duration, Limits: limits}, caught)
+			rep := catch(t,
+				chaos.Config{
+					Backend: "process", Subject: c.Subject, Scenario: c.Scenario, Seed: 1, Duration: duration,
+					Limits: limits,
+				}, caught)
 			if !caught(rep) {
 				t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
 			}
@@ -297,16 +329,18 @@ func TestBrokenLocksAreCaughtOnRealServers(t *testing.T) {
 	}
 }
 
-// TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters that
-// lose theirs.
+// TestOutsideTheAssumptionsOverlapsAreAllowedAndTokenOrderIsNot runs a lock without memory of any kind over masters
+// that lose theirs.
 func TestOutsideTheAssumptionsOverlapsAreAllowed(t *testing.T) {
 	// On a busy machine a late request leaves a key until its ttl ends, and without holders there
 	// are no overlaps.
 	rep := show(t, chaos.Config{
-		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1, TTL: 3 * time.Second, Duration: 10 * time.Second,
+		Backend: "embedded", Subject: controls.New(controls.SingleNX), Scenario: "amnesia", Seed: 1,
+		TTL: 3 * time.Second, Duration: 10 * time.Second,
 	}, func(rep *chaos.Report) bool { return rep.Overlaps > 0 })
 	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
-		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v", rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)
+		t.Errorf("%d overlaps, %d violations that are allowed: nothing was shown by %d acquisitions and %v",
+			rep.Overlaps, len(rep.Allowed), rep.Acquisitions, rep.Faults)
 	}
 }
 
@@ -322,7 +356,8 @@ func TestTheFilesAgreeWithTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, field := range []string{
-		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans", "goroutines_left",
+		"verdict", "seed", "replay", "operations", "acquisitions", "overlaps", "token_violations", "orphans",
+		"goroutines_left",
 		"availability",
 		"recovery_ms_max", "faults", "unexpected_errors",
 	} {
@@ -348,7 +383,8 @@ func TestAnInterruptedRunIsNoPassAndLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	rep, err := chaos.Run(ctx, chaos.Config{Scenario: "master-outage", Duration: time.Minute, Dir: t.TempDir(), Limits: quick})
+	rep, err := chaos.Run(ctx,
+		chaos.Config{Scenario: "master-outage", Duration: time.Minute, Dir: t.TempDir(), Limits: quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,11 +408,19 @@ func TestSetupErrorsSayWhat(t *testing.T) {
 	}{
 		"backend":  {chaos.Config{Backend: "nonsense"}, "no backend"},
 		"scenario": {chaos.Config{Scenario: "nonsense"}, "no scenario"},
-		"kind":     {chaos.Config{Scenario: "reentrant", Subject: controls.New(controls.Textbook)}, "no reentrant locks"},
-		"members":  {chaos.Config{Scenario: "membership", Subject: renewing{controls.New(controls.Textbook)}}, "implement workload.Members"},
+		"kind": {
+			chaos.Config{Scenario: "reentrant", Subject: controls.New(controls.Textbook)}, "no reentrant locks",
+		},
+		"members": {
+			chaos.Config{Scenario: "membership", Subject: renewing{controls.New(controls.Textbook)}},
+			"implement workload.Members",
+		},
 		"plan":     {chaos.Config{Plan: &plan.Plan{}}, "needs a name"},
 		"external": {chaos.Config{Backend: "external"}, "needs addresses"},
-		"nobody":   {chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}}, "refused"},
+		"nobody": {
+			chaos.Config{Backend: "external", Options: masters.Options{Addrs: []string{unused(t)}}},
+			"refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.Dir = t.TempDir()
@@ -407,15 +451,20 @@ func TestAnExternalFleetDecidesTheNumberOfMasters(t *testing.T) {
 	}
 	mustPass(t, rep)
 	cfg.Masters = 5
-	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "there are 3 masters, and 5 were asked for") {
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) ||
+		!strings.Contains(err.Error(), "there are 3 masters, and 5 were asked for") {
 		t.Errorf("error %v", err)
 	}
 	cfg.Masters, cfg.Scenario = 0, "membership"
-	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "takes 5 masters at least, and there are 3") {
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) ||
+		!strings.Contains(err.Error(), "takes 5 masters at least, and there are 3") {
 		t.Errorf("error %v", err)
 	}
-	cfg.Masters, cfg.Plan = 0, &plan.Plan{Scenario: "own", Steps: []plan.Step{{At: 1, Fault: "silence", Masters: []int{4}}}}
-	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), "the plan is for 5") {
+	cfg.Masters, cfg.Plan = 0, &plan.Plan{
+		Scenario: "own", Steps: []plan.Step{{At: 1, Fault: "silence", Masters: []int{4}}},
+	}
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) ||
+		!strings.Contains(err.Error(), "the plan is for 5") {
 		t.Errorf("error %v", err)
 	}
 }

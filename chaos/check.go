@@ -71,12 +71,15 @@ func consistent(events []history.Event) error {
 		switch e.Type {
 		case history.AcquireCall:
 			if e.Attempt == 0 || begun[e.Attempt] {
-				return fmt.Errorf("chaos: the acquire-call at %d ns has the attempt %d, and each wants a number of its own above 0", e.At, e.Attempt)
+				return fmt.Errorf("chaos: the acquire-call at %d ns has the attempt %d, and each wants a number of "+
+					"its own above 0", e.At, e.Attempt)
 			}
 			begun[e.Attempt] = true
-		case history.AcquireReturn, history.ExtendCall, history.ExtendReturn, history.ReleaseCall, history.ReleaseReturn, history.DoneClosed:
+		case history.AcquireReturn, history.ExtendCall, history.ExtendReturn, history.ReleaseCall,
+			history.ReleaseReturn, history.DoneClosed:
 			if !begun[e.Attempt] {
-				return fmt.Errorf("chaos: the %s at %d ns is of attempt %d, which has no acquire-call before it", e.Type, e.At, e.Attempt)
+				return fmt.Errorf("chaos: the %s at %d ns is of attempt %d, which has no acquire-call before it",
+					e.Type, e.At, e.Attempt)
 			}
 		}
 	}
@@ -85,10 +88,12 @@ func consistent(events []history.Event) error {
 
 // ofHistory is what those oracles find that need a history alone.
 func ofHistory(v *history.View, l Limits) []oracle.Violation {
-	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.Tokens(v), oracle.ExtensionContinuity(v), oracle.ForeignRelease(v),
+	return slices.Concat(oracle.Overlap(v), oracle.TokenOrder(v), oracle.Tokens(v), oracle.ExtensionContinuity(v),
+		oracle.ForeignRelease(v),
 		oracle.DoneAfterBound(v, l.Done), oracle.Orphans(v, l.Orphan), oracle.Register(v, l.Register),
 		oracle.Availability(v, l.Settle, l.Availability, l.Judged), oracle.Liveness(v, l.Liveness, 50*time.Millisecond),
-		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05), victims(v, l),
+		oracle.Recovery(v, l.Recovery), oracle.Reentry(v, l.Reentry), oracle.Kept(v), oracle.Validity(v, 0.05),
+		victims(v, l),
 		oracle.Outage(v, l.Outage/2, l.Outage, 50*time.Millisecond), operations(v, l),
 		oracle.Contexts(v, l.Context), oracle.Starved(v, l.Liveness))
 }

@@ -36,7 +36,9 @@ func handoffs(n int) []history.Event {
 	var events []history.Event
 	for i := range n {
 		from := int64(clients+i) * cycle
-		e := history.Event{Attempt: uint64(i + 1), Client: i % clients, Key: "k", TTL: int64(time.Second), Owner: fmt.Sprint(i)}
+		e := history.Event{
+			Attempt: uint64(i + 1), Client: i % clients, Key: "k", TTL: int64(time.Second), Owner: fmt.Sprint(i),
+		}
 		add := func(at int64, what history.Type, outcome history.Outcome) {
 			e.At, e.Type, e.Outcome = at, what, outcome
 			events = append(events, e)

@@ -91,17 +91,19 @@ type Limits struct {
 	// Outage is for how long in all, while one kind of fault is on, keys may stay free although a
 	// client with a majority wants them. Default: half the ttl and half a second.
 	Outage time.Duration
-	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth of the
-	// ttl and a quarter of a second.
+	// Context is for how long an acquisition may go on after the context of its caller has ended. Default: a twentieth
+	// of the ttl and a quarter of a second.
 	Context time.Duration
-	// Operations is the share of releases, and of extensions, that must not fail. Default: 0.5, and 0.8 if no fault came on.
+	// Operations is the share of releases, and of extensions, that must not fail. Default: 0.5, and 0.8 if no fault
+	// came on.
 	Operations float64
 	// Victim is how long a neighbour may take to acquire a key that no other client wants. Default:
 	// half a second.
 	Victim time.Duration
 	// Reentry is how long the owner of a reentrant lock may wait to enter again. Default: half the ttl.
 	Reentry time.Duration
-	// Recovery is how long it may take after a majority came back until every key is acquired. Default: the ttl plus 3 s.
+	// Recovery is how long it may take after a majority came back until every key is acquired. Default: the ttl plus 3
+	// s.
 	Recovery time.Duration
 	// Availability is the share of attempts with a majority in reach that must not fail. Default: 1.
 	Availability float64
@@ -196,10 +198,12 @@ func (c *Config) drawPlan() error {
 func (c *Config) replay() string {
 	p := c.Plan
 	if _, err := FindSubject(c.Subject.Name()); err != nil || c.given {
-		return fmt.Sprintf("the same program, with chaos.Config{Backend: %q, Scenario: %q, Seed: %d, Masters: %d, Clients: %d, Duration: %d, TTL: %d} for %s",
+		return fmt.Sprintf("the same program, with chaos.Config{Backend: %q, Scenario: %q, Seed: %d, Masters: %d, "+
+			"Clients: %d, Duration: %d, TTL: %d} for %s",
 			c.Backend, p.Scenario, p.Seed, p.Masters, p.Clients, p.Duration, c.TTL, c.Subject.Name())
 	}
-	command := fmt.Sprintf("redlock-chaos run -subject %s -backend %s -masters %d -clients %d -duration %s -seed %d -scenario %s",
+	command := fmt.Sprintf("redlock-chaos run -subject %s -backend %s -masters %d -clients %d -duration %s -seed %d "+
+		"-scenario %s",
 		c.Subject.Name(), c.Backend, p.Masters, p.Clients, time.Duration(p.Duration), p.Seed, p.Scenario)
 	if c.TTL > 0 {
 		command += fmt.Sprintf(" -ttl %s", c.TTL)

@@ -20,14 +20,21 @@ func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 		masters []int
 		lost    bool
 	}{
-		"certificates of a minority": {"expired-certificate", []int{0, 3}, false}, "certificates of a majority": {"expired-certificate", []int{0, 1, 3}, true},
-		"names of a minority": {plan.NoName, []int{0, 3}, false}, "names of a majority": {plan.NoName, []int{0, 1, 3}, true},
+		"certificates of a minority": {"expired-certificate", []int{0, 3}, false}, "certificates of a majority": {
+			"expired-certificate", []int{0, 1, 3}, true,
+		},
+		"names of a minority": {plan.NoName, []int{0, 3}, false}, "names of a majority": {
+			plan.NoName, []int{0, 1, 3}, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const from, to = 1500 * time.Millisecond, 4500 * time.Millisecond
 			rep := runDear(t, chaos.Config{Backend: "process", Plan: &plan.Plan{
-				Scenario: "out", Inside: true, Clients: 3, TLS: tt.fault != plan.NoName, Duration: plan.Duration(7 * time.Second),
-				Steps: []plan.Step{{At: plan.Duration(from), For: plan.Duration(to - from), Fault: tt.fault, Masters: tt.masters}},
+				Scenario: "out", Inside: true, Clients: 3, TLS: tt.fault != plan.NoName,
+				Duration: plan.Duration(7 * time.Second),
+				Steps: []plan.Step{
+					{At: plan.Duration(from), For: plan.Duration(to - from), Fault: tt.fault, Masters: tt.masters},
+				},
 			}})
 			mustPass(t, rep)
 			v := history.NewView(rep.History)
@@ -54,7 +61,8 @@ func TestMastersThatRefuseConnectionsHarmNothingIfAMinority(t *testing.T) {
 				}
 			}
 			if lost != tt.lost || (within == 0) != tt.lost || after == 0 || rep.Availability != 1 {
-				t.Errorf("a majority was lost: %v; %d acquired during the fault, %d afterwards; availability %g", lost, within, after, rep.Availability)
+				t.Errorf("a majority was lost: %v; %d acquired during the fault, %d afterwards; availability %g", lost,
+					within, after, rep.Availability)
 			}
 		})
 	}

@@ -122,8 +122,8 @@ type ControlResult struct {
 	// Seed is the seed that caught the lock, and Runs the number of runs until then.
 	Seed uint64 `json:"seed"`
 	Runs int    `json:"runs"`
-	// CaughtRuns is how many of the runs caught it, and StarvedRuns how many of the others the machine gave too little time;
-	// only of [Control.Rate].
+	// CaughtRuns is how many of the runs caught it, and StarvedRuns how many of the others the machine gave too little
+	// time; only of [Control.Rate].
 	CaughtRuns  int `json:"caught_runs,omitempty"`
 	StarvedRuns int `json:"starved_runs,omitempty"`
 	// TookMS is the time until it was caught, in milliseconds.
@@ -148,10 +148,12 @@ func (c Control) Run(ctx context.Context, cfg Config) (ControlResult, error) {
 	return c.Compare(ctx, cfg, result)
 }
 
-// Catch runs the control with one seed after another, from cfg.Seed on, until it is caught or a minute is over. cfg says
-// where (backend, masters, files); what to run is the control's. The result says nothing of the unbroken lock.
+// Catch runs the control with one seed after another, from cfg.Seed on, until it is caught or a minute is over. cfg
+// says where (backend, masters, files); what to run is the control's. The result says nothing of the unbroken lock.
 func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
-	result := ControlResult{Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1)}
+	result := ControlResult{
+		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1),
+	}
 	cfg = c.configure(cfg, c.Subject)
 	start := time.Now()
 	for ; ctx.Err() == nil; result.Seed++ {
@@ -175,7 +177,9 @@ func (c Control) Catch(ctx context.Context, cfg Config) (ControlResult, error) {
 // Rate runs the control with that many seeds, from cfg.Seed on, and counts the seeds that catch it:
 // Runs and CaughtRuns of the result. The control counts as caught if nine of ten seeds catch it.
 func (c Control) Rate(ctx context.Context, cfg Config, runs int) (ControlResult, error) {
-	result := ControlResult{Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1)}
+	result := ControlResult{
+		Subject: c.Subject.Name(), Scenario: c.Scenario, Oracle: c.Oracle, Seed: orElse(cfg.Seed, 1),
+	}
 	cfg = c.configure(cfg, c.Subject)
 	start := time.Now()
 	for cfg.Seed = result.Seed; result.Runs < runs && ctx.Err() == nil; cfg.Seed++ {

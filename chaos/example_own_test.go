@@ -18,7 +18,8 @@ import (
 
 // crowded is an additional fault: other programs put many keys into a master, and remove them again.
 var crowded = plan.Fault{
-	Name: "crowded", Text: "other programs keep many keys there", Where: plan.OnMaster, Lasts: true, Leaves: masters.FullService,
+	Name: "crowded", Text: "other programs keep many keys there", Where: plan.OnMaster, Lasts: true,
+	Leaves: masters.FullService,
 	Inject: func(ctx context.Context, on plan.Target) (masters.Injection, error) {
 		var all []*redis.Client
 		heal := func(ctx context.Context) error {
@@ -54,7 +55,8 @@ var bounded = chaos.Oracle{
 		for i := range v.Attempts {
 			if a := &v.Attempts[i]; a.Granted() && a.Return-a.Call >= int64(time.Minute) {
 				found = append(found, oracle.Violation{
-					Key: a.Key, At: a.Call, Attempts: []uint64{a.ID}, Text: fmt.Sprintf("client %d waited for %v", a.Client, time.Duration(a.Return-a.Call)),
+					Key: a.Key, At: a.Call, Attempts: []uint64{a.ID}, Text: fmt.Sprintf("client %d waited for %v",
+						a.Client, time.Duration(a.Return-a.Call)),
 				})
 			}
 		}
@@ -62,7 +64,8 @@ var bounded = chaos.Oracle{
 	},
 }
 
-// A plan names a fault of the caller's own like any other, and an oracle of the caller's own judges the run with the others.
+// A plan names a fault of the caller's own like any other, and an oracle of the caller's own judges the run with the
+// others.
 func Example_ownFaultAndOracle() {
 	dir, err := os.MkdirTemp("", "chaos-")
 	if err != nil {
@@ -81,7 +84,8 @@ steps:
 		fmt.Println(err)
 		return
 	}
-	report, err := chaos.Run(context.Background(), chaos.Config{Plan: ours, Oracles: []chaos.Oracle{bounded}, TTL: 10 * time.Second, Dir: dir})
+	report, err := chaos.Run(context.Background(),
+		chaos.Config{Plan: ours, Oracles: []chaos.Oracle{bounded}, TTL: 10 * time.Second, Dir: dir})
 	if err != nil {
 		fmt.Println(err)
 		return

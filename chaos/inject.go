@@ -65,7 +65,8 @@ func (x *injector) step(ctx context.Context, s plan.Step, start time.Time) {
 	on, err := x.inject(bounded, fault, s)
 	if err == nil {
 		x.recorder.Append(history.Event{
-			At: begun, Type: history.FaultOn, Client: history.Everyone, Master: history.Everyone, Name: s.Fault, Note: s.String(),
+			At: begun, Type: history.FaultOn, Client: history.Everyone, Master: history.Everyone, Name: s.Fault,
+			Note: s.String(),
 		})
 		x.switched(s, on.observed)
 		sleepUntil(ctx, start.Add(time.Duration(s.At+s.For)))
@@ -97,7 +98,8 @@ func (x *injector) switched(s plan.Step, observed string) {
 			x.observed[s.Fault] = observed
 		}
 		if x.log != nil {
-			fmt.Fprintf(x.log, "%8s  %s (%s)\n", time.Duration(x.recorder.Now()).Round(time.Millisecond), s, x.hide(observed))
+			fmt.Fprintf(x.log, "%8s  %s (%s)\n", time.Duration(x.recorder.Now()).Round(time.Millisecond), s,
+				x.hide(observed))
 		}
 	})
 }
@@ -153,7 +155,10 @@ func (x *injector) inject(ctx context.Context, f plan.Fault, s plan.Step) (effec
 	clients, ms := x.plan.Clients, x.plan.Masters
 	switch {
 	case f.Inject != nil:
-		return injectOwn(ctx, f, plan.Target{Step: s, Fleet: x.fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients)})
+		return injectOwn(ctx, f,
+			plan.Target{
+				Step: s, Fleet: x.fleet, Masters: plan.OrAll(s.Masters, ms), Clients: plan.OrAll(s.Clients, clients),
+			})
 	case f.Where == plan.OnMaster:
 		return x.hurtMasters(ctx, f, s)
 	case f.Name == plan.NoName:
@@ -187,7 +192,10 @@ func (x *injector) unname(ctx context.Context, links []network.Link) (effect, er
 		return effect{}, err
 	}
 	heal := func(context.Context) error { show(); return nil }
-	return effect{observed: fmt.Sprintf("%d names are unknown, which was answered %d times so far", len(links), told), heal: heal}, nil
+	return effect{
+		observed: fmt.Sprintf("%d names are unknown, which was answered %d times so far", len(links), told),
+		heal:     heal,
+	}, nil
 }
 
 // flap cuts and mends paths every period until it is healed.
@@ -221,7 +229,10 @@ func (x *injector) flap(ctx context.Context, f plan.Fault, s plan.Step) (effect,
 		}
 	}()
 	heal := func(context.Context) error { close(stop); return <-ended }
-	return effect{observed: fmt.Sprintf("%d paths come and go every %v", len(links), time.Duration(s.Period)), heal: heal}, nil
+	return effect{
+		observed: fmt.Sprintf("%d paths come and go every %v", len(links), time.Duration(s.Period)),
+		heal:     heal,
+	}, nil
 }
 
 // hurtMasters does an action to several masters side by side.

@@ -33,7 +33,8 @@ func (r *run) lostByRight(v *history.View, x oracle.Violation) bool {
 	return false
 }
 
-// had reports that a master was seen to have the key for the owner nearly all the time. Of a key that is not watched it is not known that it had not.
+// had reports that a master was seen to have the key for the owner nearly all the time. Of a key that is not watched it
+// is not known that it had not.
 func (w *watch) had(master int, key, owner string, from, to int64) bool {
 	k := slices.Index(w.keys, key)
 	if k < 0 {

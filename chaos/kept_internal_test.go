@@ -37,7 +37,10 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := int64(0)
-			r := &run{plan: &plan.Plan{Masters: len(all), Clients: 1}, reach: newReach(history.NewRecorder(func() int64 { return now }), 1, len(all))}
+			r := &run{
+				plan:  &plan.Plan{Masters: len(all), Clients: 1},
+				reach: newReach(history.NewRecorder(func() int64 { return now }), 1, len(all)),
+			}
 			for m, from := range tt.away {
 				now = from * second
 				r.reach.add(harm{masters: []int{m}, leaves: masters.NoService}, 1)
@@ -45,7 +48,9 @@ func TestALostHoldIsExcusedIfTooFewMastersWithItAreInReach(t *testing.T) {
 			r.watch = &watch{keys: []string{tt.key}}
 			for at := range int64(10) {
 				for _, m := range all {
-					s := report.Sample{At: at*second + 1, Until: at*second + 2, Master: m, Up: true, Owners: []string{""}}
+					s := report.Sample{
+						At: at*second + 1, Until: at*second + 2, Master: m, Up: true, Owners: []string{""},
+					}
 					for _, has := range tt.have {
 						if has == m || m == tt.late && at >= 6 {
 							s.Owners[0] = "me"

@@ -58,7 +58,9 @@ func litter(before, after []map[string]time.Duration, keys, acquisitions int) []
 		}
 		if left > allowed {
 			return []oracle.Violation{{
-				Oracle: NameKeyspace, Text: fmt.Sprintf("master %d has %d keys more than before the run, after %d acquisitions of %d keys; %d of them never expire; one is %q",
+				Oracle: NameKeyspace,
+				Text: fmt.Sprintf("master %d has %d keys more than before the run, after %d acquisitions of %d keys; "+
+					"%d of them never expire; one is %q",
 					i, left, acquisitions, keys, forever, example),
 			}}
 		}

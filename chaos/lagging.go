@@ -11,8 +11,8 @@ import (
 // NameGrowth is the oracle that finds goroutines which stay for each hold.
 const NameGrowth = "growth"
 
-// lagging finds holds whose release was confirmed, and which some master still had for longer than grace after that, while no
-// fault was on and the machine ran: a release asks every master that can be reached, not a majority of them.
+// lagging finds holds whose release was confirmed, and which some master still had for longer than grace after that,
+// while no fault was on and the machine ran: a release asks every master that can be reached, not a majority of them.
 func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation {
 	const settle = int64(time.Second)
 	disturbed := disturbances(v)
@@ -27,13 +27,15 @@ func (w *watch) lagging(v *history.View, grace time.Duration) []oracle.Violation
 	for _, s := range w.samples {
 		for k, owner := range s.Owners {
 			a := byOwner[w.keys[k]+"\x00"+owner]
-			if a == nil || seen[a] || !s.Up || !a.Released || s.At <= a.ReleaseReturn+int64(grace) || disturbed.overlaps(a.Call-settle, s.Until) {
+			if a == nil || seen[a] || !s.Up || !a.Released || s.At <= a.ReleaseReturn+int64(grace) ||
+				disturbed.overlaps(a.Call-settle, s.Until) {
 				continue
 			}
 			seen[a] = true
 			out = append(out, oracle.Violation{
 				Oracle: NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
-				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and master %d, which could be reached all the time, had it at %v",
+				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and master %d, "+
+					"which could be reached all the time, had it at %v",
 					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), s.Master, time.Duration(s.At)),
 			})
 		}
@@ -71,6 +73,8 @@ func growth(goroutines, acquisitions int) []oracle.Violation {
 		return nil
 	}
 	return []oracle.Violation{{
-		Oracle: NameGrowth, Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines", acquisitions, goroutines),
+		Oracle: NameGrowth,
+		Text: fmt.Sprintf("after %d acquisitions, when all holds had been released, the subject had %d goroutines",
+			acquisitions, goroutines),
 	}}
 }

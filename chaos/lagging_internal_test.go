@@ -31,11 +31,18 @@ func TestHazard137AReleaseThatLeavesTheKeyOnAMasterInReachIsFound(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			v := history.NewView(append([]history.Event{
 				{At: 2 * sec, Type: history.AcquireCall, Attempt: 1, Key: "k"},
-				{At: 3 * sec, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 20 * sec},
+				{
+					At: 3 * sec, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me",
+					Until: 20 * sec,
+				},
 				{At: 4 * sec, Type: history.ReleaseCall, Attempt: 1},
 				{At: 5 * sec, Type: history.ReleaseReturn, Attempt: 1, Outcome: history.Acquired},
 			}, tt.more...))
-			w := &watch{keys: []string{"k"}, samples: []report.Sample{{At: tt.seen * sec, Until: tt.seen*sec + 1, Master: 3, Up: true, Owners: []string{tt.owner}}}}
+			w := &watch{
+				keys: []string{"k"}, samples: []report.Sample{
+					{At: tt.seen * sec, Until: tt.seen*sec + 1, Master: 3, Up: true, Owners: []string{tt.owner}},
+				},
+			}
 			if found := w.lagging(v, 2*time.Second); len(found) != tt.want {
 				t.Errorf("found %v", found)
 			}

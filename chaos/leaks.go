@@ -51,7 +51,8 @@ func (r *run) leaks() []oracle.Violation {
 	}
 	return []oracle.Violation{{
 		Oracle: NameLeak, At: r.recorder.Now(),
-		Text: fmt.Sprintf("%d goroutines are left %v after the clients were closed; the first is in %s", r.left, r.limits().Goroutines, r.leftAt),
+		Text: fmt.Sprintf("%d goroutines are left %v after the clients were closed; the first is in %s", r.left,
+			r.limits().Goroutines, r.leftAt),
 	}}
 }
 

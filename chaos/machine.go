@@ -18,14 +18,14 @@ const (
 	looks = 4
 )
 
-// machine notices when something of this run got no time to run. A request has a twentieth of the ttl; one that failed because
-// the machine had no time for anybody says nothing about the lock. Each such stretch goes into the history as a Stall, which
-// all oracles about time treat alike. It is seen in four ways, because none sees all:
+// machine notices when something of this run got no time to run. A request has a twentieth of the ttl; one that failed
+// because the machine had no time for anybody says nothing about the lock. Each such stretch goes into the history as a
+// Stall, which all oracles about time treat alike. It is seen in four ways, because none sees all:
 //
 //   - a goroutine that wakes every few milliseconds wakes late: the whole process, or the whole machine, stood still;
 //   - the Go scheduler says how long goroutines that could have run had to wait (it looks at one of eight);
-//   - the kernel says how long threads of this process, the clients' processes and the masters that are processes of this
-//     machine had to wait for a processor. Where the kernel does not tell, the first two remain;
+//   - the kernel says how long threads of this process, the clients' processes and the masters that are processes of
+//     this machine had to wait for a processor. Where the kernel does not tell, the first two remain;
 //   - a toxiproxy server, if there is one, answers a request for its version late (askProxy).
 //
 // It also reports how much time the run was given. Waits use this, so that their length says
@@ -59,7 +59,9 @@ func newMachine(recorder *history.Recorder, ttl time.Duration, processes func() 
 type process struct {
 	name string
 	pid  int
-	main bool // its first thread does all that matters; others may have slept for long, and the kernel miscounts the waits of such
+	// its first thread does all that matters; others may have slept for long, and the kernel miscounts the waits of
+	// such
+	main bool
 }
 
 func (m *machine) run(ctx context.Context, processes func() []process) {
@@ -164,8 +166,8 @@ func newSchedule() *schedule {
 	return s
 }
 
-// longest returns the longest such wait that ended since the last call, by less than it may have been: the histogram's buckets
-// are a tenth apart or so.
+// longest returns the longest such wait that ended since the last call, by less than it may have been: the histogram's
+// buckets are a tenth apart or so.
 func (s *schedule) longest() time.Duration {
 	metrics.Read(s.sample)
 	if s.sample[0].Value.Kind() != metrics.KindFloat64Histogram {

@@ -31,8 +31,9 @@ func TestAWaitIsNeverCountedLongerThanItCanHaveBeen(t *testing.T) {
 	}{
 		{0, 5000, 10, 0}, // before it was known
 		{20 * time.Millisecond, 5003, 12, 3 * time.Millisecond},
-		{40 * time.Millisecond, 15003, 13, 40 * time.Millisecond}, // ten seconds; it may have waited since its turn before the last look
-		{60 * time.Millisecond, 15003, 13, 0},                     // it waits
+		// ten seconds; it may have waited since its turn before the last look
+		{40 * time.Millisecond, 15003, 13, 40 * time.Millisecond},
+		{60 * time.Millisecond, 15003, 13, 0}, // it waits
 		{80 * time.Millisecond, 15003, 13, 0},
 		{9 * time.Second, 23943, 14, 8940 * time.Millisecond}, // and really has for nine seconds
 		{9020 * time.Millisecond, 23943, 14, 0},
@@ -47,7 +48,8 @@ func TestAWaitIsNeverCountedLongerThanItCanHaveBeen(t *testing.T) {
 	}
 }
 
-// TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept all the time, and then got by mistake a count that looks like a long wait.
+// TestOneThreadOfManyDoesNotWaitForSeconds: it may have slept all the time, and then got by mistake a count that looks
+// like a long wait.
 func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	d, self := newDelays(), process{pid: os.Getpid()}
 	defer d.close()
@@ -70,7 +72,8 @@ func TestOneThreadOfManyDoesNotWaitForSeconds(t *testing.T) {
 	}
 }
 
-// TestProcessesThatLeftTheRunAreForgotten has a process that ends, and one that no longer belongs to the run: their files are not kept open.
+// TestProcessesThatLeftTheRunAreForgotten has a process that ends, and one that no longer belongs to the run: their
+// files are not kept open.
 func TestProcessesThatLeftTheRunAreForgotten(t *testing.T) {
 	d := newDelays()
 	defer d.close()

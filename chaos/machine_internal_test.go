@@ -48,7 +48,8 @@ func TestABeatThatComesLateIsAStall(t *testing.T) {
 	if n != 1 || longest != time.Second || whose == "" || len(events) != 1 {
 		t.Fatalf("%d stalls of %v, %v", n, longest, events)
 	}
-	if e := events[0]; e.Type != history.Stall || e.At != 4*int64(time.Second) || e.Value != int64(time.Second) || !strings.Contains(e.Note, "1s") {
+	if e := events[0]; e.Type != history.Stall || e.At != 4*int64(time.Second) || e.Value != int64(time.Second) ||
+		!strings.Contains(e.Note, "1s") {
 		t.Errorf("recorded %+v", e)
 	}
 }
@@ -91,7 +92,8 @@ func TestAProxyThatAnswersLateIsAStall(t *testing.T) {
 	}
 }
 
-// TestAProxyThatIsGoneForGoodIsAStall: one that refuses connections does so at once, and mostly the end comes between two questions.
+// TestAProxyThatIsGoneForGoodIsAStall: one that refuses connections does so at once, and mostly the end comes between
+// two questions.
 func TestAProxyThatIsGoneForGoodIsAStall(t *testing.T) {
 	var now, asked atomic.Int64
 	recorder := history.NewRecorder(now.Load)
@@ -145,7 +147,9 @@ func TestTheMachineAsksTheProxyAndLooksAtTheMasters(t *testing.T) {
 	<-silent
 	<-looked
 	m.stop()
-	if !slices.ContainsFunc(recorder.Events(), func(e history.Event) bool { return strings.HasPrefix(e.Note, "the toxiproxy server") }) {
+	if !slices.ContainsFunc(recorder.Events(), func(e history.Event) bool {
+		return strings.HasPrefix(e.Note, "the toxiproxy server")
+	}) {
 		t.Errorf("a proxy that said nothing for a second: recorded %+v", recorder.Events())
 	}
 }
@@ -207,8 +211,8 @@ func TestWaitsCountOnlyTimeThatTheRunWasGiven(t *testing.T) {
 	})
 }
 
-// TestWaitingForAProcessorIsSeen has one processor of the Go scheduler, which one goroutine keeps busy while another could
-// run; and a process that competes with others for the processors of the machine.
+// TestWaitingForAProcessorIsSeen has one processor of the Go scheduler, which one goroutine keeps busy while another
+// could run; and a process that competes with others for the processors of the machine.
 func TestWaitingForAProcessorIsSeen(t *testing.T) {
 	t.Run("a goroutine", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -63,8 +63,8 @@ func (d *delays) drop(file string, t thread) {
 	delete(d.threads, file)
 }
 
-// of returns the most that a thread of a process waited since the last call; of a thread that was not known then, nothing. The zero
-// process is this one. A process that is gone did not wait.
+// of returns the most that a thread of a process waited since the last call; of a thread that was not known then,
+// nothing. The zero process is this one. A process that is gone did not wait.
 func (d *delays) of(p process) time.Duration {
 	id := d.self
 	if p.pid != 0 {

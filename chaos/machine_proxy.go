@@ -38,7 +38,8 @@ func (m *machine) askProxy(ctx context.Context, api string) {
 		if err == nil {
 			fastest = min(fastest, took)
 		}
-		if late := took - fastest; late > 2*m.tolerate && (err == nil || ended) { // a question and its answer wait once each
+		// a question and its answer wait once each
+		if late := took - fastest; late > 2*m.tolerate && (err == nil || ended) {
 			m.stall(answered, now, late, "the toxiproxy server") // it may have gone just after its last answer
 		}
 		if ended {

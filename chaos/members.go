@@ -81,7 +81,8 @@ func (m *members) change(ctx context.Context, client int, to configuration, sinc
 		case <-m.cut:
 			return errors.New("the run was cut short")
 		case <-ctx.Done():
-			return fmt.Errorf("client %d waited in vain for clients that hold something with older masters: %w", client, ctx.Err())
+			return fmt.Errorf("client %d waited in vain for clients that hold something with older masters: %w", client,
+				ctx.Err())
 		}
 		m.mu.Lock()
 	}
@@ -124,7 +125,9 @@ func (m *members) mustWaitLocked(c *member, generation int) bool {
 	if c.terms[len(c.terms)-1].generation != generation-1 {
 		return true
 	}
-	return m.ordered && slices.ContainsFunc(m.clients, func(other *member) bool { return other.terms[0].generation < generation-1 })
+	return m.ordered && slices.ContainsFunc(m.clients, func(other *member) bool {
+		return other.terms[0].generation < generation-1
+	})
 }
 
 // broadcastLocked wakes who waits for a change.

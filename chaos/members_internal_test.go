@@ -55,7 +55,8 @@ func TestMajoritiesAreCountedInEachSet(t *testing.T) {
 	endNew()
 }
 
-// TestKeysOnUnusedMastersAreFound has a key on a master before it joined, while it was used, just after that, and later.
+// TestKeysOnUnusedMastersAreFound has a key on a master before it joined, while it was used, just after that, and
+// later.
 func TestKeysOnUnusedMastersAreFound(t *testing.T) {
 	const second = int64(time.Second)
 	now := int64(0)
@@ -123,7 +124,10 @@ func TestOfALockThatIsHandedOverOnlyTheLastReleaseIsJudged(t *testing.T) {
 		{At: 1, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
 		{At: 2, Type: history.AcquireCall, Attempt: 2, Key: "k"},
 		{At: second, Type: history.ReleaseCall, Attempt: 1},
-		{At: second + 1, Type: history.AcquireReturn, Attempt: 2, Outcome: history.Acquired, Owner: "me", Until: 9 * second},
+		{
+			At: second + 1, Type: history.AcquireReturn, Attempt: 2, Outcome: history.Acquired, Owner: "me",
+			Until: 9 * second,
+		},
 		{At: second + 2, Type: history.ReleaseReturn, Attempt: 1, Outcome: history.Acquired},
 		{At: 5 * second, Type: history.ReleaseCall, Attempt: 2},
 		{At: 5*second + 1, Type: history.ReleaseReturn, Attempt: 2, Outcome: history.Acquired},
@@ -202,8 +206,9 @@ func twoMembers(t *testing.T) (m *members, openedFor func(client int) []*scripte
 	return m, openedFor, clients
 }
 
-// TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes: the hold stays with the client of the lock that took it, who waits
-// asks the new one, and the second step waits until the hold was given back. Control: without the order it does not wait.
+// TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes: the hold stays with the client of the lock that took it, who
+// waits asks the new one, and the second step waits until the hold was given back. Control: without the order it does
+// not wait.
 func TestNoClientUsesOnlyNewMastersDuringAHoldOnOldOnes(t *testing.T) {
 	for _, ordered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -270,7 +275,8 @@ func TestAChangeOfMastersThatWaitsEndsWithItsContextOrTheRun(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		to := configuration{3, [][]int{{2, 3, 4}}}
-		if err := m.change(ctx, 0, to, 0); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "client 0 waited") {
+		if err := m.change(ctx, 0, to, 0); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "client 0 waited") {
 			t.Errorf("error %v", err)
 		}
 		cut := make(chan struct{})

@@ -16,13 +16,17 @@ import (
 
 // membership is a run with exchanges of masters. Its holds are to be renewed, so their ttl is short.
 func membership(subject workload.Subject) chaos.Config {
-	return chaos.Config{Backend: "process", Subject: subject, Scenario: "membership", Seed: 2, TTL: 3 * time.Second, Duration: 8 * time.Second}
+	return chaos.Config{
+		Backend: "process", Subject: subject, Scenario: "membership", Seed: 2, TTL: 3 * time.Second,
+		Duration: 8 * time.Second,
+	}
 }
 
 func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
 	rep := run(t, membership(chaos.Redlock()), acquired(20))
 	mustPass(t, rep)
-	if rep.Acquisitions < 20 || rep.Overlaps+rep.Orphans+rep.TokenViolations+rep.UnexpectedErrors != 0 || rep.Availability != 1 {
+	if rep.Acquisitions < 20 || rep.Overlaps+rep.Orphans+rep.TokenViolations+rep.UnexpectedErrors != 0 ||
+		rep.Availability != 1 {
 		t.Error(summary(rep))
 	}
 	if n := rep.Faults[plan.Reconfigure]; n != 2*2*rep.Clients {
@@ -41,14 +45,17 @@ func TestMastersAreExchangedWhileLocksAreHeldAndWanted(t *testing.T) {
 	}
 }
 
-// TestClientsThatGoFromOldToNewMastersAtOnceAreCaught is the control: the same run with clients that leave out the step with both.
+// TestClientsThatGoFromOldToNewMastersAtOnceAreCaught is the control: the same run with clients that leave out the step
+// with both.
 func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 	hasty, err := chaos.FindSubject("redlock:no-joint-step")
 	if err != nil {
 		t.Fatal(err)
 	}
 	caught := func(rep *chaos.Report) bool {
-		return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NameOverlap })
+		return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
+			return v.Oracle == oracle.NameOverlap
+		})
 	}
 	if rep := catch(t, membership(hasty), caught); !caught(rep) {
 		t.Errorf("verdict %s, violations %v", rep.Verdict, rep.Violations)
@@ -59,22 +66,33 @@ func TestClientsThatGoFromOldToNewMastersAtOnceAreCaught(t *testing.T) {
 // the old masters.
 func TestAnUnsafePlanUsesOldAndNewMastersAtOnce(t *testing.T) {
 	p := &plan.Plan{
-		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4, Members: []int{0, 1, 2},
-		Hold: plan.Duration(20 * time.Millisecond), Duration: plan.Duration(3 * time.Second),
-		Steps: []plan.Step{{At: plan.Duration(500 * time.Millisecond), Fault: plan.Reconfigure, Clients: []int{0, 1}, Sets: [][]int{{3, 4}}}},
+		Scenario: "at-once", Text: "Half of the clients have other masters.", Workload: "hot-key", Clients: 4,
+		Members: []int{0, 1, 2},
+		Hold:    plan.Duration(20 * time.Millisecond), Duration: plan.Duration(3 * time.Second),
+		Steps: []plan.Step{
+			{At: plan.Duration(500 * time.Millisecond), Fault: plan.Reconfigure, Clients: []int{0, 1}, Sets: [][]int{
+				{3, 4},
+			}},
+		},
 	}
 	rep := run(t, chaos.Config{Plan: p})
 	mustPass(t, rep)
 	if rep.Overlaps == 0 || len(rep.Allowed) == 0 {
-		t.Errorf("%d overlaps, %d violations that are allowed, by %d acquisitions", rep.Overlaps, len(rep.Allowed), rep.Acquisitions)
+		t.Errorf("%d overlaps, %d violations that are allowed, by %d acquisitions", rep.Overlaps, len(rep.Allowed),
+			rep.Acquisitions)
 	}
 }
 
 // TestARunUsesOnlyTheMembersOfItsPlan: clients use only these masters, and only these count for a majority.
 func TestARunUsesOnlyTheMembersOfItsPlan(t *testing.T) {
 	p := &plan.Plan{
-		Scenario: "three-of-five", Inside: true, Workload: "hot-key", Members: []int{4, 0, 2}, Duration: plan.Duration(2 * time.Second),
-		Steps: []plan.Step{{At: plan.Duration(200 * time.Millisecond), For: plan.Duration(time.Second), Fault: "down", Masters: []int{1, 3}}},
+		Scenario: "three-of-five", Inside: true, Workload: "hot-key", Members: []int{4, 0, 2},
+		Duration: plan.Duration(2 * time.Second),
+		Steps: []plan.Step{
+			{At: plan.Duration(200 * time.Millisecond), For: plan.Duration(time.Second), Fault: "down", Masters: []int{
+				1, 3,
+			}},
+		},
 	}
 	judged := func(rep *chaos.Report) bool { return rep.Service.Attempts >= rep.Service.Total*9/10 }
 	rep := run(t, chaos.Config{Plan: p}, judged)
@@ -98,7 +116,10 @@ func TestAReportSaysThatOtherMastersThanAskedForWereUsed(t *testing.T) {
 		t.Run(strconv.Itoa(asked), func(t *testing.T) {
 			rep := run(t, chaos.Config{
 				Backend: "embedded", Masters: asked,
-				Plan: &plan.Plan{Scenario: "ours", Inside: true, Masters: 3, Clients: 1, Duration: plan.Duration(200 * time.Millisecond)},
+				Plan: &plan.Plan{
+					Scenario: "ours", Inside: true, Masters: 3, Clients: 1,
+					Duration: plan.Duration(200 * time.Millisecond),
+				},
 			})
 			said := slices.Contains(rep.Notes, "there are 3 masters, by the plan, and 7 were asked for")
 			if said != want {

@@ -16,12 +16,17 @@ import (
 
 func TestNeighboursAreJudgedBesideAWorkload(t *testing.T) {
 	enough := func(rep *chaos.Report) bool { return rep.Neighbours.Holds > 0 && rep.Neighbours.Free >= 50 }
-	rep := run(t, chaos.Config{Scenario: "master-outage", Duration: 10 * time.Second, TTL: 10 * time.Second, Neighbours: true, Limits: quick}, enough)
+	rep := run(t,
+		chaos.Config{
+			Scenario: "master-outage", Duration: 10 * time.Second, TTL: 10 * time.Second, Neighbours: true,
+			Limits: quick,
+		}, enough)
 	q := rep.Neighbours
 	if slices.ContainsFunc(rep.Violations, isVictim) || !enough(rep) || q.P50 <= 0 {
 		t.Errorf("%s, %v, %+v", rep.Verdict, rep.Reasons, q)
 	}
-	if !slices.ContainsFunc(rep.Notes, func(s string) bool { return strings.HasPrefix(s, "neighbours: of ") }) || !strings.Contains(rep.Replay, " -neighbours") {
+	if !slices.ContainsFunc(rep.Notes, func(s string) bool { return strings.HasPrefix(s, "neighbours: of ") }) ||
+		!strings.Contains(rep.Replay, " -neighbours") {
 		t.Errorf("notes %q, replay %q", rep.Notes, rep.Replay)
 	}
 }
@@ -50,7 +55,10 @@ func (l *queueingLocker) Acquire(ctx context.Context, r workload.Request) (workl
 
 // The control, with a subject that does not say that it renews.
 func TestALockThatHarmsNeighboursIsCaught(t *testing.T) {
-	long := &plan.Plan{Scenario: "long-waits", Inside: true, Hold: plan.Duration(2 * time.Second), Duration: plan.Duration(6 * time.Second)}
+	long := &plan.Plan{
+		Scenario: "long-waits", Inside: true, Hold: plan.Duration(2 * time.Second),
+		Duration: plan.Duration(6 * time.Second),
+	}
 	rep := catch(t, chaos.Config{
 		Subject: queueing{chaos.Redlock()}, Plan: long, Neighbours: true, Limits: quick,
 	}, func(rep *chaos.Report) bool { return slices.ContainsFunc(rep.Violations, isVictim) })

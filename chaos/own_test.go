@@ -26,7 +26,12 @@ func ownPlan(f plan.Fault) *plan.Plan {
 	f.Name, f.Text = "ours", "What the test does."
 	return &plan.Plan{
 		Scenario: "own", Inside: true, Duration: plan.Duration(1500 * time.Millisecond), Own: []plan.Fault{f},
-		Steps: []plan.Step{{At: plan.Duration(400 * time.Millisecond), For: plan.Duration(300 * time.Millisecond), Fault: "ours", Masters: []int{1, 4}, Clients: []int{2}}},
+		Steps: []plan.Step{
+			{
+				At: plan.Duration(400 * time.Millisecond), For: plan.Duration(300 * time.Millisecond), Fault: "ours",
+				Masters: []int{1, 4}, Clients: []int{2},
+			},
+		},
 	}
 }
 
@@ -51,7 +56,8 @@ func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
 		says    string
 	}{
 		"observed": {func(_ context.Context, on plan.Target) (masters.Injection, error) {
-			if !slices.Equal(on.Masters, []int{1, 4}) || !slices.Equal(on.Clients, []int{2}) || len(on.Fleet.Reach()) != 5 || on.Step.Fault != "ours" {
+			if !slices.Equal(on.Masters, []int{1, 4}) || !slices.Equal(on.Clients, []int{2}) ||
+				len(on.Fleet.Reach()) != 5 || on.Step.Fault != "ours" {
 				return masters.Injection{}, errors.New("it does not know whom it hits")
 			}
 			return observed(nothing)
@@ -68,12 +74,18 @@ func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
 		"without Heal": {func(context.Context, plan.Target) (masters.Injection, error) {
 			return observed(nil)
 		}, nil, report.Unknown, "no Heal"},
-		"panics":        {func(context.Context, plan.Target) (masters.Injection, error) { return observed(broken()) }, nil, report.Unknown, "Inject panicked: oh"},
-		"not available": {nil, func(*masters.Fleet) error { return errors.New("needs a crane") }, report.Unknown, "needs a crane"},
+		"panics": {func(context.Context, plan.Target) (masters.Injection, error) {
+			return observed(broken())
+		}, nil, report.Unknown, "Inject panicked: oh"},
+		"not available": {nil, func(*masters.Fleet) error {
+			return errors.New("needs a crane")
+		}, report.Unknown, "needs a crane"},
 		"unknown where": {nil, func(*masters.Fleet) error { broken(); return nil }, report.Unknown, "Can panicked: oh"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := plan.Fault{Where: plan.OnMaster, Lasts: true, Inject: tt.inject, Can: tt.can, Leaves: masters.FullService}
+			f := plan.Fault{
+				Where: plan.OnMaster, Lasts: true, Inject: tt.inject, Can: tt.can, Leaves: masters.FullService,
+			}
 			if f.Inject == nil {
 				f.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
 					return masters.Injection{}, errors.New("it was tried")
@@ -84,7 +96,8 @@ func TestAFaultOfOnesOwnCountsWhenItWasObserved(t *testing.T) {
 			if rep.Verdict != tt.verdict || !strings.Contains(said, tt.says) {
 				t.Errorf("%s, want %s because of %q: %s", rep.Verdict, tt.verdict, tt.says, said)
 			}
-			if seen := rep.Faults["ours"] == 1 && rep.Observed["ours"] == "it was seen"; seen != (tt.says == "" || name == "not healed") {
+			if seen := rep.Faults["ours"] == 1 &&
+				rep.Observed["ours"] == "it was seen"; seen != (tt.says == "" || name == "not healed") {
 				t.Errorf("%v, observed %v", rep.Faults, rep.Observed)
 			}
 		})
@@ -141,9 +154,12 @@ func TestWhatAFaultOfOnesOwnDoesIsFeltAndCountedWithTheOthers(t *testing.T) {
 // lostBy is how many clients lose their majority to a fault that leaves such a service.
 func lostBy(t *testing.T, service masters.Service, where plan.Where) (clients int) {
 	t.Helper()
-	p := ownPlan(plan.Fault{Where: where, Lasts: true, Leaves: service, Inject: func(context.Context, plan.Target) (masters.Injection, error) {
-		return observed(func(context.Context) error { return nil })
-	}})
+	p := ownPlan(plan.Fault{
+		Where: where, Lasts: true, Leaves: service,
+		Inject: func(context.Context, plan.Target) (masters.Injection, error) {
+			return observed(func(context.Context) error { return nil })
+		},
+	})
 	p.Steps[0].Masters, p.Steps[0].Clients = nil, nil
 	rep, err := chaos.Run(t.Context(), chaos.Config{Plan: p, Dir: t.TempDir(), Limits: quick, TTL: 10 * time.Second})
 	if err != nil {
@@ -159,20 +175,27 @@ func lostBy(t *testing.T, service masters.Service, where plan.Where) (clients in
 
 // longer finds holds that were longer than that.
 func longer(than time.Duration, always bool) chaos.Oracle {
-	return chaos.Oracle{Name: "short-holds", Text: "holds that are too long", Always: always, Judge: func(v *history.View) []oracle.Violation {
-		for i := range v.Attempts {
-			if a := &v.Attempts[i]; a.Granted() && time.Duration(a.End()-a.Return) > than {
-				return []oracle.Violation{{Oracle: "overlap", Key: a.Key, Attempts: []uint64{a.ID}, Text: "it was held for long"}}
+	return chaos.Oracle{
+		Name: "short-holds", Text: "holds that are too long", Always: always,
+		Judge: func(v *history.View) []oracle.Violation {
+			for i := range v.Attempts {
+				if a := &v.Attempts[i]; a.Granted() && time.Duration(a.End()-a.Return) > than {
+					return []oracle.Violation{
+						{Oracle: "overlap", Key: a.Key, Attempts: []uint64{a.ID}, Text: "it was held for long"},
+					}
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 func TestAnOracleOfOnesOwnConvictsAndIsInEveryFile(t *testing.T) {
 	t.Parallel()
 	unknown := longer(0, false)
-	unknown.Judge = func(*history.View) []oracle.Violation { return []oracle.Violation{{Unknown: true, Text: "can't tell"}} }
+	unknown.Judge = func(*history.View) []oracle.Violation {
+		return []oracle.Violation{{Unknown: true, Text: "can't tell"}}
+	}
 	panics := longer(0, false)
 	panics.Judge = func(*history.View) []oracle.Violation { broken(); return nil }
 	for name, tt := range map[string]struct {
@@ -198,7 +221,8 @@ func TestAnOracleOfOnesOwnConvictsAndIsInEveryFile(t *testing.T) {
 			}
 			for _, kind := range []string{"json", "junit"} {
 				raw, err := os.ReadFile(rep.Files[kind])
-				if err != nil || !strings.Contains(string(raw), "short-holds") || kind == "junit" && !strings.Contains(string(raw), tt.junit) {
+				if err != nil || !strings.Contains(string(raw), "short-holds") || kind == "junit" &&
+					!strings.Contains(string(raw), tt.junit) {
 					t.Errorf("%s has not %s, %v: %s", kind, tt.junit, err, raw)
 				}
 			}
@@ -211,7 +235,11 @@ func TestAnOracleOfOnesOwnConvictsAndIsInEveryFile(t *testing.T) {
 
 func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
 	fault := func(change func(*plan.Fault)) chaos.Config {
-		p := ownPlan(plan.Fault{Where: plan.OnMaster, Inject: func(context.Context, plan.Target) (masters.Injection, error) { return observed(nil) }})
+		p := ownPlan(plan.Fault{
+			Where: plan.OnMaster, Inject: func(context.Context, plan.Target) (masters.Injection, error) {
+				return observed(nil)
+			},
+		})
 		change(&p.Own[0])
 		return chaos.Config{Plan: p}
 	}
@@ -226,20 +254,43 @@ func TestMistakesInWhatIsOnesOwnAreNamed(t *testing.T) {
 		cfg  chaos.Config
 		says string
 	}{
-		"a fault's name is taken":  {fault(func(f *plan.Fault) { f.Name = "kill" }), `fault "kill" of your own: there is one of that name already`},
-		"two faults of a name":     {twice, `fault "ours" of your own: there are two`},
-		"a fault's name":           {fault(func(f *plan.Fault) { f.Name = "A b" }), `fault 1 of your own: the name is "A b"`},
-		"no Inject":                {fault(func(f *plan.Fault) { f.Inject = nil }), `fault "ours" of your own: it has no Inject`},
-		"no text of a fault":       {fault(func(f *plan.Fault) { f.Text = "" }), `fault "ours" of your own: it has no Text`},
-		"no place":                 {fault(func(f *plan.Fault) { f.Where = "moon" }), `Where is "moon"`},
-		"numbers":                  {fault(func(f *plan.Fault) { f.Check = func(*plan.Step) error { return errors.New("a rate above 1") } }), "steps[0].fault: ours: a rate above 1"},
-		"outside":                  {fault(func(f *plan.Fault) { f.Outside = true }), "outside what a lock assumes"},
-		"forgets elsewhere":        {fault(func(f *plan.Fault) { f.Where, f.Forgets = plan.Elsewhere, true }), "only a fault on masters"},
+		"a fault's name is taken": {
+			fault(func(f *plan.Fault) { f.Name = "kill" }),
+			`fault "kill" of your own: there is one of that name already`,
+		},
+		"two faults of a name": {twice, `fault "ours" of your own: there are two`},
+		"a fault's name": {
+			fault(func(f *plan.Fault) { f.Name = "A b" }), `fault 1 of your own: the name is "A b"`,
+		},
+		"no Inject": {
+			fault(func(f *plan.Fault) { f.Inject = nil }), `fault "ours" of your own: it has no Inject`,
+		},
+		"no text of a fault": {
+			fault(func(f *plan.Fault) { f.Text = "" }), `fault "ours" of your own: it has no Text`,
+		},
+		"no place": {fault(func(f *plan.Fault) { f.Where = "moon" }), `Where is "moon"`},
+		"numbers": {
+			fault(func(f *plan.Fault) { f.Check = func(*plan.Step) error { return errors.New("a rate above 1") } }),
+			"steps[0].fault: ours: a rate above 1",
+		},
+		"outside": {fault(func(f *plan.Fault) { f.Outside = true }), "outside what a lock assumes"},
+		"forgets elsewhere": {
+			fault(func(f *plan.Fault) { f.Where, f.Forgets = plan.Elsewhere, true }), "only a fault on masters",
+		},
 		"another name in the plan": {fault(func(f *plan.Fault) { f.Name = "others" }), "of your own [others]"},
-		"an oracle's name":         {judge(func(o *chaos.Oracle) { o.Name = "" }), `oracle 1 of your own: the name is ""`},
-		"an oracle's is taken":     {judge(func(o *chaos.Oracle) { o.Name = "overlap" }), `oracle "overlap" of your own: there is one of that name already`},
-		"no Judge":                 {judge(func(o *chaos.Oracle) { o.Judge = nil }), `oracle "short-holds" of your own: it has no Judge`},
-		"no text of an oracle":     {judge(func(o *chaos.Oracle) { o.Text = "" }), `oracle "short-holds" of your own: it has no Text`},
+		"an oracle's name": {
+			judge(func(o *chaos.Oracle) { o.Name = "" }), `oracle 1 of your own: the name is ""`,
+		},
+		"an oracle's is taken": {
+			judge(func(o *chaos.Oracle) { o.Name = "overlap" }),
+			`oracle "overlap" of your own: there is one of that name already`,
+		},
+		"no Judge": {
+			judge(func(o *chaos.Oracle) { o.Judge = nil }), `oracle "short-holds" of your own: it has no Judge`,
+		},
+		"no text of an oracle": {
+			judge(func(o *chaos.Oracle) { o.Text = "" }), `oracle "short-holds" of your own: it has no Text`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.Dir = t.TempDir()
@@ -261,7 +312,10 @@ func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 		healed               atomic.Bool
 	}
 	var now atomic.Pointer[faults]
-	slow := plan.Fault{Name: "slow", Text: "It is healed when two others are on.", Where: plan.OnMaster, Lasts: true, Leaves: masters.FullService}
+	slow := plan.Fault{
+		Name: "slow", Text: "It is healed when two others are on.", Where: plan.OnMaster, Lasts: true,
+		Leaves: masters.FullService,
+	}
 	slow.Inject = func(context.Context, plan.Target) (masters.Injection, error) { // the first of a run
 		f := &faults{meanwhile: make(chan struct{}), elsewhere: make(chan struct{})}
 		now.Store(f)
@@ -290,7 +344,9 @@ func TestAFaultWaitsUntilWhatWasBeforeItOnItsMasterIsHealed(t *testing.T) {
 			},
 		}
 	}
-	after := plan.Fault{Name: "after", Text: "It comes after the slow one.", Where: plan.OnMaster, Leaves: masters.FullService}
+	after := plan.Fault{
+		Name: "after", Text: "It comes after the slow one.", Where: plan.OnMaster, Leaves: masters.FullService,
+	}
 	after.Inject = func(context.Context, plan.Target) (masters.Injection, error) {
 		if !now.Load().healed.Load() {
 			return masters.Injection{}, errors.New("it did not wait")

@@ -34,7 +34,8 @@ func (w *watch) strangers(v *history.View) []oracle.Violation {
 				}
 				out = append(out, oracle.Violation{
 					Oracle: NameOwner, Key: a.Key, At: a.Return, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
-					Text: fmt.Sprintf("client %d (attempt %d) held %q as owner %q, and none of the %d masters that were looked at meanwhile had that owner",
+					Text: fmt.Sprintf("client %d (attempt %d) held %q as owner %q, and none of the %d masters that "+
+						"were looked at meanwhile had that owner",
 						a.Client, a.ID, a.Key, a.Owner, looked),
 				})
 				break
@@ -44,8 +45,8 @@ func (w *watch) strangers(v *history.View) []oracle.Violation {
 	return out
 }
 
-// name fills in the owners of holds that were reported without one, as far as a majority of masters was seen to have one
-// and the same value all the time.
+// name fills in the owners of holds that were reported without one, as far as a majority of masters was seen to have
+// one and the same value all the time.
 func (w *watch) name(events []history.Event) {
 	looks, v := w.byMaster(), history.NewView(events)
 	for i := range v.Attempts {

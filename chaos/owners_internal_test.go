@@ -25,23 +25,44 @@ func TestHazard130AnOwnerThatNoMasterHasIsFound(t *testing.T) {
 		want     int
 		named    string
 	}{
-		"as reported":                 {"me", []report.Sample{look(3*sec, 0, "me"), look(3*sec, 1, "me"), look(3*sec, 2, "me")}, 0, "me"},
-		"on one of three":             {"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), look(3*sec, 2, "me")}, 0, "me"},
-		"on none of three":            {"me", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 2, "")}, 1, "me"},
-		"on none of two":              {"me", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 1, "it")}, 0, "me"},
-		"one look before it was held": {"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), look(sec, 2, "")}, 0, "me"},
-		"one look after its end":      {"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), look(8*sec, 2, "")}, 0, "me"},
-		"one look in vain":            {"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), down}, 0, "me"},
-		"not reported, on three":      {"", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 2, "it")}, 0, "it"},
-		"not reported, on two":        {"", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 2, "")}, 0, ""},
+		"as reported": {
+			"me", []report.Sample{look(3*sec, 0, "me"), look(3*sec, 1, "me"), look(3*sec, 2, "me")}, 0, "me",
+		},
+		"on one of three": {
+			"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), look(3*sec, 2, "me")}, 0, "me",
+		},
+		"on none of three": {
+			"me", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 2, "")}, 1, "me",
+		},
+		"on none of two": {
+			"me", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 1, "it")}, 0, "me",
+		},
+		"one look before it was held": {
+			"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), look(sec, 2, "")}, 0, "me",
+		},
+		"one look after its end": {
+			"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), look(8*sec, 2, "")}, 0, "me",
+		},
+		"one look in vain": {"me", []report.Sample{look(3*sec, 0, ""), look(3*sec, 1, ""), down}, 0, "me"},
+		"not reported, on three": {
+			"", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 2, "it")}, 0, "it",
+		},
+		"not reported, on two": {
+			"", []report.Sample{look(3*sec, 0, "it"), look(3*sec, 1, "it"), look(3*sec, 2, "")}, 0, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := []history.Event{
 				{At: sec, Type: history.AcquireCall, Attempt: 1, Key: "k", TTL: 9 * sec},
-				{At: 2 * sec, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: tt.reported, Until: 9 * sec},
+				{
+					At: 2 * sec, Type: history.AcquireReturn, Attempt: 1, Outcome: history.Acquired, Owner: tt.reported,
+					Until: 9 * sec,
+				},
 				{At: 5 * sec, Type: history.ReleaseCall, Attempt: 1},
 			}
-			w := &watch{plan: &plan.Plan{}, keys: []string{"k"}, setsOf: func(string) [][]int { return all }, samples: tt.looks}
+			w := &watch{plan: &plan.Plan{}, keys: []string{"k"}, setsOf: func(string) [][]int {
+				return all
+			}, samples: tt.looks}
 			if found := w.strangers(history.NewView(events)); len(found) != tt.want {
 				t.Errorf("found %v", found)
 			}

@@ -45,9 +45,11 @@ type use struct{ sets [][]int }
 
 func newReach(recorder *history.Recorder, clients, masters int) *reach {
 	r := &reach{
-		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients), adrift: make([]bool, clients),
-		uses: make([][]*use, clients), users: make([]int, masters), vacant: make([]bands, masters), since: make([]int64, masters),
-		away: make(map[path]bands),
+		recorder: recorder, full: make([]int, masters), down: make([]int, masters), lost: make([]bool, clients),
+		adrift: make([]bool, clients),
+		uses:   make([][]*use, clients), users: make([]int, masters), vacant: make([]bands, masters),
+		since: make([]int64, masters),
+		away:  make(map[path]bands),
 	}
 	for range clients {
 		r.cuts = append(r.cuts, make([]int, masters))

@@ -123,7 +123,8 @@ func (r *run) open(ctx context.Context) error {
 	}
 	r.notes = append(r.notes, r.fleet.Notes...)
 	if asked := r.cfg.Masters; asked != 0 && asked != r.plan.Masters {
-		r.notes = append(r.notes, fmt.Sprintf("there are %d masters, by the plan, and %d were asked for", r.plan.Masters, asked))
+		r.notes = append(r.notes,
+			fmt.Sprintf("there are %d masters, by the plan, and %d were asked for", r.plan.Masters, asked))
 	}
 	upstreams := r.fleet.Upstreams
 	if len(upstreams) == 0 {
@@ -191,7 +192,8 @@ func (r *run) replan(masters int) error {
 		return err
 	}
 	if takes := r.cfg.Plan.Masters; takes != masters {
-		return fmt.Errorf("scenario %s takes %d masters at least, and there are %d", r.cfg.Plan.Scenario, takes, masters)
+		return fmt.Errorf("scenario %s takes %d masters at least, and there are %d", r.cfg.Plan.Scenario, takes,
+			masters)
 	}
 	r.plan = r.cfg.Plan
 	if byDefault {
@@ -225,7 +227,8 @@ func (r *run) openClients(ctx context.Context) error {
 		}
 	}
 	r.injector = &injector{
-		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network, names: r.names, recorder: r.recorder,
+		plan: r.plan, patience: workload.PatienceOf(r.cfg.Subject, r.profile.TTL), fleet: r.fleet, network: r.network,
+		names: r.names, recorder: r.recorder,
 		reach: r.reach, members: r.members, gates: r.gates, children: r.children, log: r.cfg.Log, hide: r.hide,
 		on: make(map[string]int), observed: make(map[string]string), unavailable: make(map[string]string),
 	}
@@ -278,8 +281,10 @@ func (r *run) startWorkers(ctx context.Context, group *sync.WaitGroup) {
 		}
 		for i := range perClient {
 			w := workload.Worker{
-				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.gates[c], Fenced: fenced,
-				Rand: rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked, Unchecked: r.unchecked,
+				Client: c, Number: i, Locker: locker, Sink: r.recorder, Profile: r.profile.Of(i), Gate: r.gates[c],
+				Fenced: fenced,
+				Rand:   rand.New(rand.NewPCG(r.plan.Seed, uint64(c*perClient+i)+100)), Checked: r.checked,
+				Unchecked:  r.unchecked,
 				Unexpected: r.unexpectedError,
 			}
 			group.Go(func() { w.Run(ctx) })

@@ -28,7 +28,9 @@ func guarded(t *testing.T, user string, secure bool) ([]*redistest.Server, maste
 	t.Helper()
 	cfg := []redistest.Option{redistest.WithPassword(hush)}
 	if user != "" { // requirepass is for the user "default"
-		cfg = []redistest.Option{redistest.WithArgs("--user", user, "on", ">"+hush, "~*", "&*", "+@all", "--user", "default", "off")}
+		cfg = []redistest.Option{
+			redistest.WithArgs("--user", user, "on", ">"+hush, "~*", "&*", "+@all", "--user", "default", "off"),
+		}
 	}
 	o := masters.Options{Destructive: true}
 	if secure {
@@ -47,8 +49,8 @@ func guarded(t *testing.T, user string, secure bool) ([]*redistest.Server, maste
 	return servers, o
 }
 
-// TestMastersMayWantPasswordsAndTLS: the harness, its faults, clients that are goroutines and clients that are processes reach
-// them through proxies, and no file has the password.
+// TestMastersMayWantPasswordsAndTLS: the harness, its faults, clients that are goroutines and clients that are
+// processes reach them through proxies, and no file has the password.
 func TestMastersMayWantPasswordsAndTLS(t *testing.T) {
 	besides(t)
 	for name, tt := range map[string]struct {
@@ -66,7 +68,8 @@ func TestMastersMayWantPasswordsAndTLS(t *testing.T) {
 			dir := t.TempDir()
 			var log strings.Builder
 			rep := runDear(t, chaos.Config{
-				Subject: tt.subject, Backend: "external", Options: o, Scenario: tt.scenario, Seed: 4, Clients: 3, Duration: 6 * time.Second, Dir: dir, Log: &log,
+				Subject: tt.subject, Backend: "external", Options: o, Scenario: tt.scenario, Seed: 4, Clients: 3,
+				Duration: 6 * time.Second, Dir: dir, Log: &log,
 			}, acquired(3))
 			mustPass(t, rep)
 			if rep.Acquisitions < 3 || len(rep.Unavailable) != 0 {
@@ -90,7 +93,8 @@ func mustNotTell(t *testing.T, dir string) {
 		}
 		files++
 		raw, err := os.ReadFile(path)
-		if strings.Contains(string(raw), "hush/hush") || strings.Contains(string(raw), "hush%2F") || strings.Contains(string(raw), `hush\/`) {
+		if strings.Contains(string(raw), "hush/hush") || strings.Contains(string(raw), "hush%2F") ||
+			strings.Contains(string(raw), `hush\/`) {
 			t.Errorf("%s has the password", path)
 		}
 		return err
@@ -119,7 +123,8 @@ func TestPasswordsInErrorsOfTheLockAreNotWritten(t *testing.T) {
 	_, o := guarded(t, "jobs", false)
 	dir := t.TempDir()
 	rep := run(t, chaos.Config{
-		Subject: chatty{controls.New(controls.Textbook)}, Backend: "external", Options: o, Scenario: "calm", Duration: time.Second, Dir: dir,
+		Subject: chatty{controls.New(controls.Textbook)}, Backend: "external", Options: o, Scenario: "calm",
+		Duration: time.Second, Dir: dir,
 	})
 	if rep.UnexpectedErrors == 0 || !strings.Contains(strings.Join(rep.Errors, "\n"), "redis://jobs:xxxxx@127.0.0.1") {
 		t.Errorf("%d errors: %v", rep.UnexpectedErrors, rep.Errors)
@@ -147,8 +152,12 @@ func TestMistakesInCredentialsAndTLSAreNamed(t *testing.T) {
 		"a lock with no secrets": {bare{controls.New(controls.Textbook)}, o, "implement workload.Secured"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rep, err := chaos.Run(t.Context(), chaos.Config{Subject: tt.subject, Backend: "external", Options: tt.options, Scenario: "calm", Dir: t.TempDir()})
-			if rep != nil || !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "hush") {
+			rep, err := chaos.Run(t.Context(),
+				chaos.Config{
+					Subject: tt.subject, Backend: "external", Options: tt.options, Scenario: "calm", Dir: t.TempDir(),
+				})
+			if rep != nil || !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), tt.says) ||
+				strings.Contains(err.Error(), "hush") {
 				t.Errorf("error %v, want one that says %q", err, tt.says)
 			}
 		})

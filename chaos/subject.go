@@ -87,7 +87,9 @@ func (s ownSubject) OpenSecured(ctx context.Context, all []endpoint.Endpoint) (w
 }
 
 // OpenMembers implements workload.Members.
-func (s ownSubject) OpenMembers(ctx context.Context, m workload.Membership, tell func(workload.Ballot)) (workload.Locker, error) {
+func (s ownSubject) OpenMembers(ctx context.Context, m workload.Membership,
+	tell func(workload.Ballot),
+) (workload.Locker, error) {
 	s = s.telling(slices.Concat(m.Sets...), tell)
 	s.opts.Generation = m.Generation
 	if s.hasty {
@@ -99,7 +101,9 @@ func (s ownSubject) OpenMembers(ctx context.Context, m workload.Membership, tell
 // openSets opens a client of one set of masters, or of two.
 func (s ownSubject) openSets(ctx context.Context, sets [][]endpoint.Endpoint) (workload.Locker, error) {
 	if has := mutant.Built(); s.mutant != has {
-		return nil, fmt.Errorf("chaos: subject %s wants the engine with the mutant %q, and this program was built with %q (empty: none)", s.name, s.mutant, has)
+		return nil,
+			fmt.Errorf("chaos: subject %s wants the engine with the mutant %q, and this program was built with %q "+
+				"(empty: none)", s.name, s.mutant, has)
 	}
 	if s.aged {
 		if err := age(ctx, slices.Concat(sets...), s.opts.RestartGuard); err != nil {
@@ -234,7 +238,8 @@ func (l ownLocker) Acquire(ctx context.Context, r workload.Request) (workload.Ho
 // translate puts the library's errors into the workload's words.
 func translate(err error) error {
 	for own, word := range map[error]error{
-		redlock.ErrHeld: workload.ErrHeld, redlock.ErrContended: workload.ErrHeld, redlock.ErrNoQuorum: workload.ErrNoQuorum, redlock.ErrExpired: workload.ErrExpired,
+		redlock.ErrHeld: workload.ErrHeld, redlock.ErrContended: workload.ErrHeld,
+		redlock.ErrNoQuorum: workload.ErrNoQuorum, redlock.ErrExpired: workload.ErrExpired,
 		redlock.ErrNotHeld: workload.ErrLost,
 	} {
 		if errors.Is(err, own) {

@@ -42,8 +42,8 @@ func TestHazard131ARunThatShowsNothingIsNoPass(t *testing.T) {
 	})
 }
 
-// TestTheCatalogueIsCaught has some of the broken locks, each in the scenario and by the oracle that it names; the command
-// controls runs all.
+// TestTheCatalogueIsCaught has some of the broken locks, each in the scenario and by the oracle that it names; the
+// command controls runs all.
 func TestTheCatalogueIsCaught(t *testing.T) {
 	t.Parallel()
 	for _, e := range controls.Catalogue() {
@@ -51,9 +51,12 @@ func TestTheCatalogueIsCaught(t *testing.T) {
 			continue
 		}
 		t.Run(e.Name, func(t *testing.T) {
-			cfg := chaos.Config{Subject: e.Subject(), Scenario: e.Scenario, Seed: 1, Duration: e.For, TTL: 3 * time.Second}
+			cfg := chaos.Config{
+				Subject: e.Subject(), Scenario: e.Scenario, Seed: 1, Duration: e.For, TTL: 3 * time.Second,
+			}
 			caught := func(rep *chaos.Report) bool {
-				return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == e.Oracle })
+				return rep.Verdict == report.Violation &&
+					slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == e.Oracle })
 			}
 			if rep := catch(t, cfg, caught); !caught(rep) {
 				t.Errorf("%s is not caught by %s: %s, %v", e.Name, e.Oracle, rep.Verdict, rep.Violations)

@@ -16,14 +16,21 @@ import (
 
 // always has the oracles of promises that need no assumption on time or memory. The others are
 // judged only in scenarios that stay within the assumptions.
-var always = []string{oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameDoneAfterBound, oracle.NameFaults, oracle.NameValidity, NameKeyspace}
+var always = []string{
+	oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameDoneAfterBound,
+	oracle.NameFaults, oracle.NameValidity, NameKeyspace,
+}
 
 // Oracles lists the names of all oracles.
 func Oracles() []string {
 	return []string{
-		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameForeignRelease, oracle.NameDoneAfterBound,
-		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery, oracle.NameReentry,
-		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameContext, oracle.NameService, oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameGrowth, NameReleased, NameOwner, NameKeyspace,
+		oracle.NameOverlap, oracle.NameTokenOrder, oracle.NameTokens, oracle.NameContinuity, oracle.NameForeignRelease,
+		oracle.NameDoneAfterBound,
+		oracle.NameOrphan, oracle.NameRegister, oracle.NameAvailability, oracle.NameLiveness, oracle.NameRecovery,
+		oracle.NameReentry,
+		oracle.NameKept, oracle.NameOutage, oracle.NameOperations, oracle.NameContext, oracle.NameService,
+		oracle.NameVictims, oracle.NameValidity, oracle.NameFaults, NameLeak, NameGrowth, NameReleased, NameOwner,
+		NameKeyspace,
 	}
 }
 
@@ -49,7 +56,9 @@ func (r *run) judge() *Report {
 
 func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 	l := r.limits()
-	found := slices.DeleteFunc(ofHistory(v, l), func(x oracle.Violation) bool { return x.Oracle == oracle.NameKept && r.lostByRight(v, x) })
+	found := slices.DeleteFunc(ofHistory(v, l), func(x oracle.Violation) bool {
+		return x.Oracle == oracle.NameKept && r.lostByRight(v, x)
+	})
 	found = append(found, r.watch.strangers(v)...)
 	found = append(found, r.watch.strays(r.reach.unused(), min(l.Orphan, r.profile.TTL/4))...)
 	rep.GoroutinesLeft = r.left
@@ -71,7 +80,8 @@ func (r *run) oracles(v *history.View, rep *Report) []oracle.Violation {
 		found = append(found, r.cfg.Oracles[i].judge(v)...)
 	}
 	return slices.Concat(found, oracle.PlannedFaults(v, r.plannedFaults()), r.leaks(),
-		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), r.watch.lagging(v, min(l.Orphan, r.profile.TTL/4)), growth(r.grown, granted(v)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
+		r.watch.lingering(v, min(l.Orphan, r.profile.TTL/4)), r.watch.lagging(v, min(l.Orphan, r.profile.TTL/4)),
+		growth(r.grown, granted(v)), litter(r.keysBefore, r.keysAfter, len(r.profile.KeyNames()), granted(v)))
 }
 
 func granted(v *history.View) int {
@@ -115,9 +125,11 @@ func (r *run) describe(v *history.View) *Report {
 		Scenario: r.plan.Scenario, Text: r.plan.Text, Inside: r.plan.Inside, Workload: r.profile.Name,
 		Masters: r.plan.Masters, Clients: r.plan.Clients, DurationMS: r.lasted.Milliseconds(), Started: r.started,
 		Availability: service.Ratio, Service: service, Faults: oracle.FaultsFired(v), Observed: r.injector.observed,
-		Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected, Errors: r.errors, Notes: r.notes, Plan: r.plan,
-		OwnOracles: r.ownOracles(), Violations: []oracle.Violation{}, History: v.Events, Samples: r.watch.samples, Watched: r.watch.keys,
-		Votes: r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
+		Unavailable: r.injector.unavailable, UnexpectedErrors: r.unexpected, Errors: r.errors, Notes: r.notes,
+		Plan:       r.plan,
+		OwnOracles: r.ownOracles(), Violations: []oracle.Violation{}, History: v.Events, Samples: r.watch.samples,
+		Watched: r.watch.keys,
+		Votes:   r.votes.perMaster(), VoteBucket: r.votes.bucket, Ballots: r.votes.ballots,
 	}
 	for _, d := range oracle.Recoveries(v) {
 		rep.RecoveryMSMax = max(rep.RecoveryMSMax, milliseconds(int64(d)))
@@ -134,8 +146,10 @@ func (r *run) describe(v *history.View) *Report {
 	}
 	rep.StalledMS = milliseconds(oracle.Stalled(v))
 	if n, longest, whose := r.machine.stalled(); n > 0 {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times do not count",
-			n, rep.StalledMS, milliseconds(v.End), longest.Round(time.Millisecond), whose))
+		rep.Notes = append(rep.Notes,
+			fmt.Sprintf("the machine stood still %d times, for %.0f ms of %.0f in all, once for %v (%s); these times "+
+				"do not count",
+				n, rep.StalledMS, milliseconds(v.End), longest.Round(time.Millisecond), whose))
 	}
 	if n := r.network.Replaced(); n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%d proxies did not answer and were replaced", n))
@@ -188,7 +202,9 @@ func (r *run) vacuous(rep *Report) []string {
 				why = fmt.Sprintf("%s is not available: %v", name, r.injector.can(f))
 			}
 		}
-		out = append(out, fmt.Sprintf("none of the faults came on that %s is about (%s): %s", r.plan.Scenario, strings.Join(about, ", "), why))
+		out = append(out,
+			fmt.Sprintf("none of the faults came on that %s is about (%s): %s", r.plan.Scenario,
+				strings.Join(about, ", "), why))
 	}
 	return append(out, tooLittle(rep.Acquisitions, r.enough())...)
 }
@@ -199,12 +215,15 @@ func (r *run) enough() int {
 	return orElse(r.limits().Enough, min(max(turns, 5), 10))
 }
 
-// tooLittle says that less happened than enough. Of too few judged attempts the oracle of availability tells, where it is promised.
+// tooLittle says that less happened than enough. Of too few judged attempts the oracle of availability tells, where it
+// is promised.
 func tooLittle(acquisitions, enough int) []string {
 	if acquisitions >= enough {
 		return nil
 	}
-	return []string{fmt.Sprintf("too little happened: %d acquisitions, and at least %d are wanted", acquisitions, enough)}
+	return []string{
+		fmt.Sprintf("too little happened: %d acquisitions, and at least %d are wanted", acquisitions, enough),
+	}
 }
 
 // conclude draws the verdict.
@@ -242,7 +261,8 @@ func (r *run) conclude(rep *Report) {
 	all := rep.StalledMS / milliseconds(max(1, r.recorder.Now()))
 	rep.Starved = all > r.limits().Stalled/2
 	if all > r.limits().Stalled {
-		unknown("the machine stood still for %.0f %% of the time, and at most %.0f %% are to be: too little was seen", 100*all, 100*r.limits().Stalled)
+		unknown("the machine stood still for %.0f %% of the time, and at most %.0f %% are to be: too little was seen",
+			100*all, 100*r.limits().Stalled)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.injector.unavailable)) {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("fault %s is not available: %s", name, r.injector.unavailable[name]))

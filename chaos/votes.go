@@ -105,7 +105,9 @@ func (r *run) openClient(ctx context.Context, client int, c configuration) (work
 }
 
 // OpenTelling implements workload.VoteTeller.
-func (s ownSubject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint, tell func(workload.Ballot)) (workload.Locker, error) {
+func (s ownSubject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
+	tell func(workload.Ballot),
+) (workload.Locker, error) {
 	return s.telling(masters, tell).OpenSecured(ctx, masters)
 }
 
@@ -121,7 +123,8 @@ func (s ownSubject) telling(masters []endpoint.Endpoint, tell func(workload.Ball
 			also(e)
 		}
 		i, known := numbers[e.Master]
-		if e.Kind != redlock.EventVote || !known || !slices.Contains([]string{workload.OpAcquire, workload.OpExtend, workload.OpRelease}, e.Op) {
+		if e.Kind != redlock.EventVote || !known ||
+			!slices.Contains([]string{workload.OpAcquire, workload.OpExtend, workload.OpRelease}, e.Op) {
 			return
 		}
 		b := workload.Ballot{Master: i, Op: e.Op, Keys: strings.Split(e.Key, ","), Took: e.Took}

@@ -55,7 +55,8 @@ func TestVotesAreCountedPerMaster(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(raw, &got)
 	}
-	if err != nil || len(got.Votes) != 5 || got.Votes[4]["master"] != 4 || got.Votes[4]["granted"] != rep.Votes[4].Granted {
+	if err != nil || len(got.Votes) != 5 || got.Votes[4]["master"] != 4 ||
+		got.Votes[4]["granted"] != rep.Votes[4].Granted {
 		t.Errorf("report.json has %v: %v", got.Votes, err)
 	}
 }

@@ -21,8 +21,8 @@ const (
 	// shorter the holds, the shorter the interval.
 	mostWatch  = 100 * time.Millisecond
 	leastWatch = 10 * time.Millisecond
-	// watchedKeys is of how many keys, and watchedRenewed of how many where holds are renewed: whether one was lost by right is known only if
-	// it is known who had its key.
+	// watchedKeys is of how many keys, and watchedRenewed of how many where holds are renewed: whether one was lost by
+	// right is known only if it is known who had its key.
 	watchedKeys    = 3
 	watchedRenewed = 6
 )
@@ -44,7 +44,9 @@ type watch struct {
 	samples []report.Sample
 }
 
-func newWatch(p *plan.Plan, fleet *masters.Fleet, recorder *history.Recorder, profile workload.Profile, ownerOf func(string) string, setsOf func(string) [][]int) *watch {
+func newWatch(p *plan.Plan, fleet *masters.Fleet, recorder *history.Recorder, profile workload.Profile,
+	ownerOf func(string) string, setsOf func(string) [][]int,
+) *watch {
 	keys, most := profile.KeyNames(), watchedKeys
 	if profile.Renew || slices.ContainsFunc(profile.Parts, func(p workload.Part) bool { return p.Renew }) {
 		most = watchedRenewed
@@ -77,7 +79,9 @@ func (w *watch) run(ctx context.Context) {
 func (w *watch) sample(ctx context.Context, i int, m masters.Master) {
 	bounded, cancel := context.WithTimeout(ctx, mostWatch)
 	defer cancel()
-	s := report.Sample{At: w.recorder.Now(), Master: i, Owners: make([]string, len(w.keys)), TTLs: make([]time.Duration, len(w.keys))}
+	s := report.Sample{
+		At: w.recorder.Now(), Master: i, Owners: make([]string, len(w.keys)), TTLs: make([]time.Duration, len(w.keys)),
+	}
 	found, err := m.Look(bounded, w.keys)
 	s.Up, s.Until = err == nil, w.recorder.Now()
 	for _, key := range found {
@@ -163,7 +167,8 @@ func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violati
 	var out []oracle.Violation
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced || latest[held{a.Key, a.Owner}] > a.Return {
+		if !a.Granted() || !a.Released || a.Kind != history.Plain && a.Kind != history.Fenced ||
+			latest[held{a.Key, a.Owner}] > a.Return {
 			continue
 		}
 		seen := last[held{a.Key, a.Owner}]
@@ -179,7 +184,8 @@ func (w *watch) lingering(v *history.View, grace time.Duration) []oracle.Violati
 			}
 			out = append(out, oracle.Violation{
 				Oracle: NameReleased, Key: a.Key, At: a.ReleaseReturn, Attempts: []uint64{a.ID},
-				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters had it until %v at least",
+				Text: fmt.Sprintf("the release of %q by client %d (attempt %d) was confirmed at %v, and %d masters "+
+					"had it until %v at least",
 					a.Key, a.Client, a.ID, time.Duration(a.ReleaseReturn), have, time.Duration(until)),
 			})
 			break
@@ -200,14 +206,17 @@ func (w *watch) strays(unused []bands, grace time.Duration) []oracle.Violation {
 	for _, s := range w.samples {
 		for k, owner := range s.Owners {
 			f := found{s.Master, owner}
-			i := slices.IndexFunc(unused[s.Master], func(x [2]int64) bool { return s.At > x[0]+int64(grace) && s.Until < x[1] })
+			i := slices.IndexFunc(unused[s.Master], func(x [2]int64) bool {
+				return s.At > x[0]+int64(grace) && s.Until < x[1]
+			})
 			if !s.Up || owner == "" || seen[f] || i < 0 {
 				continue
 			}
 			seen[f] = true
 			out = append(out, oracle.Violation{
 				Oracle: oracle.NameOrphan, Key: w.keys[k], At: s.At,
-				Text: fmt.Sprintf("master %d has %q for the owner %q at %v, and has been none of any client's masters since %v",
+				Text: fmt.Sprintf("master %d has %q for the owner %q at %v, and has been none of any client's "+
+					"masters since %v",
 					s.Master, w.keys[k], owner, time.Duration(s.At), time.Duration(unused[s.Master][i][0])),
 			})
 		}
@@ -219,7 +228,8 @@ func (w *watch) strays(unused []bands, grace time.Duration) []oracle.Violation {
 func releaser(v *history.View, holder *history.Attempt, from, to int64) string {
 	for i := range v.Attempts {
 		a := &v.Attempts[i]
-		if a.Key == holder.Key && a.ID != holder.ID && a.ReleaseCall <= to && a.ReleaseReturn >= from && a.ReleaseCall != history.Never {
+		if a.Key == holder.Key && a.ID != holder.ID && a.ReleaseCall <= to && a.ReleaseReturn >= from &&
+			a.ReleaseCall != history.Never {
 			return a.Owner
 		}
 	}

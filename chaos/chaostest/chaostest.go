@@ -74,6 +74,7 @@ func failure(test string, r *report.Report) string {
 		fmt.Fprintf(&b, "  %s\n", reason)
 	}
 	fmt.Fprintf(&b, "report:  %s\nhistory: %s\n", r.Files["html"], r.Files["history"])
-	fmt.Fprintf(&b, "replay:  go test -run '^%s$' with chaos.Config{Scenario: %q, Seed: %d}, or\n         %s", test, r.Scenario, r.Seed, r.Replay)
+	fmt.Fprintf(&b, "replay:  go test -run '^%s$' with chaos.Config{Scenario: %q, Seed: %d}, or\n         %s", test,
+		r.Scenario, r.Seed, r.Replay)
 	return b.String()
 }

@@ -64,12 +64,15 @@ var quick = chaos.Limits{Orphan: time.Second, Tail: 200 * time.Millisecond}
 
 func TestABrokenLockFailsTheTestWithSeedReasonAndReport(t *testing.T) {
 	failure, rep := run(t, chaos.Config{
-		Subject: controls.New(controls.QuorumOfTwo), Scenario: "bridge", Seed: 42, Duration: 4 * time.Second, TTL: ttl, Limits: quick, Dir: t.TempDir(),
+		Subject: controls.New(controls.QuorumOfTwo), Scenario: "bridge", Seed: 42, Duration: 4 * time.Second, TTL: ttl,
+		Limits: quick, Dir: t.TempDir(),
 	})
 	if rep != nil {
 		t.Fatalf("a lock with a quorum of two passed: %+v", rep)
 	}
-	for _, want := range []string{"violation", "seed 42", "was held twice", "report.html", "history.jsonl", "TestSomething", "-seed 42"} {
+	for _, want := range []string{
+		"violation", "seed 42", "was held twice", "report.html", "history.jsonl", "TestSomething", "-seed 42",
+	} {
 		if !strings.Contains(failure, want) {
 			t.Errorf("the failure does not say %q:\n%s", want, failure)
 		}
@@ -86,7 +89,8 @@ func TestABrokenLockFailsTheTestWithSeedReasonAndReport(t *testing.T) {
 func TestAGoodLockPassesAndLeavesNothing(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	failure, rep := run(t, chaos.Config{Scenario: "broken-network", Seed: 3, Duration: 2 * time.Second, TTL: ttl, Limits: quick})
+	failure, rep := run(t,
+		chaos.Config{Scenario: "broken-network", Seed: 3, Duration: 2 * time.Second, TTL: ttl, Limits: quick})
 	if failure != "" {
 		t.Fatal(failure)
 	}

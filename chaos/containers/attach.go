@@ -31,10 +31,13 @@ type member struct {
 // attach makes a fleet's masters of the members. The toxiproxy server at url makes the proxies, at
 // the given places. attach takes the last places for its own probes, and returns when every server
 // answers over both networks.
-func attach(ctx context.Context, out *masters.Fleet, url string, members []member, places []network.Place, mustKeep bool) error {
+func attach(ctx context.Context, out *masters.Fleet, url string, members []member, places []network.Place,
+	mustKeep bool,
+) error {
 	api := toxiproxy.NewClient(url)
 	if len(places) <= len(members) {
-		return fmt.Errorf("containers: toxiproxy publishes %d ports, which is too few for %d masters", len(places), len(members))
+		return fmt.Errorf("containers: toxiproxy publishes %d ports, which is too few for %d masters", len(places),
+			len(members))
 	}
 	room := len(places) - len(members)
 	var addrs []string
@@ -51,7 +54,8 @@ func attach(ctx context.Context, out *masters.Fleet, url string, members []membe
 				return err
 			}
 			if !probes[i].awaits(ctx, startPatience) || !awaits(ctx, c.control) {
-				return fmt.Errorf("containers: %s does not answer at %s and %s", c.node.name, c.control, places[room+i].Addr)
+				return fmt.Errorf("containers: %s does not answer at %s and %s", c.node.name, c.control,
+					places[room+i].Addr)
 			}
 			return nil
 		})

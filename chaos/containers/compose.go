@@ -72,17 +72,21 @@ func (p *project) open(ctx context.Context, want masters.Options) (*masters.Flee
 	}
 	proxies := p.of(roleProxy)
 	if len(proxies) != 1 {
-		return nil, fmt.Errorf("containers: %s has %d services labelled %s: %s, want 1", p.file, len(proxies), roleLabel, roleProxy)
+		return nil, fmt.Errorf("containers: %s has %d services labelled %s: %s, want 1", p.file, len(proxies),
+			roleLabel, roleProxy)
 	}
 	chosen, keeps := p.choose(want)
 	if len(chosen) < want.N {
-		return nil, fmt.Errorf("containers: of %s %d masters are running, and %d are wanted", p.file, len(chosen), want.N)
+		return nil, fmt.Errorf("containers: of %s %d masters are running, and %d are wanted", p.file, len(chosen),
+			want.N)
 	}
 	url, places := p.proxyPorts(proxies[0])
 	if url == "" {
 		return nil, fmt.Errorf("containers: %s: toxiproxy does not publish its API, port %d", p.file, apiPort)
 	}
-	out := &masters.Fleet{Backend: "external", Cleanup: p.leave, Notes: []string{"clock steps are emulated by moving ttls"}}
+	out := &masters.Fleet{
+		Backend: "external", Cleanup: p.leave, Notes: []string{"clock steps are emulated by moving ttls"},
+	}
 	var members []member
 	for _, c := range chosen[:want.N] {
 		m, err := p.enlist(c, proxies[0], keeps)
@@ -108,7 +112,8 @@ func (p *project) find(ctx context.Context) error {
 	}
 	one, err := p.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil || one.Container.Config == nil {
-		return fmt.Errorf("containers: %s: %w", p.file, errors.Join(err, errors.New("nothing is known about its containers")))
+		return fmt.Errorf("containers: %s: %w", p.file,
+			errors.Join(err, errors.New("nothing is known about its containers")))
 	}
 	p.name = one.Container.Config.Labels[projectLabel]
 	var unhealthy string
@@ -121,14 +126,17 @@ func (p *project) find(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("containers: %s: %w", p.file, err)
 	case unhealthy != "":
-		return fmt.Errorf("containers: %s: %s; docker compose -f %s up -d --force-recreate starts everything afresh", p.file, unhealthy, p.file)
+		return fmt.Errorf("containers: %s: %s; docker compose -f %s up -d --force-recreate starts everything afresh",
+			p.file, unhealthy, p.file)
 	}
 	return nil
 }
 
 // look inspects the labelled containers. If one is not healthy, look describes its problem and
 // reports whether waiting is hopeless.
-func (p *project) look(ctx context.Context) (found []container.InspectResponse, unhealthy string, hopeless bool, err error) {
+func (p *project) look(ctx context.Context) (found []container.InspectResponse, unhealthy string, hopeless bool,
+	err error,
+) {
 	filters := make(client.Filters).Add("label", projectLabel+"="+p.name, roleLabel)
 	list, err := p.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
 	if err != nil {
@@ -138,19 +146,22 @@ func (p *project) look(ctx context.Context) (found []container.InspectResponse, 
 		result, err := p.api.ContainerInspect(ctx, item.ID, client.ContainerInspectOptions{})
 		c := result.Container
 		if err != nil || c.State == nil || c.Config == nil || c.NetworkSettings == nil || c.HostConfig == nil {
-			return nil, "", false, fmt.Errorf("container %s: %w", item.ID, errors.Join(err, errors.New("the engine does not describe it")))
+			return nil, "", false,
+				fmt.Errorf("container %s: %w", item.ID, errors.Join(err, errors.New("the engine does not describe it")))
 		}
 		switch {
 		case c.State.Paused || !c.State.Running:
 			hopeless = true
 			unhealthy = service(c) + " is " + string(c.State.Status)
-		case c.State.Health != nil && c.State.Health.Status != container.Healthy && c.State.Health.Status != container.NoHealthcheck:
+		case c.State.Health != nil && c.State.Health.Status != container.Healthy &&
+			c.State.Health.Status != container.NoHealthcheck:
 			unhealthy = service(c) + " is " + string(c.State.Health.Status)
 		}
 		found = append(found, c)
 	}
 	slices.SortFunc(found, func(a, b container.InspectResponse) int {
-		return cmp.Or(cmp.Compare(len(service(a)), len(service(b))), cmp.Compare(service(a), service(b))) // master-10 after master-9
+		// master-10 after master-9
+		return cmp.Or(cmp.Compare(len(service(a)), len(service(b))), cmp.Compare(service(a), service(b)))
 	})
 	return found, unhealthy, hopeless, nil
 }
@@ -158,7 +169,9 @@ func (p *project) look(ctx context.Context) (found []container.InspectResponse, 
 func service(c container.InspectResponse) string { return c.Config.Labels[serviceLabel] }
 
 func (p *project) of(role string) []container.InspectResponse {
-	return slices.DeleteFunc(slices.Clone(p.services), func(c container.InspectResponse) bool { return c.Config.Labels[roleLabel] != role })
+	return slices.DeleteFunc(slices.Clone(p.services), func(c container.InspectResponse) bool {
+		return c.Config.Labels[roleLabel] != role
+	})
 }
 
 // choose takes the masters with persistence where the plan needs them, if they are running.
@@ -217,7 +230,8 @@ func (p *project) enlist(c, proxy container.InspectResponse, keeps bool) (member
 // claim refuses a toxiproxy that another run is using, or was when it was killed.
 func (p *project) claim(url string) error {
 	if err := refuseOthers(url); err != nil {
-		return fmt.Errorf("containers: %s: %w; if that run was killed, docker compose -f %s restart %s ends its proxies",
+		return fmt.Errorf("containers: %s: %w; if that run was killed, docker compose -f %s restart %s ends its "+
+			"proxies",
 			p.file, err, p.file, service(p.of(roleProxy)[0]))
 	}
 	p.url = url
@@ -256,7 +270,9 @@ func composeID(ctx context.Context, file string) (string, error) {
 	}
 	id, _, _ := strings.Cut(strings.TrimSpace(ids), "\n")
 	if id == "" {
-		return "", fmt.Errorf("containers: nothing of %s is running; %s -f %s up -d starts it", file, strings.Join(command, " "), file)
+		return "",
+			fmt.Errorf("containers: nothing of %s is running; %s -f %s up -d starts it", file,
+				strings.Join(command, " "), file)
 	}
 	return id, nil
 }

@@ -96,8 +96,8 @@ func allParts(ctx context.Context) (names []string, _ error) {
 	return names, nil
 }
 
-// others are the parts of other processes' fleets, or of one that the engine could not remove, which were there before. Without an
-// engine there are none, and the tests say so.
+// others are the parts of other processes' fleets, or of one that the engine could not remove, which were there before.
+// Without an engine there are none, and the tests say so.
 var others = func() []string {
 	names, _ := allParts(context.Background())
 	return names
@@ -118,7 +118,9 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.Disconnect: {true, true}, masters.ClockStep: {true, false},
-	masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Credentials: {false, true}, masters.Rights: {false, true},
+	masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Credentials: {false, true}, masters.Rights: {
+		false, true,
+	},
 	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true},
 }
 
@@ -138,7 +140,8 @@ func TestEveryActionHasItsEffect(t *testing.T) {
 				return
 			}
 			set(t, m.Addr())
-			injected, err := m.Inject(within(t, 20*time.Second), action, masters.Params{For: 5 * time.Second, Step: 2 * time.Minute, Rate: 2})
+			injected, err := m.Inject(within(t, 20*time.Second), action,
+				masters.Params{For: 5 * time.Second, Step: 2 * time.Minute, Rate: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -297,10 +300,12 @@ func onContainers(t *testing.T, cfg chaos.Config) chaos.Config {
 	return cfg
 }
 
-// TestABrokenLockIsCaughtOnContainers shows that a pass on containers means something, and that a failed run leaves nothing.
+// TestABrokenLockIsCaughtOnContainers shows that a pass on containers means something, and that a failed run leaves
+// nothing.
 func TestABrokenLockIsCaughtOnContainers(t *testing.T) {
 	broken := chaos.Controls()[0]
-	cfg := onContainers(t, chaos.Config{Subject: broken.Subject, Scenario: broken.Scenario, Seed: 1, Duration: broken.Duration})
+	cfg := onContainers(t,
+		chaos.Config{Subject: broken.Subject, Scenario: broken.Scenario, Seed: 1, Duration: broken.Duration})
 	rep := patient.Caught(t, cfg, func(rep *chaos.Report) bool { return rep.Verdict == report.Violation })
 	if rep.Verdict != report.Violation {
 		t.Errorf("verdict of %s: %s", broken.Subject.Name(), rep.Verdict)
@@ -334,7 +339,8 @@ func withTime(t *testing.T) context.Context {
 	return within(t, time.Minute)
 }
 
-// whileItOpens ends when a part of a fleet is there: its networks and something more, of two networks and four containers.
+// whileItOpens ends when a part of a fleet is there: its networks and something more, of two networks and four
+// containers.
 func whileItOpens(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(withTime(t))
@@ -364,7 +370,9 @@ func TestContainersOfADeadProcessAreRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), self)
-			cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, victimVariable) }), victimVariable+"="+name)
+			cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
+				return strings.HasPrefix(s, victimVariable)
+			}), victimVariable+"="+name)
 			out, err := cmd.StdoutPipe()
 			if err == nil {
 				err = cmd.Start()

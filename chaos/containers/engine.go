@@ -20,8 +20,8 @@ import (
 const (
 	// enginePatience bounds the first question to an engine.
 	enginePatience = 5 * time.Second
-	// pullPatience bounds the pulling of an image. Without a bound Testcontainers tries a registry that can't be reached for
-	// a quarter of an hour.
+	// pullPatience bounds the pulling of an image. Without a bound Testcontainers tries a registry that can't be
+	// reached for a quarter of an hour.
 	pullPatience = 3 * time.Minute
 	// removePatience bounds the removal of everything.
 	removePatience = time.Minute
@@ -42,7 +42,8 @@ func connect(ctx context.Context) (*engine, error) {
 		o.Logger = log.NewNoopLogger()
 	})
 	// Without a name for the default network, Testcontainers makes one, plugs every container into it, and leaves it.
-	provider, err := testcontainers.NewDockerProvider(quiet, testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
+	provider, err := testcontainers.NewDockerProvider(quiet,
+		testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
 	if err != nil {
 		return nil, fmt.Errorf("%w: no Docker engine: %w", masters.ErrUnavailable, err)
 	}
@@ -50,7 +51,9 @@ func connect(ctx context.Context) (*engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, enginePatience)
 	defer cancel()
 	if _, err := e.api.Ping(ctx, client.PingOptions{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: no Docker engine answers at %s: %w", masters.ErrUnavailable, e.api.DaemonHost(), err), e.close())
+		return nil,
+			errors.Join(fmt.Errorf("%w: no Docker engine answers at %s: %w", masters.ErrUnavailable, e.api.DaemonHost(),
+				err), e.close())
 	}
 	if e.host, err = provider.DaemonHost(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("containers: where are the engine's ports: %w", err), e.close())
@@ -59,8 +62,8 @@ func connect(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// reached returns how published ports are reached and what to publish them on: nowhere else than on this machine, if the
-// engine is on it.
+// reached returns how published ports are reached and what to publish them on: nowhere else than on this machine, if
+// the engine is on it.
 func reached(host string) (string, netip.Addr) {
 	addr, err := netip.ParseAddr(host)
 	if host == "localhost" || err == nil && addr.IsLoopback() {
@@ -91,7 +94,8 @@ func (e *engine) hint() string {
 	if e.bind.IsLoopback() {
 		return ""
 	}
-	return fmt.Sprintf(" (their ports are looked for at %s; if the engine runs on this machine, set TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1)", e.host)
+	return fmt.Sprintf(" (their ports are looked for at %s; if the engine runs on this machine, set "+
+		"TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1)", e.host)
 }
 
 // have makes sure that an image is there.
@@ -102,7 +106,8 @@ func (e *engine) have(ctx context.Context, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullPatience)
 	defer cancel()
 	if err := e.provider.PullImage(ctx, image); err != nil {
-		return fmt.Errorf("%w: image %s is not there and can't be pulled; chaos/images/build makes one where no registry is reached: %w",
+		return fmt.Errorf("%w: image %s is not there and can't be pulled; chaos/images/build makes one where no "+
+			"registry is reached: %w",
 			masters.ErrUnavailable, image, err)
 	}
 	return nil

@@ -29,8 +29,8 @@ const (
 	fleetLabel = "redlock.chaos.fleet"
 )
 
-// Backend returns a backend that starts masters and a toxiproxy as containers. Opening it takes some seconds, and minutes
-// when images must be pulled.
+// Backend returns a backend that starts masters and a toxiproxy as containers. Opening it takes some seconds, and
+// minutes when images must be pulled.
 func Backend(o Options) masters.Factory {
 	o = o.withDefaults()
 	return func(ctx context.Context, want masters.Options) (*masters.Fleet, error) { return open(ctx, o, want) }
@@ -62,7 +62,9 @@ func open(ctx context.Context, o Options, want masters.Options) (_ *masters.Flee
 	id := strings.ToLower(rand.Text()[:10])
 	f := &fleet{engine: e, options: o, want: want, id: id, labels: maps.Clone(testcontainers.GenericLabels())}
 	f.labels[fleetLabel] = id
-	f.out = &masters.Fleet{Backend: "containers", Cleanup: f.remove, Notes: []string{"clock steps are emulated by moving ttls"}}
+	f.out = &masters.Fleet{
+		Backend: "containers", Cleanup: f.remove, Notes: []string{"clock steps are emulated by moving ttls"},
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.out.Close())
@@ -125,16 +127,21 @@ func (f *fleet) startAll(ctx context.Context) error {
 // faults.
 func (f *fleet) startMaster(ctx context.Context, i int) error {
 	n := &node{
-		api: f.api, name: f.name(fmt.Sprintf("master-%d", i)), networkID: f.locks.id, endpoint: endpoint(f.locks.host(10 + i)),
+		api: f.api, name: f.name(fmt.Sprintf("master-%d", i)), networkID: f.locks.id,
+		endpoint: endpoint(f.locks.host(10 + i)),
 	}
 	var config *container.HostConfig
 	request := testcontainers.ContainerRequest{
-		Name: n.name, Image: f.options.RedisImage, Labels: f.labels, Cmd: f.serverCommand(), Networks: []string{f.control.name},
+		Name: n.name, Image: f.options.RedisImage, Labels: f.labels, Cmd: f.serverCommand(), Networks: []string{
+			f.control.name,
+		},
 		HostConfigModifier: func(hc *container.HostConfig) {
 			config = hc
 			data := mount.Mount{Type: mount.TypeTmpfs, Target: "/data"}
 			if f.want.AOF {
-				data = mount.Mount{Type: mount.TypeVolume, Target: "/data", VolumeOptions: &mount.VolumeOptions{Labels: f.labels}}
+				data = mount.Mount{
+					Type: mount.TypeVolume, Target: "/data", VolumeOptions: &mount.VolumeOptions{Labels: f.labels},
+				}
 			}
 			hc.Mounts = append(hc.Mounts, data)
 		},
@@ -167,12 +174,13 @@ func (f *fleet) serverCommand() []string {
 		aof = "yes"
 	}
 	return []string{
-		f.options.Server, "--dir", "/data", "--save", "", "--appendonly", aof, "--appendfsync", "always", "--protected-mode", "no",
+		f.options.Server, "--dir", "/data", "--save", "", "--appendonly", aof, "--appendfsync", "always",
+		"--protected-mode", "no",
 	}
 }
 
-// startProxy starts toxiproxy with a published port for each client and master, and two more for each master: for looking
-// at it and for probing how clients reach it.
+// startProxy starts toxiproxy with a published port for each client and master, and two more for each master: for
+// looking at it and for probing how clients reach it.
 func (f *fleet) startProxy(ctx context.Context) error {
 	ports := []uint16{apiPort}
 	for i := range f.want.N * (f.want.Clients + 2) {
@@ -185,7 +193,9 @@ func (f *fleet) startProxy(ctx context.Context) error {
 		bindings[network.MustParsePort(exposed[i])] = []network.PortBinding{{HostIP: f.bind, HostPort: "0"}}
 	}
 	request := testcontainers.ContainerRequest{
-		Name: f.name("toxiproxy"), Image: f.options.ToxiproxyImage, Labels: maps.Clone(f.labels), Cmd: []string{"-host=0.0.0.0"},
+		Name: f.name("toxiproxy"), Image: f.options.ToxiproxyImage, Labels: maps.Clone(f.labels), Cmd: []string{
+			"-host=0.0.0.0",
+		},
 		Env: map[string]string{"LOG_LEVEL": "warn"}, ExposedPorts: exposed, Networks: []string{f.control.name},
 		HostConfigModifier:       func(hc *container.HostConfig) { hc.PortBindings = bindings },
 		EndpointSettingsModifier: f.control.settle(2),
@@ -221,18 +231,23 @@ func (f *fleet) startProxy(ctx context.Context) error {
 // engine takes its ports from the range that connections use too. It chooses other ports at the
 // next try.
 func portTaken(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "address already in use") || strings.Contains(err.Error(), "port is already allocated"))
+	return err != nil &&
+		(strings.Contains(err.Error(), "address already in use") ||
+			strings.Contains(err.Error(), "port is already allocated"))
 }
 
 // run creates a container, plugs it into a second network if one is named, and starts it.
-func (f *fleet) run(ctx context.Context, request testcontainers.ContainerRequest, second string, settings *network.EndpointSettings) (string, error) {
+func (f *fleet) run(ctx context.Context, request testcontainers.ContainerRequest, second string,
+	settings *network.EndpointSettings,
+) (string, error) {
 	c, err := f.provider.CreateContainer(ctx, request)
 	if err != nil {
 		return "", fmt.Errorf("create: %w", err)
 	}
 	id := c.GetContainerID()
 	if second != "" {
-		_, err = f.api.NetworkConnect(ctx, second, client.NetworkConnectOptions{Container: id, EndpointConfig: settings.Copy()})
+		_, err = f.api.NetworkConnect(ctx, second,
+			client.NetworkConnectOptions{Container: id, EndpointConfig: settings.Copy()})
 		if err != nil {
 			return "", fmt.Errorf("plug in: %w", err)
 		}
@@ -254,11 +269,14 @@ func (f *fleet) assemble(ctx context.Context) error {
 	members := make([]member, len(f.nodes))
 	for i, n := range f.nodes {
 		place := f.places[i]
-		_, err := api.CreateProxy(fmt.Sprintf("redlock-chaos-control-%d", i), place.Listen, redisAt(f.control.host(10+i).String()))
+		_, err := api.CreateProxy(fmt.Sprintf("redlock-chaos-control-%d", i), place.Listen,
+			redisAt(f.control.host(10+i).String()))
 		if err != nil {
 			return fmt.Errorf("containers: toxiproxy: %w", err)
 		}
-		members[i] = member{node: n, control: place.Addr, upstream: redisAt(f.locks.host(10 + i).String()), keeps: f.want.AOF}
+		members[i] = member{
+			node: n, control: place.Addr, upstream: redisAt(f.locks.host(10 + i).String()), keeps: f.want.AOF,
+		}
 	}
 	return attach(ctx, f.out, url, members, f.places[len(members):], f.want.AOF)
 }

@@ -39,7 +39,8 @@ func (m tidy) Run() int {
 // victim opens a fleet, reports it, and dies: at once by an unrecovered panic of a goroutine, or by
 // a signal that it waits for.
 func victim() int {
-	_, err := containers.Registry().Open(context.Background(), "containers", masters.Options{N: 1, Clients: 1, AOF: true})
+	_, err := containers.Registry().Open(context.Background(), "containers",
+		masters.Options{N: 1, Clients: 1, AOF: true})
 	if err != nil {
 		fmt.Println(err)
 		return 1

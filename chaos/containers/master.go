@@ -27,9 +27,11 @@ type master struct {
 func (m *master) Can(action masters.Action) error {
 	switch {
 	case action == masters.Kill && m.mustKeep && !m.keeps:
-		return fmt.Errorf("%w: %s must not lose data here, and the masters have no AOF; start the profile aof", masters.ErrUnavailable, action)
+		return fmt.Errorf("%w: %s must not lose data here, and the masters have no AOF; start the profile aof",
+			masters.ErrUnavailable, action)
 	case action == masters.KillEmpty && m.keeps && m.node.remake == nil:
-		return fmt.Errorf("%w: %s would have to remove a volume of masters that others started", masters.ErrUnavailable, action)
+		return fmt.Errorf("%w: %s would have to remove a volume of masters that others started", masters.ErrUnavailable,
+			action)
 	case (masters.Process | masters.Packets).Has(action) == nil:
 		return nil
 	default:
@@ -97,7 +99,9 @@ func (m *master) pause(ctx context.Context) (observed string, heal func(context.
 	return fmt.Sprintf("container %s is paused and does not answer", m.node.name), m.node.unpause, nil
 }
 
-func (m *master) kill(ctx context.Context, again func(context.Context) error) (observed string, heal func(context.Context) error, err error) {
+func (m *master) kill(ctx context.Context, again func(context.Context) error) (observed string,
+	heal func(context.Context) error, err error,
+) {
 	heal = func(ctx context.Context) error {
 		if err := again(ctx); err != nil {
 			return fmt.Errorf("start it again: %w", err)

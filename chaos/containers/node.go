@@ -22,8 +22,8 @@ type node struct {
 	// networkID is the network's id, endpoint the settings of the container's connection to it.
 	networkID string
 	endpoint  *network.EndpointSettings
-	// remake makes a container in the place of the removed one, plugged in or not, and returns its ID. nil where containers
-	// are not the run's own.
+	// remake makes a container in the place of the removed one, plugged in or not, and returns its ID. nil where
+	// containers are not the run's own.
 	remake func(ctx context.Context, plugged bool) (id string, err error)
 
 	mu        sync.Mutex
@@ -147,7 +147,8 @@ func (n *node) plug(ctx context.Context) error {
 	if !n.unplugged {
 		return nil
 	}
-	_, err := n.api.NetworkConnect(ctx, n.networkID, client.NetworkConnectOptions{Container: n.id, EndpointConfig: n.endpoint.Copy()})
+	_, err := n.api.NetworkConnect(ctx, n.networkID,
+		client.NetworkConnectOptions{Container: n.id, EndpointConfig: n.endpoint.Copy()})
 	if err == nil {
 		n.unplugged = false
 	}

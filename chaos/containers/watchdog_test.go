@@ -56,7 +56,8 @@ func TestTheWatchdogCleansUpForADeadProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"unix:///a.sock ps -aq --filter label=l=1\n", "rm -fv container-a\n", "rm -fv container-b\n", "network rm network-a\n",
+		"unix:///a.sock ps -aq --filter label=l=1\n", "rm -fv container-a\n", "rm -fv container-b\n", "network rm " +
+			"network-a\n",
 		"volume rm -f volume-a\n",
 	} {
 		if strings.Count(log(), want) == 0 {

@@ -41,7 +41,8 @@ type Entry struct {
 func releaseSome(ctx context.Context, h workload.Hold) error {
 	part := *h.(*hold)
 	all := part.locker
-	part.locker, part.acquired = &locker{variant: all.variant, quorum: 2, masters: all.masters[:3], tell: all.tell}, part.acquired[:3]
+	part.locker, part.acquired = &locker{variant: all.variant, quorum: 2, masters: all.masters[:3], tell: all.tell},
+		part.acquired[:3]
 	err := part.Release(ctx)
 	part.locker.cleanup.Wait()
 	return err
@@ -56,7 +57,9 @@ func Catalogue() []Entry {
 	return []Entry{
 		{
 			Name: "owner-wrong", Text: "It reports an owner that no master has, and its release does nothing.",
-			Scenario: "calm", Oracle: "owner", For: 5 * sec, release: idle, owner: func(string) string { return newOwner() },
+			Scenario: "calm", Oracle: "owner", For: 5 * sec, release: idle, owner: func(string) string {
+				return newOwner()
+			},
 		},
 		{
 			Name: "owner-missing", Text: "It reports no owner, and its release does nothing.",
@@ -74,14 +77,18 @@ func Catalogue() []Entry {
 		{
 			Name: "release-lost", Text: "Every release gives back the key and says that the hold was lost.",
 			Scenario: "broken-network", Oracle: "operations", For: 10 * sec,
-			release: func(ctx context.Context, h workload.Hold) error { return errors.Join(workload.ErrLost, h.Release(ctx)) },
+			release: func(ctx context.Context, h workload.Hold) error {
+				return errors.Join(workload.ErrLost, h.Release(ctx))
+			},
 		},
 		{
-			Name: "extend-errors", Text: "Every extension fails.", Scenario: "many-keys", Oracle: "operations", For: 8 * sec,
+			Name: "extend-errors", Text: "Every extension fails.", Scenario: "many-keys", Oracle: "operations",
+			For:    8 * sec,
 			extend: func(context.Context, workload.Hold, time.Duration) error { return errBroken },
 		},
 		{
-			Name: "extend-lost", Text: "Every extension says that the hold was lost.", Scenario: "many-keys", Oracle: "operations", For: 8 * sec,
+			Name: "extend-lost", Text: "Every extension says that the hold was lost.", Scenario: "many-keys",
+			Oracle: "operations", For: 8 * sec,
 			extend: func(context.Context, workload.Hold, time.Duration) error { return workload.ErrLost },
 		},
 		{
@@ -115,11 +122,13 @@ func Catalogue() []Entry {
 			},
 		},
 		{
-			Name: "done-early", Text: "Done closes when the lock is granted.", Scenario: "calm", Oracle: "operations", For: 4 * sec,
+			Name: "done-early", Text: "Done closes when the lock is granted.", Scenario: "calm", Oracle: "operations",
+			For:  4 * sec,
 			done: func() <-chan struct{} { c := make(chan struct{}); close(c); return c },
 		},
 		{
-			Name: "held-always", Text: "Every second acquisition is refused without asking.", Scenario: "many-keys", Oracle: "availability", For: 6 * sec,
+			Name: "held-always", Text: "Every second acquisition is refused without asking.", Scenario: "many-keys",
+			Oracle: "availability", For: 6 * sec,
 			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
 				if time.Now().UnixNano()/1000%2 == 0 {
 					return nil, workload.ErrHeld
@@ -128,7 +137,8 @@ func Catalogue() []Entry {
 			},
 		},
 		{
-			Name: "panics", Text: "Every tenth acquisition panics.", Scenario: "many-keys", Oracle: "availability", For: 6 * sec,
+			Name: "panics", Text: "Every tenth acquisition panics.", Scenario: "many-keys", Oracle: "availability",
+			For: 6 * sec,
 			acquire: func(ctx context.Context, l workload.Locker, r workload.Request) (workload.Hold, error) {
 				if time.Now().UnixNano()/1000%10 == 0 {
 					panic(errBroken) //nolint:forbidigo // that is what is wrong with it

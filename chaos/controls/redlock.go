@@ -39,7 +39,8 @@ const (
 	CancelStragglers Variant = "cancel-stragglers"
 	// Unguarded is Textbook under another name, for masters that forget: it lets a restarted one vote at once.
 	Unguarded Variant = "no-restart-guard"
-	// CountRepairs extends without asking whether it still has the key, and counts masters where it had to set it again.
+	// CountRepairs extends without asking whether it still has the key, and counts masters where it had to set it
+	// again.
 	CountRepairs Variant = "extend-counts-repairs"
 	// MaxIncr takes the greatest of the masters' counters for a fencing token.
 	MaxIncr Variant = "max-of-incr"
@@ -64,13 +65,19 @@ const (
 )
 
 var (
-	acquireScript = redis.NewScript(`if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0`)
+	acquireScript = redis.NewScript(
+		`if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0`,
+	)
 	// countScript is acquire with a counter that failed attempts of a round raise too.
 	countScript = redis.NewScript(`local n = redis.call('INCR', KEYS[1] .. ':count')
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return n end return 0`)
-	releaseScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
-	extendScript  = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
-	repairScript  = redis.NewScript(`local held = redis.call('GET', KEYS[1])
+	releaseScript = redis.NewScript(
+		`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+	)
+	extendScript = redis.NewScript(
+		`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`,
+	)
+	repairScript = redis.NewScript(`local held = redis.call('GET', KEYS[1])
 if held == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 if not held then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return 0`)
 )
@@ -115,7 +122,9 @@ func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 }
 
 // OpenTelling implements workload.VoteTeller.
-func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint, tell func(workload.Ballot)) (workload.Locker, error) {
+func (s subject) OpenTelling(ctx context.Context, masters []endpoint.Endpoint,
+	tell func(workload.Ballot),
+) (workload.Locker, error) {
 	if s.variant == SingleNX {
 		masters = masters[:1]
 	}
@@ -184,7 +193,8 @@ func (l *locker) try(ctx context.Context, r workload.Request) (workload.Hold, er
 		return nil, err
 	}
 	h := &hold{
-		locker: l, key: r.Key, owner: newOwner(), timeout: max(r.TTL/20, requestTimeout), acquired: make([]chan struct{}, len(l.masters)),
+		locker: l, key: r.Key, owner: newOwner(), timeout: max(r.TTL/20, requestTimeout),
+		acquired: make([]chan struct{}, len(l.masters)),
 	}
 	begin := time.Now()
 	won, reached := l.ask(ctx, h, r)
@@ -351,7 +361,10 @@ func (h *hold) tidy(ctx context.Context, i int) {
 
 // told tells of a vote.
 func (h *hold) told(op string, master int, granted bool, err error, begin time.Time) {
-	b := workload.Ballot{Master: master, Op: op, Keys: []string{h.key}, Owner: h.owner, Vote: workload.VoteRefused, Took: time.Since(begin)}
+	b := workload.Ballot{
+		Master: master, Op: op, Keys: []string{h.key}, Owner: h.owner, Vote: workload.VoteRefused,
+		Took: time.Since(begin),
+	}
 	switch {
 	case err != nil:
 		b.Vote = workload.VoteUnknown

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// Endpoint is how a client reaches a master. Printed in any way it has no password; its JSON has it, for processes that are
-// clients.
+// Endpoint is how a client reaches a master. Printed in any way it has no password; its JSON has it, for processes that
+// are clients.
 type Endpoint struct {
 	// Addr is host:port to dial. If the path has a proxy, Addr is the proxy's address.
 	Addr string `json:"addr"`
@@ -65,7 +65,8 @@ func Parse(s string, files TLS) (Endpoint, error) {
 	case err != nil:
 		return Endpoint{}, errors.New("not a URL")
 	case opt.Network == "unix":
-		return Endpoint{}, errors.New("URL: proxies can't stand before a unix socket: redis:// or valkey://, with host and port")
+		return Endpoint{},
+			errors.New("URL: proxies can't stand before a unix socket: redis:// or valkey://, with host and port")
 	case u.RawQuery != "":
 		return Endpoint{}, errors.New("URL: options after a question mark are not for the harness, which sets its own")
 	case opt.TLSConfig == nil && wanted:
@@ -146,7 +147,8 @@ func (e Endpoint) String() string { return e.url().Redacted() }
 // Redacted returns s with xxxxx in place of the password. If it can't read s, it returns only
 // xxxxx.
 func Redacted(s string) string {
-	if u, err := url.Parse(s); err == nil && strings.Contains(s, "://") && u.Host != "" && u.Opaque == "" && u.RawQuery == "" && u.Fragment == "" {
+	if u, err := url.Parse(s); err == nil && strings.Contains(s, "://") && u.Host != "" && u.Opaque == "" &&
+		u.RawQuery == "" && u.Fragment == "" {
 		return u.Redacted()
 	}
 	if _, err := parseAddress(s, TLS{}); err == nil {
@@ -176,9 +178,12 @@ func (e Endpoint) Options() (*redis.Options, error) {
 
 // dialer asks the resolver for the address of a name each time.
 func dialer(resolver string, config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: dialTimeout, Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", resolver)
-	}}}
+	plain := &net.Dialer{
+		Timeout: dialTimeout,
+		Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "udp", resolver)
+		}},
+	}
 	if config == nil {
 		return plain.DialContext
 	}
@@ -225,7 +230,8 @@ func Hide(all []Endpoint) func(text string) string {
 		if len(e.Password) >= shortest {
 			escaped := strings.TrimPrefix(url.UserPassword("", e.Password).String(), ":")
 			quoted := strings.Trim(strconv.Quote(e.Password), `"`)
-			pairs = append(pairs, e.Password, hidden, escaped, hidden, quoted, hidden, url.QueryEscape(e.Password), hidden)
+			pairs = append(pairs, e.Password, hidden, escaped, hidden, quoted, hidden, url.QueryEscape(e.Password),
+				hidden)
 		}
 	}
 	if len(pairs) == 0 {

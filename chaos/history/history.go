@@ -53,7 +53,8 @@ type Event struct {
 	TTL int64 `json:"ttl,omitempty"`
 	// Wait is how long the caller of an acquisition is ready to wait, in nanoseconds; 0 for one attempt only.
 	Wait int64 `json:"wait,omitempty"`
-	// Patience is after how long the context of an acquisition's caller ends, in nanoseconds; 0 for not before the run does.
+	// Patience is after how long the context of an acquisition's caller ends, in nanoseconds; 0 for not before the run
+	// does.
 	Patience int64 `json:"patience,omitempty"`
 	// Lock is the same for the attempts of one acquisition of several keys, all or none; 0 for one of a single key.
 	Lock uint64 `json:"lock,omitempty"`

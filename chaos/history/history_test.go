@@ -19,7 +19,8 @@ func TestEventsSurviveEncoding(t *testing.T) {
 	for typ := history.AcquireCall; typ <= history.RegisterWrite; typ++ {
 		events = append(events, history.Event{
 			At: int64(typ) * 7, Type: typ, Client: history.Everyone, Attempt: 3, Key: "k\n\"", Kind: history.Reentrant,
-			Owner: "o", Hold: 2, Outcome: history.Failed, Until: 99, TTL: 5, Wait: 6, Token: 1<<63 + 1, NoDone: true, Master: 4,
+			Owner: "o", Hold: 2, Outcome: history.Failed, Until: 99, TTL: 5, Wait: 6, Token: 1<<63 + 1, NoDone: true,
+			Master: 4,
 			Before: "b", After: "a", Value: -1, Name: "n", Note: "ü",
 		})
 	}
@@ -37,7 +38,9 @@ func TestEventsSurviveEncoding(t *testing.T) {
 }
 
 func TestReadSaysWhichEventIsWrong(t *testing.T) {
-	for _, bad := range []string{`{"type":"nonsense"}`, `{"type":"healed","surprise":1}`, `{"at":"x"}`, `{"kind":"odd"}`} {
+	for _, bad := range []string{
+		`{"type":"nonsense"}`, `{"type":"healed","surprise":1}`, `{"at":"x"}`, `{"kind":"odd"}`,
+	} {
 		events, err := history.Read(strings.NewReader(`{"at":1,"type":"healed","client":0}` + "\n" + bad))
 		if err == nil || !strings.Contains(err.Error(), "event 1") || len(events) != 1 {
 			t.Errorf("%s: %d events, error %v", bad, len(events), err)
@@ -93,7 +96,8 @@ func TestResetForgetsAndReusesMemory(t *testing.T) {
 	if allocs := testing.AllocsPerRun(20, run); allocs > 0 {
 		t.Errorf("%v allocations in a repeated run, want none", allocs)
 	}
-	if len(v.Attempts) != 50 || v.Attempts[0].ID != 1 || v.Attempts[49].LastUntil() != 19 || len(v.Attempts[7].Extensions) != 1 {
+	if len(v.Attempts) != 50 || v.Attempts[0].ID != 1 || v.Attempts[49].LastUntil() != 19 ||
+		len(v.Attempts[7].Extensions) != 1 {
 		t.Fatalf("the view holds %+v", v.Attempts)
 	}
 }
@@ -118,7 +122,8 @@ func TestAViewCollectsTheEventsOfEachAttempt(t *testing.T) {
 		t.Errorf("attempt %+v", a)
 	}
 	if a.LastUntil() != 120 || a.StopsActing() != 70 || a.End() != 70 || a.Done != 72 || v.End != 80 {
-		t.Errorf("until %d, stops %d, end %d, done %d, history ends %d", a.LastUntil(), a.StopsActing(), a.End(), a.Done, v.End)
+		t.Errorf("until %d, stops %d, end %d, done %d, history ends %d", a.LastUntil(), a.StopsActing(), a.End(),
+			a.Done, v.End)
 	}
 	if x := a.Extensions[1]; x.OK || x.Return != history.Never {
 		t.Errorf("the extension that was not answered reads %+v", x)

@@ -13,7 +13,8 @@ const NoteSeen = "seen by its new bound"
 
 // The types of event. The comment on each names the fields it fills besides At and Client.
 const (
-	// AcquireCall: an attempt began. Attempt, Key, Kind, TTL, Wait, Patience, Renew, Quiet, Lock; Owner when it is known in advance.
+	// AcquireCall: an attempt began. Attempt, Key, Kind, TTL, Wait, Patience, Renew, Quiet, Lock; Owner when it is
+	// known in advance.
 	AcquireCall Type = iota + 1
 	// AcquireReturn: the attempt ended. Attempt, Outcome, and for Acquired also Owner, Hold, Until, Token, NoDone.
 	AcquireReturn

@@ -150,8 +150,10 @@ func (v *View) begin(e *Event, i int) {
 		extensions = v.Attempts[:n+1][n].Extensions[:0] // an earlier load's memory
 	}
 	v.Attempts = append(v.Attempts, Attempt{
-		ID: e.Attempt, Client: e.Client, Worker: e.Worker, Key: e.Key, Kind: e.Kind, Owner: e.Owner, Hold: e.Hold, TTL: e.TTL,
-		Wait: e.Wait, Patience: e.Patience, Renew: e.Renew, Quiet: e.Quiet, Lock: e.Lock, Call: e.At, Return: Never, Extensions: extensions, NoDone: e.NoDone,
+		ID: e.Attempt, Client: e.Client, Worker: e.Worker, Key: e.Key, Kind: e.Kind, Owner: e.Owner, Hold: e.Hold,
+		TTL:  e.TTL,
+		Wait: e.Wait, Patience: e.Patience, Renew: e.Renew, Quiet: e.Quiet, Lock: e.Lock, Call: e.At, Return: Never,
+		Extensions: extensions, NoDone: e.NoDone,
 		ReleaseCall: Never, ReleaseReturn: Never, Done: Never, Stopped: Never,
 		CallEvent: i, ReturnEvent: -1, DoneEvent: -1, ReleaseEvent: -1,
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/masters"
 )
 
-// TestAClientThatChecksCertificatesRefusesAnExpiredOne: the connection that there was is closed and no new one can be made, by any name
-// but the master's none can at all, and afterwards all is as before.
+// TestAClientThatChecksCertificatesRefusesAnExpiredOne: the connection that there was is closed and no new one can be
+// made, by any name but the master's none can at all, and afterwards all is as before.
 func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 	fleet := open(t, "process", masters.Options{N: 1, Secure: true})
 	m, reach := fleet.Masters[0], fleet.Reach()[0]
@@ -60,7 +60,8 @@ func TestAClientThatChecksCertificatesRefusesAnExpiredOne(t *testing.T) {
 		t.Errorf("afterwards: %q, %v", v, err)
 	}
 	plain := open(t, "process", masters.Options{N: 1})
-	if err := plain.Can(masters.ExpiredCertificate); !errors.Is(err, masters.ErrUnavailable) || !strings.Contains(err.Error(), "-tls") {
+	if err := plain.Can(masters.ExpiredCertificate); !errors.Is(err, masters.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "-tls") {
 		t.Errorf("without TLS: %v", err)
 	}
 }

@@ -33,8 +33,8 @@ type certificates struct {
 	server *ecdsa.PrivateKey // of the valid certificate and of the expired one
 }
 
-// newCertificates makes an authority, a certificate for the clients, and for the masters one that is valid and one that has
-// expired.
+// newCertificates makes an authority, a certificate for the clients, and for the masters one that is valid and one that
+// has expired.
 func newCertificates(dir string) (*certificates, error) {
 	c := &certificates{dir: dir}
 	var err error
@@ -85,7 +85,8 @@ func (c *certificates) issue(name string, key *ecdsa.PrivateKey, until time.Time
 	}
 	return errors.Join(
 		os.WriteFile(c.file(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(c.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+		os.WriteFile(c.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600),
+	)
 }
 
 func (c *certificates) file(name string) string { return filepath.Join(c.dir, name) }

@@ -47,8 +47,9 @@ func newClient(reach *redis.Options) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: reach.Addr, Username: reach.Username, Password: reach.Password, DB: reach.DB, TLSConfig: reach.TLSConfig,
 		MaxRetries: -1, ContextTimeoutEnabled: true, DialTimeout: 2 * time.Second,
-		DialerRetries: 1, DisableIdentity: true, PoolSize: manyRefusals, PipelinePoolSize: manyRefusals, MaxIdleConns: mostIdle,
-		ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+		DialerRetries: 1, DisableIdentity: true, PoolSize: manyRefusals, PipelinePoolSize: manyRefusals,
+		MaxIdleConns: mostIdle,
+		ReadTimeout:  3 * time.Second, WriteTimeout: 3 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, // it would log
 	})
 }
@@ -61,8 +62,8 @@ func (c *commands) login() (user, password string) {
 	return cmp.Or(c.user, User), c.password
 }
 
-// once makes a heal function that does its work a single time, also when that fails. While another fault keeps the master from
-// taking commands it is tried again.
+// once makes a heal function that does its work a single time, also when that fails. While another fault keeps the
+// master from taking commands it is tried again.
 func once(f func(context.Context) error) func(context.Context) error {
 	var mu sync.Mutex
 	done := false
@@ -91,8 +92,8 @@ func (c *commands) inject(ctx context.Context, action Action, p Params) (Injecti
 // others are the error prefixes of a master with another fault.
 var others = []string{"BUSY", "LOADING", "READONLY", "OOM", "MISCONF", "NOAUTH", "NOPERM", "WRONGPASS"}
 
-// patiently does something to a master. Another fault may keep the master busy just now, or from being written to: then it
-// is tried again, until the master takes commands or ctx is done; and also where a restart made an end of it.
+// patiently does something to a master. Another fault may keep the master busy just now, or from being written to: then
+// it is tried again, until the master takes commands or ctx is done; and also where a restart made an end of it.
 func patiently(ctx context.Context, do func() (Injection, error)) (Injection, error) {
 	for {
 		done, err := do()
@@ -105,12 +106,15 @@ func patiently(ctx context.Context, do func() (Injection, error)) (Injection, er
 
 // passing reports whether an error comes from another fault, which will end.
 func passing(err error) bool {
-	return err != nil && (closed(err) || slices.ContainsFunc(others, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) }))
+	return err != nil &&
+		(closed(err) ||
+			slices.ContainsFunc(others, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) }))
 }
 
 // closed reports whether the error means a connection that was idle during a restart or another fault, and was closed.
 func closed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, net.ErrClosed)
 }
 
 func (c *commands) act(ctx context.Context, action Action, p Params) (Injection, error) {
@@ -148,8 +152,8 @@ func (c *commands) stat(ctx context.Context, section, name string) int {
 	return 0
 }
 
-// look reads keys, whatever type they are. What could not be read is an error, never a key without an owner. A fault may have
-// closed connections that lay idle; then it reads again.
+// look reads keys, whatever type they are. What could not be read is an error, never a key without an owner. A fault
+// may have closed connections that lay idle; then it reads again.
 func (c *commands) look(ctx context.Context, names []string) (keys []Key, err error) {
 	for range lookAttempts {
 		if keys, err = c.lookOnce(ctx, names); !closed(err) {
@@ -188,7 +192,8 @@ func (c *commands) lookOnce(ctx context.Context, names []string) ([]Key, error) 
 			if err = values[i].Err(); errors.Is(err, redis.Nil) {
 				continue // it went between the two questions
 			}
-			key.Owners = []string{strings.TrimPrefix(values[i].Val(), "[hold]")} // as a member of the set that a hold becomes
+			// as a member of the set that a hold becomes
+			key.Owners = []string{strings.TrimPrefix(values[i].Val(), "[hold]")}
 		case "hash":
 			key.Owners, err = c.client.HKeys(ctx, name).Result()
 		case "zset":
@@ -223,7 +228,8 @@ func (c *commands) Keyspace(ctx context.Context) (map[string]time.Duration, erro
 			return nil, fmt.Errorf("keyspace: %w", err)
 		}
 		for i, name := range names {
-			if ttl := ttls[i].Val(); ttl != -2 && name != probe && !strings.HasPrefix(name, probe+":") { // it may be gone by now
+			// it may be gone by now
+			if ttl := ttls[i].Val(); ttl != -2 && name != probe && !strings.HasPrefix(name, probe+":") {
 				keys[name] = ttl
 			}
 		}

@@ -19,8 +19,8 @@ type external struct {
 	destructive bool
 }
 
-// OpenExternal uses the servers at o.Addrs, with o.TLS, which stay as they are: nothing is started and nothing is ended. o.N is
-// ignored. Faults come through proxies; what commands can do is allowed by o.Destructive.
+// OpenExternal uses the servers at o.Addrs, with o.TLS, which stay as they are: nothing is started and nothing is
+// ended. o.N is ignored. Faults come through proxies; what commands can do is allowed by o.Destructive.
 func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 	if len(o.Addrs) == 0 {
 		return nil, errors.New("masters: the external backend needs addresses")
@@ -31,8 +31,12 @@ func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("masters: address %d of %d: %w", i+1, len(o.Addrs), err), fleet.Close())
 		}
-		if first := slices.IndexFunc(fleet.Endpoints, func(other endpoint.Endpoint) bool { return other.Addr == e.Addr }); first >= 0 {
-			return nil, errors.Join(fmt.Errorf("masters: address %d of %d is that of address %d: each master counts once", i+1, len(o.Addrs), first+1), fleet.Close())
+		if first := slices.IndexFunc(fleet.Endpoints, func(other endpoint.Endpoint) bool {
+			return other.Addr == e.Addr
+		}); first >= 0 {
+			return nil,
+				errors.Join(fmt.Errorf("masters: address %d of %d is that of address %d: each master counts once", i+1,
+					len(o.Addrs), first+1), fleet.Close())
 		}
 		fleet.Endpoints = append(fleet.Endpoints, e)
 	}
@@ -42,7 +46,10 @@ func OpenExternal(ctx context.Context, o Options) (*Fleet, error) {
 			return nil, errors.Join(err, fleet.Close())
 		}
 		dial := func() *redis.Client { return newClient(opt) }
-		m := &external{commands: commands{client: dial(), dial: dial, user: e.Username, password: e.Password}, addr: e.Addr, destructive: o.Destructive}
+		m := &external{
+			commands: commands{client: dial(), dial: dial, user: e.Username, password: e.Password}, addr: e.Addr,
+			destructive: o.Destructive,
+		}
 		fleet.Masters = append(fleet.Masters, m)
 		ping, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err = m.client.Ping(ping).Err()

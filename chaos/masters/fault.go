@@ -71,7 +71,8 @@ const (
 var needNames = []string{
 	"a real server", "leave to destroy data and change settings", "a process that this run may stop and kill",
 	"a process that this run starts itself", "a clock of the server's own (the process backend's shim)",
-	"a network of the server's own (containers)", "an append-only file (-aof)", "TLS with a certificate of the run's own (-tls)",
+	"a network of the server's own (containers)", "an append-only file (-aof)", "TLS with a certificate of the run's " +
+		"own (-tls)",
 }
 
 // String lists the features in the set.
@@ -99,8 +100,14 @@ func (e *ParamError) Error() string { return e.Field + ": " + e.Text }
 func Faults() []Fault {
 	return []Fault{
 		{Action: Pause, Text: "the server stands still (SIGSTOP)", Needs: Process, Lasts: true},
-		{Action: Kill, Text: "the server is killed and restarted with the data it has on disk", Needs: Process, Lasts: true, Forgets: true},
-		{Action: KillEmpty, Text: "the server is killed and restarted without data", Needs: Process, Lasts: true, Outside: true, Forgets: true},
+		{
+			Action: Kill, Text: "the server is killed and restarted with the data it has on disk", Needs: Process,
+			Lasts: true, Forgets: true,
+		},
+		{
+			Action: KillEmpty, Text: "the server is killed and restarted without data", Needs: Process, Lasts: true,
+			Outside: true, Forgets: true,
+		},
 		loading,
 		clientKill,
 		flushAll,
@@ -118,7 +125,11 @@ func Faults() []Fault {
 		closeIdle,
 		loseFsync,
 		failover,
-		{Action: Disconnect, Text: "the server is off the network, its connections stay (containers)", Needs: Packets, Lasts: true},
+		{
+			Action: Disconnect, Text: "the server is off the network, its connections stay (containers)",
+			Needs: Packets,
+			Lasts: true,
+		},
 		clockStep,
 		clockRate,
 	}
@@ -161,7 +172,8 @@ func seen(heal func(context.Context) error, format string, args ...any) Injectio
 	return Injection{Observed: fmt.Sprintf(format, args...), Heal: once(heal)}
 }
 
-// errAsUsual is an action's that was done and has no effect. Its settings may have been lost in a restart by another fault.
+// errAsUsual is an action's that was done and has no effect. Its settings may have been lost in a restart by another
+// fault.
 var errAsUsual = errors.New("was answered as usual")
 
 // answered returns the error of an action that did not show its effect in the answer.

@@ -7,12 +7,13 @@ import (
 	"fmt"
 )
 
-// ExpiredCertificate gives a master that speaks TLS a certificate which has expired, and closes all client connections: no
-// client that checks certificates can make a new one. Heal gives it back the one it had.
+// ExpiredCertificate gives a master that speaks TLS a certificate which has expired, and closes all client connections:
+// no client that checks certificates can make a new one. Heal gives it back the one it had.
 const ExpiredCertificate Action = "expired-certificate"
 
 var expiredCertificate = Fault{
-	Action: ExpiredCertificate, Text: "the server's certificate has expired and its connections are closed", Needs: Server | Consent | Process | Secure,
+	Action: ExpiredCertificate, Text: "the server's certificate has expired and its connections are closed",
+	Needs: Server | Consent | Process | Secure,
 	Lasts: true, process: expireCertificate,
 }
 

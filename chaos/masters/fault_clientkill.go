@@ -9,7 +9,8 @@ import (
 const ClientKill Action = "client-kill"
 
 var clientKill = Fault{
-	Action: ClientKill, Text: "all client connections are closed", Needs: Server, Leaves: FullService, act: closeClients,
+	Action: ClientKill, Text: "all client connections are closed", Needs: Server, Leaves: FullService,
+	act: closeClients,
 }
 
 func closeClients(ctx context.Context, c *commands, _ Params) (Injection, error) {

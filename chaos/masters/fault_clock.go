@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be moved.
+	// ClockStep moves the server's clock by Params.Step at once; Heal steps it back where the real clock could be
+	// moved.
 	ClockStep Action = "clock-step"
 	// ClockRate makes the server's clock run at Params.Rate. Heal sets the rate back to 1; the time
 	// gained stays.
@@ -15,7 +16,8 @@ const (
 )
 
 var clockStep = Fault{
-	Action: ClockStep, Text: "the server's clock jumps by step", Needs: Consent, Lasts: true, Outside: true, Leaves: FullService,
+	Action: ClockStep, Text: "the server's clock jumps by step", Needs: Consent, Lasts: true, Outside: true,
+	Leaves:  FullService,
 	Forgets: true, act: moveTTLs,
 	Check: func(p *Params) error {
 		if p.Step == 0 {
@@ -26,7 +28,8 @@ var clockStep = Fault{
 }
 
 var clockRate = Fault{
-	Action: ClockRate, Text: "the server's clock runs at rate", Needs: Clock, Lasts: true, Leaves: FullService, Forgets: true,
+	Action: ClockRate, Text: "the server's clock runs at rate", Needs: Clock, Lasts: true, Leaves: FullService,
+	Forgets: true,
 	Check: func(p *Params) error {
 		if p.Rate <= 0 || p.Rate == 1 {
 			return &ParamError{"rate", "a clock rate must be above 0 and not 1"}

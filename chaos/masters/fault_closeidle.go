@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// CloseIdle has the server close every connection over which nothing came for a second (CONFIG SET timeout). Heal gives it back
-// the setting it had.
+// CloseIdle has the server close every connection over which nothing came for a second (CONFIG SET timeout). Heal gives
+// it back the setting it had.
 const CloseIdle Action = "close-idle"
 
 var closeIdle = Fault{
-	Action: CloseIdle, Text: "connections over which nothing came for a second are closed by the server", Needs: Server | Consent, Lasts: true,
+	Action: CloseIdle, Text: "connections over which nothing came for a second are closed by the server",
+	Needs: Server | Consent, Lasts: true,
 	Leaves: FullService, act: closeWhatIsIdle,
 }
 

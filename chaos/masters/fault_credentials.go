@@ -11,15 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What clients that can give credentials should dial with. Servers without a password accept any from the user "default".
+// What clients that can give credentials should dial with. Servers without a password accept any from the user
+// "default".
 const (
 	User     = "default"
 	Password = "redlock-chaos" // it protects nothing: it is there to be changed
 )
 
 const (
-	// Credentials gives the clients' user another password and closes all client connections, so that the set-up of every
-	// new one is answered with an error. Heal brings the old password back.
+	// Credentials gives the clients' user another password and closes all client connections, so that the set-up of
+	// every new one is answered with an error. Heal brings the old password back.
 	Credentials Action = "credentials"
 	// Rights takes the clients' user all rights but to say who it is, and closes all client connections. Heal gives it
 	// the rights it had.
@@ -27,12 +28,14 @@ const (
 )
 
 var credentials = Fault{
-	Action: Credentials, Text: "the clients' password is another one and their connections are closed", Needs: Server | Consent,
+	Action: Credentials, Text: "the clients' password is another one and their connections are closed", Needs: Server |
+		Consent,
 	Lasts: true, act: changePassword,
 }
 
 var rights = Fault{
-	Action: Rights, Text: "the clients' user has no rights any more and its connections are closed", Needs: Server | Consent,
+	Action: Rights, Text: "the clients' user has no rights any more and its connections are closed", Needs: Server |
+		Consent,
 	Lasts: true, act: takeRights,
 }
 
@@ -50,9 +53,11 @@ func takeRights(ctx context.Context, c *commands, _ Params) (Injection, error) {
 	})
 }
 
-// changeUser applies rules of Redis's ACL to the clients' user and closes their connections. A client must then be answered
-// with an error. Heal applies the rules that back returns for the user's former rules.
-func (c *commands) changeUser(ctx context.Context, rules []string, back func(was []string) []string) (Injection, error) {
+// changeUser applies rules of Redis's ACL to the clients' user and closes their connections. A client must then be
+// answered with an error. Heal applies the rules that back returns for the user's former rules.
+func (c *commands) changeUser(ctx context.Context, rules []string, back func(was []string) []string) (Injection,
+	error,
+) {
 	user, _ := c.login()
 	admin, err := c.officer(ctx)
 	if err != nil {

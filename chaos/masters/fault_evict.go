@@ -10,8 +10,9 @@ import (
 const Evict Action = "evict"
 
 var evict = Fault{
-	Action: Evict, Text: "memory is full and keys are evicted", Needs: Server | Consent, Lasts: true, Outside: true, Forgets: true,
-	act: evictKeys,
+	Action: Evict, Text: "memory is full and keys are evicted", Needs: Server | Consent, Lasts: true, Outside: true,
+	Forgets: true,
+	act:     evictKeys,
 }
 
 func evictKeys(ctx context.Context, c *commands, _ Params) (Injection, error) {

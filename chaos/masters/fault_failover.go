@@ -18,7 +18,8 @@ import (
 const Failover Action = "failover"
 
 var failover = Fault{
-	Action: Failover, Text: "the server is killed and its replica promoted, which lacks the writes of the last step (default 1s)",
+	Action: Failover, Text: "the server is killed and its replica promoted, which lacks the writes of the last step " +
+		"(default 1s)",
 	Needs: Process | Arguments, Lasts: true, Outside: true, Forgets: true, Check: checkLoss, process: failOver,
 }
 
@@ -43,7 +44,8 @@ func failOver(ctx context.Context, m *process, p Params) (Injection, error) {
 	early, err := replica.Client().Exists(ctx, probe+":early").Result()
 	late, lateErr := replica.Client().Exists(ctx, probe+":late").Result()
 	if err = errors.Join(err, lateErr); err == nil && (early != 1 || late != 0) {
-		err = fmt.Errorf("the replica has %d of 1 keys from before its link was cut and %d of 1 from afterwards, want 1 and 0", early, late)
+		err = fmt.Errorf("the replica has %d of 1 keys from before its link was cut and %d of 1 from afterwards, "+
+			"want 1 and 0", early, late)
 	}
 	if err != nil {
 		return failed(errors.Join(err, killed.Heal(ctx)))
@@ -54,7 +56,8 @@ func failOver(ctx context.Context, m *process, p Params) (Injection, error) {
 		}
 		return nil
 	}
-	return seen(heal, "%s; its replica, process %d, has a key from before its link was cut and not the one from afterwards", killed.Observed, replica.Pid()), nil
+	return seen(heal, "%s; its replica, process %d, has a key from before its link was cut and not the one from "+
+		"afterwards", killed.Observed, replica.Pid()), nil
 }
 
 // replica starts a replica and returns when it has all data of the server, and a probe key.

@@ -10,7 +10,8 @@ import (
 const FlushAll Action = "flushall"
 
 var flushAll = Fault{
-	Action: FlushAll, Text: "all keys are deleted", Needs: Consent, Outside: true, Leaves: FullService, Forgets: true, act: flush,
+	Action: FlushAll, Text: "all keys are deleted", Needs: Consent, Outside: true, Leaves: FullService, Forgets: true,
+	act: flush,
 }
 
 func flush(ctx context.Context, c *commands, _ Params) (Injection, error) {

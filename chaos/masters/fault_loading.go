@@ -17,7 +17,8 @@ import (
 const Loading Action = "loading"
 
 var loading = Fault{
-	Action: Loading, Text: "the server is killed and restarted, and takes time to load its data", Needs: Server | Consent | Process | Arguments,
+	Action: Loading, Text: "the server is killed and restarted, and takes time to load its data", Needs: Server |
+		Consent | Process | Arguments,
 	Lasts: true, Forgets: true, process: load,
 }
 
@@ -34,7 +35,9 @@ const (
 func load(ctx context.Context, m *process, _ Params) (Injection, error) {
 	keys := []string{probe + ":"}
 	sweep := func(ctx context.Context) error {
-		err := insist(ctx, func(ctx context.Context) error { return m.client.Eval(ctx, clearBallast, keys, ballast).Err() })
+		err := insist(ctx, func(ctx context.Context) error {
+			return m.client.Eval(ctx, clearBallast, keys, ballast).Err()
+		})
 		if !m.keeps {
 			err = errors.Join(err, removed(filepath.Join(m.server.Dir(), "data", "dump.rdb")))
 		}

@@ -9,7 +9,8 @@ import (
 const MaxClients Action = "maxclients"
 
 var maxClients = Fault{
-	Action: MaxClients, Text: "connections are closed and new ones refused", Needs: Server | Consent, Lasts: true, act: refuseClients,
+	Action: MaxClients, Text: "connections are closed and new ones refused", Needs: Server | Consent, Lasts: true,
+	act: refuseClients,
 }
 
 func refuseClients(ctx context.Context, c *commands, _ Params) (Injection, error) {

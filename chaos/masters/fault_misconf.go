@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Misconf lets a save to disk fail, upon which the server refuses writes (stop-writes-on-bgsave-error). Heal lets it write
-// without saving, as before.
+// Misconf lets a save to disk fail, upon which the server refuses writes (stop-writes-on-bgsave-error). Heal lets it
+// write without saving, as before.
 const Misconf Action = "misconf"
 
 var misconf = Fault{
-	Action: Misconf, Text: "a save has failed and the server refuses writes (MISCONF)", Needs: Server | Consent | Arguments, Lasts: true,
+	Action: Misconf, Text: "a save has failed and the server refuses writes (MISCONF)", Needs: Server | Consent |
+		Arguments, Lasts: true,
 	process: failSave,
 }
 
@@ -25,7 +26,8 @@ func failSave(ctx context.Context, m *process, _ Params) (Injection, error) {
 	}
 	heal := func(ctx context.Context) error {
 		err := m.client.ConfigSet(ctx, "save", "").Err()
-		// A save that is under way would put a dump where the directory was, which the server would find at its next start.
+		// A save that is under way would put a dump where the directory was, which the server would find at its next
+		// start.
 		if !poll(ctx, 5*time.Second, func() bool { return m.says(ctx, "persistence", "rdb_bgsave_in_progress:0") }) {
 			err = errors.Join(err, errors.New("misconf: a save does not end"))
 		}

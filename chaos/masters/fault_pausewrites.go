@@ -12,7 +12,8 @@ import (
 const PauseWrites Action = "pause-writes"
 
 var pauseWrites = Fault{
-	Action: PauseWrites, Text: "writes are held back, and executed when it is over (CLIENT PAUSE)", Needs: Server | Consent, Lasts: true,
+	Action: PauseWrites, Text: "writes are held back, and executed when it is over (CLIENT PAUSE)", Needs: Server |
+		Consent, Lasts: true,
 	act: holdWrites,
 }
 

@@ -7,7 +7,8 @@ import "context"
 const ReadOnly Action = "readonly"
 
 var readOnly = Fault{
-	Action: ReadOnly, Text: "the server has become a replica and refuses writes", Needs: Server | Consent, Lasts: true, act: replicate,
+	Action: ReadOnly, Text: "the server has become a replica and refuses writes", Needs: Server | Consent, Lasts: true,
+	act: replicate,
 }
 
 func replicate(ctx context.Context, c *commands, _ Params) (Injection, error) {

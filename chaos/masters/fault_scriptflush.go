@@ -8,7 +8,9 @@ import (
 // ScriptFlush empties the script cache.
 const ScriptFlush Action = "script-flush"
 
-var scriptFlush = Fault{Action: ScriptFlush, Text: "the script cache is emptied", Leaves: FullService, act: flushScripts}
+var scriptFlush = Fault{
+	Action: ScriptFlush, Text: "the script cache is emptied", Leaves: FullService, act: flushScripts,
+}
 
 func flushScripts(ctx context.Context, c *commands, _ Params) (Injection, error) {
 	sha, err := c.client.ScriptLoad(ctx, "return 'redlock-chaos probe'").Result()

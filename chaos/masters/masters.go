@@ -73,8 +73,8 @@ type Key struct {
 	TTL time.Duration
 }
 
-// Master is one server to hurt. Its methods are safe for concurrent use. Two injections of one action at a time may heal
-// each other, but on masters of [Registry.Open], where an action is over when all its injections are healed.
+// Master is one server to hurt. Its methods are safe for concurrent use. Two injections of one action at a time may
+// heal each other, but on masters of [Registry.Open], where an action is over when all its injections are healed.
 type Master interface {
 	// Addr is host:port, where clients (or the proxies before it) connect; the same for the master's whole life.
 	Addr() string
@@ -90,8 +90,8 @@ type Master interface {
 	Close() error
 }
 
-// Keyspace lists all keys of a master with their times to live; negative: for ever. The error matches ErrUnavailable if its
-// backend can't tell.
+// Keyspace lists all keys of a master with their times to live; negative: for ever. The error matches ErrUnavailable if
+// its backend can't tell.
 func Keyspace(ctx context.Context, m Master) (map[string]time.Duration, error) {
 	if o, ok := m.(*overlapping); ok {
 		m = o.Master
@@ -195,7 +195,8 @@ type Options struct {
 	Clients int
 	// AOF makes servers that the run starts keep all acknowledged writes across a crash.
 	AOF bool
-	// Secure makes servers of the run's own speak TLS, with certificates that the run makes. The process backend can do that.
+	// Secure makes servers of the run's own speak TLS, with certificates that the run makes. The process backend can do
+	// that.
 	Secure bool
 	// Binary is the server to run. Default: redis-server or valkey-server from PATH.
 	Binary string
@@ -220,7 +221,9 @@ func (o Options) Flags() string {
 		addrs[i] = endpoint.Redacted(addr)
 	}
 	for _, f := range [][2]string{
-		{"addrs", strings.Join(addrs, ",")}, {"tls-ca", o.TLS.CA}, {"tls-cert", o.TLS.Cert}, {"tls-key", o.TLS.Key}, {"proxy", o.Proxy}, {"binary", o.Binary},
+		{"addrs", strings.Join(addrs, ",")}, {"tls-ca", o.TLS.CA}, {"tls-cert", o.TLS.Cert}, {"tls-key", o.TLS.Key}, {
+			"proxy", o.Proxy,
+		}, {"binary", o.Binary},
 	} {
 		if f[1] != "" {
 			fmt.Fprintf(&b, " -%s %s", f[0], f[1])

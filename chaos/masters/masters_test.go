@@ -85,9 +85,12 @@ var effect = map[masters.Action]struct{ answered, kept bool }{
 	masters.ClientKill: {true, true}, masters.FlushAll: {true, false}, masters.ScriptFlush: {true, true},
 	masters.Evict: {true, false}, masters.Busy: {false, true}, masters.MaxClients: {false, true},
 	masters.ClockStep: {true, false}, masters.ClockRate: {true, true},
-	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {false, true},
+	masters.Loading: {false, true}, masters.Full: {true, true}, masters.ReadOnly: {true, true}, masters.Misconf: {
+		false, true,
+	},
 	masters.Credentials: {false, true}, masters.Rights: {false, true},
-	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true}, masters.Failover: {false, true},
+	masters.PauseWrites: {true, true}, masters.CloseIdle: {true, true}, masters.LoseFsync: {false, true},
+	masters.Failover: {false, true},
 }
 
 // TestEveryActionHasItsEffect does each action that the backend has and looks at a client's side of it.
@@ -207,10 +210,13 @@ func TestActionsOnABusyMasterTakeEffectAfterItsScript(t *testing.T) {
 func TestAnActionInjectedTwiceLastsUntilTheSecondHeal(t *testing.T) {
 	t.Parallel()
 	m := open(t, "process", masters.Options{N: 1, AOF: true}).Masters[0]
-	for _, action := range []masters.Action{masters.Pause, masters.Full, masters.ReadOnly, masters.Credentials, masters.Rights, masters.Loading} {
+	for _, action := range []masters.Action{
+		masters.Pause, masters.Full, masters.ReadOnly, masters.Credentials, masters.Rights, masters.Loading,
+	} {
 		written := func() error {
 			c := redis.NewClient(&redis.Options{
-				Addr: m.Addr(), Username: masters.User, Password: masters.Password, MaxRetries: -1, ContextTimeoutEnabled: true,
+				Addr: m.Addr(), Username: masters.User, Password: masters.Password, MaxRetries: -1,
+				ContextTimeoutEnabled: true,
 			})
 			defer c.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -246,7 +252,9 @@ func TestAnActionInjectedTwiceLastsUntilTheSecondHeal(t *testing.T) {
 // TestPasswordAndRightsComeBackInAnyOrder: two faults of one user's.
 func TestPasswordAndRightsComeBackInAnyOrder(t *testing.T) {
 	m := open(t, "process", masters.Options{N: 1}).Masters[0]
-	for _, actions := range [][]masters.Action{{masters.Credentials, masters.Rights}, {masters.Rights, masters.Credentials}} {
+	for _, actions := range [][]masters.Action{
+		{masters.Credentials, masters.Rights}, {masters.Rights, masters.Credentials},
+	} {
 		var on []masters.Injection
 		for _, action := range actions {
 			injected, err := m.Inject(within(t), action, masters.Params{})
@@ -296,7 +304,8 @@ func TestCloseEndsPausedMasters(t *testing.T) {
 func TestExternalServersAreNotHurtUnlessAllowed(t *testing.T) {
 	own := open(t, "embedded", masters.Options{N: 2})
 	for _, destructive := range []bool{false, true} {
-		fleet := open(t, "external", masters.Options{Addrs: own.Addrs(), Destructive: destructive, TempDir: shortTempDir(t)})
+		fleet := open(t, "external",
+			masters.Options{Addrs: own.Addrs(), Destructive: destructive, TempDir: shortTempDir(t)})
 		m := fleet.Masters[0]
 		if err := client(t, m).Set(within(t), "k", "v", time.Minute).Err(); err != nil {
 			t.Fatal(err)
@@ -334,10 +343,12 @@ func TestALookWithAMissingAnswerIsAnError(t *testing.T) {
 	}
 }
 
-// TestALookThatIsRefusedIsAnError: the password is another one and every connection was closed, so that the look has to dial and is refused.
+// TestALookThatIsRefusedIsAnError: the password is another one and every connection was closed, so that the look has to
+// dial and is refused.
 func TestALookThatIsRefusedIsAnError(t *testing.T) {
 	s := redistest.Start(t, redistest.WithPassword("hush"))
-	m := open(t, "external", masters.Options{Addrs: []string{"redis://:hush@" + s.Addr()}, Destructive: true}).Masters[0]
+	m := open(t, "external", masters.Options{Addrs: []string{"redis://:hush@" + s.Addr()}, Destructive: true}).
+		Masters[0]
 	on, err := m.Inject(within(t), masters.Credentials, masters.Params{})
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +377,8 @@ func TestOpenNamesTheKnownBackends(t *testing.T) {
 	if err == nil {
 		t.Error("a negative number of masters was opened")
 	}
-	_, err = masters.Standard().Open(t.Context(), "process", masters.Options{Binary: "no-such-server", TempDir: shortTempDir(t)})
+	_, err = masters.Standard().Open(t.Context(), "process",
+		masters.Options{Binary: "no-such-server", TempDir: shortTempDir(t)})
 	if !errors.Is(err, masters.ErrUnavailable) {
 		t.Errorf("a missing server: %v", err)
 	}
@@ -438,7 +450,9 @@ func loseLast(t *testing.T, m masters.Master, action masters.Action) {
 func TestTheKeyspaceLeavesOutKeysOfFaults(t *testing.T) {
 	m := open(t, "embedded", masters.Options{N: 1}).Masters[0]
 	c := client(t, m)
-	for _, name := range []string{"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0", "redlock-chaos:probes:0"} {
+	for _, name := range []string{
+		"redlock-chaos:probe:1", "redlock-chaos:probe", "redlock-chaos:hot-key:0", "redlock-chaos:probes:0",
+	} {
 		if err := c.Set(t.Context(), name, "here", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -484,7 +498,8 @@ func TestLoadingFailsAtOnceIfTheServerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := time.Now()
-	if _, err := m.Inject(t.Context(), masters.Loading, masters.Params{}); !errors.Is(err, syscall.ECONNREFUSED) || time.Since(asked) > 20*time.Second {
+	if _, err := m.Inject(t.Context(), masters.Loading, masters.Params{}); !errors.Is(err, syscall.ECONNREFUSED) ||
+		time.Since(asked) > 20*time.Second {
 		t.Errorf("after %v: %v", time.Since(asked), err)
 	}
 	if err := away.Heal(t.Context()); err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// overlapping is a master on which an action may be on several times at once: it begins with the first and is healed with
-// the last. Backends need not think of it.
+// overlapping is a master on which an action may be on several times at once: it begins with the first and is healed
+// with the last. Backends need not think of it.
 type overlapping struct {
 	Master
 

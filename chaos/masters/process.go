@@ -37,7 +37,8 @@ func OpenProcess(ctx context.Context, o Options) (*Fleet, error) {
 	fleet := &Fleet{Backend: "process", Cleanup: func() error { return os.RemoveAll(dir) }}
 	library, why := shim.Build(ctx, dir)
 	if why != nil {
-		fleet.Notes = append(fleet.Notes, "clock steps are emulated by moving ttls, drift is not available: "+why.Error())
+		fleet.Notes = append(fleet.Notes, "clock steps are emulated by moving ttls, drift is not available: "+
+			why.Error())
 	}
 	var pairs *certificates
 	if o.Secure {
@@ -56,8 +57,11 @@ func OpenProcess(ctx context.Context, o Options) (*Fleet, error) {
 	return fleet, nil
 }
 
-func startProcess(ctx context.Context, o Options, dir string, i int, library *shim.Library, why error, pairs *certificates) (*process, error) {
-	// With rules for the clients' user this run's own connections go by another one, whatever becomes of that user's rights.
+func startProcess(ctx context.Context, o Options, dir string, i int, library *shim.Library, why error,
+	pairs *certificates,
+) (*process, error) {
+	// With rules for the clients' user this run's own connections go by another one, whatever becomes of that user's
+	// rights.
 	cfg := redistest.Config{Binary: o.Binary, AOF: o.AOF, TempDir: o.TempDir, User: []string{"~*", "&*", "+@all"}}
 	m := &process{why: why, keeps: o.AOF, certificates: pairs}
 	if pairs != nil {
@@ -183,7 +187,8 @@ func (m *process) stepClock(ctx context.Context, d time.Duration) (Injection, er
 	heal := func(context.Context) error { m.clock.Set(0); return nil }
 	if gone := before - after; (gone - d).Abs() > d.Abs()/2 {
 		_ = heal(ctx)
-		return Injection{}, fmt.Errorf("clock-step: a probe's pttl went from %v to %v by a step of %v", before, after, d)
+		return Injection{}, fmt.Errorf("clock-step: a probe's pttl went from %v to %v by a step of %v", before, after,
+			d)
 	}
 	return seen(heal, "a probe's pttl went from %v to %v", before, after), nil
 }
@@ -241,7 +246,9 @@ func measureRate(ctx context.Context, wanted float64, read func(context.Context)
 		r, err := read(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return 0, errors.Join(fmt.Errorf("wanted %g, and in %v measured only %.4f, give or take %.4f", wanted, within, measured, unsure), failed)
+			return 0,
+				errors.Join(fmt.Errorf("wanted %g, and in %v measured only %.4f, give or take %.4f", wanted, within,
+					measured, unsure), failed)
 		case err != nil:
 			failed = err
 			pauseFor(ctx, 5*time.Millisecond)

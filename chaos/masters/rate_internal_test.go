@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAMeasuredRateIsWithinItsStatedError: however late a server answers, a clock that runs at the wanted rate is found to, and one
-// that runs true is not.
+// TestAMeasuredRateIsWithinItsStatedError: however late a server answers, a clock that runs at the wanted rate is found
+// to, and one that runs true is not.
 func TestAMeasuredRateIsWithinItsStatedError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(300) {
@@ -58,7 +58,8 @@ func TestARateIsMeasuredOnBusyAndIdleMachines(t *testing.T) {
 					t.Errorf("%s: %g took %v", name, rate, took)
 				}
 				// The control: a clock that was not changed.
-				if got, err := measureRate(t.Context(), rate, serverClock(1, late)); err == nil || strings.Contains(err.Error(), "%!") {
+				if got, err := measureRate(t.Context(), rate, serverClock(1, late)); err == nil ||
+					strings.Contains(err.Error(), "%!") {
 					t.Errorf("%s: 1 measured as %g and taken for %g, %v", name, got, rate, err)
 				}
 			}
@@ -66,7 +67,8 @@ func TestARateIsMeasuredOnBusyAndIdleMachines(t *testing.T) {
 	})
 }
 
-// TestALateFirstAnswerDoesNotSpoilTheMeasurement: a machine that was busy when the fault came on is not for the ten seconds after it.
+// TestALateFirstAnswerDoesNotSpoilTheMeasurement: a machine that was busy when the fault came on is not for the ten
+// seconds after it.
 func TestALateFirstAnswerDoesNotSpoilTheMeasurement(t *testing.T) {
 	for _, rate := range []float64{0.992, 1.008} {
 		synctest.Test(t, func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestALateFirstAnswerDoesNotSpoilTheMeasurement(t *testing.T) {
 				}
 				return time.Millisecond
 			}
-			if got, err := measureRate(t.Context(), rate, serverClock(rate, late)); err != nil || math.Abs(got-rate) > 0.004 {
+			if got, err := measureRate(t.Context(), rate, serverClock(rate, late)); err != nil ||
+				math.Abs(got-rate) > 0.004 {
 				t.Errorf("%g measured as %g, %v", rate, got, err)
 			}
 			if took := time.Since(start); took > 2*time.Second {
@@ -105,7 +108,8 @@ func TestIdempotentCommandsAreRepeatedUntilTheySucceed(t *testing.T) {
 			t.Errorf("%d times, %v", n, err)
 		}
 		start := time.Now()
-		if err := insist(t.Context(), func(context.Context) error { return late }); !errors.Is(err, late) || time.Since(start) > insistence+time.Second {
+		if err := insist(t.Context(), func(context.Context) error { return late }); !errors.Is(err, late) ||
+			time.Since(start) > insistence+time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 	})
@@ -114,7 +118,9 @@ func TestIdempotentCommandsAreRepeatedUntilTheySucceed(t *testing.T) {
 func TestAServerThatDoesNotAnswerHasNoRate(t *testing.T) {
 	broken := errors.New("broken")
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := measureRate(t.Context(), 2, func(context.Context) (reading, error) { return reading{}, broken }); !errors.Is(err, broken) {
+		if _, err := measureRate(t.Context(), 2, func(context.Context) (reading, error) {
+			return reading{}, broken
+		}); !errors.Is(err, broken) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -132,7 +138,8 @@ func TestAServerThatDoesNotAnswerHasNoRate(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		late := func() time.Duration { return 5 * time.Second }
-		if _, err := measureRate(t.Context(), 1.001, serverClock(1.001, late)); err == nil || !strings.Contains(err.Error(), "measured only") {
+		if _, err := measureRate(t.Context(), 1.001, serverClock(1.001, late)); err == nil ||
+			!strings.Contains(err.Error(), "measured only") {
 			t.Errorf("error %v", err)
 		}
 	})

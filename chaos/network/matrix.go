@@ -28,7 +28,8 @@ func matrixOf(clients, masters int, cut func(client, master int) bool) Matrix {
 	return m
 }
 
-// Quorum is how many of n masters are a majority. The harness counts for itself: a lock that counts wrongly must be found out.
+// Quorum is how many of n masters are a majority. The harness counts for itself: a lock that counts wrongly must be
+// found out.
 func Quorum(n int) int { return n/2 + 1 }
 
 // IsolateClients cuts some clients off from every master.

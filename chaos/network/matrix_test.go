@@ -30,8 +30,10 @@ func TestMatricesCutWhatTheirNamesSay(t *testing.T) {
 			_, isolated := reached(network.IsolateClients(clients, masters, []int{2}), c)
 			mine, bare := reached(network.DifferentMajorities(clients, masters), c)
 			next, _ := reached(network.DifferentMajorities(clients, masters), (c+1)%masters%clients)
-			if whole != masters || minority != q || majority != q-1 || ring != masters-1 || one != masters-1 || bare != q {
-				t.Errorf("%d masters, client %d: %d %d %d %d %d %d", masters, c, whole, minority, majority, ring, one, bare)
+			if whole != masters || minority != q || majority != q-1 || ring != masters-1 || one != masters-1 ||
+				bare != q {
+				t.Errorf("%d masters, client %d: %d %d %d %d %d %d", masters, c, whole, minority, majority, ring, one,
+					bare)
 			}
 			if (isolated == 0) != (c == 2) {
 				t.Errorf("client %d sees %d masters when client 2 is isolated", c, isolated)
@@ -53,7 +55,8 @@ func TestMatricesCutWhatTheirNamesSay(t *testing.T) {
 }
 
 func TestLinksListsTheCuts(t *testing.T) {
-	if got := network.IsolateMasters(3, 5, []int{4}).Links(); len(got) != 3 || got[2] != (network.Link{Client: 2, Master: 4}) {
+	if got := network.IsolateMasters(3, 5, []int{4}).Links(); len(got) != 3 ||
+		got[2] != (network.Link{Client: 2, Master: 4}) {
 		t.Errorf("links %v", got)
 	}
 	if got := network.All(2, 5); len(got) != 10 {

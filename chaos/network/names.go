@@ -24,7 +24,8 @@ type Names struct {
 	asked map[string]int // how often a client asked for it while hidden
 }
 
-// domain is reserved for tests, so that no other name server knows it. The dot at the end keeps clients from trying other domains.
+// domain is reserved for tests, so that no other name server knows it. The dot at the end keeps clients from trying
+// other domains.
 const domain = ".redlock-chaos.test."
 
 // NewNames starts one, for the paths of the network.
@@ -173,7 +174,9 @@ func (s *Names) Close() error {
 
 // Unname makes the names of paths unknown and closes their connections. It returns after a client
 // has received the answer that the name does not exist; otherwise it fails.
-func (n *Network) Unname(ctx context.Context, s *Names, links []Link, within time.Duration) (told int, show func(), err error) {
+func (n *Network) Unname(ctx context.Context, s *Names, links []Link, within time.Duration) (told int, show func(),
+	err error,
+) {
 	asked, show := s.Hide(links)
 	open, err := n.Add(ctx, links, Down())
 	if err == nil {

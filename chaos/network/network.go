@@ -4,8 +4,8 @@
 // Partitions are client × master matrices.
 //
 // The proxies are toxiproxy's, in this process or on a toxiproxy server that the caller names. Its toxics act on the
-// data of TCP streams, not on packets. Toxiproxy's bandwidth toxic writes a trace line to zerolog's global logger when it is
-// removed; a program that minds calls zerolog.SetGlobalLevel.
+// data of TCP streams, not on packets. Toxiproxy's bandwidth toxic writes a trace line to zerolog's global logger when
+// it is removed; a program that minds calls zerolog.SetGlobalLevel.
 package network
 
 import (
@@ -75,7 +75,10 @@ func Timeout(dir Direction, d time.Duration) Toxic {
 
 // ResetPeer resets connections (RST) after the first data, d later.
 func ResetPeer(dir Direction, d time.Duration) Toxic {
-	return Toxic{Type: "reset_peer", Direction: dir, Attributes: map[string]int64{"timeout": d.Milliseconds()}, Cuts: true}
+	return Toxic{
+		Type: "reset_peer", Direction: dir, Attributes: map[string]int64{"timeout": d.Milliseconds()},
+		Cuts: true,
+	}
 }
 
 // Slicer cuts data into pieces of about size bytes, with a delay between them.
@@ -198,8 +201,9 @@ func (d doors) door() door {
 func New(ctx context.Context, o Options) (*Network, error) {
 	n := &Network{down: make(map[Link]doors)}
 	if paths := o.Clients * len(o.Upstreams); len(o.Places) > 0 && len(o.Places) < paths {
-		return nil, fmt.Errorf("network: %d clients and %d masters need %d proxies, and the toxiproxy server has room for %d",
-			o.Clients, len(o.Upstreams), paths, len(o.Places))
+		return nil,
+			fmt.Errorf("network: %d clients and %d masters need %d proxies, and the toxiproxy server has room for %d",
+				o.Clients, len(o.Upstreams), paths, len(o.Places))
 	}
 	server := newServer()
 	for c := range o.Clients {
@@ -237,8 +241,8 @@ func (n *Network) Addrs(client int) []string {
 	return out
 }
 
-// Add puts a toxic on paths, all at once as far as that goes. Remove takes it off again; it is not nil and calling it again does
-// nothing. After an error no path has it.
+// Add puts a toxic on paths, all at once as far as that goes. Remove takes it off again; it is not nil and calling it
+// again does nothing. After an error no path has it.
 //
 // A proxy that does not answer within 2 s is replaced by a new one on the same port, which ends its connections.
 func (n *Network) Add(ctx context.Context, links []Link, t Toxic) (remove func() error, err error) {

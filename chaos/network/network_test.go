@@ -427,8 +427,8 @@ func TestPlacesThatAreTooFewAreAnError(t *testing.T) {
 	}
 }
 
-// TestAProxyIsWhereNoClientIsGivenItsPort: while a proxy is down, the kernel may give a port of its ephemeral range to any connection, and
-// the proxy could not come back.
+// TestAProxyIsWhereNoClientIsGivenItsPort: while a proxy is down, the kernel may give a port of its ephemeral range to
+// any connection, and the proxy could not come back.
 func TestAProxyIsWhereNoClientIsGivenItsPort(t *testing.T) {
 	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

@@ -33,8 +33,8 @@ const patience = 2 * time.Second
 
 var errStuck = errors.New("network: the proxy does not answer")
 
-// remotePatience is patience with a toxiproxy server: its proxies can't be replaced, so waiting longer loses nothing, and a
-// change of all paths at once is many requests.
+// remotePatience is patience with a toxiproxy server: its proxies can't be replaced, so waiting longer loses nothing,
+// and a change of all paths at once is many requests.
 const remotePatience = 10 * time.Second
 
 // bounded runs f and stops waiting for it after patience.
@@ -75,7 +75,8 @@ func newServer() *toxiproxy.ApiServer {
 	return toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 }
 
-// newLocal makes a proxy on a port that no client's connection is given while the proxy is down: it is to come back there.
+// newLocal makes a proxy on a port that no client's connection is given while the proxy is down: it is to come back
+// there.
 func newLocal(server *toxiproxy.ApiServer, name, upstream string) (*local, error) {
 	p := &local{server: server, name: name, upstream: upstream}
 	var err error
@@ -173,8 +174,8 @@ func startOn(proxy *toxiproxy.Proxy) error {
 	}
 }
 
-// replaceLocked puts a new proxy on the old one's port. The stuck one keeps its goroutines until its connections end; its
-// listener closes first, so the port is free at once.
+// replaceLocked puts a new proxy on the old one's port. The stuck one keeps its goroutines until its connections end;
+// its listener closes first, so the port is free at once.
 func (p *local) replaceLocked() error {
 	p.stuck++
 	old := p.proxy

@@ -172,7 +172,8 @@ func discontinuous(v *history.View, key string, kept, s span) Violation {
 	return Violation{
 		Oracle: NameContinuity, Key: key, At: s.start, Attempts: []uint64{a.ID, b.ID},
 		Events: []int{a.ReturnEvent, b.ReturnEvent, x.Event},
-		Text: fmt.Sprintf("%q: %s got the answer at %s that its hold from %s continues, but %s held the key from %s", key,
+		Text: fmt.Sprintf("%q: %s got the answer at %s that its hold from %s continues, but %s held the key from %s",
+			key,
 			holder(a), at(x.Return), at(a.Return), holder(b), at(s.start)),
 	}
 }

@@ -65,7 +65,9 @@ func (k *keeping) violation(oracle string, a *history.Attempt) Violation {
 	last := lastTTL(a)
 	return Violation{
 		Oracle: oracle, Key: a.Key, At: lost(a), Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
-		Text: fmt.Sprintf("%s lost %q at %s, %s after it got it: it was to be renewed, and of its last %s a majority of masters could "+
-			"extend it for all but %s", holder(a), a.Key, at(lost(a)), took(lost(a)-a.Return), took(last.to-last.from), took(k.without(a))),
+		Text: fmt.Sprintf("%s lost %q at %s, %s after it got it: it was to be renewed, and of its last %s a majority "+
+			"of masters could "+
+			"extend it for all but %s", holder(a), a.Key, at(lost(a)), took(lost(a)-a.Return), took(last.to-last.from),
+			took(k.without(a))),
 	}
 }

@@ -55,7 +55,8 @@ func eachWanted(v *history.View, gap time.Duration, visit func(key string, attem
 func starved(v *history.View, key string, attempts []int, w window, bound time.Duration) Violation {
 	violation := Violation{
 		Oracle: NameLiveness, Key: key, At: w.from,
-		Text: fmt.Sprintf("nobody got %q from %s to %s (%s, bound %s) although a majority was reachable, nobody held it and "+
+		Text: fmt.Sprintf("nobody got %q from %s to %s (%s, bound %s) although a majority was reachable, nobody held "+
+			"it and "+
 			"somebody asked for it", key, at(w.from), at(w.to), took(w.to-w.from), bound),
 	}
 	for _, i := range attempts {
@@ -68,7 +69,8 @@ func starved(v *history.View, key string, attempts []int, w window, bound time.D
 	return violation
 }
 
-// Service is how the attempts fared that could reach a majority all the time they took, on a machine that stood still for a tenth of it at most.
+// Service is how the attempts fared that could reach a majority all the time they took, on a machine that stood still
+// for a tenth of it at most.
 type Service struct {
 	// Total is how many attempts ended, whether they are counted or not.
 	Total int `json:"total"`
@@ -140,7 +142,8 @@ func (s *Service) count(a *history.Attempt, taken func() []window, contended fun
 	switch {
 	case a.Granted():
 		s.Acquired++
-	case a.Outcome == history.Cancelled && !waitedInVain(a, taken), a.Outcome == history.NoQuorum && a.Wait == 0 && contended(),
+	case a.Outcome == history.Cancelled && !waitedInVain(a, taken), a.Outcome == history.NoQuorum && a.Wait == 0 &&
+		contended(),
 		a.Outcome == history.Held && a.Wait == 0 && contended(),
 		// A client that is ready to wait must not be refused while the key is free, even if others
 		// want the key.
@@ -183,8 +186,8 @@ func waitedInVain(a *history.Attempt, taken func() []window) bool {
 	return a.Wait > 0 && waited >= a.Wait && covered(window{a.Call, a.Return}, taken()) < waited/2
 }
 
-// Availability finds that fewer than atLeast of the attempts with a majority in reach succeeded. If it could judge fewer than
-// the share judged of all attempts, it finds that it does not know: a violation marked Unknown.
+// Availability finds that fewer than atLeast of the attempts with a majority in reach succeeded. If it could judge
+// fewer than the share judged of all attempts, it finds that it does not know: a violation marked Unknown.
 func Availability(v *history.View, settle time.Duration, atLeast, judged float64) []Violation {
 	s := Serve(v, settle)
 	if s.Ratio >= atLeast {
@@ -193,7 +196,8 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 		}
 		return []Violation{{
 			Oracle: NameAvailability, At: v.End, Unknown: true,
-			Text: fmt.Sprintf("judged %d of %d attempts, and at least %.0f %% are wanted: the others met a time without a majority, or one in "+
+			Text: fmt.Sprintf("judged %d of %d attempts, and at least %.0f %% are wanted: the others met a time "+
+				"without a majority, or one in "+
 				"which the machine stood still", s.Attempts, s.Total, 100*judged),
 		}}
 	}
@@ -201,8 +205,10 @@ func Availability(v *history.View, settle time.Duration, atLeast, judged float64
 	return []Violation{{
 		Oracle: NameAvailability, Key: first.Key, At: first.Return, Attempts: s.FailedAttempts,
 		Events: []int{first.CallEvent, first.ReturnEvent},
-		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at least %.3f %% "+
-			"wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed, 100*s.Ratio, 100*atLeast, s.Attempts, s.Total,
+		Text: fmt.Sprintf("%d of %d attempts failed although a majority was reachable (availability %.3f %%, at "+
+			"least %.3f %% "+
+			"wanted, judged %d of %d attempts); the first is %s on %q at %s: %s %s", s.Failed, s.Acquired+s.Failed,
+			100*s.Ratio, 100*atLeast, s.Attempts, s.Total,
 			holder(first), first.Key, at(first.Call), first.Outcome, first.Note),
 	}}
 }
@@ -270,7 +276,8 @@ func Recovery(v *history.View, bound time.Duration) []Violation {
 		if d > bound {
 			out = append(out, Violation{
 				Oracle: NameRecovery, At: lastHealed(v.Events),
-				Text: fmt.Sprintf("it took %s after a majority came back until every key was acquired again; the bound is %s",
+				Text: fmt.Sprintf("it took %s after a majority came back until every key was acquired again; the "+
+					"bound is %s",
 					d.Round(time.Microsecond), bound),
 			})
 		}

@@ -52,7 +52,9 @@ func (t *tape) both(client int, call, ret int64) {
 	lock := t.ids + 1
 	for _, key := range []string{"k", "other"} {
 		t.ids++
-		e := history.Event{Type: history.AcquireCall, Client: client, Attempt: t.ids, Key: key, Lock: lock, Wait: (ret - call) * ms}
+		e := history.Event{
+			Type: history.AcquireCall, Client: client, Attempt: t.ids, Key: key, Lock: lock, Wait: (ret - call) * ms,
+		}
 		t.add(call, e)
 		e.Type, e.Outcome = history.AcquireReturn, history.Cancelled
 		t.add(ret, e)

@@ -22,7 +22,8 @@ func ForeignRelease(v *history.View) []Violation {
 		}
 		out = append(out, Violation{
 			Oracle: NameForeignRelease, Key: e.Key, At: e.At, Events: []int{i},
-			Text: fmt.Sprintf("on master %d a release by owner %s removed the hold of owner %s on %q at %s; then %s", e.Master,
+			Text: fmt.Sprintf("on master %d a release by owner %s removed the hold of owner %s on %q at %s; then %s",
+				e.Master,
 				short(e.Owner), short(e.Before), e.Key, at(e.At), then),
 		})
 	}

@@ -192,20 +192,26 @@ func TestDoneAfterBound(t *testing.T) {
 		{"renewed in time and seen late", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.add(110, history.Event{
-				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms, TTL: 100 * ms, Note: history.NoteSeen,
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms, TTL: 100 * ms,
+				Note: history.NoteSeen,
 			})
 			h.release(a, 150, 151)
 		}, 0},
 		{"renewed too late", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
 			h.add(120, history.Event{
-				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms, Note: history.NoteSeen,
+				Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 210 * ms, TTL: 100 * ms,
+				Note: history.NoteSeen,
 			})
 			h.release(a, 150, 151)
 		}, 1},
 		{"renewed and told too late", func(h *tape) {
 			a := h.hold(1, history.Plain, 0, 2, 100)
-			h.add(110, history.Event{Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms, TTL: 100 * ms})
+			h.add(110,
+				history.Event{
+					Type: history.ExtendReturn, Attempt: a, Outcome: history.Acquired, Until: 180 * ms,
+					TTL: 100 * ms,
+				})
 			h.release(a, 150, 151)
 		}, 1},
 		{"extended in time", func(h *tape) {
@@ -328,7 +334,9 @@ func TestPlannedFaults(t *testing.T) {
 	judge(t, []trial{
 		{"all fired", func(h *tape) { h.add(1, history.Event{Type: history.FaultOn, Name: "kill"}) }, 0},
 		{"another fired", func(h *tape) { h.add(1, history.Event{Type: history.FaultOn, Name: "stop"}) }, 1},
-		{"went off without coming on", func(h *tape) { h.add(1, history.Event{Type: history.FaultOff, Name: "kill"}) }, 1},
+		{"went off without coming on", func(h *tape) {
+			h.add(1, history.Event{Type: history.FaultOff, Name: "kill"})
+		}, 1},
 	}, oracle.NameFaults, func(v *history.View) []oracle.Violation { return oracle.PlannedFaults(v, []string{"kill"}) })
 }
 

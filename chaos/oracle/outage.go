@@ -39,19 +39,23 @@ func Outage(v *history.View, patience, bound, gap time.Duration) []Violation {
 					continue
 				}
 				if dead[name] += d; d > longest[name].At {
-					longest[name] = Violation{Key: key, At: d, Text: fmt.Sprintf("once %q from %s to %s", key, at(w.from), at(w.to))}
+					longest[name] = Violation{
+						Key: key, At: d, Text: fmt.Sprintf("once %q from %s to %s", key, at(w.from), at(w.to)),
+					}
 				}
 			}
 		}
 	})
 	var out []Violation
 	for _, name := range append(names, anyFault) {
-		if name == anyFault && len(out) > 0 || dead[name] <= int64(bound) || float64(dead[name]) < outageShare*float64(wanted[name]) {
+		if name == anyFault && len(out) > 0 || dead[name] <= int64(bound) ||
+			float64(dead[name]) < outageShare*float64(wanted[name]) {
 			continue
 		}
 		out = append(out, Violation{
 			Oracle: NameOutage, Key: longest[name].Key, At: on[name][0].from,
-			Text: fmt.Sprintf("while %s was on, keys were wanted for %s by who could reach a majority, and for %s of that nobody had or got them: %s",
+			Text: fmt.Sprintf("while %s was on, keys were wanted for %s by who could reach a majority, and for %s of "+
+				"that nobody had or got them: %s",
 				name, took(wanted[name]), took(dead[name]), longest[name].Text),
 		})
 	}

@@ -13,7 +13,8 @@ import (
 // prevent. The kind of the holds does not matter. Each counts for as long as in [Overlap]. AtMost
 // reports each hold that was one too many when it began.
 //
-// It is not among the oracles that judge every run, because no history says how many there may be. Give it to a run as one of your own.
+// It is not among the oracles that judge every run, because no history says how many there may be. Give it to a run as
+// one of your own.
 func AtMost(v *history.View, n int) []Violation {
 	var out []Violation
 	v.ByKey(func(key string, attempts []int) {
@@ -44,7 +45,8 @@ func tooMany(v *history.View, key string, n int, held []span) Violation {
 		violation.Attempts, violation.Events = append(violation.Attempts, a.ID), append(violation.Events, a.ReturnEvent)
 		until = min(until, s.end)
 	}
-	violation.Text = fmt.Sprintf("%q was held %d times from %s on, for %v, and %d times are allowed: the last by %s", key, len(held), at(last.start),
+	violation.Text = fmt.Sprintf("%q was held %d times from %s on, for %v, and %d times are allowed: the last by %s",
+		key, len(held), at(last.start),
 		time.Duration(until-last.start).Round(time.Microsecond), n, holder(&v.Attempts[last.attempt]))
 	return violation
 }

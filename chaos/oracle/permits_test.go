@@ -26,13 +26,28 @@ func TestMoreThanNHoldersAreFound(t *testing.T) {
 		holds [][]history.Event
 		want  int
 	}{
-		"as many as there may be":  {[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "k", 20, 90, 0)}, 0},
-		"one more":                 {[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 1},
-		"two more":                 {[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0), permit(4, "k", 40, 90, 0)}, 2},
-		"after a release":          {[][]history.Event{permit(1, "k", 10, 90, 25), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 0},
-		"after a bound":            {[][]history.Event{permit(1, "k", 10, 25, 80), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 0},
-		"before a release":         {[][]history.Event{permit(1, "k", 10, 90, 35), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 1},
-		"one of another semaphore": {[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "l", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 0},
+		"as many as there may be": {[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "k", 20, 90, 0)}, 0},
+		"one more": {
+			[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 1,
+		},
+		"two more": {
+			[][]history.Event{
+				permit(1, "k", 10, 90, 0), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0),
+				permit(4, "k", 40, 90, 0),
+			}, 2,
+		},
+		"after a release": {
+			[][]history.Event{permit(1, "k", 10, 90, 25), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 0,
+		},
+		"after a bound": {
+			[][]history.Event{permit(1, "k", 10, 25, 80), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 0,
+		},
+		"before a release": {
+			[][]history.Event{permit(1, "k", 10, 90, 35), permit(2, "k", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 1,
+		},
+		"one of another semaphore": {
+			[][]history.Event{permit(1, "k", 10, 90, 0), permit(2, "l", 20, 90, 0), permit(3, "k", 30, 90, 0)}, 0,
+		},
 	} {
 		var events []history.Event
 		for _, h := range c.holds {

@@ -16,8 +16,8 @@ const (
 )
 
 // Contexts finds that acquisitions go on after the context of their caller has ended: more than a quarter of those that
-// were still under way then, and three at least, returned later than within after that. Time in which the machine or the
-// client stood still does not count.
+// were still under way then, and three at least, returned later than within after that. Time in which the machine or
+// the client stood still does not count.
 func Contexts(v *history.View, within time.Duration) []Violation {
 	still, paused := stalls(v), pauses(v)
 	overdue, late := 0, Violation{Oracle: NameContext}
@@ -34,20 +34,22 @@ func Contexts(v *history.View, within time.Duration) []Violation {
 		}
 		if len(late.Attempts) == 0 {
 			late.Key, late.At, late.Events = a.Key, end, []int{a.CallEvent}
-			late.Text = fmt.Sprintf("%s asked for %q at %s, gave up at %s and had its answer at %s", holder(a), a.Key, at(a.Call), at(end), at(ret))
+			late.Text = fmt.Sprintf("%s asked for %q at %s, gave up at %s and had its answer at %s", holder(a), a.Key,
+				at(a.Call), at(end), at(ret))
 		}
 		late.Attempts = append(late.Attempts, a.ID)
 	}
 	if n := len(late.Attempts); n < 3 || 4*n <= overdue {
 		return nil
 	}
-	late.Text = fmt.Sprintf("%d of %d acquisitions went on for more than %v after the context of their caller had ended; the first: %s", len(late.Attempts),
+	late.Text = fmt.Sprintf("%d of %d acquisitions went on for more than %v after the context of their caller had "+
+		"ended; the first: %s", len(late.Attempts),
 		overdue, within, late.Text)
 	return []Violation{late}
 }
 
-// Starved finds clients that got nothing, although they asked for longer than bound while they could reach a majority, and
-// the other clients got ten holds each and more.
+// Starved finds clients that got nothing, although they asked for longer than bound while they could reach a majority,
+// and the other clients got ten holds each and more.
 func Starved(v *history.View, bound time.Duration) []Violation {
 	reach, still := newReach(v), stalls(v)
 	asked, got := make(map[int][]window), make(map[int]int)
@@ -75,7 +77,8 @@ func Starved(v *history.View, bound time.Duration) []Violation {
 		}
 		out = append(out, Violation{
 			Oracle: NameService, At: asked[client][0].from,
-			Text: fmt.Sprintf("client %d got nothing, although it asked for %s with a majority in reach (bound %v); every other client got %d holds or more",
+			Text: fmt.Sprintf("client %d got nothing, although it asked for %s with a majority in reach (bound %v); "+
+				"every other client got %d holds or more",
 				client, took(waited), bound, least),
 		})
 	}

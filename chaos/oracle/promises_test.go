@@ -11,7 +11,8 @@ import (
 func TestHazard137AnAcquisitionThatIgnoresItsContextIsFound(t *testing.T) {
 	asks := func(h *tape, at, patience, took int64, outcome history.Outcome) {
 		h.ids++
-		h.add(at, history.Event{Type: history.AcquireCall, Client: 1, Attempt: h.ids, Key: "k", Patience: patience * ms})
+		h.add(at,
+			history.Event{Type: history.AcquireCall, Client: 1, Attempt: h.ids, Key: "k", Patience: patience * ms})
 		h.add(at+took, history.Event{Type: history.AcquireReturn, Client: 1, Attempt: h.ids, Outcome: outcome})
 	}
 	judge(t, []trial{
@@ -59,8 +60,14 @@ func TestHazard137AClientThatIsNeverServedIsFound(t *testing.T) {
 	judge(t, []trial{
 		{"both are served", func(h *tape) { served(h, 1, 10); served(h, 2, 10) }, 0},
 		{"one is not", func(h *tape) { served(h, 1, 10); h.fail(2, history.Cancelled, 0, 6000, 9000) }, 1},
-		{"one is not, for a short time", func(h *tape) { served(h, 1, 10); h.fail(2, history.Cancelled, 0, 900, 9000) }, 0},
-		{"one is not, and the others hardly are", func(h *tape) { served(h, 1, 3); h.fail(2, history.Cancelled, 0, 6000, 9000) }, 0},
+		{"one is not, for a short time", func(h *tape) {
+			served(h, 1, 10)
+			h.fail(2, history.Cancelled, 0, 900, 9000)
+		}, 0},
+		{"one is not, and the others hardly are", func(h *tape) {
+			served(h, 1, 3)
+			h.fail(2, history.Cancelled, 0, 6000, 9000)
+		}, 0},
 		{"one is not, without a majority", func(h *tape) {
 			served(h, 1, 10)
 			h.mark(0, history.MajorityLost, 2)

@@ -36,8 +36,11 @@ func Reentry(v *history.View, bound time.Duration) []Violation {
 				continue
 			}
 			out = append(out, Violation{
-				Oracle: NameReentry, Key: key, At: a.Call, Attempts: []uint64{first.ID, a.ID}, Events: []int{first.ReturnEvent, a.CallEvent},
-				Text: fmt.Sprintf("%q: %s asked at %s to enter again and waited %s of the time in which attempt %d of the same owner held it",
+				Oracle: NameReentry, Key: key, At: a.Call, Attempts: []uint64{first.ID, a.ID}, Events: []int{
+					first.ReturnEvent, a.CallEvent,
+				},
+				Text: fmt.Sprintf("%q: %s asked at %s to enter again and waited %s of the time in which attempt %d "+
+					"of the same owner held it",
 					key, holder(a), at(a.Call), took(waited), first.ID),
 			})
 		}

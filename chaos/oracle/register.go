@@ -137,7 +137,8 @@ func registerViolation(key string, updates []update, result porcupine.CheckResul
 	first, last := &updates[0], &updates[len(updates)-1]
 	v := Violation{Oracle: NameRegister, Key: key, At: first.readAt, Unknown: result == porcupine.Unknown}
 	if v.Unknown {
-		v.Text = fmt.Sprintf("register %q: %d updates from %s to %s could not be checked in the time allowed", key, len(updates),
+		v.Text = fmt.Sprintf("register %q: %d updates from %s to %s could not be checked in the time allowed", key,
+			len(updates),
 			at(first.readAt), at(last.wroteAt))
 		return v
 	}
@@ -146,8 +147,10 @@ func registerViolation(key string, updates []update, result porcupine.CheckResul
 	if a, b, ok := lostUpdate(updates); ok {
 		v.At, v.Attempts = b.wroteAt, []uint64{a.attempt, b.attempt}
 		v.Events = []int{a.readEvent, a.wEvent, b.readEvent, b.wEvent}
-		v.Text = fmt.Sprintf("register %q lost an update: attempts %d (token %d) and %d (token %d) both read %d, and both "+
-			"writes were accepted, at %s and %s", key, a.attempt, a.token, b.attempt, b.token, a.read, at(a.wroteAt), at(b.wroteAt))
+		v.Text = fmt.Sprintf("register %q lost an update: attempts %d (token %d) and %d (token %d) both read %d, and "+
+			"both "+
+			"writes were accepted, at %s and %s", key, a.attempt, a.token, b.attempt, b.token, a.read, at(a.wroteAt),
+			at(b.wroteAt))
 	}
 	return v
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/oracle"
 )
 
-// TestStallsDoNotCountForAnyOracleAboutTime has for each a history that is judged guilty, and the same with a stall that
-// explains it; a stall that explains too little changes nothing.
+// TestStallsDoNotCountForAnyOracleAboutTime has for each a history that is judged guilty, and the same with a stall
+// that explains it; a stall that explains too little changes nothing.
 func TestStallsDoNotCountForAnyOracleAboutTime(t *testing.T) {
 	const bound = 100 * time.Millisecond
 	for name, tt := range map[string]struct {

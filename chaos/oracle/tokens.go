@@ -49,7 +49,8 @@ func Tokens(v *history.View) []Violation {
 	if len(without.Attempts) == 0 {
 		return nil
 	}
-	without.Text = fmt.Sprintf("%d of %d holds that were to have a fencing token have none; the first is that of %s", len(without.Attempts), asked,
+	without.Text = fmt.Sprintf("%d of %d holds that were to have a fencing token have none; the first is that of %s",
+		len(without.Attempts), asked,
 		holder(v.Lookup(without.Attempts[0])))
 	return []Violation{without}
 }

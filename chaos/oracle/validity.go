@@ -33,6 +33,7 @@ func Validity(v *history.View, most float64) []Violation {
 	}
 	return []Violation{{
 		Oracle: NameValidity, Key: first.Key, At: first.Return, Attempts: []uint64{first.ID}, Unknown: true,
-		Text: fmt.Sprintf("%d of %d holds had no time left when they were granted, so their holders can't act; the first hold belongs to %s", without, holds, holder(first)),
+		Text: fmt.Sprintf("%d of %d holds had no time left when they were granted, so their holders can't act; the "+
+			"first hold belongs to %s", without, holds, holder(first)),
 	}}
 }

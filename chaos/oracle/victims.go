@@ -10,8 +10,8 @@ import (
 
 // Quiet is how the quiet attempts of a history fared.
 type Quiet struct {
-	// Holds and Free are how many renewed holds and how many acquisitions of free keys were judged. Of these, Lost holds
-	// were lost, and Late acquisitions failed or took too long.
+	// Holds and Free are how many renewed holds and how many acquisitions of free keys were judged. Of these, Lost
+	// holds were lost, and Late acquisitions failed or took too long.
 	Holds int `json:"holds"`
 	Lost  int `json:"lost"`
 	Free  int `json:"free"`
@@ -34,7 +34,10 @@ type Quiet struct {
 // longer than bound. A lost hold is excused where [Kept] excuses it. If there are quiet attempts
 // but none can be judged, Victims reports a violation marked Unknown.
 func Victims(v *history.View, bound, settle time.Duration) (Quiet, []Violation) {
-	j := &victims{bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v), apart: make(map[int][]window)}
+	j := &victims{
+		bound: int64(bound), settle: int64(settle), reach: newReach(v), keeping: newKeeping(v),
+		apart: make(map[int][]window),
+	}
 	quiet := false
 	for i := range v.Attempts {
 		if a := &v.Attempts[i]; a.Quiet {
@@ -45,7 +48,8 @@ func Victims(v *history.View, bound, settle time.Duration) (Quiet, []Violation) 
 	}
 	q := &j.Quiet
 	if quiet && q.Holds+q.Free == 0 {
-		j.found = append(j.found, Violation{Oracle: NameVictims, At: v.End, Unknown: true, Text: "no quiet attempt could be judged"})
+		j.found = append(j.found,
+			Violation{Oracle: NameVictims, At: v.End, Unknown: true, Text: "no quiet attempt could be judged"})
 	}
 	if slices.Sort(j.took); len(j.took) > 0 {
 		q.P50, q.P99, q.Max = j.took[len(j.took)/2], j.took[len(j.took)*99/100], j.took[len(j.took)-1]
@@ -79,7 +83,8 @@ func (j *victims) uncounted(client int) []window {
 	return ws
 }
 
-// acquisition judges how an attempt ended. One that its caller, or the end of the run, cut short within the bound proves nothing.
+// acquisition judges how an attempt ended. One that its caller, or the end of the run, cut short within the bound
+// proves nothing.
 func (j *victims) acquisition(v *history.View, a *history.Attempt) {
 	asked := window{a.Call, min(a.Return, v.End)}
 	apart := covered(asked, j.uncounted(a.Client))
@@ -100,7 +105,8 @@ func (j *victims) acquisition(v *history.View, a *history.Attempt) {
 	j.Late++
 	j.found = append(j.found, Violation{
 		Oracle: NameVictims, Key: a.Key, At: asked.to, Attempts: []uint64{a.ID}, Events: []int{a.CallEvent},
-		Text: fmt.Sprintf("%s asked for %q at %s, which no other client wants, and had after %s: %s (bound %s) %s", holder(a), a.Key,
+		Text: fmt.Sprintf("%s asked for %q at %s, which no other client wants, and had after %s: %s (bound %s) %s",
+			holder(a), a.Key,
 			at(a.Call), time.Duration(took).Round(time.Microsecond), a.Outcome, time.Duration(j.bound), a.Note),
 	})
 }

@@ -17,8 +17,8 @@ type Conflict struct {
 	First, Second int
 }
 
-// Conflicts lists the pairs of steps that get in each other's way. Drawn plans have none. Faults of the network may overlap as
-// they like.
+// Conflicts lists the pairs of steps that get in each other's way. Drawn plans have none. Faults of the network may
+// overlap as they like.
 func (p *Plan) Conflicts() []Conflict {
 	var out []Conflict
 	for j := range p.Steps {

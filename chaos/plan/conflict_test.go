@@ -7,7 +7,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/plan"
 )
 
-// TestDrawnPlansHaveNoConflicts draws 2,000 seeds of every scenario that has faults at the same time, and some of the others.
+// TestDrawnPlansHaveNoConflicts draws 2,000 seeds of every scenario that has faults at the same time, and some of the
+// others.
 func TestDrawnPlansHaveNoConflicts(t *testing.T) {
 	for _, s := range plan.Scenarios() {
 		seeds := uint64(50)
@@ -20,7 +21,8 @@ func TestDrawnPlansHaveNoConflicts(t *testing.T) {
 				p := draw(t, s, seed, plan.Size{Duration: length})
 				steps += len(p.Steps)
 				if c := p.Conflicts(); len(c) > 0 {
-					t.Fatalf("%s, %v, seed %d: %v and %v", s.Name, length, seed, p.Steps[c[0].First], p.Steps[c[0].Second])
+					t.Fatalf("%s, %v, seed %d: %v and %v", s.Name, length, seed, p.Steps[c[0].First],
+						p.Steps[c[0].Second])
 				}
 			}
 			if s.Name == "everything" && steps < int(seeds)*10 {
@@ -36,14 +38,42 @@ func TestConflictsAreFound(t *testing.T) {
 		a, b plan.Step
 		want int
 	}{
-		"on a killed master":      {plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{At: sec, For: sec, Fault: "full", Masters: []int{0, 1}}, 1},
-		"on another":              {plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{At: sec, For: sec, Fault: "full", Masters: []int{0, 2}}, 0},
-		"on all":                  {plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{At: 2 * sec, Fault: "script-flush"}, 1},
-		"just after":              {plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{At: 2*sec + sec/4, For: sec, Fault: "busy", Masters: []int{1}}, 1},
-		"later":                   {plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{At: 3 * sec, For: sec, Fault: "busy", Masters: []int{1}}, 0},
-		"of the network":          {plan.Step{At: sec, For: sec, Fault: "silence"}, plan.Step{At: sec, For: sec, Fault: "down"}, 0},
-		"a network and a master":  {plan.Step{At: sec, For: sec, Fault: "silence"}, plan.Step{At: sec, For: sec, Fault: "kill"}, 0},
-		"the same client, paused": {plan.Step{At: sec, For: sec, Fault: "client-pause", Clients: []int{2}}, plan.Step{At: sec, For: sec, Fault: "client-pause"}, 1},
+		"on a killed master": {
+			plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{
+				At: sec, For: sec, Fault: "full", Masters: []int{0, 1},
+			}, 1,
+		},
+		"on another": {
+			plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{
+				At: sec, For: sec, Fault: "full", Masters: []int{0, 2},
+			}, 0,
+		},
+		"on all": {
+			plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{
+				At: 2 * sec, Fault: "script-flush",
+			}, 1,
+		},
+		"just after": {
+			plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{
+				At: 2*sec + sec/4, For: sec, Fault: "busy", Masters: []int{1},
+			}, 1,
+		},
+		"later": {
+			plan.Step{At: sec, For: sec, Fault: "kill", Masters: []int{1}}, plan.Step{
+				At: 3 * sec, For: sec, Fault: "busy", Masters: []int{1},
+			}, 0,
+		},
+		"of the network": {
+			plan.Step{At: sec, For: sec, Fault: "silence"}, plan.Step{At: sec, For: sec, Fault: "down"}, 0,
+		},
+		"a network and a master": {
+			plan.Step{At: sec, For: sec, Fault: "silence"}, plan.Step{At: sec, For: sec, Fault: "kill"}, 0,
+		},
+		"the same client, paused": {
+			plan.Step{At: sec, For: sec, Fault: "client-pause", Clients: []int{2}}, plan.Step{
+				At: sec, For: sec, Fault: "client-pause",
+			}, 1,
+		},
 	} {
 		p := plan.Plan{Masters: 5, Clients: 5, Steps: []plan.Step{tt.a, tt.b}}
 		if got := p.Conflicts(); len(got) != tt.want {

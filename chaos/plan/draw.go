@@ -24,9 +24,11 @@ func (sc Scenario) Draw(seed uint64, size Size) (*Plan, error) {
 		members = max(cmp.Or(size.Masters, defaultMasters), fewestToExchange)
 	}
 	p := &Plan{
-		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, TLS: sc.TLS, Workload: sc.Workload, Seed: seed,
-		TTL: Duration(sc.ttl), Hold: Duration(sc.hold),
-		Defining: sc.about(), Masters: members, Clients: cmp.Or(sc.clients, size.Clients), Duration: Duration(size.Duration),
+		Scenario: sc.Name, Text: sc.Text, Inside: sc.Inside, AOF: sc.AOF, TLS: sc.TLS, Workload: sc.Workload,
+		Seed: seed,
+		TTL:  Duration(sc.ttl), Hold: Duration(sc.hold),
+		Defining: sc.about(), Masters: members, Clients: cmp.Or(sc.clients, size.Clients),
+		Duration: Duration(size.Duration),
 	}
 	if err := p.Complete(); err != nil {
 		return nil, err
@@ -58,8 +60,8 @@ func (sc Scenario) about() []string {
 	return names
 }
 
-// lane draws faults one after another. Each template comes once before any comes again, so that a run of some length has
-// them all.
+// lane draws faults one after another. Each template comes once before any comes again, so that a run of some length
+// has them all.
 func (sc Scenario) lane(r *rand.Rand, p *Plan) {
 	var turn []int
 	end := time.Duration(p.Duration)

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// fewestToExchange is how many masters a scenario with exchanges has at least: three, and two that are not among them.
+	// fewestToExchange is how many masters a scenario with exchanges has at least: three, and two that are not among
+	// them.
 	fewestToExchange = 5
 	// perExchange is about how long one exchange takes, if there is time for more than one.
 	perExchange = 4 * time.Second
@@ -19,9 +20,10 @@ const (
 	settle = 900 * ms
 )
 
-// exchange draws exchanges of masters one after another, in equal parts of the plan's time. Of each, clients get the old and the
-// new masters one after another, and the new ones alone one after another. A run may take longer: no client gets the
-// new ones alone before the last hold from the old ones alone has ended. Of every other exchange a master that leaves may be dead.
+// exchange draws exchanges of masters one after another, in equal parts of the plan's time. Of each, clients get the
+// old and the new masters one after another, and the new ones alone one after another. A run may take longer: no client
+// gets the new ones alone before the last hold from the old ones alone has ended. Of every other exchange a master that
+// leaves may be dead.
 func exchange(r *rand.Rand, p *Plan) {
 	n := max(1, int(time.Duration(p.Duration)/perExchange))
 	part := (time.Duration(p.Duration) * 9 / 10 / time.Duration(n)).Truncate(ms)
@@ -34,7 +36,8 @@ func exchange(r *rand.Rand, p *Plan) {
 		p.roll(r, at+part*5/10, at+part*9/10, [][]int{next})
 		leaving := slices.DeleteFunc(slices.Clone(old), func(m int) bool { return slices.Contains(next, m) })
 		if len(leaving) > 0 && part > 2*time.Second && i%2 == 0 && r.IntN(2) == 0 {
-			p.Steps = append(p.Steps, Step{At: Duration(at), For: Duration(part - settle), Fault: "kill", Masters: leaving[:1]})
+			p.Steps = append(p.Steps,
+				Step{At: Duration(at), For: Duration(part - settle), Fault: "kill", Masters: leaving[:1]})
 		}
 		old = next
 	}
@@ -80,14 +83,16 @@ func nextSet(r *rand.Rand, masters int, old []int, far bool) []int {
 	return next
 }
 
-// minorityOfEach chooses masters that are a minority of every set that clients ever have, together with other faulty masters then.
+// minorityOfEach chooses masters that are a minority of every set that clients ever have, together with other faulty
+// masters then.
 func minorityOfEach(r *rand.Rand, p *Plan, s *Step) {
 	sets := p.FirstSets()
 	var hit []int
 	for i := range p.Steps {
 		other := &p.Steps[i]
 		sets = append(sets, other.Sets...)
-		if other.Fault == "kill" && s.At < other.At+other.For+Duration(settle) && other.At < s.At+s.For+Duration(settle) {
+		if other.Fault == "kill" && s.At < other.At+other.For+Duration(settle) &&
+			other.At < s.At+s.For+Duration(settle) {
 			hit = append(hit, other.Masters...)
 		}
 	}

@@ -21,7 +21,8 @@ const (
 	OnNetwork   Where = "network"
 	OnPartition Where = "partition"
 	OnClient    Where = "client"
-	// Elsewhere is for faults of the caller's own on something that is neither: no client counts as cut off while one is on.
+	// Elsewhere is for faults of the caller's own on something that is neither: no client counts as cut off while one
+	// is on.
 	Elsewhere Where = "elsewhere"
 )
 
@@ -49,8 +50,9 @@ type Fault struct {
 	// Inject, Can and Check define a caller's fault, for [Plan.Own]; they are nil in the faults of
 	// this package.
 	//
-	// Inject brings it about and shows by observation that it happened: an Injection without Observed, an error and a panic
-	// make the run's verdict unknown. Heal undoes it, and may be nil if it does not last. Both end with their context.
+	// Inject brings it about and shows by observation that it happened: an Injection without Observed, an error and a
+	// panic make the run's verdict unknown. Heal undoes it, and may be nil if it does not last. Both end with their
+	// context.
 	Inject func(context.Context, Target) (masters.Injection, error) `json:"-"`
 	// Can returns nil if the fault is available on these masters. Otherwise the error names the
 	// missing requirement: the run leaves out the fault's steps, and the report says why. A nil Can
@@ -103,7 +105,8 @@ func masterFaults() []Fault {
 	var out []Fault
 	for _, f := range masters.Faults() {
 		fault := Fault{
-			Name: string(f.Action), Where: OnMaster, Text: f.Text, Lasts: f.Lasts, Outside: f.Outside, Leaves: f.Leaves, Forgets: f.Forgets,
+			Name: string(f.Action), Where: OnMaster, Text: f.Text, Lasts: f.Lasts, Outside: f.Outside, Leaves: f.Leaves,
+			Forgets: f.Forgets,
 		}
 		if f.Check != nil {
 			fault.complete = func(s *Step) *numberError {

@@ -54,14 +54,16 @@ func networkFaults() []Fault {
 			toxic: func(s Step) network.Toxic { return network.Bandwidth(s.direction(), int64(s.Rate)) },
 		},
 		{
-			Name: "slow-close", Text: "the end of a connection is delayed by delay", complete: delayOf(300 * time.Millisecond),
-			toxic: func(s Step) network.Toxic { return network.SlowClose(time.Duration(s.Delay)) }, mild: always,
+			Name: "slow-close", Text: "the end of a connection is delayed by delay",
+			complete: delayOf(300 * time.Millisecond),
+			toxic:    func(s Step) network.Toxic { return network.SlowClose(time.Duration(s.Delay)) }, mild: always,
 		},
 		{Name: NoName, Text: "the masters' names do not resolve and connections are closed"},
 		{Name: "silence", Text: "data is dropped, connections stay open"},
 		{
-			Name: "timeout", Text: "data is dropped, connections are closed after delay", complete: delayOf(100 * time.Millisecond),
-			toxic: func(s Step) network.Toxic { return network.Timeout(s.direction(), time.Duration(s.Delay)) },
+			Name: "timeout", Text: "data is dropped, connections are closed after delay",
+			complete: delayOf(100 * time.Millisecond),
+			toxic:    func(s Step) network.Toxic { return network.Timeout(s.direction(), time.Duration(s.Delay)) },
 		},
 		{
 			Name: "reset", Text: "connections are reset at the first data",
@@ -92,7 +94,8 @@ func networkFaults() []Fault {
 			toxic: func(Step) network.Toxic { return network.Down() },
 		},
 		{
-			Name: "syn-drop", Text: "connections are closed and new ones are neither accepted nor refused: dialling hangs",
+			Name: "syn-drop", Text: "connections are closed and new ones are neither accepted nor refused: dialling " +
+				"hangs",
 			toxic: func(Step) network.Toxic { return network.SynDrop() },
 		},
 	}

@@ -29,13 +29,19 @@ func partitionFaults() []Fault {
 			},
 		},
 		{Name: "isolate-master", Text: "masters can be reached by no client", matrix: isolateMasters},
-		{Name: "minority-lost", Text: "every client misses as many masters as it can", matrix: shaped(network.MinorityLost)},
+		{
+			Name: "minority-lost", Text: "every client misses as many masters as it can",
+			matrix: shaped(network.MinorityLost),
+		},
 		{Name: "majority-lost", Text: "every client misses one master too many", matrix: shaped(network.MajorityLost)},
 		{
 			Name: "different-majorities", Text: "every client sees a bare majority, neighbours different ones",
 			matrix: shaped(network.DifferentMajorities),
 		},
-		{Name: "bridge", Text: "two halves of the clients see majorities that share one master", matrix: shaped(network.Bridge)},
+		{
+			Name: "bridge", Text: "two halves of the clients see majorities that share one master",
+			matrix: shaped(network.Bridge),
+		},
 		{Name: "ring", Text: "every client misses one master, the next client the next", matrix: shaped(network.Ring)},
 		{
 			Name: Flapping, Text: "the paths to some masters come and go, every period", matrix: isolateMasters,

@@ -19,7 +19,10 @@ func FuzzParse(f *testing.F) {
 			f.Add(text)
 		}
 	}
-	for _, seed := range []string{"", "{}", "steps: [", "masters: -1", "duration: 1h1", "a: &a [*a]", "masters: 99999999999999999999", "\xff", "? : ?"} {
+	for _, seed := range []string{
+		"", "{}", "steps: [", "masters: -1", "duration: 1h1", "a: &a [*a]", "masters: 99999999999999999999", "\xff",
+		"? : ?",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// This file is about the sets of masters that clients have, which steps of [Reconfigure] exchange: docs/operate/membership.md.
+// This file is about the sets of masters that clients have, which steps of [Reconfigure] exchange:
+// docs/operate/membership.md.
 
 // FirstSets are the masters that clients begin with.
 func (p *Plan) FirstSets() [][]int { return [][]int{OrAll(p.Members, p.Masters)} }
@@ -78,11 +79,13 @@ func (p *Plan) checkMembers() error {
 		case s.Fault != Reconfigure:
 			continue
 		case len(s.Masters) > 0:
-			return wrong(at("masters"), "%s takes sets: [[0, 1, 2]], or the old and the new masters: [[0, 1, 2], [0, 1, 3]]", Reconfigure)
+			return wrong(at("masters"), "%s takes sets: [[0, 1, 2]], or the old and the new masters: [[0, 1, 2], [0, "+
+				"1, 3]]", Reconfigure)
 		case len(s.Sets) != 1 && len(s.Sets) != 2:
 			return wrong(at("sets"), "%d sets of masters, want one, or two: the old and the new one", len(s.Sets))
 		case profile.Children > 0:
-			return wrong(at("fault"), "workload %s has clients that are processes, and those can't be given other masters", profile.Name)
+			return wrong(at("fault"), "workload %s has clients that are processes, and those can't be given other "+
+				"masters", profile.Name)
 		}
 		for n, set := range s.Sets {
 			path := fmt.Sprintf("%s[%d]", at("sets"), n)
@@ -112,8 +115,8 @@ func (p *Plan) checkSet(path string, set []int) error {
 	return nil
 }
 
-// checkReconfigurations checks that no two clients are ever meant to be further apart than old masters and both, or both and
-// the new ones. Outside the assumptions they may be.
+// checkReconfigurations checks that no two clients are ever meant to be further apart than old masters and both, or
+// both and the new ones. Outside the assumptions they may be.
 func (p *Plan) checkReconfigurations() error {
 	longest, all := 0, make([][]int, p.Clients)
 	for c := range all {
@@ -121,14 +124,17 @@ func (p *Plan) checkReconfigurations() error {
 		for n, i := range all[c] {
 			s := &p.Steps[i]
 			if n > 0 && p.Steps[all[c][n-1]].At == s.At {
-				return wrong(fmt.Sprintf("$.steps[%d].at", i), "another step gives client %d other masters at the same time", c)
+				return wrong(fmt.Sprintf("$.steps[%d].at", i),
+					"another step gives client %d other masters at the same time", c)
 			}
 			before := p.FirstSets()
 			if n > 0 {
 				before = p.Steps[all[c][n-1]].Sets
 			}
 			if p.Inside && !oneStep(before, s.Sets) {
-				return wrong(fmt.Sprintf("$.steps[%d].sets", i), "client %d has %s and would have %s at once: a step with both sets comes between a set and the next one, or say inside: false",
+				return wrong(fmt.Sprintf("$.steps[%d].sets", i),
+					"client %d has %s and would have %s at once: a step with both sets comes between a set and the "+
+						"next one, or say inside: false",
 					c, setsInWords(before), setsInWords(s.Sets))
 			}
 		}
@@ -157,7 +163,8 @@ func (p *Plan) checkAbreast(c int, own []int, leader int, all []int) error {
 		}
 		switch {
 		case n >= len(own) && next != nil:
-			return wrong(fmt.Sprintf("$.steps[%d].sets", all[n+1]), "client %d would have %s while client %d has never got %s",
+			return wrong(fmt.Sprintf("$.steps[%d].sets", all[n+1]),
+				"client %d would have %s while client %d has never got %s",
 				leader, setsInWords(next.Sets), c, setsInWords(p.Steps[i].Sets))
 		case n >= len(own):
 			return nil
@@ -165,9 +172,11 @@ func (p *Plan) checkAbreast(c int, own []int, leader int, all []int) error {
 		s := &p.Steps[own[n]]
 		switch path := fmt.Sprintf("$.steps[%d].", own[n]); {
 		case !sameSets(s.Sets, p.Steps[i].Sets):
-			return wrong(path+"sets", "client %d would have %s, and client %d then has %s", c, setsInWords(s.Sets), leader, setsInWords(p.Steps[i].Sets))
+			return wrong(path+"sets", "client %d would have %s, and client %d then has %s", c, setsInWords(s.Sets),
+				leader, setsInWords(p.Steps[i].Sets))
 		case next != nil && s.At > next.At:
-			return wrong(path+"at", "client %d would have %s only after client %d has %s", c, setsInWords(s.Sets), leader, setsInWords(next.Sets))
+			return wrong(path+"at", "client %d would have %s only after client %d has %s", c, setsInWords(s.Sets),
+				leader, setsInWords(next.Sets))
 		case n+1 < len(own) && p.Steps[own[n+1]].At < p.Steps[i].At:
 			return wrong(fmt.Sprintf("$.steps[%d].at", own[n+1]), "client %d would have %s before client %d has %s",
 				c, setsInWords(p.Steps[own[n+1]].Sets), leader, setsInWords(p.Steps[i].Sets))

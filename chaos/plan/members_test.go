@@ -36,7 +36,8 @@ func TestAPlanGivesClientsOtherMasters(t *testing.T) {
 	}
 	for i, want := range []struct{ client, generation, since int }{{1, 2, 0}, {0, 2, 1}, {0, 3, 0}} {
 		s := p.Steps[i]
-		if g, since := p.Generation(s, want.client), p.Since(s, want.client); g != want.generation || since != time.Duration(want.since)*time.Second {
+		if g, since := p.Generation(s, want.client), p.Since(s, want.client); g != want.generation ||
+			since != time.Duration(want.since)*time.Second {
 			t.Errorf("%v gives generation %d to client %d, %v after the first", s, g, want.client, since)
 		}
 	}
@@ -54,30 +55,54 @@ func TestAPlanGivesClientsOtherMasters(t *testing.T) {
 func TestBadSetsOfMastersAreErrorsThatSayWhat(t *testing.T) {
 	first, last := "    sets: [[0, 1, 2], [0, 1, 3]]", "sets: [[3, 1, 0]]"
 	for name, tt := range map[string]struct{ old, new, line, says string }{
-		"no such master at the beginning": {"members: [0, 1, 2]", "members: [0, 1, 5]", "line 7", "no master 5, there are 5"},
-		"twice at the beginning":          {"members: [0, 1, 2]", "members: [0, 1, 0]", "line 7", "master 0 is there twice"},
-		"no such master":                  {first, "    sets: [[0, 1, 2], [0, 1, 7]]", "line 12", "no master 7"},
-		"a negative one":                  {first, "    sets: [[0, 1, 2], [-1]]", "line 12", "no master -1"},
-		"twice":                           {first, "    sets: [[0, 1, 2], [3, 3]]", "line 12", "master 3 is there twice"},
-		"an empty set":                    {first, "    sets: [[0, 1, 2], []]", "line 12", "without masters"},
-		"no sets":                         {first, "", "line", "0 sets of masters"},
-		"three sets":                      {first, "    sets: [[0], [1], [2]]", "line 12", "3 sets of masters"},
-		"one set that is not in a list":   {first, "    sets: [0, 1, 3]", "line 12: sets: want a list of lists of masters: [[0, 1, 2]], or", `(at "0")`},
-		"a master's name":                 {first, "    sets: [[0, 1, b]]", "line 12: sets: want a list of lists", `(at "b")`},
-		"no list at all":                  {last, "sets: 3", "line 14: sets: want a list of lists", `(at "3")`},
-		"one master at the beginning":     {"members: [0, 1, 2]", "members: 0", "line 7: members: want a list of masters: [0, 1, 2]", `(at "0")`},
-		"the same set":                    {first, "    sets: [[0, 1, 2], [2, 1, 0]]", "line 12", "the same"},
-		"masters instead":                 {"    clients: [1]", "    clients: [1]\n    masters: [2]", "line 12", "takes sets"},
-		"of another fault":                {"    fault: reconfigure", "    fault: down", "line 12", "only reconfigure"},
-		"clients that are processes":      {"workload: hot-key", "workload: children", "line 10", "processes"},
-		"old to new at once":              {first, "    sets: [[0, 1, 3]]", "line 12", "client 1 has masters [0 1 2] and would have masters [0 1 3] at once"},
-		"joint with other masters":        {first, "    sets: [[1, 2, 4], [0, 1, 3]]", "line 12", "at once"},
-		"new ones that were not joint":    {last, "sets: [[0, 1, 4]]", "line 14", "at once"},
-		"two exchanges at a time":         {last, "sets: [[0, 1, 3], [2, 3, 4]]", "line 14", "at once"},
-		"different ones":                  {"at: 2s, fault: reconfigure, clients: [0], sets: [[0, 1, 2], [0, 1, 3]]", "at: 2s, fault: reconfigure, clients: [0], sets: [[0, 1, 2], [3]]", "line 14", "at once"},
-		"a client that is forgotten":      {"  - {at: 2s, fault: reconfigure, clients: [0], sets: [[0, 1, 2], [0, 1, 3]]}\n  - {at: 3s, ", "  - {at: 3s, clients: [1], ", "line 13", "client 0 has never got masters [0 1 2] and [0 1 3] jointly"},
-		"a client that is late":           {"{at: 3s, fault: reconfigure, ", "{at: 1500ms, clients: [1], fault: reconfigure, ", "line", "client 0 would have masters [0 1 2] and [0 1 3] jointly only after client 1 has masters [3 1 0]"},
-		"two at the same time":            {"at: 3s", "at: 2s", "line 14", "at the same time"},
+		"no such master at the beginning": {
+			"members: [0, 1, 2]", "members: [0, 1, 5]", "line 7", "no master 5, there are 5",
+		},
+		"twice at the beginning": {
+			"members: [0, 1, 2]", "members: [0, 1, 0]", "line 7", "master 0 is there twice",
+		},
+		"no such master": {first, "    sets: [[0, 1, 2], [0, 1, 7]]", "line 12", "no master 7"},
+		"a negative one": {first, "    sets: [[0, 1, 2], [-1]]", "line 12", "no master -1"},
+		"twice":          {first, "    sets: [[0, 1, 2], [3, 3]]", "line 12", "master 3 is there twice"},
+		"an empty set":   {first, "    sets: [[0, 1, 2], []]", "line 12", "without masters"},
+		"no sets":        {first, "", "line", "0 sets of masters"},
+		"three sets":     {first, "    sets: [[0], [1], [2]]", "line 12", "3 sets of masters"},
+		"one set that is not in a list": {
+			first, "    sets: [0, 1, 3]", "line 12: sets: want a list of lists of masters: [[0, 1, 2]], or", `(at "0")`,
+		},
+		"a master's name": {
+			first, "    sets: [[0, 1, b]]", "line 12: sets: want a list of lists", `(at "b")`,
+		},
+		"no list at all": {last, "sets: 3", "line 14: sets: want a list of lists", `(at "3")`},
+		"one master at the beginning": {
+			"members: [0, 1, 2]", "members: 0", "line 7: members: want a list of masters: [0, 1, 2]", `(at "0")`,
+		},
+		"the same set": {first, "    sets: [[0, 1, 2], [2, 1, 0]]", "line 12", "the same"},
+		"masters instead": {
+			"    clients: [1]", "    clients: [1]\n    masters: [2]", "line 12", "takes sets",
+		},
+		"of another fault":           {"    fault: reconfigure", "    fault: down", "line 12", "only reconfigure"},
+		"clients that are processes": {"workload: hot-key", "workload: children", "line 10", "processes"},
+		"old to new at once": {
+			first, "    sets: [[0, 1, 3]]", "line 12", "client 1 has masters [0 1 2] and would have masters [0 1 3] " +
+				"at once",
+		},
+		"joint with other masters":     {first, "    sets: [[1, 2, 4], [0, 1, 3]]", "line 12", "at once"},
+		"new ones that were not joint": {last, "sets: [[0, 1, 4]]", "line 14", "at once"},
+		"two exchanges at a time":      {last, "sets: [[0, 1, 3], [2, 3, 4]]", "line 14", "at once"},
+		"different ones": {
+			"at: 2s, fault: reconfigure, clients: [0], sets: [[0, 1, 2], [0, 1, 3]]", "at: 2s, fault: reconfigure, " +
+				"clients: [0], sets: [[0, 1, 2], [3]]", "line 14", "at once",
+		},
+		"a client that is forgotten": {
+			"  - {at: 2s, fault: reconfigure, clients: [0], sets: [[0, 1, 2], [0, 1, 3]]}\n  - {at: 3s, ",
+			"  - {at: 3s, clients: [1], ", "line 13", "client 0 has never got masters [0 1 2] and [0 1 3] jointly",
+		},
+		"a client that is late": {
+			"{at: 3s, fault: reconfigure, ", "{at: 1500ms, clients: [1], fault: reconfigure, ", "line",
+			"client 0 would have masters [0 1 2] and [0 1 3] jointly only after client 1 has masters [3 1 0]",
+		},
+		"two at the same time": {"at: 3s", "at: 2s", "line 14", "at the same time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := strings.Replace(exchange, tt.old, tt.new, 1)
@@ -112,7 +137,9 @@ func TestDrawnExchangesLeaveEachSetItsMajority(t *testing.T) {
 	}
 	dead, sizes := 0, make(map[int]bool)
 	for seed := range uint64(300) {
-		for _, size := range []plan.Size{{Duration: time.Second}, {Duration: 12 * time.Second}, {Masters: 7, Duration: 30 * time.Second}} {
+		for _, size := range []plan.Size{
+			{Duration: time.Second}, {Duration: 12 * time.Second}, {Masters: 7, Duration: 30 * time.Second},
+		} {
 			p := draw(t, sc, seed, size)
 			sets, far := p.FirstSets(), []int(nil)
 			for _, s := range p.Steps {

@@ -12,7 +12,8 @@ import (
 type Target struct {
 	// Step is the step itself, with its numbers.
 	Step Step
-	// Fleet has the masters of the run, which is the one to close them; Fleet.Reach tells how to dial them, past all proxies.
+	// Fleet has the masters of the run, which is the one to close them; Fleet.Reach tells how to dial them, past all
+	// proxies.
 	Fleet *masters.Fleet
 	// Masters and Clients are the numbers of those that the step hits.
 	Masters, Clients []int
@@ -64,7 +65,8 @@ func checkOwn(own []Fault) error {
 		case f.Text == "":
 			return fail("it has no Text that describes it")
 		case !slices.Contains([]Where{OnMaster, OnNetwork, OnClient, Elsewhere}, f.Where):
-			return fail(fmt.Sprintf("Where is %q, and can be %q, %q, %q or %q", f.Where, OnMaster, OnNetwork, OnClient, Elsewhere))
+			return fail(fmt.Sprintf("Where is %q, and can be %q, %q, %q or %q", f.Where, OnMaster, OnNetwork, OnClient,
+				Elsewhere))
 		case f.Where != OnMaster && (f.Forgets || f.Leaves == masters.HoldsOnly):
 			return fail("only a fault on masters Forgets, or Leaves HoldsOnly")
 		case f.Children:

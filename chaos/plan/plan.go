@@ -89,8 +89,8 @@ type Step struct {
 	Step Duration `yaml:"step" json:"step,omitempty"`
 	// Period is how long a flapping path stays in one state.
 	Period Duration `yaml:"period" json:"period,omitempty"`
-	// Sets are the masters that clients have from then on (reconfigure): one set, or the old one and the new one while the one takes
-	// the other's place.
+	// Sets are the masters that clients have from then on (reconfigure): one set, or the old one and the new one while
+	// the one takes the other's place.
 	Sets [][]int `yaml:"sets,flow,omitempty" json:"sets,omitempty"`
 }
 
@@ -213,9 +213,11 @@ func (p *Plan) checkStep(i int) error {
 	case err != nil:
 		return wrong(at("fault"), "%w", err)
 	case s.At < 0 || s.At >= p.Duration:
-		return wrong(at("at"), "%v is not within the run, which lasts %v", time.Duration(s.At), time.Duration(p.Duration))
+		return wrong(at("at"), "%v is not within the run, which lasts %v", time.Duration(s.At),
+			time.Duration(p.Duration))
 	case s.For < 0 || s.At+s.For > p.Duration:
-		return wrong(at("for"), "it ends after %v, and the run after %v", time.Duration(s.At+s.For), time.Duration(p.Duration))
+		return wrong(at("for"), "it ends after %v, and the run after %v", time.Duration(s.At+s.For),
+			time.Duration(p.Duration))
 	case !slices.Contains([]string{"", "both", "requests", "replies"}, s.Direction):
 		return wrong(at("direction"), "%q is none of both, requests, replies", s.Direction)
 	}

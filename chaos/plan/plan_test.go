@@ -50,7 +50,9 @@ func TestTheSameSeedDrawsTheSamePlan(t *testing.T) {
 // TestEveryDrawnPlanIsValid covers small and odd sizes; Draw checks each plan with Complete.
 func TestEveryDrawnPlanIsValid(t *testing.T) {
 	for _, s := range plan.Scenarios() {
-		for _, size := range []plan.Size{{}, {Masters: 1, Clients: 1}, {Masters: 4, Clients: 2}, {Masters: 7, Duration: time.Minute}} {
+		for _, size := range []plan.Size{
+			{}, {Masters: 1, Clients: 1}, {Masters: 4, Clients: 2}, {Masters: 7, Duration: time.Minute},
+		} {
 			for seed := range uint64(30) {
 				p := draw(t, s, seed, size)
 				if p.Inside != s.Inside || p.Text == "" || !strings.HasSuffix(p.Text, ".") {
@@ -155,10 +157,19 @@ func TestParseReadsAScenarioFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []plan.Step{
-		{At: plan.Duration(time.Second), For: plan.Duration(3 * time.Second), Fault: "latency", Delay: plan.Duration(20 * time.Millisecond), Jitter: plan.Duration(5 * time.Millisecond)},
-		{At: plan.Duration(6 * time.Second), For: plan.Duration(2 * time.Second), Fault: "silence", Masters: []int{2}, Clients: []int{0, 3}, Direction: "replies"},
+		{
+			At: plan.Duration(time.Second), For: plan.Duration(3 * time.Second), Fault: "latency",
+			Delay: plan.Duration(20 * time.Millisecond), Jitter: plan.Duration(5 * time.Millisecond),
+		},
+		{
+			At: plan.Duration(6 * time.Second), For: plan.Duration(2 * time.Second), Fault: "silence", Masters: []int{
+				2,
+			},
+			Clients: []int{0, 3}, Direction: "replies",
+		},
 	}
-	if p.Scenario != "our-outage" || !p.Inside || p.Masters != 3 || p.Clients != 4 || !reflect.DeepEqual(p.Steps, want) {
+	if p.Scenario != "our-outage" || !p.Inside || p.Masters != 3 || p.Clients != 4 ||
+		!reflect.DeepEqual(p.Steps, want) {
 		t.Errorf("parsed %+v", p)
 	}
 	if profile, err := p.Profile(); err != nil || profile.TTL != 3*time.Second || profile.Name != "many-keys" {

@@ -52,7 +52,8 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
-			Name: "broken-network", Text: "Silence in one or both directions, resets, cut-off data, refused connections, at a minority.",
+			Name: "broken-network", Text: "Silence in one or both directions, resets, cut-off data, refused " +
+				"connections, at a minority.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long,
 			catalogue: []template{
 				{"silence", all(minority, directed)},
@@ -78,17 +79,22 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
-			Name: "bridge", Text: "Two clients, whatever number is asked for, see majorities that share one master, which alone keeps them apart.",
-			Inside: true, Workload: "hot-key", hold: 200 * ms, clients: 2, gap: normal, length: [2]time.Duration{2 * time.Second, 3 * time.Second},
+			Name: "bridge", Text: "Two clients, whatever number is asked for, see majorities that share one master, " +
+				"which alone keeps them apart.",
+			Inside: true, Workload: "hot-key", hold: 200 * ms, clients: 2, gap: normal, length: [2]time.Duration{
+				2 * time.Second, 3 * time.Second,
+			},
 			catalogue: []template{{"bridge", everyMaster}},
 		},
 		{
-			Name: "wandering-majority", Text: "Only a bare majority of masters can be reached, every half second another: what they count and keep goes apart.",
+			Name: "wandering-majority", Text: "Only a bare majority of masters can be reached, every half second " +
+				"another: what they count and keep goes apart.",
 			Inside: true, Workload: "register", ttl: 800 * ms, gap: [2]time.Duration{0, 100 * ms},
 			length: [2]time.Duration{300 * ms, 700 * ms}, catalogue: []template{{"isolate-master", largestMinority}},
 		},
 		{
-			Name: "master-outage", Text: "A minority of masters stops, is killed and comes back with its data, or refuses service.",
+			Name: "master-outage", Text: "A minority of masters stops, is killed and comes back with its data, or " +
+				"refuses service.",
 			Inside: true, AOF: true, Workload: "hot-key", gap: normal, length: long,
 			catalogue: []template{
 				{"pause", minority},
@@ -100,7 +106,8 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
-			Name: "credentials", Text: "Clients' passwords and rights are changed at some masters or most, connections are closed, and all is changed back.",
+			Name: "credentials", Text: "Clients' passwords and rights are changed at some masters or most, " +
+				"connections are closed, and all is changed back.",
 			Inside: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
 			catalogue: []template{
 				{"credentials", largestMinority},
@@ -110,76 +117,95 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
-			Name: "expired-certificates", Text: "Certificates of some masters or most expire and are renewed, connections are closed: nobody who checks them gets through meanwhile.",
+			Name: "expired-certificates", Text: "Certificates of some masters or most expire and are renewed, " +
+				"connections are closed: nobody who checks them gets through meanwhile.",
 			Inside: true, TLS: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
 			catalogue: []template{{"expired-certificate", largestMinority}, {"expired-certificate", majority}},
 		},
 		{
-			Name: "unresolved-names", Text: "Names of some masters or most do not resolve for a while, connections are closed: nobody can dial them meanwhile.",
+			Name: "unresolved-names", Text: "Names of some masters or most do not resolve for a while, connections " +
+				"are closed: nobody can dial them meanwhile.",
 			Inside: true, Workload: "crowd", gap: normal, length: [2]time.Duration{200 * ms, 800 * ms},
 			catalogue: []template{{NoName, largestMinority}, {NoName, majority}},
 		},
 		{
-			Name: "refused-writes", Text: "A minority of masters serves reads and refuses writes: full, unable to save, a replica, still loading.",
+			Name: "refused-writes", Text: "A minority of masters serves reads and refuses writes: full, unable to " +
+				"save, a replica, still loading.",
 			Inside: true, AOF: true, Workload: "register", gap: normal, length: long,
-			catalogue: []template{{"full", minority}, {"misconf", minority}, {"readonly", minority}, {"loading", oneMaster}},
+			catalogue: []template{
+				{"full", minority}, {"misconf", minority}, {"readonly", minority}, {"loading", oneMaster},
+			},
 		},
 		{
-			Name: "full", Text: "All masters, which are of one size, run full, and have room again: what is held and renewed must stay held.",
+			Name: "full", Text: "All masters, which are of one size, run full, and have room again: what is held and " +
+				"renewed must stay held.",
 			Inside: true, Workload: "long-holds", gap: normal, length: [2]time.Duration{2500 * ms, 4 * time.Second},
 			catalogue: []template{{"full", everyMaster}, {"full", majority}},
 		},
 		{
 			Name: "loading", Text: "A majority of masters restarts with its data and takes time to load it.",
-			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: long,
+			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second},
+			length:    long,
 			catalogue: []template{{"loading", majority}, {"loading", oneMaster}},
 		},
 		{
-			Name: "rolling-restart", Text: "One master after the other is restarted with its data, as in an upgrade, and connections that lie idle are closed: what is renewed must stay held.",
-			Inside: true, AOF: true, Workload: "long-holds", gap: [2]time.Duration{1200 * ms, 1500 * ms}, length: [2]time.Duration{200 * ms, 600 * ms},
+			Name: "rolling-restart", Text: "One master after the other is restarted with its data, as in an upgrade, " +
+				"and connections that lie idle are closed: what is renewed must stay held.",
+			Inside: true, AOF: true, Workload: "long-holds", gap: [2]time.Duration{1200 * ms, 1500 * ms},
+			length:    [2]time.Duration{200 * ms, 600 * ms},
 			catalogue: []template{{"kill", inTurn}, {"kill", inTurn}, {"close-idle", inTurn}},
 			defining:  []string{"kill"},
 		},
 		{
-			Name: "held-writes", Text: "Masters hold back what is written and execute it later (CLIENT PAUSE): late grants must not outlive their release.",
+			Name: "held-writes", Text: "Masters hold back what is written and execute it later (CLIENT PAUSE): late " +
+				"grants must not outlive their release.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long,
 			catalogue: []template{{"pause-writes", minority}, {"pause-writes", oneMaster}},
 		},
 		{
-			Name: "slow-restart", Text: "A majority of masters restarts with its data and takes seconds to load it: who guards itself against restarts must know them again.",
+			Name: "slow-restart", Text: "A majority of masters restarts with its data and takes seconds to load it: " +
+				"who guards itself against restarts must know them again.",
 			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{7 * time.Second, 8 * time.Second},
 			length: [2]time.Duration{1500 * ms, 2 * time.Second}, catalogue: []template{{"loading", majority}},
 		},
 		{
-			Name: "lost-packets", Text: "For a moment connections break and dialling hangs, at all masters or some: what is renewed must stay held.",
-			Inside: true, Workload: "long-holds", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: [2]time.Duration{50 * ms, 200 * ms},
+			Name: "lost-packets", Text: "For a moment connections break and dialling hangs, at all masters or some: " +
+				"what is renewed must stay held.",
+			Inside: true, Workload: "long-holds", gap: [2]time.Duration{time.Second, 2 * time.Second},
+			length:    [2]time.Duration{50 * ms, 200 * ms},
 			catalogue: []template{{"syn-drop", everyMaster}, {"syn-drop", majority}, {"syn-drop", minority}},
 		},
 		{
-			Name: "unplugged", Text: "Masters leave the network and come back, a minority at a time; sent data arrives late. For containers.",
+			Name: "unplugged", Text: "Masters leave the network and come back, a minority at a time; sent data " +
+				"arrives late. For containers.",
 			Inside: true, Workload: "hot-key", gap: normal, length: long,
 			catalogue: []template{{"disconnect", minority}, {"disconnect", oneMaster}, {"pause", oneMaster}},
 			defining:  []string{"disconnect"},
 		},
 		{
-			Name: "majority-outage", Text: "A majority stops or is killed and comes back with its data; nobody may hold what was lost, and all recover.",
-			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second}, length: long,
+			Name: "majority-outage", Text: "A majority stops or is killed and comes back with its data; nobody may " +
+				"hold what was lost, and all recover.",
+			Inside: true, AOF: true, Workload: "register", gap: [2]time.Duration{time.Second, 2 * time.Second},
+			length:    long,
 			catalogue: []template{{"pause", majority}, {"kill", majority}, {"down", majority}},
 		},
 		{
-			Name: "drift", Text: "Masters' clocks run up to 0.8 % fast or slow, and holders keep locks to their very bound.",
+			Name: "drift", Text: "Masters' clocks run up to 0.8 % fast or slow, and holders keep locks to their very " +
+				"bound.",
 			Inside: true, Workload: "to-the-bound", gap: normal,
 			length:    [2]time.Duration{3 * time.Second, 5 * time.Second},
 			catalogue: []template{{"clock-rate", rate(1.008)}, {"clock-rate", rate(0.992)}},
 		},
 		{
-			Name: "late-replies", Text: "Replies to some clients take longer than the drift allowance, and holders keep locks to their very bound.",
+			Name: "late-replies", Text: "Replies to some clients take longer than the drift allowance, and holders " +
+				"keep locks to their very bound.",
 			Inside: true, Workload: "to-the-bound", gap: [2]time.Duration{20 * ms, 40 * ms},
 			length:    [2]time.Duration{2 * time.Second, 3 * time.Second},
 			catalogue: []template{{"latency", all(delayed(45*ms, 50*ms, 0), mostClients, towards("replies"))}},
 		},
 		{
-			Name: "membership", Text: "Masters join, leave and are replaced, five of them or more, while clients hold, renew and wait, and a minority of each set comes and goes.",
+			Name: "membership", Text: "Masters join, leave and are replaced, five of them or more, while clients " +
+				"hold, renew and wait, and a minority of each set comes and goes.",
 			Inside: true, AOF: true, Workload: "takeover", exchanges: true, defining: []string{Reconfigure},
 			gap: [2]time.Duration{settle, settle + 400*ms}, length: long,
 			catalogue: []template{
@@ -204,40 +230,58 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
-			Name: "paused-clients", Text: "Holders stand still for longer than their locks live; the checked register must refuse what they write then.",
-			Inside: true, Workload: "register", hold: 60 * ms, ttl: 500 * ms, gap: normal, length: [2]time.Duration{600 * ms, 1200 * ms},
+			Name: "paused-clients", Text: "Holders stand still for longer than their locks live; the checked " +
+				"register must refuse what they write then.",
+			Inside: true, Workload: "register", hold: 60 * ms, ttl: 500 * ms, gap: normal, length: [2]time.Duration{
+				600 * ms, 1200 * ms,
+			},
 			catalogue: []template{{ClientPause, oneClient}, {"latency", delayed(1*ms, 10*ms, 0)}},
 			defining:  []string{ClientPause},
 		},
 		{
-			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask for a lock.",
+			Name: "dying-clients", Text: "Clients are processes that are stopped and killed while they hold or ask " +
+				"for a lock.",
 			Inside: true, Workload: "children", gap: normal, length: [2]time.Duration{300 * ms, 1500 * ms},
 			catalogue: []template{{ChildKill, everyMaster}, {ChildPause, everyMaster}},
 		},
 		{
-			Name: "stopped-clients", Text: "Clients are processes that are stopped while they hold a lock, for longer than it lives: none may go on as if no time had passed.",
-			Inside: true, Workload: "children", hold: 400 * ms, gap: normal, length: [2]time.Duration{1200 * ms, 1800 * ms},
+			Name: "stopped-clients", Text: "Clients are processes that are stopped while they hold a lock, for " +
+				"longer than it lives: none may go on as if no time had passed.",
+			Inside: true, Workload: "children", hold: 400 * ms, gap: normal, length: [2]time.Duration{
+				1200 * ms, 1800 * ms,
+			},
 			catalogue: []template{{ChildPause, everyMaster}},
 		},
 		{
-			Name: "stopped-writers", Text: "Clients that are processes are stopped for longer than their locks live, and write when they go on: a register that checks tokens must refuse that.",
+			Name: "stopped-writers", Text: "Clients that are processes are stopped for longer than their locks live, " +
+				"and write when they go on: a register that checks tokens must refuse that.",
 			Inside: true, Workload: "writers", gap: normal, length: [2]time.Duration{1200 * ms, 1800 * ms},
 			catalogue: []template{{ChildPause, everyMaster}},
 		},
 		{
-			Name: "handoff-storm", Text: "Dozens wait for one key that is given back at once, over a network with jitter.",
+			Name: "handoff-storm", Text: "Dozens wait for one key that is given back at once, over a network with " +
+				"jitter.",
 			Inside: true, Workload: "handoff", gap: normal, length: long,
 			catalogue: []template{{"latency", delayed(2*ms, 10*ms, 2*ms)}, {"client-kill", oneMaster}},
 		},
 		{
-			Name: "mixed-waiters", Text: "One process, whatever number is asked for, whose goroutines want one key, several at once, or their own again, while some keep keys for long.",
+			Name: "mixed-waiters", Text: "One process, whatever number is asked for, whose goroutines want one key, " +
+				"several at once, or their own again, while some keep keys for long.",
 			Inside: true, Workload: "mixed", clients: 1, gap: normal, length: long,
-			catalogue: []template{{"latency", delayed(1*ms, 5*ms, 1*ms)}, {"silence", all(oneMaster, directed)}, {"client-kill", oneMaster}},
+			catalogue: []template{
+				{"latency", delayed(1*ms, 5*ms, 1*ms)}, {"silence", all(oneMaster, directed)}, {
+					"client-kill", oneMaster,
+				},
+			},
 		},
 		{
 			Name: "many-keys", Text: "Distinct keys, tried once each, while a minority is slow, silent or gone.",
 			Inside: true, Workload: "many-keys", gap: normal, length: long,
-			catalogue: []template{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"latency", all(minority, delayed(1*ms, 30*ms, 0))}},
+			catalogue: []template{
+				{"silence", all(minority, directed)}, {"pause", oneMaster}, {
+					"latency", all(minority, delayed(1*ms, 30*ms, 0)),
+				},
+			},
 		},
 		{
 			Name: "shared", Text: "Readers and writers while a minority comes and goes.",
@@ -250,43 +294,67 @@ func Scenarios() []Scenario {
 			catalogue: []template{{"silence", all(minority, directed)}, {"pause", oneMaster}, {"kill", oneMaster}},
 		},
 		{
-			Name: "stragglers", Text: "Jitter larger than a round: late grants must not outlive their release. Ends while it is on.",
+			Name: "stragglers", Text: "Jitter larger than a round: late grants must not outlive their release. Ends " +
+				"while it is on.",
 			Inside: true, Workload: "short-holds", ttl: 15 * time.Second, gap: [2]time.Duration{50 * ms, 100 * ms},
 			length:    [2]time.Duration{2 * time.Second, 3 * time.Second},
 			catalogue: []template{{"latency", all(delayed(22*ms, 28*ms, 20*ms), towards("requests"))}},
 		},
 		{
-			Name: "back-again", Text: "One master refuses connections and is back, again and again: nothing that was given up meanwhile may land on it and stay.",
+			Name: "back-again", Text: "One master refuses connections and is back, again and again: nothing that was " +
+				"given up meanwhile may land on it and stay.",
 			Inside: true, Workload: "register", ttl: 15 * time.Second, gap: [2]time.Duration{100 * ms, 300 * ms},
 			length: [2]time.Duration{300 * ms, 700 * ms}, catalogue: []template{{"down", oneMaster}},
 		},
 		{
-			Name: "amnesia", Text: "A majority of masters is killed and comes back without its data, within a lock's life: what a restart guard is for.",
-			Workload: "register", ttl: 4 * time.Second, hold: 1500 * ms, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
+			Name: "amnesia", Text: "A majority of masters is killed and comes back without its data, within a lock's " +
+				"life: what a restart guard is for.",
+			Workload: "register", ttl: 4 * time.Second, hold: 1500 * ms, gap: [2]time.Duration{
+				6 * time.Second, 7 * time.Second,
+			},
 			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"kill-empty", majority}},
 		},
 		{
-			Name: "power-loss", Text: "A majority of masters loses power, and with it what it was told during more than a lock's life (appendfsync no): what a restart guard is for.",
-			AOF: true, Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
-			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"lose-fsync", all(majority, jump(2*time.Second))}},
+			Name: "power-loss", Text: "A majority of masters loses power, and with it what it was told during more " +
+				"than a lock's life (appendfsync no): what a restart guard is for.",
+			AOF: true, Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: [2]time.Duration{
+				6 * time.Second, 7 * time.Second,
+			},
+			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{
+				{"lose-fsync", all(majority, jump(2*time.Second))},
+			},
 		},
 		{
-			Name: "failover", Text: "A majority of masters is lost and replaced by replicas that lack what was written during more than a lock's life: what a restart guard is for.",
-			Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: [2]time.Duration{6 * time.Second, 7 * time.Second},
-			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{{"failover", all(majority, jump(2*time.Second))}},
+			Name: "failover", Text: "A majority of masters is lost and replaced by replicas that lack what was " +
+				"written during more than a lock's life: what a restart guard is for.",
+			Workload: "register", ttl: 1500 * ms, hold: time.Second, gap: [2]time.Duration{
+				6 * time.Second, 7 * time.Second,
+			},
+			length: [2]time.Duration{20 * ms, 60 * ms}, catalogue: []template{
+				{"failover", all(majority, jump(2*time.Second))},
+			},
 		},
 		{
 			Name: "data-loss", Text: "Keys vanish from masters that run on: FLUSHALL and eviction.",
-			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{100 * ms, 400 * ms},
+			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{
+				100 * ms, 400 * ms,
+			},
 			catalogue: []template{{"flushall", majority}, {"evict", majority}, {"flushall", minority}},
 		},
 		{
 			Name: "clock-jumps", Text: "Masters' clocks jump forwards, so that keys expire at once, and back.",
-			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{300 * ms, 900 * ms},
-			catalogue: []template{{"clock-step", all(majority, jump(30*time.Second, time.Minute))}, {"clock-step", all(minority, jump(-10*time.Second))}},
+			Workload: "register", ttl: 2 * time.Second, hold: 300 * ms, gap: normal, length: [2]time.Duration{
+				300 * ms, 900 * ms,
+			},
+			catalogue: []template{
+				{"clock-step", all(majority, jump(30*time.Second, time.Minute))}, {
+					"clock-step", all(minority, jump(-10*time.Second)),
+				},
+			},
 		},
 		{
-			Name: "lapsed-extension", Text: "Holders stand still past their bound and then extend: whoever is told that its hold goes on must have had it all along.",
+			Name: "lapsed-extension", Text: "Holders stand still past their bound and then extend: whoever is told " +
+				"that its hold goes on must have had it all along.",
 			Inside: true, Workload: "contended-extends", gap: [2]time.Duration{50 * ms, 200 * ms},
 			length: [2]time.Duration{700 * ms, 1500 * ms}, atOnce: 3, catalogue: []template{{ClientPause, oneClient}},
 		},

@@ -71,7 +71,8 @@ func decodeError(err error) error {
 	_, value := errors.AsType[*yaml.TypeError](err)
 	_, node := errors.AsType[*yaml.UnexpectedNodeTypeError](err)
 	if field := fieldOf(at); (value || node) && shapes[field] != "" {
-		return fmt.Errorf("line %d: %s: want %s (at %q)", at.Position.Line, field, shapes[field], strings.TrimSpace(at.Value))
+		return fmt.Errorf("line %d: %s: want %s (at %q)", at.Position.Line, field, shapes[field],
+			strings.TrimSpace(at.Value))
 	}
 	return fmt.Errorf("line %d: %s (at %q)", at.Position.Line, syntax.GetMessage(), strings.TrimSpace(at.Value))
 }

@@ -83,7 +83,8 @@ type client struct {
 // Lacks implements workload.Limited.
 func (c *client) Lacks(p workload.Profile) error {
 	if p.Renews() && !c.features.Renews {
-		return fmt.Errorf(`workload %s: %w: the program does not say "renews":true in its answer to open`, p.Name, workload.ErrUnsupported)
+		return fmt.Errorf(`workload %s: %w: the program does not say "renews":true in its answer to open`, p.Name,
+			workload.ErrUnsupported)
 	}
 	return nil
 }
@@ -130,8 +131,11 @@ func (s subject) OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (
 	if err == nil && s.tokens && !r.Tokens {
 		err = errors.New("program: it was to have fencing tokens, and says in its answer to open that it has none")
 	}
-	if err == nil && !r.Secured && slices.ContainsFunc(masters, func(e endpoint.Endpoint) bool { return !e.IsPlain() }) {
-		err = fmt.Errorf(`%w: the masters want credentials or TLS, and its answer to open does not say "secured":true`, workload.ErrUnsupported)
+	if err == nil && !r.Secured && slices.ContainsFunc(masters, func(e endpoint.Endpoint) bool {
+		return !e.IsPlain()
+	}) {
+		err = fmt.Errorf(`%w: the masters want credentials or TLS, and its answer to open does not say "secured":true`,
+			workload.ErrUnsupported)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", s.Name(), err), c.end(0))

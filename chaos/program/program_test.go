@@ -44,13 +44,18 @@ func TestThePythonClientPassesAndIsConvictedWhenItIsBroken(t *testing.T) {
 	lock := []string{"python3", "../examples/python/lock.py"}
 	config := func(duration time.Duration, args ...string) chaos.Config {
 		return chaos.Config{
-			Subject: program.Subject(append(lock, args...), false), Backend: "process", Scenario: "bridge", Seed: 1, Duration: duration,
-			TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second},
+			Subject: program.Subject(append(lock, args...), false), Backend: "process", Scenario: "bridge", Seed: 1,
+			Duration: duration,
+			TTL:      10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{
+				Tail: 300 * time.Millisecond, Orphan: time.Second,
+			},
 		}
 	}
 	available := func(t *testing.T, rep *chaos.Report) {
 		t.Helper()
-		if slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NameAvailability }) || rep.Acquisitions == 0 {
+		if slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
+			return v.Oracle == oracle.NameAvailability
+		}) || rep.Acquisitions == 0 {
 			t.Errorf("%d acquisitions, %v", rep.Acquisitions, rep.Violations)
 		}
 	}
@@ -78,18 +83,24 @@ func script(text string) workload.Subject { return program.Subject([]string{"sh"
 
 func TestAProgramThatBreaksTheProtocolIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct{ text, says string }{
-		"it ends":       {"echo no such module >&2; exit 3", "exit status 3; its standard error ends with: no such module"},
-		"nonsense":      {"echo hello; sleep 60", `"hello", which is no line of the protocol`},
-		"it refuses":    {`read line; echo '{"id":1,"error":"failed","message":"no masters"}'; read line`, "no masters"},
+		"it ends": {
+			"echo no such module >&2; exit 3", "exit status 3; its standard error ends with: no such module",
+		},
+		"nonsense": {"echo hello; sleep 60", `"hello", which is no line of the protocol`},
+		"it refuses": {
+			`read line; echo '{"id":1,"error":"failed","message":"no masters"}'; read line`, "no masters",
+		},
 		"not to be had": {"exec /nonexistent/lock", "nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := script(tt.text).Open(t.Context(), []string{"127.0.0.1:1"}); err == nil || !strings.Contains(err.Error(), tt.says) {
+			if _, err := script(tt.text).Open(t.Context(), []string{"127.0.0.1:1"}); err == nil ||
+				!strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want %q", err, tt.says)
 			}
 		})
 	}
-	if _, err := program.Subject([]string{"/nonexistent/lock"}, false).Open(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "/nonexistent/lock") {
+	if _, err := program.Subject([]string{"/nonexistent/lock"}, false).Open(t.Context(), nil); err == nil ||
+		!strings.Contains(err.Error(), "/nonexistent/lock") {
 		t.Errorf("error %v", err)
 	}
 	tokens := program.Subject([]string{"sh", "-c", `read line; echo '{"id":1}'; read line`}, true)
@@ -120,9 +131,11 @@ func talk(t *testing.T, answers ...string) workload.Locker {
 func TestAnswersFollowTheProtocol(t *testing.T) {
 	request := workload.Request{Key: "k", TTL: 10 * time.Second, Once: true, Kind: history.Plain}
 	for word, want := range map[string]error{
-		"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired, "unsupported": workload.ErrUnsupported,
+		"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired,
+		"unsupported": workload.ErrUnsupported,
 	} {
-		if _, err := talk(t, `{"id":2,"error":"`+word+`","message":"m"}`).Acquire(t.Context(), request); !errors.Is(err, want) {
+		if _, err := talk(t, `{"id":2,"error":"`+word+`","message":"m"}`).
+			Acquire(t.Context(), request); !errors.Is(err, want) {
 			t.Errorf("%s is %v", word, err)
 		}
 	}
@@ -191,18 +204,23 @@ func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 		o.Addrs = append(o.Addrs, u.String())
 	}
 	cfg := chaos.Config{
-		Subject: program.Subject([]string{"python3", "../examples/python/lock.py"}, false), Backend: "external", Options: o, Scenario: "bridge",
-		Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{Tail: 300 * time.Millisecond, Orphan: time.Second},
+		Subject: program.Subject([]string{"python3", "../examples/python/lock.py"}, false), Backend: "external",
+		Options: o, Scenario: "bridge",
+		Duration: 5 * time.Second, TTL: 10 * time.Second, Dir: t.TempDir(), Limits: chaos.Limits{
+			Tail: 300 * time.Millisecond, Orphan: time.Second,
+		},
 	}
 	if rep := patient.Run(t, cfg); rep.Verdict != report.Pass || rep.Acquisitions == 0 {
 		t.Errorf("%s: %v, %v", rep.Verdict, rep.Reasons, rep.Errors)
 	}
 	cfg.Subject = script(`read line; echo '{"id":1}'; read line`)
-	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) || !strings.Contains(err.Error(), `"secured":true`) {
+	if _, err := chaos.Run(t.Context(), cfg); !errors.Is(err, chaos.ErrSetup) ||
+		!strings.Contains(err.Error(), `"secured":true`) {
 		t.Errorf("error %v", err)
 	}
 	cfg.Subject = script(`read line; echo "$line" >&2; exit 1`)
-	if _, err := chaos.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "rediss://default:xxxxx@") || strings.Contains(err.Error(), "hush") {
+	if _, err := chaos.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "rediss://default:xxxxx@") ||
+		strings.Contains(err.Error(), "hush") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -210,12 +228,14 @@ func TestAProgramLogsInAndSpeaksTLS(t *testing.T) {
 func TestHazard132AProgramSaysThatItRenews(t *testing.T) {
 	renewed := workload.Profile{Name: "ours", Renew: true}
 	for answer, lacks := range map[string]bool{`{"id":1}`: true, `{"id":1,"renews":true}`: false} {
-		locker, err := script("read line; echo '"+answer+"'; read line; echo '{\"id\":2}'").Open(t.Context(), []string{"127.0.0.1:1"})
+		locker, err := script("read line; echo '"+answer+"'; read line; echo '{\"id\":2}'").
+			Open(t.Context(), []string{"127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		limited := locker.(workload.Limited)
-		if err := limited.Lacks(renewed); errors.Is(err, workload.ErrUnsupported) != lacks || limited.Lacks(workload.Profile{}) != nil {
+		if err := limited.Lacks(renewed); errors.Is(err, workload.ErrUnsupported) != lacks ||
+			limited.Lacks(workload.Profile{}) != nil {
 			t.Errorf("%s: %v", answer, err)
 		}
 		if err := locker.Close(t.Context()); err != nil {

@@ -56,7 +56,8 @@ type reply struct {
 	Owner   string  `json:"owner"`
 	Token   uint64  `json:"token"`
 	Valid   float64 `json:"valid_ms"`
-	// In the answer to open: whether it has fencing tokens, renews holds, tells of lost holds, waits for keys by itself.
+	// In the answer to open: whether it has fencing tokens, renews holds, tells of lost holds, waits for keys by
+	// itself.
 	Tokens bool `json:"tokens"`
 	Renews bool `json:"renews"`
 	Lost   bool `json:"lost"`
@@ -68,7 +69,8 @@ type reply struct {
 
 // words are the errors of the protocol.
 var words = map[string]error{
-	"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired, "lost": workload.ErrLost,
+	"held": workload.ErrHeld, "no-quorum": workload.ErrNoQuorum, "expired": workload.ErrExpired,
+	"lost":        workload.ErrLost,
 	"unsupported": workload.ErrUnsupported,
 }
 

@@ -45,7 +45,9 @@ func newBallots(all []Ballot, attempts []*history.Attempt) *ballots {
 		}
 		within := max((attempts[n].Return-began)/2, 10*int64(micro)*micro)
 		votes = slices.DeleteFunc(votes, func(b *Ballot) bool { return b.Start < began-within })
-		slices.SortFunc(votes, func(a, b *Ballot) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Master, b.Master)) })
+		slices.SortFunc(votes, func(a, b *Ballot) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Master, b.Master))
+		})
 		out.deciding[n] = votes
 	}
 	return out

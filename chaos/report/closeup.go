@@ -125,7 +125,8 @@ func newCloseup(v *history.View, r *Report, x *oracle.Violation, faults []faultS
 	return c, true
 }
 
-// window is the time that is shown: from the round that granted the first hold to the end of the last, and the violation.
+// window is the time that is shown: from the round that granted the first hold to the end of the last, and the
+// violation.
 func (c *closeup) window(v *history.View, attempts []*history.Attempt, b *ballots, at int64) {
 	from, to := at, at
 	for n, a := range attempts {
@@ -212,7 +213,8 @@ func (c *closeup) table(r *Report, m int, attempts []*history.Attempt, b *ballot
 			if vote.Master != m {
 				continue
 			}
-			said = append(said, fmt.Sprintf("%s after %s", vote.Vote, time.Duration(vote.At-vote.Start).Round(10*time.Microsecond)))
+			said = append(said,
+				fmt.Sprintf("%s after %s", vote.Vote, time.Duration(vote.At-vote.Start).Round(10*time.Microsecond)))
 			first = min(first, vote.Start/micro)
 		}
 		at := a.Return / micro

@@ -57,7 +57,8 @@ func HTML(w io.Writer, r *Report) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__", script+timelineScript+closeupScript+votesScript+startScript).WriteString(w, page)
+	_, err = strings.NewReplacer("__DATA__", string(data), "__SCRIPT__",
+		script+timelineScript+closeupScript+votesScript+startScript).WriteString(w, page)
 	return err
 }
 
@@ -65,7 +66,10 @@ const micro = 1000
 
 func newPageData(r *Report) *pageData {
 	v := history.NewView(r.History)
-	d := &pageData{Report: r, Attempts: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, States: [][4]int64{}, Keys: []string{}}
+	d := &pageData{
+		Report: r, Attempts: [][]any{}, Lost: [][3]int64{}, Stalls: [][]any{}, States: [][4]int64{},
+		Keys: []string{},
+	}
 	d.End = max(1, v.End/micro)
 	d.attempts(v)
 	d.bands(v)
@@ -90,7 +94,8 @@ func (d *pageData) attempts(v *history.View) {
 			d.Keys = append(d.Keys, a.Key)
 		}
 		row := []any{
-			a.Client, k, int(a.Kind), a.Call / micro, min(a.Return, v.End) / micro, int(a.Outcome), 0, 0, a.Token, a.ID, a.Owner, a.Worker,
+			a.Client, k, int(a.Kind), a.Call / micro, min(a.Return, v.End) / micro, int(a.Outcome), 0, 0, a.Token, a.ID,
+			a.Owner, a.Worker,
 		}
 		if a.Granted() {
 			row[6], row[7] = min(a.End(), v.End)/micro, a.LastUntil()/micro

@@ -61,11 +61,13 @@ type Report struct {
 	Service      oracle.Service `json:"service"`
 	// Operated counts releases, extensions and holds that were judged, and of these those that failed.
 	Operated oracle.Operated `json:"operated"`
-	// StalledMS is for how long the machine gave the run, or something of it, no time, in milliseconds. Starved tells that this
-	// was more than half of what the limits allow: what the run did not see it may not have had the time to see.
+	// StalledMS is for how long the machine gave the run, or something of it, no time, in milliseconds. Starved tells
+	// that this was more than half of what the limits allow: what the run did not see it may not have had the time to
+	// see.
 	StalledMS float64 `json:"stalled_ms"`
 	Starved   bool    `json:"starved,omitempty"`
-	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired again.
+	// RecoveryMSMax is the longest time, in milliseconds, from a majority coming back until every key was acquired
+	// again.
 	RecoveryMSMax float64 `json:"recovery_ms_max"`
 	// OutageMSMax is the longest time in milliseconds between two acquisitions of a key while a
 	// client wanted it.
@@ -90,8 +92,8 @@ type Report struct {
 	Allowed    []oracle.Violation `json:"allowed,omitempty"`
 	Notes      []string           `json:"notes,omitempty"`
 	Plan       *plan.Plan         `json:"plan"`
-	// Votes are what each master said to the clients in this process, in rounds of acquisitions and extensions; none when
-	// the subject does not tell.
+	// Votes are what each master said to the clients in this process, in rounds of acquisitions and extensions; none
+	// when the subject does not tell.
 	Votes []Votes `json:"votes,omitempty"`
 	// Files are where the run wrote its files, by kind: html, json, junit, history.
 	Files map[string]string `json:"files,omitempty"`

@@ -28,13 +28,16 @@ func sample(acquisitions int) *report.Report {
 	for i := range acquisitions {
 		at := int64(i) * step
 		e := history.Event{
-			At: at, Type: history.AcquireCall, Client: i % 5, Attempt: uint64(i + 1), Key: fmt.Sprintf("key</script>%d", i%4), Owner: fmt.Sprint("o", i),
+			At: at, Type: history.AcquireCall, Client: i % 5, Attempt: uint64(i + 1),
+			Key: fmt.Sprintf("key</script>%d", i%4), Owner: fmt.Sprint("o", i),
 		}
 		events = append(events, e)
 		e.Type, e.At, e.Outcome, e.Until = history.AcquireReturn, at+step/3, history.Acquired, at+50*step
 		events = append(events, e,
 			history.Event{At: at + step, Type: history.ReleaseCall, Attempt: e.Attempt},
-			history.Event{At: at + step + 1, Type: history.ReleaseReturn, Attempt: e.Attempt, Outcome: history.Acquired})
+			history.Event{
+				At: at + step + 1, Type: history.ReleaseReturn, Attempt: e.Attempt, Outcome: history.Acquired,
+			})
 	}
 	middle := int64(acquisitions) / 2 * step
 	events = append(events,
@@ -46,11 +49,15 @@ func sample(acquisitions int) *report.Report {
 		Oracle: oracle.NameOverlap, Key: "key", At: middle, Attempts: []uint64{3, 4}, Text: "held twice <b>&",
 	}
 	return &report.Report{
-		Verdict: report.Violation, Reasons: []string{"overlap: held twice"}, Seed: 1<<63 + 1, Replay: "redlock-chaos run -seed 7",
-		Subject: "redlock", Backend: "process", Scenario: "partitions", Text: "A text.", Inside: true, Workload: "hot-key",
-		Masters: 5, Clients: 5, DurationMS: 1234, Started: time.Unix(1, 0), Operations: 2 * acquisitions,
+		Verdict: report.Violation, Reasons: []string{"overlap: held twice"}, Seed: 1<<63 + 1, Replay: "redlock-chaos " +
+			"run -seed 7",
+		Subject: "redlock", Backend: "process", Scenario: "partitions", Text: "A text.", Inside: true,
+		Workload: "hot-key",
+		Masters:  5, Clients: 5, DurationMS: 1234, Started: time.Unix(1, 0), Operations: 2 * acquisitions,
 		Acquisitions: acquisitions, Overlaps: 1, Availability: 0.5, Faults: map[string]int{"silence": 1},
-		Observed: map[string]string{"silence": "on 5 paths"}, Unavailable: map[string]string{"clock-rate": "no compiler"},
+		Observed: map[string]string{"silence": "on 5 paths"}, Unavailable: map[string]string{
+			"clock-rate": "no compiler",
+		},
 		Violations: []oracle.Violation{violation}, Allowed: []oracle.Violation{violation}, Notes: []string{"a note"},
 		History: events, Watched: []string{"key"}, Samples: []report.Sample{
 			{At: 0, Master: 0, Up: true, Owners: []string{"o1"}},
@@ -106,7 +113,8 @@ func TestJSONAndHistoryReadBack(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, dir, "report.json")), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Seed != r.Seed || got.Verdict != r.Verdict || got.Violations[0].Text != r.Violations[0].Text || got.Files["html"] == "" {
+	if got.Seed != r.Seed || got.Verdict != r.Verdict || got.Violations[0].Text != r.Violations[0].Text ||
+		got.Files["html"] == "" {
 		t.Errorf("read back %+v", got)
 	}
 	events, err := history.Read(strings.NewReader(read(t, dir, "d/history.jsonl")))
@@ -116,7 +124,9 @@ func TestJSONAndHistoryReadBack(t *testing.T) {
 }
 
 func TestJUnitTellsViolationFromUnknownFromPass(t *testing.T) {
-	for verdict, want := range map[report.Verdict][2]int{report.Pass: {0, 0}, report.Violation: {1, 0}, report.Unknown: {0, 1}} {
+	for verdict, want := range map[report.Verdict][2]int{
+		report.Pass: {0, 0}, report.Violation: {1, 0}, report.Unknown: {0, 1},
+	} {
 		r := sample(5)
 		r.Verdict = verdict
 		var suite struct {
@@ -149,7 +159,8 @@ func TestWriteSaysWhichFileItCouldNotWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := sample(2)
-	err := report.Write(r, filepath.Join(file, "x.html"), filepath.Join(dir, "r.json"), filepath.Join(dir, "j.xml"), dir)
+	err := report.Write(r, filepath.Join(file, "x.html"), filepath.Join(dir, "r.json"), filepath.Join(dir, "j.xml"),
+		dir)
 	if err == nil || !strings.Contains(err.Error(), "file") {
 		t.Errorf("error %v", err)
 	}
@@ -177,8 +188,10 @@ func opened(t *testing.T, r *report.Report) string {
 		return ""
 	}
 	page := filepath.Join(write(t, r), "a", "report.html")
-	cmd := exec.CommandContext(t.Context(), path, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-		"--user-data-dir="+t.TempDir(), "--window-size=1400,1200", "--virtual-time-budget=3000", "--dump-dom", "file://"+page)
+	cmd := exec.CommandContext(t.Context(), path, "--headless", "--no-sandbox", "--disable-gpu",
+		"--enable-logging=stderr",
+		"--user-data-dir="+t.TempDir(), "--window-size=1400,1200", "--virtual-time-budget=3000", "--dump-dom",
+		"file://"+page)
 	var log strings.Builder
 	cmd.Stderr = &log
 	dom, err := cmd.Output()
@@ -208,7 +221,9 @@ func TestThePageDrawsItsTimelineInABrowser(t *testing.T) {
 	if len(drawn) != 2 || drawn[1] != "4500" {
 		t.Errorf("the timeline drew %v attempts, want 4500", drawn)
 	}
-	for _, text := range []string{"held twice &lt;b&gt;&amp;", "no compiler", "a note", "redlock-chaos run -seed 7", "50 %"} {
+	for _, text := range []string{
+		"held twice &lt;b&gt;&amp;", "no compiler", "a note", "redlock-chaos run -seed 7", "50 %",
+	} {
 		if !strings.Contains(dom, text) {
 			t.Errorf("the page does not show %q", text)
 		}

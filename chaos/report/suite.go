@@ -55,7 +55,8 @@ func (s *SuiteRun) cases(oracles []string) []junitCase {
 	}
 	r := s.Report
 	class := "redlock-chaos." + r.Backend + "." + r.Subject
-	verdict := junitCase{Class: class, Name: name + "/verdict", Time: float64(r.DurationMS) / 1000, Output: r.Replay + "\n"}
+	verdict := junitCase{Class: class, Name: name + "/verdict", Time: float64(r.DurationMS) / 1000, Output: r.Replay +
+		"\n"}
 	text := strings.Join(r.Reasons, "\n") + "\nreplay: " + r.Replay + "\n"
 	switch r.Verdict {
 	case Violation:
@@ -92,7 +93,8 @@ func oracleCase(class, name, oracle string, r *Report) junitCase {
 func Markdown(w io.Writer, runs []SuiteRun) error {
 	cell := strings.NewReplacer("|", "\\|", "\n", " ").Replace
 	var b strings.Builder
-	b.WriteString("| scenario | seed | verdict | acquisitions | availability | judged | why |\n| --- | ---: | --- | ---: | ---: | ---: | --- |\n")
+	b.WriteString("| scenario | seed | verdict | acquisitions | availability | judged | why |\n| --- | ---: | --- | " +
+		"---: | ---: | ---: | --- |\n")
 	for i := range runs {
 		s := &runs[i]
 		if s.Report == nil {
@@ -107,7 +109,8 @@ func Markdown(w io.Writer, runs []SuiteRun) error {
 		if len(r.Reasons) > 0 {
 			why = cell(r.Reasons[0]) + "; `" + cell(r.Replay) + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %d | %.3f %% | %d of %d | %s |\n", s.Scenario, s.Seed, r.Verdict, r.Acquisitions, 100*r.Availability,
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %.3f %% | %d of %d | %s |\n", s.Scenario, s.Seed, r.Verdict,
+			r.Acquisitions, 100*r.Availability,
 			r.Service.Attempts, r.Service.Total, why)
 	}
 	_, err := io.WriteString(w, b.String())

@@ -91,12 +91,13 @@ func (s *junitSuite) add(c junitCase) {
 	}
 }
 
-// JUnit writes the report as one test case, a failure for a violation and an error for unknown, and as one more for each oracle
-// of the caller's own.
+// JUnit writes the report as one test case, a failure for a violation and an error for unknown, and as one more for
+// each oracle of the caller's own.
 func JUnit(f *os.File, r *Report) error {
 	seconds := float64(r.DurationMS) / 1000
 	c := junitCase{
-		Class: "redlock-chaos." + r.Backend, Name: fmt.Sprintf("%s/%s/seed-%d", r.Subject, r.Scenario, r.Seed), Time: seconds,
+		Class: "redlock-chaos." + r.Backend, Name: fmt.Sprintf("%s/%s/seed-%d", r.Subject, r.Scenario, r.Seed),
+		Time: seconds,
 		Output: fmt.Sprintf("%d operations, %d acquisitions, availability %.4f\n%s\n", r.Operations, r.Acquisitions,
 			r.Availability, r.Replay),
 	}

@@ -32,8 +32,8 @@ type Library struct {
 	path string
 }
 
-// Build compiles the shim into dir, which the caller owns and removes when no process needs the library any more. It takes
-// about 0.1 s. The compiler is $CC, or cc.
+// Build compiles the shim into dir, which the caller owns and removes when no process needs the library any more. It
+// takes about 0.1 s. The compiler is $CC, or cc.
 func Build(ctx context.Context, dir string) (*Library, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("%w: it needs Linux, this is %s", ErrUnavailable, runtime.GOOS)

@@ -39,28 +39,49 @@ func TestTheCommandsStatusesAndMessages(t *testing.T) {
 		out    string // a part of the output
 		err    string // a part of the complaint; "": there is none
 	}{
-		"a pass":                {[]string{"-schedules", "3"}, 0, "verdict: pass\n", ""},
-		"one that is drawn":     {[]string{"-schedules", "1", "-timeline"}, 0, "all faults are over", ""},
-		"masters":               {[]string{"-schedules", "1", "-timeline", "-masters", "9"}, 0, "9 masters", ""},
-		"a profile":             {[]string{"-schedules", "1", "-profile", "tokens"}, 0, "with fencing tokens", ""},
-		"a violation":           {[]string{"-broken", "half-quorum", "-schedules", "200"}, 1, "verdict: violation\n", ""},
-		"nothing promised":      {[]string{"-profile", "blackout", "-schedules", "200"}, 1, "verdict: violation, as expected outside the assumptions", ""},
-		"a mistake there":       {[]string{"-broken", "count-repairs", "-schedules", "200"}, 1, "verdict: violation\n", ""},
-		"help":                  {[]string{"-help"}, 2, "", "half-quorum, no-drift"},
-		"no such flag":          {[]string{"-nonsense"}, 2, "", "-nonsense"},
-		"no number":             {[]string{"-seed", "-1"}, 2, "", `"-1" for flag -seed`},
-		"an argument":           {[]string{"nonsense"}, 2, "", `unexpected argument "nonsense"; see -help`},
-		"no schedules":          {[]string{"-schedules", "0"}, 2, "", "-schedules is 0, and must be at least 1; see -help"},
-		"too many masters":      {[]string{"-masters", "11"}, 2, "", "-masters is 11, and 10 is the most; see -help"},
-		"masters of two sets":   {[]string{"-profile", "membership", "-masters", "5"}, 2, "", "the profile membership draws two sets"},
-		"no such mistake":       {[]string{"-broken", "nonsense"}, 2, "", `no mistake is called "nonsense"`},
-		"no such profile":       {[]string{"-profile", "nonsense"}, 2, "", `no profile is called "nonsense"`},
-		"no such profile of it": {[]string{"-broken", "no-drift", "-profile", "nonsense"}, 2, "", `no profile is called "nonsense"`},
-		"no such file":          {[]string{"-replay", "nonsense.json"}, 2, "", "nonsense.json: no such file"},
-		"not JSON":              {[]string{"-replay", file("nonsense")}, 2, "", "result.json: invalid character"},
-		"the result of a pass":  {[]string{"-replay", file(`{"verdict":"pass"}`)}, 2, "", "result.json: there is no schedule in it"},
-		"one without a client":  {[]string{"-replay", file(`{"masters":[{}]}`)}, 3, "", "1 masters and 0 clients can't be run"},
-		"no place for a result": {[]string{"-schedules", "1", "-json", filepath.Join(t.TempDir(), "no", "where")}, 3, "verdict: pass\n", "no such file or directory"},
+		"a pass":            {[]string{"-schedules", "3"}, 0, "verdict: pass\n", ""},
+		"one that is drawn": {[]string{"-schedules", "1", "-timeline"}, 0, "all faults are over", ""},
+		"masters":           {[]string{"-schedules", "1", "-timeline", "-masters", "9"}, 0, "9 masters", ""},
+		"a profile":         {[]string{"-schedules", "1", "-profile", "tokens"}, 0, "with fencing tokens", ""},
+		"a violation": {
+			[]string{"-broken", "half-quorum", "-schedules", "200"}, 1, "verdict: violation\n", "",
+		},
+		"nothing promised": {
+			[]string{"-profile", "blackout", "-schedules", "200"}, 1, "verdict: violation, as expected outside the " +
+				"assumptions", "",
+		},
+		"a mistake there": {
+			[]string{"-broken", "count-repairs", "-schedules", "200"}, 1, "verdict: violation\n", "",
+		},
+		"help":         {[]string{"-help"}, 2, "", "half-quorum, no-drift"},
+		"no such flag": {[]string{"-nonsense"}, 2, "", "-nonsense"},
+		"no number":    {[]string{"-seed", "-1"}, 2, "", `"-1" for flag -seed`},
+		"an argument":  {[]string{"nonsense"}, 2, "", `unexpected argument "nonsense"; see -help`},
+		"no schedules": {
+			[]string{"-schedules", "0"}, 2, "", "-schedules is 0, and must be at least 1; see -help",
+		},
+		"too many masters": {[]string{"-masters", "11"}, 2, "", "-masters is 11, and 10 is the most; see -help"},
+		"masters of two sets": {
+			[]string{"-profile", "membership", "-masters", "5"}, 2, "", "the profile membership draws two sets",
+		},
+		"no such mistake": {[]string{"-broken", "nonsense"}, 2, "", `no mistake is called "nonsense"`},
+		"no such profile": {[]string{"-profile", "nonsense"}, 2, "", `no profile is called "nonsense"`},
+		"no such profile of it": {
+			[]string{"-broken", "no-drift", "-profile", "nonsense"}, 2, "", `no profile is called "nonsense"`,
+		},
+		"no such file": {[]string{"-replay", "nonsense.json"}, 2, "", "nonsense.json: no such file"},
+		"not JSON":     {[]string{"-replay", file("nonsense")}, 2, "", "result.json: invalid character"},
+		"the result of a pass": {
+			[]string{"-replay", file(`{"verdict":"pass"}`)}, 2, "", "result.json: there is no schedule in it",
+		},
+		"one without a client": {
+			[]string{"-replay", file(`{"masters":[{}]}`)}, 3, "", "1 masters and 0 clients can't be run",
+		},
+		"no place for a result": {
+			[]string{"-schedules", "1", "-json", filepath.Join(t.TempDir(), "no", "where")},
+			3, "verdict: pass\n",
+			"no such file or directory",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, stdout, stderr := command(t.Context(), append([]string{"-quiet"}, tt.args...)...)
@@ -127,7 +148,8 @@ func written(t *testing.T, args ...string) (r result, status int, stdout, path s
 func TestTheResultOfAPassSaysWhatWasRun(t *testing.T) {
 	t.Parallel()
 	r, status, _, _ := written(t, "-schedules", "40", "-seed", "7", "-profile", "tokens")
-	if status != 0 || r.Verdict != "pass" || r.Profile != "tokens" || r.FirstSeed == nil || *r.FirstSeed != 7 || r.Schedules != 40 {
+	if status != 0 || r.Verdict != "pass" || r.Profile != "tokens" || r.FirstSeed == nil || *r.FirstSeed != 7 ||
+		r.Schedules != 40 {
 		t.Errorf("status %d and %+v", status, r)
 	}
 	if r.Rate <= 0 || r.Counts["fenced"] == 0 {
@@ -152,10 +174,12 @@ func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
 	t.Parallel()
 	args := []string{"-broken", "half-quorum", "-schedules", "200", "-masters", "5", "-seed", "3"}
 	r, status, stdout, path := written(t, args...)
-	if status != 1 || r.Verdict != "violation" || r.Seed == nil || *r.Seed < 3 || len(r.Found) == 0 || len(r.Schedule) == 0 {
+	if status != 1 || r.Verdict != "violation" || r.Seed == nil || *r.Seed < 3 || len(r.Found) == 0 ||
+		len(r.Schedule) == 0 {
 		t.Errorf("status %d and %+v", status, r)
 	}
-	for _, want := range []string{"HOLDS it as o", "VIOLATION overlap", "\nreplay: " + r.Replay + "\n", "-replay " + path + "\n"} {
+	for _, want := range []string{"HOLDS it as o", "VIOLATION overlap", "\nreplay: " + r.Replay + "\n", "-replay " +
+		path + "\n"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it does not print %q:\n%s", want, stdout)
 		}
@@ -175,7 +199,9 @@ func TestAFailureIsShrunkDrawnAndReplayed(t *testing.T) {
 	}
 
 	// The control: it is the mistake that fails, not the seed.
-	whole := slices.DeleteFunc(strings.Fields(replay), func(arg string) bool { return arg == "-broken" || arg == "half-quorum" })
+	whole := slices.DeleteFunc(strings.Fields(replay), func(arg string) bool {
+		return arg == "-broken" || arg == "half-quorum"
+	})
 	if status, stdout, _ := command(t.Context(), append([]string{"-quiet"}, whole...)...); status != 0 {
 		t.Errorf("without the mistake the seed has status %d:\n%s", status, stdout)
 	}
@@ -227,7 +253,8 @@ func TestANightWithoutAllInterleavingsIsNoPass(t *testing.T) {
 	if err := json.Unmarshal(raw, &n); err != nil {
 		t.Fatal(err)
 	}
-	if status != 3 || n.Verdict != "unseen" || n.FirstSeed != 5 || n.Schedules != 22 || !strings.Contains(stdout, "never seen: ") {
+	if status != 3 || n.Verdict != "unseen" || n.FirstSeed != 5 || n.Schedules != 22 ||
+		!strings.Contains(stdout, "never seen: ") {
 		t.Errorf("status %d and %+v\n%s", status, n, stdout)
 	}
 	promised := 0
@@ -243,7 +270,8 @@ func TestANightWithoutAllInterleavingsIsNoPass(t *testing.T) {
 	if len(n.Profiles) != promised || len(n.Rows) < 40 || seen == 0 || seen == len(n.Rows) {
 		t.Errorf("%d profiles, %d of %d rows seen", len(n.Profiles), seen, len(n.Rows))
 	}
-	if status, _, stderr := command(t.Context(), "-night", "-profile", "within"); status != 2 || !strings.Contains(stderr, "-night is every profile") {
+	if status, _, stderr := command(t.Context(), "-night", "-profile", "within"); status != 2 ||
+		!strings.Contains(stderr, "-night is every profile") {
 		t.Errorf("status %d for a night of one profile: %s", status, stderr)
 	}
 }
@@ -255,7 +283,9 @@ func TestTwoNightsOfOneVersionAreTheSame(t *testing.T) {
 	before, after := filepath.Join(dir, "before.json"), filepath.Join(dir, "after.json")
 	run := []string{"-night", "-quiet", "-schedules", "22", "-seed", "5", "-json"}
 	command(t.Context(), append(run, before)...)
-	if status, stdout, stderr := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout, "\nthe same as "+before) {
+	if status, stdout,
+		stderr := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout,
+		"\nthe same as "+before) {
 		t.Errorf("the second of two equal nights ended with %d:\n%s%s", status, stdout, stderr)
 	}
 	raw, err := os.ReadFile(before)
@@ -266,11 +296,14 @@ func TestTwoNightsOfOneVersionAreTheSame(t *testing.T) {
 	if err := os.WriteFile(before, changed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, stdout, _ := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout, "\nnight.rows[0].seen: 1") ||
+	if status, stdout,
+		_ := command(t.Context(), append(run, after, "-same", before)...); !strings.Contains(stdout,
+		"\nnight.rows[0].seen: 1") ||
 		strings.Contains(stdout, "the same as") || status == 0 {
 		t.Errorf("a night with other counts ended with %d:\n%s", status, stdout)
 	}
-	if status, _, stderr := command(t.Context(), "-night", "-same", before); status != 2 || !strings.Contains(stderr, "-same compares") {
+	if status, _, stderr := command(t.Context(), "-night", "-same", before); status != 2 ||
+		!strings.Contains(stderr, "-same compares") {
 		t.Errorf("status %d without -json: %s", status, stderr)
 	}
 }
@@ -289,9 +322,11 @@ func TestNoBarIsDrawnInAFile(t *testing.T) {
 	}
 }
 
-// An old set that is without a quorum for a minute has an announcement fail again and again: that is no livelock. Found by a night.
+// An old set that is without a quorum for a minute has an announcement fail again and again: that is no livelock. Found
+// by a night.
 func TestAnAnnouncementThatFailsForAMinuteEnds(t *testing.T) {
-	if status, stdout, stderr := command(t.Context(), "-schedules", "1", "-seed", "20262516", "-profile", "generations"); status != 0 {
+	if status, stdout, stderr := command(t.Context(), "-schedules", "1", "-seed", "20262516", "-profile",
+		"generations"); status != 0 {
 		t.Errorf("status %d\n%.2000s%s", status, stdout, stderr)
 	}
 }

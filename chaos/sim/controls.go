@@ -26,7 +26,10 @@ func Controls() []Control {
 	var out []Control
 	for _, m := range mutant.All() {
 		for _, s := range m.Sim {
-			c := Control{Name: m.Name, Broken: BrokenVariants{Mutant: m.Name}, Oracles: []string{s.Oracle}, First: max(1, s.First)}
+			c := Control{
+				Name: m.Name, Broken: BrokenVariants{Mutant: m.Name}, Oracles: []string{s.Oracle},
+				First: max(1, s.First),
+			}
 			if s.Name != "" {
 				c.Name = s.Name
 			}
@@ -41,7 +44,13 @@ func Controls() []Control {
 		Control{"no-guard", BrokenVariants{NoGuard: true}, Within(), []string{oracle.NameOverlap}, 1},
 		Control{"no-guard-after-rollback", BrokenVariants{NoGuard: true}, rollbacks(), []string{oracle.NameOverlap}, 1},
 		Control{"no-wait", BrokenVariants{NoWait: true}, Membership(), []string{oracle.NameOverlap}, 1},
-		Control{"no-wait-after-announcement", BrokenVariants{NoWait: true}, Generations(), []string{oracle.NameOverlap}, 1},
+		Control{
+			"no-wait-after-announcement",
+			BrokenVariants{NoWait: true},
+			Generations(),
+			[]string{oracle.NameOverlap},
+			1,
+		},
 		Control{"not-announced", BrokenVariants{NotAnnounced: true}, Generations(), []string{oracle.NameOverlap}, 1},
 	)
 }
@@ -55,7 +64,8 @@ func findProfile(name string) (Profile, bool) {
 	return profiles[i], true
 }
 
-// builtFor returns an error where this program was not built with the mutant that a schedule wants, or with another one.
+// builtFor returns an error where this program was not built with the mutant that a schedule wants, or with another
+// one.
 func (b *BrokenVariants) builtFor() error {
 	switch has := mutant.Built(); {
 	case b.Mutant == has:
@@ -63,7 +73,8 @@ func (b *BrokenVariants) builtFor() error {
 	case has != "":
 		return fmt.Errorf("sim: this program has the mutant %s of the engine, and the schedule wants %q", has, b.Mutant)
 	default:
-		return fmt.Errorf("sim: the schedule wants the mutant %s of the engine, and this program was not built with it", b.Mutant)
+		return fmt.Errorf("sim: the schedule wants the mutant %s of the engine, and this program was not built with it",
+			b.Mutant)
 	}
 }
 

@@ -19,7 +19,9 @@ func TestEveryMistakeIsNoticed(t *testing.T) {
 	for _, c := range sim.Controls() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			b := &sim.Batch{Profile: c.Profile, First: c.First, N: most, Broken: c.Broken, Oracles: c.Oracles, StopAfter: 1}
+			b := &sim.Batch{
+				Profile: c.Profile, First: c.First, N: most, Broken: c.Broken, Oracles: c.Oracles, StopAfter: 1,
+			}
 			var done int
 			if c.Broken.Mutant == "" {
 				done = notice(t, b)
@@ -34,8 +36,8 @@ func TestEveryMistakeIsNoticed(t *testing.T) {
 	}
 }
 
-// noticedElsewhere has the command find a control's mistake, which it does in a build with its mutant, and returns after how many
-// schedules it did.
+// noticedElsewhere has the command find a control's mistake, which it does in a build with its mutant, and returns
+// after how many schedules it did.
 func noticedElsewhere(t *testing.T, c sim.Control) (schedules int) {
 	t.Helper()
 	first := strconv.FormatUint(c.First, 10)
@@ -85,7 +87,8 @@ func TestAFailureShrinksAndIsDrawn(t *testing.T) {
 	s := b.Schedule(f.Seed)
 	small := sim.Shrink(t.Context(), s, c.Oracles)
 	if sessions(small) > sessions(s) || sessions(small) > 4 || len(small.Faults) > 1 {
-		t.Errorf("shrunk to %d sessions and %d faults, from %d and %d", sessions(small), len(small.Faults), sessions(s), len(s.Faults))
+		t.Errorf("shrunk to %d sessions and %d faults, from %d and %d", sessions(small), len(small.Faults), sessions(s),
+			len(s.Faults))
 	}
 	r, err := sim.RunTraced(small)
 	if err != nil {

@@ -63,7 +63,8 @@ type Counts struct {
 	DownAtOnce int `json:"down_at_once"` // attempts with a request that failed unsent: its master counts as down
 
 	// Extensions.
-	Overtook       int `json:"overtook"`        // requests to extend that left while an earlier one to their master was overdue
+	// requests to extend that left while an earlier one to their master was overdue
+	Overtook       int `json:"overtook"`
 	ExtendedLate   int `json:"extended_late"`   // answers to an extension came after the old bound
 	Shorter        int `json:"shorter"`         // requests to extend by less than the remaining time
 	MajorityGone   int `json:"majority_gone"`   // holds that ended before their bound, because a majority had lost them
@@ -94,7 +95,8 @@ type Counts struct {
 	CounterRepaired int `json:"counter_repaired"` // repairs on a master that had lost the counter
 
 	// Waiting.
-	Unheard      int `json:"unheard"`       // notifications for a client that does not listen there yet, or not any more
+	// notifications for a client that does not listen there yet, or not any more
+	Unheard      int `json:"unheard"`
 	NotifiedDead int `json:"notified_dead"` // notifications for a client that has died
 	Divided      int `json:"divided"`       // releases that made masters notify different clients
 	LeftQueue    int `json:"left_queue"`    // waiters taken out of a queue

@@ -31,9 +31,15 @@ func crossing(seed uint64) *sim.Schedule {
 		slices.Reverse(keys)
 	}
 	holder := sim.Session{Keys: []int{blocked}, TTL: ttl, Renew: true, Hold: 4 * time.Second}
-	both := sim.Session{Idle: 50*time.Millisecond + upTo(100*time.Millisecond), Keys: keys, TTL: ttl, Wait: 8 * time.Second, Hold: upTo(ttl)}
+	both := sim.Session{
+		Idle: 50*time.Millisecond + upTo(100*time.Millisecond), Keys: keys, TTL: ttl, Wait: 8 * time.Second,
+		Hold: upTo(ttl),
+	}
 	both.Renew = r.IntN(2) == 0
-	one := sim.Session{Idle: 200*time.Millisecond + upTo(200*time.Millisecond), Keys: []int{free}, TTL: ttl, Wait: 6 * time.Second, Hold: upTo(ttl)}
+	one := sim.Session{
+		Idle: 200*time.Millisecond + upTo(200*time.Millisecond), Keys: []int{free}, TTL: ttl, Wait: 6 * time.Second,
+		Hold: upTo(ttl),
+	}
 	switch r.IntN(4) {
 	case 0:
 		one.Kind = history.Fenced
@@ -93,7 +99,8 @@ func TestABlockedFreeKeyIsFound(t *testing.T) {
 		}
 	}
 	for id := range waits {
-		events = append(events, history.Event{At: cut, Type: history.AcquireReturn, Client: 1, Attempt: id, Outcome: history.Cancelled})
+		events = append(events,
+			history.Event{At: cut, Type: history.AcquireReturn, Client: 1, Attempt: id, Outcome: history.Cancelled})
 	}
 	found := oracle.Liveness(history.NewView(events), time.Second, 0)
 	if len(found) != 1 || found[0].Oracle != oracle.NameLiveness {

@@ -67,13 +67,25 @@ func (a *generator) neighbouring(s *Schedule) {
 	}
 	c := Client{PPM: a.rate("client ppm", a.clientPPM)}
 	for i, ttl := range [quietHolds]time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second} {
-		c.Tasks = append(c.Tasks, []Session{{Idle: time.Duration(i)*apart + a.upTo("idle", apart/2), Keys: []int{i}, TTL: ttl, Renew: true, Hold: span, Quiet: true}})
+		c.Tasks = append(c.Tasks,
+			[]Session{
+				{
+					Idle: time.Duration(i)*apart + a.upTo("idle", apart/2), Keys: []int{i}, TTL: ttl, Renew: true,
+					Hold: span, Quiet: true,
+				},
+			})
 	}
 	for i := range quietFree {
-		task := []Session{{Idle: quietHolds * apart, Keys: []int{quietHolds + i}, TTL: time.Second, Hold: time.Millisecond, Quiet: true}}
+		task := []Session{
+			{
+				Idle: quietHolds * apart, Keys: []int{quietHolds + i}, TTL: time.Second, Hold: time.Millisecond,
+				Quiet: true,
+			},
+		}
 		for at := time.Duration(0); at < span; at += 75 * time.Millisecond {
 			task = append(task, Session{
-				Idle: 50*time.Millisecond + a.upTo("idle", 50*time.Millisecond), Keys: []int{quietHolds + i}, Hold: time.Millisecond, Quiet: true,
+				Idle: 50*time.Millisecond + a.upTo("idle", 50*time.Millisecond), Keys: []int{quietHolds + i},
+				Hold: time.Millisecond, Quiet: true,
 				TTL: pick(a, "free ttl", []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second}),
 			})
 		}
@@ -92,7 +104,8 @@ func (a *generator) neighbouring(s *Schedule) {
 		s.Net.MinDelay += 5 * time.Millisecond
 		s.Net.MaxDelay = s.Net.MinDelay + a.upTo("delay spread", 700*time.Microsecond)
 		c.Crowds = append(c.Crowds, Crowd{
-			N: a.number("short", 3, 30), Gap: 2*time.Millisecond + a.upTo("gap", 10*time.Millisecond), Apart: true, Times: 60,
+			N: a.number("short", 3, 30), Gap: 2*time.Millisecond + a.upTo("gap", 10*time.Millisecond), Apart: true,
+			Times:   60,
 			Session: Session{Idle: 4 * apart, Keys: []int{quietKeys + 2}, TTL: 200 * time.Millisecond},
 		})
 	case 1: // each command takes a master its time
@@ -129,10 +142,12 @@ func (a *generator) neighbouring(s *Schedule) {
 // crowd draws a crowd that waits for a key that another client holds.
 func (a *generator) crowd(least, most, key int) Crowd {
 	c := Crowd{N: a.number("crowd", least, most), Gap: a.upTo("gap", 2*time.Millisecond), Session: Session{
-		Idle: 120 * time.Millisecond, Keys: []int{key}, TTL: pick(a, "crowd ttl", []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second}),
+		Idle: 120 * time.Millisecond, Keys: []int{key},
+		TTL:  pick(a, "crowd ttl", []time.Duration{500 * time.Millisecond, 2 * time.Second, 30 * time.Second}),
 		Hold: time.Millisecond, Wait: time.Second + a.upTo("crowd wait", time.Second),
 	}}
-	c.Kind = pick(a, "crowd kind", []history.Kind{history.Plain, history.Fenced, history.Exclusive, history.Shared, history.Reentrant})
+	c.Kind = pick(a, "crowd kind",
+		[]history.Kind{history.Plain, history.Fenced, history.Exclusive, history.Shared, history.Reentrant})
 	if a.one(3, "seldom") {
 		c.Every = time.Second + a.upTo("every", 9*time.Second)
 	}

@@ -52,13 +52,15 @@ const (
 func (s *Schedule) checkExchange() error {
 	x := s.Exchange
 	for i, c := range s.Clients {
-		if known := c.Sets == OldSet || c.Sets == BothSets || c.Sets == NewSet; known != (x != nil) || !known && c.Sets != "" {
+		if known := c.Sets == OldSet || c.Sets == BothSets || c.Sets == NewSet; known != (x != nil) || !known &&
+			c.Sets != "" {
 			return fmt.Errorf("sim: client %d has the sets %q, and there is an exchange: %v", i, c.Sets, x != nil)
 		}
 		announces := x != nil && x.Forgotten && c.Sets == BothSets
 		for _, task := range c.Tasks {
 			if !announces && slices.ContainsFunc(task, func(s Session) bool { return s.Announce }) {
-				return fmt.Errorf("sim: client %d announces a generation, which is for clients with both sets where old ones are forgotten", i)
+				return fmt.Errorf("sim: client %d announces a generation, which is for clients with both sets where "+
+					"old ones are forgotten", i)
 			}
 		}
 	}
@@ -73,7 +75,8 @@ func (s *Schedule) checkExchange() error {
 	return nil
 }
 
-// dropMaster takes a master out of the schedule, unless it is the only one of a set, or the sets would be the same then.
+// dropMaster takes a master out of the schedule, unless it is the only one of a set, or the sets would be the same
+// then.
 func (s *Schedule) dropMaster(m int) bool {
 	drop := func(set []int) []int {
 		var left []int
@@ -87,7 +90,10 @@ func (s *Schedule) dropMaster(m int) bool {
 		}
 		return left
 	}
-	x := &Exchange{Old: drop(s.Exchange.Old), New: drop(s.Exchange.New), Together: s.Exchange.Together, Forgotten: s.Exchange.Forgotten}
+	x := &Exchange{
+		Old: drop(s.Exchange.Old), New: drop(s.Exchange.New), Together: s.Exchange.Together,
+		Forgotten: s.Exchange.Forgotten,
+	}
 	if len(x.Old) == 0 || len(x.New) == 0 || slices.Equal(x.Old, x.New) {
 		return false
 	}
@@ -153,14 +159,16 @@ func (c *client) mastersOf(set []int) []redlock.Master {
 // postponed reports whether a session has to wait for the second part.
 func (t *task) postponed(s *Session) bool {
 	x := t.c.w.plan.Exchange
-	return x != nil && !x.Together && t.c.w.part != second && (t.c.plan.Sets == NewSet || t.c.plan.Sets == BothSets && s.Second)
+	return x != nil && !x.Together && t.c.w.part != second &&
+		(t.c.plan.Sets == NewSet || t.c.plan.Sets == BothSets && s.Second)
 }
 
 // exchange begins the second part one ttl after the old clients have ended. If old clients may be
 // forgotten, it does not check them, unless no client is left to make the announcement.
 func (w *world) exchange() {
 	if w.plan.Exchange == nil || w.part != first ||
-		slices.ContainsFunc(w.clients, (*client).mayAnnounce) || slices.ContainsFunc(w.clients, (*client).mayStillHold) {
+		slices.ContainsFunc(w.clients, (*client).mayAnnounce) ||
+		slices.ContainsFunc(w.clients, (*client).mayStillHold) {
 		return
 	}
 	w.waitForSecond(w.plan.maxTTLOf(OldSet))
@@ -175,7 +183,8 @@ func (w *world) waitForSecond(wait time.Duration) {
 	w.at(w.now+int64(wait), hidden, none, 0, w.beginSecond)
 }
 
-// stopsAfter is by when the last answer that a forgotten client had is too old for another lock (docs/operate/membership.md).
+// stopsAfter is by when the last answer that a forgotten client had is too old for another lock
+// (docs/operate/membership.md).
 const stopsAfter = 10 * time.Second
 
 // announced begins the wait for the second part. At its end the last hold of a forgotten client is
@@ -211,7 +220,9 @@ func (w *world) beginSecond() {
 	w.part = second
 	w.mended = max(w.mended, w.arm(true))
 	if w.trace != nil {
-		*w.trace = append(*w.trace, Line{At: w.now, Client: none, Master: none, Text: "the second part begins: old clients have ended, new ones begin"})
+		*w.trace = append(*w.trace,
+			Line{At: w.now, Client: none, Master: none, Text: "the second part begins: old clients have ended, new " +
+				"ones begin"})
 	}
 	for _, c := range w.clients {
 		for _, t := range c.tasks {

@@ -6,7 +6,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/history"
 )
 
-// Tokens are in order among neighbours. From old clients to new ones they are where one with both sets had the key in between.
+// Tokens are in order among neighbours. From old clients to new ones they are where one with both sets had the key in
+// between.
 func TestTokensOfAnExchangeAreJudgedAmongNeighbours(t *testing.T) {
 	type fenced struct {
 		client int // 0 has the old set, 1 both, 2 the new one
@@ -26,12 +27,19 @@ func TestTokensOfAnExchangeAreJudgedAmongNeighbours(t *testing.T) {
 		"nor after an earlier one":   {[]fenced{{1, 1}, {0, 3}, {2, 2}}, 0, 0},
 		"but with one in between":    {[]fenced{{0, 5}, {1, 6}, {2, 4}}, 1, 1},
 	} {
-		w := &world{plan: &Schedule{Exchange: &Exchange{}, Clients: []Client{{Sets: OldSet}, {Sets: BothSets}, {Sets: NewSet}}}}
+		w := &world{
+			plan: &Schedule{Exchange: &Exchange{}, Clients: []Client{{Sets: OldSet}, {Sets: BothSets}, {Sets: NewSet}}},
+		}
 		for i, h := range tt.holds {
 			id, at := uint64(i+1), int64(10*i)
 			w.events = append(w.events,
-				history.Event{At: at, Type: history.AcquireCall, Client: h.client, Attempt: id, Key: "k", Kind: history.Fenced},
-				history.Event{At: at + 1, Type: history.AcquireReturn, Client: h.client, Attempt: id, Outcome: history.Acquired, Until: at + 5, Token: h.token},
+				history.Event{
+					At: at, Type: history.AcquireCall, Client: h.client, Attempt: id, Key: "k", Kind: history.Fenced,
+				},
+				history.Event{
+					At: at + 1, Type: history.AcquireReturn, Client: h.client, Attempt: id, Outcome: history.Acquired,
+					Until: at + 5, Token: h.token,
+				},
 			)
 		}
 		v := history.NewView(w.events)

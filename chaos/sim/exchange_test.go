@@ -15,8 +15,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/sim"
 )
 
-// tooEarly reports whether a client with the new set of masters asked for something while one with the old set held, or could
-// still have got, something.
+// tooEarly reports whether a client with the new set of masters asked for something while one with the old set held, or
+// could still have got, something.
 func tooEarly(t *testing.T, s *sim.Schedule) bool {
 	t.Helper()
 	r, err := sim.Run(s)
@@ -50,8 +50,8 @@ func tooEarly(t *testing.T, s *sim.Schedule) bool {
 	return begins < ends
 }
 
-// The profile keeps to the steps: old and new masters are never both in use. The same schedules without the wait between the
-// parts, and without the parts, do not.
+// The profile keeps to the steps: old and new masters are never both in use. The same schedules without the wait
+// between the parts, and without the parts, do not.
 func TestOldAndNewMastersAreNeverBothInUse(t *testing.T) {
 	early := make(map[string]int)
 	const n = 100
@@ -89,9 +89,12 @@ func TestExchangesOfEveryKindAreDrawn(t *testing.T) {
 		}
 	}
 	wanted := []string{
-		"3 to 3, 2 stay", "5 to 5, 4 stay", "3 to 5, 3 stay", "5 to 3, 3 stay", "3 to 3, 0 stay", "5 to 5, 0 stay", "1 to 1, 0 stay",
+		"3 to 3, 2 stay", "5 to 5, 4 stay", "3 to 5, 3 stay", "5 to 3, 3 stay", "3 to 3, 0 stay", "5 to 5, 0 stay",
+		"1 to 1, 0 stay",
 	}
-	for _, kind := range []sim.FaultKind{sim.Crash, sim.Forget, sim.CutRequests, sim.CutReplies, sim.Freeze, sim.Slow, sim.Pause, sim.Kill} {
+	for _, kind := range []sim.FaultKind{
+		sim.Crash, sim.Forget, sim.CutRequests, sim.CutReplies, sim.Freeze, sim.Slow, sim.Pause, sim.Kill,
+	} {
 		wanted = append(wanted, string(kind)+", second part: false", string(kind)+", second part: true")
 	}
 	for _, name := range wanted {
@@ -109,13 +112,23 @@ func TestAnExchangeThatMakesNoSenseIsRefused(t *testing.T) {
 		want     string
 	}{
 		"sets without an exchange": {nil, sim.OldSet, `client 0 has the sets "old", and there is an exchange: false`},
-		"no sets":                  {&sim.Exchange{Old: []int{0}, New: []int{1}}, "", `client 0 has the sets "", and there is an exchange: true`},
-		"unknown sets":             {&sim.Exchange{Old: []int{0}, New: []int{1}}, "older", `client 0 has the sets "older"`},
-		"no old masters":           {&sim.Exchange{New: []int{1}}, sim.BothSets, "a set of the masters []"},
-		"a master too many":        {&sim.Exchange{Old: []int{0}, New: []int{3}}, sim.BothSets, "a set of the masters [3] can't be had of 3"},
-		"the same":                 {&sim.Exchange{Old: []int{0, 1}, New: []int{1, 0}}, sim.BothSets, "the old and the new masters are the same"},
+		"no sets": {
+			&sim.Exchange{Old: []int{0}, New: []int{1}}, "", `client 0 has the sets "", and there is an exchange: true`,
+		},
+		"unknown sets":   {&sim.Exchange{Old: []int{0}, New: []int{1}}, "older", `client 0 has the sets "older"`},
+		"no old masters": {&sim.Exchange{New: []int{1}}, sim.BothSets, "a set of the masters []"},
+		"a master too many": {
+			&sim.Exchange{Old: []int{0}, New: []int{3}}, sim.BothSets, "a set of the masters [3] can't be had of 3",
+		},
+		"the same": {
+			&sim.Exchange{Old: []int{0, 1}, New: []int{1, 0}}, sim.BothSets, "the old and the new masters are the same",
+		},
 	} {
-		s := &sim.Schedule{Masters: make([]sim.MasterClock, 3), Exchange: tt.exchange, Clients: []sim.Client{{Sets: tt.sets, Tasks: session}}}
+		s := &sim.Schedule{
+			Masters: make([]sim.MasterClock, 3), Exchange: tt.exchange, Clients: []sim.Client{
+				{Sets: tt.sets, Tasks: session},
+			},
+		}
 		if _, err := sim.Run(s); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want it to say %q", name, err, tt.want)
 		}
@@ -125,10 +138,13 @@ func TestAnExchangeThatMakesNoSenseIsRefused(t *testing.T) {
 // A failure of an exchange shrinks to the two that meet, and to the masters that they need.
 func TestAFailedExchangeShrinks(t *testing.T) {
 	p := sim.OldAndNew()
-	f := (&sim.Batch{Profile: p, First: 1, N: most, StopAfter: 1, Oracles: []string{oracle.NameOverlap}}).Run(t.Context()).Failures[0]
+	f := (&sim.Batch{Profile: p, First: 1, N: most, StopAfter: 1, Oracles: []string{oracle.NameOverlap}}).Run(
+		t.Context(),
+	).Failures[0]
 	small := sim.Shrink(t.Context(), sim.Generate(p, f.Seed), []string{oracle.NameOverlap})
 	if len(small.Clients) != 2 || len(small.Masters) > 3 || sessions(small) > 3 || len(small.Faults) > 0 {
-		t.Errorf("shrunk to %d clients, %d masters, %d sessions and %d faults", len(small.Clients), len(small.Masters), sessions(small), len(small.Faults))
+		t.Errorf("shrunk to %d clients, %d masters, %d sessions and %d faults", len(small.Clients), len(small.Masters),
+			sessions(small), len(small.Faults))
 	}
 }
 
@@ -165,8 +181,9 @@ func TestTheDeathOfTheLastOldClientBeginsTheSecondPart(t *testing.T) {
 	}
 }
 
-// A master under its restart guard turns an acquisition away, and the same request, which some client repeats, comes again when
-// it votes. So the first answer does not mean that nothing was sent there, and the release has to ask this master, too.
+// A master under its restart guard turns an acquisition away, and the same request, which some client repeats, comes
+// again when it votes. So the first answer does not mean that nothing was sent there, and the release has to ask this
+// master, too.
 func TestARequestThatIsRepeatedAfterTheGuardCountsAsSent(t *testing.T) {
 	encoded, err := os.ReadFile(filepath.Join("testdata", "repeated-after-guard.json"))
 	if err != nil {

@@ -238,7 +238,8 @@ func (f *flight) fill(err error) {
 			c.Err, c.Sent = f.errs[i], f.repeats || f.set[i]
 		default:
 			c.Reply = f.replies[i]
-			c.Sent = f.repeats || c.Request.Op != single.Acquire && c.Request.Op != single.Transfer || c.Reply.Outcome != single.Refused
+			c.Sent = f.repeats || c.Request.Op != single.Acquire && c.Request.Op != single.Transfer ||
+				c.Reply.Outcome != single.Refused
 		}
 	}
 }

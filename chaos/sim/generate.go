@@ -35,7 +35,8 @@ type generator struct {
 	n    uint64        // decisions so far
 	ttl  time.Duration // about which everything happens
 	span time.Duration // the time with events
-	// family is the kind of lock that most sessions ask for: Plain, Fenced, or Shared for all kinds that several can hold.
+	// family is the kind of lock that most sessions ask for: Plain, Fenced, or Shared for all kinds that several can
+	// hold.
 	family history.Kind
 }
 
@@ -73,7 +74,8 @@ func (a *generator) addMasters(s *Schedule) {
 	for i := range n {
 		early := chanceOf(s.Seed, ofEarlyExpiry, uint64(i)) // nothing drawn: what else a schedule has stays the same
 		s.Masters = append(s.Masters, MasterClock{
-			Offset: a.upTo("offset", time.Millisecond), PPM: a.rate("master ppm", a.masterPPM), Early: early.of(earlyExpiry),
+			Offset: a.upTo("offset", time.Millisecond), PPM: a.rate("master ppm", a.masterPPM),
+			Early: early.of(earlyExpiry),
 		})
 	}
 }
@@ -194,7 +196,8 @@ func (a *generator) session(keys int) Session {
 	default:
 	}
 	if a.cohorts {
-		s.Keys, s.TTL, s.Wait = s.Keys[:1], a.ttl, 2*a.ttl // one in eight may be plain among fenced ones: it is passed nothing
+		// one in eight may be plain among fenced ones: it is passed nothing
+		s.Keys, s.TTL, s.Wait = s.Keys[:1], a.ttl, 2*a.ttl
 		if s.Idle /= 16; !a.one(4, "stays") {
 			s.Hold /= 32
 		}

@@ -47,7 +47,8 @@ func (a *generator) exchanging(s *Schedule, keys int) {
 				}
 				if sets == BothSets { // it works in both parts
 					if a.forgotten {
-						c.Tasks[i] = append(c.Tasks[i], Session{Idle: a.upTo("before it announces", a.ttl), Keys: []int{0}, Announce: true})
+						c.Tasks[i] = append(c.Tasks[i],
+							Session{Idle: a.upTo("before it announces", a.ttl), Keys: []int{0}, Announce: true})
 					}
 					later := a.sessions(keys)
 					later[0].Second = true
@@ -93,19 +94,23 @@ func (a *generator) lasting(keys int) []Session {
 // that is empty and guarded joins; a client with both sets can't reach any leaving master, or any
 // joining one.
 func (a *generator) comings(s *Schedule) {
-	leave, join := [2]int{0, s.Exchange.New[0] - 1}, [2]int{len(s.Exchange.Old), len(s.Masters) - 1} // the first and the last
+	// the first and the last
+	leave, join := [2]int{0, s.Exchange.New[0] - 1}, [2]int{len(s.Exchange.Old), len(s.Masters) - 1}
 	if leave[0] <= leave[1] && a.one(4, "one is dead") {
-		s.Faults = append(s.Faults, Fault{Kind: Crash, For: 12 * a.ttl, Client: All, Master: a.number("dead", leave[0], leave[1])})
+		s.Faults = append(s.Faults,
+			Fault{Kind: Crash, For: 12 * a.ttl, Client: All, Master: a.number("dead", leave[0], leave[1])})
 	}
 	if join[0] <= join[1] && a.one(4, "one is guarded") {
-		s.Faults = append(s.Faults, Fault{Kind: Forget, For: time.Microsecond, Client: All, Master: a.number("empty", join[0], join[1])})
+		s.Faults = append(s.Faults,
+			Fault{Kind: Forget, For: time.Microsecond, Client: All, Master: a.number("empty", join[0], join[1])})
 	}
 	for _, masters := range [...][2]int{leave, join} {
 		if !a.one(4, "out of reach") {
 			continue
 		}
 		cut := Fault{
-			Kind: pick(a, "cut", []FaultKind{CutRequests, CutReplies}), At: a.upTo("at", a.span), For: a.ttl/2 + a.upTo("for", 3*a.ttl),
+			Kind: pick(a, "cut", []FaultKind{CutRequests, CutReplies}), At: a.upTo("at", a.span), For: a.ttl/2 +
+				a.upTo("for", 3*a.ttl),
 			Second: a.one(2, "in the second part"),
 		}
 		for cut.Client = a.number("out of whose", 0, len(s.Clients)-1); s.Clients[cut.Client].Sets != BothSets; {

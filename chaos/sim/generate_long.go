@@ -8,7 +8,8 @@ func (a *generator) margin(s *Session) {
 	s.Grace = a.upTo("grace", s.TTL/2)
 	if s.Renew {
 		for range a.number("extends beside", 0, 3) { // each about when a renewal is due
-			s.Extends = append(s.Extends, Extend{After: a.near("after a renewal", s.TTL/3), TTL: a.varied("extend ttl")})
+			s.Extends = append(s.Extends,
+				Extend{After: a.near("after a renewal", s.TTL/3), TTL: a.varied("extend ttl")})
 		}
 		return
 	}

@@ -14,8 +14,8 @@ type subscription struct {
 // resubscribe is after how long a subscription that could not be made is tried again.
 const resubscribe = 50_000_000
 
-// Listen implements redlock.Listener. A Locker only listens to its own channel, so every notification of this client comes
-// here. Messages are lost while the way back is cut.
+// Listen implements redlock.Listener. A Locker only listens to its own channel, so every notification of this client
+// comes here. Messages are lost while the way back is cut.
 func (l *link) Listen(_ string, ready func(), notified func(string)) (stop func()) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
@@ -33,7 +33,8 @@ func (l *link) Listen(_ string, ready func(), notified func(string)) (stop func(
 // subscribeLocked plans an attempt. The mutex is the world's.
 func (l *link) subscribeLocked(s *subscription, from int64) {
 	w := l.w
-	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), s.number, uint64(from))
+	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), s.number,
+		uint64(from))
 	at := from + 2*draw.between(w.plan.Net.MinDelay, w.plan.Net.MaxDelay)
 	w.pending.push(event{at: at, kind: visible, client: l.client.number, tie: draw.next(), do: func() {
 		w.mu.Lock()
@@ -107,7 +108,8 @@ func (l *link) notify(key string, i int) {
 		w.counts.Unheard++
 		return
 	}
-	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), uint64(i), uint64(w.now))
+	draw := chanceOf(w.plan.Seed, ofSubscription, uint64(l.client.number), uint64(l.master.number), uint64(i),
+		uint64(w.now))
 	at := w.now + draw.between(w.plan.Net.MinDelay, w.plan.Net.MaxDelay) + l.master.slow
 	w.counts.Called++
 	w.pending.push(event{at: at, kind: visible, client: l.client.number, tie: draw.next(), do: func() {

@@ -30,9 +30,15 @@ const machineTTL = 400 * time.Millisecond
 
 func newMachine(seed uint64, broken BrokenVariants) *machine {
 	session := Session{Keys: []int{0}, TTL: machineTTL} // tells the guard how long keys live
-	s := &Schedule{Seed: seed, Broken: broken, Net: Net{MinDelay: 50 * time.Microsecond, MaxDelay: 2 * time.Millisecond, Spike: 20, SpikeDelay: 30 * time.Millisecond}}
+	s := &Schedule{
+		Seed: seed, Broken: broken, Net: Net{
+			MinDelay: 50 * time.Microsecond, MaxDelay: 2 * time.Millisecond, Spike: 20,
+			SpikeDelay: 30 * time.Millisecond,
+		},
+	}
 	for i := range 5 {
-		s.Masters = append(s.Masters, MasterClock{PPM: int64(i-2) * 2500, Offset: time.Duration(i) * 300 * time.Microsecond})
+		s.Masters = append(s.Masters,
+			MasterClock{PPM: int64(i-2) * 2500, Offset: time.Duration(i) * 300 * time.Microsecond})
 	}
 	for i := range 3 {
 		s.Clients = append(s.Clients, Client{PPM: int64(i-1) * 5000, Tasks: [][]Session{{session}}})

@@ -25,8 +25,8 @@ const (
 	exitUnknown   = 3
 )
 
-// memoryLimit is at how many bytes garbage is collected. Only a megabyte or two are alive, and runs leave a great deal of garbage: looking for it at
-// every few megabytes took a quarter of the time.
+// memoryLimit is at how many bytes garbage is collected. Only a megabyte or two are alive, and runs leave a great deal
+// of garbage: looking for it at every few megabytes took a quarter of the time.
 const memoryLimit = 512 << 20
 
 // options are the values of the command line's flags.
@@ -92,15 +92,22 @@ func parse(args []string, stderr io.Writer) (o *options, status int, ok bool) {
 	f.Uint64Var(&o.seed, "seed", 1, "the seed of the first schedule; the others follow")
 	f.IntVar(&o.masters, "masters", 0, "how many masters, 1 to 9 (default: drawn)")
 	f.IntVar(&o.workers, "workers", 0, "how many schedules to run at the same time (default: one per processor)")
-	f.StringVar(&o.profile, "profile", "", "what kind of schedules: "+names(named(), func(p Profile) string { return p.Name })+" (default: the first)")
-	f.StringVar(&o.broken, "broken", "", "make a mistake on purpose: "+names(Controls(), func(c Control) string { return c.Name }))
-	f.BoolVar(&o.unbroken, "unbroken", false, "with -broken: do not make the mistake, but look for it in the same schedules")
+	f.StringVar(&o.profile, "profile", "", "what kind of schedules: "+names(named(), func(p Profile) string {
+		return p.Name
+	})+" (default: the first)")
+	f.StringVar(&o.broken, "broken", "", "make a mistake on purpose: "+names(Controls(), func(c Control) string {
+		return c.Name
+	}))
+	f.BoolVar(&o.unbroken, "unbroken", false, "with -broken: do not make the mistake, but look for it in the same "+
+		"schedules")
 	f.StringVar(&o.report, "json", "", "write the result to this file")
 	f.StringVar(&o.replay, "replay", "", "run the schedule in this file, the result of an earlier run, and draw it")
 	f.BoolVar(&o.timeline, "timeline", false, "draw the first schedule, also if nothing is wrong with it")
 	f.BoolVar(&o.whole, "whole", false, "do not look for a smaller schedule that fails in the same way")
-	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail where an interleaving of docs/evidence/interleavings.md never happened")
-	f.StringVar(&o.same, "same", "", "with -night and -json: compare the result with this one of another version, and fail unless all but times is equal")
+	f.BoolVar(&o.night, "night", false, "run every profile in which all is promised, -schedules in all, and fail "+
+		"where an interleaving of docs/evidence/interleavings.md never happened")
+	f.StringVar(&o.same, "same", "", "with -night and -json: compare the result with this one of another version, "+
+		"and fail unless all but times is equal")
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar; there is none in a file or a pipe")
 	if f.Parse(args) != nil { // f has said why
 		return o, exitUsage, false
@@ -123,7 +130,8 @@ func (o *options) check(rest []string) error {
 	case o.masters < 0 || o.masters > len(masterNames):
 		return fmt.Errorf("-masters is %d, and %d is the most", o.masters, len(masterNames))
 	case o.night && (o.profile != "" || o.broken != "" || o.masters > 0 || o.replay != "" || o.timeline):
-		return errors.New("-night is every profile as it is: it goes with -schedules, -seed, -workers, -json, -same, -whole and -quiet")
+		return errors.New("-night is every profile as it is: it goes with -schedules, -seed, -workers, -json, -same, " +
+			"-whole and -quiet")
 	case o.same != "" && (!o.night || o.report == ""):
 		return errors.New("-same compares the results of two nights: it goes with -night and -json")
 	case o.unbroken && o.broken == "":
@@ -205,7 +213,9 @@ func newReport(o *options, b *Batch, out *Outcome, took time.Duration) *report {
 }
 
 // conclude prints the batch's findings, shrinks and draws the first failure, and writes the report.
-func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, took time.Duration, stdout, stderr io.Writer) int {
+func conclude(ctx context.Context, o *options, b *Batch, out *Outcome, took time.Duration,
+	stdout, stderr io.Writer,
+) int {
 	r := newReport(o, b, out, took)
 	status := exitPass
 	switch {

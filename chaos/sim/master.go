@@ -192,8 +192,8 @@ func (m *master) crash(left *store.Store) {
 	}
 }
 
-// restart ends a crash, and starts the master again if it was the last one; guard is for how long it does not vote then, loading for
-// how long it answers LOADING.
+// restart ends a crash, and starts the master again if it was the last one; guard is for how long it does not vote
+// then, loading for how long it answers LOADING.
 func (m *master) restart(guard, loading time.Duration) {
 	m.crashes--
 	m.restartGuard = max(m.restartGuard, guard)
@@ -202,6 +202,7 @@ func (m *master) restart(guard, loading time.Duration) {
 	}
 	m.down = false
 	m.loading = m.w.now + int64(loading)
-	m.guarded = max(m.guarded, m.w.now+int64(m.restartGuard)) // another crash does not end the guard after an earlier one
+	// another crash does not end the guard after an earlier one
+	m.guarded = max(m.guarded, m.w.now+int64(m.restartGuard))
 	m.restartGuard = 0
 }

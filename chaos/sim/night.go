@@ -80,7 +80,8 @@ func night(ctx context.Context, o *options, stdout, stderr io.Writer) int {
 			fmt.Fprint(stderr, "\r\x1b[K")
 		}
 		r := newReport(&of, b, out, took)
-		fmt.Fprintf(stdout, "%s: %d schedules from seed %d: %.0f a second, %.0f events each\n", b.Profile.Name, out.Done, b.First, r.Rate,
+		fmt.Fprintf(stdout, "%s: %d schedules from seed %d: %.0f a second, %.0f events each\n", b.Profile.Name,
+			out.Done, b.First, r.Rate,
 			float64(out.Steps)/float64(max(1, out.Done)))
 		if len(out.Failures) > 0 {
 			r.Verdict = "violation"

@@ -45,11 +45,13 @@ func Within() Profile {
 	return Profile{
 		Name: "within", Promised: true, About: "within the assumptions",
 		masters: []int{5, 5, 5, 3, 3, 4, 1}, ttls: []time.Duration{
-			60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second, 5 * time.Second,
+			60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, time.Second,
+			5 * time.Second,
 		},
 		clientPPM: 5000, masterPPM: 5000,
 		faults: []FaultKind{
-			CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Freeze, Slow, Crash, Forget, Pause, Pause, Pause, Kill,
+			CutRequests, CutReplies, CutRequests, CutReplies, Freeze, Freeze, Slow, Crash, Forget, Pause, Pause, Pause,
+			Kill,
 		},
 		stray: true,
 		kinds: []history.Kind{history.Plain, history.Plain, history.Plain, history.Fenced, history.Shared},
@@ -67,7 +69,8 @@ func ClockSteps() Profile {
 // Forgetful draws schedules with masters that restart without data and vote at once.
 func Forgetful() Profile {
 	p := Within()
-	p.Name, p.Promised, p.About = "forgetful", false, "outside the assumptions: masters lose their data and vote at once"
+	p.Name, p.Promised, p.About = "forgetful", false, "outside the assumptions: masters lose their data and vote "+
+		"at once"
 	p.faults, p.unguarded = []FaultKind{Forget, Forget, Forget, CutRequests, Pause}, true
 	return p
 }
@@ -93,8 +96,11 @@ func WildClocks() Profile {
 // that the allowance of one percent and 2 ms still covers the difference.
 func SlowClients() Profile {
 	p := Within()
-	p.Name, p.Promised, p.About = "slow-clients", true, "clients' clocks run 2 % slow, ttls are short enough to allow for it"
-	p.ttls, p.slowest, p.masterPPM = []time.Duration{100 * time.Millisecond, 150 * time.Millisecond, 180 * time.Millisecond}, -20_000, 0
+	p.Name, p.Promised, p.About = "slow-clients", true, "clients' clocks run 2 % slow, ttls are short enough to "+
+		"allow for it"
+	p.ttls, p.slowest, p.masterPPM = []time.Duration{
+		100 * time.Millisecond, 150 * time.Millisecond, 180 * time.Millisecond,
+	}, -20_000, 0
 	p.contended = true
 	return p
 }
@@ -104,7 +110,9 @@ func SlowClients() Profile {
 func Tokens() Profile {
 	p := Within()
 	p.Name, p.About = "tokens", "within the assumptions, with fencing tokens"
-	p.masters, p.ttls = []int{5, 5, 3}, []time.Duration{60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}
+	p.masters, p.ttls = []int{5, 5, 3}, []time.Duration{
+		60 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond,
+	}
 	p.faults = []FaultKind{CutRequests, CutReplies, Slow, Freeze, Crash, Pause}
 	p.kinds, p.hurried = []history.Kind{history.Fenced}, true
 	return p
@@ -139,10 +147,12 @@ func Membership() Profile {
 	return p
 }
 
-// OldAndNew draws such schedules without the steps: clients with the old set and clients with the new one at the same time.
+// OldAndNew draws such schedules without the steps: clients with the old set and clients with the new one at the same
+// time.
 func OldAndNew() Profile {
 	p := Membership()
-	p.Name, p.Promised, p.About = "old-and-new", false, "outside the assumptions: old and new masters in use at the same time"
+	p.Name, p.Promised, p.About = "old-and-new", false, "outside the assumptions: old and new masters in use at the "+
+		"same time"
 	p.together = true
 	return p
 }
@@ -151,7 +161,8 @@ func OldAndNew() Profile {
 // announcement that stops these clients, not for their end.
 func Generations() Profile {
 	p := Membership()
-	p.Name, p.About = "generations", "within the assumptions, while masters are exchanged and clients with the old ones are forgotten"
+	p.Name, p.About = "generations", "within the assumptions, while masters are exchanged and clients with the old "+
+		"ones are forgotten"
 	p.kinds, p.forgotten = []history.Kind{history.Plain, history.Plain, history.Fenced}, true
 	return p
 }
@@ -181,8 +192,11 @@ func Margins() Profile {
 // The machines of clients are suspended too.
 func Restarts() Profile {
 	p := Within()
-	p.Name, p.About = "restarts", "within the assumptions, with masters that restart with a part of their data, and suspended clients"
-	p.faults = []FaultKind{Rollback, Rollback, Rollback, Crash, Forget, Suspend, Suspend, Pause, CutRequests, CutReplies}
+	p.Name, p.About = "restarts", "within the assumptions, with masters that restart with a part of their data, and "+
+		"suspended clients"
+	p.faults = []FaultKind{
+		Rollback, Rollback, Rollback, Crash, Forget, Suspend, Suspend, Pause, CutRequests, CutReplies,
+	}
 	p.dials, p.restarts = true, true
 	p.kinds = []history.Kind{history.Plain, history.Fenced, history.Shared}
 	return p
@@ -209,7 +223,10 @@ func Long() Profile {
 
 // Profiles are all there are, the first the usual one.
 func Profiles() []Profile {
-	return []Profile{Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(), Margins(), Restarts(), Long(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew()}
+	return []Profile{
+		Within(), SlowClients(), Tokens(), Refusals(), Fullness(), Membership(), Generations(), Cohorts(),
+		Margins(), Restarts(), Long(), ClockSteps(), Forgetful(), Blackout(), WildClocks(), OldAndNew(),
+	}
 }
 
 // named lists the profiles that a user can select by name.

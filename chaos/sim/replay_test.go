@@ -45,7 +45,10 @@ func parallel(n int, f func(seed uint64)) {
 }
 
 func TestSeedsReplayByteForByte(t *testing.T) {
-	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations(), sim.Margins(), sim.Restarts(), sim.Long(), sim.Neighbours()} {
+	for _, p := range []sim.Profile{
+		sim.Within(), sim.Tokens(), sim.Membership(), sim.Generations(), sim.Margins(), sim.Restarts(), sim.Long(),
+		sim.Neighbours(),
+	} {
 		n := replayed
 		if os.Getenv("REDLOCK_SOAK") != "" {
 			n *= 5
@@ -66,8 +69,9 @@ func TestSeedsReplayByteForByte(t *testing.T) {
 	}
 }
 
-// TestRareOrdersReplayToo replays a few seeds often: what two goroutines do at one instant comes in the usual order nearly
-// always. In seed 42 several lanes drop calls that a pause has made late, in seed 724 a waiter steps back for another one and tries as well.
+// TestRareOrdersReplayToo replays a few seeds often: what two goroutines do at one instant comes in the usual order
+// nearly always. In seed 42 several lanes drop calls that a pause has made late, in seed 724 a waiter steps back for
+// another one and tries as well.
 func TestRareOrdersReplayToo(t *testing.T) {
 	often, seeds, times := 2*replayed, 0, 0
 	if os.Getenv("REDLOCK_SOAK") != "" {
@@ -75,7 +79,9 @@ func TestRareOrdersReplayToo(t *testing.T) {
 	}
 	replaysAlike(t, sim.Within(), 42, often)
 	replaysAlike(t, sim.Within(), 724, often/2)
-	for _, p := range []sim.Profile{sim.Within(), sim.Tokens(), sim.Refusals(), sim.WildClocks(), sim.Membership(), sim.Generations()} {
+	for _, p := range []sim.Profile{
+		sim.Within(), sim.Tokens(), sim.Refusals(), sim.WildClocks(), sim.Membership(), sim.Generations(),
+	} {
 		for seed := range uint64(seeds) {
 			replaysAlike(t, p, 1+seed, times)
 		}

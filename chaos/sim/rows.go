@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Row is an interleaving that docs/evidence/interleavings.md has a row for. It happens in simulated runs and is counted, or it is of a part of the
-// library that the simulator does not run, and there are tests of it. A test compares this list with the document.
+// Row is an interleaving that docs/evidence/interleavings.md has a row for. It happens in simulated runs and is
+// counted, or it is of a part of the library that the simulator does not run, and there are tests of it. A test
+// compares this list with the document.
 type Row struct {
 	Part  string   // the heading it stands under
 	What  string   // how its first cell begins
@@ -102,8 +103,10 @@ func Rows() []Row {
 	rows = append(rows, counted("Who is told, and when", "A call ends before `Send` has returned", "down_at_once")...)
 	rows = append(
 		rows,
-		tested("Who is told, and when", "The Observer takes 700 ms", "TestHazard77ASlowObserverDelaysNobody", "TestHazard77AnObserverMayAskTheLockAndBlock"),
-		tested("Who is told, and when", "A context is cancelled, and what descends", "TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone"),
+		tested("Who is told, and when", "The Observer takes 700 ms", "TestHazard77ASlowObserverDelaysNobody",
+			"TestHazard77AnObserverMayAskTheLockAndBlock"),
+		tested("Who is told, and when", "A context is cancelled, and what descends",
+			"TestHazard77TheObserverIsCalledWithoutAnyMutexAndAfterDone"),
 	)
 	rows = append(rows, fenceRows()...)
 	rows = append(rows, otherRows()...)
@@ -115,9 +118,11 @@ func tryRows() []Row {
 	const part = "Acquire"
 	return []Row{
 		tested(part, "Two masters are slower than callers come", "TestMastersThatAreFarBehindAreSparedAndStillVote"),
-		tested(part, "One master of five has stopped, and two callers", "TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes"),
+		tested(part, "One master of five has stopped, and two callers",
+			"TestATryWaitsForMastersThatAreFarAwayAndNotForStoppedOnes"),
 		tested(part, "A lost round's key is still there", "TestATryIsNotRefusedByItsOwnEarlierRound"),
-		tested(part, "Readers hold a key, and each master names another", "TestHazard103AVoteThatStaysSplitIsNoRefusal"),
+		tested(part, "Readers hold a key, and each master names another",
+			"TestHazard103AVoteThatStaysSplitIsNoRefusal"),
 		tested(part, "A few masters keep keys that others have left", "TestHazard103AVoteThatStaysSplitIsNoRefusal"),
 	}
 }
@@ -126,12 +131,15 @@ func tryRows() []Row {
 func connectionRows() []Row {
 	const part = "A vote, and the connection it comes over"
 	rows := []Row{
-		tested(part, "The set-up of a connection is answered with an error", "TestHazard59ABatchOnARefusedConnectionGrantsNothing"),
+		tested(part, "The set-up of a connection is answered with an error",
+			"TestHazard59ABatchOnARefusedConnectionGrantsNothing"),
 		tested(part, "A reply comes in another form", "TestHazard43And63OnlyTheExactReplyGrants", "TestGarbledReplies"),
 		tested(part, "More comes than was asked for", "TestHazard42ASurplusReplyAnswersNoRequest"),
 		tested(part, "The master is idle or was restarted", "TestConnectionsClosedWhileIdleAreReplacedUnseen"),
-		tested(part, "Anything at all comes from an odd server", "TestOddServersCostTimeAndNothingElse", "TestDrawnDisorders"),
-		tested(part, "A master answers a question of the guard with LOADING or BUSY", "TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain"),
+		tested(part, "Anything at all comes from an odd server", "TestOddServersCostTimeAndNothingElse",
+			"TestDrawnDisorders"),
+		tested(part, "A master answers a question of the guard with LOADING or BUSY",
+			"TestHazard38AQuestionAnsweredWithLoadingIsAskedAgain"),
 		tested(part, "`CONFIG SET appendfsync everysec`", "TestHazard58ALessCarefulServerIsNoticedOnAConnectionInUse"),
 	}
 	return append(rows, counted(
@@ -149,19 +157,31 @@ func bundleRows() []Row {
 	const part = "Release"
 	return []Row{
 		tested(part, "The bundle is first in its pipeline", "TestOtherReleasesAreNotBundled"),
-		tested(part, "One of the keys is forbidden to the user", "TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased", "TestABundleOfKeysInDifferentSlotsIsTakenApart"),
-		tested(part, "One release reserves its key for the waiter it notifies", "TestABundleReservesAsItsReleasesDo", "TestReleasesThatReserveForOtherTimesGoTogether"),
-		tested(part, "One call of a batch has no call like it", "TestADifferentFirstCallDoesNotKeepOthersFromGoingTogether"),
+		tested(part, "One of the keys is forbidden to the user",
+			"TestOneForbiddenKeyDoesNotKeepTheOthersFromBeingReleased",
+			"TestABundleOfKeysInDifferentSlotsIsTakenApart"),
+		tested(part, "One release reserves its key for the waiter it notifies", "TestABundleReservesAsItsReleasesDo",
+			"TestReleasesThatReserveForOtherTimesGoTogether"),
+		tested(part, "One call of a batch has no call like it",
+			"TestADifferentFirstCallDoesNotKeepOthersFromGoingTogether"),
 		tested(part, "A key is released twice in one bundle", "TestABundleDoesWhatItsReleasesDoOneByOne"),
 		tested(part, "A release's own process is in the queue", "TestAWaitersReleaseIsBundledOnlyIfItIsNotQueued"),
 		tested(part, "Something is at one of the keys of a lock", "TestABundleOfSeveralKeysDoesWhatItsLocksDoOneByOne"),
-		tested(part, "Two acquisitions of one bundle want the same key", "TestUnusualLocksOfSeveralKeysAreHandledOneByOne"),
-		tested(part, "The master refuses a write in the middle", "TestAFullMasterGivesAWholeLockOrNone", "TestAUserWithSelectorsGetsAWholeLockOrNone"),
-		tested(part, "The master refuses a bundle because of one call", "TestHazard94AMasterThatCannotWriteAnswersEachCallOfABundle", "TestHazard94ASlotWithoutANodeDoesNotFailOtherCallsOfABundle"),
-		tested(part, "A reply too many comes before that to a bundle", "TestHazard95ASurplusReplyDoesNotGrantABundle", "TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt"),
-		tested(part, "A bundle's reply has an impossible form", "TestHazard95AnImpossibleReplyDiscardsTheRestOfItsBatch"),
-		tested(part, "An acquisition overtakes an earlier one of the same batch", "TestUnusualLocksOfSeveralKeysAreHandledOneByOne"),
-		tested(part, "A bundle of acquisitions is answered with anything but one result", "TestOnlyItsOwnResultsGrantABundleOfAcquisitions"),
+		tested(part, "Two acquisitions of one bundle want the same key",
+			"TestUnusualLocksOfSeveralKeysAreHandledOneByOne"),
+		tested(part, "The master refuses a write in the middle", "TestAFullMasterGivesAWholeLockOrNone",
+			"TestAUserWithSelectorsGetsAWholeLockOrNone"),
+		tested(part, "The master refuses a bundle because of one call",
+			"TestHazard94AMasterThatCannotWriteAnswersEachCallOfABundle",
+			"TestHazard94ASlotWithoutANodeDoesNotFailOtherCallsOfABundle"),
+		tested(part, "A reply too many comes before that to a bundle", "TestHazard95ASurplusReplyDoesNotGrantABundle",
+			"TestHazard95ASurplusReplyIsNoticedByTheRepliesBehindIt"),
+		tested(part, "A bundle's reply has an impossible form",
+			"TestHazard95AnImpossibleReplyDiscardsTheRestOfItsBatch"),
+		tested(part, "An acquisition overtakes an earlier one of the same batch",
+			"TestUnusualLocksOfSeveralKeysAreHandledOneByOne"),
+		tested(part, "A bundle of acquisitions is answered with anything but one result",
+			"TestOnlyItsOwnResultsGrantABundleOfAcquisitions"),
 		tested(part, "Two acquisitions of one batch have different ttls", "TestABundleTakesKeysForOneTTL"),
 	}
 }
@@ -170,16 +190,22 @@ func bundleRows() []Row {
 func holdRows() []Row {
 	const part = "Shared, exclusive and reentrant locks"
 	return append(
-		counted(part, "A `SET NX` arrives after the release of its hold", "late_served", "Readers come and go during a wait", "kept_out"),
-		tested(part, "`SET NX` is refused, and by the time the script comes", "TestAKeyWithSeveralHoldsIsRequestedByTheScript"),
-		tested(part, "An acquisition is sent twice", "TestReadersShareAKeyAndWritersExcludeOthers", "TestAStringBecomesASetThatKeepsItsHold"),
+		counted(part, "A `SET NX` arrives after the release of its hold", "late_served",
+			"Readers come and go during a wait", "kept_out"),
+		tested(part, "`SET NX` is refused, and by the time the script comes",
+			"TestAKeyWithSeveralHoldsIsRequestedByTheScript"),
+		tested(part, "An acquisition is sent twice", "TestReadersShareAKeyAndWritersExcludeOthers",
+			"TestAStringBecomesASetThatKeepsItsHold"),
 		tested(part, "A release is bundled, and its hold has become part of a set", "TestReleasesOfHoldsAreBundled"),
 		tested(part, "The user may delete a string and may not add to a set", "TestAMissingRightLosesNoHold"),
 		tested(part, "The master is full", "TestAFullMasterKeepsAHoldThatIsAString"),
-		tested(part, "A hold is made a member in the millisecond in which it ends", "TestAHoldThatIsAboutToEndIsNotCutShortByAnother"),
+		tested(part, "A hold is made a member in the millisecond in which it ends",
+			"TestAHoldThatIsAboutToEndIsNotCutShortByAnother"),
 		tested(part, "An extension asks for less than is left", "TestAHoldIsNeverShortened"),
-		tested(part, "Another client took the end of a string away", "TestAHoldThatLostItsExpiryStillBelongsToItsOwner"),
-		tested(part, "A foreign string looks like a hold", "TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged", "TestNoPlainLockLooksLikeAHold"),
+		tested(part, "Another client took the end of a string away",
+			"TestAHoldThatLostItsExpiryStillBelongsToItsOwner"),
+		tested(part, "A foreign string looks like a hold", "TestAStringThatIsNotAHoldWithAnExpiryIsNotChanged",
+			"TestNoPlainLockLooksLikeAHold"),
 	)
 }
 
@@ -202,10 +228,13 @@ func fenceRows() []Row {
 	)
 	return append(
 		rows,
-		tested(part, "A lock says its token in its owner value", "TestAnExactTokenIsGivenOrRefused", "TestARefusedExactTokenSetsNothing"),
-		tested(part, "A lock goes on in another process", "TestOneOfThoseWhoAttachHasTheLock", "TestNeverTwoHoldersWhenLocksAreHandedOver"),
+		tested(part, "A lock says its token in its owner value", "TestAnExactTokenIsGivenOrRefused",
+			"TestARefusedExactTokenSetsNothing"),
+		tested(part, "A lock goes on in another process", "TestOneOfThoseWhoAttachHasTheLock",
+			"TestNeverTwoHoldersWhenLocksAreHandedOver"),
 		tested(part, "The ZADD would come first", "TestCommandsBetweenAKeyAndItsCounterDoNoHarm"),
-		tested(part, "A foreign sorted set is under the counter's name", "TestForeignDataInACountersPlaceGrantsNothing"),
+		tested(part, "A foreign sorted set is under the counter's name",
+			"TestForeignDataInACountersPlaceGrantsNothing"),
 	)
 }
 
@@ -217,9 +246,11 @@ func otherRows() []Row {
 		tested(part, "A key holds a list, a hash, a stream", "TestAKeyOfAnotherTypeIsAnError"),
 		tested(part, "A shared key is a foreign sorted set", "TestHazard35ASharedLockLeavesALeaderboardAlone"),
 		tested(part, "Something else is stored where a queue should be", "TestHazard35NoOperationChangesForeignData"),
-		tested(part, "Two keys share a queue and a counter", "TestHazard57NamesThatBelongToAKeyAreInItsSlotAndBelongToNoOtherKey"),
+		tested(part, "Two keys share a queue and a counter",
+			"TestHazard57NamesThatBelongToAKeyAreInItsSlotAndBelongToNoOtherKey"),
 		tested(part, "A client locks a queue or a counter", "TestHazard64NamesOfTheLibrarysOwnAreNoKeys"),
-		tested(part, "The user may not PEXPIRE", "TestHazard39WithoutPExpireNoKeyStaysLockedForEver", "TestHazard39AUserWithoutRightsLeavesNoLastingData"),
+		tested(part, "The user may not PEXPIRE", "TestHazard39WithoutPExpireNoKeyStaysLockedForEver",
+			"TestHazard39AUserWithoutRightsLeavesNoLastingData"),
 	)
 }
 
@@ -239,8 +270,10 @@ func waitRows() []Row {
 		tested(part, "A waiter with a long `RetryEvery`", "TestHazard45AWaiterThatAsksSeldomDoesNotHoldUpOthers"),
 		tested(part, "A key is kept after its release", "TestAWaiterThatLeavesTheQueueOfAKeptKeyNotifiesTheNext"),
 		// No process asks so seldom in simulated runs that it would show.
-		tested(part, "A waiter gives up, and at once another one", "TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
+		tested(part, "A waiter gives up, and at once another one",
+			"TestWhoGivesUpTakesNoPositionFromTheNextOfItsProcess", "TestWhoeverWaitsStandsInTheMastersQueues"),
 		tested(part, "The same with a release", "TestAReleaseTakesNoPositionFromTheNextOfItsProcess"),
-		tested(part, "A release that takes its process out of the queues", "TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
+		tested(part, "A release that takes its process out of the queues",
+			"TestARepeatedReleaseTakesNoPositionFromTheNextOfItsProcess"),
 	)
 }

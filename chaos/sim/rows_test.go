@@ -71,8 +71,13 @@ func TestEveryRowOfTheProtocolIsCountedOrTested(t *testing.T) {
 
 // The control: a row too many on either side.
 func TestARowThatIsNotInTheListIsNoticed(t *testing.T) {
-	document := "## Acquire — `x.go`\n\n| what can happen | x | y |\n| --- | --- | --- |\n| One thing. | x | y |\n| Another thing. | x | y |\n"
-	rows := []sim.Row{{Part: "Acquire", What: "One thing", Count: "refused"}, {Part: "Extend", What: "Another thing", Count: "refused"}}
+	document := "## Acquire — `x.go`\n\n| what can happen | x | y |\n| --- | --- | --- |\n| One thing. | x | y |\n| " +
+		"Another thing. | x | y |\n"
+	rows := []sim.Row{
+		{Part: "Acquire", What: "One thing", Count: "refused"}, {
+			Part: "Extend", What: "Another thing", Count: "refused",
+		},
+	}
 	if got := unmatched(document, rows); len(got) != 2 {
 		t.Errorf("%q, want the row and the entry that do not match", got)
 	}
@@ -80,7 +85,8 @@ func TestARowThatIsNotInTheListIsNoticed(t *testing.T) {
 	if got := unmatched(document, rows); len(got) > 0 {
 		t.Errorf("%q, and all match", got)
 	}
-	if len(sim.Unseen(new(sim.Counts))) < 40 || len(sim.Unseen(&sim.Counts{Refused: 1})) != len(sim.Unseen(new(sim.Counts)))-1 {
+	if len(sim.Unseen(new(sim.Counts))) < 40 ||
+		len(sim.Unseen(&sim.Counts{Refused: 1})) != len(sim.Unseen(new(sim.Counts)))-1 {
 		t.Error("a row that never happened counts as seen")
 	}
 }

@@ -121,7 +121,8 @@ func (w *world) play() error {
 // majority.
 func (w *world) troubled() bool {
 	n := &w.plan.Net
-	return slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Blip }) || n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
+	return slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind != Blip }) ||
+		n.Spike+n.LoseRequest+n.LoseReply+n.Reset > 0
 }
 
 // keeps reports whether the only fault is full masters, which must not end a lock that is held and
@@ -162,7 +163,9 @@ func (w *world) recover() {
 		}
 		t := c.tasks[0]
 		t.finished = false
-		last := &Session{Keys: []int{i % w.plan.keys()}, TTL: w.plan.maxTTL(), Wait: 2 * w.patience(), Hold: time.Millisecond}
+		last := &Session{
+			Keys: []int{i % w.plan.keys()}, TTL: w.plan.maxTTL(), Wait: 2 * w.patience(), Hold: time.Millisecond,
+		}
 		t.step(0, func() { t.begin(last, func() { t.finished = true }) })
 	}
 	w.loop(math.MaxInt64, w.idle)
@@ -190,7 +193,8 @@ func (w *world) inspect() {
 func (w *world) excused(name string) bool {
 	for _, o := range w.names {
 		if o.name == name && o.client != nil && o.client.dead {
-			return w.now <= max(o.client.died, w.healed)+int64(w.patience()) // a frozen master reads its last requests when it goes on
+			// a frozen master reads its last requests when it goes on
+			return w.now <= max(o.client.died, w.healed)+int64(w.patience())
 		}
 	}
 	return false
@@ -259,7 +263,8 @@ func (w *world) ended() []oracle.Violation {
 		return nil
 	}
 	return []oracle.Violation{{
-		Oracle: NameEnds, At: w.now, Text: fmt.Sprintf("after %d events, at %s, a client still had not finished", w.steps, stamp(w.now)),
+		Oracle: NameEnds, At: w.now, Text: fmt.Sprintf("after %d events, at %s, a client still had not finished",
+			w.steps, stamp(w.now)),
 	}}
 }
 
@@ -269,7 +274,8 @@ func (w *world) grace() time.Duration {
 	ttl := w.plan.maxTTL()
 	timeout := w.requestTimeout()
 	grace := 3*sweepInterval + 3*timeout + 4*w.plan.Net.MaxDelay
-	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind == Rollback }) { // released holds may be back
+	// released holds may be back
+	if slices.ContainsFunc(w.plan.Faults, func(f Fault) bool { return f.Kind == Rollback }) {
 		grace += ttl + ttl/50
 	}
 	if w.plan.Net.Stray { // the janitor can't see late repetitions: the keys that they set expire with their ttl

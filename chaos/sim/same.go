@@ -10,8 +10,9 @@ import (
 	"slices"
 )
 
-// A twin run compares two versions of the engine: both run the same schedules, and each schedule draws its faults and its times from its
-// seed. If a change keeps the engine's behaviour, the two reports differ only in the time that they took.
+// A twin run compares two versions of the engine: both run the same schedules, and each schedule draws its faults and
+// its times from its seed. If a change keeps the engine's behaviour, the two reports differ only in the time that they
+// took.
 
 // timings are the members of a report that differ between two runs of one version.
 var timings = []string{"seconds", "schedules_per_second"}

@@ -70,8 +70,8 @@ type Client struct {
 type Session struct {
 	// Idle is the time before it begins.
 	Idle time.Duration `json:"idle,omitempty"`
-	// Second lets it begin in the second part of an exchange at the earliest, Idle later. It is of no meaning to old clients, and
-	// all sessions of new ones are there.
+	// Second lets it begin in the second part of an exchange at the earliest, Idle later. It is of no meaning to old
+	// clients, and all sessions of new ones are there.
 	Second bool `json:"second,omitempty"`
 	// Announce makes it no acquisition, but the announcement of the third generation, which is tried until it succeeds.
 	Announce bool `json:"announce,omitempty"`

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/single"
 )
 
-// This file counts the interleavings that docs/evidence/interleavings.md has a row for; rows.go says which count is which row's.
+// This file counts the interleavings that docs/evidence/interleavings.md has a row for; rows.go says which count is
+// which row's.
 
 // extending is how a key was before a request to extend it.
 type extending struct {
@@ -113,14 +114,16 @@ func (l *link) leaving(f *flight, r *single.Request, first bool) {
 	switch {
 	case r.Op == single.Extend:
 		late := f.begun - 8*int64(l.w.plan.Net.MaxDelay)
-		add(&l.w.counts.Overtook, slices.ContainsFunc(l.open, func(o *flight) bool { return o != f && !o.returned && o.begun < late }))
+		add(&l.w.counts.Overtook,
+			slices.ContainsFunc(l.open, func(o *flight) bool { return o != f && !o.returned && o.begun < late }))
 	case r.Op != single.Acquire || !first || r.Kind != single.Plain:
 	default:
 		l.client.round(r)
 	}
 }
 
-// round counts the rounds of attempts that do not wait. Which one it belongs to is clear as long as only one asks for the key.
+// round counts the rounds of attempts that do not wait. Which one it belongs to is clear as long as only one asks for
+// the key.
 func (c *client) round(r *single.Request) {
 	var asks *hold
 	for _, t := range c.tasks {
@@ -157,7 +160,10 @@ func (c *client) underWay(is func(*single.Request) bool) bool {
 // cutShort counts an acquisition that was cancelled while one of its requests was in flight.
 func (t *task) cutShort(h *hold) {
 	if t.acquiring == h && !t.c.dead {
-		add(&t.c.w.counts.CutShort, t.c.underWay(func(r *single.Request) bool { return r.Op == single.Acquire && r.Keys[0] == firstOf(h.keys) }))
+		add(&t.c.w.counts.CutShort,
+			t.c.underWay(func(r *single.Request) bool {
+				return r.Op == single.Acquire && r.Keys[0] == firstOf(h.keys)
+			}))
 	}
 }
 
@@ -193,14 +199,16 @@ func (h *hold) extends(ttl time.Duration) {
 	add(&h.task.c.w.counts.PutOff, h.renewed && ttl < h.ttl)
 	if h.kind == history.Plain || h.kind == history.Fenced {
 		c, owner := h.task.c, h.lock.Owner()
-		add(&c.w.counts.Joined, c.underWay(func(r *single.Request) bool { return r.Op == single.Extend && r.Owner == owner }))
+		add(&c.w.counts.Joined,
+			c.underWay(func(r *single.Request) bool { return r.Op == single.Extend && r.Owner == owner }))
 	}
 }
 
 // releases counts a release while a repair is under way.
 func (h *hold) releases() {
 	c, owner := h.task.c, h.lock.Owner()
-	add(&c.w.counts.ReleasedAmid, c.underWay(func(r *single.Request) bool { return r.Op == single.Extend && r.Repair && r.Owner == owner }))
+	add(&c.w.counts.ReleasedAmid,
+		c.underWay(func(r *single.Request) bool { return r.Op == single.Extend && r.Repair && r.Owner == owner }))
 }
 
 // extended counts how an extension has failed.
@@ -212,7 +220,8 @@ func (h *hold) extended(err error) {
 		counts.ExtendedLate++
 	case errors.Is(err, redlock.ErrNotHeld):
 		counts.MajorityGone++
-	case errors.Is(err, redlock.ErrNoQuorum) && now < h.until-h.grace: // the lock is not asked: it may end as it looks at its clock
+	case errors.Is(err, redlock.ErrNoQuorum) && now < h.until-h.grace:
+		// the lock is not asked: it may end as it looks at its clock
 		counts.KeptOn++
 		add(&counts.PartlyGone, q != nil && votes(q, redlock.Refused) > 0)
 	}

@@ -76,7 +76,8 @@ func simplifications(s *Schedule) []simplification {
 	for c := range s.Clients {
 		out = append(out, withoutClient(c))
 		for i := range s.Clients[c].Crowds {
-			out = append(out, func(s *Schedule) bool { return c < len(s.Clients) && drop(&s.Clients[c].Crowds, i) }, smallerCrowd(c, i))
+			out = append(out, func(s *Schedule) bool { return c < len(s.Clients) && drop(&s.Clients[c].Crowds, i) },
+				smallerCrowd(c, i))
 		}
 	}
 	out = append(out, fewerMasters, calmNet, oneKey)
@@ -123,7 +124,9 @@ func zero[V comparable](v *V) bool {
 
 // rounder makes a duration simpler: whole milliseconds first, then half of it.
 func rounder(d *time.Duration) bool {
-	for _, unit := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond, 100 * time.Microsecond} {
+	for _, unit := range []time.Duration{
+		100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond, 100 * time.Microsecond,
+	} {
 		if r := d.Truncate(unit); r > 0 && r != *d {
 			*d = r
 			return true

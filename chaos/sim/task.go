@@ -127,7 +127,8 @@ func (t *task) begin(s *Session, after func()) {
 		h.keys = append(h.keys, keyName(n))
 	}
 	call := history.Event{
-		Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait), Renew: s.Renew && s.MaxHold == 0, Quiet: s.Quiet,
+		Type: history.AcquireCall, TTL: int64(s.TTL), Wait: int64(s.Wait), Renew: s.Renew &&
+			s.MaxHold == 0, Quiet: s.Quiet,
 	}
 	if len(h.ids) > 1 {
 		call.Lock = h.ids[0]

@@ -58,13 +58,17 @@ func TestSchedulesContainDifficultEvents(t *testing.T) {
 			Contended: 1000, Split: 200, NoQuorum: 100, Ended: 500, Repaired: 150, Unanswered: 2000,
 			HeldBack: 800, Spikes: 2000, Stragglers: 5000, LateServed: 400, Repeated: 500, Discarded: 500, Guarded: 300,
 			Called: 1000, Pauses: 150, Faults: 1000, Expired: 1, Lost: 20,
-			CutShort: 250, LateGrants: 900, Refused: 20_000, Mixed: 230, DownAtOnce: 90, ExtendedLate: 160, Shorter: 130, PartlyGone: 12,
-			RepairSilent: 15, RepairedBeside: 9, KeptOn: 50, Joined: 15, ReleasedAmid: 1, Graced: 700, WonInGrace: 25, AtBound: 140,
-			BrokenBetween: 20, CounterLost: 1, CounterRepaired: 4, Unheard: 900, NotifiedDead: 60, Divided: 180, LeftQueue: 3000, Polite: 2000,
+			CutShort: 250, LateGrants: 900, Refused: 20_000, Mixed: 230, DownAtOnce: 90, ExtendedLate: 160,
+			Shorter: 130, PartlyGone: 12,
+			RepairSilent: 15, RepairedBeside: 9, KeptOn: 50, Joined: 15, ReleasedAmid: 1, Graced: 700, WonInGrace: 25,
+			AtBound:       140,
+			BrokenBetween: 20, CounterLost: 1, CounterRepaired: 4, Unheard: 900, NotifiedDead: 60, Divided: 180,
+			LeftQueue: 3000, Polite: 2000,
 			TriedAgain: 20, ReadLate: 500, Overtook: 20, KeptOut: 100,
 		}},
 		{sim.Tokens(), 400, sim.Counts{
-			Raised: 250, RaiseRefused: 70, SameNumber: 80, FencedAgain: 350, BetweenTwo: 70, StoodStill: 4, Retained: 1400, LateTokens: 40,
+			Raised: 250, RaiseRefused: 70, SameNumber: 80, FencedAgain: 350, BetweenTwo: 70, StoodStill: 4,
+			Retained: 1400, LateTokens: 40,
 			GaveWay: 240,
 		}},
 		{sim.Margins(), 1000, sim.Counts{MajorityGone: 120, LateTimer: 1, Graceless: 1, Expired: 1, PutOff: 200}},
@@ -81,7 +85,8 @@ func TestSchedulesContainDifficultEvents(t *testing.T) {
 		for i := range got.NumField() {
 			name := got.Type().Field(i).Name
 			if asked[name] = asked[name] || want.Field(i).Int() > 0; got.Field(i).Int() < want.Field(i).Int() {
-				t.Errorf("%s: %s: %d in %d schedules, want at least %d", tt.profile.Name, name, got.Field(i).Int(), out.Done, want.Field(i).Int())
+				t.Errorf("%s: %s: %d in %d schedules, want at least %d", tt.profile.Name, name, got.Field(i).Int(),
+					out.Done, want.Field(i).Int())
 			}
 		}
 		t.Logf("%s: %+v", tt.profile.Name, out.Counts)

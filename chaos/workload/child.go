@@ -172,7 +172,8 @@ type ChildOptions struct {
 	Seed    uint64
 	// Origin is the reading of Monotonic at which the recorder's clock was 0.
 	Origin int64
-	// Checked and Unchecked are the registers that it uses, in this process; optional, unless the profile has it use them.
+	// Checked and Unchecked are the registers that it uses, in this process; optional, unless the profile has it use
+	// them.
 	Checked, Unchecked Resource
 	// Nth tells the children of a run apart, so that their attempts have different numbers.
 	Nth int
@@ -183,14 +184,16 @@ type ChildOptions struct {
 // process.
 func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	if os.Getenv(childMark) != "" { // or it would start itself again and again
-		return nil, fmt.Errorf("%w: this process has itself been started as one, and did not call workload.Main", ErrNoHello)
+		return nil, fmt.Errorf("%w: this process has itself been started as one, and did not call workload.Main",
+			ErrNoHello)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("workload: child: %w", err)
 	}
 	c := &Child{
-		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}), said: make(chan string, 2), open: make(map[uint64]bool),
+		client: o.Client, recorder: recorder, cmd: exec.Command(self), exited: make(chan struct{}),
+		said: make(chan string, 2), open: make(map[uint64]bool),
 		checked: o.Checked, plain: o.Unchecked,
 	}
 	c.cmd.Env = append(os.Environ(), childMark+"=1")
@@ -224,7 +227,9 @@ func StartChild(recorder *history.Recorder, o ChildOptions) (*Child, error) {
 	}
 	if !c.says(ready, readyPatience) {
 		c.Kill()
-		return nil, fmt.Errorf("workload: the process of client %d could not open its client of %s; it has written why to the standard error, if it knew", o.Client, o.Subject)
+		return nil,
+			fmt.Errorf("workload: the process of client %d could not open its client of %s; it has written why to "+
+				"the standard error, if it knew", o.Client, o.Subject)
 	}
 	return c, nil
 }

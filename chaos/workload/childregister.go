@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// registerMark begins a line of a child that is no event: it asks for a register, which is in the process that started it. One that
-// is stopped asks when it goes on.
+// registerMark begins a line of a child that is no event: it asks for a register, which is in the process that started
+// it. One that is stopped asks when it goes on.
 const registerMark = "register "
 
 // registerRequest is a child's request, and registerReply the line that answers it.

@@ -89,7 +89,8 @@ func Profiles() []Profile {
 	return []Profile{
 		{
 			Name: "hot-key", Text: "Everybody wants one key and holds it for some milliseconds.",
-			Keys: 1, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms}, Wait: 20 * time.Second, Cancel: 0.05,
+			Keys: 1, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
+			Cancel: 0.05,
 		},
 		{
 			Name: "many-keys", Text: "Keys are plenty and seldom contended; each attempt is made once.",
@@ -110,14 +111,18 @@ func Profiles() []Profile {
 			Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
 		},
 		{
-			Name: "permits", Text: "Permits of one semaphore: shared holds and no others, for a subject that has a semaphore under each key.",
-			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 20 * ms},
+			Name: "permits", Text: "Permits of one semaphore: shared holds and no others, for a subject that has a " +
+				"semaphore under each key.",
+			Keys: 1, Kind: history.Shared, Readers: 1, TTL: 2 * time.Second, Hold: Span{ms, 30 * ms}, Think: Span{
+				0, 20 * ms,
+			},
 			Wait: 20 * time.Second, Extend: 0.1, Cancel: 0.05,
 		},
 		{
 			Name: "renewed-permits", Text: "Permits of one semaphore that outlive their ttl several times by renewal.",
-			Keys: 1, Kind: history.Shared, Readers: 1, TTL: time.Second, Hold: Span{time.Second, 3 * time.Second}, Think: Span{0, 20 * ms},
-			Wait: 20 * time.Second, Renew: true,
+			Keys: 1, Kind: history.Shared, Readers: 1, TTL: time.Second, Hold: Span{time.Second, 3 * time.Second},
+			Think: Span{0, 20 * ms},
+			Wait:  20 * time.Second, Renew: true,
 		},
 		{
 			Name: "reentrant", Text: "Owners that take the same key again while they hold it.",
@@ -125,31 +130,40 @@ func Profiles() []Profile {
 			Think: Span{0, 20 * ms}, Wait: 20 * time.Second,
 		},
 		{
-			Name: "register", Text: "Read-modify-writes under the lock, on a resource that checks tokens and one that doesn't.",
+			Name: "register", Text: "Read-modify-writes under the lock, on a resource that checks tokens and one " +
+				"that doesn't.",
 			Keys: 2, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms},
 			Wait: 20 * time.Second, Register: true, Cancel: 0.05,
 		},
 		{
-			Name: "contended-extends", Text: "Holders extend their holds themselves, without a look at the bound, while others wait.",
-			Keys: 8, TTL: 500 * ms, Hold: Span{100 * ms, 300 * ms}, Think: Span{100 * ms, 400 * ms}, Wait: 30 * time.Second,
+			Name: "contended-extends", Text: "Holders extend their holds themselves, without a look at the bound, " +
+				"while others wait.",
+			Keys: 8, TTL: 500 * ms, Hold: Span{100 * ms, 300 * ms}, Think: Span{100 * ms, 400 * ms},
+			Wait:   30 * time.Second,
 			Extend: 1,
 		},
 		{
-			// Hold bounds how much happens: a key changes hands inside a process hundreds of thousands of times a second.
+			// Hold bounds how much happens: a key changes hands inside a process hundreds of thousands of times a
+			// second.
 			Name: "handoff", Text: "Many waiters for one key that is given back after a moment.",
 			Keys: 1, TTL: 2 * time.Second, Hold: Span{0, ms}, Wait: 30 * time.Second, Workers: 5,
 		},
 		{
-			Name: "crowd", Text: "Many goroutines of each client try for some keys, again and again, so that their requests share connections.",
+			Name: "crowd", Text: "Many goroutines of each client try for some keys, again and again, so that their " +
+				"requests share connections.",
 			Keys: 6, TTL: 10 * time.Second, Hold: Span{0, 5 * ms}, Think: Span{0, 5 * ms}, Workers: 6,
 		},
 		{
-			Name: "to-the-bound", Text: "Some keys are kept to the very bound, while others try for them again and again without waiting to be told.",
-			Keys: 4, TTL: 2 * time.Second, Hold: Span{4 * time.Second, 4 * time.Second}, Think: Span{0, 8 * ms}, Workers: 3, ToBound: true,
+			Name: "to-the-bound", Text: "Some keys are kept to the very bound, while others try for them again and " +
+				"again without waiting to be told.",
+			Keys: 4, TTL: 2 * time.Second, Hold: Span{4 * time.Second, 4 * time.Second}, Think: Span{0, 8 * ms},
+			Workers: 3, ToBound: true,
 		},
 		{
-			Name: "mixed", Text: "In one process some want one key, some several at once, some enter again what they hold, and some keep a key by renewal.",
-			Keys: 5, TTL: time.Second, Hold: Span{ms, 10 * ms}, Think: Span{0, 10 * ms}, Wait: 60 * time.Second, Workers: 12,
+			Name: "mixed", Text: "In one process some want one key, some several at once, some enter again what they " +
+				"hold, and some keep a key by renewal.",
+			Keys: 5, TTL: time.Second, Hold: Span{ms, 10 * ms}, Think: Span{0, 10 * ms}, Wait: 60 * time.Second,
+			Workers: 12,
 			Parts: []Part{
 				{Some: 3},
 				{Some: 3, Together: 2},
@@ -166,8 +180,10 @@ func Profiles() []Profile {
 			},
 		},
 		{
-			Name: "takeover", Text: "Read-modify-writes under two keys that all want, and two more that are kept by renewal, each for longer than its ttl or so, and waited for.",
-			Keys: 4, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms}, Wait: 60 * time.Second,
+			Name: "takeover", Text: "Read-modify-writes under two keys that all want, and two more that are kept by " +
+				"renewal, each for longer than its ttl or so, and waited for.",
+			Keys: 4, Kind: history.Fenced, TTL: 2 * time.Second, Hold: Span{ms, 15 * ms}, Think: Span{0, 20 * ms},
+			Wait:     60 * time.Second,
 			Register: true, Extend: 0.1, Workers: 3,
 			Parts: []Part{
 				{Some: 2, Kind: history.Fenced},
@@ -177,11 +193,14 @@ func Profiles() []Profile {
 		},
 		{
 			Name: "children", Text: "One hot key, and some of the clients are processes that are stopped and killed.",
-			Keys: 1, TTL: time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second, Children: 2,
+			Keys: 1, TTL: time.Second, Hold: Span{ms, 30 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second,
+			Children: 2,
 		},
 		{
-			Name: "writers", Text: "Read-modify-writes by clients some of which are processes, and whose writes come without another look at the bound.",
-			Keys: 1, Kind: history.Fenced, TTL: time.Second, Hold: Span{50 * ms, 200 * ms}, Think: Span{0, 30 * ms}, Wait: 20 * time.Second,
+			Name: "writers", Text: "Read-modify-writes by clients some of which are processes, and whose writes come " +
+				"without another look at the bound.",
+			Keys: 1, Kind: history.Fenced, TTL: time.Second, Hold: Span{50 * ms, 200 * ms}, Think: Span{0, 30 * ms},
+			Wait:     20 * time.Second,
 			Children: 2, Register: true, Late: true,
 		},
 	}

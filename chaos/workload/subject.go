@@ -45,20 +45,22 @@ type Subject interface {
 
 // Secured is a Subject with clients that can log in to masters and use TLS.
 type Secured interface {
-	// OpenSecured is Subject.Open, with all that a client needs to reach each master; see [endpoint.Endpoint.Options]. No
-	// password may be in its errors.
+	// OpenSecured is Subject.Open, with all that a client needs to reach each master; see [endpoint.Endpoint.Options].
+	// No password may be in its errors.
 	OpenSecured(ctx context.Context, masters []endpoint.Endpoint) (Locker, error)
 }
 
-// Open opens a client of the subject for these masters. It fails if they want more than an address and the subject is no
-// [Secured]; the error matches ErrUnsupported.
+// Open opens a client of the subject for these masters. It fails if they want more than an address and the subject is
+// no [Secured]; the error matches ErrUnsupported.
 func Open(ctx context.Context, s Subject, masters []endpoint.Endpoint) (Locker, error) {
 	if secured, ok := s.(Secured); ok {
 		return secured.OpenSecured(ctx, masters)
 	}
 	for _, m := range masters {
 		if !m.IsPlain() {
-			return nil, fmt.Errorf("%w: %s opens masters by their addresses, and %v takes more than that (credentials, TLS or a resolver): implement workload.Secured", ErrUnsupported, s.Name(), m)
+			return nil,
+				fmt.Errorf("%w: %s opens masters by their addresses, and %v takes more than that (credentials, TLS "+
+					"or a resolver): implement workload.Secured", ErrUnsupported, s.Name(), m)
 		}
 	}
 	return s.Open(ctx, endpoint.Addrs(masters))
@@ -110,7 +112,8 @@ type Several interface {
 
 // Locker is one client.
 type Locker interface {
-	// Acquire takes the key or returns an error; it never returns neither. With r.Once it tries once, else until ctx is done.
+	// Acquire takes the key or returns an error; it never returns neither. With r.Once it tries once, else until ctx is
+	// done.
 	Acquire(ctx context.Context, r Request) (Hold, error)
 	// Close ends the client. Keys that it could not remove yet should be removed by then.
 	Close(ctx context.Context) error
@@ -128,8 +131,8 @@ type Request struct {
 	Once bool
 	// Renew asks the library to keep the hold by itself. Libraries that can't may ignore it.
 	Renew bool
-	// ToBound asks for a hold that lasts until its bound. A library that ends holds earlier, so that who works under them has time
-	// to stop, is to leave no such margin.
+	// ToBound asks for a hold that lasts until its bound. A library that ends holds earlier, so that who works under
+	// them has time to stop, is to leave no such margin.
 	ToBound bool
 	// Owner asks for a hold of this owner (reentrant locks).
 	Owner string

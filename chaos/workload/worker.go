@@ -142,7 +142,8 @@ func (w *Worker) kind() history.Kind {
 // cycle is one acquisition and the life of its hold.
 func (w *Worker) cycle(ctx context.Context, keys []string) {
 	request := Request{
-		Key: keys[0], Also: keys[1:], TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0, Renew: w.Profile.Renew,
+		Key: keys[0], Also: keys[1:], TTL: w.Profile.TTL, Kind: w.kind(), Once: w.Profile.Wait == 0,
+		Renew:   w.Profile.Renew,
 		ToBound: w.Profile.ToBound,
 	}
 	hold := w.acquire(ctx, request, 1)
@@ -191,7 +192,8 @@ func (w *Worker) acquire(ctx context.Context, r Request, number int) *held {
 	}
 	defer cancel()
 	e := history.Event{
-		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait), Patience: int64(patience), Renew: r.Renew, Quiet: w.Profile.Quiet,
+		Type: history.AcquireCall, Kind: r.Kind, Owner: r.Owner, Hold: number, TTL: int64(r.TTL), Wait: int64(wait),
+		Patience: int64(patience), Renew: r.Renew, Quiet: w.Profile.Quiet,
 	}
 	h := &held{key: r.Key, keys: append([]string{r.Key}, r.Also...)}
 	for range h.keys {
@@ -326,8 +328,8 @@ func (w *Worker) extend(ctx context.Context, h *held) {
 	}
 }
 
-// update is a read-modify-write on both registers. A holder that sees that its hold is over does not write, unless its profile has
-// it write without a look.
+// update is a read-modify-write on both registers. A holder that sees that its hold is over does not write, unless its
+// profile has it write without a look.
 func (w *Worker) update(ctx context.Context, h *held) {
 	token := h.Token()
 	readChecked := false

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// memory is a lock in memory, with tokens, renewal and Done: a subject that needs no master. Its holds last for ever unless
-// lifetime says otherwise.
+// memory is a lock in memory, with tokens, renewal and Done: a subject that needs no master. Its holds last for ever
+// unless lifetime says otherwise.
 type memory struct {
 	lifetime time.Duration
 	lost     bool // Done closes at once
@@ -143,7 +143,8 @@ func work(t *testing.T, m *memory, profile workload.Profile, acquisitions int) *
 	var group sync.WaitGroup
 	for c := range 3 {
 		w := workload.Worker{
-			Client: c, Locker: m, Sink: recorder, Profile: profile.Of(c), Rand: rand.New(rand.NewPCG(1, uint64(c))), Fenced: true,
+			Client: c, Locker: m, Sink: recorder, Profile: profile.Of(c), Rand: rand.New(rand.NewPCG(1, uint64(c))),
+			Fenced:  true,
 			Checked: checked, Unchecked: unchecked, Gate: &workload.Gate{},
 			Unexpected: func(op string, err error) { t.Errorf("%s: %v", op, err) },
 		}
@@ -182,7 +183,8 @@ func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 	for _, profile := range workload.Profiles() {
 		m := &memory{}
 		if err := profile.Check(m); err != nil {
-			if profile.Name != "shared" && profile.Name != "permits" && profile.Name != "renewed-permits" || !errors.Is(err, workload.ErrUnsupported) {
+			if profile.Name != "shared" && profile.Name != "permits" && profile.Name != "renewed-permits" ||
+				!errors.Is(err, workload.ErrUnsupported) {
 				t.Errorf("%s: %v", profile.Name, err)
 			}
 			continue
@@ -195,7 +197,8 @@ func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 			v := work(t, m, profile, 12)
 			nested, extended, together := 0, 0, 0
 			for _, a := range v.Attempts {
-				if a.Return == history.Never || a.Granted() && (!a.Released || a.ReleaseReturn < a.ReleaseCall || a.ReleaseCall < a.Return) {
+				if a.Return == history.Never || a.Granted() &&
+					(!a.Released || a.ReleaseReturn < a.ReleaseCall || a.ReleaseCall < a.Return) {
 					t.Errorf("attempt %+v is not whole", a)
 				}
 				if a.Granted() && (a.Owner == "" || a.Until <= a.Return) {
@@ -209,7 +212,9 @@ func TestWorkersRecordEachHoldCompletely(t *testing.T) {
 					together++
 				}
 			}
-			if mixed := slices.ContainsFunc(profile.Parts, func(p workload.Part) bool { return p.Together > 1 }); (together > 0) != mixed || mixed && nested == 0 {
+			if mixed := slices.ContainsFunc(profile.Parts, func(p workload.Part) bool {
+				return p.Together > 1
+			}); (together > 0) != mixed || mixed && nested == 0 {
 				t.Errorf("%d attempts for several keys, %d nested", together, nested)
 			} else if mixed {
 				return
@@ -229,13 +234,16 @@ func TestALibraryWithoutLocksOverSeveralKeysIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mixed.Check(alone{&memory{}}); !errors.Is(err, workload.ErrUnsupported) || !strings.Contains(err.Error(), "several keys") {
+	if err := mixed.Check(alone{&memory{}}); !errors.Is(err, workload.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "several keys") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestAHolderWhoseHoldIsLostStops(t *testing.T) {
-	profile := workload.Profile{Name: "x", TTL: time.Minute, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Wait: time.Second}
+	profile := workload.Profile{
+		Name: "x", TTL: time.Minute, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Wait: time.Second,
+	}
 	v := work(t, &memory{lost: true}, profile, 6)
 	for _, a := range v.Attempts {
 		if a.Granted() && a.Done == history.Never {
@@ -278,7 +286,9 @@ func (h clumsyHold) Release(ctx context.Context) error {
 }
 
 func TestHazard138APanicOfTheLibraryIsAFailedCall(t *testing.T) {
-	profile := workload.Profile{Name: "x", TTL: time.Minute, Extend: 1, Hold: workload.Span{Min: time.Millisecond, Max: time.Millisecond}}
+	profile := workload.Profile{
+		Name: "x", TTL: time.Minute, Extend: 1, Hold: workload.Span{Min: time.Millisecond, Max: time.Millisecond},
+	}
 	for _, at := range []string{"acquire", "extend", "release"} {
 		recorder := history.NewRecorder(workload.Monotonic)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -289,7 +299,8 @@ func TestHazard138APanicOfTheLibraryIsAFailedCall(t *testing.T) {
 		w.Run(ctx)
 		cancel()
 		failed := func(e history.Event) bool {
-			return e.Outcome == history.Failed && e.Type.String() == at+"-return" && strings.Contains(e.Note, "panicked: oh")
+			return e.Outcome == history.Failed && e.Type.String() == at+"-return" &&
+				strings.Contains(e.Note, "panicked: oh")
 		}
 		if !slices.ContainsFunc(recorder.Events(), failed) {
 			t.Errorf("%s: no call failed", at)
@@ -390,7 +401,9 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
 	options := workload.ChildOptions{
 		Subject: "memory", Client: 3, Origin: origin, Nth: 1,
-		Profile: workload.Profile{Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1},
+		Profile: workload.Profile{
+			Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1,
+		},
 	}
 	child, err := workload.StartChild(recorder, options)
 	if err != nil {
@@ -419,7 +432,8 @@ func TestTheHoldOfAKilledChildHasNoHolder(t *testing.T) {
 		t.Fatalf("alive %v, attempts %+v", child.Alive(), v.Attempts)
 	}
 	a := v.Attempts[0]
-	if !a.Granted() || a.Stopped == history.Never || a.ReleaseCall != history.Never || a.ID>>32 != 2 || a.Call > a.Stopped {
+	if !a.Granted() || a.Stopped == history.Never || a.ReleaseCall != history.Never || a.ID>>32 != 2 ||
+		a.Call > a.Stopped {
 		t.Errorf("attempt %+v", a)
 	}
 	if now := recorder.Now(); a.Call < 0 || a.Call > now {
@@ -432,7 +446,9 @@ func TestAStoppedChildReleases(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return workload.Monotonic() - origin })
 	child, err := workload.StartChild(recorder, workload.ChildOptions{
 		Subject: "memory", Origin: origin,
-		Profile: workload.Profile{Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1},
+		Profile: workload.Profile{
+			Name: "x", TTL: time.Hour, Hold: workload.Span{Min: time.Hour, Max: time.Hour}, Workers: 1,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -460,8 +476,11 @@ func (r overtaken) Read(attempt uint64, client int, key string, token uint64) (i
 func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 	recorder := history.NewRecorder(func() int64 { return 0 })
 	child, err := workload.StartChild(recorder, workload.ChildOptions{
-		Subject: "memory", Checked: overtaken{workload.NewRegister(recorder, true)}, Unchecked: workload.NewRegister(recorder, false),
-		Profile: workload.Profile{Name: "x", Keys: 1, Kind: history.Fenced, TTL: time.Hour, Register: true, Late: true, Workers: 1},
+		Subject: "memory", Checked: overtaken{workload.NewRegister(recorder, true)},
+		Unchecked: workload.NewRegister(recorder, false),
+		Profile: workload.Profile{
+			Name: "x", Keys: 1, Kind: history.Fenced, TTL: time.Hour, Register: true, Late: true, Workers: 1,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -477,7 +496,9 @@ func TestAChildThatWritesTooLateIsRefusedByTheRegisterThatChecks(t *testing.T) {
 	}
 	eventually(t, func() bool { return len(outcomes()) == 2 })
 	child.Stop(10 * time.Second)
-	want := map[string]history.Outcome{"redlock-chaos:x:0/checked": history.Held, "redlock-chaos:x:0/unchecked": history.Acquired}
+	want := map[string]history.Outcome{
+		"redlock-chaos:x:0/checked": history.Held, "redlock-chaos:x:0/unchecked": history.Acquired,
+	}
 	if got := outcomes(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-624411e5/redlock/chaos/endpoint"
 )
 
-// addressesVariable in the environment is read where neither -addrs nor -addrs-file is given: a command line is seen by everybody on
-// the machine.
+// addressesVariable in the environment is read where neither -addrs nor -addrs-file is given: a command line is seen by
+// everybody on the machine.
 const addressesVariable = "REDLOCK_CHAOS_ADDRS"
 
 // addresses are the masters of the external backend.
@@ -21,10 +21,13 @@ type addresses struct {
 }
 
 func (a *addresses) flags(f *flag.FlagSet) {
-	f.StringVar(&a.list, "addrs", "", "masters of the external backend, separated by commas: host:port, or `URLs` as redis://user:password@host:port/db, "+
-		"rediss:// for TLS, or valkey:// and valkeys://; passwords are better kept in -addrs-file or "+addressesVariable)
+	f.StringVar(&a.list, "addrs", "", "masters of the external backend, separated by commas: host:port, or `URLs` as "+
+		"redis://user:password@host:port/db, "+
+		"rediss:// for TLS, or valkey:// and valkeys://; passwords are better kept in -addrs-file or "+
+		addressesVariable)
 	f.StringVar(&a.file, "addrs-file", "", "`file` with those masters, one a line; # begins a comment")
-	f.StringVar(&a.tls.CA, "tls-ca", "", "PEM `file` with the authorities that sign those masters' certificates, instead of the system's; with it host:port speaks TLS")
+	f.StringVar(&a.tls.CA, "tls-ca", "", "PEM `file` with the authorities that sign those masters' certificates, "+
+		"instead of the system's; with it host:port speaks TLS")
 	f.StringVar(&a.tls.Cert, "tls-cert", "", "PEM `file` with the clients' certificate, for masters that ask for one")
 	f.StringVar(&a.tls.Key, "tls-key", "", "PEM `file` with the certificate's key")
 }

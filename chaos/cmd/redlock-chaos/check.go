@@ -16,7 +16,8 @@ import (
 // checkCommand judges a history that was recorded before, by a run or by something else.
 func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flagSet("check", stderr)
-	outside := f.Bool("outside", false, "what was broken is outside what a lock assumes: overlaps and the like are allowed")
+	outside := f.Bool("outside", false, "what was broken is outside what a lock assumes: overlaps and the like are "+
+		"allowed")
 	asJSON := f.Bool("json", false, "print the judgement as JSON")
 	var l chaos.Limits
 	limitFlags(f, &l)
@@ -28,7 +29,8 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 		return exitUsage
 	}
 	if f.NArg() != 1 {
-		fmt.Fprintf(stderr, "redlock-chaos check: want one file, the history (- is the standard input), and have %d\n", f.NArg())
+		fmt.Fprintf(stderr, "redlock-chaos check: want one file, the history (- is the standard input), and have %d\n",
+			f.NArg())
 		return exitUsage
 	}
 	events, err := readHistory(f.Arg(0))
@@ -48,7 +50,8 @@ func checkCommand(_ context.Context, args []string, stdout, stderr io.Writer) in
 			return setupFailed(stderr, err)
 		}
 	} else {
-		fmt.Fprintf(stdout, "%s: %d events, %d acquisitions, judged %d of %d attempts for availability %.4f %%\n", strings.ToUpper(string(j.Verdict)),
+		fmt.Fprintf(stdout, "%s: %d events, %d acquisitions, judged %d of %d attempts for availability %.4f %%\n",
+			strings.ToUpper(string(j.Verdict)),
 			j.Events, j.Acquisitions, j.Service.Attempts, j.Service.Total, 100*j.Service.Ratio)
 		for _, reason := range j.Reasons {
 			fmt.Fprintf(stdout, "  ! %s\n", reason)

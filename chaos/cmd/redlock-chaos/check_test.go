@@ -17,7 +17,8 @@ const calmHistory = `{"at":1000000,"type":"acquire-call","client":0,"attempt":1,
 `
 
 func TestCheckJudgesAHistory(t *testing.T) {
-	overlap := strings.ReplaceAll(calmHistory, "\"at\":9", "\"at\":90") // the first gives it back after the second has got it
+	// the first gives it back after the second has got it
+	overlap := strings.ReplaceAll(calmHistory, "\"at\":9", "\"at\":90")
 	few := []string{"-limit-enough", "2"}
 	for name, tt := range map[string]struct {
 		history string
@@ -25,18 +26,22 @@ func TestCheckJudgesAHistory(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"pass":                 {calmHistory, few, 0, "PASS: 6 events, 2 acquisitions"},
-		"as JSON":              {calmHistory, slices.Concat(few, []string{"-json"}), 0, `"verdict": "pass"`},
-		"held twice":           {overlap, nil, 1, `overlap: "k" was held twice`},
-		"outside":              {overlap, slices.Concat(few, []string{"-outside"}), 0, "allowed: overlap"},
-		"nothing acquired":     {"", nil, 3, "  ! too little happened: 0 acquisitions"},
-		"two acquisitions":     {calmHistory, nil, 3, "  ! too little happened: 2 acquisitions"},
-		"no such field":        {`{"at":1,"tipe":"x"}`, nil, 2, "tipe"},
-		"no such type":         {`{"at":1,"type":"acquired"}`, nil, 2, `unknown type "acquired"`},
-		"a return of no call":  {`{"at":1,"type":"acquire-return","attempt":7}`, nil, 2, "attempt 7, which has no acquire-call"},
-		"a number given twice": {calmHistory + `{"at":5,"type":"acquire-call","attempt":1,"key":"k"}`, nil, 2, "a number of its own"},
-		"no such flag":         {calmHistory, []string{"-nonsense"}, 2, "nonsense"},
-		"two files":            {calmHistory, []string{"other.jsonl"}, 2, "want one file"},
+		"pass":             {calmHistory, few, 0, "PASS: 6 events, 2 acquisitions"},
+		"as JSON":          {calmHistory, slices.Concat(few, []string{"-json"}), 0, `"verdict": "pass"`},
+		"held twice":       {overlap, nil, 1, `overlap: "k" was held twice`},
+		"outside":          {overlap, slices.Concat(few, []string{"-outside"}), 0, "allowed: overlap"},
+		"nothing acquired": {"", nil, 3, "  ! too little happened: 0 acquisitions"},
+		"two acquisitions": {calmHistory, nil, 3, "  ! too little happened: 2 acquisitions"},
+		"no such field":    {`{"at":1,"tipe":"x"}`, nil, 2, "tipe"},
+		"no such type":     {`{"at":1,"type":"acquired"}`, nil, 2, `unknown type "acquired"`},
+		"a return of no call": {
+			`{"at":1,"type":"acquire-return","attempt":7}`, nil, 2, "attempt 7, which has no acquire-call",
+		},
+		"a number given twice": {
+			calmHistory + `{"at":5,"type":"acquire-call","attempt":1,"key":"k"}`, nil, 2, "a number of its own",
+		},
+		"no such flag": {calmHistory, []string{"-nonsense"}, 2, "nonsense"},
+		"two files":    {calmHistory, []string{"other.jsonl"}, 2, "want one file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "history.jsonl")
@@ -49,7 +54,8 @@ func TestCheckJudgesAHistory(t *testing.T) {
 			}
 		})
 	}
-	if status, _, stderr := execute(t.Context(), t, "check", "nonsense.jsonl"); status != 2 || !strings.Contains(stderr, "nonsense.jsonl") {
+	if status, _, stderr := execute(t.Context(), t, "check", "nonsense.jsonl"); status != 2 ||
+		!strings.Contains(stderr, "nonsense.jsonl") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
@@ -58,7 +64,8 @@ func TestCheckJudgesAHistory(t *testing.T) {
 func TestCheckAgreesWithTheRunThatRecordedTheHistory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-subject",
+	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl",
+		"10s", "-subject",
 		"quorum-of-two", "-scenario", "bridge", "-duration", "4s")
 	if status != 1 {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)

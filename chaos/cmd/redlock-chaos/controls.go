@@ -19,7 +19,8 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	f := flagSet("controls", stderr)
 	w.flags(f, "chaos-report-controls")
 	jsonFile := f.String("json", "", "write the table here as JSON")
-	runs := f.Int("runs", 0, "run each with so many seeds and say how many caught it, instead of until one does; unbroken locks are not run")
+	runs := f.Int("runs", 0, "run each with so many seeds and say how many caught it, instead of until one does; "+
+		"unbroken locks are not run")
 	only := f.String("only", "", "only these, by name, comma-separated")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
@@ -27,7 +28,8 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	wanted := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	var results []chaos.ControlResult
 	status := exitPass
-	fmt.Fprintf(stdout, "%-24s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed", "after", "unbroken, same seed")
+	fmt.Fprintf(stdout, "%-24s %-18s %-21s %-7s %5s %7s  %s\n", "broken lock", "scenario", "oracle", "caught", "seed",
+		"after", "unbroken, same seed")
 	for _, c := range chaos.Controls() {
 		if len(wanted) > 0 && !slices.Contains(wanted, c.Subject.Name()) {
 			continue
@@ -66,7 +68,9 @@ func controlsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 
 // runControl runs a control. If the control needs a mutant, this command runs it in a build with
 // the mutant.
-func runControl(ctx context.Context, c chaos.Control, cfg chaos.Config, runs int, args []string, stderr io.Writer) (chaos.ControlResult, error) {
+func runControl(ctx context.Context, c chaos.Control, cfg chaos.Config, runs int, args []string,
+	stderr io.Writer,
+) (chaos.ControlResult, error) {
 	switch {
 	case runs > 0 && c.Mutant == mutant.Built():
 		return c.Rate(ctx, cfg, runs)
@@ -83,7 +87,9 @@ func runControl(ctx context.Context, c chaos.Control, cfg chaos.Config, runs int
 }
 
 // caughtElsewhere has this command look for the control in a build with its mutant.
-func caughtElsewhere(ctx context.Context, c chaos.Control, dir string, args []string, stderr io.Writer) (result chaos.ControlResult, _ error) {
+func caughtElsewhere(ctx context.Context, c chaos.Control, dir string, args []string,
+	stderr io.Writer,
+) (result chaos.ControlResult, _ error) {
 	m, err := mutant.Find(c.Mutant)
 	if err != nil {
 		return result, err
@@ -122,7 +128,8 @@ func row(w io.Writer, r chaos.ControlResult) {
 	fmt.Fprintf(w, "%-24s %-18s %-21s %-7s %5d %6.1fs  %s\n", r.Subject, r.Scenario, r.Oracle, caught, r.Seed,
 		float64(r.TookMS)/1000, r.Unbroken)
 	if r.CaughtRuns+r.StarvedRuns > 0 {
-		fmt.Fprintf(w, "    caught in %d of %d runs; %d of the others had too little time\n", r.CaughtRuns, r.Runs, r.StarvedRuns)
+		fmt.Fprintf(w, "    caught in %d of %d runs; %d of the others had too little time\n", r.CaughtRuns, r.Runs,
+			r.StarvedRuns)
 	}
 	if r.Evidence != "" {
 		fmt.Fprintf(w, "    %s\n", r.Evidence)

@@ -16,7 +16,8 @@ import (
 // runLine finds the flags of a run in a workflow or a shell block, to the end of the line that YAML folds it into.
 var runLine = regexp.MustCompile(`redlock-chaos"? run ((?:-[a-z][^\n]*\n?\s*)+)`)
 
-// TestTheRunsInTheDocumentsHaveFlagsAndScenariosThatExist reads the workflows as YAML, and the flags as the command would.
+// TestTheRunsInTheDocumentsHaveFlagsAndScenariosThatExist reads the workflows as YAML, and the flags as the command
+// would.
 func TestTheRunsInTheDocumentsHaveFlagsAndScenariosThatExist(t *testing.T) {
 	runs := 0
 	for _, name := range []string{"ci.md", "containers.md"} {
@@ -64,7 +65,8 @@ func checkRun(t *testing.T, flags []string) {
 		}
 	}
 	// With -h the flags are parsed and nothing is run.
-	if _, _, stderr := execute(t.Context(), t, append(append([]string{"run"}, args...), "-h")...); !strings.HasPrefix(stderr, "Usage of") {
+	if _, _, stderr := execute(t.Context(), t,
+		append(append([]string{"run"}, args...), "-h")...); !strings.HasPrefix(stderr, "Usage of") {
 		t.Errorf("redlock-chaos run %v: %s", args, strings.SplitN(stderr, "\n", 2)[0])
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 // gateScenarios are recommended for any lock. Scenarios that need more than a lock has are skipped.
 var gateScenarios = []string{
-	"calm", "broken-network", "partitions", "bridge", "master-outage", "majority-outage", "refused-writes", "many-keys", "paused-clients",
+	"calm", "broken-network", "partitions", "bridge", "master-outage", "majority-outage", "refused-writes", "many-keys",
+	"paused-clients",
 	"stragglers", "lapsed-extension", "renewal", "shared", "reentrant",
 }
 
@@ -18,7 +19,8 @@ func gateCommand(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	return runCommand(ctx, gateArgs(args, os.Getenv("GITHUB_STEP_SUMMARY")), stdout, stderr)
 }
 
-// gateArgs are the flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to end.
+// gateArgs are the flags of run. Within ten minutes fourteen scenarios have 25 seconds each, and time to start and to
+// end.
 func gateArgs(args []string, summary string) []string {
 	all := []string{"-scenario", strings.Join(gateScenarios, ","), "-duration", "25s", "-dir", "chaos-gate"}
 	if summary != "" {

@@ -28,7 +28,8 @@ func listCommand(_ context.Context, args []string, stdout, stderr io.Writer) int
 		enc := json.NewEncoder(stdout)
 		enc.SetIndent("", "  ")
 		err := enc.Encode(map[string]any{
-			"scenarios": plan.Scenarios(), "workloads": workload.Profiles(), "faults": plan.Faults(), "backends": backends,
+			"scenarios": plan.Scenarios(), "workloads": workload.Profiles(), "faults": plan.Faults(),
+			"backends": backends,
 			"subjects": subjects,
 		})
 		if err != nil {

@@ -37,9 +37,11 @@ func execute(ctx context.Context, t *testing.T, args ...string) (status int, std
 	return status, out.String(), err.String()
 }
 
-// stoodStill reports that a run, or the unbroken library on a control's seed, has no verdict because the machine gave it too little time.
+// stoodStill reports that a run, or the unbroken library on a control's seed, has no verdict because the machine gave
+// it too little time.
 func stoodStill(status int, out string) bool {
-	return status == exitUnknown && strings.Contains(out, "! the machine stood still") || strings.Contains(out, "unbroken: the machine stood still")
+	return status == exitUnknown && strings.Contains(out, "! the machine stood still") ||
+		strings.Contains(out, "unbroken: the machine stood still")
 }
 
 // patiently is execute for tests that need a verdict. It executes a run again, at most three times,
@@ -60,7 +62,8 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "calm.yaml")
-	if err := os.WriteFile(file, []byte("name: ours\ninside: true\nworkload: hot-key\nduration: 2s\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("name: ours\ninside: true\nworkload: hot-key\nduration: 2s\n"), 0o600); err !=
+		nil {
 		t.Fatal(err)
 	}
 	common := []string{"run", "-backend", "embedded", "-quiet", "-ttl", "10s"}
@@ -70,18 +73,31 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 		status int
 		says   string
 	}{
-		"pass":                           {time.Minute, []string{"-file", file}, 0, "PASS"},
-		"violation":                      {time.Minute, []string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"}, 1, "VIOLATION"},
-		"cut short":                      {1500 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN"},
-		"no such backend":                {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
-		"no such subject":                {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
-		"no such scenario":               {time.Minute, []string{"-scenario", "nonsense"}, 4, "no scenario"},
-		"no such file":                   {time.Minute, []string{"-file", "nonsense.yaml"}, 4, "nonsense.yaml"},
-		"a plan that is to last longer":  {time.Minute, []string{"-file", file, "-duration", "1s"}, 2, "-duration 1s together with -file " + file},
-		"a plan and a scenario":          {time.Minute, []string{"-file", file, "-scenario", "calm"}, 2, "-scenario calm together with -file " + file},
-		"a plan's default is no mistake": {time.Minute, []string{"-file", file, "-subject", "redlock"}, 0, "-backend embedded -file "},
-		"no such flag":                   {time.Minute, []string{"-nonsense"}, 2, "nonsense"},
-		"an argument":                    {time.Minute, []string{"nonsense"}, 2, "nonsense"},
+		"pass": {time.Minute, []string{"-file", file}, 0, "PASS"},
+		"violation": {
+			time.Minute,
+			[]string{"-subject", "release-does-nothing", "-scenario", "calm", "-duration", "2s"},
+			1,
+			"VIOLATION",
+		},
+		"cut short": {
+			1500 * time.Millisecond, []string{"-scenario", "calm", "-duration", "1m"}, 3, "UNKNOWN",
+		},
+		"no such backend":  {time.Minute, []string{"-backend", "nonsense"}, 4, "no backend"},
+		"no such subject":  {time.Minute, []string{"-subject", "nonsense"}, 4, "no subject"},
+		"no such scenario": {time.Minute, []string{"-scenario", "nonsense"}, 4, "no scenario"},
+		"no such file":     {time.Minute, []string{"-file", "nonsense.yaml"}, 4, "nonsense.yaml"},
+		"a plan that is to last longer": {
+			time.Minute, []string{"-file", file, "-duration", "1s"}, 2, "-duration 1s together with -file " + file,
+		},
+		"a plan and a scenario": {
+			time.Minute, []string{"-file", file, "-scenario", "calm"}, 2, "-scenario calm together with -file " + file,
+		},
+		"a plan's default is no mistake": {
+			time.Minute, []string{"-file", file, "-subject", "redlock"}, 0, "-backend embedded -file ",
+		},
+		"no such flag": {time.Minute, []string{"-nonsense"}, 2, "nonsense"},
+		"an argument":  {time.Minute, []string{"nonsense"}, 2, "nonsense"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +118,8 @@ func TestTheExitStatusTellsTheVerdict(t *testing.T) {
 func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
 	t.Parallel()
 	jsonFile := filepath.Join(t.TempDir(), "new", "out.json")
-	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", t.TempDir(), "-scenario", "calm",
+	status, stdout, stderr := patiently(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", t.TempDir(),
+		"-scenario", "calm",
 		"-duration", "2s", "-ttl", "10s", "-json", jsonFile)
 	raw, err := os.ReadFile(jsonFile)
 	if err != nil || status != 0 {
@@ -119,7 +136,8 @@ func TestTheJSONFileIsWrittenWhereItIsWanted(t *testing.T) {
 func TestReplayLinesReproduceAllFlags(t *testing.T) {
 	t.Parallel()
 	args := []string{
-		"run", "-backend", "embedded", "-quiet", "-aof", "-destructive", "-ttl", "9s", "-masters", "3", "-clients", "2", "-scenario", "calm",
+		"run", "-backend", "embedded", "-quiet", "-aof", "-destructive", "-ttl", "9s", "-masters", "3", "-clients", "2",
+		"-scenario", "calm",
 		"-duration", "700ms", "-seed", "11", "-binary", "/a place/redis",
 	}
 	replay := func(args []string) string {
@@ -131,7 +149,10 @@ func TestReplayLinesReproduceAllFlags(t *testing.T) {
 		return strings.TrimSpace(line)
 	}
 	line := replay(args)
-	for _, flag := range []string{"-aof", "-destructive", "-ttl 9s", "-masters 3", "-clients 2", "-scenario calm", "-duration 700ms", "-seed 11", "-binary '/a place/redis'", "-backend embedded", "-subject redlock"} {
+	for _, flag := range []string{
+		"-aof", "-destructive", "-ttl 9s", "-masters 3", "-clients 2", "-scenario calm", "-duration 700ms", "-seed 11",
+		"-binary '/a place/redis'", "-backend embedded", "-subject redlock",
+	} {
 		if !strings.Contains(line+" ", flag+" ") {
 			t.Errorf("%q lacks %s", line, flag)
 		}
@@ -167,7 +188,8 @@ func TestListListsEverything(t *testing.T) {
 func TestControlsCatchAndCompare(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "quorum-of-two", "-json", filepath.Join(dir, "t.json"))
+	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only",
+		"quorum-of-two", "-json", filepath.Join(dir, "t.json"))
 	if status != 0 || !strings.Contains(out, "quorum-of-two") || !strings.Contains(out, "held twice") {
 		t.Errorf("status %d: %s%s", status, out, stderr)
 	}
@@ -195,7 +217,8 @@ func TestHelp(t *testing.T) {
 func TestControlsBuildMutants(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only", "redlock:half-quorum", "-json", filepath.Join(dir, "t.json"))
+	status, out, stderr := patiently(t.Context(), t, "controls", "-backend", "embedded", "-dir", dir, "-only",
+		"redlock:half-quorum", "-json", filepath.Join(dir, "t.json"))
 	if status != 0 || !strings.Contains(out, "redlock:half-quorum") || !strings.Contains(out, "held twice") {
 		t.Fatalf("status %d: %s%s", status, out, stderr)
 	}
@@ -218,7 +241,8 @@ func TestWithoutTheGoCommandAMutantIsNoPass(t *testing.T) {
 			t.Errorf("%v: status %d, want %d\n%s%s", args, status, want, out, stderr)
 		}
 	}
-	status, _, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-dir", t.TempDir(), "-subject", "redlock:half-quorum")
+	status, _, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-dir", t.TempDir(), "-subject",
+		"redlock:half-quorum")
 	if status != exitSetup || !strings.Contains(stderr, "go command") {
 		t.Errorf("run: status %d, %s", status, stderr)
 	}

@@ -25,7 +25,8 @@ func mutantsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	only := f.String("only", "", "only these: `names` or patterns as release-* or scripts/*, comma-separated")
 	sample := f.Bool("sample", false, "only those that the tests of every run are tried on")
 	jsonFile := f.String("json", "", "write the table to this `file` as JSON")
-	page := f.String("page", "", "put what was found into this `file`'s tables, between its two marks, as docs/evidence/mutants.md has it")
+	page := f.String("page", "", "put what was found into this `file`'s tables, between its two marks, as "+
+		"docs/evidence/mutants.md has it")
 	workers := f.Int("workers", min(2, runtime.GOMAXPROCS(0)), "how many to try at the same time")
 	if status, ok := parsed(f, args, stderr); !ok {
 		return status
@@ -98,9 +99,12 @@ func tryMutants(ctx context.Context, chosen []mutant.Mutant, workers int, stdout
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a file that is left in the temporary directory does no harm
-	checker := &mutant.Checker{Dir: dir, Chaos: func(ctx context.Context, m mutant.Mutant, c mutant.Chaos) (string, error) {
-		return tryOnMasters(ctx, m, c, filepath.Join(dir, m.Name))
-	}}
+	checker := &mutant.Checker{
+		Dir: dir,
+		Chaos: func(ctx context.Context, m mutant.Mutant, c mutant.Chaos) (string, error) {
+			return tryOnMasters(ctx, m, c, filepath.Join(dir, m.Name))
+		},
+	}
 	results := make([]mutant.Result, len(chosen))
 	var all sync.WaitGroup
 	var shown sync.Mutex
@@ -156,7 +160,8 @@ func tryOnMasters(ctx context.Context, m mutant.Mutant, wants mutant.Chaos, dir 
 func showMutant(w io.Writer, r mutant.Result) {
 	fmt.Fprintf(w, "%-10s %6.1fs  %-34s %s\n", strings.ToUpper(string(r.Verdict)), r.Seconds, r.Name, r.By)
 	if r.Failed() {
-		fmt.Fprintf(w, "    it breaks: %s\n    %s\n", r.Breaks, strings.ReplaceAll(strings.TrimSpace(r.Note), "\n", "\n    "))
+		fmt.Fprintf(w, "    it breaks: %s\n    %s\n", r.Breaks,
+			strings.ReplaceAll(strings.TrimSpace(r.Note), "\n", "\n    "))
 	}
 }
 
@@ -168,8 +173,10 @@ func conclude(results []mutant.Result, stdout io.Writer) int {
 		count[r.Verdict]++
 		took += time.Duration(r.Seconds * float64(time.Second))
 	}
-	fmt.Fprintf(stdout, "%d of %d mutants are caught, %d have survived, %d are unknown; %d changes are equivalent. %v one by one\n",
-		count[mutant.Caught], len(results)-count[mutant.Equivalent], count[mutant.Survived], count[mutant.Unknown], count[mutant.Equivalent], took.Round(time.Second))
+	fmt.Fprintf(stdout, "%d of %d mutants are caught, %d have survived, %d are unknown; %d changes are equivalent. "+
+		"%v one by one\n",
+		count[mutant.Caught], len(results)-count[mutant.Equivalent], count[mutant.Survived], count[mutant.Unknown],
+		count[mutant.Equivalent], took.Round(time.Second))
 	switch {
 	case count[mutant.Survived] > 0:
 		return exitViolation
@@ -186,7 +193,8 @@ const (
 	pageEnds   = "<!-- its end -->\n"
 )
 
-// writePage puts the results into a page's tables, one for each group. Mutants that were not tried keep the rows that they have there.
+// writePage puts the results into a page's tables, one for each group. Mutants that were not tried keep the rows that
+// they have there.
 func writePage(file string, results []mutant.Result) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -195,7 +203,8 @@ func writePage(file string, results []mutant.Result) error {
 	before, rest, begins := strings.Cut(string(raw), pageBegins)
 	tables, behind, ends := strings.Cut(rest, pageEnds)
 	if !begins || !ends {
-		return fmt.Errorf("%s has no %s and behind it %s", file, strings.TrimSpace(pageBegins), strings.TrimSpace(pageEnds))
+		return fmt.Errorf("%s has no %s and behind it %s", file, strings.TrimSpace(pageBegins),
+			strings.TrimSpace(pageEnds))
 	}
 	rows := rowsOf(tables)
 	for _, r := range results {
@@ -230,7 +239,8 @@ func tablesOf(rows map[string]string) string {
 	}
 	var out strings.Builder
 	for _, group := range groups {
-		fmt.Fprintf(&out, "\n## %s\n\n| mutant | what it breaks | caught by | seconds |\n| --- | --- | --- | --- |\n%s", group, members[group])
+		fmt.Fprintf(&out, "\n## %s\n\n| mutant | what it breaks | caught by | seconds |\n| --- | --- | --- | --- |\n%s",
+			group, members[group])
 	}
 	return out.String() + "\n"
 }

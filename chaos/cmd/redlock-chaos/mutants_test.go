@@ -14,10 +14,13 @@ func TestMutantsAreTriedAndWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, page := filepath.Join(dir, "t.json"), filepath.Join(dir, "page.md")
-	if err := os.WriteFile(page, []byte("above\n"+pageBegins+"old\n| `limiter-one-more` | old |\n| `half-quorum` | as it was |\n| `gone` | old |\n"+pageEnds+"below\n"), 0o600); err != nil {
+	if err := os.WriteFile(page,
+		[]byte("above\n"+pageBegins+"old\n| `limiter-one-more` | old |\n| `half-quorum` | as it was |\n| `gone` | "+
+			"old |\n"+pageEnds+"below\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status, out, stderr := execute(t.Context(), t, "mutants", "-only", "retention-*,limiter/limiter-one-more", "-json", file, "-page", page)
+	status, out, stderr := execute(t.Context(), t, "mutants", "-only", "retention-*,limiter/limiter-one-more", "-json",
+		file, "-page", page)
 	if status != exitPass || !strings.Contains(out, "3 of 3 mutants are caught, 0 have survived") {
 		t.Fatalf("status %d: %s%s", status, out, stderr)
 	}
@@ -36,8 +39,11 @@ func TestMutantsAreTriedAndWritten(t *testing.T) {
 	}
 	written, err := os.ReadFile(page)
 	if err != nil || !strings.HasPrefix(string(written), "above\n") || !strings.HasSuffix(string(written), "below\n") ||
-		strings.Contains(string(written), "| old |") || strings.Contains(string(written), "\nold\n") || !strings.Contains(string(written), "## engine\n") ||
-		strings.Count(string(written), "\n| `half-quorum` | as it was |\n") != 1 || !strings.Contains(string(written), "| `limiter-one-more` | one operation more than the limit is under way | internal/limiter/Test") {
+		strings.Contains(string(written), "| old |") || strings.Contains(string(written), "\nold\n") ||
+		!strings.Contains(string(written), "## engine\n") ||
+		strings.Count(string(written), "\n| `half-quorum` | as it was |\n") != 1 ||
+		!strings.Contains(string(written), "| `limiter-one-more` | one operation more than the limit is under way | "+
+			"internal/limiter/Test") {
 		t.Errorf("%v: %s", err, written)
 	}
 }
@@ -59,7 +65,8 @@ func TestOnlyMutantsThatAreCaughtOrEquivalentAreAPass(t *testing.T) {
 	}
 	var out strings.Builder
 	showMutant(&out, mutant.Result{Name: "m", Verdict: mutant.Survived, Breaks: "the rule", Note: "TestX passes"})
-	if !strings.Contains(out.String(), "SURVIVED") || !strings.Contains(out.String(), "it breaks: the rule") || !strings.Contains(out.String(), "TestX passes") {
+	if !strings.Contains(out.String(), "SURVIVED") || !strings.Contains(out.String(), "it breaks: the rule") ||
+		!strings.Contains(out.String(), "TestX passes") {
 		t.Errorf("a survivor is shown as %s", out.String())
 	}
 	if got := rowOf(mutant.Result{Name: "m", Verdict: mutant.Survived}); !strings.Contains(got, "**survived**") {
@@ -69,10 +76,14 @@ func TestOnlyMutantsThatAreCaughtOrEquivalentAreAPass(t *testing.T) {
 
 func TestUnknownMutantsAreNamed(t *testing.T) {
 	for args, says := range map[string]string{
-		"-only nonsense": `no mutant is called "nonsense"`, "-only retention-*,none": `"none"`, "-only [": "syntax error",
-		"-sample -only retention-no-bound": "sample", "-workers 0": "-workers", "-only retention-no-bound x": "unexpected",
+		"-only nonsense": `no mutant is called "nonsense"`, "-only retention-*,none": `"none"`,
+		"-only [":                          "syntax error",
+		"-sample -only retention-no-bound": "sample", "-workers 0": "-workers",
+		"-only retention-no-bound x": "unexpected",
 	} {
-		if status, out, stderr := execute(t.Context(), t, append([]string{"mutants"}, strings.Fields(args)...)...); status != exitUsage || !strings.Contains(stderr, says) {
+		if status, out, stderr := execute(t.Context(), t,
+			append([]string{"mutants"}, strings.Fields(args)...)...); status != exitUsage ||
+			!strings.Contains(stderr, says) {
 			t.Errorf("%s: status %d: %s%s", args, status, out, stderr)
 		}
 	}
@@ -80,7 +91,8 @@ func TestUnknownMutantsAreNamed(t *testing.T) {
 
 func TestMutantsNeedACheckout(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if status, _, stderr := execute(t.Context(), t, "mutants", "-only", "retention-no-bound"); status != exitSetup || !strings.Contains(stderr, "lies in no checkout") {
+	if status, _, stderr := execute(t.Context(), t, "mutants", "-only", "retention-no-bound"); status != exitSetup ||
+		!strings.Contains(stderr, "lies in no checkout") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

@@ -40,7 +40,8 @@ func (w *where) flags(f *flag.FlagSet, dir string) {
 	f.StringVar(&w.proxy, "proxy", "", "API of a toxiproxy server to use instead of proxies in this process")
 	f.BoolVar(&w.destructive, "destructive", false, "allow external masters to be flushed and reconfigured")
 	f.BoolVar(&w.aof, "aof", false, "keep data over crashes also where the scenario does not ask for it")
-	f.BoolVar(&w.tls, "tls", false, "servers of the process backend speak TLS also where the scenario does not ask for it")
+	f.BoolVar(&w.tls, "tls", false, "servers of the process backend speak TLS also where the scenario does not ask "+
+		"for it")
 	f.StringVar(&w.binary, "binary", "", "server of the process backend (default redis-server or valkey-server)")
 	f.StringVar(&w.dir, "dir", dir, "directory for report.html, report.json, junit.xml and history.jsonl")
 	f.BoolVar(&w.quiet, "quiet", false, "no progress")
@@ -50,11 +51,15 @@ func (w *where) flags(f *flag.FlagSet, dir string) {
 func (w *where) config() (chaos.Config, error) {
 	cfg := chaos.Config{
 		Backend: w.backend, Seed: w.seed, Masters: w.masters, Clients: w.clients, Dir: w.dir,
-		Options: masters.Options{AOF: w.aof, Secure: w.tls, Binary: w.binary, Proxy: w.proxy, Destructive: w.destructive},
+		Options: masters.Options{
+			AOF: w.aof, Secure: w.tls, Binary: w.binary, Proxy: w.proxy, Destructive: w.destructive,
+		},
 	}
 	w.containers.apply(&cfg)
 	if w.proxy != "" && cfg.Backend != "external" {
-		return cfg, fmt.Errorf("-proxy is for -backend external, and it is %s: the clients of other backends have proxies of their own", cfg.Backend)
+		return cfg,
+			fmt.Errorf("-proxy is for -backend external, and it is %s: the clients of other backends have proxies of "+
+				"their own", cfg.Backend)
 	}
 	err := w.addrs.apply(&cfg, w.backend)
 	return cfg, err
@@ -67,15 +72,18 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	duration := f.Duration("duration", 30*time.Second, "how long the workload runs; a plan of -file says so itself")
 	ttl := f.Duration("ttl", 0, "ttl of the locks, instead of the scenario's")
 	scenario := f.String("scenario", "everything", "names of scenarios, separated by commas, see redlock-chaos list")
-	seeds := f.String("seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of each run are in a directory of its own")
+	seeds := f.String("seeds", "", "run each scenario with these seeds, 1..20, instead of -seed; the files of each "+
+		"run are in a directory of its own")
 	failFast := f.Bool("failfast", false, "with several runs: stop at the first violation")
 	markdown := f.String("markdown", "", "append a table of the runs to this file, such as $GITHUB_STEP_SUMMARY")
 	file := f.String("file", "", "a scenario of your own, in YAML, instead")
 	subject := f.String("subject", "redlock", "the lock under test, see redlock-chaos list")
-	neighbours := f.Bool("neighbours", false, "every client has quiet locks beside the workload, which must not be harmed by it")
+	neighbours := f.Bool("neighbours", false, "every client has quiet locks beside the workload, which must not be "+
+		"harmed by it")
 	var limits chaos.Limits
 	limitFlags(f, &limits)
-	command := f.String("exec", "", "a program that speaks the line protocol of docs/evidence/chaos.md, with arguments, as the lock under test: one process for each client")
+	command := f.String("exec", "", "a program that speaks the line protocol of docs/evidence/chaos.md, with "+
+		"arguments, as the lock under test: one process for each client")
 	tokens := f.Bool("exec-tokens", false, "the program's locks have fencing tokens")
 	jsonFile := f.String("json", "", "write the JSON report here")
 	htmlFile := f.String("html", "", "write the HTML report here")
@@ -158,14 +166,15 @@ func fileExcludes(f *flag.FlagSet) error {
 	}
 	for _, name := range []string{"duration", "scenario"} {
 		if value, both := given[name]; both {
-			return fmt.Errorf("-%s %s together with -file %s: the plan in the file says that", name, value, given["file"])
+			return fmt.Errorf("-%s %s together with -file %s: the plan in the file says that", name, value,
+				given["file"])
 		}
 	}
 	return nil
 }
 
-// replayLine is the command that runs the same plan again: all flags that were given, but those that say where to write, and the
-// defaults that others may change. Passwords are left out.
+// replayLine is the command that runs the same plan again: all flags that were given, but those that say where to
+// write, and the defaults that others may change. Passwords are left out.
 func replayLine(f *flag.FlagSet) string {
 	given := map[string]bool{"seed": true, "backend": true, "subject": true}
 	f.Visit(func(x *flag.Flag) { given[x.Name] = true })
@@ -243,8 +252,10 @@ func progress(stderr io.Writer) (show func(chaos.Progress), end func()) {
 	show = func(p chaos.Progress) {
 		const width = 24
 		done := min(width, int(width*p.Elapsed/max(1, p.Total)))
-		fmt.Fprintf(stderr, "\r\x1b[K[%s%s] %5.1fs  %d operations, %d acquired, %d faults  %s", strings.Repeat("=", done),
-			strings.Repeat(" ", width-done), p.Elapsed.Seconds(), p.Operations, p.Acquired, p.Faults, strings.Join(p.On, " "))
+		fmt.Fprintf(stderr, "\r\x1b[K[%s%s] %5.1fs  %d operations, %d acquired, %d faults  %s",
+			strings.Repeat("=", done),
+			strings.Repeat(" ", width-done), p.Elapsed.Seconds(), p.Operations, p.Acquired, p.Faults,
+			strings.Join(p.On, " "))
 	}
 	return show, func() { fmt.Fprint(stderr, "\r\x1b[K") }
 }
@@ -254,16 +265,20 @@ func summarize(w io.Writer, r *report.Report) {
 	if !r.Inside {
 		promise = "outside the assumptions: overlaps are allowed, token order is not"
 	}
-	fmt.Fprintf(w, "%s: %s in %s (%s), %s, %d masters, %d clients, seed %d\n", strings.ToUpper(string(r.Verdict)), r.Subject,
+	fmt.Fprintf(w, "%s: %s in %s (%s), %s, %d masters, %d clients, seed %d\n", strings.ToUpper(string(r.Verdict)),
+		r.Subject,
 		r.Scenario, promise, r.Backend, r.Masters, r.Clients, r.Seed)
 	for _, reason := range r.Reasons {
 		fmt.Fprintf(w, "  ! %s\n", reason)
 	}
-	fmt.Fprintf(w, "  %d operations, %d acquisitions, p50 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Operations, r.Acquisitions,
+	fmt.Fprintf(w, "  %d operations, %d acquisitions, p50 %.1f ms, p99 %.1f ms, max %.1f ms\n", r.Operations,
+		r.Acquisitions,
 		r.Latency.P50, r.Latency.P99, r.Latency.Max)
-	fmt.Fprintf(w, "  overlaps %d, token violations %d, orphans %d, lost updates %d, stale writes refused %d\n", r.Overlaps,
+	fmt.Fprintf(w, "  overlaps %d, token violations %d, orphans %d, lost updates %d, stale writes refused %d\n",
+		r.Overlaps,
 		r.TokenViolations, r.Orphans, r.LostUpdates, r.StaleWrites)
-	fmt.Fprintf(w, "  availability %.4f %% (judged %d of %d attempts), longest outage %.0f ms, longest recovery %.0f ms, unexpected errors %d\n",
+	fmt.Fprintf(w, "  availability %.4f %% (judged %d of %d attempts), longest outage %.0f ms, longest recovery %.0f "+
+		"ms, unexpected errors %d\n",
 		100*r.Availability, r.Service.Attempts, r.Service.Total, r.OutageMSMax, r.RecoveryMSMax, r.UnexpectedErrors)
 	names := make([]string, 0, len(r.Faults))
 	for name, n := range r.Faults {

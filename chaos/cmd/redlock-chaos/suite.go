@@ -53,9 +53,11 @@ func newSuite(scenarios, seeds string, seed uint64) (*suite, error) {
 	return s, nil
 }
 
-// run makes the runs. Each run has its own directory in cfg.Dir, and one junit.xml lists all runs, also those that were not made. The
-// status is that of the worst run: violation, then could not be made, then unknown, then pass.
-func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string, stdout, stderr io.Writer) int {
+// run makes the runs. Each run has its own directory in cfg.Dir, and one junit.xml lists all runs, also those that were
+// not made. The status is that of the worst run: violation, then could not be made, then unknown, then pass.
+func (s *suite) run(ctx context.Context, cfg chaos.Config, replay func(scenario string, seed uint64) string,
+	stdout, stderr io.Writer,
+) int {
 	var runs []report.SuiteRun
 	worst, junit := exitPass, cfg.JUnit
 	dir := cfg.Dir

@@ -11,12 +11,14 @@ import (
 	"github.com/seed-624411e5/redlock/chaos"
 )
 
-// TestSuitesAreOneFileAndOneTable has a lock that passes one scenario, is convicted in one, and has no locks for the third.
+// TestSuitesAreOneFileAndOneTable has a lock that passes one scenario, is convicted in one, and has no locks for the
+// third.
 func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	table := filepath.Join(dir, "summary.md")
-	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-subject", "quorum-of-two",
+	status, stdout, stderr := execute(t.Context(), t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl",
+		"10s", "-subject", "quorum-of-two",
 		"-scenario", "shared,bridge", "-seeds", "3..4", "-duration", "4s", "-markdown", table, "-failfast")
 	if status != 1 {
 		t.Fatalf("status %d: %s%s", status, stdout, stderr)
@@ -39,18 +41,21 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 	}
 	// Two runs that were skipped, and one with a verdict and all oracles; the other seed was not run, or was violated.
 	one := 2 + 1 + len(chaos.Oracles())
-	if (got.Tests != one+1 || got.Skipped != 3) && (got.Tests != one+1+len(chaos.Oracles()) || got.Skipped != 2) || got.Failures < 2 {
+	if (got.Tests != one+1 || got.Skipped != 3) && (got.Tests != one+1+len(chaos.Oracles()) || got.Skipped != 2) ||
+		got.Failures < 2 {
 		t.Errorf("%+v", got)
 	}
 	overlap := false
 	for _, c := range got.Cases {
-		overlap = overlap || strings.HasPrefix(c.Name, "bridge/seed-") && strings.HasSuffix(c.Name, "/overlap") && c.Failure != nil
+		overlap = overlap || strings.HasPrefix(c.Name, "bridge/seed-") && strings.HasSuffix(c.Name, "/overlap") &&
+			c.Failure != nil
 	}
 	if !overlap {
 		t.Errorf("no case for the overlap: %+v", got.Cases)
 	}
 	summary, err := os.ReadFile(table)
-	if err != nil || !strings.Contains(string(summary), "| shared | 3 | skipped |") || !strings.Contains(string(summary), "| violation |") ||
+	if err != nil || !strings.Contains(string(summary), "| shared | 3 | skipped |") ||
+		!strings.Contains(string(summary), "| violation |") ||
 		!strings.Contains(string(summary), "-scenario bridge") {
 		t.Errorf("%s, %v", summary, err)
 	}
@@ -61,20 +66,25 @@ func TestSuitesAreOneFileAndOneTable(t *testing.T) {
 
 func TestASuiteOfNothingIsNoPass(t *testing.T) {
 	for says, args := range map[string][]string{
-		"nothing was shown": {"-subject", "quorum-of-two", "-scenario", "shared,reentrant,renewal,lost-packets,rolling-restart,stopped-writers"},
-		"no scenario":       {"-scenario", "calm,nonsense"},
-		"want a number":     {"-scenario", "calm", "-seeds", "5..2"},
-		"a range such as":   {"-scenario", "calm", "-seeds", "many"},
-		"single run":        {"-scenario", "calm,bridge", "-json", "x.json"},
+		"nothing was shown": {
+			"-subject", "quorum-of-two", "-scenario",
+			"shared,reentrant,renewal,lost-packets,rolling-restart,stopped-writers",
+		},
+		"no scenario":     {"-scenario", "calm,nonsense"},
+		"want a number":   {"-scenario", "calm", "-seeds", "5..2"},
+		"a range such as": {"-scenario", "calm", "-seeds", "many"},
+		"single run":      {"-scenario", "calm,bridge", "-json", "x.json"},
 	} {
-		status, stdout, stderr := execute(t.Context(), t, append([]string{"run", "-backend", "embedded", "-quiet", "-dir", t.TempDir()}, args...)...)
+		status, stdout, stderr := execute(t.Context(), t,
+			append([]string{"run", "-backend", "embedded", "-quiet", "-dir", t.TempDir()}, args...)...)
 		if status == 0 || !strings.Contains(stderr, says) {
 			t.Errorf("%v: status %d, %s%s", args, status, stdout, stderr)
 		}
 	}
 }
 
-// TestHazard134AViolationIsNotLostByWhatComesAfterIt has a run whose files can't be written after one with a violation, and then an interrupt.
+// TestHazard134AViolationIsNotLostByWhatComesAfterIt has a run whose files can't be written after one with a violation,
+// and then an interrupt.
 func TestHazard134AViolationIsNotLostByWhatComesAfterIt(t *testing.T) {
 	for _, order := range [][3]int{
 		{exitViolation, exitSetup, exitViolation},
@@ -97,9 +107,11 @@ func TestHazard134AViolationIsNotLostByWhatComesAfterIt(t *testing.T) {
 		if seed == "3" {
 			cancel()
 		}
-		status, stdout, stderr := execute(ctx, t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s", "-scenario", "calm,bridge", "-seeds", seed, "-duration", "300ms")
+		status, stdout, stderr := execute(ctx, t, "run", "-backend", "embedded", "-quiet", "-dir", dir, "-ttl", "10s",
+			"-scenario", "calm,bridge", "-seeds", seed, "-duration", "300ms")
 		raw, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
-		if status == exitPass || err != nil || !strings.Contains(string(raw), want) || !strings.Contains(string(raw), "bridge/seed-"+seed) {
+		if status == exitPass || err != nil || !strings.Contains(string(raw), want) ||
+			!strings.Contains(string(raw), "bridge/seed-"+seed) {
 			t.Errorf("status %d, %v: %s%s%s", status, err, stdout, stderr, raw)
 		}
 	}

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// Clients share masters; each of two sees another majority. In dying-clients some are processes that are stopped and killed.
+// Clients share masters; each of two sees another majority. In dying-clients some are processes that are stopped and
+// killed.
 func TestOurLock(t *testing.T) {
 	const ttl = 4 * time.Second
 	for _, scenario := range []string{"bridge", "dying-clients"} {
@@ -36,7 +37,8 @@ func TestOurLock(t *testing.T) {
 			t.Parallel() // a run mostly waits
 			chaostest.Run(t, chaos.Config{
 				Subject: ours{}, Backend: "process", Scenario: scenario, Duration: 4 * time.Second, TTL: ttl,
-				Limits: chaos.Limits{Orphan: ttl}, // where a master does not answer, this lock leaves the key to its ttl
+				// where a master does not answer, this lock leaves the key to its ttl
+				Limits: chaos.Limits{Orphan: ttl},
 			})
 		})
 	}
@@ -57,7 +59,8 @@ func (ours) Supports(kind history.Kind) error {
 func (ours) Open(_ context.Context, addrs []string) (workload.Locker, error) {
 	l := &locker{}
 	for _, addr := range addrs {
-		l.masters = append(l.masters, redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true}))
+		l.masters = append(l.masters,
+			redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true}))
 	}
 	return l, nil
 }
@@ -67,7 +70,9 @@ type locker struct{ masters []*redis.Client }
 func (l *locker) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	for {
 		h := &hold{l: l, key: r.Key, owner: rand.Text(), until: time.Now().Add(r.TTL - r.TTL/100 - 2*time.Millisecond)}
-		if l.everywhere(r.TTL/20, func(ctx context.Context, m *redis.Client) bool { return m.SetNX(ctx, h.key, h.owner, r.TTL).Val() }) && h.Remaining() > 0 {
+		if l.everywhere(r.TTL/20, func(ctx context.Context, m *redis.Client) bool {
+			return m.SetNX(ctx, h.key, h.owner, r.TTL).Val()
+		}) && h.Remaining() > 0 {
 			return h, nil
 		}
 		_ = h.Release(context.WithoutCancel(ctx)) // locks of a lost round
@@ -118,7 +123,8 @@ func (h *hold) Remaining() time.Duration                    { return time.Until(
 func (h *hold) Done() <-chan struct{}                       { return nil }
 func (h *hold) Extend(context.Context, time.Duration) error { return workload.ErrUnsupported }
 
-var release = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+var release = redis.NewScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
 func (h *hold) Release(context.Context) error {
 	if !h.l.everywhere(500*time.Millisecond, func(ctx context.Context, m *redis.Client) bool {

@@ -24,7 +24,8 @@ func (counters) Supports(kind history.Kind) error { return onlyShared(kind) }
 func (counters) Open(_ context.Context, addrs []string) (workload.Locker, error) {
 	l := &counting{}
 	for _, addr := range addrs {
-		l.masters = append(l.masters, redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true}))
+		l.masters = append(l.masters,
+			redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true}))
 	}
 	return l, nil
 }
@@ -42,7 +43,9 @@ return 1`)
 
 func (l *counting) Acquire(ctx context.Context, r workload.Request) (workload.Hold, error) {
 	for {
-		p := &counterPermit{l: l, key: r.Key, owner: rand.Text(), until: time.Now().Add(r.TTL - r.TTL/100 - 2*time.Millisecond)}
+		p := &counterPermit{
+			l: l, key: r.Key, owner: rand.Text(), until: time.Now().Add(r.TTL - r.TTL/100 - 2*time.Millisecond),
+		}
 		got := l.majority(r.TTL/20, func(ctx context.Context, m *redis.Client) bool {
 			n, err := take.Run(ctx, m, []string{p.key}, p.owner, permits, r.TTL.Milliseconds()).Int()
 			return n == 1 && err == nil

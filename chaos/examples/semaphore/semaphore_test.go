@@ -67,7 +67,10 @@ func under(tb testing.TB, subject workload.Subject, scenario string, seed uint64
 	}
 	drawn.Workload = "permits"
 	limits := chaos.Limits{Orphan: time.Second, Tail: 300 * time.Millisecond}
-	return chaos.Config{Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Limits: limits, Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10))}
+	return chaos.Config{
+		Subject: subject, Backend: "process", Plan: drawn, Oracles: []chaos.Oracle{counted}, Limits: limits,
+		Dir: filepath.Join(cmp.Or(*reports, tb.TempDir()), tb.Name(), strconv.FormatUint(seed, 10)),
+	}
 }
 
 // inVain is how many more seeds are run if the earlier ones have shown too little: in a few seconds
@@ -88,7 +91,8 @@ func TestNeverMoreHoldersThanPermits(t *testing.T) {
 				if most >= permits {
 					full++
 				}
-				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, faults %v", seed+1, rep.Verdict, rep.Acquisitions, most, rep.Faults)
+				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, faults %v", seed+1, rep.Verdict,
+					rep.Acquisitions, most, rep.Faults)
 				if rep.Verdict != report.Pass {
 					t.Errorf("seed %d: verdict %s: %v", seed+1, rep.Verdict, rep.Reasons)
 				}
@@ -119,13 +123,15 @@ func TestNeverMoreHoldersThanPermitsThatAreRenewed(t *testing.T) {
 				if most >= permits && seen > 0 {
 					full++
 				}
-				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, %d renewals, faults %v", seed+1, rep.Verdict, rep.Acquisitions, most, seen, rep.Faults)
+				t.Logf("seed %d: %s, %d acquisitions, at most %d held at a time, %d renewals, faults %v", seed+1,
+					rep.Verdict, rep.Acquisitions, most, seen, rep.Faults)
 				if rep.Verdict != report.Pass {
 					t.Errorf("seed %d: verdict %s: %v", seed+1, rep.Verdict, rep.Reasons)
 				}
 			}
 			if full < *seeds {
-				t.Errorf("in %d runs were %d permits held at a time and renewed, want %d: that shows little", full, permits, *seeds)
+				t.Errorf("in %d runs were %d permits held at a time and renewed, want %d: that shows little", full,
+					permits, *seeds)
 			}
 		})
 	}
@@ -152,7 +158,10 @@ func TestTooManyHoldersAreConvicted(t *testing.T) {
 			cfg := under(t, broken.Subject, "calm", 1, 2*time.Second)
 			cfg.Plan.Workload = broken.workload
 			caught := func(rep *chaos.Report) bool {
-				return rep.Verdict == report.Violation && slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool { return v.Oracle == counted.Name })
+				return rep.Verdict == report.Violation &&
+					slices.ContainsFunc(rep.Violations, func(v oracle.Violation) bool {
+						return v.Oracle == counted.Name
+					})
 			}
 			rep := patient.Caught(t, cfg, caught)
 			t.Logf("%d acquisitions: %v", rep.Acquisitions, rep.Reasons)

@@ -41,7 +41,8 @@ func Run(t *testing.T, cfg chaos.Config, enough ...func(*chaos.Report) bool) *ch
 		case !starved(rep) && !hurried(rep, enough):
 			return rep
 		}
-		t.Logf("the machine stood still for %.0f ms of %d, so nothing was shown: %s", rep.StalledMS, rep.DurationMS, strings.Join(rep.Reasons, "\n"))
+		t.Logf("the machine stood still for %.0f ms of %d, so nothing was shown: %s", rep.StalledMS, rep.DurationMS,
+			strings.Join(rep.Reasons, "\n"))
 		if unjudged(rep) {
 			cfg.Duration *= 2
 		}
@@ -58,7 +59,9 @@ func Caught(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool) *ch
 	return search(t, cfg, caught, func(cfg chaos.Config) *chaos.Report { return Run(t, cfg) })
 }
 
-func search(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool, run func(chaos.Config) *chaos.Report) *chaos.Report {
+func search(t *testing.T, cfg chaos.Config, caught func(*chaos.Report) bool,
+	run func(chaos.Config) *chaos.Report,
+) *chaos.Report {
 	t.Helper()
 	for n := 1; ; n++ {
 		rep := run(cfg)

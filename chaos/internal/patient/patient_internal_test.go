@@ -20,8 +20,10 @@ func TestOnlyARunThatShowedNothingIsRepeated(t *testing.T) {
 		"no verdict for other reasons": {chaos.Report{Verdict: report.Unknown}, false},
 		"it passed":                    {chaos.Report{Starved: true, Verdict: report.Pass}, false},
 		"it was convicted":             {chaos.Report{Starved: true, Verdict: report.Violation}, false},
-		"too few attempts were judged": {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: unjudged}, true},
-		"something was found":          {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
+		"too few attempts were judged": {
+			chaos.Report{Starved: true, Verdict: report.Unknown, Violations: unjudged}, true,
+		},
+		"something was found": {chaos.Report{Starved: true, Verdict: report.Unknown, Violations: found}, false},
 	} {
 		if got := starved(&tt.rep); got != tt.want {
 			t.Errorf("%s: %v", name, got)
@@ -43,10 +45,20 @@ func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) 
 		enough []func(*chaos.Report) bool
 		want   bool
 	}{
-		"too little, no time":     {chaos.Report{Starved: true, Verdict: report.Pass, Acquisitions: 2}, []func(*chaos.Report) bool{few}, true},
-		"too little, all time":    {chaos.Report{Verdict: report.Pass, Acquisitions: 2}, []func(*chaos.Report) bool{few}, false},
-		"enough":                  {chaos.Report{Starved: true, Verdict: report.Pass, Acquisitions: 5}, []func(*chaos.Report) bool{few}, false},
-		"convicted, and too few":  {chaos.Report{Starved: true, Verdict: report.Violation, Acquisitions: 2}, []func(*chaos.Report) bool{few}, false},
+		"too little, no time": {
+			chaos.Report{Starved: true, Verdict: report.Pass, Acquisitions: 2}, []func(*chaos.Report) bool{few}, true,
+		},
+		"too little, all time": {
+			chaos.Report{Verdict: report.Pass, Acquisitions: 2}, []func(*chaos.Report) bool{few}, false,
+		},
+		"enough": {
+			chaos.Report{Starved: true, Verdict: report.Pass, Acquisitions: 5}, []func(*chaos.Report) bool{few}, false,
+		},
+		"convicted, and too few": {
+			chaos.Report{Starved: true, Verdict: report.Violation, Acquisitions: 2},
+			[]func(*chaos.Report) bool{few},
+			false,
+		},
 		"nobody asks for a count": {chaos.Report{Starved: true, Verdict: report.Pass}, nil, false},
 	} {
 		if got := hurried(&tt.rep, tt.enough); got != tt.want {
@@ -55,7 +67,8 @@ func TestAPassThatShowsTooLittleIsRepeatedOnlyIfTheMachineWasBusy(t *testing.T) 
 	}
 }
 
-// TestABrokenLockMayTakeSeveralRunsToCatch has runs that are only counted: each has the next seed, whether that is the run's or its plan's.
+// TestABrokenLockMayTakeSeveralRunsToCatch has runs that are only counted: each has the next seed, whether that is the
+// run's or its plan's.
 func TestABrokenLockMayTakeSeveralRunsToCatch(t *testing.T) {
 	planned := &plan.Plan{Scenario: "calm", Seed: 1}
 	for name, cfg := range map[string]chaos.Config{"scenario": {Scenario: "calm", Seed: 1}, "plan": {Plan: planned}} {
@@ -73,7 +86,8 @@ func TestABrokenLockMayTakeSeveralRunsToCatch(t *testing.T) {
 			}
 			rep := search(t, cfg, func(*chaos.Report) bool { return runs == tt.catches }, counted)
 			if runs != tt.runs || rep.Seed != tt.runs || planned.Seed != 1 {
-				t.Errorf("%s: caught in run %d: there were %d, the report is of %d, and the caller's plan has the seed %d", name, tt.catches, runs, rep.Seed, planned.Seed)
+				t.Errorf("%s: caught in run %d: there were %d, the report is of %d, and the caller's plan has the "+
+					"seed %d", name, tt.catches, runs, rep.Seed, planned.Seed)
 			}
 		}
 	}
