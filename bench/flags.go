@@ -39,24 +39,31 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var scenarios, subjects, workers, addrs string
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&scenarios, "scenario", "", "comma-separated `names` of the scenarios to run; all by default:\n"+strings.Join(scenarioNames(), ", "))
-	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects to compare; all by default:\n"+strings.Join(subjectNames(), ", "))
-	fs.StringVar(&workers, "workers", "", "comma-separated `numbers` of workers, for every scenario that has several; default: the scenario's own")
+	fs.StringVar(&scenarios, "scenario", "", "comma-separated `names` of the scenarios to run; all by default:\n"+
+		strings.Join(scenarioNames(), ", "))
+	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects to compare; all by default:\n"+
+		strings.Join(subjectNames(), ", "))
+	fs.StringVar(&workers, "workers", "", "comma-separated `numbers` of workers, for every scenario that has "+
+		"several; default: the scenario's own")
 	fs.StringVar(&addrs, "addrs", "", "comma-separated `host:port` of masters that run already; default: start some.\n"+
-		"They are not emptied: keys expire by themselves. The scenario stopped\nand the subjects with separate servers are left out")
+		"They are not emptied: keys expire by themselves. The scenario stopped\nand the subjects with separate "+
+		"servers are left out")
 	fs.IntVar(&c.masters, "masters", 5, "`number` of masters, in every scenario except masters")
 	fs.DurationVar(&c.duration, "duration", 3*time.Second, "how long each subject is measured at a time")
 	fs.IntVar(&c.repeat, "repeat", 3, "how often everything is measured; medians are shown")
 	fs.DurationVar(&c.bound, "bound", 15*time.Second, "how long after the duration an operation counts as unfinished")
-	fs.Float64Var(&c.rate, "rate", 0, "start this many cycles a second and measure each from its planned start (open loop); default: each starts when the last one ends (closed loop)")
+	fs.Float64Var(&c.rate, "rate", 0, "start this many cycles a second and measure each from its planned start (open "+
+		"loop); default: each starts when the last one ends (closed loop)")
 	fs.IntVar(&c.contenders, "contenders", 32, "`number` of clients of the scenarios contended and distant")
-	fs.DurationVar(&c.contendFor, "contend", 0, "how long they contend, there and in cohort; default: ten times -duration")
+	fs.DurationVar(&c.contendFor, "contend", 0, "how long they contend, there and in cohort; default: ten times "+
+		"-duration")
 	fs.DurationVar(&c.hold, "hold", 2*time.Millisecond, "how long each client keeps the key")
 	fs.IntVar(&c.holds, "holds", 100_000, "`number` of holds in the scenario renewed")
 	fs.StringVar(&c.json, "json", "", "write all rows to this `file` as JSON")
 	fs.StringVar(&c.html, "html", "", "write tables and plots to this `file`, one self-contained page")
 	fs.StringVar(&c.plots, "plots", "", "write every plot into this `directory`, as SVG for light and for dark pages")
-	fs.BoolVar(&c.check, "check", false, "compare the results with the targets; exit status 1 if one is missed (goals do not count)")
+	fs.BoolVar(&c.check, "check", false, "compare the results with the targets; exit status 1 if one is missed "+
+		"(goals do not count)")
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}
@@ -99,12 +106,16 @@ func (c *config) resolve(fs *flag.FlagSet, scenarios, subjects, workers, addrs s
 }
 
 func (c *config) sane() error {
-	for name, n := range map[string]int{"masters": c.masters, "repeat": c.repeat, "contenders": c.contenders, "holds": c.holds} {
+	for name, n := range map[string]int{
+		"masters": c.masters, "repeat": c.repeat, "contenders": c.contenders, "holds": c.holds,
+	} {
 		if n < 1 {
 			return fmt.Errorf("-%s: %d, but it takes at least 1", name, n)
 		}
 	}
-	for name, d := range map[string]time.Duration{"duration": c.duration, "contend": c.contendFor, "hold": c.hold, "bound": c.bound} {
+	for name, d := range map[string]time.Duration{
+		"duration": c.duration, "contend": c.contendFor, "hold": c.hold, "bound": c.bound,
+	} {
 		if d <= 0 {
 			return fmt.Errorf("-%s: %v, but it takes some time", name, d)
 		}

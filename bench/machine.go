@@ -17,7 +17,8 @@ import (
 
 // compared are the modules that the report lists with their versions.
 var compared = []string{
-	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock",
+	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/redis/rueidis",
+	"github.com/bsm/redislock",
 	"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5",
 }
 
@@ -25,7 +26,8 @@ var compared = []string{
 // find.
 func describe(ctx context.Context, cfg config, masters *fleet.Fleet) report.Machine {
 	m := report.Machine{Command: cfg.command, When: time.Now().UTC().Format("2006-01-02 15:04 MST")}
-	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
+	m.Facts = append(m.Facts, fmt.Sprintf("%s on %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU()))
 	if v := serverVersion(ctx, masters); v != "" {
 		m.Facts = append(m.Facts, strings.TrimSuffix("server "+v+", "+masters.Text(), ", "))
 	}

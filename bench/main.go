@@ -38,7 +38,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr)) //nolint:gocritic // stop only restores the signals of a process that ends
+	//nolint:gocritic // stop only restores the signals of a process that ends
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // The exit statuses.
@@ -92,7 +93,9 @@ func bench(ctx context.Context, cfg config, stdout, stderr io.Writer) (err error
 
 // measure runs the scenarios one after another and reports those that can't run here. It ends at the first failure and
 // returns the rows so far.
-func measure(ctx context.Context, scenarios []scenario.Scenario, env *scenario.Env) ([]result.Row, map[string]bool, error) {
+func measure(ctx context.Context, scenarios []scenario.Scenario, env *scenario.Env) ([]result.Row, map[string]bool,
+	error,
+) {
 	var rows []result.Row
 	ran := map[string]bool{}
 	for _, s := range scenarios {
@@ -178,7 +181,8 @@ func (c config) fleet(ctx context.Context) (*fleet.Fleet, error) {
 
 func (c config) env(masters *fleet.Fleet, own hosts, logf func(string, ...any)) *scenario.Env {
 	return &scenario.Env{
-		Fleet: masters, Hosts: own.fleets, Subjects: c.subjects, Kinds: subject.Kinds(), Masters: c.masters, Workers: c.workers,
+		Fleet: masters, Hosts: own.fleets, Subjects: c.subjects, Kinds: subject.Kinds(), Masters: c.masters,
+		Workers:  c.workers,
 		Duration: c.duration, Repeat: c.repeat, Bound: c.bound, Rate: c.rate,
 		Contenders: c.contenders, ContendFor: c.contendFor, Hold: c.hold, Holds: c.holds,
 		Limit: limit.Measure, Logf: logf,

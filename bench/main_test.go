@@ -114,8 +114,11 @@ func runsOnRealServers(t *testing.T, name string) {
 		masters = "6" // two groups of three
 	}
 	status := run(t.Context(), []string{
-		"-scenario", name, "-masters", masters, "-duration", "50ms", "-repeat", "1", "-bound", "200ms", "-workers", "4", "-contenders", "4", "-contend", "300ms",
-		"-holds", "200", "-subjects", "redlock,redsync,redsync-failfast,redsync-mutex,rueidis,goredis-fanout,redislock-single,etcd,postgres", "-json", jsonFile, "-html", htmlFile,
+		"-scenario", name, "-masters", masters, "-duration", "50ms", "-repeat", "1", "-bound", "200ms", "-workers", "4",
+		"-contenders", "4", "-contend", "300ms",
+		"-holds", "200", "-subjects",
+		"redlock,redsync,redsync-failfast,redsync-mutex,rueidis,goredis-fanout,redislock-single,etcd,postgres", "-json",
+		jsonFile, "-html", htmlFile,
 	}, &stdout, &stderr)
 	if status != exitOK {
 		t.Fatalf("exit status %d\n%s", status, stderr.String())
@@ -148,7 +151,9 @@ func runsOnRealServers(t *testing.T, name string) {
 
 // drawn says whether there is anything to draw of a scenario.
 func drawn(name string) bool {
-	return slices.Contains([]string{"uncontended", "distinct", "stopped", "slow", "spread", "contended", "distant", "cohort"}, name)
+	return slices.Contains([]string{
+		"uncontended", "distinct", "stopped", "slow", "spread", "contended", "distant", "cohort",
+	}, name)
 }
 
 // wanted are the rows of a scenario, by scenario and subject.
@@ -220,8 +225,12 @@ func TestALockWhoseServersAreMissingIsLeftOut(t *testing.T) {
 	}
 	t.Setenv("PATH", path)
 	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd", "-duration", "50ms", "-repeat", "1"}, &stdout, &stderr)
-	if status != exitOK || !strings.Contains(stdout.String(), "etcd is left out: etcd: not installed: it is not on PATH (Debian: apt-get install etcd-server)") {
+	status := run(t.Context(),
+		[]string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd", "-duration", "50ms", "-repeat", "1"},
+		&stdout, &stderr)
+	if status != exitOK ||
+		!strings.Contains(stdout.String(), "etcd is left out: etcd: not installed: it is not on PATH (Debian: "+
+			"apt-get install etcd-server)") {
 		t.Errorf("exit status %d\n%s\n%s", status, &stdout, &stderr)
 	}
 	if !strings.Contains(stdout.String(), "goredis-fanout") {
@@ -244,7 +253,8 @@ func (c cancelAt) Write(p []byte) (int, error) {
 
 func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
 	redistest.Start(t)
-	dir, err := os.MkdirTemp("", "redlock-bench-") //nolint:usetesting // PostgreSQL's user can't reach what testing makes
+	//nolint:usetesting // PostgreSQL's user can't reach what testing makes
+	dir, err := os.MkdirTemp("", "redlock-bench-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +267,8 @@ func TestAnInterruptLeavesNoServerAndNoFile(t *testing.T) {
 	defer cancel()
 	var stdout bytes.Buffer
 	// The first subject's line comes while all subjects' servers run.
-	status := run(ctx, []string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd,postgres", "-duration", "50ms"}, &stdout,
+	status := run(ctx,
+		[]string{"-scenario", "uncontended", "-subjects", "goredis-fanout,etcd,postgres", "-duration", "50ms"}, &stdout,
 		cancelAt{"uncontended, goredis-fanout", cancel})
 	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
 		t.Errorf("exit status %d; want that it failed and shows what there is:\n%s", status, &stdout)
@@ -274,7 +285,10 @@ func TestServersAreStartedOnlyForSubjectsThatTakePart(t *testing.T) {
 		fact string
 	}{
 		"no scenario asks them": {[]string{"-scenario", "slow,spread,masters,kinds,renewed,sharded"}, true, ""},
-		"masters elsewhere":     {[]string{"-scenario", "uncontended", "-addrs", "127.0.0.1:1"}, false, "postgres is left out: its servers would run here"},
+		"masters elsewhere": {
+			[]string{"-scenario", "uncontended", "-addrs", "127.0.0.1:1"}, false, "postgres is left out: its servers " +
+				"would run here",
+		},
 	} {
 		cfg, err := parse(c.args, &bytes.Buffer{})
 		if err != nil {
@@ -294,9 +308,14 @@ func TestCheckFailsOnAMissingMeasurement(t *testing.T) {
 	redistest.Start(t)
 	var stdout, stderr bytes.Buffer
 	// Without this library among the subjects there is no target to check.
-	status := run(t.Context(), []string{"-check", "-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1"},
+	status := run(t.Context(),
+		[]string{
+			"-check", "-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat",
+			"1",
+		},
 		&stdout, &stderr)
-	if status != exitFailed || !strings.Contains(stdout.String(), "not measured") || !strings.Contains(stderr.String(), "target") {
+	if status != exitFailed || !strings.Contains(stdout.String(), "not measured") ||
+		!strings.Contains(stderr.String(), "target") {
 		t.Errorf("exit status %d\n%s\n%s", status, stdout.String(), stderr.String())
 	}
 }
@@ -305,7 +324,11 @@ func TestMeasurementsAreShownAfterAFailure(t *testing.T) {
 	redistest.Start(t)
 	var stdout, stderr bytes.Buffer
 	path := filepath.Join(t.TempDir(), "no", "such", "directory")
-	status := run(t.Context(), []string{"-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1", "-json", path},
+	status := run(t.Context(),
+		[]string{
+			"-scenario", "uncontended", "-subjects", "goredis-fanout", "-duration", "50ms", "-repeat", "1",
+			"-json", path,
+		},
 		&stdout, &stderr)
 	if status != exitFailed || !strings.Contains(stdout.String(), "goredis-fanout") {
 		t.Errorf("exit status %d\n%s", status, stdout.String())

@@ -137,7 +137,8 @@ func summarize(rep *chaos.Report) result {
 		Reasons:      rep.Reasons,
 		Acquisitions: rep.Acquisitions, Overlaps: rep.Overlaps, Orphans: rep.Orphans, LostUpdates: rep.LostUpdates,
 		UnexpectedErrors: rep.UnexpectedErrors, OutageMSMax: rep.OutageMSMax,
-		StandstillMSMax: standstill(history.NewView(rep.History)).Seconds() * 1000, P50MS: rep.Latency.P50, P99MS: rep.Latency.P99,
+		StandstillMSMax: standstill(history.NewView(rep.History)).Seconds() * 1000, P50MS: rep.Latency.P50,
+		P99MS:   rep.Latency.P99,
 		Service: rep.Service, Broken: byOracle(rep.Violations), Allowed: byOracle(rep.Allowed), Faults: rep.Faults,
 		Unavailable: rep.Unavailable, Errors: rep.Errors, Notes: rep.Notes,
 	}

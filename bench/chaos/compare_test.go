@@ -126,7 +126,9 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 			Scenario: cfg.Plan.Scenario, Seed: cfg.Plan.Seed, Subject: cfg.Subject.Name(), Plan: cfg.Plan,
 			Verdict: report.Violation, Reasons: []string{"see the violations"},
 			Acquisitions: 100 * n, Overlaps: n, Orphans: 2 * n, LostUpdates: n, UnexpectedErrors: 10 * n,
-			OutageMSMax: float64(100 * n), History: waiting(n), Latency: report.Latency{P50: float64(4 * n), P99: float64(50 * n)},
+			OutageMSMax: float64(100 * n), History: waiting(n), Latency: report.Latency{
+				P50: float64(4 * n), P99: float64(50 * n),
+			},
 			Service:     oracle.Service{Acquired: 90, Failed: 10 * (n - 1)},
 			Violations:  []oracle.Violation{{Oracle: oracle.NameOverlap}, {Oracle: oracle.NameRegister, Unknown: true}},
 			Allowed:     []oracle.Violation{{Oracle: oracle.NameOrphan}},
@@ -161,12 +163,16 @@ func TestCountsAreAddedUpAndTheWorstTimesShown(t *testing.T) {
 
 func TestACellNamesViolationsOrTheReasonForAnUnknownVerdict(t *testing.T) {
 	for want, r := range map[string]result{
-		"nothing":                {},
-		"nothing was acquired":   {Verdict: report.Unknown, Reasons: []string{"nothing was acquired"}},
-		"1 orphan, 2 overlap":    {Reasons: []string{"long sentence"}, Broken: map[string]int{"overlap": 2, "orphan": 1}},
-		"(3 overlap)":            {Allowed: map[string]int{"overlap": 3}},
-		"1 orphan, (3 overlap)":  {Broken: map[string]int{"orphan": 1}, Allowed: map[string]int{"overlap": 3}},
-		"stuck, (1 lost update)": {Verdict: report.Violation, Reasons: []string{"stuck"}, Allowed: map[string]int{"lost update": 1}},
+		"nothing":              {},
+		"nothing was acquired": {Verdict: report.Unknown, Reasons: []string{"nothing was acquired"}},
+		"1 orphan, 2 overlap": {
+			Reasons: []string{"long sentence"}, Broken: map[string]int{"overlap": 2, "orphan": 1},
+		},
+		"(3 overlap)":           {Allowed: map[string]int{"overlap": 3}},
+		"1 orphan, (3 overlap)": {Broken: map[string]int{"orphan": 1}, Allowed: map[string]int{"overlap": 3}},
+		"stuck, (1 lost update)": {
+			Verdict: report.Violation, Reasons: []string{"stuck"}, Allowed: map[string]int{"lost update": 1},
+		},
 	} {
 		if got := found(r); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -194,6 +200,9 @@ func TestFaultsThatReachTheFirstMasterAreRecognised(t *testing.T) {
 func waiting(n int) []history.Event {
 	return []history.Event{
 		{At: 0, Type: history.AcquireCall, Attempt: 1, Key: "k"},
-		{At: int64(n) * int64(10*time.Millisecond), Type: history.AcquireReturn, Attempt: 1, Key: "k", Outcome: history.NoQuorum},
+		{
+			At: int64(n) * int64(10*time.Millisecond), Type: history.AcquireReturn, Attempt: 1, Key: "k",
+			Outcome: history.NoQuorum,
+		},
 	}
 }

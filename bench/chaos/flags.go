@@ -37,14 +37,17 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var scenarios, subjects string
 	fs := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.StringVar(&scenarios, "scenarios", strings.Join(usual, ","), "comma-separated `names` of the scenarios; there are\n"+strings.Join(scenarioNames(), ", "))
-	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects; there are\n"+strings.Join(subjectNames(), ", ")+"\n"+
+	fs.StringVar(&scenarios, "scenarios", strings.Join(usual, ","),
+		"comma-separated `names` of the scenarios; there are\n"+strings.Join(scenarioNames(), ", "))
+	fs.StringVar(&subjects, "subjects", "", "comma-separated `names` of the subjects; there are\n"+
+		strings.Join(subjectNames(), ", ")+"\n"+
 		"(default: the subjects with default settings, and naive)")
 	fs.Uint64Var(&c.seed, "seed", 1, "seed of the plans: the same `number` gives the same plans")
 	fs.IntVar(&c.seeds, "seeds", 1, "how many seeds, from -seed on; counts are added up, and the worst time is shown")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second, "how long the workload of each run lasts")
 	fs.StringVar(&c.json, "json", "", "write every run to this `file` as JSON")
-	fs.StringVar(&c.reports, "reports", "", "keep each run's report and history in this `directory`, by scenario, seed and subject")
+	fs.StringVar(&c.reports, "reports", "", "keep each run's report and history in this `directory`, by scenario, "+
+		"seed and subject")
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}
@@ -80,7 +83,8 @@ func findScenarios(names []string) ([]plan.Scenario, error) {
 			return nil, err
 		}
 		if profile.Children > 0 {
-			return nil, fmt.Errorf("scenario %s kills clients that are processes, and only redlock-chaos can start those", n)
+			return nil,
+				fmt.Errorf("scenario %s kills clients that are processes, and only redlock-chaos can start those", n)
 		}
 		out = append(out, s)
 	}

@@ -70,7 +70,8 @@ func TestDefaultsAreTheUsualScenariosAndFourSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.scenarios) != len(usual) || len(c.subjects) != 4 || c.seed != 1 || c.seeds != 1 || c.duration != 10*time.Second {
+	if len(c.scenarios) != len(usual) || len(c.subjects) != 4 || c.seed != 1 || c.seeds != 1 ||
+		c.duration != 10*time.Second {
 		t.Errorf("defaults: %+v", c)
 	}
 }
@@ -81,7 +82,10 @@ func TestTheCommandComparesOnRealServers(t *testing.T) {
 	t.Parallel() // a run mostly waits
 	path := filepath.Join(t.TempDir(), "out.json")
 	var stdout, stderr bytes.Buffer
-	args := []string{"-seed", "1", "-duration", "3s", "-scenarios", "many-keys", "-subjects", "redlock,naive", "-json", path}
+	args := []string{
+		"-seed", "1", "-duration", "3s", "-scenarios", "many-keys", "-subjects", "redlock,naive", "-json",
+		path,
+	}
 	if status := run(t.Context(), args, &stdout, &stderr); status != exitOK {
 		t.Fatalf("exit status %d\n%s\n%s", status, &stdout, &stderr)
 	}
@@ -119,12 +123,18 @@ const forgetTTL = 3 * time.Second
 // restart guard, which distrusts new servers, trusts the masters by then.
 func forgetful() *plan.Plan {
 	forget := func(at time.Duration) plan.Step {
-		return plan.Step{At: plan.Duration(at), For: plan.Duration(30 * time.Millisecond), Fault: "kill-empty", Masters: []int{0}}
+		return plan.Step{
+			At: plan.Duration(at), For: plan.Duration(30 * time.Millisecond), Fault: "kill-empty", Masters: []int{0},
+		}
 	}
 	return &plan.Plan{
 		Scenario: "forgetful", Text: "The first master restarts without its data.", Workload: "register", Seed: 3,
-		TTL: plan.Duration(forgetTTL), Hold: plan.Duration(2500 * time.Millisecond), Duration: plan.Duration(11 * time.Second),
-		Steps: []plan.Step{forget(3500 * time.Millisecond), forget(5500 * time.Millisecond), forget(7500 * time.Millisecond), forget(9500 * time.Millisecond)},
+		TTL: plan.Duration(forgetTTL), Hold: plan.Duration(2500 * time.Millisecond),
+		Duration: plan.Duration(11 * time.Second),
+		Steps: []plan.Step{
+			forget(3500 * time.Millisecond), forget(5500 * time.Millisecond), forget(7500 * time.Millisecond),
+			forget(9500 * time.Millisecond),
+		},
 	}
 }
 

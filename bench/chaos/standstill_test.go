@@ -35,13 +35,21 @@ func TestStandstillIsTheLongestWaitWhileNoHolderActs(t *testing.T) {
 		view *history.View
 		want int64 // in milliseconds
 	}{
-		"no client asks":                             {view(1000), 0},
-		"granted at once":                            {view(1000, hold{100, 101, 200, 201}), 1},
-		"no client asks between two holds":           {view(1000, hold{100, 101, 200, 201}, hold{800, 803, 810, 811}), 3},
-		"a release that hangs":                       {view(3000, hold{100, 101, 200, 1500}, hold{150, 1502, 1510, 1511}), 1302},
-		"a holder acts during the release":           {view(3000, hold{100, 101, 1400, 1500}, hold{150, 1502, 1510, 1511}), 102},
-		"never granted":                              {view(1000, hold{400, 0, 0, 0}), 600},
-		"two holders at a time, and none afterwards": {view(1000, hold{100, 101, 500, 501}, hold{100, 101, 300, 301}, hold{450, 700, 710, 711}), 200},
+		"no client asks":  {view(1000), 0},
+		"granted at once": {view(1000, hold{100, 101, 200, 201}), 1},
+		"no client asks between two holds": {
+			view(1000, hold{100, 101, 200, 201}, hold{800, 803, 810, 811}), 3,
+		},
+		"a release that hangs": {
+			view(3000, hold{100, 101, 200, 1500}, hold{150, 1502, 1510, 1511}), 1302,
+		},
+		"a holder acts during the release": {
+			view(3000, hold{100, 101, 1400, 1500}, hold{150, 1502, 1510, 1511}), 102,
+		},
+		"never granted": {view(1000, hold{400, 0, 0, 0}), 600},
+		"two holders at a time, and none afterwards": {
+			view(1000, hold{100, 101, 500, 501}, hold{100, 101, 300, 301}, hold{450, 700, 710, 711}), 200,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := standstill(tt.view).Milliseconds(); got != tt.want {

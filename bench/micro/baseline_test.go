@@ -59,12 +59,20 @@ func TestTheBaselineNoticesHigherAndLowerFigures(t *testing.T) {
 		now  figures
 		want string
 	}{
-		"the same":             {base, ""},
-		"chance":               {figures{"A": {"allocs/op": 6.2, "commands/op": 4.01}, "B": {"B/op": 1040}}, ""},
-		"an allocation more":   {figures{"A": {"allocs/op": 7, "commands/op": 4}, "B": {"B/op": 1000}}, "A: 7.00 allocs/op"},
-		"half a command more":  {figures{"A": {"allocs/op": 6, "commands/op": 4.5}, "B": {"B/op": 1000}}, "A: 4.50 commands/op"},
-		"bytes":                {figures{"A": {"allocs/op": 6, "commands/op": 4}, "B": {"B/op": 1200}}, "B: 1200.00 B/op"},
-		"an allocation less":   {figures{"A": {"allocs/op": 5, "commands/op": 4}, "B": {"B/op": 1000}}, "A: 5.00 allocs/op"},
+		"the same": {base, ""},
+		"chance":   {figures{"A": {"allocs/op": 6.2, "commands/op": 4.01}, "B": {"B/op": 1040}}, ""},
+		"an allocation more": {
+			figures{"A": {"allocs/op": 7, "commands/op": 4}, "B": {"B/op": 1000}}, "A: 7.00 allocs/op",
+		},
+		"half a command more": {
+			figures{"A": {"allocs/op": 6, "commands/op": 4.5}, "B": {"B/op": 1000}}, "A: 4.50 commands/op",
+		},
+		"bytes": {
+			figures{"A": {"allocs/op": 6, "commands/op": 4}, "B": {"B/op": 1200}}, "B: 1200.00 B/op",
+		},
+		"an allocation less": {
+			figures{"A": {"allocs/op": 5, "commands/op": 4}, "B": {"B/op": 1000}}, "A: 5.00 allocs/op",
+		},
 		"a benchmark is gone":  {figures{"A": {"allocs/op": 6, "commands/op": 4}}, "B was not measured"},
 		"a number is gone":     {figures{"A": {"allocs/op": 6}, "B": {"B/op": 1000}}, "A has no commands/op"},
 		"a benchmark is added": {figures{"A": base["A"], "B": base["B"], "C": {"B/op": 1}}, "C is not in the baseline"},
@@ -91,7 +99,8 @@ func compare(base, now figures) (complaints []string) {
 			case !ok:
 				complaints = append(complaints, fmt.Sprintf("%s has no %s", name, unit))
 			case got > was*allowed.factor+allowed.plus, got*allowed.factor+allowed.plus < was:
-				complaints = append(complaints, fmt.Sprintf("%s: %.2f %s, and the baseline has %.2f", name, got, unit, was))
+				complaints = append(complaints,
+					fmt.Sprintf("%s: %.2f %s, and the baseline has %.2f", name, got, unit, was))
 			}
 		}
 	}
@@ -115,7 +124,9 @@ func measure(t *testing.T) figures {
 		if r.N == 0 {
 			t.Fatalf("%s failed", name)
 		}
-		now[name] = map[string]float64{"allocs/op": float64(r.MemAllocs) / float64(r.N), "B/op": float64(r.MemBytes) / float64(r.N)}
+		now[name] = map[string]float64{
+			"allocs/op": float64(r.MemAllocs) / float64(r.N), "B/op": float64(r.MemBytes) / float64(r.N),
+		}
 		maps.Copy(now[name], r.Extra)
 	}
 	for _, n := range []int{1, 5} {

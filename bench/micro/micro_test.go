@@ -127,7 +127,9 @@ func pairs() []struct {
 		{"fenced", single.Request{Kind: single.Plain, Keys: keys, Owner: "owner", TTL: ttl, Fence: true, Token: 1}},
 		{"several", single.Request{Kind: single.Plain, Keys: []string{"a", "b", "c"}, Owner: "owner", TTL: ttl}},
 		{"shared", single.Request{Kind: single.Shared, Keys: []string{"rw"}, Owner: "owner", Hold: "h", TTL: ttl}},
-		{"exclusive", single.Request{Kind: single.Exclusive, Keys: []string{"rw"}, Owner: "owner", Hold: "h", TTL: ttl}},
+		{"exclusive", single.Request{
+			Kind: single.Exclusive, Keys: []string{"rw"}, Owner: "owner", Hold: "h", TTL: ttl,
+		}},
 	}
 }
 
@@ -252,7 +254,9 @@ func held(b *testing.B, m *single.Master, callers int) []*single.Request {
 	b.Helper()
 	var out []*single.Request
 	for i := range callers {
-		r := single.Request{Op: single.Acquire, Keys: []string{"key-" + strconv.Itoa(i)}, Owner: "owner", TTL: time.Hour}
+		r := single.Request{
+			Op: single.Acquire, Keys: []string{"key-" + strconv.Itoa(i)}, Owner: "owner", TTL: time.Hour,
+		}
 		ask(b, m, r)
 		r.Op = single.Extend
 		m.Prepare(&r)

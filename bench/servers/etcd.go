@@ -36,7 +36,8 @@ func openEtcd(ctx context.Context, o masters.Options) (*masters.Fleet, error) {
 func lookEtcd(ctx context.Context, client *clientv3.Client, keys []string) ([]masters.Key, error) {
 	var out []masters.Key
 	for _, key := range keys {
-		got, err := client.Get(ctx, key+"/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend),
+		got, err := client.Get(ctx, key+"/", clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend),
 			clientv3.WithLimit(1), clientv3.WithSerializable())
 		if err != nil {
 			return nil, err

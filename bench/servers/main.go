@@ -148,7 +148,8 @@ func once(ctx context.Context, l lock, p *plan.Plan, seed uint64, dir string) (*
 	registry := masters.Standard()
 	registry["etcd"], registry["postgres"] = openEtcd, openPostgres
 	return chaos.Run(ctx, chaos.Config{
-		Subject: l.Subject, Backend: l.backend, Backends: registry, Plan: p, Dir: filepath.Join(dir, p.Scenario, fmt.Sprint(seed), l.Name()),
+		Subject: l.Subject, Backend: l.backend, Backends: registry, Plan: p,
+		Dir: filepath.Join(dir, p.Scenario, fmt.Sprint(seed), l.Name()),
 	})
 }
 
@@ -193,5 +194,6 @@ func (s *sum) String() string {
 	if len(found) == 0 {
 		found = []string{"nothing"}
 	}
-	return fmt.Sprintf("%d\t%d\t%d\t%d\t%.0f ms\t%.1f ms\t%.0f ms\t  %s", s.acquired, s.overlaps, s.lost, s.refused, s.outage, s.p50, s.p99, strings.Join(found, ", "))
+	return fmt.Sprintf("%d\t%d\t%d\t%d\t%.0f ms\t%.1f ms\t%.0f ms\t  %s", s.acquired, s.overlaps, s.lost, s.refused,
+		s.outage, s.p50, s.p99, strings.Join(found, ", "))
 }

@@ -23,7 +23,9 @@ func TestMain(m *testing.M) {
 }
 
 // opened starts a lock's servers and two clients.
-func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (fleet *masters.Fleet, a, b workload.Locker) {
+func opened(t *testing.T, s workload.Subject, open masters.Factory, n int) (fleet *masters.Fleet,
+	a, b workload.Locker,
+) {
 	t.Helper()
 	fleet, err := open(t.Context(), masters.Options{N: n})
 	if errors.Is(err, masters.ErrUnavailable) {
@@ -133,7 +135,8 @@ func TestALockWhoseServerIsMissingIsLeftOut(t *testing.T) {
 	if err := run(t.Context(), []string{"-scenarios", "calm", "-locks", "etcd-mutex"}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "etcd-mutex is left out") || !strings.Contains(out.String(), "apt-get install etcd-server") {
+	if !strings.Contains(out.String(), "etcd-mutex is left out") ||
+		!strings.Contains(out.String(), "apt-get install etcd-server") {
 		t.Errorf("it says %s", out.String())
 	}
 }

@@ -31,23 +31,29 @@ func plans(servers int) []*plan.Plan {
 	all := []*plan.Plan{
 		{Scenario: "calm", Text: "No faults.", Workload: "hot-key", Duration: 6 * sec},
 		{
-			Scenario: "server-killed", Text: "Servers are killed and started again at once with their data, one at a time and then all, while locks are held.",
+			Scenario: "server-killed", Text: "Servers are killed and started again at once with their data, one at a " +
+				"time and then all, while locks are held.",
 			// A hold is longer than a restart of a server.
 			Workload: "register", TTL: 2 * ttl, Hold: 2500 * ms, Duration: 14 * sec,
-			Steps: []plan.Step{one(1*sec, 100*ms, "kill", 0), one(5*sec, 100*ms, "kill", 1), everybody(9*sec, 100*ms, "kill")},
+			Steps: []plan.Step{
+				one(1*sec, 100*ms, "kill", 0), one(5*sec, 100*ms, "kill", 1), everybody(9*sec, 100*ms, "kill"),
+			},
 		},
 		{
-			Scenario: "cut-off", Text: "All clients but one are cut off from the servers for twice the ttl, without a word, while one holds the lock.",
+			Scenario: "cut-off", Text: "All clients but one are cut off from the servers for twice the ttl, without " +
+				"a word, while one holds the lock.",
 			Workload: "hot-key", Hold: 3 * sec, Duration: 16 * sec,
 			Steps: []plan.Step{cut(1500*ms, 4*sec, 0, 1, 2, 3), cut(9*sec, 4*sec, 1, 2, 3, 4)},
 		},
 		{
-			Scenario: "client-stopped", Text: "Clients that are processes are stopped (SIGSTOP) while they hold the lock, for longer than the ttl, and go on.",
+			Scenario: "client-stopped", Text: "Clients that are processes are stopped (SIGSTOP) while they hold the " +
+				"lock, for longer than the ttl, and go on.",
 			Workload: "children", Hold: sec, Duration: 13 * sec,
 			Steps: []plan.Step{everybody(1*sec, 3500*ms, plan.ChildPause), everybody(7*sec, 3500*ms, plan.ChildPause)},
 		},
 		{
-			Scenario: "writer-stopped", Text: "The same, and the holder writes when it goes on, without another look at the lock: what only a fencing token stops.",
+			Scenario: "writer-stopped", Text: "The same, and the holder writes when it goes on, without another look " +
+				"at the lock: what only a fencing token stops.",
 			Workload: "writers", Hold: sec, Duration: 13 * sec,
 			Steps: []plan.Step{everybody(1*sec, 3500*ms, plan.ChildPause), everybody(7*sec, 3500*ms, plan.ChildPause)},
 		},

@@ -36,7 +36,8 @@ func lookPostgres(ctx context.Context, addr string, keys []string) (out []master
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	rows, err := conn.Query(ctx, `SELECT classid::bigint << 32 | objid::bigint, pid FROM pg_locks WHERE locktype = 'advisory' AND granted`)
+	rows, err := conn.Query(ctx,
+		`SELECT classid::bigint << 32 | objid::bigint, pid FROM pg_locks WHERE locktype = 'advisory' AND granted`)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,8 @@ func (s server) Inject(_ context.Context, action masters.Action, _ masters.Param
 		once.Do(func() { err = s.Start(ctx) })
 		return err
 	}
-	return masters.Injection{Observed: fmt.Sprintf("process %d is gone and connections are refused", pid), Heal: heal}, nil
+	return masters.Injection{Observed: fmt.Sprintf("process %d is gone and connections are refused", pid), Heal: heal},
+		nil
 }
 
 // Look implements masters.Master.

@@ -36,7 +36,9 @@ func faults() []fault {
 		}},
 		{"cut off", func(ctx context.Context, s *redistest.Server, _ time.Duration) error {
 			return errors.Join(
-				s.Client().Do(ctx, "CLIENT", "KILL", "TYPE", "normal").Err(), s.Client().Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err())
+				s.Client().Do(ctx, "CLIENT", "KILL", "TYPE", "normal").Err(),
+				s.Client().Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err(),
+			)
 		}},
 		{"without scripts", func(ctx context.Context, s *redistest.Server, _ time.Duration) error {
 			return s.Client().ScriptFlush(ctx).Err()

@@ -49,7 +49,9 @@ func (o *observation) grew() (what []string) {
 	for _, m := range quantities() {
 		before, after := m.median(o.Samples[third:2*third]), m.median(o.Samples[2*third:])
 		if after > before*m.factor+m.plus {
-			what = append(what, fmt.Sprintf("%s from %.0f to %.0f, medians of the second and the last third of the time", m.name, before, after))
+			what = append(what,
+				fmt.Sprintf("%s from %.0f to %.0f, medians of the second and the last third of the time", m.name,
+					before, after))
 		}
 	}
 	return what
@@ -80,7 +82,8 @@ func (o *observation) unshown() (what []string) {
 
 func (o *observation) latest() string {
 	s := o.Samples[len(o.Samples)-1]
-	return fmt.Sprintf("%5.0f s: heap %.1f MB, stacks %.1f MB, %.0f goroutines, %.0f open files;", s.At, s.Heap/1e6, s.Stack/1e6, s.Goroutines, s.Files)
+	return fmt.Sprintf("%5.0f s: heap %.1f MB, stacks %.1f MB, %.0f goroutines, %.0f open files;", s.At, s.Heap/1e6,
+		s.Stack/1e6, s.Goroutines, s.Files)
 }
 
 // String describes the work and the faults.

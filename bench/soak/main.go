@@ -54,8 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("soak", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.DurationVar(&s.lasts, "for", time.Hour, "how long to run")
-	f.DurationVar(&s.every, "every", 10*time.Second, "interval between two samples of memory, each after a garbage collection")
-	f.DurationVar(&s.rest, "rest", 20*time.Millisecond, "longest pause of a goroutine between two locks; each Locker has 35 goroutines")
+	f.DurationVar(&s.every, "every", 10*time.Second, "interval between two samples of memory, each after a garbage "+
+		"collection")
+	f.DurationVar(&s.rest, "rest", 20*time.Millisecond, "longest pause of a goroutine between two locks; each Locker "+
+		"has 35 goroutines")
 	f.IntVar(&s.lockers, "lockers", 3, "`number` of Lockers")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the keys, times and faults")
 	f.StringVar(&s.plot, "plot", "", "draw the samples into this SVG `file`")

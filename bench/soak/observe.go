@@ -74,7 +74,9 @@ func observe(ctx context.Context, s settings, log io.Writer) (_ *observation, er
 	return seen, err
 }
 
-func open(ctx context.Context, servers []*redistest.Server, n int) (lockers []*redlock.Locker, closeAll func() error, err error) {
+func open(ctx context.Context, servers []*redistest.Server, n int) (lockers []*redlock.Locker, closeAll func() error,
+	err error,
+) {
 	var urls []string
 	for _, s := range servers {
 		urls = append(urls, s.URL())
@@ -120,7 +122,8 @@ func look(at time.Duration) sample {
 	runtime.ReadMemStats(&m)
 	files, _ := os.ReadDir("/proc/self/fd")
 	return sample{
-		At: at.Seconds(), Heap: float64(m.HeapAlloc), Stack: float64(m.StackInuse), Goroutines: float64(runtime.NumGoroutine()), Files: float64(len(files)),
+		At: at.Seconds(), Heap: float64(m.HeapAlloc), Stack: float64(m.StackInuse),
+		Goroutines: float64(runtime.NumGoroutine()), Files: float64(len(files)),
 	}
 }
 

@@ -25,7 +25,8 @@ func TestEveryWorkIsDoneOnRealServers(t *testing.T) {
 	dir := t.TempDir()
 	out, file := filepath.Join(dir, "soak.json"), filepath.Join(dir, "soak.svg")
 	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"-for", "8s", "-every", "1s", "-lockers", "1", "-json", out, "-plot", file}, &stdout, &stderr)
+	status := run(t.Context(), []string{"-for", "8s", "-every", "1s", "-lockers", "1", "-json", out, "-plot", file},
+		&stdout, &stderr)
 	if status != exitUnknown || !strings.Contains(stdout.String(), "samples were taken") {
 		t.Errorf("status %d: %s%s", status, &stdout, &stderr)
 	}
@@ -55,7 +56,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		"-nonsense":                  {"-nonsense"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), args, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), says) {
+		if status := run(t.Context(), args, &stdout, &stderr); status != exitUsage ||
+			!strings.Contains(stderr.String(), says) {
 			t.Errorf("%q: status %d, %s", args, status, &stderr)
 		}
 	}
@@ -68,9 +70,13 @@ func TestGrowthIsFound(t *testing.T) {
 		n                int
 		grew, unshown    string
 	}{
-		"flat":                  {flat, func(int) float64 { return 200 }, 90, "", ""},
-		"filled at first":       {func(i int) float64 { return min(1e7, 1e6*float64(i)) }, func(int) float64 { return 200 }, 90, "", ""},
-		"a leak of memory":      {func(i int) float64 { return 1e7 + 1e5*float64(i) }, func(int) float64 { return 200 }, 90, "heap", ""},
+		"flat": {flat, func(int) float64 { return 200 }, 90, "", ""},
+		"filled at first": {func(i int) float64 { return min(1e7, 1e6*float64(i)) }, func(int) float64 {
+			return 200
+		}, 90, "", ""},
+		"a leak of memory": {func(i int) float64 { return 1e7 + 1e5*float64(i) }, func(int) float64 {
+			return 200
+		}, 90, "heap", ""},
 		"a leak of goroutines":  {flat, func(i int) float64 { return 200 + float64(i) }, 90, "goroutines", ""},
 		"too few to be trusted": {flat, func(int) float64 { return 200 }, 20, "", "20 samples"},
 	} {
@@ -78,7 +84,9 @@ func TestGrowthIsFound(t *testing.T) {
 		for i := range tt.n {
 			o.Samples = append(o.Samples, sample{At: float64(i), Heap: tt.heap(i), Goroutines: tt.goroutines(i)})
 		}
-		for what, got := range map[string][2]string{"grew": {strings.Join(o.grew(), ";"), tt.grew}, "unshown": {strings.Join(o.unshown(), ";"), tt.unshown}} {
+		for what, got := range map[string][2]string{
+			"grew": {strings.Join(o.grew(), ";"), tt.grew}, "unshown": {strings.Join(o.unshown(), ";"), tt.unshown},
+		} {
 			if got[1] == "" && got[0] != "" || !strings.Contains(got[0], got[1]) {
 				t.Errorf("%s: %s: %q, want %q", name, what, got[0], got[1])
 			}

@@ -53,10 +53,13 @@ func works() []work {
 		}},
 		{"two keys", 2, func(ctx context.Context, l *redlock.Locker, draw *rand.Rand) error {
 			n := draw.IntN(50)
-			return under(ctx, l, fmt.Sprintf("soak:two:%d", n), nothing, redlock.AndKeys(fmt.Sprintf("soak:two:%d", (n+1)%50)))
+			return under(ctx, l, fmt.Sprintf("soak:two:%d", n), nothing,
+				redlock.AndKeys(fmt.Sprintf("soak:two:%d", (n+1)%50)))
 		}},
 		{"renewed for two ttls", 4, func(ctx context.Context, l *redlock.Locker, _ *rand.Rand) error {
-			return under(ctx, l, fmt.Sprintf("soak:renewed:%d", serial.Add(1)), func(ctx context.Context) { load.Wait(ctx, 2*ttl) }, redlock.AutoRenew())
+			return under(ctx, l, fmt.Sprintf("soak:renewed:%d", serial.Add(1)), func(ctx context.Context) {
+				load.Wait(ctx, 2*ttl)
+			}, redlock.AutoRenew())
 		}},
 		{"who holds it", 1, func(ctx context.Context, l *redlock.Locker, draw *rand.Rand) error {
 			_, err := l.Holder(ctx, fmt.Sprintf("soak:hot:%d", draw.IntN(4)))
@@ -66,7 +69,9 @@ func works() []work {
 }
 
 // under works under a lock while the lock is valid.
-func under(ctx context.Context, l *redlock.Locker, key string, do func(ctx context.Context), opts ...redlock.Option) error {
+func under(ctx context.Context, l *redlock.Locker, key string, do func(ctx context.Context),
+	opts ...redlock.Option,
+) error {
 	lock, err := l.Acquire(ctx, key, ttl, opts...)
 	if err != nil {
 		return err

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // started starts a cluster in a directory that the server's user can reach.
 func started(t *testing.T, start func(dir string) (*backend.Cluster, error)) (cluster *backend.Cluster, dir string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "redlock-backend-") //nolint:usetesting // PostgreSQL's user can't reach what testing makes
+	//nolint:usetesting // PostgreSQL's user can't reach what testing makes
+	dir, err := os.MkdirTemp("", "redlock-backend-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,9 @@ func TestAMissingProgramIsNamedWithItsPackage(t *testing.T) {
 // Ctrl-C may come while the servers start.
 func TestACanceledStartLeavesNothing(t *testing.T) {
 	for name, start := range map[string]func(ctx context.Context, dir string) (*backend.Cluster, error){
-		"etcd":       func(ctx context.Context, dir string) (*backend.Cluster, error) { return backend.Etcd(ctx, dir, 3) },
+		"etcd": func(ctx context.Context, dir string) (*backend.Cluster, error) {
+			return backend.Etcd(ctx, dir, 3)
+		},
 		"PostgreSQL": backend.Postgres,
 	} {
 		t.Run(name, func(t *testing.T) {

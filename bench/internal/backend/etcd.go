@@ -75,8 +75,9 @@ func newEtcd(binary, dir string, i int, peer *localport.Port, members string) (*
 // allows no shorter interval.
 func EtcdClient(addrs []string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
-		Endpoints: addrs, DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		Logger: zap.NewNop(),
+		Endpoints: addrs, DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		Logger:               zap.NewNop(),
 	})
 }
 

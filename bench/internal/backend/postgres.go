@@ -35,7 +35,8 @@ func Postgres(ctx context.Context, dir string) (*Cluster, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	data := filepath.Join(c.dir, "data")
-	setUp := exec.CommandContext(ctx, filepath.Join(filepath.Dir(postgres), "initdb"), "-D", data, "-U", postgresUser, "-A", "trust", "-N", "--no-locale", "-E", "UTF8")
+	setUp := exec.CommandContext(ctx, filepath.Join(filepath.Dir(postgres), "initdb"), "-D", data, "-U", postgresUser,
+		"-A", "trust", "-N", "--no-locale", "-E", "UTF8")
 	setUp.Dir = c.dir
 	as(setUp)
 	if out, err := setUp.CombinedOutput(); err != nil {
@@ -69,7 +70,8 @@ func findPostgres() (string, error) {
 	}
 	found, _ := filepath.Glob(debianPostgres) // the pattern is a good one
 	if len(found) == 0 {
-		return "", fmt.Errorf("PostgreSQL: %w: no postgres on PATH (Debian: apt-get install postgresql)", ErrNotInstalled)
+		return "", fmt.Errorf("PostgreSQL: %w: no postgres on PATH (Debian: apt-get install postgresql)",
+			ErrNotInstalled)
 	}
 	return slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(release(a), release(b)) }), nil
 }
@@ -91,7 +93,8 @@ func newPostgres(binary, dir, data string, as func(*exec.Cmd)) (*Server, error) 
 	return &Server{
 		port: port, log: filepath.Join(dir, "postgres.log"),
 		command: func() *exec.Cmd {
-			cmd := exec.Command(binary, "-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port.Number()), "-c", "unix_socket_directories=")
+			cmd := exec.Command(binary, "-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port.Number()), "-c",
+				"unix_socket_directories=")
 			cmd.Dir = dir
 			as(cmd)
 			return cmd

@@ -19,7 +19,8 @@ func notAsRoot(dir string) (func(*exec.Cmd), error) {
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL: %w: it does not run as root, and there is no user postgres: %w", ErrNotInstalled, err)
+		return nil, fmt.Errorf("PostgreSQL: %w: it does not run as root, and there is no user postgres: %w",
+			ErrNotInstalled, err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
@@ -30,5 +31,6 @@ func notAsRoot(dir string) (func(*exec.Cmd), error) {
 		return nil, err
 	}
 	as := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as} }, os.Chown(dir, int(uid), int(gid))
+	return func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as} },
+		os.Chown(dir, int(uid), int(gid))
 }

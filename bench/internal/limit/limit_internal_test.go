@@ -13,7 +13,10 @@ func TestRatesAreReadFromTheOutputOfRedisBenchmark(t *testing.T) {
 	if err != nil || rate != 772923.06 {
 		t.Errorf("got %v, %v", rate, err)
 	}
-	for _, bad := range []string{"", "Could not connect", "\"test\",\"rps\"\n", "\"test\",\"rps\"\n\"SET\",\"fast\"\n", "\"test\",\"x\"\n\"SET\",\"1\"\n"} {
+	for _, bad := range []string{
+		"", "Could not connect", "\"test\",\"rps\"\n", "\"test\",\"rps\"\n\"SET\",\"fast\"\n",
+		"\"test\",\"x\"\n\"SET\",\"1\"\n",
+	} {
 		if rate, err := parse(bad); err == nil {
 			t.Errorf("%q gave %v", bad, rate)
 		}

@@ -48,7 +48,8 @@ type Passed struct {
 // Run has the goroutines of all clients compete for the key. The error is about the harness, never about the subject.
 func (c Cohort) Run(ctx context.Context, clients []subject.Client) (Passed, error) {
 	if len(clients) == 0 || c.Goroutines < 1 || c.Duration <= 0 {
-		return Passed{}, fmt.Errorf("load: %d goroutines of %d clients for %v make no contention", c.Goroutines, len(clients), c.Duration)
+		return Passed{}, fmt.Errorf("load: %d goroutines of %d clients for %v make no contention", c.Goroutines,
+			len(clients), c.Duration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()

@@ -74,7 +74,8 @@ func TestCohortShowsAClientThatStarves(t *testing.T) {
 			t.Errorf("the longest wait is %v of %v", seen.Wait.Max(), d)
 		}
 		if seen.Fairness > 0.51 || seen.FairnessWithin > 0.01 {
-			t.Errorf("fairness %g although one of two clients got everything, and %g within the client that got nothing", seen.Fairness, seen.FairnessWithin)
+			t.Errorf("fairness %g although one of two clients got everything, and %g within the client that got "+
+				"nothing", seen.Fairness, seen.FairnessWithin)
 		}
 		if seen.MovesPerSecond != 0 {
 			t.Errorf("%g moves between clients a second although one client gets every grant", seen.MovesPerSecond)

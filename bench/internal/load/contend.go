@@ -49,7 +49,8 @@ func (c Contention) Run(ctx context.Context, clients []subject.Client, heal func
 	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	r := &contention{
-		Contention: c, grants: grants{key: c.Key, ttl: c.TTL}, seen: measure.NewHandoffs(len(clients)), wait: measure.NewRecorder(),
+		Contention: c, grants: grants{key: c.Key, ttl: c.TTL}, seen: measure.NewHandoffs(len(clients)),
+		wait: measure.NewRecorder(),
 	}
 	start := time.Now()
 	var workers sync.WaitGroup

@@ -71,7 +71,8 @@ func TestContentionCountsContendersThatNeverGotTheKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.Waiting != 3 || h.Wait.Count() != 3 || h.Wait.Max() < 100*time.Millisecond {
-		t.Errorf("%d still waiting, %d waits, the longest %v; want 3, 3 and most of the 200ms", h.Waiting, h.Wait.Count(), h.Wait.Max())
+		t.Errorf("%d still waiting, %d waits, the longest %v; want 3, 3 and most of the 200ms", h.Waiting,
+			h.Wait.Count(), h.Wait.Max())
 	}
 	if h.Fairness != 0 || h.GrantsPerSecond != 0 {
 		t.Errorf("fairness %f and %f grants/s of nothing", h.Fairness, h.GrantsPerSecond)

@@ -76,7 +76,8 @@ type Sample struct {
 // must make them end; it may be nil. Run then waits for its workers for at most 30 s.
 func (l Load) Run(ctx context.Context, client subject.Client, heal func() error) (Sample, error) {
 	if l.Workers < 1 || l.Duration <= 0 || l.Rate < 0 {
-		return Sample{}, fmt.Errorf("load: %d workers for %v at %g cycles/s make no load", l.Workers, l.Duration, l.Rate)
+		return Sample{}, fmt.Errorf("load: %d workers for %v at %g cycles/s make no load", l.Workers, l.Duration,
+			l.Rate)
 	}
 	r := newRun(l, client)
 	ctx, cancel := context.WithCancel(ctx)

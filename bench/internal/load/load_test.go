@@ -40,7 +40,8 @@ func TestClosedLoopCountsCyclesAndTheirTimes(t *testing.T) {
 		t.Errorf("%d cycles of at least 2ms by 4 workers in 60ms", s.Ops)
 	}
 	if s.Cycle.Count() != s.Ops || s.Acquire.Count() != s.Ops || s.Release.Count() != s.Ops {
-		t.Errorf("recorded %d cycles, %d acquires, %d releases of %d", s.Cycle.Count(), s.Acquire.Count(), s.Release.Count(), s.Ops)
+		t.Errorf("recorded %d cycles, %d acquires, %d releases of %d", s.Cycle.Count(), s.Acquire.Count(),
+			s.Release.Count(), s.Ops)
 	}
 	if p50 := s.Cycle.Quantile(0.5); p50 < 2*time.Millisecond {
 		t.Errorf("p50 = %v, less than an acquire takes", p50)

@@ -24,7 +24,9 @@ func TestRecorderKeepsEveryDurationFromManyGoroutines(t *testing.T) {
 	if l.Count() != 1000 {
 		t.Errorf("count = %d, want 1000", l.Count())
 	}
-	for q, want := range map[float64]time.Duration{0.5: 50 * time.Millisecond, 0.99: 99 * time.Millisecond, 1: 100 * time.Millisecond} {
+	for q, want := range map[float64]time.Duration{
+		0.5: 50 * time.Millisecond, 0.99: 99 * time.Millisecond, 1: 100 * time.Millisecond,
+	} {
 		if got := l.Quantile(q); math.Abs(float64(got-want)) > float64(want)/500 {
 			t.Errorf("quantile %g = %v, want %v within 0.2 %%", q, got, want)
 		}
@@ -55,7 +57,8 @@ func TestMergeKeepsAllDurationsAndAnEmptyOneAnswersZero(t *testing.T) {
 	a, b := measure.NewRecorder(), measure.NewRecorder()
 	a.Record(0, time.Millisecond)
 	b.Record(0, time.Second)
-	if m := measure.Merge(a.Snapshot(), measure.Latency{}, b.Snapshot()); m.Count() != 2 || m.Max() < 999*time.Millisecond {
+	if m := measure.Merge(a.Snapshot(), measure.Latency{}, b.Snapshot()); m.Count() != 2 ||
+		m.Max() < 999*time.Millisecond {
 		t.Errorf("merged count = %d, max = %v; want 2 and 1s", m.Count(), m.Max())
 	}
 	var none measure.Latency
@@ -106,7 +109,9 @@ func TestJain(t *testing.T) {
 
 func TestIdealWait(t *testing.T) {
 	hold, cycle := 2*time.Millisecond, 250*time.Microsecond
-	for contenders, want := range map[int]time.Duration{0: 0, 1: 0, 2: 2250 * time.Microsecond, 32: 31 * 2250 * time.Microsecond} {
+	for contenders, want := range map[int]time.Duration{
+		0: 0, 1: 0, 2: 2250 * time.Microsecond, 32: 31 * 2250 * time.Microsecond,
+	} {
 		if got := measure.IdealWait(contenders, hold, cycle); got != want {
 			t.Errorf("%d contenders: %v, want %v", contenders, got, want)
 		}

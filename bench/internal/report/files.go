@@ -72,6 +72,8 @@ func (c chart) save(file string, t theme) (err error) {
 
 // slug makes a file name of a title.
 func slug(title string) string {
-	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	return strings.Join(words, "-")
 }

@@ -47,7 +47,8 @@ func HTML(w io.Writer, m Machine, sections []Section) error {
 	data := pageData{Machine: m}
 	for _, s := range sections {
 		table := cells(s)
-		data.Sections = append(data.Sections, sectionData{Name: s.Name, About: s.About, Header: table[0], Lines: table[1:], Notes: notes(s)})
+		data.Sections = append(data.Sections,
+			sectionData{Name: s.Name, About: s.About, Header: table[0], Lines: table[1:], Notes: notes(s)})
 		for _, c := range charts(s) {
 			figure, ok, err := c.figure()
 			if err != nil {

@@ -43,19 +43,24 @@ func colors(hex ...uint32) []color.Color {
 func light() theme {
 	return theme{
 		ink: rgb(0x1f2328), grid: rgb(0xd8dee4),
-		lines: colors(0xcf222e, 0x0969da, 0x54aeff, 0x8250df, 0x1a7f37, 0x9a6700, 0x57606a, 0xbf3989, 0xff80c8, 0x1b7c83, 0x218bff),
+		lines: colors(0xcf222e, 0x0969da, 0x54aeff, 0x8250df, 0x1a7f37, 0x9a6700, 0x57606a, 0xbf3989, 0xff80c8,
+			0x1b7c83, 0x218bff),
 	}
 }
 
 func dark() theme {
 	return theme{
 		ink: rgb(0xe6edf3), grid: rgb(0x3d444d),
-		lines: colors(0xff7b72, 0x58a6ff, 0xa5d6ff, 0xd2a8ff, 0x56d364, 0xe3b341, 0x9198a1, 0xf778ba, 0xffbedd, 0x39c5cf, 0x79c0ff),
+		lines: colors(0xff7b72, 0x58a6ff, 0xa5d6ff, 0xd2a8ff, 0x56d364, 0xe3b341, 0x9198a1, 0xf778ba, 0xffbedd,
+			0x39c5cf, 0x79c0ff),
 	}
 }
 
 // subjectOrder fixes the colour of every subject, so that it has the same one in every picture.
-var subjectOrder = []string{"redlock", "redsync", "redsync-failfast", "rueidis", "goredis-fanout", "redislock-single", "limit", "etcd", "etcd-memory", "postgres", "redsync-mutex"}
+var subjectOrder = []string{
+	"redlock", "redsync", "redsync-failfast", "rueidis", "goredis-fanout", "redislock-single",
+	"limit", "etcd", "etcd-memory", "postgres", "redsync-mutex",
+}
 
 func (t theme) color(subject string) color.Color {
 	i := slices.Index(subjectOrder, subject)
@@ -102,8 +107,10 @@ func (c chart) legend() []Legend {
 		if s.dashed {
 			kind = "dashed"
 		}
-		style := fmt.Sprintf("--light:%s;--dark:%s;border-top-style:%s", hex(bright.color(s.subject)), hex(dim.color(s.subject)), kind)
-		out = append(out, Legend{Name: s.name, Style: template.CSS(style)}) //nolint:gosec // made of the constants above
+		style := fmt.Sprintf("--light:%s;--dark:%s;border-top-style:%s", hex(bright.color(s.subject)),
+			hex(dim.color(s.subject)), kind)
+		//nolint:gosec // made of the constants above
+		out = append(out, Legend{Name: s.name, Style: template.CSS(style)})
 	}
 	return out
 }

@@ -31,7 +31,8 @@ func rows() []result.Row {
 				[]result.Slice{{
 					OpsPerSecond: float64(workers) * float64(300-100*i), Latency: cycle,
 					Distributions: map[string]measure.Latency{"cycle": cycle},
-				}}))
+				}},
+			))
 		}
 	}
 	out = append(out, result.Of(result.Key{Scenario: "distinct", Subject: "limit", Workers: 128, Masters: 5},
@@ -46,7 +47,9 @@ func rows() []result.Row {
 }
 
 func sections() []report.Section {
-	return report.Sections([][2]string{{"distinct", "keys of their own"}, {"contended", "one key"}, {"stopped", "never ran"}}, rows())
+	return report.Sections([][2]string{
+		{"distinct", "keys of their own"}, {"contended", "one key"}, {"stopped", "never ran"},
+	}, rows())
 }
 
 func TestSectionsLeaveOutScenariosThatDidNotRun(t *testing.T) {
@@ -82,9 +85,13 @@ func TestTableHasRatiosAgainstTheRivals(t *testing.T) {
 // kinds, each kind is compared with the same kind.
 func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 	of := func(subject, kind string, masters int, ops float64) result.Row {
-		return result.Of(result.Key{Scenario: "cohort", Subject: subject, Kind: kind, Workers: 32, Masters: masters}, []result.Slice{{OpsPerSecond: ops}})
+		return result.Of(result.Key{Scenario: "cohort", Subject: subject, Kind: kind, Workers: 32, Masters: masters},
+			[]result.Slice{{OpsPerSecond: ops}})
 	}
-	rows := []result.Row{of("redsync", "one process", 5, 100), of("redsync", "four processes", 5, 400), of("etcd", "one process", 3, 50), of("etcd", "four processes", 3, 100)}
+	rows := []result.Row{
+		of("redsync", "one process", 5, 100), of("redsync", "four processes", 5, 400), of("etcd", "one process", 3, 50),
+		of("etcd", "four processes", 3, 100),
+	}
 	rows[2].About, rows[3].About = "three members", "three members"
 	var out, page bytes.Buffer
 	section := report.Sections([][2]string{{"cohort", "one key"}}, rows)
@@ -95,7 +102,8 @@ func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]string{"one process": "0.50×", "four processes": "0.25×"} {
-		if line := regexp.MustCompile(`(?m)^ *etcd \(` + kind + `\) .*$`).FindString(out.String()); !strings.Contains(line, want) {
+		if line := regexp.MustCompile(`(?m)^ *etcd \(` + kind + `\) .*$`).
+			FindString(out.String()); !strings.Contains(line, want) {
 			t.Errorf("%s is not in %q", want, line)
 		}
 	}
@@ -107,7 +115,9 @@ func TestASubjectOnSeparateServersIsComparedAndExplained(t *testing.T) {
 }
 
 func TestDurationsChangeTheirUnit(t *testing.T) {
-	for us, want := range map[float64]string{0.5: "0.5 µs", 250: "250 µs", 999.7: "1 ms", 1234: "1.23 ms", 999_900: "1 s", 10e6: "10 s"} {
+	for us, want := range map[float64]string{
+		0.5: "0.5 µs", 250: "250 µs", 999.7: "1 ms", 1234: "1.23 ms", 999_900: "1 s", 10e6: "10 s",
+	} {
 		if got := report.Duration(us); got != want {
 			t.Errorf("%v µs is written %q, want %q", us, got, want)
 		}
@@ -128,7 +138,9 @@ func TestPageRefersToNothingOutside(t *testing.T) {
 	text := page(t)
 	// The names of XML namespaces look like addresses and are never fetched.
 	bare := regexp.MustCompile(`xmlns(:xlink)?="http://www\.w3\.org/[0-9a-z/]+"`).ReplaceAllString(text, "")
-	for _, forbidden := range []string{"http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe"} {
+	for _, forbidden := range []string{
+		"http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe",
+	} {
 		if i := strings.Index(bare, forbidden); i >= 0 {
 			t.Errorf("the page has %q: …%s…", forbidden, bare[max(0, i-40):min(len(bare), i+40)])
 		}
@@ -194,7 +206,8 @@ func TestPlotsAreWrittenAsSeparateFiles(t *testing.T) {
 		t.Errorf("%d files: %v", len(files), files)
 	}
 	for _, theme := range []string{"light", "dark"} {
-		svg, err := os.ReadFile(filepath.Join(dir, "cycles-a-second-over-workers-each-with-keys-of-its-own-"+theme+".svg"))
+		svg, err := os.ReadFile(filepath.Join(dir, "cycles-a-second-over-workers-each-with-keys-of-its-own-"+theme+
+			".svg"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,8 @@ func columns(s Section) []column {
 	switch s.Name {
 	case "contended", "distant":
 		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"),
-			micros("gap p50", "gap_p50_us"), micros("gap p99", "gap_p99_us"), micros("third fastest", "quorum_delay_us"),
+			micros("gap p50", "gap_p50_us"), micros("gap p99", "gap_p99_us"),
+			micros("third fastest", "quorum_delay_us"),
 			number("gap in round trips", "gap_round_trips", "%.2f"), micros("one cycle", "cycle_us"),
 			micros("after a rest", "rested_cycle_us"),
 			micros("wait p50", "wait_p50_us"), micros("wait p99", "wait_p99_us"), micros("wait max", "wait_max_us"),
@@ -139,17 +140,25 @@ func columns(s Section) []column {
 			number("overlaps", "overlaps", "%.0f"), number("errors", "errors", "%.0f"),
 			ratio("handoffs ÷ redsync", "ops_per_s", "redsync", s.Rows))
 	case "cohort":
-		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"), micros("one cycle", "cycle_us"),
+		return append(cols, number("handoffs/s", "ops_per_s", "%.0f"), spread("min..max", "ops_per_s"),
+			micros("one cycle", "cycle_us"),
 			micros("wait p50", "p50_us"), micros("wait p99", "p99_us"), micros("wait max", "max_us"),
 			number("fairness within", "fairness_within", "%.3f"), number("moves/s", "moves_per_s", "%.1f"),
-			micros("away p50", "away_p50_us"), micros("away max", "away_max_us"), micros("the window allows", "away_allowed_us"),
-			number("fairness", "fairness", "%.3f"), number("overlaps", "overlaps", "%.0f"), number("errors", "errors", "%.0f"),
-			ratio("÷ redsync", "ops_per_s", "redsync", s.Rows), ratio("÷ redsync-mutex", "ops_per_s", "redsync-mutex", s.Rows))
+			micros("away p50", "away_p50_us"), micros("away max", "away_max_us"),
+			micros("the window allows", "away_allowed_us"),
+			number("fairness", "fairness", "%.3f"), number("overlaps", "overlaps", "%.0f"),
+			number("errors", "errors", "%.0f"),
+			ratio("÷ redsync", "ops_per_s", "redsync", s.Rows),
+			ratio("÷ redsync-mutex", "ops_per_s", "redsync-mutex", s.Rows))
 	case "neighbour":
-		return append(cols, micros("free p50", "p50_us"), micros("free p99", "p99_us"), number("÷ alone", "p99_alone", "%.1f×"), micros("free max", "max_us"),
-			micros("extend p50", "extend_p50_us"), micros("extend p99", "extend_p99_us"), number("÷ alone", "extend_p99_alone", "%.1f×"),
-			number("300 ms ttl used %", "used_0", "%.0f"), number("1 s %", "used_1", "%.0f"), number("10 s %", "used_2", "%.0f"),
-			number("lost", "lost", "%.0f"), number("failed", "errors", "%.0f"), number("failed alone", "alone_failed", "%.0f"), number("commands/s", "commands_per_s", "%.0f"))
+		return append(cols, micros("free p50", "p50_us"), micros("free p99", "p99_us"),
+			number("÷ alone", "p99_alone", "%.1f×"), micros("free max", "max_us"),
+			micros("extend p50", "extend_p50_us"), micros("extend p99", "extend_p99_us"),
+			number("÷ alone", "extend_p99_alone", "%.1f×"),
+			number("300 ms ttl used %", "used_0", "%.0f"), number("1 s %", "used_1", "%.0f"),
+			number("10 s %", "used_2", "%.0f"),
+			number("lost", "lost", "%.0f"), number("failed", "errors", "%.0f"),
+			number("failed alone", "alone_failed", "%.0f"), number("commands/s", "commands_per_s", "%.0f"))
 	case "renewed":
 		return append(cols, number("holds", "holds", "%.0f"), number("acquired/s", "ops_per_s", "%.0f"),
 			number("heap a hold (B)", "heap_per_hold_bytes", "%.0f"), number("goroutines", "goroutines", "%.0f"),
@@ -162,11 +171,14 @@ func columns(s Section) []column {
 		cols = append(cols, micros("healthy p50", "healthy_p50_us"), micros("healthy p99", "healthy_p99_us"),
 			number("unfinished", "unfinished", "%.0f"))
 	case "cost", "sharded":
-		return append(cols, number("commands", "commands", "%.2f"), number("bytes in", "bytes_in", "%.0f"), number("bytes out", "bytes_out", "%.0f"),
-			number("µs a master", "master_cpu_us", "%.2f"), number("µs the client", "client_cpu_us", "%.1f"), number("errors", "errors", "%.0f"))
+		return append(cols, number("commands", "commands", "%.2f"), number("bytes in", "bytes_in", "%.0f"),
+			number("bytes out", "bytes_out", "%.0f"),
+			number("µs a master", "master_cpu_us", "%.2f"), number("µs the client", "client_cpu_us", "%.1f"),
+			number("errors", "errors", "%.0f"))
 	case "spread":
 		cols = append(cols, micros("acquire p50", "acquire_p50_us"), micros("acquire p99", "acquire_p99_us"),
-			micros("third fastest", "quorum_delay_us"), micros("its PING", "quorum_ping_us"), micros("its PING meanwhile", "busy_ping_us"))
+			micros("third fastest", "quorum_delay_us"), micros("its PING", "quorum_ping_us"),
+			micros("its PING meanwhile", "busy_ping_us"))
 	default:
 		cols = append(cols, number("allocs", "allocs_per_op", "%.0f"), number("bytes", "bytes_per_op", "%.0f"))
 	}

@@ -30,7 +30,8 @@ func slices() []result.Slice {
 		},
 		{
 			OpsPerSecond: 300, Latency: latency(3 * time.Millisecond), Allocs: new(30.0), Errors: 2,
-			Extra: map[string]float64{"gap_p50_us": 7}, Worst: map[string]float64{"away_max_us": 9}, Count: map[string]int64{"overlaps": 2},
+			Extra: map[string]float64{"gap_p50_us": 7}, Worst: map[string]float64{"away_max_us": 9},
+			Count:         map[string]int64{"overlaps": 2},
 			Distributions: map[string]measure.Latency{"cycle": latency(3 * time.Millisecond)},
 		},
 		{
@@ -55,7 +56,8 @@ func TestRowIsTheMedianWithTheWorstKept(t *testing.T) {
 		t.Error("bytes_per_op was never measured and has a value")
 	}
 	if r.Distributions["cycle"].Count() != 2 || r.FirstError == nil || r.Repeat != 3 {
-		t.Errorf("distribution of %d, error %v, %d repetitions", r.Distributions["cycle"].Count(), r.FirstError, r.Repeat)
+		t.Errorf("distribution of %d, error %v, %d repetitions", r.Distributions["cycle"].Count(), r.FirstError,
+			r.Repeat)
 	}
 }
 
@@ -63,7 +65,8 @@ func TestJSONIsAnArrayOfFlatObjects(t *testing.T) {
 	var out bytes.Buffer
 	rows := []result.Row{
 		result.Of(result.Key{Scenario: "contended", Subject: "redlock", Workers: 8, Masters: 5}, slices()),
-		result.Of(result.Key{Scenario: "distinct", Subject: "limit", Workers: 8, Masters: 5}, []result.Slice{{OpsPerSecond: 7}}),
+		result.Of(result.Key{Scenario: "distinct", Subject: "limit", Workers: 8, Masters: 5},
+			[]result.Slice{{OpsPerSecond: 7}}),
 	}
 	if err := result.WriteJSON(&out, rows); err != nil {
 		t.Fatal(err)
@@ -76,7 +79,8 @@ func TestJSONIsAnArrayOfFlatObjects(t *testing.T) {
 		t.Fatalf("%d objects, want 2", len(got))
 	}
 	for _, name := range []string{
-		"scenario", "subject", "workers", "masters", "ops_per_s", "p50_us", "p99_us", "max_us", "allocs_per_op", "bytes_per_op", "errors",
+		"scenario", "subject", "workers", "masters", "ops_per_s", "p50_us", "p99_us", "max_us", "allocs_per_op",
+		"bytes_per_op", "errors",
 	} {
 		for i, object := range got {
 			if _, there := object[name]; !there {

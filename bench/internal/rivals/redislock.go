@@ -75,7 +75,9 @@ func (c *redislockClient) Acquire(ctx context.Context, r workload.Request) (work
 }
 
 // obtained asks the lock for its remaining ttl, which is all that the library reports about it.
-func (c *redislockClient) obtained(ctx context.Context, r workload.Request, lock *redislock.Lock, begin time.Time) (workload.Hold, error) {
+func (c *redislockClient) obtained(ctx context.Context, r workload.Request, lock *redislock.Lock,
+	begin time.Time,
+) (workload.Hold, error) {
 	until := begin.Add(r.TTL)
 	if !r.Once {
 		asked := time.Now()

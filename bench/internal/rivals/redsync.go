@@ -68,7 +68,8 @@ func (s redsyncSubject) OpenSecured(_ context.Context, masters []endpoint.Endpoi
 			return nil, err
 		}
 		own := s.client
-		own.Addr, own.Username, own.Password, own.DB, own.TLSConfig = reach.Addr, reach.Username, reach.Password, reach.DB, reach.TLSConfig
+		own.Addr, own.Username, own.Password, own.DB, own.TLSConfig = reach.Addr, reach.Username, reach.Password,
+			reach.DB, reach.TLSConfig
 		own.Dialer = reach.Dialer
 		clients = append(clients, redis.NewClient(&own))
 	}
@@ -171,7 +172,8 @@ type redsyncLease struct {
 
 func (l *redsyncLease) extend(ctx context.Context, ttl time.Duration) (time.Time, error) {
 	if ttl != l.expiry {
-		return time.Time{}, fmt.Errorf("%w: redsync extends by the mutex's expiry, %v", workload.ErrUnsupported, l.expiry)
+		return time.Time{}, fmt.Errorf("%w: redsync extends by the mutex's expiry, %v", workload.ErrUnsupported,
+			l.expiry)
 	}
 	if ok, err := l.mutex.ExtendContext(ctx); !ok || err != nil {
 		return time.Time{}, lost(err, l.masters)

@@ -45,14 +45,17 @@ func All() []Rival {
 		},
 		{
 			Subject: RedsyncTuned(),
-			Text:    "go-redsync with WithFailFast over go-redis that keeps to the context's deadline and does not retry",
+			Text: "go-redsync with WithFailFast over go-redis that keeps to the context's deadline and does not " +
+				"retry",
 		},
 		{
 			Subject: Naive(), Default: true, Single: true,
 			Text: "SET NX PX and compare-and-delete on the first master alone; the other masters do not exist for it",
 		},
-		{Subject: Redislock(), Single: true, Text: "bsm/redislock over go-redis on the first master alone, both with their defaults"},
-		{Subject: Rueidislock(), Single: true, ByDone: true, Text: "rueidislock on the first master alone, with a majority of one key"},
+		{Subject: Redislock(), Single: true, Text: "bsm/redislock over go-redis on the first master alone, both with " +
+			"their defaults"},
+		{Subject: Rueidislock(), Single: true, ByDone: true, Text: "rueidislock on the first master alone, with a " +
+			"majority of one key"},
 	}
 }
 

@@ -25,7 +25,9 @@ const ttl = 10 * time.Second
 
 // others are all subjects except this library and those without a bound. The chaos harness has this library's adapter.
 func others() []rivals.Rival {
-	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool { return r.Supports(history.Fenced) == nil || r.ByDone })
+	return slices.DeleteFunc(rivals.All(), func(r rivals.Rival) bool {
+		return r.Supports(history.Fenced) == nil || r.ByDone
+	})
 }
 
 // TestAHoldWithoutABoundLastsUntilDone: rueidislock reports only that the lock is lost.
@@ -163,12 +165,15 @@ func TestARivalWaitsUntilItsContextEnds(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, r := range others() {
 		t.Run(r.Name(), func(t *testing.T) {
-			first, second, request := open(t, r, servers), open(t, r, servers), workload.Request{Key: "wait:" + r.Name(), TTL: ttl}
+			first, second, request := open(t, r, servers), open(t, r, servers), workload.Request{
+				Key: "wait:" + r.Name(), TTL: ttl,
+			}
 			hold := acquire(t, first, request)
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			_, err := second.Acquire(short, request)
-			if got := workload.Classify(short, err); got != history.Cancelled || !errors.Is(err, context.DeadlineExceeded) {
+			if got := workload.Classify(short, err); got != history.Cancelled ||
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a wait that was cut short: %v, %v", got, err)
 			}
 			got := make(chan error, 1)
@@ -198,7 +203,8 @@ func TestRenewalMovesTheBoundUntilTheRelease(t *testing.T) {
 			if err := hold.Release(t.Context()); err != nil {
 				t.Errorf("release: %v", err)
 			}
-			redistest.Eventually(t, 10*time.Second, func() bool { return hold.Remaining() <= 0 }, "the bound to pass after the release")
+			redistest.Eventually(t, 10*time.Second, func() bool { return hold.Remaining() <= 0 },
+				"the bound to pass after the release")
 		})
 	}
 }
@@ -280,13 +286,22 @@ func TestRedsyncErrorsMapToOutcomes(t *testing.T) {
 		return all
 	}
 	for name, tt := range map[string]struct{ got, want error }{
-		"a majority has another's key":      {rivals.Refused(&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5), workload.ErrHeld},
-		"votes were split":                  {rivals.Refused(join(taken, taken, broken), 5), workload.ErrHeld},
-		"a majority does not answer":        {rivals.Refused(join(broken, taken, broken, broken), 5), workload.ErrNoQuorum},
-		"granted too late":                  {rivals.Refused(redsync.ErrFailed, 5), workload.ErrExpired},
-		"granted too late by a majority":    {rivals.Refused(join(broken, taken), 5), workload.ErrExpired},
-		"a majority let it expire":          {rivals.Lost(join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, broken), 3), workload.ErrLost},
-		"a majority can't be asked":         {rivals.Lost(join(redsync.ErrLockAlreadyExpired, broken, broken), 3), workload.ErrNoQuorum},
+		"a majority has another's key": {
+			rivals.Refused(&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5), workload.ErrHeld,
+		},
+		"votes were split": {rivals.Refused(join(taken, taken, broken), 5), workload.ErrHeld},
+		"a majority does not answer": {
+			rivals.Refused(join(broken, taken, broken, broken), 5), workload.ErrNoQuorum,
+		},
+		"granted too late":               {rivals.Refused(redsync.ErrFailed, 5), workload.ErrExpired},
+		"granted too late by a majority": {rivals.Refused(join(broken, taken), 5), workload.ErrExpired},
+		"a majority let it expire": {
+			rivals.Lost(join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, broken), 3),
+			workload.ErrLost,
+		},
+		"a majority can't be asked": {
+			rivals.Lost(join(redsync.ErrLockAlreadyExpired, broken, broken), 3), workload.ErrNoQuorum,
+		},
 		"extended too late":                 {rivals.Lost(redsync.ErrExtendFailed, 3), workload.ErrExpired},
 		"a majority has another's key then": {rivals.Lost(&redsync.ErrTaken{Nodes: []int{0, 1}}, 3), workload.ErrLost},
 	} {
@@ -304,7 +319,8 @@ func TestFind(t *testing.T) {
 		return out
 	}
 	byDefault, err := rivals.Find(nil)
-	if want := []string{"redlock", "redsync", "redsync-failfast", "naive"}; err != nil || !slices.Equal(names(byDefault), want) {
+	if want := []string{"redlock", "redsync", "redsync-failfast", "naive"}; err != nil ||
+		!slices.Equal(names(byDefault), want) {
 		t.Errorf("by default %v, %v; want %v", names(byDefault), err, want)
 	}
 	some, err := rivals.Find([]string{"naive", "redsync-tuned"})

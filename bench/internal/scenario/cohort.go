@@ -54,7 +54,9 @@ func cohort(e *Env) ([]group, error) {
 	return groups, nil
 }
 
-func (e *Env) passOn(ctx context.Context, s subject.Subject, addrs []string, processes int, prefix string) (out result.Slice, err error) {
+func (e *Env) passOn(ctx context.Context, s subject.Subject, addrs []string, processes int,
+	prefix string,
+) (out result.Slice, err error) {
 	clients, err := openAll(ctx, s, addrs, processes)
 	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
 	if err != nil {
@@ -66,7 +68,8 @@ func (e *Env) passOn(ctx context.Context, s subject.Subject, addrs []string, pro
 	if err != nil {
 		return out, err
 	}
-	crowd := load.Cohort{Goroutines: cohortGoroutines / processes, Duration: e.ContendFor, TTL: ttl, Key: prefix + "key"}
+	crowd := load.Cohort{Goroutines: cohortGoroutines / processes, Duration: e.ContendFor, TTL: ttl, Key: prefix +
+		"key"}
 	seen, err := crowd.Run(ctx, clients)
 	if err != nil {
 		return out, err

@@ -48,7 +48,9 @@ func distant(e *Env) ([]group, error) {
 	return []group{g}, err
 }
 
-func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, prefix string) (out result.Slice, err error) {
+func (e *Env) contend(ctx context.Context, s subject.Subject, addrs []string, prefix string) (out result.Slice,
+	err error,
+) {
 	clients, err := openAll(ctx, s, addrs, e.Contenders)
 	defer func() { err = errors.Join(err, closeAll(ctx, clients)) }()
 	if err != nil {
@@ -106,8 +108,10 @@ func contendedSlice(seen load.Handoff, cycle time.Duration, contenders int) resu
 		OpsPerSecond: seen.GrantsPerSecond, Latency: seen.Wait, Fairness: &seen.Fairness,
 		Errors: seen.Errors, FirstError: seen.FirstError,
 		Extra: map[string]float64{
-			"gap_p50_us": us(seen.Gaps.Quantile(0.50)), "gap_p99_us": us(seen.Gaps.Quantile(0.99)), "gap_max_us": us(seen.Gaps.Max()),
-			"wait_p50_us": us(seen.Wait.Quantile(0.50)), "wait_p99_us": us(seen.Wait.Quantile(0.99)), "wait_max_us": us(seen.Wait.Max()),
+			"gap_p50_us": us(seen.Gaps.Quantile(0.50)), "gap_p99_us": us(seen.Gaps.Quantile(0.99)),
+			"gap_max_us":  us(seen.Gaps.Max()),
+			"wait_p50_us": us(seen.Wait.Quantile(0.50)), "wait_p99_us": us(seen.Wait.Quantile(0.99)),
+			"wait_max_us":   us(seen.Wait.Max()),
 			"ideal_wait_us": us(measure.IdealWait(contenders, seen.MeanHold, cycle)),
 			"cycle_us":      us(cycle), "hold_us": us(seen.MeanHold), "handoffs_per_s": seen.GrantsPerSecond,
 		},

@@ -143,7 +143,8 @@ func (m meters) read(ctx context.Context) (sum spent, err error) {
 // add adds the figures in one master's INFO.
 func (s *spent) add(info string) error {
 	wanted := map[string]*float64{
-		"total_net_input_bytes": &s.in, "total_net_output_bytes": &s.out, "used_cpu_user": &s.masterCPU, "used_cpu_sys": &s.masterCPU,
+		"total_net_input_bytes": &s.in, "total_net_output_bytes": &s.out, "used_cpu_user": &s.masterCPU,
+		"used_cpu_sys": &s.masterCPU,
 	}
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

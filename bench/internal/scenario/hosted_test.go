@@ -64,7 +64,8 @@ func TestASubjectWithSeparateServersIsOpenedOnThem(t *testing.T) {
 		if got := names(rows); !slices.Equal(got, []string{"here", "away"}) {
 			t.Fatalf("%s: rows of %v", name, got)
 		}
-		if at := slices.Collect(maps.Keys(maps.Collect(away.opened.Range))); len(at) != 1 || at[0] != "127.0.0.1:101 127.0.0.1:102 127.0.0.1:103" {
+		if at := slices.Collect(maps.Keys(maps.Collect(away.opened.Range))); len(at) != 1 ||
+			at[0] != "127.0.0.1:101 127.0.0.1:102 127.0.0.1:103" {
 			t.Errorf("%s: opened at %v", name, at)
 		}
 		for _, r := range rows {
@@ -73,7 +74,8 @@ func TestASubjectWithSeparateServersIsOpenedOnThem(t *testing.T) {
 				masters, about = 3, "a lock elsewhere"
 			}
 			if r.Masters != masters || r.About != about {
-				t.Errorf("%s, %s: %d masters, about %q; want %d and %q", name, r.Subject, r.Masters, r.About, masters, about)
+				t.Errorf("%s, %s: %d masters, about %q; want %d and %q", name, r.Subject, r.Masters, r.About, masters,
+					about)
 			}
 		}
 	}
@@ -116,8 +118,10 @@ func TestCohortHasARowForOneProcessAndOneForFour(t *testing.T) {
 		t.Errorf("%d clients were opened, want one and four", n)
 	}
 	for _, r := range rows {
-		if overlaps, ok := r.Get("overlaps"); !ok || overlaps != 0 || r.OpsPerS <= 0 || r.Workers != 32 || r.Errors != 0 {
-			t.Errorf("%s: %g handoffs/s of %d, %v overlaps (%t), %d errors (%v)", r.Kind, r.OpsPerS, r.Workers, overlaps, ok, r.Errors, r.FirstError)
+		if overlaps, ok := r.Get("overlaps"); !ok || overlaps != 0 || r.OpsPerS <= 0 || r.Workers != 32 ||
+			r.Errors != 0 {
+			t.Errorf("%s: %g handoffs/s of %d, %v overlaps (%t), %d errors (%v)", r.Kind, r.OpsPerS, r.Workers,
+				overlaps, ok, r.Errors, r.FirstError)
 		}
 	}
 	if _, ok := rows[0].Get("away_max_us"); ok {

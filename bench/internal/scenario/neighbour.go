@@ -66,9 +66,12 @@ func crowds() []crowd {
 		{kind: "several keys, giving up", join: func(ctx context.Context, n *neighbourhood, i int) {
 			givingUp(redlock.AndKeys(n.prefix+"other"))(ctx, n, i)
 		}},
-		{kind: "short ttls, far masters", most: 100, far: true, join: func(ctx context.Context, n *neighbourhood, i int) {
-			n.take(ctx, n.prefix+"crowd:"+strconv.Itoa(i), shortTTL)
-		}},
+		{
+			kind: "short ttls, far masters", most: 100, far: true,
+			join: func(ctx context.Context, n *neighbourhood, i int) {
+				n.take(ctx, n.prefix+"crowd:"+strconv.Itoa(i), shortTTL)
+			},
+		},
 		{kind: "one lock of many keys", most: 1000, join: manyKeys},
 		{kind: "permits of a semaphore", most: 10, join: permits},
 	}
@@ -93,9 +96,13 @@ func neighbour(e *Env) ([]group, error) {
 		g := group{workers: size, masters: e.Masters}
 		for _, c := range crowds() {
 			if c.most == 0 || size <= c.most {
-				g.entries = append(g.entries, entry{subject: "redlock", kind: c.kind, run: func(ctx context.Context, prefix string) (result.Slice, error) {
-					return e.beside(ctx, c, size, addrs, prefix)
-				}})
+				g.entries = append(g.entries,
+					entry{
+						subject: "redlock", kind: c.kind,
+						run: func(ctx context.Context, prefix string) (result.Slice, error) {
+							return e.beside(ctx, c, size, addrs, prefix)
+						},
+					})
 			}
 		}
 		groups = append(groups, g)
@@ -119,7 +126,9 @@ type neighbourhood struct {
 }
 
 // beside measures quiet locks without and with a crowd.
-func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, prefix string) (out result.Slice, err error) {
+func (e *Env) beside(ctx context.Context, c crowd, size int, addrs []string, prefix string) (out result.Slice,
+	err error,
+) {
 	m := openMeters(addrs)
 	defer func() { err = errors.Join(err, m.close()) }()
 	if c.far {
@@ -199,15 +208,20 @@ func (n *neighbourhood) measure(ctx context.Context, e *Env, c crowd, m meters) 
 }
 
 // slice returns the quiet locks' results with the crowd.
-func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, lasted time.Duration, masters int) result.Slice {
+func (n *neighbourhood) slice(alone, aloneExtend measure.Latency, cost spent, lasted time.Duration,
+	masters int,
+) result.Slice {
 	us := measure.Micros
 	free, extend := n.free.Snapshot(), n.extend.Snapshot()
 	out := result.Slice{
 		OpsPerSecond: float64(free.Count()) / lasted.Seconds(), Latency: free, Errors: n.failed, FirstError: n.first,
 		Extra: map[string]float64{
-			"alone_p99_us": us(alone.Quantile(0.99)), "extend_p50_us": us(extend.Quantile(0.5)), "extend_p99_us": us(extend.Quantile(0.99)),
-			"alone_extend_p99_us": us(aloneExtend.Quantile(0.99)), "commands_per_s": cost.commands / lasted.Seconds() / float64(masters),
-			"p99_alone": us(free.Quantile(0.99)) / us(alone.Quantile(0.99)), "extend_p99_alone": us(extend.Quantile(0.99)) / us(aloneExtend.Quantile(0.99)),
+			"alone_p99_us": us(alone.Quantile(0.99)), "extend_p50_us": us(extend.Quantile(0.5)),
+			"extend_p99_us":       us(extend.Quantile(0.99)),
+			"alone_extend_p99_us": us(aloneExtend.Quantile(0.99)),
+			"commands_per_s":      cost.commands / lasted.Seconds() / float64(masters),
+			"p99_alone":           us(free.Quantile(0.99)) / us(alone.Quantile(0.99)),
+			"extend_p99_alone":    us(extend.Quantile(0.99)) / us(aloneExtend.Quantile(0.99)),
 		},
 		Worst: map[string]float64{}, Count: map[string]int64{"lost": 0},
 	}

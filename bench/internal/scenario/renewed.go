@@ -29,18 +29,19 @@ func renewed(e *Env) ([]group, error) {
 	}
 	g := group{workers: renewers, masters: e.Masters}
 	for _, s := range e.onMasters() {
-		g.entries = append(g.entries, entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (out result.Slice, err error) {
-			err = with(ctx, s, addrs, func(c subject.Client) error {
-				renewer, ok := c.(subject.Renewer)
-				if !ok {
-					return fmt.Errorf("%w: %s does not renew by itself", ErrSkipped, s.Name())
-				}
-				r := &renewal{holds: e.Holds, ttl: e.renewedTTL(), addrs: addrs, prefix: prefix}
-				out, err = r.run(ctx, renewer)
-				return err
-			})
-			return out, err
-		}})
+		g.entries = append(g.entries,
+			entry{subject: s.Name(), run: func(ctx context.Context, prefix string) (out result.Slice, err error) {
+				err = with(ctx, s, addrs, func(c subject.Client) error {
+					renewer, ok := c.(subject.Renewer)
+					if !ok {
+						return fmt.Errorf("%w: %s does not renew by itself", ErrSkipped, s.Name())
+					}
+					r := &renewal{holds: e.Holds, ttl: e.renewedTTL(), addrs: addrs, prefix: prefix}
+					out, err = r.run(ctx, renewer)
+					return err
+				})
+				return out, err
+			}})
 	}
 	return []group{g}, nil
 }

@@ -103,7 +103,9 @@ func (e *Env) entry(s subject.Subject, n int, measure func(addrs []string) measu
 }
 
 // group compares subjects with this number of workers. Each runs on its separate servers or on Masters.
-func (e *Env) group(workers int, subjects []subject.Subject, run func(s subject.Subject, addrs []string) measurement) (group, error) {
+func (e *Env) group(workers int, subjects []subject.Subject,
+	run func(s subject.Subject, addrs []string) measurement,
+) (group, error) {
 	g := group{workers: workers, masters: e.Masters}
 	for _, s := range subjects {
 		entry, err := e.entry(s, e.Masters, func(addrs []string) measurement { return run(s, addrs) })
@@ -128,18 +130,30 @@ func All() []Scenario {
 	return []Scenario{
 		{"uncontended", "one worker, free keys: what a lock costs when nobody else wants it", 0, true, uncontended},
 		{"distinct", "many workers, each with keys of its own: how the wire is shared", 0, true, distinct},
-		{"stopped", "one master stands still (SIGSTOP), or one member: what a sick minority costs; a lock on one server has none", 0, true, stopped},
+		{"stopped", "one master stands still (SIGSTOP), or one member: what a sick minority costs; a lock on one " +
+			"server has none", 0, true, stopped},
 		{"slow", "one master answers 50 ms late", 0, false, slow},
-		{"spread", "masters 2, 4, 6, 8, 10 ms away: an acquire needs the third fastest, not the slowest", 0, false, spread},
+		{
+			"spread", "masters 2, 4, 6, 8, 10 ms away: an acquire needs the third fastest, not the slowest", 0, false,
+			spread,
+		},
 		{"contended", "many clients want one key: how fast and how fairly it is handed on", 0, true, contended},
-		{"distant", "the same with masters 2, 4, 6, 8, 10 ms away: how many round trips of the third fastest lie between two holders", 0, false, distant},
-		{"cohort", "32 goroutines want one key and do nothing while they have it: of one process, and eight of each of four", 0, true, cohort},
+		{"distant", "the same with masters 2, 4, 6, 8, 10 ms away: how many round trips of the third fastest lie " +
+			"between two holders", 0, false, distant},
+		{"cohort", "32 goroutines want one key and do nothing while they have it: of one process, and eight of each " +
+			"of four", 0, true, cohort},
 		{"kinds", "fenced, shared and reentrant holds beside plain ones", 0, false, kinds},
 		{"cost", "what a cycle costs each master and the client: commands, bytes, processor time", 0, false, cost},
-		{"sharded", "the same keys on one group of three masters and spread over up to eight, and what that costs", 8 * groupMasters, false, sharded},
+		{
+			"sharded", "the same keys on one group of three masters and spread over up to eight, and what that costs",
+			8 * groupMasters, false, sharded,
+		},
 		{"masters", "3, 5, 7 and 9 masters", MasterCounts[len(MasterCounts)-1], false, masters},
 		{"renewed", "very many holds that renew themselves: memory, goroutines, CPU, losses", 0, false, renewed},
-		{"neighbour", "quiet locks beside crowds of the same Locker that want other keys: latency, losses", 0, false, neighbour},
+		{
+			"neighbour", "quiet locks beside crowds of the same Locker that want other keys: latency, losses", 0, false,
+			neighbour,
+		},
 		{"allocations", "heap allocations of one cycle", 0, true, allocations},
 	}
 }
@@ -214,7 +228,9 @@ func (s Scenario) rows(groups []group, slices map[result.Key][]result.Slice) []r
 }
 
 func (s Scenario) key(g group, e entry) result.Key {
-	return result.Key{Scenario: s.Name, Subject: e.subject, Kind: e.kind, Workers: g.workers, Masters: cmp.Or(e.masters, g.masters)}
+	return result.Key{
+		Scenario: s.Name, Subject: e.subject, Kind: e.kind, Workers: g.workers, Masters: cmp.Or(e.masters, g.masters),
+	}
 }
 
 func describe(k result.Key) string {
@@ -228,7 +244,8 @@ func describe(k result.Key) string {
 func brief(s result.Slice) string {
 	out := fmt.Sprintf("%.0f/s", s.OpsPerSecond)
 	if s.Latency.Count() > 0 {
-		out += fmt.Sprintf(", p50 %v, p99 %v", s.Latency.Quantile(0.5).Round(time.Microsecond), s.Latency.Quantile(0.99).Round(time.Microsecond))
+		out += fmt.Sprintf(", p50 %v, p99 %v", s.Latency.Quantile(0.5).Round(time.Microsecond),
+			s.Latency.Quantile(0.99).Round(time.Microsecond))
 	}
 	if s.Errors > 0 {
 		out += fmt.Sprintf(", %d errors (%v)", s.Errors, s.FirstError)

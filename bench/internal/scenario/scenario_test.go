@@ -65,7 +65,8 @@ func TestSubjectsTakeTurnsInRotatedOrder(t *testing.T) {
 		t.Errorf("opened in the order %s, want abcbcacab", got)
 	}
 	for i, name := range []string{"a", "b", "c"} {
-		if rows[i].Subject != name || rows[i].Repeat != 3 || rows[i].Workers != 1 || rows[i].Masters != 5 || rows[i].OpsPerS <= 0 {
+		if rows[i].Subject != name || rows[i].Repeat != 3 || rows[i].Workers != 1 || rows[i].Masters != 5 ||
+			rows[i].OpsPerS <= 0 {
 			t.Errorf("row %d is %+v", i, rows[i])
 		}
 	}
@@ -84,7 +85,8 @@ func TestDistinctHasAGroupForEveryNumberOfWorkersAndOneLimit(t *testing.T) {
 	if len(rows) != 3 {
 		t.Fatalf("%d rows, want 3", len(rows))
 	}
-	if rows[0].Workers != 1 || rows[1].Workers != 3 || rows[2].Subject != scenario.LimitName || rows[2].OpsPerS != 100 || rows[2].P50 != nil {
+	if rows[0].Workers != 1 || rows[1].Workers != 3 || rows[2].Subject != scenario.LimitName ||
+		rows[2].OpsPerS != 100 || rows[2].P50 != nil {
 		t.Errorf("rows: %+v", rows)
 	}
 }
@@ -101,14 +103,17 @@ func TestAMissingRedisBenchmarkLeavesOnlyTheLimitOut(t *testing.T) {
 }
 
 func TestContendedReportsBrokenLocks(t *testing.T) {
-	rows := run(t, environment(t, &fake.Subject{Called: "correct"}, &fake.Subject{Called: "broken", Crowd: 2}), "contended")
+	rows := run(t, environment(t, &fake.Subject{Called: "correct"}, &fake.Subject{Called: "broken", Crowd: 2}),
+		"contended")
 	for i, wantOverlaps := range []bool{false, true} {
 		overlaps, ok := rows[i].Get("overlaps")
 		if !ok || overlaps > 0 != wantOverlaps {
 			t.Errorf("%s: %v overlaps (%t)", rows[i].Subject, overlaps, ok)
 		}
 	}
-	for _, name := range []string{"gap_p50_us", "wait_p99_us", "ideal_wait_us", "cycle_us", "hold_us", "fairness", "ops_per_s"} {
+	for _, name := range []string{
+		"gap_p50_us", "wait_p99_us", "ideal_wait_us", "cycle_us", "hold_us", "fairness", "ops_per_s",
+	} {
 		if v, ok := rows[0].Get(name); !ok || v <= 0 {
 			t.Errorf("%s = %v (%t)", name, v, ok)
 		}
@@ -127,7 +132,8 @@ func TestDeadSlowSubjectIsBoundedAndRecorded(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	dead := rows[1]
-	if unfinished, _ := dead.Get("unfinished"); unfinished != 1 || dead.OpsPerS != 0 || dead.P50 == nil || *dead.P50 < 60_000 {
+	if unfinished, _ := dead.Get("unfinished"); unfinished != 1 || dead.OpsPerS != 0 || dead.P50 == nil ||
+		*dead.P50 < 60_000 {
 		t.Errorf("unfinished %v, %v/s, p50 %v µs", unfinished, dead.OpsPerS, dead.P50)
 	}
 	if rows[0].OpsPerS <= 0 {
@@ -151,7 +157,11 @@ func TestMeasurementsSurviveAnInterruption(t *testing.T) {
 func TestEachKindHasASeparateRow(t *testing.T) {
 	env := environment(t)
 	env.Workers = []int{2}
-	env.Kinds = []subject.Variant{{Kind: "plain", Subject: &fake.Subject{Called: "redlock"}}, {Kind: "fenced", Subject: &fake.Subject{Called: "redlock"}}}
+	env.Kinds = []subject.Variant{
+		{Kind: "plain", Subject: &fake.Subject{Called: "redlock"}}, {
+			Kind: "fenced", Subject: &fake.Subject{Called: "redlock"},
+		},
+	}
 	rows := run(t, env, "kinds")
 	if len(rows) != 2 || rows[0].Kind != "plain" || rows[1].Kind != "fenced" || rows[1].OpsPerS <= 0 {
 		t.Errorf("rows: %+v", rows)
@@ -176,7 +186,8 @@ func TestAScenarioThatCannotRunHereIsSkipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := found[0].Run(t.Context(), environment(t, &fake.Subject{Called: "a"})); !errors.Is(err, scenario.ErrSkipped) {
+		if _, err := found[0].Run(t.Context(),
+			environment(t, &fake.Subject{Called: "a"})); !errors.Is(err, scenario.ErrSkipped) {
 			t.Errorf("%s: %v, want %v", name, err, scenario.ErrSkipped)
 		}
 	}

@@ -21,7 +21,8 @@ var groupCounts = []struct {
 // separate machines add up.
 func sharded(e *Env) ([]group, error) {
 	if e.Fleet.Len() < 2*groupMasters {
-		return nil, fmt.Errorf("%w: two groups need %d masters, there are %d", ErrSkipped, 2*groupMasters, e.Fleet.Len())
+		return nil, fmt.Errorf("%w: two groups need %d masters, there are %d", ErrSkipped, 2*groupMasters,
+			e.Fleet.Len())
 	}
 	var groups []group
 	for _, w := range e.workersOr(16, 128) {

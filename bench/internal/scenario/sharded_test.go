@@ -41,7 +41,8 @@ func TestShardedComparesOneGroupWithTwoOnRealMasters(t *testing.T) {
 		}
 	}
 	for i, s := range servers {
-		if info, err := s.Client().Info(t.Context(), "commandstats").Result(); err != nil || !strings.Contains(info, "cmdstat_set:") {
+		if info, err := s.Client().Info(t.Context(), "commandstats").Result(); err != nil ||
+			!strings.Contains(info, "cmdstat_set:") {
 			t.Errorf("master %d took no lock: %v", i, err)
 		}
 	}

@@ -31,7 +31,9 @@ func withHealthy(sick result.Slice, healthy load.Sample) result.Slice {
 }
 
 // sickGroups are the groups of a scenario that compares these subjects with few and with many workers.
-func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, []string, int) measurement) ([]group, error) {
+func (e *Env) sickGroups(subjects []subject.Subject, run func(subject.Subject, []string, int) measurement) ([]group,
+	error,
+) {
 	var groups []group
 	for _, w := range e.workersOr(1, 128) {
 		g, err := e.group(w, subjects, func(s subject.Subject, addrs []string) measurement { return run(s, addrs, w) })
@@ -58,7 +60,8 @@ func stopped(e *Env) ([]group, error) {
 			for _, role := range on.Roles() {
 				entry, err := e.entry(s, e.Masters, func(addrs []string) measurement {
 					return func(ctx context.Context, prefix string) (result.Slice, error) {
-						return e.stop(ctx, s, addrs, w, func() (int, error) { return on.Victim(ctx, role, e.Masters) }, prefix)
+						return e.stop(ctx, s, addrs, w, func() (int, error) { return on.Victim(ctx, role, e.Masters) },
+							prefix)
 					}
 				})
 				if err != nil {

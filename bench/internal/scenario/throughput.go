@@ -31,7 +31,8 @@ func (e *Env) warmup() time.Duration {
 
 func (e *Env) load(workers int, prefix string) load.Load {
 	return load.Load{
-		Workers: workers, Duration: e.Duration, Warmup: e.warmup(), Bound: e.Bound, Rate: e.Rate, TTL: ttl, Prefix: prefix,
+		Workers: workers, Duration: e.Duration, Warmup: e.warmup(), Bound: e.Bound, Rate: e.Rate, TTL: ttl,
+		Prefix: prefix,
 	}
 }
 

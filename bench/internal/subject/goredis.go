@@ -9,7 +9,8 @@ import (
 )
 
 // compareAndDelete removes a key only while it still has the owner's value.
-const compareAndDelete = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
+const compareAndDelete = `
+if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
 
 var dropScript = redis.NewScript(compareAndDelete)
 

@@ -59,7 +59,9 @@ func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 	if _, err := locker.TryAcquire(t.Context(), migrated, time.Minute); !errors.Is(err, redlock.ErrHeld) {
 		t.Errorf("the key that redsync holds: %v, want ErrHeld", err)
 	}
-	for _, kind := range []redlock.Option{redlock.Fenced(), redlock.Shared(), redlock.Exclusive(), redlock.Reentrant("me"), redlock.AndKeys("orders:43")} {
+	for _, kind := range []redlock.Option{
+		redlock.Fenced(), redlock.Shared(), redlock.Exclusive(), redlock.Reentrant("me"), redlock.AndKeys("orders:43"),
+	} {
 		if _, err := locker.TryAcquire(t.Context(), migrated, time.Minute, kind); !errors.Is(err, redlock.ErrHeld) {
 			t.Errorf("another kind of lock on the key that redsync holds: %v, want ErrHeld", err)
 		}
@@ -82,7 +84,9 @@ func TestALockOfRedsyncKeepsOutThisLibrary(t *testing.T) {
 func TestALockOfThisLibraryKeepsOutRedsync(t *testing.T) {
 	rs, locker, servers := both(t)
 	for name, opts := range map[string][]redlock.Option{
-		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {redlock.Reentrant("me")},
+		"plain": nil, "fenced": {redlock.Fenced()}, "shared": {redlock.Shared()}, "reentrant": {
+			redlock.Reentrant("me"),
+		},
 		"renewed": {redlock.AutoRenew()}, "with another key": {redlock.AndKeys("orders:43")},
 	} {
 		lock, err := locker.Acquire(t.Context(), migrated, time.Minute, opts...)
@@ -143,7 +147,8 @@ func TestBothLibrariesOnOneKeyHaveOneHolderAtATime(t *testing.T) {
 		})
 		workers.Go(func() {
 			for ctx.Err() == nil {
-				mutex := rs.NewMutex(migrated, redsync.WithExpiry(time.Minute), redsync.WithRetryDelay(2*time.Millisecond))
+				mutex := rs.NewMutex(migrated, redsync.WithExpiry(time.Minute),
+					redsync.WithRetryDelay(2*time.Millisecond))
 				if mutex.LockContext(ctx) == nil {
 					critical(&theirs)
 					_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // the next acquisition shows its effect
@@ -153,6 +158,7 @@ func TestBothLibrariesOnOneKeyHaveOneHolderAtATime(t *testing.T) {
 	}
 	workers.Wait()
 	if overlaps.Load() > 0 || theirs.Load() == 0 || ours.Load() == 0 {
-		t.Errorf("%d overlaps; redsync had the key %d times, this library %d times", overlaps.Load(), theirs.Load(), ours.Load())
+		t.Errorf("%d overlaps; redsync had the key %d times, this library %d times", overlaps.Load(), theirs.Load(),
+			ours.Load())
 	}
 }

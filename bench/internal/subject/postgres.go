@@ -26,7 +26,8 @@ func Postgres() Subject { return postgresSubject{} }
 func (postgresSubject) Name() string { return "postgres" }
 
 func (postgresSubject) About() string {
-	return fmt.Sprintf("pg_advisory_lock over pgx on one server with its default settings, which keeps such locks in memory and writes nothing; "+
+	return fmt.Sprintf("pg_advisory_lock over pgx on one server with its default settings, which keeps such locks in "+
+		"memory and writes nothing; "+
 		"a connection for every acquisition under way, %d at most", postgresConnections)
 }
 

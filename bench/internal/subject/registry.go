@@ -9,7 +9,8 @@ import (
 // All returns the subjects in the order of the tables, those with separate servers last.
 func All() []Subject {
 	return []Subject{
-		Redlock(), Redsync(), RedsyncFailFast(), RedsyncMutex(), Rueidis(), GoRedisFanout(), RedislockSingle(), Etcd(), EtcdMemory(), Postgres(),
+		Redlock(), Redsync(), RedsyncFailFast(), RedsyncMutex(), Rueidis(), GoRedisFanout(), RedislockSingle(), Etcd(),
+		EtcdMemory(), Postgres(),
 	}
 }
 

@@ -84,7 +84,8 @@ func (t Target) judge(v float64) Verdict {
 // redis-benchmark is not installed everywhere.
 func Failed(outcomes []Outcome, ran map[string]bool, limitMeasured bool) bool {
 	for _, o := range outcomes {
-		if o.Verdict == Missed || o.Verdict == Unmeasured && ran[o.Scenario] && (limitMeasured || o.What != againstLimit) {
+		if o.Verdict == Missed || o.Verdict == Unmeasured && ran[o.Scenario] &&
+			(limitMeasured || o.What != againstLimit) {
 			return true
 		}
 	}
@@ -108,7 +109,8 @@ func Write(w io.Writer, outcomes []Outcome, ran map[string]bool) error {
 		if o.Verdict != Unmeasured {
 			value = fmt.Sprintf("%.4g", o.Value)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %g\t%s %g\t%s\n", o.Scenario, o.What, value, sign, o.AtLeast, sign, o.Goal, o.Verdict)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s %g\t%s %g\t%s\n", o.Scenario, o.What, value, sign, o.AtLeast, sign, o.Goal,
+			o.Verdict)
 	}
 	if others > 0 {
 		fmt.Fprintf(tw, "(%d targets belong to scenarios that did not run)\n", others)

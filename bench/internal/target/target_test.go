@@ -10,7 +10,10 @@ import (
 )
 
 func row(scenario, subject string, workers int, ops, p50 float64, extra map[string]float64) result.Row {
-	return result.Row{Scenario: scenario, Subject: subject, Workers: workers, Masters: 5, OpsPerS: ops, P50: &p50, Extra: extra}
+	return result.Row{
+		Scenario: scenario, Subject: subject, Workers: workers, Masters: 5, OpsPerS: ops, P50: &p50,
+		Extra: extra,
+	}
 }
 
 // outcome returns the only target with this text in its description.
@@ -38,14 +41,17 @@ func TestEachTargetIsReachedOrMissed(t *testing.T) {
 	shared := row("kinds", "redlock", 128, 70, 1, nil)
 	shared.Kind = "shared"
 	costs := []result.Row{
-		row("cost", "redlock", 1, 1, 1, map[string]float64{"commands": 5}), row("cost", "redsync", 1, 1, 1, map[string]float64{"commands": 4}),
+		row("cost", "redlock", 1, 1, 1, map[string]float64{"commands": 5}),
+		row("cost", "redsync", 1, 1, 1, map[string]float64{"commands": 4}),
 		row("cost", "redlock", 64, 1, 1, map[string]float64{"bytes_in": 120}),
-		row("cost", "redlock", 64, 1, 1, map[string]float64{"bytes_in": 150}), row("cost", "redlock", 1, 1, 1, map[string]float64{"bytes_in": 300}),
+		row("cost", "redlock", 64, 1, 1, map[string]float64{"bytes_in": 150}),
+		row("cost", "redlock", 1, 1, 1, map[string]float64{"bytes_in": 300}),
 	}
 	costs[3].Kind, costs[4].Kind = "fenced", "shared"
 	one := row("cohort", "redlock", 32, 150_000, 1, map[string]float64{"overlaps": 0})
 	one.Kind = "one process"
-	four := row("cohort", "redlock", 32, 900_000, 1, map[string]float64{"overlaps": 2, "away_max_us": 420_000, "away_allowed_us": 300_000})
+	four := row("cohort", "redlock", 32, 900_000, 1,
+		map[string]float64{"overlaps": 2, "away_max_us": 420_000, "away_allowed_us": 300_000})
 	four.Kind, four.Fairness = "four processes", new(0.98)
 	rival := row("cohort", "redsync-mutex", 32, 900_000, 1, nil)
 	rival.Kind = "one process"
@@ -102,7 +108,9 @@ func TestFailedNeedsAMissOrAMissingRow(t *testing.T) {
 	if !target.Failed(met, map[string]bool{"uncontended": true, "renewed": true}, true) {
 		t.Error("renewed ran and left no row, and that passed")
 	}
-	missed := target.Evaluate([]result.Row{row("uncontended", "redlock", 1, 1, 90, nil), row("uncontended", "redsync", 1, 1, 100, nil)})
+	missed := target.Evaluate([]result.Row{
+		row("uncontended", "redlock", 1, 1, 90, nil), row("uncontended", "redsync", 1, 1, 100, nil),
+	})
 	if !target.Failed(missed, nil, true) {
 		t.Error("0.9 where 0.75 must be reached passed")
 	}
@@ -127,7 +135,9 @@ func TestOnlyTheLimitIsExcusedWithoutItsTool(t *testing.T) {
 
 func TestWriteShowsBoundAndGoalOfScenariosThatRan(t *testing.T) {
 	var out bytes.Buffer
-	outcomes := target.Evaluate([]result.Row{row("uncontended", "redlock", 1, 1, 90, nil), row("uncontended", "redsync", 1, 1, 100, nil)})
+	outcomes := target.Evaluate([]result.Row{
+		row("uncontended", "redlock", 1, 1, 90, nil), row("uncontended", "redsync", 1, 1, 100, nil),
+	})
 	if err := target.Write(&out, outcomes, map[string]bool{"uncontended": true}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,11 @@ func targets() []Target {
 	}
 	return []Target{
 		atMost("uncontended", "p50 ÷ redsync", 0.75, 0.65, against("uncontended", 1, "p50_us", "redsync")),
-		atMost("uncontended", "p50 ÷ bare go-redis fan-out", 1.10, 1, against("uncontended", 1, "p50_us", "goredis-fanout")),
+		atMost("uncontended", "p50 ÷ bare go-redis fan-out", 1.10, 1,
+			against("uncontended", 1, "p50_us", "goredis-fanout")),
 		least("distinct", "128 workers, cycles/s ÷ redsync", 6, 9, against("distinct", 128, "ops_per_s", "redsync")),
-		least("distinct", "1,024 workers, cycles/s ÷ redsync", 12, 12, against("distinct", 1024, "ops_per_s", "redsync")),
+		least("distinct", "1,024 workers, cycles/s ÷ redsync", 12, 12,
+			against("distinct", 1024, "ops_per_s", "redsync")),
 		least("distinct", againstLimit, 0.7, 0.7, against("distinct", 1024, "ops_per_s", "limit")),
 		atMost("stopped", "1 worker, p50 ÷ healthy", 1.25, 1, within("stopped", 1, "p50_us", "healthy_p50_us")),
 		atMost("stopped", "1 worker, p99 ÷ healthy", 1.25, 1, within("stopped", 1, "p99_us", "healthy_p99_us")),
@@ -33,13 +35,17 @@ func targets() []Target {
 			within("spread", 1, "acquire_p50_us", "quorum_delay_us")),
 		atMost("spread", "128 workers, acquire p50 ÷ third fastest master's PING meanwhile", 1.25, 1.1,
 			within("spread", 128, "acquire_p50_us", "busy_ping_us")),
-		atMost("contended", "waiting p99 ÷ a perfect queue", 5, 1.5, within("contended", anyWorkers, "wait_p99_us", "ideal_wait_us")),
-		atMost("contended", "handoff gap p50 ÷ one cycle after a rest", 1.2, 1, within("contended", anyWorkers, "gap_p50_us", "rested_cycle_us")),
+		atMost("contended", "waiting p99 ÷ a perfect queue", 5, 1.5,
+			within("contended", anyWorkers, "wait_p99_us", "ideal_wait_us")),
+		atMost("contended", "handoff gap p50 ÷ one cycle after a rest", 1.2, 1,
+			within("contended", anyWorkers, "gap_p50_us", "rested_cycle_us")),
 		least("contended", "Jain fairness", 0.95, 0.99, plain("contended", anyWorkers, "fairness")),
 		atMost("contended", "overlapping holders", 0, 0, plain("contended", anyWorkers, "overlaps")),
-		atMost("distant", "handoff gap p50 ÷ one cycle after a rest", 1.2, 1, within("distant", anyWorkers, "gap_p50_us", "rested_cycle_us")),
+		atMost("distant", "handoff gap p50 ÷ one cycle after a rest", 1.2, 1,
+			within("distant", anyWorkers, "gap_p50_us", "rested_cycle_us")),
 		atMost("distant", "overlapping holders", 0, 0, plain("distant", anyWorkers, "overlaps")),
-		least("cohort", "32 goroutines of one process, handoffs/s", 200_000, 1_000_000, ofCohort(scenario.OneProcess, "ops_per_s")),
+		least("cohort", "32 goroutines of one process, handoffs/s", 200_000, 1_000_000,
+			ofCohort(scenario.OneProcess, "ops_per_s")),
 		atMost("cohort", "longest time a process waits ÷ what the window allows", 1.5, 1, awayAgainstWindow()),
 		least("cohort", "Jain fairness of four processes", 0.95, 0.99, ofCohort(scenario.FourProcesses, "fairness")),
 		atMost("cohort", "overlapping holders, one process", 0, 0, ofCohort(scenario.OneProcess, "overlaps")),
@@ -51,7 +57,8 @@ func targets() []Target {
 		least("kinds", "128 workers, two keys ÷ plain, cycles/s", 0.6, 0.8, ofPlain("two keys")),
 		atMost("cost", "1 worker, commands on a master ÷ redsync's", 1, 1, against("cost", 1, "commands", "redsync")),
 		atMost("cost", "1 worker, bytes to a master ÷ redsync's", 1, 1, against("cost", 1, "bytes_in", "redsync")),
-		atMost("cost", "1 worker, processor time of a master ÷ redsync's", 1, 1, against("cost", 1, "master_cpu_us", "redsync")),
+		atMost("cost", "1 worker, processor time of a master ÷ redsync's", 1, 1,
+			against("cost", 1, "master_cpu_us", "redsync")),
 		atMost("cost", "64 workers, commands on a master", 1.1, 1.1, plain("cost", 64, "commands")),
 		atMost("cost", "64 workers, bytes to a master", 130, 130, plain("cost", 64, "bytes_in")),
 		atMost("cost", "64 workers, fenced, commands ÷ plain", 1.5, 1.5, fencedCost("commands")),
@@ -71,7 +78,8 @@ type rows []result.Row
 
 func (rs rows) find(scenario, subject, kind string, workers int) (result.Row, bool) {
 	for _, r := range rs {
-		if r.Scenario == scenario && r.Subject == subject && r.Kind == kind && (workers == anyWorkers || r.Workers == workers) {
+		if r.Scenario == scenario && r.Subject == subject && r.Kind == kind &&
+			(workers == anyWorkers || r.Workers == workers) {
 			return r, true
 		}
 	}
